@@ -1,0 +1,35 @@
+//! CQL types: what a column's bytes mean, how they compare, and how they are named and written as text.
+//!
+//! A value is always its serialized bytes (the native protocol's form, v3 and later); a [`CqlType`] is
+//! the key to them. Every question about the two has a file of its own:
+//!
+//! | question | file |
+//! |---|---|
+//! | which types are there, what is their shape | `cql_type.rs` |
+//! | how does an SSTable header or a schema table name a type | `java_name.rs`, `cql_name.rs` |
+//! | which of two values sorts first | `order.rs` (numbers: `decimal.rs`, `varint.rs`) |
+//! | are these bytes a value of the type | `validate.rs` |
+//! | how is a collection, tuple or vector laid out | `collection.rs` |
+//! | text to bytes and back | `text_in.rs`, `text_out.rs`; scalars: `scalar_text.rs`, `civil.rs`, `duration.rs`, `float_text.rs` |
+//! | the text of keys as `sstabledump` prints and takes it | `raw_text.rs` |
+//! | a value as JSON | `json_out.rs` |
+//! | a value as a Rust enum | `value.rs` |
+//!
+//! **Guarantee:** nothing here panics on bytes or text from outside, recurses deeper than
+//! [`MAX_DEPTH`], or allocates more than a small multiple of its input.
+
+mod collection;
+mod cql_type;
+mod decimal;
+mod error;
+mod java_name;
+mod order;
+mod validate;
+mod varint;
+
+pub use collection::{
+    CollectionBuilder, CollectionIter, CompositeIter, MapIter, TupleIter, VectorIter, build_composite,
+    build_tuple, build_vector,
+};
+pub use cql_type::{CqlType, MAX_DEPTH, UdtField, UserType};
+pub use error::TypeError;
