@@ -1,3 +1,35 @@
-//! (see ARCHITECTURE.md)
+//! What data are: CQL types and values, keys and tokens, table schemas, cells, rows, deletions, mutations,
+//! and the laws by which two versions of the same thing become one.
+//!
+//! **Invariant:** no clock, no disk, no thread. "Now" is an argument.
 
+pub mod cell;
+pub mod clustering;
+pub mod codec;
+pub mod counter;
+pub mod key;
+#[cfg(test)]
+mod laws;
+pub mod options;
+pub mod partition;
+pub mod purge;
+pub mod range_tombstone;
+pub mod row;
+pub mod sample;
+pub mod schema;
+pub mod small_bytes;
+pub mod tombstone;
 pub mod types;
+
+pub use cell::Cell;
+pub use clustering::{ClusteringKey, ClusteringPrefix, ClusteringRange, Position, Side};
+pub use key::{PartitionKey, PartitionRange, RingPosition};
+pub use options::{Compression, TableOptions};
+pub use partition::{Mutation, Partition};
+pub use purge::Purge;
+pub use range_tombstone::{RangeTombstone, RangeTombstoneChange, RangeTombstones};
+pub use row::{ClusteringRow, ColumnData, ComplexCells, Liveness, PathCell, Row};
+pub use schema::{Column, ColumnId, ColumnKind, KeyColumn, TableId, TableSchema};
+pub use small_bytes::SmallBytes;
+pub use tombstone::{NO_DELETION_TIME_S, NO_TIMESTAMP_US, Tombstone};
+pub use types::CqlType;

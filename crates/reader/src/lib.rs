@@ -1,1 +1,29 @@
-//! (see ARCHITECTURE.md)
+//! The one read trait, forward and reverse, and what can be made of readers without knowing where data lie.
+//!
+//! A [`Source`] (a memtable, an SSTable, several of them merged) opens [`Reader`]s; a reader yields the
+//! [`Fragment`]s of the wanted partitions one after another. Everything that keeps this promise passes the
+//! [`examination`].
+//!
+//! **Invariant:** nothing here opens a file, knows a clock or starts a task. A reader that must wait says
+//! `Step::Load`; whoever drives it awaits `load` in its own runtime.
+
+pub mod collect;
+pub mod compact;
+mod drive;
+pub mod error;
+pub mod examination;
+pub mod fragment;
+#[cfg(test)]
+mod laws;
+pub mod memory;
+pub mod merge;
+pub mod slice;
+
+pub use collect::{collect, collect_partitions};
+pub use compact::{CompactReader, Keep, PurgePolicy};
+pub use drive::{LocalFuture, block_on_ready};
+pub use error::ReadError;
+pub use fragment::{Fragment, ReadSpec, Reader, Source, Step};
+pub use memory::MemorySource;
+pub use merge::{MergeReader, MergeSource};
+pub use slice::SliceReader;

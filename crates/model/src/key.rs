@@ -1,0 +1,180 @@
+//! Partition keys, their tokens, and ranges of them.
+//!
+//! Partitions are ordered by token and then by the unsigned bytes of the key, everywhere: memtables,
+//! SSTables, scans.
+
+use std::cmp::Ordering;
+
+use base::bytes::{Take, Truncated, put_u16_bytes};
+
+use crate::SmallBytes;
+
+/// A serialized partition key with its Murmur3 token.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PartitionKey {
+    token: i64,
+    bytes: SmallBytes,
+}
+
+impl PartitionKey {
+    /// From the serialized key: the value itself if there is one key column, the composite form otherwise
+    /// (see [`composite_key`]).
+    pub fn new(bytes: impl Into<SmallBytes>) -> Self {
+        let bytes = bytes.into();
+        Self { token: base::murmur3::token(&bytes), bytes }
+    }
+
+    pub fn token(&self) -> i64 {
+        self.token
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        self.bytes.heap_bytes()
+    }
+}
+
+impl PartialOrd for PartitionKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for PartitionKey {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.token.cmp(&other.token).then_with(|| self.bytes.cmp(&other.bytes))
+    }
+}
+
+/// Serializes the values of several key columns: for each a u16 length, the bytes, and a 0 byte.
+/// Every value must be at most 65,535 bytes; the caller has validated that.
+pub fn composite_key<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for value in values {
+        put_u16_bytes(&mut out, value);
+        out.push(0);
+    }
+    out
+}
+
+/// The values of a composite key, or where it is malformed.
+pub fn split_composite_key(bytes: &[u8]) -> Result<Vec<&[u8]>, Truncated> {
+    let mut take = Take::new(bytes);
+    let mut values = Vec::new();
+    while !take.is_empty() {
+        values.push(take.u16_bytes()?);
+        take.u8()?;
+    }
+    Ok(values)
+}
+
+/// A point between partitions: before or after every key of a token, or before or after one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RingPosition {
+    BeforeToken(i64),
+    AfterToken(i64),
+    BeforeKey(PartitionKey),
+    AfterKey(PartitionKey),
+}
+
+impl RingPosition {
+    pub fn token(&self) -> i64 {
+        match self {
+            Self::BeforeToken(token) | Self::AfterToken(token) => *token,
+            Self::BeforeKey(key) | Self::AfterKey(key) => key.token,
+        }
+    }
+
+    /// Whether `key` lies behind (`Greater`) or in front of (`Less`) this point; never `Equal`.
+    #[inline]
+    pub fn side_of(&self, key: &PartitionKey) -> Ordering {
+        match self {
+            Self::BeforeToken(token) => key.token.cmp(token).then(Ordering::Greater),
+            Self::AfterToken(token) => key.token.cmp(token).then(Ordering::Less),
+            Self::BeforeKey(at) => key.cmp(at).then(Ordering::Greater),
+            Self::AfterKey(at) => key.cmp(at).then(Ordering::Less),
+        }
+    }
+}
+
+/// Which partitions a read wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PartitionRange {
+    /// One partition.
+    Key(PartitionKey),
+    /// Every partition behind `start` and in front of `end`. Does not wrap around the ring.
+    Between { start: RingPosition, end: RingPosition },
+}
+
+impl PartitionRange {
+    /// The whole ring.
+    pub fn all() -> Self {
+        Self::Between { start: RingPosition::BeforeToken(i64::MIN), end: RingPosition::AfterToken(i64::MAX) }
+    }
+
+    #[inline]
+    pub fn contains(&self, key: &PartitionKey) -> bool {
+        match self {
+            Self::Key(only) => only == key,
+            Self::Between { start, end } => start.side_of(key).is_gt() && end.side_of(key).is_lt(),
+        }
+    }
+
+    /// The least point such that every wanted key is behind it.
+    pub fn start(&self) -> RingPosition {
+        match self {
+            Self::Key(key) => RingPosition::BeforeKey(key.clone()),
+            Self::Between { start, .. } => start.clone(),
+        }
+    }
+
+    /// The point in front of which every wanted key is.
+    pub fn end(&self) -> RingPosition {
+        match self {
+            Self::Key(key) => RingPosition::AfterKey(key.clone()),
+            Self::Between { end, .. } => end.clone(),
+        }
+    }
+
+    /// False only if no key between `first` and `last` (inclusive) is wanted.
+    pub fn may_overlap(&self, first: &PartitionKey, last: &PartitionKey) -> bool {
+        match self {
+            Self::Key(key) => first <= key && key <= last,
+            Self::Between { start, end } => start.side_of(last).is_gt() && end.side_of(first).is_lt(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_know_their_ends() {
+        let mut keys: Vec<PartitionKey> = ["a", "b", "c", "d"].map(PartitionKey::new).to_vec();
+        keys.sort();
+        let range = PartitionRange::Between {
+            start: RingPosition::AfterKey(keys[0].clone()),
+            end: RingPosition::BeforeToken(keys[3].token()),
+        };
+        assert_eq!(
+            keys.iter().map(|key| range.contains(key)).collect::<Vec<_>>(),
+            [false, true, true, false]
+        );
+        assert!(!range.may_overlap(&keys[0], &keys[0]) && !range.may_overlap(&keys[3], &keys[3]));
+        assert!(range.may_overlap(&keys[0], &keys[1]));
+        assert!(keys.iter().all(|key| PartitionRange::all().contains(key)));
+    }
+
+    #[test]
+    fn composite_keys_split_into_what_they_were_made_of() {
+        let key = composite_key([&b"ab"[..], b"", b"c"]);
+        assert_eq!(key, b"\x00\x02ab\x00\x00\x00\x00\x00\x01c\x00");
+        assert_eq!(split_composite_key(&key).unwrap(), [&b"ab"[..], b"", b"c"]);
+        assert!(split_composite_key(&key[..7]).is_err());
+    }
+}

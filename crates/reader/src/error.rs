@@ -1,0 +1,39 @@
+//! What can go wrong in a read.
+
+use std::fmt;
+use std::path::PathBuf;
+
+#[derive(Debug)]
+pub enum ReadError {
+    /// A file says something it cannot say. The rest of the table is not affected.
+    Corrupt { file: PathBuf, offset_bytes: u64, detail: String },
+    /// The operating system could not read a file.
+    Io { file: PathBuf, offset_bytes: u64, source: std::io::Error },
+    /// The shard that would have to answer is stopping.
+    ShuttingDown,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Corrupt { file, offset_bytes, detail } => write!(
+                f,
+                "{} at byte {offset_bytes}: {detail}; take the file out of the table's directory and restore it from a backup",
+                file.display()
+            ),
+            Self::Io { file, offset_bytes, source } => {
+                write!(f, "cannot read {} at byte {offset_bytes}: {source}; check the disk", file.display())
+            }
+            Self::ShuttingDown => f.write_str("the node is shutting down; ask again when it is back"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            Self::Corrupt { .. } | Self::ShuttingDown => None,
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The examination that every source passes, forward and reverse.
+//!
+//! Call [`examine`] from the tests of every [`Source`], with a way to build it from mutations. What must come
+//! out is written down by [`crate::memory`], fragment by fragment: after a seed's worth of random writes each
+//! source is asked for single partitions, ranges of them, slices of their rows, in both directions, with
+//! partitions skipped at random points.
+
+use std::sync::Arc;
+
+use base::rng::Rng;
+use model::sample::{self, Variety};
+use model::{Mutation, PartitionKey, PartitionRange, RingPosition, TableSchema};
+
+use crate::drive::LocalFuture;
+use crate::fragment::{Fragment, ReadSpec, Reader, Source, Step};
+use crate::memory::{MemorySource, fragments_of};
+use crate::{ReadError, collect};
+
+/// Builds a source of a table from writes. Merging the writes in any way gives the same.
+pub trait Build {
+    fn build<'a>(
+        &'a mut self,
+        schema: &'a Arc<TableSchema>,
+        mutations: Vec<Mutation>,
+    ) -> LocalFuture<'a, Box<dyn Source>>;
+}
+
+impl<F> Build for F
+where
+    F: FnMut(&Arc<TableSchema>, Vec<Mutation>) -> Box<dyn Source>,
+{
+    fn build<'a>(
+        &'a mut self,
+        schema: &'a Arc<TableSchema>,
+        mutations: Vec<Mutation>,
+    ) -> LocalFuture<'a, Box<dyn Source>> {
+        let source = self(schema, mutations);
+        Box::pin(async move { source })
+    }
+}
+
+/// Examines sources built by `build` from the writes of `seeds`, over every table of [`sample::tables`].
+/// Panics with the seed at the first difference.
+pub async fn examine(build: &mut dyn Build, seeds: std::ops::Range<u64>) {
+    for schema in sample::tables() {
+        for seed in seeds.clone() {
+            Examination::new(schema.clone(), seed).run(build).await;
+        }
+    }
+}
+
+struct Examination {
+    schema: Arc<TableSchema>,
+    seed: u64,
+    rng: Rng,
+    variety: Variety,
+}
+
+impl Examination {
+    fn new(schema: Arc<TableSchema>, seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let mut variety = Variety::default();
+        // Now and then partitions large enough to have an index of their own.
+        if seed % 8 == 7 {
+            variety.rows = 400;
+            variety.value_bytes = 2000;
+            variety.partitions = 2;
+        }
+        rng.next_u64();
+        Self { schema, seed, rng, variety }
+    }
+
+    async fn run(&mut self, build: &mut dyn Build) {
+        let count = if self.variety.rows > 100 { 400 } else { self.rng.below(25) };
+        let mutations: Vec<Mutation> =
+            (0..count).map(|_| sample::mutation(&mut self.rng, &self.schema, &self.variety)).collect();
+        let mutations: Vec<Mutation> = mutations.into_iter().filter(|m| !m.partition.is_empty()).collect();
+        let expected = MemorySource::new(&mutations);
+        let source = build.build(&self.schema, mutations).await;
+        let keys: Vec<PartitionKey> = (0..self.variety.partitions + 1).map(sample::partition_key).collect();
+        for _ in 0..12 {
+            let spec = self.random_spec(&keys);
+            self.check(&expected, &*source, &spec).await;
+        }
+        // Twice at the same time, and again: a reader changes nothing.
+        let spec = ReadSpec::new(self.schema.clone(), PartitionRange::all());
+        let (mut a, mut b) = (source.reader(&spec), source.reader(&spec));
+        let interleaved = [one(&mut *a).await, one(&mut *b).await];
+        assert_eq!(interleaved[0], interleaved[1], "seed {}", self.seed);
+        self.check(&expected, &*source, &spec).await;
+    }
+
+    fn random_spec(&mut self, keys: &[PartitionKey]) -> ReadSpec {
+        let rng = &mut self.rng;
+        let mut ring_position = |open: RingPosition| match rng.below(6) {
+            0 => open,
+            1 => RingPosition::BeforeToken(rng.pick(keys).token()),
+            2 => RingPosition::AfterToken(rng.pick(keys).token()),
+            3 => RingPosition::BeforeKey(rng.pick(keys).clone()),
+            _ => RingPosition::AfterKey(rng.pick(keys).clone()),
+        };
+        let (start, end) = (
+            ring_position(RingPosition::BeforeToken(i64::MIN)),
+            ring_position(RingPosition::AfterToken(i64::MAX)),
+        );
+        let partitions = match rng.below(3) {
+            0 => PartitionRange::Key(rng.pick(keys).clone()),
+            1 => PartitionRange::Between { start, end },
+            _ => PartitionRange::all(),
+        };
+        let ranges = sample::ranges(rng, &self.schema, &self.variety);
+        let reversed = rng.chance(1, 2);
+        ReadSpec::new(self.schema.clone(), partitions).ranges(ranges).reversed(reversed)
+    }
+
+    async fn check(&mut self, expected: &MemorySource, source: &dyn Source, spec: &ReadSpec) {
+        let context = || format!("seed {}, {}, {spec:?}", self.seed, self.schema.full_name());
+        let wanted: Vec<Vec<Fragment>> = expected
+            .partitions()
+            .iter()
+            .filter(|(key, _)| spec.partitions.contains(key))
+            .map(|(key, partition)| fragments_of(spec, key, partition))
+            .collect();
+        let mut reader = source.reader(spec);
+        let got = collect(&mut *reader).await.unwrap_or_else(|error| panic!("{error}: {}", context()));
+        let flat: Vec<Fragment> = wanted.iter().flatten().cloned().collect();
+        // A source may leave out partitions of which nothing is wanted.
+        assert_same(&without_hollow(got), &without_hollow(flat), &context());
+        assert!(matches!(reader.next(), Ok(Step::End)), "the end is said again: {}", context());
+
+        // Some partitions skipped, each after some of its fragments.
+        let mut reader = source.reader(spec);
+        let mut got = vec![];
+        let mut expect = vec![];
+        let wanted = split_partitions(without_hollow(wanted.concat()));
+        let mut wanted = wanted.into_iter();
+        while let Some(first) = one(&mut *reader).await {
+            let Some(partition) = wanted.next() else {
+                assert!(is_hollow_rest(&mut *reader, first).await, "too many partitions: {}", context());
+                continue;
+            };
+            let take = self.rng.index(partition.len() + 1);
+            expect.extend(partition.iter().take(take.max(1)).cloned());
+            got.push(first);
+            for _ in 1..take {
+                got.extend(one(&mut *reader).await);
+            }
+            reader.skip_partition();
+        }
+        if spec.wants_all_rows() {
+            assert_same(&got, &expect, &format!("skipping: {}", context()));
+            assert!(wanted.next().is_none(), "partitions are missing after a skip: {}", context());
+        }
+    }
+}
+
+async fn one(reader: &mut dyn Reader) -> Option<Fragment> {
+    loop {
+        match step(reader) {
+            Step::Ready(fragment) => return Some(fragment),
+            Step::End => return None,
+            Step::Load => reader.load().await.unwrap_or_else(|error: ReadError| panic!("{error}")),
+        }
+    }
+}
+
+fn step(reader: &mut dyn Reader) -> Step {
+    reader.next().unwrap_or_else(|error| panic!("{error}"))
+}
+
+async fn is_hollow_rest(reader: &mut dyn Reader, start: Fragment) -> bool {
+    let live = matches!(start, Fragment::PartitionStart { tombstone, .. } if tombstone.is_live());
+    live && one(reader).await == Some(Fragment::PartitionEnd)
+}
+
+fn split_partitions(fragments: Vec<Fragment>) -> Vec<Vec<Fragment>> {
+    let mut out: Vec<Vec<Fragment>> = vec![];
+    for fragment in fragments {
+        if matches!(fragment, Fragment::PartitionStart { .. }) {
+            out.push(vec![]);
+        }
+        out.last_mut().expect("a partition starts").push(fragment);
+    }
+    out
+}
+
+/// Leaves out partitions that say nothing.
+fn without_hollow(fragments: Vec<Fragment>) -> Vec<Fragment> {
+    let hollow = |partition: &Vec<Fragment>| {
+        partition.len() == 2
+            && matches!(partition[0], Fragment::PartitionStart { tombstone, .. } if tombstone.is_live())
+    };
+    split_partitions(fragments).into_iter().filter(|partition| !hollow(partition)).flatten().collect()
+}
+
+#[track_caller]
+fn assert_same(got: &[Fragment], expect: &[Fragment], context: &str) {
+    if got == expect {
+        return;
+    }
+    let at = got.iter().zip(expect).take_while(|(got, expect)| got == expect).count();
+    panic!(
+        "fragment {at} of {} (expected {}) differs\n got    {:?}\n expect {:?}\n{context}",
+        got.len(),
+        expect.len(),
+        got.get(at),
+        expect.get(at)
+    );
+}

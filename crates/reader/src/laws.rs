@@ -1,0 +1,107 @@
+//! The combinators keep the promise of a source, and their laws hold.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::rng::Rng;
+use model::sample::{self, Variety};
+use model::{Mutation, PartitionRange, Purge, TableSchema};
+
+use crate::examination::examine;
+use crate::fragment::{ReadSpec, Reader, Source};
+use crate::{
+    CompactReader, Keep, MemorySource, MergeSource, SliceReader, block_on_ready, collect, collect_partitions,
+};
+
+fn memory(_: &Arc<TableSchema>, mutations: Vec<Mutation>) -> Box<dyn Source> {
+    Box::new(MemorySource::new(&mutations))
+}
+
+/// Reads everything of the inner source and cuts afterwards.
+struct Sliced(MemorySource);
+
+impl Source for Sliced {
+    fn reader(&self, spec: &ReadSpec) -> Box<dyn Reader> {
+        let whole = spec.clone().ranges([model::ClusteringRange::all()]);
+        Box::new(SliceReader::new(spec, self.0.reader(&whole)))
+    }
+}
+
+#[test]
+fn memory_passes() {
+    block_on_ready(examine(&mut memory, 0..40));
+}
+
+#[test]
+fn a_slice_of_everything_passes() {
+    let mut build = |_: &Arc<TableSchema>, mutations: Vec<Mutation>| -> Box<dyn Source> {
+        Box::new(Sliced(MemorySource::new(&mutations)))
+    };
+    block_on_ready(examine(&mut build, 0..200));
+}
+
+#[test]
+fn a_merge_of_any_split_passes() {
+    for ways in [1, 2, 3, 7] {
+        let mut rng = Rng::new(ways);
+        let mut build = |_: &Arc<TableSchema>, mutations: Vec<Mutation>| -> Box<dyn Source> {
+            let mut parts = vec![MemorySource::default(); ways as usize];
+            mutations.iter().for_each(|mutation| parts[rng.index(ways as usize)].apply(mutation));
+            let source = |part| -> Rc<dyn Source> { Rc::new(part) };
+            Box::new(MergeSource { sources: parts.into_iter().map(source).collect() })
+        };
+        block_on_ready(examine(&mut build, 0..60));
+    }
+}
+
+/// What a compacting reader lets out is what compacting the merged partition in memory leaves, in both
+/// directions, whatever is kept.
+#[test]
+fn compacting_a_stream_is_compacting_what_it_says() {
+    for seed in 0..400 {
+        let mut rng = Rng::new(seed);
+        let variety = Variety::default();
+        let tables = sample::tables();
+        let schema = rng.pick(&tables).clone();
+        let mutations: Vec<_> =
+            (0..rng.below(25)).map(|_| sample::mutation(&mut rng, &schema, &variety)).collect();
+        let source = MemorySource::new(&mutations);
+        let purge = Purge {
+            now_s: variety.now_s + rng.below(4) as u32,
+            gc_before_s: variety.now_s - 3 + rng.below(4) as u32,
+            max_purgeable_us: if rng.chance(1, 2) { i64::MAX } else { 1_700_000_000_000_003 },
+        };
+        let reversed = rng.chance(1, 2);
+        let spec = ReadSpec::new(schema.clone(), PartitionRange::all()).reversed(reversed);
+
+        let mut reader = CompactReader::new(source.reader(&spec), purge, Keep::Needed);
+        let got = block_on_ready(collect_partitions(&mut reader, &schema, reversed)).unwrap();
+        let expect: Vec<_> = source
+            .partitions()
+            .iter()
+            .map(|(key, partition)| {
+                let mut partition = partition.clone();
+                partition.compact(&schema, &purge);
+                (key.clone(), partition)
+            })
+            .filter(|(_, partition)| !partition.is_empty())
+            .collect();
+        assert_eq!(got, expect, "seed {seed}");
+
+        let mut reader = CompactReader::new(source.reader(&spec), purge, Keep::Live);
+        let live = block_on_ready(collect_partitions(&mut reader, &schema, reversed)).unwrap();
+        for (key, partition) in &live {
+            assert!(partition.tombstone.is_live() && partition.range_tombstones().is_empty(), "{key:?}");
+            assert!(partition.rows().iter().all(|row| row.row.is_live_at(purge.now_s)), "seed {seed}");
+        }
+        // Purging first changes nothing of what a client sees.
+        let mut purged = MemorySource::default();
+        got.into_iter().for_each(|(key, partition)| {
+            purged.partitions_mut().insert(key, partition);
+        });
+        let mut reader = CompactReader::new(purged.reader(&spec), purge, Keep::Live);
+        let after = block_on_ready(collect(&mut reader)).unwrap();
+        let mut reader = CompactReader::new(source.reader(&spec), purge, Keep::Live);
+        assert_eq!(after, block_on_ready(collect(&mut reader)).unwrap(), "seed {seed}");
+    }
+}

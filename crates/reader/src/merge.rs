@@ -1,0 +1,316 @@
+//! Several sources as one: the partitions of all, and of each partition the union of what each knows.
+//!
+//! 1. Between partitions every child shows its next key; the least one is next, and the children that show
+//!    it take part in it.
+//! 2. Inside, every participant shows its next fragment; the one with the least position goes out, rows with
+//!    the same key merged into one.
+//! 3. Of the range deletions the participants have in force, the strongest is in force in the result.
+//! 4. A partition that only one child knows passes through without any comparison.
+//!
+//! Guarantees: children load at the same time, not one after the other. Not here: leaving out what is
+//! deleted (`compact`). Cost: a comparison per participant and fragment.
+
+use std::cmp::Ordering;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use model::{PartitionKey, RangeTombstoneChange, Side, TableSchema, Tombstone};
+
+use crate::ReadError;
+use crate::drive::{LocalFuture, all};
+use crate::fragment::{Fragment, ReadSpec, Reader, Source, Step};
+
+struct Child {
+    reader: Box<dyn Reader>,
+    head: Option<Fragment>,
+    finished: bool,
+    must_load: bool,
+    /// The range deletion in force in this child.
+    in_force: Tombstone,
+}
+
+/// See the head of this file.
+pub struct MergeReader {
+    schema: Arc<TableSchema>,
+    reversed: bool,
+    children: Vec<Child>,
+    /// The children that know the current partition; empty between partitions.
+    current: Vec<usize>,
+    partition_tombstone: Tombstone,
+    /// The range deletion in force in the result.
+    in_force: Tombstone,
+    /// The participants that show the least position; kept between steps for its memory.
+    least: Vec<usize>,
+}
+
+impl MergeReader {
+    pub fn new(spec: &ReadSpec, readers: Vec<Box<dyn Reader>>) -> Self {
+        let child = |reader| Child {
+            reader,
+            head: None,
+            finished: false,
+            must_load: false,
+            in_force: Tombstone::LIVE,
+        };
+        Self {
+            schema: spec.schema.clone(),
+            reversed: spec.reversed,
+            children: readers.into_iter().map(child).collect(),
+            current: vec![],
+            partition_tombstone: Tombstone::LIVE,
+            in_force: Tombstone::LIVE,
+            least: vec![],
+        }
+    }
+
+    /// One reader over all; the only one as it is.
+    pub fn of(spec: &ReadSpec, mut readers: Vec<Box<dyn Reader>>) -> Box<dyn Reader> {
+        if readers.len() == 1 {
+            return readers.remove(0);
+        }
+        Box::new(Self::new(spec, readers))
+    }
+
+    /// Lets every child in `wanted` show its next fragment; false if one has to load first.
+    fn fill(children: &mut [Child], wanted: impl Iterator<Item = usize>) -> Result<bool, ReadError> {
+        let mut filled = true;
+        for index in wanted {
+            let child = &mut children[index];
+            if child.head.is_some() || child.finished {
+                continue;
+            }
+            match child.reader.next()? {
+                Step::Ready(fragment) => child.head = Some(fragment),
+                Step::End => child.finished = true,
+                Step::Load => {
+                    child.must_load = true;
+                    filled = false;
+                }
+            }
+        }
+        Ok(filled)
+    }
+
+    fn start_partition(&mut self) -> Result<Step, ReadError> {
+        let count = self.children.len();
+        if !Self::fill(&mut self.children, 0..count)? {
+            return Ok(Step::Load);
+        }
+        let mut least: Option<&PartitionKey> = None;
+        for (index, child) in self.children.iter().enumerate() {
+            let Some(Fragment::PartitionStart { key, .. }) = &child.head else {
+                assert!(child.finished, "a child shows a partition or has ended");
+                continue;
+            };
+            match least.map_or(Ordering::Less, |least| key.cmp(least)) {
+                Ordering::Less => {
+                    least = Some(key);
+                    self.current.clear();
+                    self.current.push(index);
+                }
+                Ordering::Equal => self.current.push(index),
+                Ordering::Greater => {}
+            }
+        }
+        let Some(key) = least.cloned() else { return Ok(Step::End) };
+        let mut strongest = Tombstone::LIVE;
+        for index in &self.current {
+            let child = &mut self.children[*index];
+            if let Some(Fragment::PartitionStart { tombstone, .. }) = child.head.take() {
+                strongest = strongest.max(tombstone);
+            }
+            child.in_force = Tombstone::LIVE;
+        }
+        self.in_force = Tombstone::LIVE;
+        self.partition_tombstone = strongest;
+        Ok(Step::Ready(Fragment::PartitionStart { key, tombstone: strongest }))
+    }
+
+    fn pass_through(&mut self, index: usize) -> Result<Step, ReadError> {
+        let child = &mut self.children[index];
+        let step = match child.head.take() {
+            Some(fragment) => Step::Ready(fragment),
+            None => child.reader.next()?,
+        };
+        match step {
+            Step::Ready(Fragment::PartitionEnd) => self.current.clear(),
+            Step::Ready(_) => {}
+            Step::Load => child.must_load = true,
+            Step::End => unreachable!("a partition that began also ends"),
+        }
+        Ok(step)
+    }
+
+    /// The next fragment of the current partition, `None` if what was read changes nothing.
+    fn merge_step(&mut self) -> Option<Fragment> {
+        let rank = |fragment: &Fragment| match fragment {
+            Fragment::PartitionStart { .. } => unreachable!("a partition ends before the next begins"),
+            Fragment::Static(_) => 0,
+            Fragment::Row(_) | Fragment::Change(_) => 1,
+            Fragment::PartitionEnd => 2,
+        };
+        let mut least = std::mem::take(&mut self.least);
+        least.clear();
+        for index in &self.current {
+            let head = self.children[*index].head.as_ref().expect("filled");
+            let order = match least.first() {
+                None => Ordering::Less,
+                Some(first) => {
+                    let best = self.children[*first].head.as_ref().expect("filled");
+                    rank(head).cmp(&rank(best)).then_with(|| self.compare(head, best))
+                }
+            };
+            match order {
+                Ordering::Less => {
+                    least.clear();
+                    least.push(*index);
+                }
+                Ordering::Equal => least.push(*index),
+                Ordering::Greater => {}
+            }
+        }
+        let merged = self.merge_heads(&least);
+        self.least = least;
+        merged
+    }
+
+    /// Takes the heads of the children in `least`, which stand at the same position, and makes them one.
+    fn merge_heads(&mut self, least: &[usize]) -> Option<Fragment> {
+        let (first_index, rest) = least.split_first().expect("a current partition has participants");
+        let first = self.children[*first_index].head.take().expect("filled");
+        match first {
+            Fragment::Static(mut merged) => {
+                for index in rest {
+                    let head = self.children[*index].head.take();
+                    let Some(Fragment::Static(mut row)) = head else {
+                        unreachable!("equal ranks, equal kinds")
+                    };
+                    if self.must_shadow(self.partition_tombstone) {
+                        Rc::make_mut(&mut merged).shadow(self.partition_tombstone);
+                        Rc::make_mut(&mut row).shadow(self.partition_tombstone);
+                    }
+                    Rc::make_mut(&mut merged).merge(&row, &self.schema);
+                }
+                Some(Fragment::Static(merged))
+            }
+            Fragment::Row(mut merged) => {
+                let deleted = self.partition_tombstone.max(self.in_force);
+                for index in rest {
+                    let head = self.children[*index].head.take();
+                    let Some(Fragment::Row(mut row)) = head else {
+                        unreachable!("equal positions, equal kinds")
+                    };
+                    if self.must_shadow(deleted) {
+                        Rc::make_mut(&mut merged).row.shadow(deleted);
+                        Rc::make_mut(&mut row).row.shadow(deleted);
+                    }
+                    Rc::make_mut(&mut merged).row.merge(&row.row, &self.schema);
+                }
+                Some(Fragment::Row(merged))
+            }
+            Fragment::Change(change) => {
+                self.children[*first_index].in_force = change.tombstone;
+                for index in rest {
+                    let head = self.children[*index].head.take();
+                    let Some(Fragment::Change(change)) = head else {
+                        unreachable!("equal positions, equal kinds")
+                    };
+                    self.children[*index].in_force = change.tombstone;
+                }
+                let all = self.current.iter().map(|index| self.children[*index].in_force);
+                let strongest = all.fold(Tombstone::LIVE, Tombstone::max);
+                if strongest == self.in_force {
+                    return None;
+                }
+                self.in_force = strongest;
+                Some(Fragment::Change(RangeTombstoneChange {
+                    position: change.position,
+                    tombstone: strongest,
+                }))
+            }
+            Fragment::PartitionEnd => {
+                // Every participant stands at its end, or it would have had something lesser to show.
+                for index in self.current.drain(..) {
+                    self.children[index].head = None;
+                }
+                Some(Fragment::PartitionEnd)
+            }
+            Fragment::PartitionStart { .. } => unreachable!("a partition ends before the next begins"),
+        }
+    }
+
+    /// Counters must not be added up before what deletes one of them was applied.
+    fn must_shadow(&self, deleted: Tombstone) -> bool {
+        self.schema.has_counters() && !deleted.is_live()
+    }
+
+    fn compare(&self, a: &Fragment, b: &Fragment) -> Ordering {
+        let order = match (parts(a), parts(b)) {
+            (Some(a), Some(b)) => self.schema.compare_parts(a, b),
+            _ => return Ordering::Equal,
+        };
+        if self.reversed { order.reverse() } else { order }
+    }
+}
+
+/// Where a fragment stands, if it stands at a position.
+pub(crate) fn parts(fragment: &Fragment) -> Option<(&model::ClusteringPrefix, Side)> {
+    match fragment {
+        Fragment::Row(row) => Some((&row.key, Side::At)),
+        Fragment::Change(change) => Some((&change.position.prefix, change.position.side)),
+        Fragment::PartitionStart { .. } | Fragment::Static(_) | Fragment::PartitionEnd => None,
+    }
+}
+
+impl Reader for MergeReader {
+    fn next(&mut self) -> Result<Step, ReadError> {
+        loop {
+            match self.current.as_slice() {
+                [] => return self.start_partition(),
+                [only] => {
+                    let only = *only;
+                    return self.pass_through(only);
+                }
+                _ => {
+                    if !Self::fill(&mut self.children, self.current.iter().copied())? {
+                        return Ok(Step::Load);
+                    }
+                    if let Some(fragment) = self.merge_step() {
+                        return Ok(Step::Ready(fragment));
+                    }
+                }
+            }
+        }
+    }
+
+    fn load(&mut self) -> LocalFuture<'_, Result<(), ReadError>> {
+        let waiting = self.children.iter_mut().filter(|child| child.must_load);
+        let loads = waiting.map(|child| {
+            child.must_load = false;
+            child.reader.load()
+        });
+        let loads: Vec<_> = loads.collect();
+        Box::pin(all(loads))
+    }
+
+    fn skip_partition(&mut self) {
+        for index in std::mem::take(&mut self.current) {
+            let child = &mut self.children[index];
+            // A child whose end is already shown stands between partitions.
+            if !matches!(child.head.take(), Some(Fragment::PartitionEnd)) {
+                child.reader.skip_partition();
+            }
+        }
+    }
+}
+
+/// Several sources as one.
+pub struct MergeSource {
+    pub sources: Vec<Rc<dyn Source>>,
+}
+
+impl Source for MergeSource {
+    fn reader(&self, spec: &ReadSpec) -> Box<dyn Reader> {
+        MergeReader::of(spec, self.sources.iter().map(|source| source.reader(spec)).collect())
+    }
+}
