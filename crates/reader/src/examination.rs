@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use base::rng::Rng;
 use model::sample::{self, Variety};
-use model::{Mutation, PartitionKey, PartitionRange, RingPosition, TableSchema};
+use model::{Mutation, PartitionKey, PartitionRange, Purge, RingPosition, TableSchema};
 
 use crate::drive::LocalFuture;
 use crate::fragment::{Fragment, ReadSpec, Reader, Source, Step};
 use crate::memory::{MemorySource, fragments_of};
-use crate::{ReadError, collect};
+use crate::{CompactReader, Keep, ReadError, collect};
 
 /// Builds a source of a table from writes. Merging the writes in any way gives the same.
 pub trait Build {
@@ -115,42 +115,49 @@ impl Examination {
 
     async fn check(&mut self, expected: &MemorySource, source: &dyn Source, spec: &ReadSpec) {
         let context = || format!("seed {}, {}, {spec:?}", self.seed, self.schema.full_name());
+        // Where deleted counters leave depends on what was merged before; what is left after it does not.
+        let canonical = spec.schema.has_counters();
         let wanted: Vec<Vec<Fragment>> = expected
             .partitions()
             .iter()
             .filter(|(key, _)| spec.partitions.contains(key))
-            .map(|(key, partition)| fragments_of(spec, key, partition))
+            .map(|(key, partition)| {
+                let mut partition = partition.clone();
+                if canonical {
+                    partition.shadow(&spec.schema);
+                }
+                fragments_of(spec, key, &partition)
+            })
             .collect();
         let mut reader = source.reader(spec);
+        if canonical {
+            reader = Box::new(CompactReader::new(reader, Purge::nothing(0), Keep::Needed));
+        }
         let got = collect(&mut *reader).await.unwrap_or_else(|error| panic!("{error}: {}", context()));
         let flat: Vec<Fragment> = wanted.iter().flatten().cloned().collect();
         // A source may leave out partitions of which nothing is wanted.
         assert_same(&without_hollow(got), &without_hollow(flat), &context());
         assert!(matches!(reader.next(), Ok(Step::End)), "the end is said again: {}", context());
 
-        // Some partitions skipped, each after some of its fragments.
+        if spec.wants_all_rows() && !canonical {
+            self.check_skipping(wanted, source, spec).await;
+        }
+    }
+
+    /// Partitions skipped, each after some of its fragments.
+    async fn check_skipping(&mut self, wanted: Vec<Vec<Fragment>>, source: &dyn Source, spec: &ReadSpec) {
         let mut reader = source.reader(spec);
-        let mut got = vec![];
-        let mut expect = vec![];
-        let wanted = split_partitions(without_hollow(wanted.concat()));
-        let mut wanted = wanted.into_iter();
-        while let Some(first) = one(&mut *reader).await {
-            let Some(partition) = wanted.next() else {
-                assert!(is_hollow_rest(&mut *reader, first).await, "too many partitions: {}", context());
-                continue;
-            };
-            let take = self.rng.index(partition.len() + 1);
-            expect.extend(partition.iter().take(take.max(1)).cloned());
-            got.push(first);
-            for _ in 1..take {
+        let (mut got, mut expect) = (vec![], vec![]);
+        for partition in split_partitions(without_hollow(wanted.concat())) {
+            let take = 1 + self.rng.index(partition.len());
+            expect.extend(partition.into_iter().take(take));
+            for _ in 0..take {
                 got.extend(one(&mut *reader).await);
             }
             reader.skip_partition();
         }
-        if spec.wants_all_rows() {
-            assert_same(&got, &expect, &format!("skipping: {}", context()));
-            assert!(wanted.next().is_none(), "partitions are missing after a skip: {}", context());
-        }
+        got.extend(one(&mut *reader).await);
+        assert_same(&got, &expect, &format!("skipping, seed {}, {spec:?}", self.seed));
     }
 }
 
@@ -166,11 +173,6 @@ async fn one(reader: &mut dyn Reader) -> Option<Fragment> {
 
 fn step(reader: &mut dyn Reader) -> Step {
     reader.next().unwrap_or_else(|error| panic!("{error}"))
-}
-
-async fn is_hollow_rest(reader: &mut dyn Reader, start: Fragment) -> bool {
-    let live = matches!(start, Fragment::PartitionStart { tombstone, .. } if tombstone.is_live());
-    live && one(reader).await == Some(Fragment::PartitionEnd)
 }
 
 fn split_partitions(fragments: Vec<Fragment>) -> Vec<Vec<Fragment>> {

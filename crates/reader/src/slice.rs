@@ -66,8 +66,9 @@ pub struct Cutter {
     passed: usize,
     /// Whether we are inside range number `passed`.
     inside: bool,
-    /// The range deletion in force in the stream that comes in.
+    /// The range deletion in force in the stream that comes in, and in the one that goes out.
     in_force: Tombstone,
+    shown: Tombstone,
 }
 
 impl Cutter {
@@ -81,6 +82,7 @@ impl Cutter {
             passed: 0,
             inside: false,
             in_force: Tombstone::LIVE,
+            shown: Tombstone::LIVE,
         }
     }
 
@@ -126,6 +128,7 @@ impl Cutter {
                 self.passed = 0;
                 self.inside = false;
                 self.in_force = Tombstone::LIVE;
+                self.shown = Tombstone::LIVE;
                 self.out.push_back(fragment);
             }
             Fragment::Static(_) => self.out.push_back(fragment),
@@ -163,21 +166,28 @@ impl Cutter {
             if !behind(end) {
                 break;
             }
-            if !self.in_force.is_live() {
+            if !self.shown.is_live() {
                 self.change(end, Tombstone::LIVE);
             }
             self.inside = false;
             self.passed += 1;
         }
-        if let Fragment::Change(change) = &fragment {
-            self.in_force = change.tombstone;
-        }
-        if self.inside {
-            self.out.push_back(fragment);
+        match &fragment {
+            // Where a wanted range begins, the end of a deletion in front of it says nothing.
+            Fragment::Change(change) => {
+                self.in_force = change.tombstone;
+                if self.inside && change.tombstone != self.shown {
+                    self.shown = change.tombstone;
+                    self.out.push_back(fragment);
+                }
+            }
+            _ if self.inside => self.out.push_back(fragment),
+            _ => {}
         }
     }
 
     fn change(&mut self, position: &Position, tombstone: Tombstone) {
+        self.shown = tombstone;
         self.out.push_back(Fragment::Change(RangeTombstoneChange { position: position.clone(), tombstone }));
     }
 }
