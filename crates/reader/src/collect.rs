@@ -1,11 +1,15 @@
 //! Reads everything a reader yields into memory: for tests, tools and small system tables.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{ClusteringRange, Partition, PartitionKey, RangeTombstone, RangeTombstoneChange, TableSchema};
+use model::{
+    ClusteringRange, ClusteringRow, Partition, PartitionKey, RangeTombstone, RangeTombstoneChange,
+    TableSchema,
+};
 
 use crate::ReadError;
-use crate::fragment::{Fragment, Reader, Step};
+use crate::fragment::{Fragment, Reader, RowFragment, Step};
 
 /// Every fragment, in order.
 pub async fn collect(reader: &mut dyn Reader) -> Result<Vec<Fragment>, ReadError> {
@@ -35,7 +39,9 @@ pub async fn collect_partitions(
                 last(&mut partitions).tombstone = tombstone;
             }
             Fragment::Static(row) => last(&mut partitions).static_row = (*row).clone(),
-            Fragment::Row(row) => rows.push((*row).clone()),
+            Fragment::Row(RowFragment { key, row }) => {
+                rows.push(ClusteringRow { key, row: Rc::unwrap_or_clone(row) });
+            }
             Fragment::Change(change) => {
                 if let Some(begun) = open.take() {
                     let (start, end) = match reversed {

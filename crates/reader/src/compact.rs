@@ -160,7 +160,7 @@ impl<R: Reader, P: PurgePolicy> Reader for CompactReader<R, P> {
                 Fragment::Row(mut row) => {
                     let deleted = self.partition_tombstone.max(self.in_force);
                     let kept = (self.is_untouched(&row.row, deleted) && !row.row.is_empty())
-                        || self.compact_row(&mut Rc::make_mut(&mut row).row, deleted);
+                        || self.compact_row(Rc::make_mut(&mut row.row), deleted);
                     kept.then(|| self.emit(Fragment::Row(row)))
                 }
                 Fragment::Change(RangeTombstoneChange { position, tombstone }) => {

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use model::{
-    ClusteringRange, ClusteringRow, PartitionKey, PartitionRange, RangeTombstoneChange, Row, TableSchema,
+    ClusteringKey, ClusteringRange, PartitionKey, PartitionRange, RangeTombstoneChange, Row, TableSchema,
     Tombstone,
 };
 
@@ -22,8 +22,15 @@ pub enum Fragment {
     PartitionStart { key: PartitionKey, tombstone: Tombstone },
     Static(Rc<Row>),
     Change(RangeTombstoneChange),
-    Row(Rc<ClusteringRow>),
+    Row(RowFragment),
     PartitionEnd,
+}
+
+/// A row of a partition: its place by value, its content shared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowFragment {
+    pub key: ClusteringKey,
+    pub row: Rc<Row>,
 }
 
 /// What a reader says when it is asked for the next fragment.

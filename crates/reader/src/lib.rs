@@ -23,7 +23,7 @@ pub use collect::{collect, collect_partitions};
 pub use compact::{CompactReader, Keep, PurgePolicy};
 pub use drive::{LocalFuture, block_on_ready};
 pub use error::ReadError;
-pub use fragment::{Fragment, ReadSpec, Reader, Source, Step};
+pub use fragment::{Fragment, ReadSpec, Reader, RowFragment, Source, Step};
 pub use memory::MemorySource;
 pub use merge::{MergeReader, MergeSource};
 pub use slice::SliceReader;

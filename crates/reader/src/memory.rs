@@ -8,13 +8,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use model::{
-    ClusteringRange, Mutation, Partition, PartitionKey, Position, RangeTombstoneChange, TableSchema,
-    Tombstone,
+    ClusteringRange, ClusteringRow, Mutation, Partition, PartitionKey, Position, RangeTombstoneChange,
+    TableSchema, Tombstone,
 };
 
 use crate::ReadError;
 use crate::drive::LocalFuture;
-use crate::fragment::{Fragment, ReadSpec, Reader, Source, Step};
+use crate::fragment::{Fragment, ReadSpec, Reader, RowFragment, Source, Step};
 
 /// Partitions by key.
 #[derive(Clone, Debug, Default)]
@@ -59,7 +59,7 @@ pub fn fragments_of(spec: &ReadSpec, key: &PartitionKey, partition: &Partition) 
     let mut placed: Vec<(Position, Fragment)> = vec![];
     for range in spec.ranges.iter() {
         let rows = partition.rows().iter().filter(|row| schema.range_contains(range, &row.key));
-        placed.extend(rows.map(|row| (Position::at(row.key.clone()), Fragment::Row(Rc::new(row.clone())))));
+        placed.extend(rows.map(|row| (Position::at(row.key.clone()), row_fragment(row))));
         placed.extend(changes_in(schema, partition, range, spec.reversed));
     }
     placed.sort_by(|(a, _), (b, _)| schema.compare_positions(a, b));
@@ -73,6 +73,10 @@ pub fn fragments_of(spec: &ReadSpec, key: &PartitionKey, partition: &Partition) 
     out.extend(placed.into_iter().map(|(_, fragment)| fragment));
     out.push(Fragment::PartitionEnd);
     out
+}
+
+fn row_fragment(row: &ClusteringRow) -> Fragment {
+    Fragment::Row(RowFragment { key: row.key.clone(), row: Rc::new(row.row.clone()) })
 }
 
 /// The points inside `range` (its ends included) at which the deletion in force changes for a reader who

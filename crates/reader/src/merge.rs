@@ -201,10 +201,10 @@ impl MergeReader {
                         unreachable!("equal positions, equal kinds")
                     };
                     if self.must_shadow(deleted) {
-                        Rc::make_mut(&mut merged).row.shadow(deleted);
-                        Rc::make_mut(&mut row).row.shadow(deleted);
+                        Rc::make_mut(&mut merged.row).shadow(deleted);
+                        Rc::make_mut(&mut row.row).shadow(deleted);
                     }
-                    Rc::make_mut(&mut merged).row.merge(&row.row, &self.schema);
+                    Rc::make_mut(&mut merged.row).merge(&row.row, &self.schema);
                 }
                 Some(Fragment::Row(merged))
             }
