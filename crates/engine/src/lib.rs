@@ -1,1 +1,3 @@
-//! (see ARCHITECTURE.md)
+//! One shard's storage, and all shards of a node as one thing: [`Engine`].
+
+pub mod memtable;

@@ -1,0 +1,161 @@
+//! What has been written and is not yet in an SSTable.
+//!
+//! - [`tree`]: the sorted map with free snapshots that holds partitions, and in each the rows;
+//! - [`partition`]: one partition, and how a write changes it;
+//! - [`reader`]: reading a snapshot, forward and reverse.
+//!
+//! **Invariants:** a reader never sees half of a mutation, and what it holds does not change while others
+//! write. `charged_bytes` is what the memtable has asked of the allocator, to the byte.
+
+mod partition;
+mod reader;
+mod tree;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ::reader::{ReadSpec, Reader, Source};
+use model::{Cell as ColumnCell, ColumnData, Mutation, PartitionKey, Row, TableSchema, Tombstone};
+use reader::{MemtableReader, PartitionReader};
+
+use partition::MemPartition;
+use tree::Tree;
+
+/// The least times seen; SSTables write their times as differences to these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeastTimes {
+    pub timestamp_us: i64,
+    pub deletion_time_s: u32,
+    pub ttl_s: u32,
+}
+
+impl LeastTimes {
+    const NONE: Self = Self { timestamp_us: i64::MAX, deletion_time_s: u32::MAX, ttl_s: u32::MAX };
+
+    fn see_tombstone(&mut self, tombstone: Tombstone) {
+        if !tombstone.is_live() {
+            self.timestamp_us = self.timestamp_us.min(tombstone.timestamp_us);
+            self.deletion_time_s = self.deletion_time_s.min(tombstone.deletion_time_s);
+        }
+    }
+
+    fn see_cell(&mut self, cell: &ColumnCell) {
+        self.timestamp_us = self.timestamp_us.min(cell.timestamp_us);
+        self.deletion_time_s = self.deletion_time_s.min(cell.local_deletion_time_s);
+        if cell.ttl_s != 0 {
+            self.ttl_s = self.ttl_s.min(cell.ttl_s);
+        }
+    }
+
+    fn see_row(&mut self, row: &Row) {
+        self.see_tombstone(row.deletion);
+        if !row.liveness.is_none() {
+            self.timestamp_us = self.timestamp_us.min(row.liveness.timestamp_us);
+            self.deletion_time_s = self.deletion_time_s.min(row.liveness.local_expiration_s);
+            if row.liveness.is_expiring() {
+                self.ttl_s = self.ttl_s.min(row.liveness.ttl_s);
+            }
+        }
+        for (_, data) in row.cells() {
+            match data {
+                ColumnData::Simple(cell) => self.see_cell(cell),
+                ColumnData::Complex(complex) => {
+                    self.see_tombstone(complex.deletion);
+                    complex.cells.iter().for_each(|element| self.see_cell(&element.cell));
+                }
+            }
+        }
+    }
+}
+
+/// The writes to one table on one shard since the last flush.
+pub struct Memtable {
+    schema: RefCell<Arc<TableSchema>>,
+    partitions: RefCell<Tree<PartitionKey, MemPartition>>,
+    /// Memory behind the partitions, beyond the nodes of `partitions` itself.
+    below_bytes: Cell<usize>,
+    least: Cell<LeastTimes>,
+}
+
+impl Memtable {
+    pub fn new(schema: Arc<TableSchema>) -> Self {
+        Self {
+            schema: RefCell::new(schema),
+            partitions: RefCell::default(),
+            below_bytes: Cell::new(0),
+            least: Cell::new(LeastTimes::NONE),
+        }
+    }
+
+    /// The newest schema it was written with.
+    pub fn schema(&self) -> Arc<TableSchema> {
+        self.schema.borrow().clone()
+    }
+
+    pub fn set_schema(&self, schema: Arc<TableSchema>) {
+        *self.schema.borrow_mut() = schema;
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.partitions.borrow().len() == 0
+    }
+
+    pub fn partition_count(&self) -> usize {
+        self.partitions.borrow().len()
+    }
+
+    /// Bytes asked of the allocator and still held.
+    pub fn charged_bytes(&self) -> usize {
+        self.partitions.borrow().heap_bytes() + self.below_bytes.get()
+    }
+
+    pub fn least_times(&self) -> LeastTimes {
+        self.least.get()
+    }
+
+    /// Takes the write over. All of it is seen by readers that open afterwards, none by those that are open.
+    pub fn apply(&self, mutation: Mutation) {
+        let Mutation { schema, key, partition } = mutation;
+        let mut least = self.least.get();
+        least.see_tombstone(partition.tombstone);
+        least.see_row(&partition.static_row);
+        partition.rows().iter().for_each(|row| least.see_row(&row.row));
+        partition
+            .range_tombstones()
+            .changes()
+            .iter()
+            .for_each(|change| least.see_tombstone(change.tombstone));
+        self.least.set(least);
+
+        let mut partitions = self.partitions.borrow_mut();
+        let key_bytes = key.heap_bytes();
+        let (new, (before, after)) = partitions.upsert(
+            &key,
+            |probe| probe.cmp(&key),
+            MemPartition::default,
+            |slot| slot.apply(&schema, partition),
+        );
+        let key_bytes = if new { key_bytes } else { 0 };
+        self.below_bytes.set(self.below_bytes.get() + key_bytes + after - before);
+    }
+}
+
+impl Source for Memtable {
+    fn reader(&self, spec: &ReadSpec) -> Box<dyn Reader> {
+        let partitions = self.partitions.borrow();
+        match &spec.partitions {
+            model::PartitionRange::Key(key) => {
+                let found = partitions.get(|probe| probe.cmp(key)).cloned();
+                Box::new(PartitionReader::new(spec, found.map(|found| (key.clone(), found))))
+            }
+            model::PartitionRange::Between { .. } => Box::new(MemtableReader::new(spec, &partitions)),
+        }
+    }
+}
+
+/// A memtable that others may read while it is written or flushed.
+pub type SharedMemtable = Rc<Memtable>;
+
+#[cfg(test)]
+mod tests;

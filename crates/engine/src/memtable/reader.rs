@@ -1,0 +1,269 @@
+//! Reads a snapshot of a memtable, or of one of its partitions, in either direction.
+//!
+//! Rows and the points where range deletions change are walked side by side, each by its own cursor; a slice
+//! begins with a search, so that what is in front of it costs nothing.
+
+use std::sync::Arc;
+
+use model::{
+    ClusteringRange, PartitionKey, Position, RangeTombstoneChange, RingPosition, Row, Side, TableSchema,
+    Tombstone,
+};
+use reader::{Fragment, LocalFuture, ReadError, ReadSpec, Reader, RowFragment, Step};
+use std::rc::Rc;
+
+use super::partition::MemPartition;
+use super::tree::{Cursor, Tree};
+
+/// Reads one partition.
+pub struct PartitionReader {
+    schema: Arc<TableSchema>,
+    ranges: Arc<[ClusteringRange]>,
+    reversed: bool,
+    partition: Option<(PartitionKey, MemPartition)>,
+    state: State,
+}
+
+enum State {
+    Start,
+    Static,
+    /// In front of the range with this number, in the direction of the read.
+    Between(usize),
+    Inside(InRange),
+    Done,
+}
+
+struct InRange {
+    number: usize,
+    rows: Cursor<model::ClusteringKey, Rc<Row>>,
+    next_row: Option<RowFragment>,
+    /// The next change of range deletions that is to be looked at: forward its index, reverse its index + 1.
+    change: usize,
+    in_force: Tombstone,
+    /// What is in force where the range begins has not been said yet.
+    opening: bool,
+}
+
+impl PartitionReader {
+    pub fn new(spec: &ReadSpec, partition: Option<(PartitionKey, MemPartition)>) -> Self {
+        let state = if partition.is_some() { State::Start } else { State::Done };
+        Self {
+            schema: spec.schema.clone(),
+            ranges: spec.ranges.clone(),
+            reversed: spec.reversed,
+            partition,
+            state,
+        }
+    }
+
+    /// The next fragment, `None` behind the end of the partition.
+    fn fragment(&mut self) -> Option<Fragment> {
+        let (key, partition) = self.partition.as_ref()?;
+        loop {
+            match &mut self.state {
+                State::Start => {
+                    self.state = State::Static;
+                    return Some(Fragment::PartitionStart {
+                        key: key.clone(),
+                        tombstone: partition.tombstone,
+                    });
+                }
+                State::Static => {
+                    self.state = State::Between(0);
+                    if let Some(row) = partition.static_row.as_ref().filter(|row| !row.is_empty()) {
+                        return Some(Fragment::Static(row.clone()));
+                    }
+                }
+                State::Between(number) if *number == self.ranges.len() => {
+                    self.state = State::Done;
+                    return Some(Fragment::PartitionEnd);
+                }
+                State::Between(number) => {
+                    let range = range(&self.ranges, *number, self.reversed);
+                    let inside = open(&self.schema, partition, range, *number, self.reversed);
+                    self.state = State::Inside(inside);
+                }
+                State::Inside(inside) => {
+                    let range = range(&self.ranges, inside.number, self.reversed);
+                    if let Some(fragment) = inside.step(&self.schema, partition, range, self.reversed) {
+                        return Some(fragment);
+                    }
+                    self.state = State::Between(inside.number + 1);
+                }
+                State::Done => return None,
+            }
+        }
+    }
+}
+
+fn range(ranges: &[ClusteringRange], number: usize, reversed: bool) -> &ClusteringRange {
+    if reversed { &ranges[ranges.len() - 1 - number] } else { &ranges[number] }
+}
+
+fn open(
+    schema: &TableSchema,
+    partition: &MemPartition,
+    range: &ClusteringRange,
+    number: usize,
+    reversed: bool,
+) -> InRange {
+    let begin = if reversed { &range.end } else { &range.start };
+    let order =
+        |key: &model::ClusteringKey| schema.compare_parts((key, Side::At), (&begin.prefix, begin.side));
+    let rows = partition.rows.cursor(order);
+    let (change, in_force) = match &partition.range_tombstones {
+        None => (0, Tombstone::LIVE),
+        Some(ranges) => {
+            let changes = ranges.changes();
+            // Forward: what is in force behind the beginning. Reverse: in front of it.
+            let change = changes.partition_point(|change| {
+                let order = schema.compare_positions(&change.position, begin);
+                if reversed { order.is_lt() } else { order.is_le() }
+            });
+            (change, change.checked_sub(1).map_or(Tombstone::LIVE, |last| changes[last].tombstone))
+        }
+    };
+    let mut inside = InRange { number, rows, next_row: None, change, in_force, opening: !in_force.is_live() };
+    inside.fetch_row(schema, range, reversed);
+    inside
+}
+
+impl InRange {
+    fn fetch_row(&mut self, schema: &TableSchema, range: &ClusteringRange, reversed: bool) {
+        let entry = if reversed { self.rows.prev() } else { self.rows.next() };
+        self.next_row = entry.and_then(|(key, row)| {
+            let end = if reversed { &range.start } else { &range.end };
+            let order = schema.compare_parts((key, Side::At), (&end.prefix, end.side));
+            let inside = if reversed { order.is_gt() } else { order.is_lt() };
+            inside.then(|| RowFragment { key: key.clone(), row: row.clone() })
+        });
+    }
+
+    fn step(
+        &mut self,
+        schema: &TableSchema,
+        partition: &MemPartition,
+        range: &ClusteringRange,
+        reversed: bool,
+    ) -> Option<Fragment> {
+        let (begin, end) = if reversed { (&range.end, &range.start) } else { (&range.start, &range.end) };
+        if self.opening {
+            self.opening = false;
+            return Some(change(begin, self.in_force));
+        }
+        if let Some(next) = self.next_change(schema, partition, end, reversed) {
+            let before_row = self.next_row.as_ref().is_none_or(|row| {
+                let position = (&next.position.prefix, next.position.side);
+                let order = schema.compare_parts(position, (&row.key, Side::At));
+                if reversed { order.is_gt() } else { order.is_lt() }
+            });
+            if before_row {
+                self.change = if reversed { self.change - 1 } else { self.change + 1 };
+                self.in_force = next.tombstone;
+                return Some(Fragment::Change(next));
+            }
+        }
+        if let Some(row) = self.next_row.take() {
+            self.fetch_row(schema, range, reversed);
+            // Deleted counters may have left nothing of a row.
+            return if row.row.is_empty() {
+                self.step(schema, partition, range, reversed)
+            } else {
+                Some(Fragment::Row(row))
+            };
+        }
+        if !self.in_force.is_live() {
+            self.in_force = Tombstone::LIVE;
+            return Some(change(end, Tombstone::LIVE));
+        }
+        None
+    }
+
+    /// The change that comes next in front of `end`.
+    fn next_change(
+        &self,
+        schema: &TableSchema,
+        partition: &MemPartition,
+        end: &Position,
+        reversed: bool,
+    ) -> Option<RangeTombstoneChange> {
+        let changes = partition.range_tombstones.as_ref()?.changes();
+        let index = if reversed { self.change.checked_sub(1)? } else { self.change };
+        let found = changes.get(index)?;
+        let order = schema.compare_positions(&found.position, end);
+        let inside = if reversed { order.is_gt() } else { order.is_lt() };
+        inside.then(|| match reversed {
+            false => found.clone(),
+            // Downwards, what was in force in front of the change begins at it.
+            true => RangeTombstoneChange {
+                position: found.position.clone(),
+                tombstone: index.checked_sub(1).map_or(Tombstone::LIVE, |before| changes[before].tombstone),
+            },
+        })
+    }
+}
+
+fn change(position: &Position, tombstone: Tombstone) -> Fragment {
+    Fragment::Change(RangeTombstoneChange { position: position.clone(), tombstone })
+}
+
+impl Reader for PartitionReader {
+    fn next(&mut self) -> Result<Step, ReadError> {
+        Ok(self.fragment().map_or(Step::End, Step::Ready))
+    }
+
+    fn load(&mut self) -> LocalFuture<'_, Result<(), ReadError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn skip_partition(&mut self) {
+        if !matches!(self.state, State::Start) {
+            self.state = State::Done;
+        }
+    }
+}
+
+/// Reads a range of partitions.
+pub struct MemtableReader {
+    spec: ReadSpec,
+    end: RingPosition,
+    partitions: Cursor<PartitionKey, MemPartition>,
+    current: PartitionReader,
+}
+
+impl MemtableReader {
+    pub fn new(spec: &ReadSpec, partitions: &Tree<PartitionKey, MemPartition>) -> Self {
+        let start = spec.partitions.start();
+        Self {
+            spec: spec.clone(),
+            end: spec.partitions.end(),
+            partitions: partitions.cursor(|key| start.side_of(key)),
+            current: PartitionReader::new(spec, None),
+        }
+    }
+}
+
+impl Reader for MemtableReader {
+    fn next(&mut self) -> Result<Step, ReadError> {
+        loop {
+            if let Some(fragment) = self.current.fragment() {
+                return Ok(Step::Ready(fragment));
+            }
+            match self.partitions.next() {
+                Some((key, partition)) if self.end.side_of(key).is_lt() => {
+                    let found = Some((key.clone(), partition.clone()));
+                    self.current = PartitionReader::new(&self.spec, found);
+                }
+                _ => return Ok(Step::End),
+            }
+        }
+    }
+
+    fn load(&mut self) -> LocalFuture<'_, Result<(), ReadError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn skip_partition(&mut self) {
+        self.current.skip_partition();
+    }
+}

@@ -1,0 +1,77 @@
+//! A memtable is a source, its snapshots do not change, and its charge is exact.
+
+use super::*;
+use ::reader::examination::examine;
+use ::reader::{MemorySource, block_on_ready, collect};
+use base::rng::Rng;
+use model::PartitionRange;
+use model::sample::{self, Variety};
+
+#[test]
+fn it_passes_the_examination() {
+    let mut build = |schema: &Arc<TableSchema>, mutations: Vec<Mutation>| -> Box<dyn Source> {
+        let memtable = Memtable::new(schema.clone());
+        mutations.into_iter().for_each(|mutation| memtable.apply(mutation));
+        Box::new(memtable)
+    };
+    block_on_ready(examine(&mut build, 0..200));
+}
+
+#[test]
+fn open_readers_do_not_see_later_writes() {
+    for seed in 0..50 {
+        let mut rng = Rng::new(seed);
+        let tables = sample::tables();
+        let schema = rng.pick(&tables[..3]).clone();
+        let memtable = Memtable::new(schema.clone());
+        let mut model = MemorySource::default();
+        let mut open = vec![];
+        for _ in 0..60 {
+            let mutation = sample::mutation(&mut rng, &schema, &Variety::default());
+            model.apply(&mutation);
+            memtable.apply(mutation);
+            if rng.chance(1, 8) {
+                let reversed = rng.chance(1, 2);
+                let spec = ReadSpec::new(schema.clone(), PartitionRange::all()).reversed(reversed);
+                open.push((memtable.reader(&spec), model.reader(&spec)));
+            }
+        }
+        for (mut mine, mut expect) in open {
+            let mine = block_on_ready(collect(&mut *mine)).unwrap();
+            assert_eq!(mine, block_on_ready(collect(&mut *expect)).unwrap(), "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn the_charge_is_what_a_recount_finds() {
+    for seed in 0..100 {
+        let mut rng = Rng::new(seed);
+        let schema = rng.pick(&sample::tables()).clone();
+        let memtable = Memtable::new(schema.clone());
+        let variety = Variety { rows: 100, partitions: 50, ..Variety::default() };
+        let mut snapshot = None;
+        for step in 0..300 {
+            memtable.apply(sample::mutation(&mut rng, &schema, &variety));
+            if rng.chance(1, 20) {
+                let spec = ReadSpec::new(schema.clone(), PartitionRange::all());
+                snapshot = Some(memtable.reader(&spec));
+            }
+            if step % 50 == 0 {
+                assert_eq!(memtable.charged_bytes(), recount(&memtable), "seed {seed} step {step}");
+            }
+        }
+        drop(snapshot);
+        assert_eq!(memtable.charged_bytes(), recount(&memtable), "seed {seed}");
+    }
+}
+
+fn recount(memtable: &Memtable) -> usize {
+    let partitions = memtable.partitions.borrow();
+    let mut bytes = partitions.recount();
+    let mut cursor = partitions.cursor(|_| std::cmp::Ordering::Greater);
+    while let Some((key, partition)) = cursor.next() {
+        bytes += key.heap_bytes() + partition.recount();
+    }
+    bytes
+}
