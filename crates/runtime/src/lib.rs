@@ -1,1 +1,47 @@
-//! (see ARCHITECTURE.md)
+//! A shard: one thread's share of the machine, with its tasks, timers, files and its mail from other shards.
+//!
+//! How it works:
+//! 1. A runtime has N shards; each is one OS thread (`real`) or one actor of a simulated world (`sim`).
+//! 2. Code on a shard holds a [`Shard`]: it spawns tasks into [`CpuGroup`]s, sleeps, opens [`Files`] and
+//!    calls other shards. Nothing on a shard is shared with another one, so nothing needs a lock.
+//! 3. Threads outside the runtime reach shards through a [`Remote`].
+//! 4. The code above cannot tell which world it runs in: clocks, randomness, files and scheduling order all
+//!    come from the back end.
+//!
+//! Guarantees: a buffer given to an I/O belongs to the operation until it has completed, also when its future
+//! is dropped; a call to a shard that stopped ends with [`ShardGone`] and never hangs; in `sim` the same seed
+//! gives the same schedule.
+//!
+//! Left to others: CPU shares and the I/O fair queue (their seams are [`CpuGroup`] and `Files`' I/O gate).
+
+mod backend;
+mod buf;
+mod file;
+mod file_error;
+mod files;
+mod group;
+mod queue;
+mod remote;
+mod reply;
+mod shard;
+mod stats;
+mod timer;
+
+pub mod real;
+//SIM pub mod sim;
+
+pub use buf::{ALIGNMENT_BYTES, IoBuf};
+pub use file::File;
+pub use file_error::FileError;
+pub use files::{DirEntry, DirLock, Files, LOCK_FILE_NAME, OpenOptions};
+pub use group::{CpuGroup, IoClass};
+pub use real::{
+    BackendChoice, BackendInUse, BackendKind, Runtime, RuntimeOptions, ShardPanicked, StartError,
+};
+pub use remote::Remote;
+pub use reply::{Reply, ShardGone};
+pub use shard::{JoinHandle, Shard};
+pub use stats::{IoCounters, ShardStats};
+
+/// Which shard: `0..shard_count`.
+pub type ShardId = u32;

@@ -1,0 +1,231 @@
+//! An owned, aligned buffer for direct I/O, with a visible window.
+//!
+//! The allocation starts at a multiple of 4,096 and its capacity is one too, so that any direct read or write
+//! fits. `Deref` shows the window `start..end`; a read that was rounded out to whole blocks hands out the
+//! bytes asked for by moving the window, not the bytes.
+//!
+//! Invariant: every byte before `end` has been written (by us or by the kernel).
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// What direct I/O aligns offsets, lengths and memory to.
+pub const ALIGNMENT_BYTES: usize = 4096;
+
+/// An owned heap buffer, aligned to [`ALIGNMENT_BYTES`], that shows the bytes of its window.
+pub struct IoBuf {
+    memory: NonNull<u8>,
+    capacity: usize,
+    start: usize,
+    end: usize,
+}
+
+// SAFETY: the buffer owns its memory alone; nothing in it is tied to a thread.
+unsafe impl Send for IoBuf {}
+// SAFETY: a shared reference only reads.
+unsafe impl Sync for IoBuf {}
+
+impl IoBuf {
+    /// An empty buffer that has no memory yet.
+    pub const fn new() -> Self {
+        Self { memory: NonNull::dangling(), capacity: 0, start: 0, end: 0 }
+    }
+
+    /// An empty buffer with room for at least `bytes`, rounded up to the alignment.
+    pub fn with_capacity(bytes: usize) -> Self {
+        let mut buf = Self::new();
+        buf.grow(bytes);
+        buf
+    }
+
+    /// A buffer holding a copy of `bytes`.
+    pub fn copy_from(bytes: &[u8]) -> Self {
+        let mut buf = Self::with_capacity(bytes.len());
+        buf.extend_from_slice(bytes);
+        buf
+    }
+
+    /// A buffer of `len` zeros.
+    pub fn zeroed(len: usize) -> Self {
+        let mut buf = Self::with_capacity(len);
+        buf.resize_zeroed(len);
+        buf
+    }
+
+    /// Bytes the memory holds, counted from its aligned start.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Where in the memory the window starts; a multiple of the alignment unless a window was cut.
+    pub fn window_start(&self) -> usize {
+        self.start
+    }
+
+    /// Empties the window and puts it back to the aligned start. Keeps the memory.
+    pub fn clear(&mut self) {
+        self.start = 0;
+        self.end = 0;
+    }
+
+    /// Narrows the window to `range` of what it shows now.
+    pub fn narrow(&mut self, range: std::ops::Range<usize>) {
+        assert!(range.start <= range.end && range.end <= self.len(), "{range:?} of {} bytes", self.len());
+        self.end = self.start + range.end;
+        self.start += range.start;
+    }
+
+    /// Appends a copy of `bytes`, growing the memory when it must.
+    pub fn extend_from_slice(&mut self, bytes: &[u8]) {
+        let end = self.end.checked_add(bytes.len()).expect("a buffer is smaller than the address space");
+        self.grow(end);
+        // SAFETY: `grow` made room for `end` bytes; `bytes` borrows other memory since `self` is borrowed
+        // mutably.
+        unsafe { self.memory.as_ptr().add(self.end).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        self.end = end;
+    }
+
+    /// Makes the window `len` bytes long: cuts it, or appends zeros.
+    pub fn resize_zeroed(&mut self, len: usize) {
+        let end = self.start.checked_add(len).expect("a buffer is smaller than the address space");
+        self.grow(end);
+        if end > self.end {
+            // SAFETY: `grow` made room for `end` bytes.
+            unsafe { self.memory.as_ptr().add(self.end).write_bytes(0, end - self.end) };
+        }
+        self.end = end;
+    }
+
+    /// Where the kernel may put up to `capacity - at` bytes.
+    pub(crate) fn raw_at(&mut self, at: usize) -> *mut u8 {
+        assert!(at <= self.capacity, "byte {at} of {}", self.capacity);
+        // SAFETY: within the allocation, or one past its end.
+        unsafe { self.memory.as_ptr().add(at) }
+    }
+
+    /// Makes the window `0..filled`.
+    ///
+    /// # Safety
+    /// The first `filled` bytes of the memory have been written.
+    pub(crate) unsafe fn assume_filled(&mut self, filled: usize) {
+        assert!(filled <= self.capacity, "{filled} bytes of {}", self.capacity);
+        self.start = 0;
+        self.end = filled;
+    }
+
+    fn grow(&mut self, bytes: usize) {
+        if bytes <= self.capacity {
+            return;
+        }
+        let bytes = bytes.max(if self.capacity == 0 { 0 } else { self.capacity.saturating_mul(2) });
+        let capacity = bytes.checked_next_multiple_of(ALIGNMENT_BYTES).expect("a buffer fits in memory");
+        let layout = Self::layout(capacity);
+        // SAFETY: the layout is not empty: `bytes` exceeds the old capacity.
+        let Some(memory) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
+        // SAFETY: both allocations hold at least `end` bytes and are different; the first `end` are written.
+        unsafe { memory.as_ptr().copy_from_nonoverlapping(self.memory.as_ptr(), self.end) };
+        self.release();
+        self.memory = memory;
+        self.capacity = capacity;
+    }
+
+    fn release(&mut self) {
+        if self.capacity > 0 {
+            // SAFETY: allocated by `grow` with this layout, and not used after.
+            unsafe { dealloc(self.memory.as_ptr(), Self::layout(self.capacity)) };
+        }
+    }
+
+    fn layout(capacity: usize) -> Layout {
+        Layout::from_size_align(capacity, ALIGNMENT_BYTES).expect("a buffer fits in memory")
+    }
+}
+
+impl Default for IoBuf {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for IoBuf {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+impl Deref for IoBuf {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `start <= end <= capacity`, and every byte before `end` has been written.
+        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(self.start), self.end - self.start) }
+    }
+}
+
+impl DerefMut for IoBuf {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr().add(self.start), self.end - self.start) }
+    }
+}
+
+impl AsRef<[u8]> for IoBuf {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Clone for IoBuf {
+    fn clone(&self) -> Self {
+        Self::copy_from(self)
+    }
+}
+
+impl PartialEq for IoBuf {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for IoBuf {}
+
+impl fmt::Debug for IoBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "IoBuf({} bytes of {})", self.len(), self.capacity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_aligned_grows_and_keeps_its_bytes() {
+        let mut buf = IoBuf::new();
+        assert!(buf.is_empty() && buf.capacity() == 0);
+        for byte in 0..10_000_u32 {
+            buf.extend_from_slice(&byte.to_le_bytes());
+        }
+        assert_eq!(buf.as_ptr() as usize % ALIGNMENT_BYTES, 0);
+        assert_eq!(buf.capacity() % ALIGNMENT_BYTES, 0);
+        assert!(buf.chunks(4).enumerate().all(|(at, word)| word == (at as u32).to_le_bytes()));
+    }
+
+    #[test]
+    fn a_window_is_narrowed_and_resized() {
+        let mut buf = IoBuf::copy_from(b"abcdefgh");
+        buf.narrow(2..6);
+        assert_eq!(&*buf, b"cdef");
+        buf.narrow(1..3);
+        assert_eq!(&*buf, b"de");
+        buf.resize_zeroed(4);
+        assert_eq!(&*buf, b"de\0\0");
+        buf.resize_zeroed(1);
+        assert_eq!(&*buf, b"d");
+        buf.clear();
+        buf.extend_from_slice(b"x");
+        assert_eq!((&*buf, buf.window_start()), (&b"x"[..], 0));
+    }
+}

@@ -1,0 +1,236 @@
+//! An open file: reads and writes at offsets, sync, length.
+//!
+//! What the back ends leave to this file: going on after short reads and writes, rounding reads of direct files out
+//! to whole blocks, and naming file and offset in errors.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use crate::backend::BackendFile;
+use crate::buf::{ALIGNMENT_BYTES, IoBuf};
+use crate::file_error::FileError;
+use crate::group::IoClass;
+use crate::stats::StatsCell;
+
+/// Reads longer than this look at the file's length before they allocate, since lengths come from disk too.
+const UNCHECKED_READ_BYTES_MAX: usize = 1 << 20;
+
+/// A disk may move a block only in part, but not for ever.
+const STUCK_WRITES_MAX: usize = 3;
+
+struct Inner {
+    file: Rc<dyn BackendFile>,
+    path: PathBuf,
+    stats: Rc<StatsCell>,
+}
+
+/// An open file. Cheap to clone; closed when the last clone is dropped.
+#[derive(Clone)]
+pub struct File(Rc<Inner>);
+
+#[derive(Clone, Copy)]
+enum Direction {
+    Read,
+    Write,
+}
+
+impl File {
+    pub(crate) fn new(file: Rc<dyn BackendFile>, path: PathBuf, stats: Rc<StatsCell>) -> Self {
+        Self(Rc::new(Inner { file, path, stats }))
+    }
+
+    /// The path it was opened with.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Whether reads and writes go past the page cache. False if it was not asked for or the file system cannot.
+    pub fn is_direct(&self) -> bool {
+        self.0.file.is_direct()
+    }
+
+    /// Reads `len` bytes at any offset; fewer only where the file ends.
+    pub async fn read_at(&self, offset_bytes: u64, len: usize, class: IoClass) -> Result<IoBuf, FileError> {
+        let len = self.readable(offset_bytes, len).await?;
+        let direct = self.is_direct();
+        let (from, wanted) = if direct { rounded_out(offset_bytes, len) } else { (offset_bytes, len) };
+        self.io_gate(class, Direction::Read, wanted).await;
+        let mut buf = IoBuf::with_capacity(wanted);
+        let mut filled = 0;
+        while filled < wanted {
+            let (back, moved) = self.0.file.read(buf, filled, wanted - filled, from + filled as u64).await;
+            buf = back;
+            match moved {
+                Ok(0) => break,
+                Ok(bytes) => {
+                    assert!(bytes <= wanted - filled, "a read of {} gave {bytes}", wanted - filled);
+                    filled += bytes;
+                    // A direct read that stops inside a block has met the end of the file.
+                    if direct && !filled.is_multiple_of(ALIGNMENT_BYTES) {
+                        break;
+                    }
+                }
+                Err(error) if is_transient(&error) => (),
+                Err(error) => return Err(self.failed_at("read", from + filled as u64, error)),
+            }
+        }
+        // SAFETY: the back end said it has written `filled` bytes, in order from the start of the memory.
+        unsafe { buf.assume_filled(filled) };
+        let skipped = ((offset_bytes - from) as usize).min(filled);
+        buf.narrow(skipped..filled.min(skipped + len));
+        Ok(buf)
+    }
+
+    /// Writes the whole buffer at `offset_bytes` and gives it back for reuse. On a direct file offset, length and
+    /// the start of the buffer's window must be multiples of [`ALIGNMENT_BYTES`].
+    pub async fn write_at(&self, offset_bytes: u64, buf: IoBuf, class: IoClass) -> Result<IoBuf, FileError> {
+        let direct = self.is_direct();
+        let (start, len) = (buf.window_start(), buf.len());
+        if direct {
+            let align = ALIGNMENT_BYTES as u64;
+            assert!(offset_bytes.is_multiple_of(align), "direct write at {offset_bytes}");
+            assert!(len.is_multiple_of(ALIGNMENT_BYTES), "direct write of {len} bytes");
+            assert!(start.is_multiple_of(ALIGNMENT_BYTES), "direct write from byte {start} of a buffer");
+        }
+        self.io_gate(class, Direction::Write, len).await;
+        let mut buf = buf;
+        let mut done = 0;
+        let mut stuck = 0;
+        while done < len {
+            let at = offset_bytes + done as u64;
+            let (back, moved) = self.0.file.write(buf, start + done, len - done, at).await;
+            buf = back;
+            match moved {
+                Ok(bytes) => {
+                    assert!(bytes <= len - done, "a write of {} took {bytes}", len - done);
+                    let before = done;
+                    done += bytes;
+                    if direct {
+                        // The rest must start at a block again.
+                        done -= done % ALIGNMENT_BYTES;
+                    }
+                    stuck = if done == before { stuck + 1 } else { 0 };
+                    if stuck >= STUCK_WRITES_MAX {
+                        let error =
+                            io::Error::new(io::ErrorKind::WriteZero, "the device takes no more bytes");
+                        return Err(self.failed_at("write", at, error));
+                    }
+                }
+                Err(error) if is_transient(&error) => (),
+                Err(error) => return Err(self.failed_at("write", at, error)),
+            }
+        }
+        Ok(buf)
+    }
+
+    /// Returns once everything written before, and the length, is on the device (fdatasync). After an error the
+    /// unsynced data may be lost, also if a later sync succeeds.
+    pub async fn sync_data(&self) -> Result<(), FileError> {
+        self.0.file.sync_data().await.map_err(|error| self.failed("sync", error))
+    }
+
+    /// Reserves space for `len_bytes` at `offset_bytes` and makes the file at least that long; new bytes read as 0.
+    /// Where the file system cannot reserve, the part past the end is written as zeros.
+    pub async fn allocate(&self, offset_bytes: u64, len_bytes: u64) -> Result<(), FileError> {
+        match self.0.file.allocate(offset_bytes, len_bytes).await {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                self.write_zeros_up_to(offset_bytes + len_bytes).await
+            }
+            result => result.map_err(|error| self.failed_at("allocate", offset_bytes, error)),
+        }
+    }
+
+    /// Makes the file `len_bytes` long: cuts it, or appends a hole of zeros.
+    pub async fn truncate(&self, len_bytes: u64) -> Result<(), FileError> {
+        self.0.file.truncate(len_bytes).await.map_err(|error| self.failed_at("truncate", len_bytes, error))
+    }
+
+    /// The file's length now.
+    pub async fn len_bytes(&self) -> Result<u64, FileError> {
+        self.0.file.len_bytes().await.map_err(|error| self.failed("ask for the length of", error))
+    }
+
+    /// Every read and write passes here first. Counts now; the fair queue will make it wait its turn.
+    async fn io_gate(&self, class: IoClass, direction: Direction, bytes: usize) {
+        self.0.stats.add(|stats| {
+            let counters = &mut stats.io[class.index()];
+            match direction {
+                Direction::Read => {
+                    counters.reads += 1;
+                    counters.read_bytes += bytes as u64;
+                }
+                Direction::Write => {
+                    counters.writes += 1;
+                    counters.write_bytes += bytes as u64;
+                }
+            }
+        });
+    }
+
+    /// `len`, or what the file has of it when that is a lot to allocate.
+    async fn readable(&self, offset_bytes: u64, len: usize) -> Result<usize, FileError> {
+        if len <= UNCHECKED_READ_BYTES_MAX {
+            return Ok(len);
+        }
+        let there_bytes = self.len_bytes().await?.saturating_sub(offset_bytes);
+        Ok(len.min(usize::try_from(there_bytes).unwrap_or(usize::MAX)))
+    }
+
+    async fn write_zeros_up_to(&self, end_bytes: u64) -> Result<(), FileError> {
+        let align = ALIGNMENT_BYTES as u64;
+        let len_bytes = self.len_bytes().await?;
+        let mut at = len_bytes.next_multiple_of(align);
+        let zeros_bytes = end_bytes.saturating_sub(at).next_multiple_of(align).min(1 << 20) as usize;
+        let mut zeros = IoBuf::zeroed(zeros_bytes);
+        while at < end_bytes {
+            let part_bytes = (end_bytes - at).next_multiple_of(align).min(zeros_bytes as u64);
+            zeros.resize_zeroed(part_bytes as usize);
+            zeros = self.write_at(at, zeros, IoClass::Maintenance).await?;
+            at += part_bytes;
+        }
+        if end_bytes > len_bytes {
+            self.truncate(end_bytes).await?;
+        }
+        Ok(())
+    }
+
+    fn failed(&self, op: &'static str, source: io::Error) -> FileError {
+        FileError::new(op, self.path(), source)
+    }
+
+    fn failed_at(&self, op: &'static str, offset_bytes: u64, source: io::Error) -> FileError {
+        FileError::at(op, self.path(), offset_bytes, source)
+    }
+}
+
+impl fmt::Debug for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "File({})", self.path().display())
+    }
+}
+
+fn is_transient(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
+}
+
+/// The smallest range of whole blocks around `offset_bytes..offset_bytes + len`.
+fn rounded_out(offset_bytes: u64, len: usize) -> (u64, usize) {
+    let align = ALIGNMENT_BYTES as u64;
+    let from = offset_bytes - offset_bytes % align;
+    let lead = (offset_bytes - from) as usize;
+    (from, (lead + len).next_multiple_of(ALIGNMENT_BYTES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_is_rounded_out_to_blocks() {
+        assert_eq!(rounded_out(0, 4096), (0, 4096));
+        assert_eq!(rounded_out(4095, 2), (0, 8192));
+        assert_eq!(rounded_out(8192, 1), (8192, 4096));
+    }
+}

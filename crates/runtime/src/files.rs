@@ -1,0 +1,213 @@
+//! The directory side of a shard's files: open, rename, list, lock. All of it async, on the current shard.
+//!
+//! A change to a directory (create, rename, link, remove) is durable once `sync_dir` of that directory has
+//! returned; a new directory once its parent was synced. Nothing here syncs behind the caller's back.
+
+use std::any::Any;
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+
+use crate::backend::Backend;
+use crate::buf::IoBuf;
+use crate::file::File;
+use crate::file_error::FileError;
+use crate::group::IoClass;
+use crate::stats::StatsCell;
+
+/// The file that `lock_dir` locks; it holds the owner's process id.
+pub const LOCK_FILE_NAME: &str = "messina.lock";
+
+/// `read_all` asks for this much at a time.
+const READ_ALL_CHUNK_BYTES: usize = 1 << 20;
+
+/// How to open a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenOptions {
+    pub read: bool,
+    pub write: bool,
+    /// Create it if it is not there.
+    pub create: bool,
+    /// Create it, and fail if it is there.
+    pub create_new: bool,
+    /// Cut it to nothing.
+    pub truncate: bool,
+    /// Past the page cache, where the file system can; see [`File::is_direct`].
+    pub direct: bool,
+}
+
+impl OpenOptions {
+    /// To read what is there.
+    pub const fn read() -> Self {
+        Self { read: true, write: false, create: false, create_new: false, truncate: false, direct: false }
+    }
+
+    /// To write (and read) a new file, which must not exist.
+    pub const fn create_new() -> Self {
+        Self { read: true, write: true, create: false, create_new: true, truncate: false, direct: false }
+    }
+
+    /// To write (and read) a file from scratch, whether it exists or not.
+    pub const fn create_truncate() -> Self {
+        Self { read: true, write: true, create: true, create_new: false, truncate: true, direct: false }
+    }
+
+    /// To change a file that is there.
+    pub const fn read_write() -> Self {
+        Self { read: true, write: true, create: false, create_new: false, truncate: false, direct: false }
+    }
+
+    /// The same with direct I/O asked for.
+    #[must_use]
+    pub const fn with_direct(mut self, direct: bool) -> Self {
+        self.direct = direct;
+        self
+    }
+}
+
+/// One entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DirEntry {
+    /// The name without its directory. Names that are not UTF-8 are not listed.
+    pub name: String,
+    pub is_dir: bool,
+    /// The file's length; 0 for a directory.
+    pub len_bytes: u64,
+}
+
+/// Holds a directory for this process until dropped.
+pub struct DirLock {
+    _held: Box<dyn Any>,
+}
+
+impl fmt::Debug for DirLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DirLock")
+    }
+}
+
+/// The files a shard sees. Cheap to clone.
+#[derive(Clone)]
+pub struct Files {
+    backend: Rc<dyn Backend>,
+    stats: Rc<StatsCell>,
+}
+
+impl Files {
+    pub(crate) fn new(backend: Rc<dyn Backend>, stats: Rc<StatsCell>) -> Self {
+        Self { backend, stats }
+    }
+
+    /// Opens a file.
+    pub async fn open(&self, path: &Path, options: OpenOptions) -> Result<File, FileError> {
+        let file = self.backend.open(path, &options).await.map_err(failed("open", path))?;
+        Ok(File::new(file, path.to_owned(), Rc::clone(&self.stats)))
+    }
+
+    /// Removes a file's name; its bytes go when nobody has it open any more.
+    pub async fn remove(&self, path: &Path) -> Result<(), FileError> {
+        self.backend.remove(path).await.map_err(failed("remove", path))
+    }
+
+    /// Gives `from` the name `to`, replacing in one step what had it.
+    pub async fn rename(&self, from: &Path, to: &Path) -> Result<(), FileError> {
+        self.backend.rename(from, to).await.map_err(|source| {
+            let source = io::Error::new(source.kind(), format!("to {}: {source}", to.display()));
+            FileError::new("rename", from, source)
+        })
+    }
+
+    /// Gives the file `from` a second name `to`, which must be free.
+    pub async fn hard_link(&self, from: &Path, to: &Path) -> Result<(), FileError> {
+        self.backend.hard_link(from, to).await.map_err(|source| {
+            let source = io::Error::new(source.kind(), format!("as {}: {source}", to.display()));
+            FileError::new("link", from, source)
+        })
+    }
+
+    /// Creates a directory and those above it; it may exist.
+    pub async fn create_dir_all(&self, path: &Path) -> Result<(), FileError> {
+        self.backend.create_dir_all(path).await.map_err(failed("create directory", path))
+    }
+
+    /// Removes a directory and everything in it.
+    pub async fn remove_dir_all(&self, path: &Path) -> Result<(), FileError> {
+        self.backend.remove_dir_all(path).await.map_err(failed("remove directory", path))
+    }
+
+    /// Makes the changes to a directory's names durable.
+    pub async fn sync_dir(&self, path: &Path) -> Result<(), FileError> {
+        self.backend.sync_dir(path).await.map_err(failed("sync directory", path))
+    }
+
+    /// Whether there is a file or directory of that name.
+    pub async fn exists(&self, path: &Path) -> Result<bool, FileError> {
+        self.backend.exists(path).await.map_err(failed("look for", path))
+    }
+
+    /// What is in a directory, sorted by name.
+    pub async fn read_dir(&self, path: &Path) -> Result<Vec<DirEntry>, FileError> {
+        let mut entries = self.backend.read_dir(path).await.map_err(failed("list", path))?;
+        entries.sort_unstable();
+        Ok(entries)
+    }
+
+    /// Takes a directory for this process alone, with an exclusive lock on [`LOCK_FILE_NAME`] in it. Fails if it is
+    /// taken ([`FileError::is_locked`]) and names the holder.
+    pub async fn lock_dir(&self, path: &Path) -> Result<DirLock, FileError> {
+        let held = self.backend.lock_dir(path).await.map_err(failed("lock", path))?;
+        Ok(DirLock { _held: held })
+    }
+
+    /// A whole file, which must be at most `max_bytes` long.
+    pub async fn read_all(&self, path: &Path, class: IoClass, max_bytes: u64) -> Result<Vec<u8>, FileError> {
+        let file = self.open(path, OpenOptions::read()).await?;
+        let len_bytes = file.len_bytes().await?;
+        let too_long = |len_bytes: u64| {
+            let text = format!("{len_bytes} bytes long, at most {max_bytes} are expected here");
+            FileError::new("read", path, io::Error::new(io::ErrorKind::FileTooLarge, text))
+        };
+        if len_bytes > max_bytes {
+            return Err(too_long(len_bytes));
+        }
+        let mut bytes = Vec::with_capacity(len_bytes as usize);
+        loop {
+            let part = file.read_at(bytes.len() as u64, READ_ALL_CHUNK_BYTES, class).await?;
+            bytes.extend_from_slice(&part);
+            if bytes.len() as u64 > max_bytes {
+                return Err(too_long(bytes.len() as u64));
+            }
+            if part.len() < READ_ALL_CHUNK_BYTES {
+                return Ok(bytes);
+            }
+        }
+    }
+
+    /// Writes a whole file from scratch and syncs its data (not its directory).
+    pub async fn write_all(&self, path: &Path, bytes: &[u8], class: IoClass) -> Result<(), FileError> {
+        let file = self.open(path, OpenOptions::create_truncate()).await?;
+        let mut buf = IoBuf::new();
+        for (chunk, part) in bytes.chunks(READ_ALL_CHUNK_BYTES).enumerate() {
+            buf.clear();
+            buf.extend_from_slice(part);
+            buf = file.write_at((chunk * READ_ALL_CHUNK_BYTES) as u64, buf, class).await?;
+        }
+        file.sync_data().await
+    }
+
+    /// How much more fits on the file system of `path`.
+    pub async fn free_bytes(&self, path: &Path) -> Result<u64, FileError> {
+        self.backend.free_bytes(path).await.map_err(failed("ask for the free space of", path))
+    }
+}
+
+impl fmt::Debug for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Files")
+    }
+}
+
+fn failed<'a>(op: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> FileError + 'a {
+    move |source| FileError::new(op, path, source)
+}

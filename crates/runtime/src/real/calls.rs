@@ -1,0 +1,142 @@
+//! The system calls behind file operations, each blocking, for helper threads.
+
+use std::ffi::CString;
+use std::fs;
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::files::{DirEntry, LOCK_FILE_NAME, OpenOptions};
+
+/// -1 is `errno`.
+pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Opens a file; the flag says whether it is direct. Direct I/O is switched on after opening, so that a file system
+/// which refuses it leaves an open buffered file and not half a creation.
+pub(crate) fn open(path: &Path, options: &OpenOptions) -> io::Result<(OwnedFd, bool)> {
+    let file = fs::OpenOptions::new()
+        .read(options.read)
+        .write(options.write)
+        .create(options.create)
+        .create_new(options.create_new)
+        .truncate(options.truncate)
+        .open(path)?;
+    if file.metadata()?.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    let direct = options.direct && set_direct(file.as_raw_fd())?;
+    Ok((file.into(), direct))
+}
+
+fn set_direct(fd: RawFd) -> io::Result<bool> {
+    // SAFETY: plain calls on a descriptor that is open.
+    let flags = check(unsafe { libc::fcntl(fd, libc::F_GETFL) })?;
+    // SAFETY: as above.
+    match check(unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_DIRECT) }) {
+        Ok(_) => Ok(true),
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+pub(crate) fn sync_data(fd: RawFd) -> io::Result<()> {
+    // SAFETY: a plain call on a descriptor that is open.
+    check(unsafe { libc::fdatasync(fd) }).map(drop)
+}
+
+pub(crate) fn allocate(fd: RawFd, offset_bytes: u64, len_bytes: u64) -> io::Result<()> {
+    if len_bytes == 0 {
+        return Ok(());
+    }
+    let (offset, len) = (signed(offset_bytes)?, signed(len_bytes)?);
+    loop {
+        // SAFETY: a plain call on a descriptor that is open.
+        match check(unsafe { libc::fallocate(fd, 0, offset, len) }) {
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                return Err(io::ErrorKind::Unsupported.into());
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+pub(crate) fn truncate(fd: RawFd, len_bytes: u64) -> io::Result<()> {
+    let len = signed(len_bytes)?;
+    // SAFETY: a plain call on a descriptor that is open.
+    check(unsafe { libc::ftruncate(fd, len) }).map(drop)
+}
+
+pub(crate) fn len_bytes(fd: RawFd) -> io::Result<u64> {
+    // SAFETY: all zeros is a valid `stat`.
+    let mut stat = unsafe { std::mem::zeroed::<libc::stat>() };
+    // SAFETY: `stat` is ours to be filled.
+    check(unsafe { libc::fstat(fd, &mut stat) })?;
+    u64::try_from(stat.st_size).map_err(|_negative| io::ErrorKind::InvalidData.into())
+}
+
+/// A place in a file as the kernel counts it.
+pub(crate) fn signed(bytes: u64) -> io::Result<i64> {
+    i64::try_from(bytes).map_err(|_too_big| io::Error::from_raw_os_error(libc::EINVAL))
+}
+
+pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
+    fs::File::open(path)?.sync_all()
+}
+
+pub(crate) fn read_dir(path: &Path) -> io::Result<Vec<DirEntry>> {
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        match entry.metadata() {
+            Ok(data) => {
+                let is_dir = data.is_dir();
+                entries.push(DirEntry { name, is_dir, len_bytes: if is_dir { 0 } else { data.len() } });
+            }
+            // Removed since it was listed.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(entries)
+}
+
+pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
+    let path = CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)?;
+    // SAFETY: all zeros is a valid `statvfs`.
+    let mut stat = unsafe { std::mem::zeroed::<libc::statvfs>() };
+    // SAFETY: the path ends with a NUL and `stat` is ours to be filled.
+    check(unsafe { libc::statvfs(path.as_ptr(), &mut stat) })?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+/// Locks the directory's lock file until the returned file is closed.
+pub(crate) fn lock_dir(path: &Path) -> io::Result<fs::File> {
+    let lock_path = path.join(LOCK_FILE_NAME);
+    let mut file =
+        fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&lock_path)?;
+    // SAFETY: a plain call on a descriptor that is open.
+    if let Err(error) = check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
+        if error.kind() != io::ErrorKind::WouldBlock {
+            return Err(error);
+        }
+        let mut pid = String::new();
+        file.take(20).read_to_string(&mut pid)?;
+        return Err(taken_by(pid.trim()));
+    }
+    file.set_len(0)?;
+    file.rewind()?;
+    write!(file, "{}", std::process::id())?;
+    Ok(file)
+}
+
+/// The error of a second holder.
+pub(crate) fn taken_by(pid: &str) -> io::Error {
+    let text = format!("process {pid} uses it; stop that process or choose another directory");
+    io::Error::new(io::ErrorKind::ResourceBusy, text)
+}

@@ -1,0 +1,55 @@
+//! The doorbell of a shard: an eventfd that other threads write to and a sleeping shard waits for.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+
+use super::calls::check;
+use crate::queue::Doorbell;
+
+#[derive(Clone)]
+pub(crate) struct EventFd(Arc<OwnedFd>);
+
+impl EventFd {
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: a plain call.
+        let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+        // SAFETY: the descriptor was just made and nobody else owns it.
+        Ok(Self(Arc::new(unsafe { OwnedFd::from_raw_fd(fd) })))
+    }
+
+    pub(crate) fn fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+
+    /// Forgets earlier rings.
+    pub(crate) fn clear(&self) {
+        let mut count = 0_u64;
+        // SAFETY: eight bytes of ours to be filled. That nothing was there is no error here.
+        unsafe { libc::read(self.fd(), (&raw mut count).cast(), 8) };
+    }
+
+    /// Sleeps until a ring or until the time is over; forgets the rings.
+    pub(crate) fn wait(&self, timeout_us: Option<u64>) {
+        let mut waiting = libc::pollfd { fd: self.fd(), events: libc::POLLIN, revents: 0 };
+        let timeout = timeout_us.map(|us| libc::timespec {
+            tv_sec: (us / 1_000_000) as libc::time_t,
+            tv_nsec: (us % 1_000_000 * 1000) as libc::c_long,
+        });
+        let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        // SAFETY: one pollfd of ours, and a timeout that lives until the call returns. An interrupted sleep is a
+        // short one.
+        unsafe { libc::ppoll(&mut waiting, 1, timeout, std::ptr::null()) };
+        if waiting.revents != 0 {
+            self.clear();
+        }
+    }
+}
+
+impl Doorbell for EventFd {
+    fn ring(&self) {
+        let one = 1_u64;
+        // SAFETY: eight bytes of ours. It fails only when the counter is full, and then the bell is rung already.
+        unsafe { libc::write(self.fd(), (&raw const one).cast(), 8) };
+    }
+}

@@ -1,0 +1,328 @@
+//! The real back end: one OS thread per shard, the kernel's files, clocks and random numbers.
+//!
+//! 1. `Runtime::start` tries the ways of doing I/O in order (io_uring, Linux AIO, helper threads), or the one asked
+//!    for, on every shard's own thread; what failed, and why, is kept for the log.
+//! 2. It runs `init` on every shard and returns when all have finished. `init` may leave tasks behind.
+//! 3. Threads of the process reach the shards by `Runtime::remote`.
+//! 4. `shutdown` drops whatever tasks are left. Work that must end well is told so before, by a call.
+//!
+//! A panic in a task stops its shard: its tasks are dropped, calls to it answer `ShardGone`, and `shutdown` says which
+//! shard and why. The other shards run on.
+
+mod aio;
+mod calls;
+mod eventfd;
+mod helpers;
+mod reactor;
+mod run_loop;
+mod threads;
+mod uring;
+mod world;
+
+pub(crate) use calls::taken_by;
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+use crate::ShardId;
+use crate::group::CpuGroup;
+use crate::queue::{Doorbell, Inbox, Parcel};
+use crate::remote::Remote;
+use crate::shard::{Shard, call_message};
+use eventfd::EventFd;
+use helpers::Helpers;
+use run_loop::{ShardThread, Turn};
+
+/// Which way of doing I/O to use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BackendChoice {
+    /// The first of the others that works, in their order.
+    #[default]
+    Auto,
+    IoUring,
+    LinuxAio,
+    Threads,
+}
+
+/// A way of doing I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackendKind {
+    IoUring,
+    LinuxAio,
+    Threads,
+}
+
+impl fmt::Display for BackendKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::IoUring => "io_uring",
+            Self::LinuxAio => "linux_aio",
+            Self::Threads => "threads",
+        })
+    }
+}
+
+/// Which way of doing I/O a runtime uses, and why not an earlier one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackendInUse {
+    pub kind: BackendKind,
+    /// What was tried before, each with the reason it did not work.
+    pub unavailable: Vec<(BackendKind, String)>,
+}
+
+impl fmt::Display for BackendInUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind)?;
+        for (kind, reason) in &self.unavailable {
+            write!(f, "; {kind} is unavailable: {reason}")?;
+        }
+        Ok(())
+    }
+}
+
+/// How to start a runtime.
+#[derive(Clone, Debug)]
+pub struct RuntimeOptions {
+    /// How many shards; at least 1.
+    pub shards: u32,
+    pub backend: BackendChoice,
+    /// Pin each shard's thread to one of the process's cores.
+    pub pin: bool,
+    /// How long an idle shard looks for work before it sleeps. Waking it then costs tens of microseconds.
+    pub idle_poll_us: u64,
+    /// How long a turn of tasks may last before I/O and mail are looked at.
+    pub task_quota_us: u64,
+    /// How many helper threads there may be for blocking system calls.
+    pub helper_threads_max: usize,
+}
+
+impl Default for RuntimeOptions {
+    fn default() -> Self {
+        Self {
+            shards: 1,
+            backend: BackendChoice::Auto,
+            pin: false,
+            idle_poll_us: 20,
+            task_quota_us: 500,
+            helper_threads_max: 16,
+        }
+    }
+}
+
+/// A runtime could not be started, or did not end well.
+#[derive(Debug)]
+pub enum StartError {
+    /// The back end asked for (or, with `Auto`, every one) does not work here.
+    Unavailable { tried: Vec<(BackendKind, String)> },
+    /// The system refused something that every back end needs.
+    System { what: &'static str, source: io::Error },
+    /// `init` panicked on a shard.
+    Panicked(ShardPanicked),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unavailable { tried } => {
+                f.write_str("no I/O back end works:")?;
+                for (kind, reason) in tried {
+                    write!(f, " {kind}: {reason};")?;
+                }
+                f.write_str(" choose another back end, or `auto`")
+            }
+            Self::System { what, source } => write!(f, "cannot {what}: {source}"),
+            Self::Panicked(panicked) => write!(f, "while starting, {panicked}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// A task panicked and took its shard with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardPanicked {
+    pub shard: ShardId,
+    /// What the panic said.
+    pub message: String,
+}
+
+impl fmt::Display for ShardPanicked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "shard {} stopped by a panic: {}", self.shard, self.message)
+    }
+}
+
+impl std::error::Error for ShardPanicked {}
+
+/// Running shards. Dropping it shuts them down.
+pub struct Runtime {
+    shards: Shards,
+    backend: BackendInUse,
+}
+
+struct Shards {
+    inboxes: Arc<[Arc<Inbox>]>,
+    doorbells: Vec<EventFd>,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Result<(), String>>>,
+    helpers: Helpers,
+}
+
+impl Runtime {
+    /// Starts the shards, runs `init` on each, and returns when all of them have finished.
+    pub fn start<F, Fut>(options: RuntimeOptions, init: F) -> Result<Self, StartError>
+    where
+        F: Fn(Shard) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        assert!(options.shards > 0, "a runtime has at least one shard");
+        let candidates: &[BackendKind] = match options.backend {
+            BackendChoice::Auto => &[BackendKind::IoUring, BackendKind::LinuxAio, BackendKind::Threads],
+            BackendChoice::IoUring => &[BackendKind::IoUring],
+            BackendChoice::LinuxAio => &[BackendKind::LinuxAio],
+            BackendChoice::Threads => &[BackendKind::Threads],
+        };
+        let mut unavailable = Vec::new();
+        for kind in candidates {
+            match Shards::start(&options, *kind)? {
+                Ok(shards) => {
+                    let backend = BackendInUse { kind: *kind, unavailable };
+                    let runtime = Self { shards, backend };
+                    return runtime.init(init);
+                }
+                Err(reason) => unavailable.push((*kind, reason.to_string())),
+            }
+        }
+        Err(StartError::Unavailable { tried: unavailable })
+    }
+
+    fn init<F, Fut>(mut self, init: F) -> Result<Self, StartError>
+    where
+        F: Fn(Shard) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        let init = Arc::new(init);
+        let started: Vec<_> = (self.shards.inboxes.iter())
+            .map(|inbox| {
+                let init = Arc::clone(&init);
+                let (message, reply) = call_message(CpuGroup::Maintenance, move |shard| init(shard), true);
+                inbox.deliver([Parcel::Call(message)]);
+                reply
+            })
+            .collect();
+        let gone = started.into_iter().map(|reply| reply.wait()).filter(Result::is_err).count();
+        if gone > 0 {
+            self.shards.stop().map_err(StartError::Panicked)?;
+            unreachable!("{gone} shards stopped during init without a panic");
+        }
+        Ok(self)
+    }
+
+    /// How threads reach the shards.
+    pub fn remote(&self) -> Remote {
+        Remote::new(Arc::clone(&self.shards.inboxes), true)
+    }
+
+    /// Which way of doing I/O is in use, and why not an earlier one. For the log.
+    pub fn backend_in_use(&self) -> &BackendInUse {
+        &self.backend
+    }
+
+    /// Stops the shards, drops the tasks that are left, waits for I/O under way and for the threads. Says so if a
+    /// task had panicked.
+    pub fn shutdown(mut self) -> Result<(), ShardPanicked> {
+        self.shards.stop()
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        // Whoever wants to know calls `shutdown`, after which nothing is left to stop; the panic was printed.
+        drop(self.shards.stop());
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Runtime({} shards, {})", self.shards.inboxes.len(), self.backend.kind)
+    }
+}
+
+impl Shards {
+    /// Starts the threads; the inner error says why this kind of I/O does not work here.
+    fn start(options: &RuntimeOptions, kind: BackendKind) -> Result<Result<Self, io::Error>, StartError> {
+        let system = |what| move |source| StartError::System { what, source };
+        let doorbells: Vec<EventFd> = (0..options.shards)
+            .map(|_| EventFd::new())
+            .collect::<io::Result<_>>()
+            .map_err(system("make an eventfd"))?;
+        let inboxes: Arc<[Arc<Inbox>]> = (doorbells.iter().zip(0..))
+            .map(|(bell, id)| Arc::new(Inbox::new(id, Some(Box::new(bell.clone()) as Box<dyn Doorbell>))))
+            .collect();
+        let helpers = Helpers::start(options.helper_threads_max).map_err(system("start a helper thread"))?;
+        let mut shards = Self { inboxes, doorbells, stop: Arc::default(), threads: Vec::new(), helpers };
+        let cores = if options.pin { run_loop::allowed_cores() } else { Ok(Vec::new()) };
+        let cores = cores.map_err(system("ask for the process's cores"))?;
+        let started = world::now();
+        let (ready, outcomes) = mpsc::channel();
+        for id in 0..options.shards {
+            let thread = ShardThread {
+                id,
+                kind,
+                inboxes: Arc::clone(&shards.inboxes),
+                doorbell: shards.doorbells[id as usize].clone(),
+                stop: Arc::clone(&shards.stop),
+                helpers: shards.helpers.clone(),
+                core: (!cores.is_empty()).then(|| cores[id as usize % cores.len()]),
+                turn: Turn { quota_us: options.task_quota_us, idle_poll_us: options.idle_poll_us },
+                started,
+            };
+            let ready = ready.clone();
+            let thread = std::thread::Builder::new()
+                .name(format!("shard-{id}"))
+                .spawn(move || thread.run(&ready))
+                .map_err(system("start a shard's thread"))?;
+            shards.threads.push(thread);
+        }
+        drop(ready);
+        let mut failed = None;
+        for outcome in outcomes.iter().take(options.shards as usize) {
+            failed = failed.or(outcome.err());
+        }
+        match failed {
+            None => Ok(Ok(shards)),
+            Some(reason) => Ok(Err(reason)),
+        }
+    }
+
+    fn stop(&mut self) -> Result<(), ShardPanicked> {
+        self.stop.store(true, Ordering::Release);
+        for doorbell in &self.doorbells {
+            doorbell.ring();
+        }
+        let mut outcome = Ok(());
+        for (thread, shard) in self.threads.drain(..).zip(0..) {
+            let message = match thread.join() {
+                Ok(Ok(())) => continue,
+                Ok(Err(message)) => message,
+                Err(_payload) => "a second panic while its tasks were dropped".to_owned(),
+            };
+            if outcome.is_ok() {
+                outcome = Err(ShardPanicked { shard, message });
+            }
+        }
+        self.helpers.stop();
+        outcome
+    }
+}
+
+impl Drop for Shards {
+    fn drop(&mut self) {
+        // As for `Runtime`: nothing is left to stop after `shutdown`.
+        drop(self.stop());
+    }
+}

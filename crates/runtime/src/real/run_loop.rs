@@ -1,0 +1,168 @@
+//! The life of a shard's thread.
+//!
+//! A turn: take in mail, fire timers, reap I/O, run ready tasks up to the quota, deliver the outbox, submit I/O. An
+//! idle shard looks for work for `idle_poll_us` and then sleeps until a completion, a timer or the doorbell. Before
+//! it sleeps it says so and looks once more at its mail (`Inbox::fall_asleep`), so no ring is missed.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use super::BackendKind;
+use super::aio::Aio;
+use super::calls::check;
+use super::eventfd::EventFd;
+use super::helpers::Helpers;
+use super::reactor::Reactor;
+use super::threads::Threads;
+use super::uring::Uring;
+use super::world::RealBackend;
+use crate::ShardId;
+use crate::backend::Backend;
+use crate::queue::{Inbox, LocalQueue};
+use crate::shard::Shard;
+
+/// How long between looks for stragglers while a shard stops.
+const STOPPING_PAUSE: Duration = Duration::from_micros(50);
+
+/// How long a turn and an idle look may last.
+#[derive(Clone, Copy)]
+pub(crate) struct Turn {
+    pub(crate) quota_us: u64,
+    pub(crate) idle_poll_us: u64,
+}
+
+/// What a shard's thread is born with.
+pub(crate) struct ShardThread {
+    pub(crate) id: ShardId,
+    pub(crate) kind: BackendKind,
+    pub(crate) inboxes: Arc<[Arc<Inbox>]>,
+    pub(crate) doorbell: EventFd,
+    pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) helpers: Helpers,
+    pub(crate) core: Option<usize>,
+    pub(crate) turn: Turn,
+    pub(crate) started: Instant,
+}
+
+impl ShardThread {
+    /// Runs until told to stop; an error is what a task's panic said. Whether it could start goes to `ready`.
+    pub(crate) fn run(self, ready: &mpsc::Sender<io::Result<()>>) -> Result<(), String> {
+        let made = self.make();
+        let (reactor, backend) = match made {
+            Ok(made) => made,
+            Err(error) => {
+                // If nobody listens any more, somebody else's error was enough.
+                drop(ready.send(Err(error)));
+                return Ok(());
+            }
+        };
+        drop(ready.send(Ok(())));
+        let queue = Rc::new(LocalQueue::new(self.id, Arc::clone(&self.inboxes)));
+        let shard = Shard::new(Rc::clone(&queue), self.id, Rc::clone(&backend) as Rc<dyn Backend>, true);
+        let entered = queue.enter();
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.turns(&shard, &backend, &*reactor)));
+        while !shard.drop_tasks() {
+            pause();
+        }
+        shard.drop_locals();
+        drop(entered);
+        while reactor.in_flight() > 0 {
+            reactor.push();
+            if reactor.reap() == 0 {
+                reactor.park(Some(1000));
+            }
+        }
+        outcome.map_err(|payload| {
+            let text = payload.downcast_ref::<String>().map(String::as_str);
+            text.or(payload.downcast_ref::<&str>().copied()).unwrap_or("(no text)").to_owned()
+        })
+    }
+
+    fn make(&self) -> io::Result<(Rc<dyn Reactor>, Rc<RealBackend>)> {
+        if let Some(core) = self.core {
+            pin_to(core)?;
+        }
+        let (helpers, doorbell) = (self.helpers.clone(), self.doorbell.clone());
+        let reactor: Rc<dyn Reactor> = match self.kind {
+            BackendKind::IoUring => Rc::new(Uring::new(doorbell)?),
+            BackendKind::LinuxAio => Rc::new(Aio::new(helpers, doorbell)?),
+            BackendKind::Threads => Rc::new(Threads::new(helpers, doorbell)),
+        };
+        let backend = RealBackend::new(self.started, Rc::clone(&reactor), self.helpers.clone())?;
+        Ok((reactor, Rc::new(backend)))
+    }
+
+    fn turns(&self, shard: &Shard, backend: &RealBackend, reactor: &dyn Reactor) {
+        let inbox = &self.inboxes[self.id as usize];
+        while !self.stop.load(Ordering::Acquire) {
+            shard.stats_cell().add(|stats| stats.turns += 1);
+            backend.begin_turn(self.turn.quota_us);
+            let mut done = shard.handle_mail() + reactor.reap();
+            if shard.timers().next_deadline_us().is_some() {
+                done += shard.timers().fire(backend.now_us());
+            }
+            while shard.run_next() {
+                done += 1;
+                if backend.need_preempt() {
+                    break;
+                }
+            }
+            shard.queue().deliver_all();
+            reactor.push();
+            if done == 0 {
+                self.idle(shard, backend, reactor, inbox);
+            }
+        }
+    }
+
+    fn idle(&self, shard: &Shard, backend: &RealBackend, reactor: &dyn Reactor, inbox: &Inbox) {
+        let since_us = backend.now_us();
+        let deadline_us = shard.timers().next_deadline_us().unwrap_or(u64::MAX);
+        let mut now_us = since_us;
+        while now_us < since_us + self.turn.idle_poll_us {
+            if inbox.has_mail() || now_us >= deadline_us || reactor.reap() > 0 {
+                break;
+            }
+            std::hint::spin_loop();
+            now_us = backend.now_us();
+        }
+        shard.stats_cell().add(|stats| stats.idle_spin_us += now_us - since_us);
+        if now_us >= deadline_us || shard.queue().ready_tasks() > 0 || !inbox.fall_asleep() {
+            return;
+        }
+        // The stopping thread sets the flag before it rings, so whoever misses the flag is woken by the ring.
+        if !self.stop.load(Ordering::Acquire) {
+            shard.stats_cell().add(|stats| stats.parks += 1);
+            reactor.park((deadline_us != u64::MAX).then(|| deadline_us - now_us));
+        }
+        inbox.awake();
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "a shard that stops has no timers any more")]
+fn pause() {
+    std::thread::sleep(STOPPING_PAUSE);
+}
+
+/// The cores this process may use.
+pub(crate) fn allowed_cores() -> io::Result<Vec<usize>> {
+    // SAFETY: all zeros is an empty set.
+    let mut set = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
+    // SAFETY: `set` is ours to be filled and as long as said.
+    check(unsafe { libc::sched_getaffinity(0, size_of_val(&set), &mut set) })?;
+    // SAFETY: the core numbers are below the size of the set.
+    Ok((0..libc::CPU_SETSIZE as usize).filter(|core| unsafe { libc::CPU_ISSET(*core, &set) }).collect())
+}
+
+fn pin_to(core: usize) -> io::Result<()> {
+    // SAFETY: all zeros is an empty set.
+    let mut set = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
+    // SAFETY: `core` came from `allowed_cores`.
+    unsafe { libc::CPU_SET(core, &mut set) };
+    // SAFETY: `set` is as long as said; 0 is this thread.
+    check(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) }).map(drop)
+}

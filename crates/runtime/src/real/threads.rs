@@ -1,0 +1,68 @@
+//! The fallback that works everywhere: helper threads do pread, pwrite and fdatasync.
+
+use std::io;
+use std::os::fd::AsRawFd;
+
+use super::calls;
+use super::eventfd::EventFd;
+use super::helpers::Helpers;
+use super::reactor::{Reactor, Transfer, TransferKind};
+use crate::backend::{Op, Transferred};
+use crate::buf::IoBuf;
+
+pub(crate) struct Threads {
+    helpers: Helpers,
+    doorbell: EventFd,
+}
+
+impl Threads {
+    pub(crate) fn new(helpers: Helpers, doorbell: EventFd) -> Self {
+        Self { helpers, doorbell }
+    }
+}
+
+impl Reactor for Threads {
+    fn submit(&self, transfer: Transfer) -> Op<Transferred> {
+        on_helper(&self.helpers, transfer)
+    }
+
+    fn push(&self) {}
+
+    fn reap(&self) -> usize {
+        0
+    }
+
+    fn park(&self, timeout_us: Option<u64>) {
+        self.doorbell.wait(timeout_us);
+    }
+
+    fn in_flight(&self) -> usize {
+        // The jobs own their buffers, and the pool outlives the shards.
+        0
+    }
+}
+
+/// Has a helper thread do the operation.
+pub(crate) fn on_helper(helpers: &Helpers, transfer: Transfer) -> Op<Transferred> {
+    let reply = helpers.run(move || blocking(transfer));
+    Box::pin(async move { reply.await.unwrap_or_else(|gone| (IoBuf::new(), Err(io::Error::other(gone)))) })
+}
+
+fn blocking(mut transfer: Transfer) -> Transferred {
+    let moved = move_bytes(&mut transfer);
+    (transfer.buf, moved)
+}
+
+fn move_bytes(transfer: &mut Transfer) -> io::Result<usize> {
+    let fd = transfer.fd.as_raw_fd();
+    let offset = calls::signed(transfer.offset_bytes)?;
+    let (memory, len) = (transfer.memory(), transfer.len);
+    let moved = match transfer.kind {
+        // SAFETY: `len` bytes from `memory` on lie in the buffer that the transfer owns until we return.
+        TransferKind::Read => unsafe { libc::pread(fd, memory.cast(), len, offset) },
+        // SAFETY: as above.
+        TransferKind::Write => unsafe { libc::pwrite(fd, memory.cast_const().cast(), len, offset) },
+        TransferKind::SyncData => return calls::sync_data(fd).map(|()| 0),
+    };
+    usize::try_from(moved).map_err(|_negative| io::Error::last_os_error())
+}

@@ -1,0 +1,212 @@
+//! io_uring: reads, writes and data syncs go straight into the kernel's queue, one system call per turn.
+//!
+//! The ring is made on the shard's thread, with single issuer and deferred task work where the kernel has them, and
+//! with less where it has not. Sleeping is waiting for one completion; the doorbell is a poll request in the ring.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::rc::Rc;
+
+use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
+use io_uring::{IoUring, opcode, squeue};
+
+use super::calls;
+use super::eventfd::EventFd;
+use super::reactor::{AtSlot, Reactor, Slot, Transfer, TransferKind, UnderWay};
+use crate::backend::{Op, Transferred};
+
+/// Slots of the submission queue; the completion queue has twice as many.
+const ENTRIES: u32 = 256;
+
+/// The user data of the doorbell's poll request; operations are numbered from 0.
+const DOORBELL: u64 = u64::MAX;
+
+pub(crate) struct Uring {
+    ring: RefCell<IoUring>,
+    under_way: RefCell<UnderWay>,
+    /// Taken on, not yet in the ring.
+    backlog: RefCell<VecDeque<usize>>,
+    in_ring: Cell<usize>,
+    /// The doorbell's poll request is in the ring.
+    listening: Cell<bool>,
+    doorbell: EventFd,
+}
+
+impl Uring {
+    pub(crate) fn new(doorbell: EventFd) -> io::Result<Self> {
+        let ring = build()?;
+        if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_nodrop() {
+            let text = "the kernel's io_uring is too old: it cannot wait with a timeout (5.11 can)";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+        }
+        Ok(Self {
+            ring: RefCell::new(ring),
+            under_way: RefCell::default(),
+            backlog: RefCell::default(),
+            in_ring: Cell::new(0),
+            listening: Cell::new(false),
+            doorbell,
+        })
+    }
+
+    /// Moves the backlog into the ring as far as it fits; true if anything waits to be submitted.
+    fn fill(&self, ring: &mut IoUring) -> bool {
+        let room = ring.params().cq_entries() as usize - 1;
+        let mut backlog = self.backlog.borrow_mut();
+        let mut under_way = self.under_way.borrow_mut();
+        let mut queue = ring.submission();
+        while self.in_ring.get() < room && !queue.is_full() {
+            let Some(number) = backlog.pop_front() else { break };
+            let entry = entry(under_way.get_mut(number)).user_data(number as u64);
+            // SAFETY: buffer and descriptor are in `under_way` until the completion arrives.
+            unsafe { queue.push(&entry) }.expect("the queue was not full");
+            self.in_ring.set(self.in_ring.get() + 1);
+        }
+        !queue.is_empty()
+    }
+
+    fn listen(&self, ring: &mut IoUring) {
+        if self.listening.get() {
+            return;
+        }
+        let poll = opcode::PollAdd::new(Fd(self.doorbell.fd()), libc::POLLIN as u32).build();
+        // SAFETY: the eventfd is ours and outlives the ring.
+        let pushed = unsafe { ring.submission().push(&poll.user_data(DOORBELL)) };
+        self.listening.set(pushed.is_ok());
+    }
+}
+
+/// The kernel takes no more just now; the next turn tries again.
+fn is_busy(error: &io::Error) -> bool {
+    let code = error.raw_os_error();
+    matches!(code, Some(libc::EINTR | libc::EAGAIN | libc::EBUSY | libc::ETIME))
+}
+
+fn build() -> io::Result<IoUring> {
+    let mut failed = None;
+    let attempts: [fn(&mut io_uring::Builder); 3] = [
+        |builder| {
+            builder.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
+        },
+        |builder| {
+            builder.setup_coop_taskrun().setup_taskrun_flag();
+        },
+        |_builder| (),
+    ];
+    for attempt in attempts {
+        let mut builder = IoUring::builder();
+        builder.dontfork();
+        attempt(&mut builder);
+        match builder.build(ENTRIES) {
+            Ok(ring) => return Ok(ring),
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => failed = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(failed.expect("every attempt failed"))
+}
+
+fn entry(transfer: &mut Transfer) -> squeue::Entry {
+    let fd = Fd(transfer.fd.as_raw_fd());
+    let (memory, offset) = (transfer.memory(), transfer.offset_bytes);
+    // The kernel moves at most this much at once anyway; the rest is a short transfer.
+    let len = transfer.len.min(1 << 30) as u32;
+    match transfer.kind {
+        TransferKind::Read => opcode::Read::new(fd, memory, len).offset(offset).build(),
+        TransferKind::Write => opcode::Write::new(fd, memory.cast_const(), len).offset(offset).build(),
+        TransferKind::SyncData => opcode::Fsync::new(fd).flags(FsyncFlags::DATASYNC).build(),
+    }
+}
+
+impl Reactor for Uring {
+    fn submit(&self, transfer: Transfer) -> Op<Transferred> {
+        // An offset of -1 would mean the descriptor's own position.
+        if let Err(error) = calls::signed(transfer.offset_bytes) {
+            return Box::pin(std::future::ready((transfer.buf, Err(error))));
+        }
+        let slot = Rc::new(Slot::default());
+        let number = self.under_way.borrow_mut().insert(transfer, Rc::clone(&slot));
+        self.backlog.borrow_mut().push_back(number);
+        Box::pin(AtSlot(slot))
+    }
+
+    fn push(&self) {
+        let ring = &mut *self.ring.borrow_mut();
+        while self.fill(ring) {
+            match ring.submit() {
+                Ok(_) => (),
+                Err(error) if is_busy(&error) => return,
+                Err(error) => panic!("io_uring takes no submissions: {error}"),
+            }
+        }
+    }
+
+    fn reap(&self) -> usize {
+        let mut finished = 0;
+        loop {
+            let completion = {
+                let mut ring = self.ring.borrow_mut();
+                let completion = ring.completion().next();
+                match completion {
+                    Some(completion) => completion,
+                    None => {
+                        let queue = ring.submission();
+                        let (owes_work, overflown) = (queue.taskrun(), queue.cq_overflow());
+                        drop(queue);
+                        if !owes_work && !overflown {
+                            return finished;
+                        }
+                        match ring.submit_and_wait(0) {
+                            Ok(_) => (),
+                            Err(error) if is_busy(&error) => (),
+                            Err(error) => panic!("io_uring gives no completions: {error}"),
+                        }
+                        match ring.completion().next() {
+                            Some(completion) => completion,
+                            None => return finished,
+                        }
+                    }
+                }
+            };
+            if completion.user_data() == DOORBELL {
+                self.listening.set(false);
+                self.doorbell.clear();
+                continue;
+            }
+            let (transfer, slot) = self.under_way.borrow_mut().remove(completion.user_data() as usize);
+            self.in_ring.set(self.in_ring.get() - 1);
+            let moved = match completion.result() {
+                result if result < 0 => Err(io::Error::from_raw_os_error(-result)),
+                result => Ok(result as usize),
+            };
+            slot.complete(transfer.buf, moved);
+            finished += 1;
+        }
+    }
+
+    fn park(&self, timeout_us: Option<u64>) {
+        let ring = &mut *self.ring.borrow_mut();
+        self.listen(ring);
+        let nothing_to_wait_for = !self.listening.get() && self.in_ring.get() == 0;
+        if nothing_to_wait_for || !ring.completion().is_empty() {
+            return;
+        }
+        let timeout =
+            timeout_us.map(|us| Timespec::new().sec(us / 1_000_000).nsec((us % 1_000_000 * 1000) as u32));
+        let waited = match &timeout {
+            Some(timeout) => ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(timeout)),
+            None => ring.submit_and_wait(1),
+        };
+        match waited {
+            Ok(_) => (),
+            Err(error) if is_busy(&error) => (),
+            Err(error) => panic!("io_uring cannot wait: {error}"),
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.under_way.borrow().len()
+    }
+}

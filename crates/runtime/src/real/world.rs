@@ -1,0 +1,224 @@
+//! The real machine as a shard sees it: the system's clocks and random numbers, and files by way of the reactor and
+//! the helper threads.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::fs;
+use std::future::ready;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use base::rng::Rng;
+
+use super::calls;
+use super::helpers::Helpers;
+use super::reactor::{Reactor, Transfer, TransferKind};
+use crate::backend::{Backend, BackendFile, Op, Transferred};
+use crate::buf::IoBuf;
+use crate::files::{DirEntry, OpenOptions};
+
+/// The machine, for one shard.
+pub(crate) struct RealBackend {
+    started: Instant,
+    turn_ends_us: Cell<u64>,
+    rng: RefCell<Rng>,
+    reactor: Rc<dyn Reactor>,
+    helpers: Helpers,
+}
+
+/// The monotonic clock.
+#[allow(clippy::disallowed_methods, reason = "the real back end's clock is made here")]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+#[allow(clippy::disallowed_methods, reason = "the real back end's wall clock is read here")]
+fn wall_us() -> i64 {
+    match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(since) => since.as_micros() as i64,
+        Err(before) => -(before.duration().as_micros() as i64),
+    }
+}
+
+fn random_seed() -> io::Result<u64> {
+    let mut seed = 0_u64;
+    loop {
+        // SAFETY: eight bytes of ours to be filled.
+        match unsafe { libc::getrandom((&raw mut seed).cast(), 8, 0) } {
+            8 => return Ok(seed),
+            got if got < 0 => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+            _short => (),
+        }
+    }
+}
+
+impl RealBackend {
+    pub(crate) fn new(started: Instant, reactor: Rc<dyn Reactor>, helpers: Helpers) -> io::Result<Self> {
+        let rng = RefCell::new(Rng::new(random_seed()?));
+        Ok(Self { started, turn_ends_us: Cell::new(u64::MAX), rng, reactor, helpers })
+    }
+
+    /// A turn begins that may take `quota_us`.
+    pub(crate) fn begin_turn(&self, quota_us: u64) {
+        self.turn_ends_us.set(self.now_us() + quota_us);
+    }
+
+    fn on_helper<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> Op<io::Result<T>> {
+        on_helper(&self.helpers, job)
+    }
+}
+
+fn on_helper<T: Send + 'static>(
+    helpers: &Helpers,
+    job: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Op<io::Result<T>> {
+    let reply = helpers.run(job);
+    Box::pin(async move { reply.await.unwrap_or_else(|gone| Err(io::Error::other(gone))) })
+}
+
+impl Backend for RealBackend {
+    fn now_us(&self) -> u64 {
+        now().duration_since(self.started).as_micros() as u64
+    }
+
+    fn wall_us(&self) -> i64 {
+        wall_us()
+    }
+
+    fn random_u64(&self) -> u64 {
+        self.rng.borrow_mut().next_u64()
+    }
+
+    fn need_preempt(&self) -> bool {
+        self.now_us() >= self.turn_ends_us.get()
+    }
+
+    fn open(&self, path: &Path, options: &OpenOptions) -> Op<io::Result<Rc<dyn BackendFile>>> {
+        let (path, options) = (path.to_owned(), *options);
+        let reply = self.helpers.run(move || calls::open(&path, &options));
+        let (reactor, helpers) = (Rc::clone(&self.reactor), self.helpers.clone());
+        Box::pin(async move {
+            let (fd, direct) = reply.await.unwrap_or_else(|gone| Err(io::Error::other(gone)))?;
+            let file = RealFile { fd: Arc::new(fd), direct, reactor, helpers };
+            Ok(Rc::new(file) as Rc<dyn BackendFile>)
+        })
+    }
+
+    fn remove(&self, path: &Path) -> Op<io::Result<()>> {
+        let path = path.to_owned();
+        self.on_helper(move || fs::remove_file(path))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Op<io::Result<()>> {
+        let (from, to) = (from.to_owned(), to.to_owned());
+        self.on_helper(move || fs::rename(from, to))
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> Op<io::Result<()>> {
+        let (from, to) = (from.to_owned(), to.to_owned());
+        self.on_helper(move || fs::hard_link(from, to))
+    }
+
+    fn create_dir_all(&self, path: &Path) -> Op<io::Result<()>> {
+        let path = path.to_owned();
+        self.on_helper(move || fs::create_dir_all(path))
+    }
+
+    fn remove_dir_all(&self, path: &Path) -> Op<io::Result<()>> {
+        let path = path.to_owned();
+        self.on_helper(move || fs::remove_dir_all(path))
+    }
+
+    fn sync_dir(&self, path: &Path) -> Op<io::Result<()>> {
+        let path = path.to_owned();
+        self.on_helper(move || calls::sync_dir(&path))
+    }
+
+    fn exists(&self, path: &Path) -> Op<io::Result<bool>> {
+        let path = path.to_owned();
+        self.on_helper(move || fs::exists(path))
+    }
+
+    fn read_dir(&self, path: &Path) -> Op<io::Result<Vec<DirEntry>>> {
+        let path = path.to_owned();
+        self.on_helper(move || calls::read_dir(&path))
+    }
+
+    fn lock_dir(&self, path: &Path) -> Op<io::Result<Box<dyn Any>>> {
+        let path = path.to_owned();
+        let locked = self.on_helper(move || calls::lock_dir(&path));
+        Box::pin(async move { Ok(Box::new(locked.await?) as Box<dyn Any>) })
+    }
+
+    fn free_bytes(&self, path: &Path) -> Op<io::Result<u64>> {
+        let path = path.to_owned();
+        self.on_helper(move || calls::free_bytes(&path))
+    }
+}
+
+struct RealFile {
+    fd: Arc<OwnedFd>,
+    direct: bool,
+    reactor: Rc<dyn Reactor>,
+    helpers: Helpers,
+}
+
+impl RealFile {
+    fn transfer(&self, kind: TransferKind, buf: IoBuf, at: usize, len: usize, offset_bytes: u64) -> Transfer {
+        Transfer { kind, fd: Arc::clone(&self.fd), direct: self.direct, buf, at, len, offset_bytes }
+    }
+}
+
+impl BackendFile for RealFile {
+    fn is_direct(&self) -> bool {
+        self.direct
+    }
+
+    fn read(&self, buf: IoBuf, at: usize, len: usize, offset_bytes: u64) -> Op<Transferred> {
+        self.reactor.submit(self.transfer(TransferKind::Read, buf, at, len, offset_bytes))
+    }
+
+    fn write(&self, buf: IoBuf, at: usize, len: usize, offset_bytes: u64) -> Op<Transferred> {
+        self.reactor.submit(self.transfer(TransferKind::Write, buf, at, len, offset_bytes))
+    }
+
+    fn sync_data(&self) -> Op<io::Result<()>> {
+        let synced = self.reactor.submit(self.transfer(TransferKind::SyncData, IoBuf::new(), 0, 0, 0));
+        Box::pin(async move { synced.await.1.map(drop) })
+    }
+
+    fn allocate(&self, offset_bytes: u64, len_bytes: u64) -> Op<io::Result<()>> {
+        let fd = Arc::clone(&self.fd);
+        on_helper(&self.helpers, move || calls::allocate(fd.as_raw_fd(), offset_bytes, len_bytes))
+    }
+
+    fn truncate(&self, len_bytes: u64) -> Op<io::Result<()>> {
+        let fd = Arc::clone(&self.fd);
+        on_helper(&self.helpers, move || calls::truncate(fd.as_raw_fd(), len_bytes))
+    }
+
+    fn len_bytes(&self) -> Op<io::Result<u64>> {
+        // The inode of an open file is in memory: no helper thread is needed.
+        Box::pin(ready(calls::len_bytes(self.fd.as_raw_fd())))
+    }
+}
+
+impl Drop for RealFile {
+    fn drop(&mut self) {
+        // The last close of a removed file frees its blocks, which takes a while.
+        let fd = Arc::clone(&self.fd);
+        self.helpers.push(Box::new(move || drop(fd)));
+    }
+}

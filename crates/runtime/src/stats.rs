@@ -1,0 +1,61 @@
+//! What a shard counts about itself.
+
+use std::cell::Cell;
+
+use crate::group::IoClass;
+
+/// Operations and bytes of one I/O class since the shard started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IoCounters {
+    pub reads: u64,
+    pub read_bytes: u64,
+    pub writes: u64,
+    pub write_bytes: u64,
+}
+
+/// A shard's counters since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShardStats {
+    /// Times a task was polled.
+    pub polls: u64,
+    /// Turns of the run loop.
+    pub turns: u64,
+    /// Tasks spawned here.
+    pub spawned: u64,
+    /// Tasks woken by other threads or shards.
+    pub remote_wakeups: u64,
+    /// Messages sent to other shards.
+    pub calls_sent: u64,
+    /// Messages received from other shards and threads.
+    pub calls_received: u64,
+    /// Times the shard went to sleep in the kernel.
+    pub parks: u64,
+    /// Time spent looking for work before going to sleep.
+    pub idle_spin_us: u64,
+    /// Per I/O class, indexed like [`IoClass::ALL`].
+    pub io: [IoCounters; IoClass::ALL.len()],
+}
+
+impl ShardStats {
+    /// The counters of one class.
+    pub fn io_of(&self, class: IoClass) -> IoCounters {
+        self.io[class.index()]
+    }
+}
+
+/// The shard's own copy, which its parts add to.
+#[derive(Default)]
+pub(crate) struct StatsCell(Cell<ShardStats>);
+
+impl StatsCell {
+    pub(crate) fn get(&self) -> ShardStats {
+        self.0.get()
+    }
+
+    #[inline]
+    pub(crate) fn add(&self, change: impl FnOnce(&mut ShardStats)) {
+        let mut stats = self.0.get();
+        change(&mut stats);
+        self.0.set(stats);
+    }
+}
