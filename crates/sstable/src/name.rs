@@ -14,21 +14,37 @@ use crate::version::{UnknownVersion, Version};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameError {
     /// Not of the form `<version>-<generation>-<format>-<component>`.
-    Shape { name: String },
-    Version { name: String, error: UnknownVersion },
+    Shape {
+        name: String,
+    },
+    Version {
+        name: String,
+        error: UnknownVersion,
+    },
     /// Neither a decimal number nor a UUID of 28 characters.
-    Generation { name: String, generation: String },
+    Generation {
+        name: String,
+        generation: String,
+    },
     /// Neither `big` nor `bti`.
-    Format { name: String, format: String },
+    Format {
+        name: String,
+        format: String,
+    },
     /// Not of the form `<table>-<32 hexadecimal digits>`.
-    Directory { name: String },
+    Directory {
+        name: String,
+    },
 }
 
 impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shape { name } => {
-                write!(f, "{name:?} is not an SSTable's file: expected <version>-<generation>-big-<component>")
+                write!(
+                    f,
+                    "{name:?} is not an SSTable's file: expected <version>-<generation>-big-<component>"
+                )
             }
             Self::Version { name, error } => write!(f, "{name:?}: {error}"),
             Self::Generation { name, generation } => write!(
@@ -156,7 +172,8 @@ impl Generation {
         if let Some(uuid) = UuidGeneration::parse(text) {
             return Some(Self::Uuid(uuid));
         }
-        let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
+        let plain =
+            text.bytes().all(|byte| byte.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
         if plain { text.parse().ok().map(Self::Number) } else { None }
     }
 }
@@ -360,7 +377,6 @@ mod tests {
         check_uuid(0xffffffff_ffff_1fff_ffff_ffffffffffff, "slmn_1nb0_42r5r3w5e11264sgsf");
     }
 
-
     #[track_caller]
     fn check_uuid(uuid: u128, text: &str) {
         let generation = UuidGeneration::from_uuid(uuid.to_be_bytes()).unwrap();
@@ -383,7 +399,12 @@ mod tests {
         assert_eq!(directory.table, "users");
         assert_eq!(directory.table_id[..2], [0x5a, 0x1c]);
         assert_eq!(directory.to_string(), "users-5a1c395ef41a11e4b0c5b1e3b1a3b2c1");
-        for wrong in ["users", "users-5a1c", "-5a1c395ef41a11e4b0c5b1e3b1a3b2c1", "a/b-5a1c395ef41a11e4b0c5b1e3b1a3b2c1"] {
+        for wrong in [
+            "users",
+            "users-5a1c",
+            "-5a1c395ef41a11e4b0c5b1e3b1a3b2c1",
+            "a/b-5a1c395ef41a11e4b0c5b1e3b1a3b2c1",
+        ] {
             assert!(wrong.parse::<TableDirectory>().is_err(), "{wrong:?}");
         }
     }

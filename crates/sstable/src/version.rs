@@ -146,7 +146,8 @@ mod tests {
     #[test]
     fn the_table_of_differences() {
         let with = |has: fn(Version) -> bool| {
-            let letters: Vec<_> = Version::ALL.into_iter().filter(|v| has(*v)).map(Version::letters).collect();
+            let letters: Vec<_> =
+                Version::ALL.into_iter().filter(|v| has(*v)).map(Version::letters).collect();
             letters.join(" ")
         };
         assert_eq!(with(Version::is_readable), "mc md me na nb");
