@@ -6,6 +6,8 @@
 pub mod bytes;
 pub mod crc;
 pub mod hash;
+pub mod histogram;
+pub mod hyperloglog;
 pub mod murmur3;
 pub mod rng;
 pub mod vint;

@@ -1,1 +1,5 @@
-//! (see ARCHITECTURE.md)
+//! SSTables: sorted, immutable files in Cassandra's "big" format (see ARCHITECTURE.md, "sstable").
+
+pub mod component;
+pub mod name;
+pub mod version;

@@ -1,0 +1,232 @@
+//! Messina.db: what Messina knows of an SSTable and the common components have no place for.
+//!
+//! Which shard wrote it (so that a restart with the same number of shards need not look at keys), which run it
+//! is a fragment of, what made it, and exact counts. Other readers ignore the file; an SSTable without it is a
+//! foreign one, and everything here is then unknown. The layout is in `docs/formats/messina-db.md`.
+
+use base::bytes::Take;
+use base::crc::crc32;
+
+use crate::component::{FormatError, Named};
+
+const MAGIC: [u8; 4] = *b"MSNA";
+const VERSION: u16 = 1;
+const CRC_BYTES: usize = 4;
+
+const TAG_SHARD_COUNT: u16 = 1;
+const TAG_SHARD_ID: u16 = 2;
+const TAG_RUN_ID: u16 = 3;
+const TAG_ORIGIN: u16 = 4;
+const TAG_PARTITION_COUNT: u16 = 5;
+const TAG_ROW_COUNT: u16 = 6;
+
+/// The longest origin that is written or read.
+pub const ORIGIN_BYTES_MAX: usize = 255;
+
+/// The file's content. A field that the file does not have is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MessinaInfo {
+    /// How many shards the node had that wrote it.
+    pub shard_count: Option<u32>,
+    /// The shard whose tokens it holds; below `shard_count`.
+    pub shard_id: Option<u32>,
+    /// The run of which this is a fragment: a UUID.
+    pub run_id: Option<[u8; 16]>,
+    /// What made it: "memtable", "compaction", "reshard", …; at most [`ORIGIN_BYTES_MAX`] bytes.
+    pub origin: Option<String>,
+    /// Partitions in the SSTable, exactly.
+    pub partition_count: Option<u64>,
+    /// Rows in the SSTable, static rows among them, exactly.
+    pub row_count: Option<u64>,
+}
+
+impl MessinaInfo {
+    /// The file's bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        self.check_shard(0).expect("a shard's id is below their number");
+        let mut out = MAGIC.to_vec();
+        out.extend_from_slice(&VERSION.to_be_bytes());
+        let mut field = |tag: u16, payload: Option<&[u8]>| {
+            let Some(payload) = payload else { return };
+            out.extend_from_slice(&tag.to_be_bytes());
+            out.extend_from_slice(&(payload.len() as u32).to_be_bytes());
+            out.extend_from_slice(payload);
+        };
+        field(TAG_SHARD_COUNT, self.shard_count.map(u32::to_be_bytes).as_ref().map(|it| &it[..]));
+        field(TAG_SHARD_ID, self.shard_id.map(u32::to_be_bytes).as_ref().map(|it| &it[..]));
+        field(TAG_RUN_ID, self.run_id.as_ref().map(|it| &it[..]));
+        field(
+            TAG_ORIGIN,
+            self.origin.as_ref().map(|it| it.as_bytes()).inspect(|it| {
+                assert!(it.len() <= ORIGIN_BYTES_MAX, "an origin is a word, not {} bytes", it.len());
+            }),
+        );
+        field(TAG_PARTITION_COUNT, self.partition_count.map(u64::to_be_bytes).as_ref().map(|it| &it[..]));
+        field(TAG_ROW_COUNT, self.row_count.map(u64::to_be_bytes).as_ref().map(|it| &it[..]));
+        let crc = crc32(&out);
+        out.extend_from_slice(&crc.to_be_bytes());
+        out
+    }
+
+    /// Reads the file. Fields with unknown tags are skipped: a newer build may have written them.
+    pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+        let mut take = Take::new(bytes);
+        let magic = take.array::<4>().named("magic")?;
+        if magic != MAGIC {
+            let found = format!("{:08x}", u32::from_be_bytes(magic));
+            return Err(FormatError::new("magic", 0, "4d534e41 (MSNA)", found));
+        }
+        let version = take.u16().named("version")?;
+        if version != VERSION {
+            return Err(FormatError::new("version", 4, "1, the one this build reads", version.to_string()));
+        }
+        let crc_at = bytes.len().checked_sub(CRC_BYTES).filter(|at| *at >= take.offset());
+        let crc_at = crc_at.ok_or_else(|| {
+            FormatError::new("checksum", take.offset(), "4 bytes", format!("{} bytes", take.remaining()))
+        })?;
+        let (body, crc) = bytes.split_at(crc_at);
+        let stored = u32::from_be_bytes(crc.try_into().expect("4 bytes"));
+        if stored != crc32(body) {
+            let expected = format!("{:08x}, the CRC-32 of what is before it", crc32(body));
+            return Err(FormatError::new("checksum", crc_at, expected, format!("{stored:08x}")));
+        }
+        let mut fields = Take::new(body);
+        fields.bytes(take.offset()).named("fields")?;
+        let mut info = Self::default();
+        let mut seen = vec![];
+        while !fields.is_empty() {
+            let at = fields.offset();
+            let tag = fields.u16().named("tag")?;
+            let payload = fields.u32_bytes().named("field")?;
+            if tag <= TAG_ROW_COUNT {
+                if seen.contains(&tag) {
+                    return Err(FormatError::new("tag", at, "each once", format!("{tag} again")));
+                }
+                seen.push(tag);
+            }
+            let at = fields.offset() - payload.len();
+            match tag {
+                TAG_SHARD_COUNT => {
+                    info.shard_count = Some(u32::from_be_bytes(sized(payload, "shard count", at)?))
+                }
+                TAG_SHARD_ID => info.shard_id = Some(u32::from_be_bytes(sized(payload, "shard id", at)?)),
+                TAG_RUN_ID => info.run_id = Some(sized(payload, "run id", at)?),
+                TAG_ORIGIN => info.origin = Some(origin(payload, at)?),
+                TAG_PARTITION_COUNT => {
+                    info.partition_count = Some(u64::from_be_bytes(sized(payload, "partition count", at)?));
+                }
+                TAG_ROW_COUNT => info.row_count = Some(u64::from_be_bytes(sized(payload, "row count", at)?)),
+                _ => (),
+            }
+        }
+        info.check_shard(crc_at)?;
+        Ok(info)
+    }
+
+    fn check_shard(&self, offset_bytes: usize) -> Result<(), FormatError> {
+        match (self.shard_id, self.shard_count) {
+            (Some(id), Some(count)) if id >= count => {
+                let expected = format!("below {count}, the number of shards");
+                Err(FormatError::new("shard id", offset_bytes, expected, id.to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn sized<const N: usize>(payload: &[u8], what: &'static str, at: usize) -> Result<[u8; N], FormatError> {
+    let wrong = |_| FormatError::new(what, at, format!("{N} bytes"), format!("{} bytes", payload.len()));
+    payload.try_into().map_err(wrong)
+}
+
+fn origin(payload: &[u8], at: usize) -> Result<String, FormatError> {
+    let text = std::str::from_utf8(payload).ok().filter(|text| text.len() <= ORIGIN_BYTES_MAX);
+    let expected = format!("up to {ORIGIN_BYTES_MAX} bytes of UTF-8");
+    text.map(str::to_owned)
+        .ok_or_else(|| FormatError::new("origin", at, expected, format!("{} other bytes", payload.len())))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sample() -> MessinaInfo {
+        MessinaInfo {
+            shard_count: Some(2),
+            shard_id: Some(1),
+            run_id: Some(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff_u128.to_be_bytes()),
+            origin: Some("memtable".into()),
+            partition_count: Some(1000),
+            row_count: Some(65536),
+        }
+    }
+
+    /// The hexadecimal digits of the page's worked example, without its comments.
+    fn documented_bytes() -> Vec<u8> {
+        let page = include_str!("../../../../docs/formats/messina-db.md");
+        let (_, example) = page.split_once("```hex\n").expect("the page has an example");
+        let (example, _) = example.split_once("```").expect("the example ends");
+        let words = example.lines().flat_map(|line| line.split('#').next().unwrap().split_whitespace());
+        words.map(|word| u8::from_str_radix(word, 16).unwrap()).collect()
+    }
+
+    #[test]
+    fn the_example_in_the_documentation_is_what_is_written() {
+        assert_eq!(documented_bytes(), sample().encode());
+        assert_eq!(MessinaInfo::decode(&documented_bytes()), Ok(sample()));
+    }
+
+    /// `body` with its checksum behind it.
+    fn sealed(body: &[u8]) -> Vec<u8> {
+        [body, &crc32(body).to_be_bytes()].concat()
+    }
+
+    #[test]
+    fn unknown_fields_are_skipped_and_absent_ones_unknown() {
+        assert_eq!(MessinaInfo::decode(&sealed(b"MSNA\0\x01")), Ok(MessinaInfo::default()));
+        let unknown = sealed(b"MSNA\0\x01\0\x63\0\0\0\x02??\0\x02\0\0\0\x04\0\0\0\x07\0\x63\0\0\0\0");
+        let expect = MessinaInfo { shard_id: Some(7), ..Default::default() };
+        assert_eq!(MessinaInfo::decode(&unknown), Ok(expect));
+    }
+
+    #[test]
+    fn damage_is_an_error() {
+        let bytes = sample().encode();
+        for cut in 0..bytes.len() {
+            assert!(MessinaInfo::decode(&bytes[..cut]).is_err(), "cut at {cut}");
+        }
+        for at in 0..bytes.len() {
+            let mut wrong = bytes.clone();
+            wrong[at] ^= 1;
+            assert!(MessinaInfo::decode(&wrong).is_err(), "wrong at {at}");
+        }
+        let check = |body: &[u8], what: &str| {
+            assert_eq!(MessinaInfo::decode(&sealed(body)).unwrap_err().what, what);
+        };
+        check(b"MSNA\0\x02", "version");
+        check(b"MSNA\0\x01\0\x01\0\0\0\x03\0\0\0", "shard count");
+        check(b"MSNA\0\x01\0\x04\0\0\0\x01\xff", "origin");
+        check(b"MSNA\0\x01\0\x04\xff\xff\xff\xff", "field");
+        check(b"MSNA\0\x01\0\x02\0\0\0\x04\0\0\0\x02\0\x01\0\0\0\x04\0\0\0\x02", "shard id");
+        check(b"MSNA\0\x01\0\x04\0\0\0\0\0\x04\0\0\0\0", "tag");
+    }
+
+    proptest! {
+        #[test]
+        fn any_fields_are_an_answer(body: Vec<u8>) {
+            let _ = MessinaInfo::decode(&body);
+            let _ = MessinaInfo::decode(&sealed(&[b"MSNA\0\x01", &body[..]].concat()));
+        }
+
+        #[test]
+        fn values_round_trip(
+            run_id: Option<[u8; 16]>, origin in prop::option::of("[a-zé]{0,60}"),
+            partition_count: Option<u64>, row_count: Option<u64>, shard_id in prop::option::of(0u32..9),
+        ) {
+            let info = MessinaInfo { shard_count: Some(9), shard_id, run_id, origin, partition_count, row_count };
+            prop_assert_eq!(MessinaInfo::decode(&info.encode()), Ok(info));
+        }
+    }
+}

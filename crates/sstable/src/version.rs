@@ -1,0 +1,162 @@
+//! The version of an SSTable: the two letters that begin its file names, and what follows from them.
+//!
+//! Code asks for the named difference (`version.has_originating_host_id()`), never for the letters. `oa` and
+//! `da` are known by name, so that a directory with them gets a clear answer, but are not readable yet.
+//! Source: facts `sstable-format.md` §1; Cassandra's `BigFormat.java`.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A version this build knows by name, oldest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Version {
+    /// Cassandra 3.0.8 and 3.9: commit-log intervals; min/max clustering must not be trusted.
+    Mc,
+    /// Cassandra 3.0.18 and 3.11.4: min/max clustering may be trusted.
+    Md,
+    /// Cassandra 3.0.25 and 3.11.11: originating host id. What Messina writes by default.
+    Me,
+    /// Cassandra 4.0-rc1: incompressible chunks stored raw, checksummed Statistics.db, new bloom byte order.
+    Na,
+    /// Cassandra 4.0.0: originating host id again.
+    Nb,
+    /// Cassandra 5.0: unsigned deletion times. Known, not readable yet.
+    Oa,
+    /// Cassandra 5.0 with trie indexes (BTI). Known, not readable yet.
+    Da,
+}
+
+impl Version {
+    /// What Messina writes unless told otherwise: read by Cassandra 3.11 to 5.0 and by ScyllaDB.
+    pub const DEFAULT: Self = Self::Me;
+
+    /// Every version, oldest first.
+    pub const ALL: [Self; 7] = [Self::Mc, Self::Md, Self::Me, Self::Na, Self::Nb, Self::Oa, Self::Da];
+
+    /// The two letters in file names.
+    pub const fn letters(self) -> &'static str {
+        match self {
+            Self::Mc => "mc",
+            Self::Md => "md",
+            Self::Me => "me",
+            Self::Na => "na",
+            Self::Nb => "nb",
+            Self::Oa => "oa",
+            Self::Da => "da",
+        }
+    }
+
+    /// Whether this build reads and writes it.
+    pub const fn is_readable(self) -> bool {
+        !self.has_uint_deletion_time()
+    }
+
+    /// Statistics.db says which host wrote the commit-log positions in it.
+    pub const fn has_originating_host_id(self) -> bool {
+        !matches!(self, Self::Mc | Self::Md | Self::Na)
+    }
+
+    /// The smallest and largest clustering in Statistics.db may be used to skip the SSTable.
+    pub const fn has_accurate_min_max(self) -> bool {
+        !matches!(self, Self::Mc)
+    }
+
+    /// Statistics.db carries a CRC after its table of contents and after every part.
+    pub const fn has_stats_checksums(self) -> bool {
+        matches!(self, Self::Na | Self::Nb | Self::Oa | Self::Da)
+    }
+
+    /// Statistics.db has the pending repair session and the transient flag.
+    pub const fn has_pending_repair(self) -> bool {
+        matches!(self, Self::Na | Self::Nb | Self::Oa | Self::Da)
+    }
+
+    /// CompressionInfo.db has the length from which a chunk is stored uncompressed.
+    pub const fn has_max_compressed_length(self) -> bool {
+        matches!(self, Self::Na | Self::Nb | Self::Oa | Self::Da)
+    }
+
+    /// Filter.db is the bit set's bytes as they are; before, each word was written big-endian.
+    pub const fn has_bloom_little_endian(self) -> bool {
+        matches!(self, Self::Na | Self::Nb | Self::Oa | Self::Da)
+    }
+
+    /// Local deletion times are unsigned, and a live deletion time takes one byte.
+    pub const fn has_uint_deletion_time(self) -> bool {
+        matches!(self, Self::Oa | Self::Da)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.letters())
+    }
+}
+
+/// Letters that name no version this build knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownVersion {
+    pub letters: String,
+}
+
+impl fmt::Display for UnknownVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let letters = &self.letters;
+        match letters.as_str() {
+            "jb" | "ka" | "la" | "lb" | "ma" | "mb" => write!(
+                f,
+                "SSTable version {letters} is older than mc, the oldest this build reads; \
+                 run Cassandra 3.11's sstableupgrade on it first"
+            ),
+            _ => write!(f, "unknown SSTable version {letters:?}; known are mc, md, me, na and nb"),
+        }
+    }
+}
+
+impl std::error::Error for UnknownVersion {}
+
+impl FromStr for Version {
+    type Err = UnknownVersion;
+
+    fn from_str(letters: &str) -> Result<Self, Self::Err> {
+        let known = Self::ALL.into_iter().find(|version| version.letters() == letters);
+        known.ok_or_else(|| UnknownVersion { letters: letters.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_round_trip_and_others_are_told_apart() {
+        for version in Version::ALL {
+            assert_eq!(version.to_string().parse(), Ok(version));
+        }
+        assert!(Version::ALL.is_sorted_by_key(|version| match version {
+            Version::Da => "oz",
+            other => other.letters(),
+        }));
+        let advice = |letters: &str| letters.parse::<Version>().unwrap_err().to_string();
+        assert!(advice("ka").contains("sstableupgrade"));
+        assert!(advice("zz").contains("known are mc"));
+        assert!(advice("ME").contains("\"ME\""));
+    }
+
+    #[test]
+    fn the_table_of_differences() {
+        let with = |has: fn(Version) -> bool| {
+            let letters: Vec<_> =
+                Version::ALL.into_iter().filter(|v| has(*v)).map(Version::letters).collect();
+            letters.join(" ")
+        };
+        assert_eq!(with(Version::is_readable), "mc md me na nb");
+        assert_eq!(with(Version::has_originating_host_id), "me nb oa da");
+        assert_eq!(with(Version::has_accurate_min_max), "md me na nb oa da");
+        assert_eq!(with(Version::has_stats_checksums), "na nb oa da");
+        assert_eq!(with(Version::has_pending_repair), "na nb oa da");
+        assert_eq!(with(Version::has_max_compressed_length), "na nb oa da");
+        assert_eq!(with(Version::has_bloom_little_endian), "na nb oa da");
+        assert_eq!(with(Version::has_uint_deletion_time), "oa da");
+    }
+}
