@@ -8,10 +8,12 @@ import org.apache.cassandra.transport.ProtocolVersion;
 import org.apache.cassandra.utils.ByteBufferUtil;
 
 /**
- * Writes cassandra_types.txt: what Apache Cassandra itself makes of type names and of serialized values.
+ * Writes cassandra_types.txt and cassandra_vectors.txt: what Apache Cassandra itself makes of type names and
+ * of serialized values.
  *
- * Run with cassandra-all 4.1.7 and its dependencies on the class path (log lines go to standard error or are filtered out):
- *     java -cp ... CassandraTypes.java cassandra_inputs.txt | grep -P "^(type|value|order)\t" > cassandra_types.txt
+ * With cassandra-all 4.1.7 (for vectors 5.0.4) and its dependencies on the class path:
+ *     python3 cassandra_inputs.py > inputs.txt
+ *     java -cp ... CassandraTypes.java inputs.txt | grep -P "^(type|value|order)\\t" > cassandra_types.txt
  *
  * Input lines are a class name and any number of values in hexadecimal ("-" is no bytes), tab-separated.
  * Output lines, tab-separated:

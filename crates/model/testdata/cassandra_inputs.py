@@ -1,8 +1,13 @@
 #!/usr/bin/env python3
-"""Writes cassandra_inputs.txt for CassandraTypes.java: class names and serialized values, edges and junk."""
+"""Writes the input of CassandraTypes.java: class names and serialized values, edges and junk.
+
+    python3 cassandra_inputs.py > inputs.txt
+    python3 cassandra_inputs.py vectors > inputs.txt    for Cassandra 5.0
+"""
 
 import random
 import struct
+import sys
 
 rng = random.Random(7)
 lines = {}
@@ -140,5 +145,27 @@ for name in ["ListType(Int32Type)", "ListType(FrozenType(SetType(Int32Type)))", 
              "ReversedType(ReversedType(Int32Type))", "CompositeType(Int32Type,ReversedType(UTF8Type))"]:
     add(name)
 
+# Vectors came with 5.0.
+vectors = {}
+
+
+def short(values):
+    return b"".join(bytes([len(value)]) + value for value in values)
+
+
+f32s = [struct.pack(">f", v) for v in (0.0, -0.0, 1.5, -1.5, float("nan"))]
+vectors["VectorType(FloatType , 2)"] = [f32s[i] + f32s[j] for i, j in [(0, 0), (0, 1), (2, 3), (3, 2), (2, 4)]] + [b"", f32s[0], f32s[0] * 3]
+vectors["VectorType(Int32Type,2)"] = [ints[1] + ints[2], ints[2] + ints[1], ints[1] + ints[1]]
+vectors["VectorType(UTF8Type , 2)"] = [short([b"a", b"b"]), short([b"a", b""]), short([b"", b"z"]), short([b"ab", b"a"]), short([b"a"]),
+                                       short([b"a"] * 3), short([b"a", b"\xff"]), short([b"b" * 100, b"c"])]
+vectors["VectorType(ShortType , 2)"] = [short([b"\x00\x01", b"\xff\xff"]), short([b"\xff\xff", b"\x00\x01"]), b"\x00\x01\x00\x02"]
+vectors["VectorType(FrozenType(ListType(Int32Type)) , 1)"] = [short([collection(v)]) for v in ints] + [short([collection()])]
+vectors["FrozenType(ListType(VectorType(BooleanType , 3)))"] = [collection(b"\x00\x01\x01"), collection(b"\x01\x00\x00"), collection(b"\x00")]
+vectors["VectorType(VectorType(Int32Type , 2) , 2)"] = [ints[0] + ints[1] + ints[2] + ints[3], ints[0] + ints[0] + ints[2] + ints[3]]
+for name in ["VectorType(ListType(Int32Type),2)", "TupleType(VectorType(ListType(Int32Type) , 2))", "VectorType(Int32Type)", "VectorType(Int32Type,0)"]:
+    vectors[name] = []
+
+if sys.argv[1:] == ["vectors"]:
+    lines = vectors
 for name, values in lines.items():
     print(name, *(value.hex() or "-" for value in values), sep="\t")

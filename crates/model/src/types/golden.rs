@@ -8,7 +8,10 @@ use super::java_name::{parse_hex, push_hex};
 use super::{CqlType, build_composite};
 
 const DRIVER: &str = include_str!("../../testdata/driver_values.txt");
-const CASSANDRA: &str = include_str!("../../testdata/cassandra_types.txt");
+const CASSANDRA: [&str; 2] = [
+    include_str!("../../testdata/cassandra_types.txt"),
+    include_str!("../../testdata/cassandra_vectors.txt"),
+];
 
 fn hex(bytes: &[u8]) -> String {
     let mut out = String::new();
@@ -18,6 +21,10 @@ fn hex(bytes: &[u8]) -> String {
 
 fn cql(name: &str) -> CqlType {
     CqlType::from_cql(name, &|_| None).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn cassandra(kind: &str) -> impl Iterator<Item = Vec<&str>> {
+    CASSANDRA.into_iter().flat_map(move |file| lines(file, kind))
 }
 
 /// The fields of the lines that start with `kind`, `kind` left out.
@@ -74,7 +81,7 @@ fn the_drivers_routing_keys_are_ours() {
 #[test]
 fn cassandras_type_names_are_ours() {
     let mut seen = 0;
-    for line in lines(CASSANDRA, "type") {
+    for line in cassandra("type") {
         let [given, printed, cql_name] = line[..] else { panic!("{line:?}") };
         let parsed = CqlType::from_java_name(given);
         if printed == "!" {
@@ -97,7 +104,7 @@ fn cassandras_type_names_are_ours() {
 fn cassandras_verdicts_and_texts_are_ours() {
     let mut seen = 0;
     let mut differences = vec![];
-    for line in lines(CASSANDRA, "value") {
+    for line in cassandra("value") {
         let [name, digits, verdict, json, raw] = line[..] else { panic!("{line:?}") };
         let cql_type = CqlType::from_java_name(name).unwrap();
         let bytes = parse_hex(digits.trim_matches('-')).unwrap();
@@ -137,10 +144,10 @@ fn cassandras_verdicts_and_texts_are_ours() {
 #[test]
 fn cassandras_order_is_ours() {
     let mut pairs = 0;
-    for line in lines(CASSANDRA, "order") {
+    for line in cassandra("order") {
         let [name, order] = line[..] else { panic!("{line:?}") };
         let cql_type = CqlType::from_java_name(name).unwrap();
-        let valid: Vec<_> = lines(CASSANDRA, "value")
+        let valid: Vec<_> = cassandra("value")
             .filter(|value| value[0] == name && value[2] == "ok")
             .map(|value| parse_hex(value[1].trim_matches('-')).unwrap())
             .collect();

@@ -10,6 +10,10 @@ use super::collection::{CollectionIter, MapIter, TupleIter, VectorIter};
 use super::scalar_text::{self, Dialect};
 use super::{CqlType, TypeError};
 
+/// A map's key that is a map doubles the backslashes of what is inside, level by level; a key whose JSON is
+/// more than this many times its bytes (and some) is written as `"0x…"`.
+const MAX_KEY_GROWTH: usize = 64;
+
 impl CqlType {
     /// The JSON for serialized bytes.
     pub fn json_of(&self, bytes: &[u8]) -> String {
@@ -23,9 +27,7 @@ impl CqlType {
         let start = out.len();
         if self.try_write_json(bytes, out).is_none() {
             out.truncate(start);
-            out.push('"');
-            scalar_text::write_blob(out, bytes);
-            out.push('"');
+            push_blob_string(out, bytes);
         }
     }
 
@@ -51,8 +53,11 @@ impl CqlType {
                     let (key, value) = pair.ok()?;
                     out.push_str(if i > 0 { ", " } else { "" });
                     // A key must be a string: any other JSON becomes one.
-                    let key = entry.0.json_of(key?);
-                    if key.starts_with('"') {
+                    let key_bytes = key?;
+                    let key = entry.0.json_of(key_bytes);
+                    if key.len() > MAX_KEY_GROWTH * (key_bytes.len() + MAX_KEY_GROWTH) {
+                        push_blob_string(out, key_bytes);
+                    } else if key.starts_with('"') {
                         out.push_str(&key);
                     } else {
                         push_json_string(out, &key);
@@ -114,6 +119,12 @@ impl CqlType {
         }
         Some(())
     }
+}
+
+fn push_blob_string(out: &mut String, bytes: &[u8]) {
+    out.push('"');
+    scalar_text::write_blob(out, bytes);
+    out.push('"');
 }
 
 fn is_non_finite(value: f64) -> bool {

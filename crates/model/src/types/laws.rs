@@ -79,8 +79,8 @@ fn big() -> impl Strategy<Value = BigInt> {
 
 fn value_of(cql_type: &CqlType) -> BoxedStrategy<CqlValue> {
     let small = |scalar: fn(i64) -> CqlValue| number().prop_map(scalar).boxed();
-    let values = match cql_type {
-        CqlType::Reversed(base) => return value_of(base),
+    match cql_type {
+        CqlType::Reversed(base) => value_of(base),
         CqlType::Ascii => "[ -~]{0,6}".prop_map(CqlValue::Text).boxed(),
         CqlType::Text => "\\PC{0,6}|['\\\\\"\n\u{0}-\u{1f}]{0,3}".prop_map(CqlValue::Text).boxed(),
         CqlType::Blob | CqlType::Composite(_) => vec(any::<u8>(), 0..6).prop_map(CqlValue::Blob).boxed(),
@@ -145,8 +145,7 @@ fn value_of(cql_type: &CqlType) -> BoxedStrategy<CqlValue> {
         }
         CqlType::Tuple(components) => fields_of(components.iter()),
         CqlType::Udt { user, .. } => fields_of(user.fields.iter().map(|field| &field.field_type)),
-    };
-    values
+    }
 }
 
 /// All fields, some of them null.
@@ -264,6 +263,21 @@ proptest! {
             let bound = 1_000 + 200 * (bytes.len() + 1) * 8;
             prop_assert!(text.len() + raw.len() + json.len() <= bound, "{} {} {}", text, raw, json);
         }
+    }
+
+    #[test]
+    fn text_of_nested_map_keys_stays_small(depth in 1usize..90, text in "[\"\\\\a]{0,8}") {
+        // Each level would escape the quotes of the level below once more.
+        let (mut cql_type, mut bytes) = (CqlType::Text, text.into_bytes());
+        for _ in 0..depth {
+            cql_type = CqlType::map(cql_type, CqlType::Int).freeze();
+            let mut map = CollectionBuilder::new();
+            map.push(&bytes);
+            map.push(&[0; 4]);
+            bytes = map.finish_map();
+        }
+        prop_assert!(cql_type.json_of(&bytes).len() <= 4_096 + 200 * bytes.len());
+        prop_assert!(cql_type.text_of(&bytes).len() <= 100 + 3 * bytes.len());
     }
 
     #[test]

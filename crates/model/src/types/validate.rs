@@ -103,17 +103,19 @@ impl CqlType {
                 }
                 end_of("UDT", &fields)
             }
-            Self::Vector { .. } if bytes.is_empty() => Ok(()),
+            Self::Vector { .. } if bytes.is_empty() => type_err!("Invalid empty vector value"),
             Self::Vector { element, dimension } => {
-                for value in VectorIter::new(bytes, element, *dimension) {
-                    match value {
-                        Ok(value) => element.validate(value)?,
-                        Err(error) => {
-                            return type_err!("Not a vector of {dimension} elements ({len} bytes): {error}");
-                        }
+                let mut elements = VectorIter::new(bytes, element, *dimension);
+                for _ in 0..*dimension {
+                    match elements.next() {
+                        Some(Ok(value)) => element.validate(value)?,
+                        _ => return type_err!("Not enough bytes to read a {} ({len})", self.to_cql()),
                     }
                 }
-                Ok(())
+                match elements.rest().len() {
+                    0 => Ok(()),
+                    left => type_err!("Unexpected {left} extraneous bytes after {} value", self.to_cql()),
+                }
             }
             Self::Composite(components) => composite(bytes, components),
             Self::Reversed(base) => base.validate(bytes),
