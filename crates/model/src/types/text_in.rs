@@ -299,7 +299,19 @@ mod tests {
             error("timeuuid", "550e8400-e29b-41d4-a716-446655440000")
                 .contains("Invalid version for TimeUUID type: 0x4")
         );
-        for text in ["1e", "e1", ".", "", "1.2.3", "1-2", "1.-5", "--1", "1e99999999999", "1_000", "1e-9223372036854775808"] {
+        for text in [
+            "1e",
+            "e1",
+            ".",
+            "",
+            "1.2.3",
+            "1-2",
+            "1.-5",
+            "--1",
+            "1e99999999999",
+            "1_000",
+            "1e-9223372036854775808",
+        ] {
             assert!(read("decimal", text).is_err(), "{text}");
         }
         for (name, text) in [
