@@ -34,7 +34,10 @@ METADATA = "org.apache.cassandra.tools.SSTableMetadataViewer"
 TABLE_DIR = re.compile(r"(?P<table>\w+)-(?P<id>[0-9a-f]{32})")
 COMPONENT = re.compile(r"(?P<sstable>[a-z]{2}-(?P<generation>\w+)-(?:big|bti))-(?P<component>[A-Za-z]+\.(?:db|txt|crc32|sha1|adler32))")
 KEYSPACE = re.compile(r'CREATE\s+KEYSPACE\s+(?:IF\s+NOT\s+EXISTS\s+)?("?\w+"?)', re.IGNORECASE)
-SUCCEEDED = re.compile(r"Verify of \w+\(path='([^']+)'\) succeeded\. All (\d+) rows read successfully")
+SUCCEEDED = re.compile(r"Verify of [\w:]+\(path='([^']+)'\) succeeded\. All (\d+) rows read successfully")
+
+#: How much of a tool's complaint goes into a problem.
+MOST_LINES = 8
 
 
 class SSTable:
@@ -136,7 +139,12 @@ class Step:
         what = f"{self.kind} of {self.sstable.name if self.sstable else 'the table'}"
         content = self.outcome == "exit 0" and not said
         if not content:
-            self.table.problems.append(f"{self.table.where()}: {what}: {report['outcome']}" + (f"\n{indent(said)}" if said else ""))
+            lines = said.splitlines()
+            if self.kind == "verify":
+                lines += [line for line in self.stdout.read_text(errors="replace").splitlines() if line.startswith("WARNING:")]
+            if len(lines) > MOST_LINES:
+                lines[MOST_LINES:] = [f"... {len(lines) - MOST_LINES} more lines are in summary.json"]
+            self.table.problems.append("\n".join([f"{self.table.where()}: {what}: {report['outcome']}", *("    " + line for line in lines)]))
         if self.stderr.exists():
             self.stderr.unlink()
         return content
@@ -150,6 +158,7 @@ def main():
     parser.add_argument("--raw-timestamps", action="store_true", help="sstabledump -t: times as numbers in strings, not as ISO 8601")
     parser.add_argument("--separate-jvms", action="store_true",
                         help="start every sstableverify as a command of its own (slower; the same main class either way)")
+    parser.add_argument("--debug", action="store_true", help="sstableverify --debug: every partition, and the cause of a failure, in verify.txt")
     parser.add_argument("--keep-home", action="store_true", help="leave the scratch Cassandra home and say where it is")
     options = parser.parse_args()
     start = time.monotonic()
@@ -204,7 +213,8 @@ def run_batch(toolchain, cases, options):
                 # min_index_interval or max_index_interval is not the default, and the verifier would miss it.
                 copy = home / "export" / table.keyspace / table.directory.name
                 shutil.copytree(table.directory, copy)
-                verify.append(Step(case, table, None, "verify", VERIFIER, ["-e", "-f", table.keyspace, table.name], out / "verify.txt"))
+                flags = ["-e", "-f", *(["--debug"] if options.debug else [])]
+                verify.append(Step(case, table, None, "verify", VERIFIER, [*flags, table.keyspace, table.name], out / "verify.txt"))
                 for sstable in table.sstables:
                     data = copy / f"{sstable.name}-Data.db"
                     raw = ["-t"] if options.raw_timestamps else []
