@@ -106,7 +106,7 @@ pub(crate) struct World {
     steps: Cell<u64>,
     pids: Cell<u32>,
     calls_until_preempt: Cell<u64>,
-    /// Every choice so far, in one number.
+    /// Every choice so far and its time, in one number.
     trace: Cell<u64>,
 }
 
@@ -133,7 +133,8 @@ impl World {
     }
 
     fn note(&self, choice: u64) {
-        let mixed = Rng::new(self.trace.get() ^ choice).next_u64();
+        let when = Rng::new(self.trace.get() ^ self.now_us.get()).next_u64();
+        let mixed = Rng::new(when ^ choice).next_u64();
         self.trace.set(mixed);
     }
 
@@ -448,7 +449,7 @@ impl SimWorld {
         self.world.disk.borrow().hash()
     }
 
-    /// Every choice of the schedule so far as one number.
+    /// Every choice of the schedule so far, and its time, as one number.
     pub fn schedule_hash(&self) -> u64 {
         self.world.trace.get()
     }
