@@ -102,6 +102,8 @@ pub(crate) struct World {
     under_way: RefCell<Vec<Operation>>,
     nodes: RefCell<Vec<Node>>,
     crashed: Cell<bool>,
+    /// What a step may choose from; kept for its memory.
+    choices: RefCell<Vec<Choice>>,
     ops: Cell<u64>,
     steps: Cell<u64>,
     pids: Cell<u32>,
@@ -145,7 +147,8 @@ impl World {
         }
         self.steps.set(self.steps.get() + 1);
         let now_us = self.now_us.get();
-        let mut choices = Vec::new();
+        let choices = &mut *self.choices.borrow_mut();
+        choices.clear();
         let mut next_us = u64::MAX;
         for (node, shards) in self.nodes.borrow().iter().enumerate() {
             for (at, shard) in shards.shards.iter().enumerate() {
@@ -228,19 +231,13 @@ impl World {
         let nodes = std::mem::take(&mut *self.nodes.borrow_mut());
         for node in &nodes {
             node.alive.set(false);
-            let mut rounds = 0;
-            loop {
-                let left = node.shards.iter().filter(|shard| !drop_tasks(shard)).count();
-                if left == 0 {
-                    break;
-                }
-                rounds += 1;
-                assert!(rounds < 1000, "tasks of {left} shards outlive their cancellation");
-            }
+            drop_all_tasks(&node.shards);
             for shard in &node.shards {
                 let _entered = shard.queue().enter();
                 shard.drop_locals();
             }
+            // A singleton that is dropped may leave a last task behind.
+            drop_all_tasks(&node.shards);
         }
         let mut under_way = self.under_way.take();
         while !under_way.is_empty() {
@@ -259,9 +256,16 @@ impl World {
     }
 }
 
-fn drop_tasks(shard: &Shard) -> bool {
-    let _entered = shard.queue().enter();
-    shard.drop_tasks()
+fn drop_all_tasks(shards: &[Shard]) {
+    let not_done = |shard: &&Shard| {
+        let _entered = shard.queue().enter();
+        !shard.drop_tasks()
+    };
+    let mut rounds = 0;
+    while shards.iter().filter(not_done).count() > 0 {
+        rounds += 1;
+        assert!(rounds < 1000, "tasks outlive their cancellation");
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -303,6 +307,7 @@ impl SimWorld {
             under_way: RefCell::default(),
             nodes: RefCell::default(),
             crashed: Cell::new(false),
+            choices: RefCell::default(),
             ops: Cell::new(0),
             steps: Cell::new(0),
             pids: Cell::new(100),

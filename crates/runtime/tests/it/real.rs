@@ -218,3 +218,47 @@ fn a_file_that_cannot_be_direct_is_opened_buffered() {
     }
     std::fs::remove_dir_all(dir).unwrap();
 }
+
+/// Has the kernel refuse these system calls to this thread and those it starts, as container hosts do.
+fn forbid(calls: &[libc::c_long]) {
+    let statement = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
+    let number = statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0);
+    let mut program = vec![number];
+    for call in calls {
+        program.push(statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, *call as u32));
+        let refuse = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+        program.push(statement(libc::BPF_RET | libc::BPF_K, 0, 0, refuse));
+    }
+    program.push(statement(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW));
+    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    // SAFETY: the program lives until the calls return; the kernel copies and checks it.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &filter), 0);
+    }
+}
+
+#[test]
+fn auto_falls_back_where_io_uring_and_aio_are_blocked() {
+    let cases: [(&[libc::c_long], BackendKind, BackendChoice); 2] = [
+        (&[libc::SYS_io_uring_setup], BackendKind::LinuxAio, BackendChoice::IoUring),
+        (&[libc::SYS_io_uring_setup, libc::SYS_io_setup], BackendKind::Threads, BackendChoice::LinuxAio),
+    ];
+    for (calls, expected, forced) in cases {
+        let blocked = thread::Builder::new().spawn(move || {
+            forbid(calls);
+            let runtime = Runtime::start(RuntimeOptions::default(), |_| async {}).unwrap();
+            let in_use = runtime.backend_in_use();
+            assert_eq!((in_use.kind, in_use.unavailable.len()), (expected, calls.len()), "{in_use}");
+            assert!(
+                in_use.to_string().contains("io_uring is unavailable: Operation not permitted"),
+                "{in_use}"
+            );
+            runtime.shutdown().unwrap();
+            let options = RuntimeOptions { backend: forced, ..RuntimeOptions::default() };
+            let error = Runtime::start(options, |_| async {}).unwrap_err();
+            assert!(error.to_string().contains("Operation not permitted"), "{error}");
+        });
+        blocked.unwrap().join().unwrap();
+    }
+}

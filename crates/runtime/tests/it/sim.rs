@@ -259,6 +259,28 @@ fn a_full_disk_refuses_and_recovers() {
 }
 
 #[test]
+fn space_that_cannot_be_reserved_is_written_as_zeros() {
+    for direct in [false, true] {
+        let world = world(1, 1);
+        world.set_faults(|faults| faults.allocate_unsupported = true);
+        let node = world.start_node(|_| async {}).unwrap();
+        let done = world.block_on(&node, 0, |shard| async move {
+            let text = vec![9; 4096];
+            write(shard.files(), "/a", &text).await;
+            let options = OpenOptions::read_write().with_direct(direct);
+            let file = shard.files().open(Path::new("/a"), options).await.unwrap();
+            file.allocate(0, 3_000_001).await.unwrap();
+            assert_eq!(file.len_bytes().await.unwrap(), 3_000_001);
+            let read = file.read_at(0, 4_000_000, CLASS).await.unwrap();
+            assert!(read.len() == 3_000_001 && read[..4096] == text && read[4096..].iter().all(|b| *b == 0));
+            file.allocate(0, 100).await.unwrap();
+            assert_eq!(file.len_bytes().await.unwrap(), 3_000_001);
+        });
+        assert_eq!(done, Ok(()));
+    }
+}
+
+#[test]
 fn a_test_can_damage_the_disk() {
     let world = world(1, 1);
     let path = Path::new("/d/file");
