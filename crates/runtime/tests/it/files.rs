@@ -211,3 +211,49 @@ fn many_operations_at_once_all_arrive() {
     }
     in_every_world("many", test);
 }
+
+#[test]
+fn random_operations_agree_with_a_vector() {
+    async fn test(shard: Shard, dir: PathBuf) {
+        let mut rng = base::rng::Rng::new(shard.random_u64());
+        for direct in [false, true] {
+            let path = dir.join(format!("random-{direct}"));
+            let file =
+                shard.files().open(&path, OpenOptions::create_new().with_direct(direct)).await.unwrap();
+            let unit = if direct { 4096 } else { 1 };
+            let mut model = Vec::new();
+            for step in 0..200 {
+                match rng.below(10) {
+                    0 => {
+                        let len = rng.index(100_000);
+                        model.resize(len, 0);
+                        file.truncate(len as u64).await.unwrap();
+                    }
+                    1 => {
+                        let end = rng.index(100_000) + 1;
+                        model.resize(end.max(model.len()), 0);
+                        file.allocate(0, end as u64).await.unwrap();
+                    }
+                    2 => file.sync_data().await.unwrap(),
+                    3..=5 => {
+                        let offset = rng.index(100_000) / unit * unit;
+                        let mut bytes = vec![0; (rng.index(20_000) + 1).next_multiple_of(unit)];
+                        rng.fill(&mut bytes);
+                        model.resize(model.len().max(offset + bytes.len()), 0);
+                        model[offset..offset + bytes.len()].copy_from_slice(&bytes);
+                        file.write_at(offset as u64, IoBuf::copy_from(&bytes), CLASS).await.unwrap();
+                    }
+                    _ => {
+                        let from = rng.index(120_000);
+                        let len = rng.index(30_000);
+                        let read = file.read_at(from as u64, len, CLASS).await.unwrap();
+                        let there = from.min(model.len())..(from + len).min(model.len());
+                        assert!(*read == model[there], "step {step}: {len} at {from}, direct: {direct}");
+                    }
+                }
+            }
+            assert!(*file.read_at(0, 200_000, CLASS).await.unwrap() == model[..]);
+        }
+    }
+    in_every_world("random", test);
+}

@@ -293,3 +293,40 @@ fn a_test_can_damage_the_disk() {
     assert_eq!(world.disk().used_bytes(), 2);
     assert!(world.disk().flip(path, 2, 1).is_err());
 }
+
+/// The protocol every file of ours is replaced by: written aside, synced, renamed, directory synced. Cut off at every
+/// operation by a loss of power or a kill, it leaves the old bytes or the new ones.
+#[test]
+fn a_file_is_replaced_whole_wherever_it_is_cut_off() {
+    async fn replace(shard: Shard) {
+        let files = shard.files();
+        let (aside, place) = (Path::new("/d/file.tmp"), Path::new("/d/file"));
+        files.write_all(aside, &[2; 6000], CLASS).await.unwrap();
+        files.rename(aside, place).await.unwrap();
+        files.sync_dir(Path::new("/d")).await.unwrap();
+    }
+    let (mut old, mut new) = (0, 0);
+    for seed in 0..40 {
+        for ops in 0.. {
+            let world = world(seed, 1);
+            world.disk().write(Path::new("/d/file"), &[1; 3000]).unwrap();
+            let node = world.start_node(|_| async {}).unwrap();
+            world.crash_after(ops);
+            let done = world.block_on(&node, 0, replace);
+            if seed % 4 == 0 {
+                world.kill()
+            } else {
+                world.power_loss()
+            }
+            let bytes = world.disk().read(Path::new("/d/file")).unwrap();
+            assert!(bytes == [1; 3000] || bytes == [2; 6000], "seed {seed}, {ops} operations");
+            *(if bytes == [1; 3000] { &mut old } else { &mut new }) += 1;
+            if done == Ok(()) {
+                assert_eq!(bytes, [2; 6000], "seed {seed}: it was done");
+                break;
+            }
+            assert_eq!(done, Err(SimStop::Crashed));
+        }
+    }
+    assert!(old > 100 && new > 50, "{old} old, {new} new");
+}
