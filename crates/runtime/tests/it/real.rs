@@ -85,37 +85,61 @@ fn a_panic_takes_its_shard_and_no_other() {
     assert_eq!((panicked.shard, panicked.message.as_str()), (1, "a broken invariant (on purpose)"));
 }
 
-/// Every sleep of a shard that a ring ends races with the ring: each call below finds the shard awake, asleep or
-/// in between. A lost ring hangs the test.
+/// The shard sleeps after every call, and the next call comes at about the moment it falls asleep: a ring that is
+/// lost in between leaves it asleep with mail.
 #[test]
 fn no_ring_is_lost() {
+    const CALLS: u32 = 40_000;
+    const YIELDS_MAX: u32 = 3_000_000;
     for backend in REAL {
-        let options = RuntimeOptions { shards: 2, backend, idle_poll_us: 0, ..RuntimeOptions::default() };
+        let options = RuntimeOptions { backend, idle_poll_us: 0, ..RuntimeOptions::default() };
         let Ok(runtime) = Runtime::start(options, |_| async {}) else {
             assert_eq!(backend, BackendChoice::IoUring);
             continue;
         };
-        let threads: Vec<_> = (0..3_u32)
-            .map(|number| {
-                let remote = runtime.remote();
-                thread::Builder::new().spawn(move || {
-                    for at in 0..5_000_u32 {
-                        for _ in 0..at % 64 * (number + 1) {
-                            std::hint::spin_loop();
-                        }
-                        let reply = remote.call(at % 2, CpuGroup::Statement, move |_| async move { at });
-                        assert_eq!(reply.wait(), Ok(at));
-                    }
-                })
-            })
-            .collect();
-        for thread in threads {
-            thread.unwrap().join().unwrap();
+        let remote = runtime.remote();
+        for at in 0..CALLS {
+            for _ in 0..at % 97 {
+                std::hint::spin_loop();
+            }
+            let reply = remote.call(0, CpuGroup::Statement, move |_| async move { at });
+            let mut looks = 0_u32;
+            while !reply.is_ready() {
+                looks += 1;
+                if looks.is_multiple_of(64) {
+                    thread::yield_now();
+                }
+                assert!(looks / 64 < YIELDS_MAX, "{backend:?}: call {at} is never answered");
+            }
+            assert_eq!(reply.wait(), Ok(at));
         }
-        let parks = runtime.remote().call(0, CpuGroup::Statement, |shard| async move { shard.stats().parks });
-        assert!(parks.wait().unwrap() > 100, "the shard slept in between");
+        let parks = remote.call(0, CpuGroup::Statement, |shard| async move { shard.stats().parks }).wait();
+        println!("{backend:?}: {parks:?} sleeps in {CALLS} calls");
+        assert!(parks.unwrap() > 100, "the shard slept in between");
         runtime.shutdown().unwrap();
     }
+}
+
+/// The same with a thread that blocks for each answer, so that both sides sleep, and several at once.
+#[test]
+fn blocked_threads_and_sleeping_shards_wake_each_other() {
+    let options = RuntimeOptions { shards: 2, idle_poll_us: 0, ..RuntimeOptions::default() };
+    let runtime = Runtime::start(options, |_| async {}).unwrap();
+    let threads: Vec<_> = (0..3)
+        .map(|_| {
+            let remote = runtime.remote();
+            thread::Builder::new().spawn(move || {
+                for at in 0..5_000_u32 {
+                    let reply = remote.call(at % 2, CpuGroup::Statement, move |_| async move { at });
+                    assert_eq!(reply.wait(), Ok(at));
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.unwrap().join().unwrap();
+    }
+    runtime.shutdown().unwrap();
 }
 
 #[test]
