@@ -27,7 +27,7 @@ impl CqlType {
             },
             Self::Text => match std::str::from_utf8(bytes) {
                 Ok(_) => Ok(()),
-                Err(error) => type_err!("String didn't validate: not UTF-8 at byte {}", error.valid_up_to()),
+                Err(error) => type_err!("String didn't validate. Not UTF-8 at byte {}", error.valid_up_to()),
             },
             Self::Boolean if len > 1 => type_err!("Expected 1 or 0 byte value ({len})"),
             Self::TinyInt if len != 1 => type_err!("Expected 1 byte for a tinyint ({len})"),
@@ -70,9 +70,12 @@ impl CqlType {
             Self::Tuple(components) => {
                 let mut fields = TupleIter::new(bytes);
                 for (i, component) in components.iter().enumerate() {
+                    let missing = if fields.rest().len() < 4 { "size of " } else { "" };
                     match fields.next() {
                         None => return Ok(()),
-                        Some(Err(_)) => return type_err!("Not enough bytes to read {i}th component"),
+                        Some(Err(_)) => {
+                            return type_err!("Not enough bytes to read {missing}{i}th component");
+                        }
                         Some(Ok(None)) => {}
                         Some(Ok(Some(field))) => component.validate(field)?,
                     }
@@ -88,9 +91,14 @@ impl CqlType {
                             return type_err!("Not enough bytes to read {i}th field {}", field.name);
                         }
                         Some(Ok(None)) => {}
-                        Some(Ok(Some(value))) => field.field_type.validate(value).or_else(|error| {
-                            type_err!("Failure validating the {i}th field {}; {error}", field.name)
-                        })?,
+                        Some(Ok(Some(value))) => {
+                            if let Err(error) = field.field_type.validate(value) {
+                                return type_err!(
+                                    "Failure validating the {i}th field {}; {error}",
+                                    field.name
+                                );
+                            }
+                        }
                     }
                 }
                 end_of("UDT", &fields)
