@@ -1,0 +1,438 @@
+//! All keyspaces with their tables and types, as one value.
+//!
+//! A change is a pure function: it checks the rules, and gives a new catalog and the list of what changed, or
+//! says why not. Old catalogs stay what they were, so whoever works with one is not disturbed. Unchanged
+//! parts are shared; a clone is one reference count.
+//!
+//! Guarantees: every user type inside a column's type is the keyspace's current one; a type in use is not
+//! dropped; column numbers are not used twice; names are fit for paths; the catalog can be stored and read
+//! back. Parsing statements, `IF [NOT] EXISTS` and permissions are the CQL layer's.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::HashMap;
+use model::types::{UdtField, UserType};
+use model::{CqlType, TableId, TableSchema};
+use uuid::Uuid;
+
+use crate::alter;
+use crate::change::{ChangeKind, SchemaChange, Target};
+use crate::error::{CatalogError, invalid};
+use crate::keyspace::{Keyspace, check_name};
+use crate::settings::{TableSettings, check_options};
+use crate::store;
+use crate::system::{self, is_system_keyspace};
+use crate::user_types::{self, Types};
+
+/// A table: what storage knows of it, and its other options.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    pub schema: Arc<TableSchema>,
+    pub settings: Arc<TableSettings>,
+}
+
+/// A keyspace with what is in it, by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) keyspace: Keyspace,
+    pub(crate) tables: BTreeMap<String, Arc<Table>>,
+    pub(crate) types: Types,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    keyspaces: BTreeMap<String, Arc<Entry>>,
+    by_id: HashMap<TableId, Arc<Table>>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    inner: Arc<Inner>,
+}
+
+impl PartialEq for Catalog {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner) || self.inner.keyspaces == other.inner.keyspaces
+    }
+}
+
+impl Eq for Catalog {}
+
+/// What a change gives: the catalog after it, and what it did.
+pub type Changed = Result<(Catalog, Vec<SchemaChange>), CatalogError>;
+
+impl Catalog {
+    /// Nothing at all; [`Self::with_system_tables`] makes it a node's first catalog.
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// In the order of their names.
+    pub fn keyspaces(&self) -> impl Iterator<Item = &Keyspace> {
+        self.inner.keyspaces.values().map(|entry| &entry.keyspace)
+    }
+
+    pub fn keyspace(&self, name: &str) -> Option<&Keyspace> {
+        self.entry(name).map(|entry| &entry.keyspace)
+    }
+
+    /// The tables of every keyspace, in the order of the names.
+    pub fn all_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.inner.keyspaces.values().flat_map(|entry| entry.tables.values())
+    }
+
+    /// The tables of one keyspace, in the order of their names; none if there is no such keyspace.
+    pub fn tables(&self, keyspace: &str) -> impl Iterator<Item = &Arc<Table>> {
+        self.entry(keyspace).into_iter().flat_map(|entry| entry.tables.values())
+    }
+
+    pub fn table(&self, keyspace: &str, name: &str) -> Option<&Arc<Table>> {
+        self.entry(keyspace)?.tables.get(name)
+    }
+
+    pub fn table_by_id(&self, id: TableId) -> Option<&Arc<Table>> {
+        self.inner.by_id.get(&id)
+    }
+
+    /// [`Self::table`] if only the schema is wanted.
+    pub fn schema(&self, keyspace: &str, name: &str) -> Option<&Arc<TableSchema>> {
+        self.table(keyspace, name).map(|table| &table.schema)
+    }
+
+    /// The user types of one keyspace, in the order of their names; none if there is no such keyspace.
+    pub fn types(&self, keyspace: &str) -> impl Iterator<Item = &Arc<UserType>> {
+        self.entry(keyspace).into_iter().flat_map(|entry| entry.types.values())
+    }
+
+    pub fn user_type(&self, keyspace: &str, name: &str) -> Option<&Arc<UserType>> {
+        self.entry(keyspace)?.types.get(name)
+    }
+
+    /// The type that a CQL name stands for in `keyspace`, with its user types looked up.
+    ///
+    /// # Errors
+    /// As [`CqlType::from_cql`].
+    pub fn parse_type(&self, keyspace: &str, cql: &str) -> Result<CqlType, CatalogError> {
+        let none = Types::new();
+        let types = self.entry(keyspace).map_or(&none, |entry| &entry.types);
+        CqlType::from_cql(cql, &|name| user_types::resolve(types, keyspace, name))
+            .map_err(|error| CatalogError::Invalid(error.to_string()))
+    }
+
+    /// A UUID made from what is in the keyspaces of users: nodes with the same schema have the same, and
+    /// clients read it to see whether nodes agree.
+    pub fn schema_version(&self) -> Uuid {
+        let users = self.inner.keyspaces.iter().filter(|(name, _)| !is_system_keyspace(name));
+        let users = users.map(|(name, entry)| (name.clone(), entry.clone())).collect();
+        let mut bytes = Vec::new();
+        for mutation in store::mutations_for(&Self::empty(), &Self::from_entries(users), 0, 0) {
+            model::codec::encode(&mutation, &mut bytes);
+        }
+        system::name_uuid(&bytes)
+    }
+
+    /// The same catalog with this build's system tables, in place of those it may have: what a node does with
+    /// what it has loaded. Tables in the system keyspaces that this build does not know are left as they are.
+    #[must_use]
+    pub fn with_system_tables(&self) -> Self {
+        let mut keyspaces = self.inner.keyspaces.clone();
+        for schema in system::system_tables() {
+            let entry = keyspaces.entry(schema.keyspace.clone()).or_insert_with(|| {
+                Arc::new(Entry {
+                    keyspace: Keyspace::local(&schema.keyspace),
+                    tables: BTreeMap::new(),
+                    types: Types::new(),
+                })
+            });
+            let settings = Arc::new(TableSettings::default());
+            let table = Table { schema: schema.clone(), settings };
+            Arc::make_mut(entry).tables.insert(schema.name.clone(), Arc::new(table));
+        }
+        Self::from_entries(keyspaces)
+    }
+
+    pub fn create_keyspace(&self, keyspace: Keyspace) -> Changed {
+        let name = keyspace.name.clone();
+        refuse_system(&name)?;
+        let keyspace = Keyspace::new(name.clone(), keyspace.replication, keyspace.durable_writes)?;
+        if self.entry(&name).is_some() {
+            return Err(CatalogError::AlreadyExists { keyspace: name, table: String::new() });
+        }
+        let entry = Entry { keyspace, tables: BTreeMap::new(), types: Types::new() };
+        self.with(&name, entry, vec![event(ChangeKind::Created, &name, Target::Keyspace)])
+    }
+
+    /// Gives the keyspace of this name another definition.
+    pub fn alter_keyspace(&self, keyspace: Keyspace) -> Changed {
+        let name = keyspace.name.clone();
+        refuse_system(&name)?;
+        let mut entry = self.expect_keyspace(&name)?.clone();
+        entry.keyspace = Keyspace::new(name.clone(), keyspace.replication, keyspace.durable_writes)?;
+        self.with(&name, entry, vec![event(ChangeKind::Updated, &name, Target::Keyspace)])
+    }
+
+    /// The tables and types in it go as well.
+    pub fn drop_keyspace(&self, name: &str) -> Changed {
+        refuse_system(name)?;
+        let entry = self.expect_keyspace(name)?;
+        let dropped = |target| event(ChangeKind::Dropped, name, target);
+        let mut changes: Vec<_> = entry.tables.values().map(|table| dropped(table_target(table))).collect();
+        changes.extend(entry.types.keys().map(|name| dropped(Target::Type { name: name.clone() })));
+        changes.push(dropped(Target::Keyspace));
+        let mut keyspaces = self.inner.keyspaces.clone();
+        keyspaces.remove(name);
+        Ok((Self::from_entries(keyspaces), changes))
+    }
+
+    /// The schema has an id that no table has.
+    pub fn create_table(&self, schema: Arc<TableSchema>, settings: TableSettings) -> Changed {
+        refuse_system(&schema.keyspace)?;
+        let mut entry = self.expect_keyspace(&schema.keyspace)?.clone();
+        if entry.tables.contains_key(&schema.name) {
+            let (keyspace, table) = (schema.keyspace.clone(), schema.name.clone());
+            return Err(CatalogError::AlreadyExists { keyspace, table });
+        }
+        check_name("Table", &schema.name)?;
+        if let Some(other) = self.table_by_id(schema.id) {
+            let (id, name, other) = (schema.id, schema.full_name(), other.schema.full_name());
+            return invalid!("Table {name} cannot have the id {id}: it is that of {other}");
+        }
+        let table = Arc::new(check_table(&entry.types, schema, settings)?);
+        let name = table.schema.keyspace.clone();
+        let changes = vec![event(ChangeKind::Created, &name, table_target(&table))];
+        entry.tables.insert(table.schema.name.clone(), table);
+        self.with(&name, entry, changes)
+    }
+
+    /// Gives the table of this name another definition, made with [`TableSchema::to_builder`] and
+    /// `build_with_ids_from` the old schema's bound.
+    pub fn alter_table(&self, schema: Arc<TableSchema>, settings: TableSettings) -> Changed {
+        refuse_system(&schema.keyspace)?;
+        let mut entry = self.expect_keyspace(&schema.keyspace)?.clone();
+        let Some(old) = entry.tables.get(&schema.name) else {
+            return no_table(&schema.keyspace, &schema.name);
+        };
+        alter::check(&old.schema, &schema)?;
+        let table = Arc::new(check_table(&entry.types, schema, settings)?);
+        let name = table.schema.keyspace.clone();
+        let changes = vec![event(ChangeKind::Updated, &name, table_target(&table))];
+        entry.tables.insert(table.schema.name.clone(), table);
+        self.with(&name, entry, changes)
+    }
+
+    pub fn drop_table(&self, keyspace: &str, name: &str) -> Changed {
+        refuse_system(keyspace)?;
+        let mut entry = match self.entry(keyspace) {
+            Some(entry) => Entry::clone(entry),
+            None => return no_table(keyspace, name),
+        };
+        let Some(table) = entry.tables.remove(name) else {
+            return no_table(keyspace, name);
+        };
+        self.with(keyspace, entry, vec![event(ChangeKind::Dropped, keyspace, table_target(&table))])
+    }
+
+    pub fn create_type(&self, user: UserType) -> Changed {
+        refuse_system(&user.keyspace)?;
+        let mut entry = self.expect_keyspace(&user.keyspace)?.clone();
+        let (keyspace, name) = (user.keyspace.clone(), user.name.clone());
+        if entry.types.contains_key(&name) {
+            return invalid!("A user type with name '{name}' already exists");
+        }
+        check_fields(&user)?;
+        for field in &user.fields {
+            user_types::check(&entry.types, &keyspace, &field.field_type)?;
+        }
+        entry.types.insert(name.clone(), Arc::new(user));
+        check_own_name(&entry, &name)?;
+        let changes = vec![event(ChangeKind::Created, &keyspace, Target::Type { name })];
+        self.with(&keyspace, entry, changes)
+    }
+
+    /// Gives the type of this name more fields, or other names to its fields. Types and tables that use it
+    /// change with it.
+    pub fn alter_type(&self, user: UserType) -> Changed {
+        refuse_system(&user.keyspace)?;
+        let mut entry = self.expect_keyspace(&user.keyspace)?.clone();
+        let (keyspace, name) = (user.keyspace.clone(), user.name.clone());
+        let Some(old) = entry.types.get(&name) else {
+            return invalid!("Type {keyspace}.{name} doesn't exist");
+        };
+        check_fields(&user)?;
+        let is_same = |(old, new): (&UdtField, &UdtField)| old.field_type == new.field_type;
+        if user.fields.len() < old.fields.len() || !old.fields.iter().zip(&user.fields).all(is_same) {
+            return invalid!("Altering field types is no longer supported");
+        }
+        for field in &user.fields[old.fields.len()..] {
+            check_new_field(&entry, &user, field)?;
+        }
+        let user = Arc::new(user);
+        entry.types.insert(name.clone(), user.clone());
+        let mut changes = vec![event(ChangeKind::Updated, &keyspace, Target::Type { name: name.clone() })];
+        for other in entry.types.values_mut().filter(|other| other.name != name) {
+            if other.fields.iter().any(|field| user_types::uses(&field.field_type, &name)) {
+                *other = Arc::new(user_types::user_with(other, &user));
+                changes.push(event(
+                    ChangeKind::Updated,
+                    &keyspace,
+                    Target::Type { name: other.name.clone() },
+                ));
+            }
+        }
+        // Larger now, perhaps too large: every user of the type is checked as if it were new.
+        for other in entry.types.values() {
+            for field in &other.fields {
+                user_types::check(&entry.types, &keyspace, &field.field_type)?;
+            }
+        }
+        for table in entry.tables.values_mut().filter(|table| alter::uses(&table.schema, &name)) {
+            let schema = alter::with_user_type(&table.schema, &user);
+            *table = Arc::new(check_table(&entry.types, schema, TableSettings::clone(&table.settings))?);
+            changes.push(event(ChangeKind::Updated, &keyspace, table_target(table)));
+        }
+        self.with(&keyspace, entry, changes)
+    }
+
+    pub fn drop_type(&self, keyspace: &str, name: &str) -> Changed {
+        refuse_system(keyspace)?;
+        let mut entry = match self.entry(keyspace) {
+            Some(entry) if entry.types.contains_key(name) => Entry::clone(entry),
+            _ => return invalid!("Type '{keyspace}.{name}' doesn't exist"),
+        };
+        entry.types.remove(name);
+        let in_use = |by: &str, names: Vec<&str>| {
+            if names.is_empty() {
+                return Ok(());
+            }
+            let names = names.join(", ");
+            invalid!("Cannot drop user type '{keyspace}.{name}' as it is still used by {by} {names}")
+        };
+        let uses = |user: &UserType| user.fields.iter().any(|f| user_types::uses(&f.field_type, name));
+        let types = entry.types.values().filter(|user| uses(user));
+        in_use("user types", types.map(|user| user.name.as_str()).collect())?;
+        let tables = entry.tables.values().filter(|table| alter::uses(&table.schema, name));
+        in_use("tables", tables.map(|table| table.schema.name.as_str()).collect())?;
+        let changes = vec![event(ChangeKind::Dropped, keyspace, Target::Type { name: name.to_string() })];
+        self.with(keyspace, entry, changes)
+    }
+
+    pub(crate) fn entries(&self) -> &BTreeMap<String, Arc<Entry>> {
+        &self.inner.keyspaces
+    }
+
+    pub(crate) fn from_entries(keyspaces: BTreeMap<String, Arc<Entry>>) -> Self {
+        let tables = keyspaces.values().flat_map(|entry| entry.tables.values());
+        let by_id = tables.map(|table| (table.schema.id, table.clone())).collect();
+        Self { inner: Arc::new(Inner { keyspaces, by_id }) }
+    }
+
+    fn entry(&self, keyspace: &str) -> Option<&Arc<Entry>> {
+        self.inner.keyspaces.get(keyspace)
+    }
+
+    fn expect_keyspace(&self, name: &str) -> Result<&Entry, CatalogError> {
+        match self.entry(name) {
+            Some(entry) => Ok(entry),
+            None => invalid!("Keyspace '{name}' doesn't exist"),
+        }
+    }
+
+    fn with(&self, keyspace: &str, entry: Entry, changes: Vec<SchemaChange>) -> Changed {
+        let mut keyspaces = self.inner.keyspaces.clone();
+        keyspaces.insert(keyspace.to_string(), Arc::new(entry));
+        Ok((Self::from_entries(keyspaces), changes))
+    }
+}
+
+fn event(kind: ChangeKind, keyspace: &str, target: Target) -> SchemaChange {
+    SchemaChange { kind, keyspace: keyspace.to_string(), target }
+}
+
+fn table_target(table: &Table) -> Target {
+    Target::Table { name: table.schema.name.clone(), id: table.schema.id }
+}
+
+fn no_table<T>(keyspace: &str, name: &str) -> Result<T, CatalogError> {
+    invalid!("Table '{keyspace}.{name}' doesn't exist")
+}
+
+fn refuse_system(keyspace: &str) -> Result<(), CatalogError> {
+    if is_system_keyspace(keyspace) {
+        let text = format!("{} keyspace is not user-modifiable.", keyspace.to_ascii_lowercase());
+        return Err(CatalogError::Unauthorized(text));
+    }
+    Ok(())
+}
+
+/// What holds of a new and of an altered table alike.
+pub(crate) fn check_table(
+    types: &Types,
+    schema: Arc<TableSchema>,
+    settings: TableSettings,
+) -> Result<Table, CatalogError> {
+    check_options(&schema.options, schema.has_counters())?;
+    let keys = schema.partition_key.iter().chain(&schema.clustering).map(|key| &key.ty);
+    for ty in keys.chain(schema.columns().iter().map(|column| &column.ty)) {
+        user_types::check(types, &schema.keyspace, ty)?;
+        if let CqlType::Udt { user, multi_cell: true } = ty
+            && user.fields.iter().any(|field| field.field_type.is_multi_cell())
+        {
+            return invalid!("Non-frozen UDTs with nested non-frozen collections are not supported");
+        }
+    }
+    if let Some(key) = schema.partition_key.iter().find(|key| key.ty.is_reversed()) {
+        return invalid!("Partition key column {} cannot have an order", key.name);
+    }
+    Ok(Table { schema: alter::normal(schema), settings: Arc::new(settings.checked()?) })
+}
+
+/// What every definition of a type must hold.
+fn check_fields(user: &UserType) -> Result<(), CatalogError> {
+    for (at, field) in user.fields.iter().enumerate() {
+        if user.fields[..at].iter().any(|other| other.name == field.name) {
+            return invalid!("Duplicate field name '{}' in type '{}'", field.name, user.name);
+        }
+        if field.field_type.is_counter() {
+            return invalid!("A user type cannot contain counters");
+        }
+        if user_types::is_non_frozen_udt(&field.field_type) {
+            return invalid!("A user type cannot contain non-frozen UDTs");
+        }
+    }
+    Ok(())
+}
+
+/// Some names cannot be read back: `"int"`, quoted or not, is the native type.
+fn check_own_name(entry: &Entry, name: &str) -> Result<(), CatalogError> {
+    let user = CqlType::Udt { user: entry.types[name].clone(), multi_cell: true };
+    user_types::check(&entry.types, &entry.keyspace.name, &user)
+}
+
+fn check_new_field(entry: &Entry, user: &UserType, field: &UdtField) -> Result<(), CatalogError> {
+    let UserType { keyspace, name, .. } = user;
+    let what = || {
+        format!(
+            "Cannot add new field {} of type {} to user type {keyspace}.{name} as",
+            field.name,
+            field.field_type.to_cql()
+        )
+    };
+    if user_types::uses(&field.field_type, name) {
+        return invalid!("{} it would create a circular reference", what());
+    }
+    user_types::check(&entry.types, keyspace, &field.field_type)?;
+    let in_key = |table: &&Arc<Table>| {
+        table.schema.partition_key.iter().any(|key| user_types::uses(&key.ty, name))
+    };
+    let tables: Vec<_> = entry.tables.values().filter(in_key).map(|table| table.schema.full_name()).collect();
+    if !tables.is_empty() {
+        let tables = tables.join(", ");
+        return invalid!(
+            "{} the type is being used in partition key by the following tables: {tables}",
+            what()
+        );
+    }
+    Ok(())
+}
+

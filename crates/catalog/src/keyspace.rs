@@ -1,0 +1,139 @@
+//! A keyspace: a name for tables and types that are replicated alike.
+
+use std::collections::BTreeMap;
+
+use crate::error::{CatalogError, configuration, invalid};
+
+/// Names of keyspaces and tables are part of paths and may be so long. Source: Cassandra 4.1
+/// `SchemaConstants.NAME_LENGTH`.
+pub(crate) const NAME_BYTES: usize = 48;
+
+const LOCATOR: &str = "org.apache.cassandra.locator.";
+const REPLICATION_FACTOR: &str = "replication_factor";
+
+/// Its definition; what is in it the catalog knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keyspace {
+    pub name: String,
+    /// `class`, by its full Java name, and its options. Make it with [`Keyspace::new`], which checks it.
+    pub replication: BTreeMap<String, String>,
+    /// False: writes may skip the commit log.
+    pub durable_writes: bool,
+}
+
+impl Keyspace {
+    /// A keyspace as a user defines it. A strategy named without its package gets Cassandra's.
+    ///
+    /// # Errors
+    /// A bad name, no or an unknown strategy, `LocalStrategy`, or options that the strategy has not.
+    pub fn new<K: Into<String>, V: Into<String>>(
+        name: impl Into<String>,
+        replication: impl IntoIterator<Item = (K, V)>,
+        durable_writes: bool,
+    ) -> Result<Self, CatalogError> {
+        let name = name.into();
+        check_name("Keyspace", &name)?;
+        let mut replication: BTreeMap<String, String> =
+            replication.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        let Some(class) = replication.get_mut("class") else {
+            return configuration!("Missing replication strategy class");
+        };
+        if !class.contains('.') {
+            class.insert_str(0, LOCATOR);
+        }
+        match class.strip_prefix(LOCATOR) {
+            Some("SimpleStrategy") => check_simple(&name, &replication)?,
+            Some("NetworkTopologyStrategy") => check_network_topology(&replication)?,
+            Some("LocalStrategy") => {
+                return invalid!(
+                    "Unable to use given strategy class: LocalStrategy is reserved for internal use."
+                );
+            }
+            _ => return configuration!("Unable to find replication strategy class '{class}'"),
+        }
+        Ok(Self { name, replication, durable_writes })
+    }
+
+    /// A keyspace of this node alone.
+    pub(crate) fn local(name: &str) -> Self {
+        let class = ("class".to_string(), format!("{LOCATOR}LocalStrategy"));
+        Self { name: name.to_string(), replication: [class].into(), durable_writes: true }
+    }
+
+    /// The strategy as CQL shows it: without the package if that is Cassandra's own.
+    pub fn strategy(&self) -> &str {
+        let class = self.replication.get("class").map_or("", String::as_str);
+        class.strip_prefix(LOCATOR).unwrap_or(class)
+    }
+}
+
+/// `what` is "Keyspace" or "Table".
+pub(crate) fn check_name(what: &str, name: &str) -> Result<(), CatalogError> {
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    if name.is_empty() || name.len() > NAME_BYTES || !name.bytes().all(legal) {
+        return configuration!(
+            "{what} name must not be empty, more than {NAME_BYTES} characters long, or contain \
+             non-alphanumeric-underscore characters (got \"{name}\")"
+        );
+    }
+    Ok(())
+}
+
+fn check_simple(keyspace: &str, replication: &BTreeMap<String, String>) -> Result<(), CatalogError> {
+    let options = || replication.keys().filter(|key| *key != "class");
+    if let Some(option) = options().find(|key| *key != REPLICATION_FACTOR) {
+        return configuration!(
+            "Unrecognized strategy option {{{option}}} passed to SimpleStrategy for keyspace {keyspace}"
+        );
+    }
+    match replication.get(REPLICATION_FACTOR) {
+        Some(factor) => check_factor(factor),
+        None => configuration!("SimpleStrategy requires a replication_factor strategy option."),
+    }
+}
+
+/// `replication_factor` stands for every data center; others are names of data centers.
+fn check_network_topology(replication: &BTreeMap<String, String>) -> Result<(), CatalogError> {
+    let mut factors = replication.iter().filter(|(key, _)| *key != "class").peekable();
+    if factors.peek().is_none() {
+        return configuration!("Configuration for at least one datacenter must be present");
+    }
+    factors.try_for_each(|(_, factor)| check_factor(factor))
+}
+
+fn check_factor(factor: &str) -> Result<(), CatalogError> {
+    match factor.parse::<i32>() {
+        Ok(0..) => Ok(()),
+        Ok(_) => configuration!("Replication factor must be non-negative; found {factor}"),
+        Err(_) => configuration!("Replication factor must be numeric; found {factor}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keyspaces_are_checked_and_spelled_in_full() {
+        let simple = Keyspace::new("ks", [("class", "SimpleStrategy"), ("replication_factor", "1")], true);
+        let simple = simple.unwrap();
+        assert_eq!(simple.replication["class"], "org.apache.cassandra.locator.SimpleStrategy");
+        assert_eq!(simple.strategy(), "SimpleStrategy");
+        assert!(Keyspace::new("ks", [("class", "NetworkTopologyStrategy"), ("dc1", "3")], true).is_ok());
+        let error = |name: &str, options: &[(&str, &str)]| {
+            Keyspace::new(name, options.iter().copied(), true).unwrap_err().to_string()
+        };
+        let class = ("class", "SimpleStrategy");
+        assert!(error("", &[]).contains("Keyspace name must not be empty"));
+        assert!(error(&"k".repeat(49), &[]).contains("more than 48"));
+        assert!(error("a-b", &[]).contains("(got \"a-b\")"));
+        assert_eq!(error("k", &[("replication_factor", "1")]), "Missing replication strategy class");
+        assert!(error("k", &[class]).contains("requires a replication_factor"));
+        assert!(error("k", &[class, ("replication_factor", "x")]).contains("numeric; found x"));
+        assert!(error("k", &[class, ("replication_factor", "-1")]).contains("non-negative"));
+        assert!(error("k", &[class, ("dc1", "1")]).contains("option {dc1} passed to SimpleStrategy"));
+        assert!(error("k", &[("class", "NetworkTopologyStrategy")]).contains("at least one datacenter"));
+        assert!(error("k", &[("class", "LocalStrategy")]).contains("reserved for internal use"));
+        assert!(error("k", &[("class", "Nowhere")]).contains("'org.apache.cassandra.locator.Nowhere'"));
+    }
+}

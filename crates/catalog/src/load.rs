@@ -1,0 +1,473 @@
+//! The catalog from what the system tables hold.
+//!
+//! Rows come in any order and are sorted first; then each keyspace is put together: its types (each as soon as
+//! those it uses are there), then its tables. A table is there if its row in `tables` is: rows of columns
+//! without one are what a crash left of a `CREATE` or `DROP` and are passed over, as are tables without a
+//! keyspace.
+//!
+//! What is there must make sense: a catalog is loaded whole or not at all.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::HashMap;
+use model::key::split_composite_key;
+use model::schema::DroppedColumn;
+use model::types::{CqlValue, UdtField, UserType};
+use model::{
+    Column, ColumnData, ColumnId, ColumnKind, CqlType, Partition, PartitionKey, Row, TableId, TableOptions,
+    TableSchema,
+};
+use uuid::Uuid;
+
+use crate::catalog::{Catalog, Entry, check_table};
+use crate::error::CatalogError;
+use crate::keyspace::{Keyspace, check_name};
+use crate::settings::{TableSettings, compression_from_map};
+use crate::store::{Place, RowKey};
+use crate::system::system_table;
+use crate::user_types::{self, Types};
+
+/// Rebuilds the catalog that [`crate::mutations_for`] wrote. Partitions of other tables are passed over.
+/// Partitions are compacted for the present: what is in them is live.
+///
+/// # Errors
+/// [`CatalogError::Corrupt`]: what the system tables hold is not a catalog.
+pub fn load(
+    partitions: impl IntoIterator<Item = (TableId, PartitionKey, Partition)>,
+) -> Result<Catalog, CatalogError> {
+    let rows = Rows::collect(partitions)?;
+    let mut keyspaces = BTreeMap::new();
+    let mut owners: HashMap<TableId, String> = HashMap::default();
+    for (key, fields) in rows.of(Place::Keyspaces) {
+        let name = &key.partition[0];
+        let keyspace = Keyspace {
+            name: name.clone(),
+            replication: fields.text_map("replication")?.unwrap_or_default(),
+            durable_writes: fields.boolean("durable_writes")?.unwrap_or(true),
+        };
+        check_name("Keyspace", name).map_err(|error| fields.corrupt(error))?;
+        let types = load_types(&rows, name)?;
+        let mut tables = BTreeMap::new();
+        for (key, fields) in rows.starting_with(Place::Tables, &[name], &[]) {
+            let table = &key.clustering[0];
+            check_name("Table", table).map_err(|error| fields.corrupt(error))?;
+            let schema = load_table(&rows, &types, name, table, fields)?;
+            let settings = load_settings(fields)?;
+            let loaded = check_table(&types, schema, settings).map_err(|error| fields.corrupt(error))?;
+            if let Some(other) = owners.insert(loaded.schema.id, loaded.schema.full_name()) {
+                return Err(fields.corrupt(format!("{other} has the same id {}", loaded.schema.id)));
+            }
+            tables.insert(table.clone(), Arc::new(loaded));
+        }
+        keyspaces.insert(name.clone(), Arc::new(Entry { keyspace, tables, types }));
+    }
+    Ok(Catalog::from_entries(keyspaces))
+}
+
+/// The values of one row that are not null, by column.
+struct Fields {
+    /// Table and key, for errors.
+    place: String,
+    values: HashMap<String, CqlValue>,
+}
+
+struct Rows(BTreeMap<RowKey, Fields>);
+
+impl Rows {
+    fn collect(
+        partitions: impl IntoIterator<Item = (TableId, PartitionKey, Partition)>,
+    ) -> Result<Self, CatalogError> {
+        let stored = Place::STORED.map(|place| (place, system_table(place.table_name())));
+        let mut rows = BTreeMap::new();
+        for (id, key, partition) in partitions {
+            let Some((place, schema)) = stored.iter().find(|(_, schema)| schema.id == id) else {
+                continue;
+            };
+            let names = partition_names(schema, &key)?;
+            let mut add = |clustering: Vec<String>, row: &Row| {
+                let key = RowKey { place: *place, partition: names.clone(), clustering };
+                let fields = Fields::read(schema, &key, row)?;
+                if !fields.values.is_empty() || !row.liveness.is_none() {
+                    rows.insert(key, fields);
+                }
+                Ok(())
+            };
+            add_static(&partition, schema, &mut add)?;
+            for row in partition.rows() {
+                let names: Result<Vec<_>, _> = row.key.values().map(|name| utf8(schema, name)).collect();
+                add(names?, &row.row)?;
+            }
+        }
+        Ok(Self(rows))
+    }
+
+    fn of(&self, place: Place) -> impl Iterator<Item = (&RowKey, &Fields)> {
+        self.0.iter().filter(move |(key, _)| key.place == place)
+    }
+
+    fn get(&self, key: &RowKey) -> Option<&Fields> {
+        self.0.get(key)
+    }
+
+    /// The rows of a partition whose clustering keys begin so.
+    fn starting_with<'a>(
+        &'a self,
+        place: Place,
+        partition: &[&str],
+        clustering: &[&str],
+    ) -> impl Iterator<Item = (&'a RowKey, &'a Fields)> {
+        let first = RowKey::new(place, partition, clustering);
+        self.0.range(first.clone()..).take_while(move |(key, _)| {
+            key.place == first.place
+                && key.partition == first.partition
+                && key.clustering.starts_with(&first.clustering)
+        })
+    }
+}
+
+fn add_static(
+    partition: &Partition,
+    schema: &TableSchema,
+    add: &mut impl FnMut(Vec<String>, &Row) -> Result<(), CatalogError>,
+) -> Result<(), CatalogError> {
+    if schema.has_static() { add(vec![], &partition.static_row) } else { Ok(()) }
+}
+
+fn utf8(schema: &TableSchema, bytes: &[u8]) -> Result<String, CatalogError> {
+    String::from_utf8(bytes.to_vec())
+        .map_err(|_| corrupt(&schema.full_name(), format!("a key is not text: {bytes:02x?}")))
+}
+
+fn partition_names(schema: &TableSchema, key: &PartitionKey) -> Result<Vec<String>, CatalogError> {
+    let parts = if schema.partition_key.len() == 1 {
+        vec![key.bytes()]
+    } else {
+        split_composite_key(key.bytes()).map_err(|error| corrupt(&schema.full_name(), error.to_string()))?
+    };
+    if parts.len() != schema.partition_key.len() {
+        let text = format!("a key of {} parts, {} are expected", parts.len(), schema.partition_key.len());
+        return Err(corrupt(&schema.full_name(), text));
+    }
+    parts.into_iter().map(|part| utf8(schema, part)).collect()
+}
+
+fn corrupt(place: &str, what: impl std::fmt::Display) -> CatalogError {
+    CatalogError::Corrupt(format!(
+        "{place}: {what}. The schema cannot be loaded; restore the keyspaces system_schema and system from \
+         a snapshot of the same time"
+    ))
+}
+
+impl Fields {
+    fn read(schema: &TableSchema, key: &RowKey, row: &Row) -> Result<Self, CatalogError> {
+        let names: Vec<&str> = key.partition.iter().chain(&key.clustering).map(String::as_str).collect();
+        let mut fields = Self {
+            place: format!("{}, row {}", schema.full_name(), names.join(".")),
+            values: HashMap::default(),
+        };
+        for (id, data) in row.cells() {
+            // A number that is not known is a column of another build.
+            let Some(column) = schema.column(*id) else { continue };
+            let ColumnData::Simple(cell) = data else {
+                return Err(fields.corrupt(format!("column {} is not one cell", column.name)));
+            };
+            if cell.is_tombstone() {
+                continue;
+            }
+            let value = CqlValue::decode(&column.ty, &cell.value)
+                .map_err(|error| fields.corrupt(format!("column {}: {error}", column.name)))?;
+            fields.values.insert(column.name.clone(), value);
+        }
+        Ok(fields)
+    }
+
+    fn corrupt(&self, what: impl std::fmt::Display) -> CatalogError {
+        corrupt(&self.place, what)
+    }
+
+    fn optional<'a, T>(
+        &'a self,
+        column: &str,
+        read: impl Fn(&'a CqlValue) -> Option<T>,
+    ) -> Result<Option<T>, CatalogError> {
+        let Some(value) = self.values.get(column) else { return Ok(None) };
+        match read(value) {
+            Some(read) => Ok(Some(read)),
+            None => Err(self.corrupt(format!("column {column} cannot be {value:?}"))),
+        }
+    }
+
+    fn required<T>(&self, column: &str, value: Option<T>) -> Result<T, CatalogError> {
+        value.ok_or_else(|| self.corrupt(format!("column {column} is null")))
+    }
+
+    fn text(&self, column: &str) -> Result<&str, CatalogError> {
+        self.required(column, self.optional(column, as_text)?)
+    }
+
+    fn text_or(&self, column: &str, default: &str) -> Result<String, CatalogError> {
+        Ok(self.optional(column, as_text)?.unwrap_or(default).to_string())
+    }
+
+    fn boolean(&self, column: &str) -> Result<Option<bool>, CatalogError> {
+        self.optional(column, |value| match value {
+            CqlValue::Boolean(value) => Some(*value),
+            _ => None,
+        })
+    }
+
+    fn count(&self, column: &str) -> Result<Option<u32>, CatalogError> {
+        self.optional(column, |value| match value {
+            CqlValue::Int(value) => u32::try_from(*value).ok(),
+            _ => None,
+        })
+    }
+
+    fn double_or(&self, column: &str, default: f64) -> Result<f64, CatalogError> {
+        let value = self.optional(column, |value| match value {
+            CqlValue::Double(value) => Some(*value),
+            _ => None,
+        })?;
+        Ok(value.unwrap_or(default))
+    }
+
+    fn texts(&self, column: &str) -> Result<Vec<&str>, CatalogError> {
+        let texts = self.optional(column, |value| match value {
+            CqlValue::List(values) => values.iter().map(as_text).collect(),
+            _ => None,
+        })?;
+        self.required(column, texts)
+    }
+
+    fn text_map(&self, column: &str) -> Result<Option<BTreeMap<String, String>>, CatalogError> {
+        self.optional(column, |value| match value {
+            CqlValue::Map(entries) => entries
+                .iter()
+                .map(|(key, value)| Some((as_text(key)?.to_string(), as_text(value)?.to_string())))
+                .collect(),
+            _ => None,
+        })
+    }
+}
+
+fn as_text(value: &CqlValue) -> Option<&str> {
+    match value {
+        CqlValue::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// The types of a keyspace; those that use others come after them, in as many rounds as that takes.
+fn load_types(rows: &Rows, keyspace: &str) -> Result<Types, CatalogError> {
+    let mut types = Types::new();
+    let mut waiting: Vec<_> = rows.starting_with(Place::Types, &[keyspace], &[]).collect();
+    while !waiting.is_empty() {
+        let mut still_waiting = Vec::new();
+        let mut first_error = None;
+        for (key, fields) in waiting.iter().copied() {
+            match load_type(&types, keyspace, &key.clustering[0], fields) {
+                Ok(user) => {
+                    types.insert(user.name.clone(), Arc::new(user));
+                }
+                Err(error) => {
+                    first_error.get_or_insert(error);
+                    still_waiting.push((key, fields));
+                }
+            }
+        }
+        match first_error {
+            Some(error) if still_waiting.len() == waiting.len() => return Err(error),
+            _ => waiting = still_waiting,
+        }
+    }
+    Ok(types)
+}
+
+fn load_type(types: &Types, keyspace: &str, name: &str, fields: &Fields) -> Result<UserType, CatalogError> {
+    let (names, texts) = (fields.texts("field_names")?, fields.texts("field_types")?);
+    if names.len() != texts.len() {
+        let what = format!("{} field names for {} field types", names.len(), texts.len());
+        return Err(fields.corrupt(what));
+    }
+    let field = |(name, text): (&str, &str)| {
+        let field_type = parse_type(types, keyspace, fields, text)?;
+        user_types::check(types, keyspace, &field_type).map_err(|error| fields.corrupt(error))?;
+        Ok(UdtField { name: name.to_string(), field_type })
+    };
+    let user = UserType {
+        keyspace: keyspace.to_string(),
+        name: name.to_string(),
+        fields: names.into_iter().zip(texts).map(field).collect::<Result<_, CatalogError>>()?,
+    };
+    Ok(user)
+}
+
+fn parse_type(types: &Types, keyspace: &str, fields: &Fields, text: &str) -> Result<CqlType, CatalogError> {
+    CqlType::from_cql(text, &|name| user_types::resolve(types, keyspace, name))
+        .map_err(|error| fields.corrupt(error))
+}
+
+fn load_table(
+    rows: &Rows,
+    types: &Types,
+    keyspace: &str,
+    name: &str,
+    fields: &Fields,
+) -> Result<Arc<TableSchema>, CatalogError> {
+    let id = fields.optional("id", |value| match value {
+        CqlValue::Uuid(bytes) => Some(Uuid::from_bytes(*bytes)),
+        _ => None,
+    })?;
+    let id = fields.required("id", id)?;
+    let mut builder = TableSchema::builder(keyspace, name).id(id).options(load_options(fields)?);
+    let ids_of = |column: &[&str]| rows.get(&RowKey::new(Place::ColumnIds, &[keyspace, name], column));
+    let mut partition_key = BTreeMap::new();
+    let mut clustering = BTreeMap::new();
+    for (key, fields) in rows.starting_with(Place::Columns, &[keyspace], &[name]) {
+        let column = key.clustering[1].clone();
+        let ty = parse_type(types, keyspace, fields, fields.text("type")?)?;
+        let kind = match fields.text("kind")? {
+            "partition_key" => {
+                insert_key(&mut partition_key, fields, column, ty)?;
+                continue;
+            }
+            "clustering" => {
+                let descending = fields.text("clustering_order")? == "desc";
+                let ty = if descending { CqlType::reversed(ty) } else { ty };
+                insert_key(&mut clustering, fields, column, ty)?;
+                continue;
+            }
+            kind => column_kind(fields, kind)?,
+        };
+        let id = ids_of(&[&column]).map(|ids| ids.count("column_id")).transpose()?.flatten();
+        builder = match (id, kind) {
+            (Some(id), kind) => builder.column(Column { id: ColumnId(id), name: column, ty, kind }),
+            // A table that another database wrote has no numbers; it gets them now.
+            (None, ColumnKind::Regular) => builder.regular(column, ty),
+            (None, ColumnKind::Static) => builder.static_column(column, ty),
+        };
+    }
+    for (position, (name, ty)) in in_order(fields, "partition key", partition_key)? {
+        debug_assert!(position >= 0);
+        builder = builder.partition_key(name, ty);
+    }
+    for (position, (name, ty)) in in_order(fields, "clustering", clustering)? {
+        debug_assert!(position >= 0);
+        builder = builder.clustering(name, ty);
+    }
+    for (key, fields) in rows.starting_with(Place::DroppedColumns, &[keyspace], &[name]) {
+        let column = &key.clustering[1];
+        let exact_us = ids_of(&[column]).map(|ids| ids.optional("dropped_time_us", as_bigint)).transpose()?;
+        builder = builder.dropped(load_dropped(fields, column, exact_us.flatten())?);
+    }
+    let bound = ids_of(&[]).map(|ids| ids.count("id_bound")).transpose()?.flatten().unwrap_or(0);
+    if bound > MAX_COLUMN_IDS {
+        return Err(fields.corrupt(format!("{bound} column numbers; at most {MAX_COLUMN_IDS} are possible")));
+    }
+    builder.build_with_ids_from(bound).map_err(|error| fields.corrupt(error))
+}
+
+type Keys = BTreeMap<i32, (String, CqlType)>;
+
+fn insert_key(keys: &mut Keys, fields: &Fields, name: String, ty: CqlType) -> Result<(), CatalogError> {
+    let position = fields.optional("position", |value| match value {
+        CqlValue::Int(position) => Some(*position),
+        _ => None,
+    })?;
+    let position = fields.required("position", position)?;
+    match keys.insert(position, (name, ty)) {
+        Some((other, _)) => Err(fields.corrupt(format!("column {other} has the same position {position}"))),
+        None => Ok(()),
+    }
+}
+
+/// The key columns, if they are numbered from 0 on without a gap.
+fn in_order(fields: &Fields, what: &str, keys: Keys) -> Result<Keys, CatalogError> {
+    match (0..).zip(keys.keys()).find(|(expected, position)| expected != *position) {
+        Some((expected, position)) => {
+            Err(fields.corrupt(format!("{what} column {position} where {expected} should be")))
+        }
+        None => Ok(keys),
+    }
+}
+
+fn column_kind(fields: &Fields, kind: &str) -> Result<ColumnKind, CatalogError> {
+    match kind {
+        "regular" => Ok(ColumnKind::Regular),
+        "static" => Ok(ColumnKind::Static),
+        _ => Err(fields.corrupt(format!("column kind cannot be '{kind}'"))),
+    }
+}
+
+fn as_bigint(value: &CqlValue) -> Option<i64> {
+    match value {
+        CqlValue::BigInt(value) => Some(*value),
+        _ => None,
+    }
+}
+
+/// `exact_us` counts only if it is the same millisecond: otherwise another database dropped the column again.
+fn load_dropped(fields: &Fields, name: &str, exact_us: Option<i64>) -> Result<DroppedColumn, CatalogError> {
+    let time_ms = fields.optional("dropped_time", |value| match value {
+        CqlValue::Timestamp(ms) => Some(*ms),
+        _ => None,
+    })?;
+    let time_ms = fields.required("dropped_time", time_ms)?;
+    let exact_us = exact_us.filter(|exact_us| exact_us.div_euclid(1000) == time_ms);
+    // User types were replaced by tuples when the column was dropped.
+    let ty = CqlType::from_cql(fields.text("type")?, &|_| None).map_err(|error| fields.corrupt(error))?;
+    Ok(DroppedColumn {
+        name: name.to_string(),
+        ty,
+        kind: column_kind(fields, &fields.text_or("kind", "regular")?)?,
+        dropped_time_us: exact_us.unwrap_or(time_ms.saturating_mul(1000)),
+    })
+}
+
+fn load_options(fields: &Fields) -> Result<TableOptions, CatalogError> {
+    let default = TableOptions::default();
+    let count = |column: &str, default: u32| Ok(fields.count(column)?.unwrap_or(default));
+    let compression = fields.text_map("compression")?.map(|options| compression_from_map(&options));
+    let compression = compression.transpose().map_err(|error| fields.corrupt(error))?;
+    Ok(TableOptions {
+        comment: fields.text_or("comment", "")?,
+        compression: compression.unwrap_or(default.compression),
+        bloom_filter_fp_chance: fields
+            .double_or("bloom_filter_fp_chance", default.bloom_filter_fp_chance)?,
+        gc_grace_s: count("gc_grace_seconds", default.gc_grace_s)?,
+        default_ttl_s: count("default_time_to_live", default.default_ttl_s)?,
+        min_index_interval: count("min_index_interval", default.min_index_interval)?,
+        max_index_interval: count("max_index_interval", default.max_index_interval)?,
+        memtable_flush_period_ms: count("memtable_flush_period_in_ms", default.memtable_flush_period_ms)?,
+        crc_check_chance: fields.double_or("crc_check_chance", default.crc_check_chance)?,
+    })
+}
+
+fn load_settings(fields: &Fields) -> Result<TableSettings, CatalogError> {
+    let default = TableSettings::default();
+    let extensions = fields.optional("extensions", |value| match value {
+        CqlValue::Map(entries) => entries
+            .iter()
+            .map(|(name, bytes)| match bytes {
+                CqlValue::Blob(bytes) => Some((as_text(name)?.to_string(), bytes.clone())),
+                _ => None,
+            })
+            .collect(),
+        _ => None,
+    })?;
+    Ok(TableSettings {
+        additional_write_policy: fields.text_or("additional_write_policy", &default.additional_write_policy)?,
+        caching: fields.text_map("caching")?.unwrap_or(default.caching),
+        cdc: fields.boolean("cdc")?.unwrap_or(false),
+        compaction: fields.text_map("compaction")?.unwrap_or(default.compaction),
+        extensions: extensions.unwrap_or_default(),
+        memtable: fields.text_or("memtable", &default.memtable)?,
+        read_repair: fields.text_or("read_repair", &default.read_repair)?,
+        speculative_retry: fields.text_or("speculative_retry", &default.speculative_retry)?,
+    })
+}
+
+/// A table has at most 65,535 columns; this many have come and gone if one was dropped and made again every
+/// second for twelve days. The number bounds what a damaged row can make us allocate.
+const MAX_COLUMN_IDS: u32 = 1 << 20;

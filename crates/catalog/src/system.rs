@@ -1,0 +1,315 @@
+//! The tables in which the catalog is stored: Cassandra 4.1's `system_schema`, and one of ours.
+//!
+//! Drivers and cqlsh read `system_schema` to learn what tables there are; its columns, their types and the
+//! ids of its tables are Cassandra's (source: 4.1 `schema/SchemaKeyspace.java`). What Cassandra has no place
+//! for is in `system.messina_column_ids`: the number of each column, the bound that new numbers start from,
+//! and when a column was dropped to the microsecond (`dropped_columns` has milliseconds).
+//!
+//! Column ids here follow the order of the definitions below, not the alphabet: **a new column goes to the
+//! end of its list**, or commit logs of older builds are misread.
+
+use std::sync::Arc;
+
+use md5::{Digest, Md5};
+use model::{
+    Column, ColumnId, ColumnKind, Compression, CqlType, KeyColumn, TableId, TableOptions, TableSchema,
+};
+use uuid::Uuid;
+
+pub const SYSTEM: &str = "system";
+pub const SYSTEM_SCHEMA: &str = "system_schema";
+
+/// Keyspaces that belong to the database: nobody creates, alters or drops anything in them.
+pub const SYSTEM_KEYSPACES: [&str; 4] = [SYSTEM, SYSTEM_SCHEMA, "system_views", "system_virtual_schema"];
+
+pub const KEYSPACES: &str = "keyspaces";
+pub const TABLES: &str = "tables";
+pub const COLUMNS: &str = "columns";
+pub const DROPPED_COLUMNS: &str = "dropped_columns";
+pub const TYPES: &str = "types";
+pub const VIEWS: &str = "views";
+pub const INDEXES: &str = "indexes";
+pub const FUNCTIONS: &str = "functions";
+pub const AGGREGATES: &str = "aggregates";
+pub const TRIGGERS: &str = "triggers";
+/// In `system`.
+pub const COLUMN_IDS: &str = "messina_column_ids";
+
+const SEVEN_DAYS_S: u32 = 7 * 24 * 3600;
+const HOUR_MS: u32 = 3600 * 1000;
+
+/// Whether the keyspace is one of [`SYSTEM_KEYSPACES`], in whatever case.
+pub fn is_system_keyspace(keyspace: &str) -> bool {
+    SYSTEM_KEYSPACES.iter().any(|name| name.eq_ignore_ascii_case(keyspace))
+}
+
+/// The id of a table that every node has by itself: the version 3 UUID of the names' bytes, without a
+/// namespace. Source: Cassandra `TableId.forSystemTable`, Java `UUID.nameUUIDFromBytes`.
+pub fn system_table_id(keyspace: &str, table: &str) -> TableId {
+    name_uuid(&[keyspace.as_bytes(), table.as_bytes()].concat())
+}
+
+/// Java's `UUID.nameUUIDFromBytes`.
+pub(crate) fn name_uuid(bytes: &[u8]) -> Uuid {
+    uuid::Builder::from_md5_bytes(Md5::digest(bytes).into()).into_uuid()
+}
+
+/// Every table in which the catalog is stored; the same values in every call.
+pub fn system_tables() -> Vec<Arc<TableSchema>> {
+    DEFINITIONS.iter().map(Definition::schema).collect()
+}
+
+/// One of [`system_tables`].
+///
+/// # Panics
+/// There is no such table.
+pub(crate) fn system_table(name: &str) -> Arc<TableSchema> {
+    let definition = DEFINITIONS.iter().find(|definition| definition.name == name);
+    definition.expect("the name is one of the constants above").schema()
+}
+
+struct Definition {
+    keyspace: &'static str,
+    name: &'static str,
+    comment: &'static str,
+    partition_key: &'static [&'static str],
+    clustering: &'static [&'static str],
+    /// Name and type in CQL; `static ` before the type.
+    columns: &'static [(&'static str, &'static str)],
+}
+
+/// The key columns that are not `text`.
+const OTHER_KEYS: &[(&str, &str)] = &[("argument_types", "frozen<list<text>>")];
+
+fn cql(text: &str) -> CqlType {
+    CqlType::from_cql(text, &|_| None).expect("the types below are Cassandra's own")
+}
+
+impl Definition {
+    fn schema(&self) -> Arc<TableSchema> {
+        let key = |name: &&str| {
+            let other = OTHER_KEYS.iter().find(|(other, _)| other == name);
+            KeyColumn { name: name.to_string(), ty: other.map_or(CqlType::Text, |(_, ty)| cql(ty)) }
+        };
+        let mut builder = TableSchema::builder(self.keyspace, self.name)
+            .id(system_table_id(self.keyspace, self.name))
+            .options(TableOptions {
+                comment: self.comment.to_string(),
+                compression: Compression::Lz4 { chunk_bytes: 16 * 1024 },
+                gc_grace_s: SEVEN_DAYS_S,
+                memtable_flush_period_ms: HOUR_MS,
+                ..TableOptions::default()
+            });
+        for KeyColumn { name, ty } in self.partition_key.iter().map(key) {
+            builder = builder.partition_key(name, ty);
+        }
+        for KeyColumn { name, ty } in self.clustering.iter().map(key) {
+            builder = builder.clustering(name, ty);
+        }
+        for (id, (name, ty)) in (0..).zip(self.columns) {
+            let (kind, ty) = match ty.strip_prefix("static ") {
+                Some(ty) => (ColumnKind::Static, ty),
+                None => (ColumnKind::Regular, *ty),
+            };
+            builder =
+                builder.column(Column { id: ColumnId(id), name: name.to_string(), ty: cql(ty), kind });
+        }
+        builder.build().expect("a definition below is a table")
+    }
+}
+
+const DEFINITIONS: &[Definition] = &[
+    Definition {
+        keyspace: SYSTEM_SCHEMA,
+        name: KEYSPACES,
+        comment: "keyspace definitions",
+        partition_key: &["keyspace_name"],
+        clustering: &[],
+        columns: &[("durable_writes", "boolean"), ("replication", "frozen<map<text, text>>")],
+    },
+    Definition {
+        keyspace: SYSTEM_SCHEMA,
+        name: TABLES,
+        comment: "table definitions",
+        partition_key: &["keyspace_name"],
+        clustering: &["table_name"],
+        columns: &[
+            ("bloom_filter_fp_chance", "double"),
+            ("caching", "frozen<map<text, text>>"),
+            ("comment", "text"),
+            ("compaction", "frozen<map<text, text>>"),
+            ("compression", "frozen<map<text, text>>"),
+            ("memtable", "text"),
+            ("crc_check_chance", "double"),
+            ("dclocal_read_repair_chance", "double"),
+            ("default_time_to_live", "int"),
+            ("extensions", "frozen<map<text, blob>>"),
+            ("flags", "frozen<set<text>>"),
+            ("gc_grace_seconds", "int"),
+            ("id", "uuid"),
+            ("max_index_interval", "int"),
+            ("memtable_flush_period_in_ms", "int"),
+            ("min_index_interval", "int"),
+            ("read_repair_chance", "double"),
+            ("speculative_retry", "text"),
+            ("additional_write_policy", "text"),
+            ("cdc", "boolean"),
+            ("read_repair", "text"),
+        ],
+    },
+    Definition {
+        keyspace: SYSTEM_SCHEMA,
+        name: COLUMNS,
+        comment: "column definitions",
+        partition_key: &["keyspace_name"],
+        clustering: &["table_name", "column_name"],
+        columns: &[
+            ("clustering_order", "text"),
+            ("column_name_bytes", "blob"),
+            ("kind", "text"),
+            ("position", "int"),
+            ("type", "text"),
+        ],
+    },
+    Definition {
+        keyspace: SYSTEM_SCHEMA,
+        name: DROPPED_COLUMNS,
+        comment: "dropped column registry",
+        partition_key: &["keyspace_name"],
+        clustering: &["table_name", "column_name"],
+        columns: &[("dropped_time", "timestamp"), ("kind", "text"), ("type", "text")],
+    },
+    Definition {
+        keyspace: SYSTEM_SCHEMA,
+        name: TRIGGERS,
+        comment: "trigger definitions",
+        partition_key: &["keyspace_name"],
+        clustering: &["table_name", "trigger_name"],
+        columns: &[("options", "frozen<map<text, text>>")],
+    },
+    Definition {
+        keyspace: SYSTEM_SCHEMA,
+        name: VIEWS,
+        comment: "view definitions",
+        partition_key: &["keyspace_name"],
+        clustering: &["view_name"],
+        columns: &[
+            ("base_table_id", "uuid"),
+            ("base_table_name", "text"),
+            ("where_clause", "text"),
+            ("bloom_filter_fp_chance", "double"),
+            ("caching", "frozen<map<text, text>>"),
+            ("comment", "text"),
+            ("compaction", "frozen<map<text, text>>"),
+            ("compression", "frozen<map<text, text>>"),
+            ("memtable", "text"),
+            ("crc_check_chance", "double"),
+            ("dclocal_read_repair_chance", "double"),
+            ("default_time_to_live", "int"),
+            ("extensions", "frozen<map<text, blob>>"),
+            ("gc_grace_seconds", "int"),
+            ("id", "uuid"),
+            ("include_all_columns", "boolean"),
+            ("max_index_interval", "int"),
+            ("memtable_flush_period_in_ms", "int"),
+            ("min_index_interval", "int"),
+            ("read_repair_chance", "double"),
+            ("speculative_retry", "text"),
+            ("additional_write_policy", "text"),
+            ("cdc", "boolean"),
+            ("read_repair", "text"),
+        ],
+    },
+    Definition {
+        keyspace: SYSTEM_SCHEMA,
+        name: TYPES,
+        comment: "user defined type definitions",
+        partition_key: &["keyspace_name"],
+        clustering: &["type_name"],
+        columns: &[("field_names", "frozen<list<text>>"), ("field_types", "frozen<list<text>>")],
+    },
+    Definition {
+        keyspace: SYSTEM_SCHEMA,
+        name: FUNCTIONS,
+        comment: "user defined function definitions",
+        partition_key: &["keyspace_name"],
+        clustering: &["function_name", "argument_types"],
+        columns: &[
+            ("argument_names", "frozen<list<text>>"),
+            ("body", "text"),
+            ("language", "text"),
+            ("return_type", "text"),
+            ("called_on_null_input", "boolean"),
+        ],
+    },
+    Definition {
+        keyspace: SYSTEM_SCHEMA,
+        name: AGGREGATES,
+        comment: "user defined aggregate definitions",
+        partition_key: &["keyspace_name"],
+        clustering: &["aggregate_name", "argument_types"],
+        columns: &[
+            ("final_func", "text"),
+            ("initcond", "text"),
+            ("return_type", "text"),
+            ("state_func", "text"),
+            ("state_type", "text"),
+        ],
+    },
+    Definition {
+        keyspace: SYSTEM_SCHEMA,
+        name: INDEXES,
+        comment: "secondary index definitions",
+        partition_key: &["keyspace_name"],
+        clustering: &["table_name", "index_name"],
+        columns: &[("kind", "text"), ("options", "frozen<map<text, text>>")],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: COLUMN_IDS,
+        comment: "column numbers and exact drop times",
+        partition_key: &["keyspace_name", "table_name"],
+        clustering: &["column_name"],
+        columns: &[("id_bound", "static int"), ("column_id", "int"), ("dropped_time_us", "bigint")],
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names of directories that a real Cassandra 4.1 makes.
+    #[test]
+    fn table_ids_are_cassandras() {
+        let id = |table: &str| system_table_id(SYSTEM_SCHEMA, table).simple().to_string();
+        for (table, expect) in [
+            (KEYSPACES, "abac5682dea631c5b535b3d6cffd0fb6"),
+            (TABLES, "afddfb9dbc1e30688056eed6c302ba09"),
+            (COLUMNS, "24101c25a2ae3af787c1b40ee1aca33f"),
+            (DROPPED_COLUMNS, "5e7583b5f3f43af19a39b7e1d6f5f11f"),
+            (TRIGGERS, "4df70b666b05325195a132b54005fd48"),
+            (VIEWS, "9786ac1cdd583201a7cdad556410c985"),
+            (TYPES, "5a8b1ca866023f77a0459273d308917a"),
+            (FUNCTIONS, "96489b7980be3e14a70166a0b9159450"),
+            (AGGREGATES, "924c55872e3a345bb10c12f37c1ba895"),
+            (INDEXES, "0feb57ac311f382fba6d9024d305702f"),
+        ] {
+            assert_eq!(id(table), expect, "{table}");
+        }
+        assert_eq!(system_table_id(SYSTEM, "local").simple().to_string(), "7ad54392bcdd35a684174e047860b377");
+    }
+
+    #[test]
+    fn ids_of_columns_follow_the_definitions() {
+        for (schema, definition) in system_tables().iter().zip(DEFINITIONS) {
+            for (id, (name, _)) in (0..).zip(definition.columns) {
+                assert_eq!(schema.column_named(name).unwrap().id, ColumnId(id), "{}.{name}", schema.name);
+            }
+            assert_eq!(schema.options.gc_grace_s, 604_800);
+        }
+        let tables = system_table(TABLES);
+        assert_eq!(tables.column_named("flags").unwrap().ty.to_cql(), "frozen<set<text>>");
+        assert_eq!(system_table(FUNCTIONS).clustering[1].ty.to_cql(), "frozen<list<text>>");
+        assert!(system_table(COLUMN_IDS).has_static());
+    }
+}
