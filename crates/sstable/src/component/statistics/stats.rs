@@ -1,0 +1,247 @@
+//! The stats part of Statistics.db: what a read needs to skip the SSTable and a compaction to choose it.
+//!
+//! The fields follow one another in the order of [`StatsMetadata`]'s encoder; which ones exist depends on the
+//! [`Version`]. Source: facts `sstable-format.md` §9; Cassandra's `StatsMetadata`.
+
+use base::bytes::{Take, put_u16_bytes};
+use base::histogram::EstimatedHistogram;
+
+use super::tombstones::TombstoneHistogram;
+use crate::component::error::check_count;
+use crate::component::{FormatError, Named};
+use crate::version::Version;
+
+/// Written as the ratio of an SSTable that is not compressed.
+pub const NO_COMPRESSION_RATIO: f64 = -1.0;
+
+/// A place in the commit log of the host that wrote the SSTable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CommitLogPosition {
+    pub segment_id: i64,
+    pub position: i32,
+}
+
+impl CommitLogPosition {
+    /// Before every position: nothing of the commit log is in the SSTable.
+    pub const NONE: Self = Self { segment_id: -1, position: 0 };
+    const SIZE_BYTES: usize = 12;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.segment_id.to_be_bytes());
+        out.extend_from_slice(&self.position.to_be_bytes());
+    }
+
+    fn decode(take: &mut Take<'_>) -> Result<Self, FormatError> {
+        let segment_id = take.i64().named("commit log segment")?;
+        let position = take.i32().named("commit log position")?;
+        Ok(Self { segment_id, position })
+    }
+}
+
+/// Figures of the whole SSTable.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StatsMetadata {
+    /// Sizes of partitions in Data.db, uncompressed, in bytes.
+    pub partition_bytes: EstimatedHistogram,
+    /// Cells in partitions.
+    pub partition_cells: EstimatedHistogram,
+    /// The end of the last of `commit_log_intervals`, or [`CommitLogPosition::NONE`].
+    pub commit_log_upper: CommitLogPosition,
+    pub min_timestamp_us: i64,
+    pub max_timestamp_us: i64,
+    /// Of tombstones and expiring cells; 0x7fffffff if a live cell is the smallest.
+    pub min_local_deletion_time_s: i32,
+    /// 0x7fffffff as soon as there is a live cell that does not expire.
+    pub max_local_deletion_time_s: i32,
+    /// 0 as soon as there is a live cell that does not expire.
+    pub min_ttl_s: i32,
+    pub max_ttl_s: i32,
+    /// Compressed by uncompressed length, or [`NO_COMPRESSION_RATIO`].
+    pub compression_ratio: f64,
+    pub tombstone_drop_times: TombstoneHistogram,
+    /// The level of leveled compaction.
+    pub sstable_level: u32,
+    /// When it was repaired, in milliseconds since 1970; 0 if it was not.
+    pub repaired_at_ms: i64,
+    /// The smallest clustering prefix: a value a column, perhaps not of all; empty if unbounded. Only to be
+    /// used if [`Version::has_accurate_min_max`].
+    pub min_clustering: Vec<Vec<u8>>,
+    /// The largest clustering prefix; as `min_clustering`.
+    pub max_clustering: Vec<Vec<u8>>,
+    /// Counter shards of the time before Cassandra 2.1 are present.
+    pub has_legacy_counter_shards: bool,
+    /// Columns set in all rows.
+    pub total_columns_set: u64,
+    /// Rows, static ones among them.
+    pub total_rows: u64,
+    /// The start of the first of `commit_log_intervals`, or [`CommitLogPosition::NONE`].
+    pub commit_log_lower: CommitLogPosition,
+    /// The parts of the commit log whose writes are in the SSTable, as start and end, rising.
+    pub commit_log_intervals: Vec<(CommitLogPosition, CommitLogPosition)>,
+    /// The UUID of the repair session that holds it; from version na on.
+    pub pending_repair: Option<[u8; 16]>,
+    /// It holds transiently replicated data; from version na on.
+    pub is_transient: bool,
+    /// Whose commit log the positions are in: a host's UUID; in versions me and nb.
+    pub originating_host_id: Option<[u8; 16]>,
+}
+
+impl StatsMetadata {
+    pub(super) fn encode(&self, out: &mut Vec<u8>, version: Version) {
+        encode_histogram(&self.partition_bytes, out);
+        encode_histogram(&self.partition_cells, out);
+        self.commit_log_upper.encode(out);
+        out.extend_from_slice(&self.min_timestamp_us.to_be_bytes());
+        out.extend_from_slice(&self.max_timestamp_us.to_be_bytes());
+        out.extend_from_slice(&self.min_local_deletion_time_s.to_be_bytes());
+        out.extend_from_slice(&self.max_local_deletion_time_s.to_be_bytes());
+        out.extend_from_slice(&self.min_ttl_s.to_be_bytes());
+        out.extend_from_slice(&self.max_ttl_s.to_be_bytes());
+        out.extend_from_slice(&self.compression_ratio.to_be_bytes());
+        self.tombstone_drop_times.encode(out);
+        out.extend_from_slice(&self.sstable_level.to_be_bytes());
+        out.extend_from_slice(&self.repaired_at_ms.to_be_bytes());
+        for values in [&self.min_clustering, &self.max_clustering] {
+            out.extend_from_slice(&(values.len() as u32).to_be_bytes());
+            values.iter().for_each(|value| put_u16_bytes(out, value));
+        }
+        out.push(u8::from(self.has_legacy_counter_shards));
+        out.extend_from_slice(&self.total_columns_set.to_be_bytes());
+        out.extend_from_slice(&self.total_rows.to_be_bytes());
+        self.commit_log_lower.encode(out);
+        out.extend_from_slice(&(self.commit_log_intervals.len() as u32).to_be_bytes());
+        for (start, end) in &self.commit_log_intervals {
+            start.encode(out);
+            end.encode(out);
+        }
+        if version.has_pending_repair() {
+            encode_uuid(self.pending_repair, out);
+            out.push(u8::from(self.is_transient));
+        }
+        if version.has_originating_host_id() {
+            encode_uuid(self.originating_host_id, out);
+        }
+    }
+
+    pub(super) fn decode(take: &mut Take<'_>, version: Version) -> Result<Self, FormatError> {
+        let partition_bytes = decode_histogram(take, "partition size histogram")?;
+        let partition_cells = decode_histogram(take, "cell count histogram")?;
+        let commit_log_upper = CommitLogPosition::decode(take)?;
+        let min_timestamp_us = take.i64().named("min timestamp")?;
+        let max_timestamp_us = take.i64().named("max timestamp")?;
+        let min_local_deletion_time_s = take.i32().named("min local deletion time")?;
+        let max_local_deletion_time_s = take.i32().named("max local deletion time")?;
+        let min_ttl_s = take.i32().named("min ttl")?;
+        let max_ttl_s = take.i32().named("max ttl")?;
+        let compression_ratio = take.f64().named("compression ratio")?;
+        let tombstone_drop_times = TombstoneHistogram::decode(take)?;
+        let sstable_level = take.u32().named("sstable level")?;
+        let repaired_at_ms = take.i64().named("repaired at")?;
+        let min_clustering = decode_clustering(take, "min clustering")?;
+        let max_clustering = decode_clustering(take, "max clustering")?;
+        let has_legacy_counter_shards = decode_bool(take, "legacy counter shards")?;
+        let total_columns_set = take.u64().named("total columns set")?;
+        let total_rows = take.u64().named("total rows")?;
+        let commit_log_lower = CommitLogPosition::decode(take)?;
+        let at = take.offset();
+        let what = "commit log intervals";
+        let count = u64::from(take.u32().named(what)?);
+        let count = check_count(what, at, count, 2 * CommitLogPosition::SIZE_BYTES, take.remaining())?;
+        let mut commit_log_intervals = Vec::with_capacity(count);
+        for _ in 0..count {
+            let start = CommitLogPosition::decode(take)?;
+            commit_log_intervals.push((start, CommitLogPosition::decode(take)?));
+        }
+        let (mut pending_repair, mut is_transient, mut originating_host_id) = (None, false, None);
+        if version.has_pending_repair() {
+            pending_repair = decode_uuid(take, "pending repair")?;
+            is_transient = decode_bool(take, "transient flag")?;
+        }
+        if version.has_originating_host_id() {
+            originating_host_id = decode_uuid(take, "originating host id")?;
+        }
+        Ok(Self {
+            partition_bytes,
+            partition_cells,
+            commit_log_upper,
+            min_timestamp_us,
+            max_timestamp_us,
+            min_local_deletion_time_s,
+            max_local_deletion_time_s,
+            min_ttl_s,
+            max_ttl_s,
+            compression_ratio,
+            tombstone_drop_times,
+            sstable_level,
+            repaired_at_ms,
+            min_clustering,
+            max_clustering,
+            has_legacy_counter_shards,
+            total_columns_set,
+            total_rows,
+            commit_log_lower,
+            commit_log_intervals,
+            pending_repair,
+            is_transient,
+            originating_host_id,
+        })
+    }
+}
+
+/// Each count with the offset of the bucket before it; the first offset stands twice.
+fn encode_histogram(histogram: &EstimatedHistogram, out: &mut Vec<u8>) {
+    let offsets = histogram.offsets();
+    out.extend_from_slice(&(histogram.counts().len() as u32).to_be_bytes());
+    for (bucket, count) in histogram.counts().iter().enumerate() {
+        out.extend_from_slice(&offsets[bucket.saturating_sub(1)].to_be_bytes());
+        out.extend_from_slice(&count.to_be_bytes());
+    }
+}
+
+fn decode_histogram(take: &mut Take<'_>, what: &'static str) -> Result<EstimatedHistogram, FormatError> {
+    let at = take.offset();
+    let buckets = u64::from(take.u32().named(what)?);
+    let buckets = check_count(what, at, buckets, 16, take.remaining())?;
+    let mut offsets = Vec::with_capacity(buckets.saturating_sub(1));
+    let mut counts = Vec::with_capacity(buckets);
+    for bucket in 0..buckets {
+        let offset = take.u64().named(what)?;
+        if bucket > 0 {
+            offsets.push(offset);
+        }
+        counts.push(take.u64().named(what)?);
+    }
+    EstimatedHistogram::from_parts(offsets, counts).map_err(|_| {
+        FormatError::new(
+            what,
+            at,
+            "two or more buckets with rising offsets",
+            format!("{buckets} buckets, not so"),
+        )
+    })
+}
+
+fn decode_clustering(take: &mut Take<'_>, what: &'static str) -> Result<Vec<Vec<u8>>, FormatError> {
+    let at = take.offset();
+    let count = u64::from(take.u32().named(what)?);
+    let count = check_count(what, at, count, 2, take.remaining())?;
+    let mut values = vec![];
+    for _ in 0..count {
+        values.push(take.u16_bytes().named(what)?.to_vec());
+    }
+    Ok(values)
+}
+
+fn encode_uuid(uuid: Option<[u8; 16]>, out: &mut Vec<u8>) {
+    out.push(u8::from(uuid.is_some()));
+    out.extend(uuid.into_iter().flatten());
+}
+
+fn decode_uuid(take: &mut Take<'_>, what: &'static str) -> Result<Option<[u8; 16]>, FormatError> {
+    if decode_bool(take, what)? { take.array().named(what).map(Some) } else { Ok(None) }
+}
+
+/// Any byte but 0 is true, as Java reads it.
+fn decode_bool(take: &mut Take<'_>, what: &'static str) -> Result<bool, FormatError> {
+    take.u8().named(what).map(|byte| byte != 0)
+}
