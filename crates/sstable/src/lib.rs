@@ -2,4 +2,5 @@
 
 pub mod component;
 pub mod name;
+pub mod read;
 pub mod version;
