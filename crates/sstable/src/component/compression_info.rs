@@ -179,7 +179,7 @@ fn text(take: &mut Take<'_>, what: &'static str) -> Result<String, FormatError> 
 /// Rising file offsets: one full offset for each group of 32, and 32-bit distances from it.
 ///
 /// A distance that does not fit (32 chunks of more than 4 GiB together) makes the whole list plain u64s.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChunkOffsets {
     groups: Vec<u64>,
     /// Distances from the group's offset; empty once `wide` is used.
@@ -188,12 +188,6 @@ pub struct ChunkOffsets {
 }
 
 const GROUP: usize = 32;
-
-impl Default for ChunkOffsets {
-    fn default() -> Self {
-        Self { groups: vec![], distances: vec![], wide: vec![] }
-    }
-}
 
 impl ChunkOffsets {
     /// Appends the next chunk's offset, which must be above the last.

@@ -234,6 +234,14 @@ mod tests {
     }
 
     #[test]
+    fn a_filter_of_the_same_keys_is_cassandras_byte_for_byte() {
+        let mut filter = Filter::builder(1000, 0.01);
+        (0..1000u32).for_each(|number| filter.add(hash128(&number.to_be_bytes())));
+        // The CRC-32 of what Cassandra 4.1 serializes for these keys.
+        assert_eq!(base::crc::crc32(&filter.encode(Version::Nb)), 0xcb59_97ed);
+    }
+
+    #[test]
     fn damage_is_an_error() {
         let check = |bytes: &[u8]| assert!(Filter::decode(bytes, Version::Me).is_err(), "{bytes:?}");
         check(&[0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);

@@ -221,6 +221,10 @@ mod tests {
         assert_eq!(histogram.count_until(90), 2.0 + (4.0 + 6.0) * 0.5 / 2.0);
         assert_eq!(histogram.count_until(120), 12.0);
         assert_eq!(TombstoneHistogram::default().count_until(7), 0.0);
+        // Cassandra 4.1's sum for the histogram of the same times.
+        let histogram = histogram_of((0..300).map(|number| 1_700_000_000 + number * 61));
+        let sum = histogram.count_until(1_700_009_000);
+        assert!((sum - 118.540_983_606_557_38).abs() < 1e-9, "{sum}");
     }
 
     #[test]
