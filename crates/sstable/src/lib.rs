@@ -3,3 +3,4 @@
 pub mod component;
 pub mod name;
 pub mod version;
+pub mod write;
