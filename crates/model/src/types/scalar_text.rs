@@ -232,12 +232,12 @@ fn parse_integer(text: &str) -> Option<BigInt> {
 /// less the exponent.
 fn parse_decimal(text: &str) -> Option<Vec<u8>> {
     let (number, exponent) = match text.split_once(['e', 'E']) {
-        Some((number, exponent)) => (number, exponent.parse::<i32>().ok()?),
+        Some((number, exponent)) => (number, exponent.parse::<i64>().ok()?),
         None => (text, 0),
     };
     let (integer, fraction) = number.split_once('.').unwrap_or((number, ""));
     let unscaled = parse_integer(&format!("{integer}{fraction}"))?;
-    let scale = i32::try_from(fraction.len() as i64 - i64::from(exponent)).ok()?;
+    let scale = i32::try_from((fraction.len() as i64).checked_sub(exponent)?).ok()?;
     // A sign may stand only in front: "1.-5" is no number.
     (!fraction.starts_with(['+', '-'])).then(|| decimal::join(scale, &unscaled))
 }

@@ -366,6 +366,9 @@ impl BackendFile for SimFile {
 
     fn allocate(&self, offset_bytes: u64, len_bytes: u64) -> Op<io::Result<()>> {
         self.begin(move |world, open| {
+            if world.faults.borrow().allocate_unsupported {
+                return Err(io::ErrorKind::Unsupported.into());
+            }
             open.fails(world, FaultPlan::write_fails)?;
             let end_bytes = offset_bytes.checked_add(len_bytes).ok_or_else(|| os_error(libc::EFBIG))?;
             open.grow(world, end_bytes, |file| file.resize(file.len().max(end_bytes as usize)))

@@ -2,15 +2,15 @@
 //!
 //! `current` is what processes see; `durable` what the device holds for certain. A change (create, link, rename,
 //! remove) is pending until one of its directories is synced. A loss of power lets each pending change land or not,
-//! independently, with three laws: a rename lands whole; a later change to the same file lands only if the earlier
-//! ones did; a removal never takes a name from another file than the one it was meant for.
+//! independently, with two laws: a rename lands whole; a later change to the same file or the same name lands only if
+//! the earlier ones did (so that a change never takes a name from another file than the one it was meant for).
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use base::HashSet;
 use base::rng::Rng;
-use base::{HashMap, HashSet};
 
 use super::inode::FileData;
 use crate::files::DirEntry;
@@ -50,6 +50,25 @@ impl NameChange {
         if let Some(name) = &self.adds {
             names.insert(name.clone(), self.inode);
         }
+    }
+}
+
+/// Files and names that tie changes together: those of one file, and those of one name, happen in order.
+#[derive(Default)]
+struct Tied {
+    inodes: HashSet<InodeId>,
+    names: HashSet<(InodeId, String)>,
+}
+
+impl Tied {
+    fn ties(&self, change: &NameChange) -> bool {
+        let mut names = [&change.removes, &change.adds].into_iter().flatten();
+        self.inodes.contains(&change.inode) || names.any(|name| self.names.contains(name))
+    }
+
+    fn tie(&mut self, change: &NameChange) {
+        self.inodes.insert(change.inode);
+        self.names.extend([&change.removes, &change.adds].into_iter().flatten().cloned());
     }
 }
 
@@ -245,13 +264,19 @@ impl Disk {
         if !self.is_dir(dir) {
             return Err(io::ErrorKind::NotADirectory.into());
         }
+        // A change lands if it is one of this directory, or if a later one that lands depends on it.
+        let mut tied = Tied::default();
         let pending = std::mem::take(&mut self.pending);
-        let landing: HashMap<InodeId, u64> = (pending.iter())
-            .filter(|change| change.number <= covered && change.touches(dir))
-            .map(|change| (change.inode, change.number))
-            .collect();
-        for change in pending {
-            if landing.get(&change.inode).is_some_and(|last| change.number <= *last) {
+        let mut lands: Vec<bool> = Vec::with_capacity(pending.len());
+        for change in pending.iter().rev() {
+            let asked_for = change.number <= covered && change.touches(dir);
+            lands.push(asked_for || tied.ties(change));
+            if lands.last() == Some(&true) {
+                tied.tie(change);
+            }
+        }
+        for (change, lands) in pending.into_iter().zip(lands.into_iter().rev()) {
+            if lands {
                 change.apply(&mut self.durable);
             } else {
                 self.pending.push(change);
@@ -351,12 +376,12 @@ impl Disk {
 
     /// Power is lost: what is on the device becomes the disk. All files are closed.
     pub(crate) fn lose_power(&mut self, rng: &mut Rng) {
-        let mut lost: HashSet<InodeId> = HashSet::default();
+        let mut lost = Tied::default();
         for change in std::mem::take(&mut self.pending) {
-            if !lost.contains(&change.inode) && rng.chance(1, 2) {
+            if !lost.ties(&change) && rng.chance(1, 2) {
                 change.apply(&mut self.durable);
             } else {
-                lost.insert(change.inode);
+                lost.tie(&change);
             }
         }
         self.drop_orphans();
@@ -498,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn a_removal_never_takes_the_name_of_another_file() {
+    fn changes_never_take_the_name_of_another_file() {
         for seed in 0..200 {
             let mut disk = Disk::new();
             disk.create(path("b")).unwrap();

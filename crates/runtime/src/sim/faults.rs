@@ -24,6 +24,8 @@ pub struct FaultPlan {
     pub write_error_paths: Option<PathFilter>,
     /// Probability that a read or write moves fewer bytes than asked for.
     pub short_transfer: f64,
+    /// The file system cannot reserve space: `allocate` falls back to writing zeros.
+    pub allocate_unsupported: bool,
     /// The disk's size: what does not fit fails with ENOSPC.
     pub capacity_bytes: Option<u64>,
     /// An operation takes this long at least, in microseconds.
@@ -46,6 +48,7 @@ impl Default for FaultPlan {
             read_error_paths: None,
             write_error_paths: None,
             short_transfer: 0.0,
+            allocate_unsupported: false,
             capacity_bytes: None,
             latency_us_min: 20,
             latency_us_max: 300,

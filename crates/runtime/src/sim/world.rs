@@ -102,11 +102,13 @@ pub(crate) struct World {
     under_way: RefCell<Vec<Operation>>,
     nodes: RefCell<Vec<Node>>,
     crashed: Cell<bool>,
+    /// What a step may choose from; kept for its memory.
+    choices: RefCell<Vec<Choice>>,
     ops: Cell<u64>,
     steps: Cell<u64>,
     pids: Cell<u32>,
     calls_until_preempt: Cell<u64>,
-    /// Every choice so far, in one number.
+    /// Every choice so far and its time, in one number.
     trace: Cell<u64>,
 }
 
@@ -133,7 +135,8 @@ impl World {
     }
 
     fn note(&self, choice: u64) {
-        let mixed = Rng::new(self.trace.get() ^ choice).next_u64();
+        let when = Rng::new(self.trace.get() ^ self.now_us.get()).next_u64();
+        let mixed = Rng::new(when ^ choice).next_u64();
         self.trace.set(mixed);
     }
 
@@ -144,7 +147,8 @@ impl World {
         }
         self.steps.set(self.steps.get() + 1);
         let now_us = self.now_us.get();
-        let mut choices = Vec::new();
+        let choices = &mut *self.choices.borrow_mut();
+        choices.clear();
         let mut next_us = u64::MAX;
         for (node, shards) in self.nodes.borrow().iter().enumerate() {
             for (at, shard) in shards.shards.iter().enumerate() {
@@ -227,19 +231,13 @@ impl World {
         let nodes = std::mem::take(&mut *self.nodes.borrow_mut());
         for node in &nodes {
             node.alive.set(false);
-            let mut rounds = 0;
-            loop {
-                let left = node.shards.iter().filter(|shard| !drop_tasks(shard)).count();
-                if left == 0 {
-                    break;
-                }
-                rounds += 1;
-                assert!(rounds < 1000, "tasks of {left} shards outlive their cancellation");
-            }
+            drop_all_tasks(&node.shards);
             for shard in &node.shards {
                 let _entered = shard.queue().enter();
                 shard.drop_locals();
             }
+            // A singleton that is dropped may leave a last task behind.
+            drop_all_tasks(&node.shards);
         }
         let mut under_way = self.under_way.take();
         while !under_way.is_empty() {
@@ -258,9 +256,16 @@ impl World {
     }
 }
 
-fn drop_tasks(shard: &Shard) -> bool {
-    let _entered = shard.queue().enter();
-    shard.drop_tasks()
+fn drop_all_tasks(shards: &[Shard]) {
+    let not_done = |shard: &&Shard| {
+        let _entered = shard.queue().enter();
+        !shard.drop_tasks()
+    };
+    let mut rounds = 0;
+    while shards.iter().filter(not_done).count() > 0 {
+        rounds += 1;
+        assert!(rounds < 1000, "tasks outlive their cancellation");
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -302,6 +307,7 @@ impl SimWorld {
             under_way: RefCell::default(),
             nodes: RefCell::default(),
             crashed: Cell::new(false),
+            choices: RefCell::default(),
             ops: Cell::new(0),
             steps: Cell::new(0),
             pids: Cell::new(100),
@@ -448,7 +454,7 @@ impl SimWorld {
         self.world.disk.borrow().hash()
     }
 
-    /// Every choice of the schedule so far as one number.
+    /// Every choice of the schedule so far, and its time, as one number.
     pub fn schedule_hash(&self) -> u64 {
         self.world.trace.get()
     }
