@@ -3,10 +3,11 @@
 
 Each case is a schema and a list of CQL statements, below. The statements run in a real Cassandra (java/messina/peers/MakeSamples.java:
 its executor, its memtables, its flush) under a fixed clock, so another run gives the same data; only host and counter ids, commit log
-positions and the like inside Statistics.db differ. The statements are kept beside the SSTables as statements.cql.
+positions and the like inside Statistics.db differ, and the time uuids of list cells. The statements are kept beside the SSTables as statements.cql.
 """
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
@@ -210,6 +211,16 @@ def keys():
     case.table("many", "k text PRIMARY KEY, v int", "min_index_interval = 8 AND max_index_interval = 16")
     case.table("no_columns", "k int, c int, PRIMARY KEY (k, c)")
     case.table("quoted", '"Key" int PRIMARY KEY, "MixedCase" int, "with space" text')
+    # The dump prints a key as text, in other words than a value of the same type.
+    case.type("pair", "a int, b text")
+    for name, kind, values in [("blob", "blob", ["0x00ff"]), ("timestamp", "timestamp", ["'2023-11-14T22:13:20.123Z'"]), ("double", "double", ["NaN", "1E300", "0.1"]),
+                               ("inet", "inet", ["'::1'"]), ("date", "date", ["'2023-11-14'"]), ("time", "time", ["'08:12:54.5'"]),
+                               ("decimal", "decimal", ["1E+3", "-0.10"]), ("boolean", "boolean", ["true"]),
+                               ("list", "frozen<list<int>>", ["[1, 2]"]), ("udt", "frozen<pair>", ["{a: 1, b: 'x:y@z'}", "{a: null, b: ''}"]),
+                               ("tuple", "frozen<tuple<int, text>>", ["(1, 'x')"])]:
+        case.table(f"of_{name}", f"k {kind}, c {kind}, m map<{kind}, int>, PRIMARY KEY (k, c)")
+        for value in values:
+            case.run(f"INSERT INTO {{ks}}.of_{name} (k, c, m) VALUES ({value}, {value}, {{{value}: 1}}) USING TIMESTAMP {BASE_US}")
     us = BASE_US
     case.run(f"INSERT INTO {{ks}}.composite (a, b, c, v) VALUES (1, 'x:y', 123e4567-e89b-12d3-a456-426614174000, 1) USING TIMESTAMP {us}",
              f"INSERT INTO {{ks}}.composite (a, b, c, v) VALUES (-1, '', 00000000-0000-0000-0000-000000000000, 2) USING TIMESTAMP {us + 1}",
@@ -268,6 +279,12 @@ def main():
     # What Cassandra's dump says of each; the times as numbers, so that nothing depends on the formatting of dates.
     places = [str(options.into / case.name) for case in cases]
     status = subprocess.run([sys.executable, HERE / "verify.py", "--cassandra", options.cassandra, "--out", "expected", "--raw-timestamps", *places]).returncode
+    # Only what the SSTables decide is kept, not where and how fast the tools ran.
+    for place in places:
+        for file in [*Path(place).rglob("verify.txt"), Path(place, "expected", "summary.json")]:
+            file.unlink()
+        for file in Path(place).rglob("*.metadata.txt"):
+            file.write_text(re.sub(r"^SSTable: .*/", "SSTable: ", file.read_text()))
     if status == 0:
         say(f"{len(cases)} cases in {options.into}")
     return status

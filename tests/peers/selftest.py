@@ -47,6 +47,11 @@ def drop(directory, component, _offset):
     sorted(directory.rglob(f"*-{component}"))[0].unlink()
 
 
+def foreign_filter(directory, component, _offset):
+    """A filter made for other keys is sound in itself, so no offline tool objects; but a node finds nothing in such an SSTable."""
+    shutil.copy(next((SAMPLES / "keys").rglob("of_blob-*/nb-1-big-Filter.db")), next(directory.rglob(f"t-*/*-{component}")))
+
+
 def reckon_digest(directory, component, offset):
     """Damages uncompressed data and makes the digest agree, so that only reading the values can tell."""
     import zlib
@@ -86,6 +91,7 @@ class Samples(unittest.TestCase):
             "wide_lz4": (flip, "Data.db", 3000, "wide_lz4.t"),
             "wide_uncompressed": (reckon_digest, "Data.db", 3, "wide_uncompressed.t"),
             "statics": (flip, "Index.db", 3, "statics.t"),
+            "all_types": (foreign_filter, "Filter.db", None, "read_back"),
             "counters": (cut, "Statistics.db", 200, "counters.t"),
             "expiring": (drop, "TOC.txt", None, "TOC.txt: missing"),
             "collections": (rename_table, None, None, "did not report success"),

@@ -10,6 +10,8 @@ and gets
     out/<keyspace>.<table>/verify.txt                   what StandaloneVerifier printed
     out/summary.json                                    the verdict, and per table and SSTable the outcome of every tool
 
+Beside the tools, a node reads each SSTable as queries do (java/messina/peers/ReadBack.java): by key, in reverse, row by row.
+
 The tools run on a copy in a scratch home, so nothing here can change what it judges. Silence is not consent: a tool that exits with 0
 but printed an error, skipped an SSTable, or counted other partitions than another tool fails the case (README.md says which of
 them do that). The exit status is 0 if all cases passed, 1 if one did not, 2 if the harness could not do its work.
@@ -29,12 +31,17 @@ from toolchain import RELEASES, Toolchain, Trouble, say
 
 VERIFIER = "org.apache.cassandra.tools.StandaloneVerifier"
 EXPORT = "org.apache.cassandra.tools.SSTableExport"
+READ_BACK = "messina.peers.ReadBack"
 METADATA = "org.apache.cassandra.tools.SSTableMetadataViewer"
 
 TABLE_DIR = re.compile(r"(?P<table>\w+)-(?P<id>[0-9a-f]{32})")
 COMPONENT = re.compile(r"(?P<sstable>[a-z]{2}-(?P<generation>\w+)-(?:big|bti))-(?P<component>[A-Za-z]+\.(?:db|txt|crc32|sha1|adler32))")
 KEYSPACE = re.compile(r'CREATE\s+KEYSPACE\s+(?:IF\s+NOT\s+EXISTS\s+)?("?\w+"?)', re.IGNORECASE)
 SUCCEEDED = re.compile(r"Verify of [\w:]+\(path='([^']+)'\) succeeded\. All (\d+) rows read successfully")
+READ = re.compile(r"^read back (\S+) (\d+)$", re.MULTILINE)
+
+#: Where the reports keep how many partitions each tool met.
+COUNTS = ["verified_partitions", "exported_partitions", "read_back_partitions"]
 
 #: How much of a tool's complaint goes into a problem.
 MOST_LINES = 8
@@ -201,7 +208,7 @@ def run_batch(toolchain, cases, options):
     home = Path(tempfile.mkdtemp(prefix="peers-"))
     try:
         toolchain.write_home(home)
-        verify, export = [], []
+        verify, export, read_back = [], [], []
         for case in cases:
             for table in case.tables:
                 if not table.sstables:
@@ -220,13 +227,23 @@ def run_batch(toolchain, cases, options):
                     raw = ["-t"] if options.raw_timestamps else []
                     export.append(Step(case, table, sstable, "export", EXPORT, [data, *raw], out / f"{sstable.generation}.json"))
                     export.append(Step(case, table, sstable, "metadata", METADATA, [data], out / f"{sstable.generation}.metadata.txt"))
+                read_back.append(Step(case, table, None, "read_back", READ_BACK, [table.keyspace, table.name], out / "read_back.txt"))
         # These two read everything they need from the SSTable, so they do not wait for the schema; and they set Cassandra up as a
         # client, the verifier as a tool, which one JVM does not do both of.
         exporting = start_driver(toolchain, home, "export", [step.line() for step in export])
-        schema = start_driver(toolchain, home, "schema", ["\t".join(["schema", *(str(case.schema) for case in cases)])])
-        if schema.wait() != 0:
+        # The node that writes the schema also reads the SSTables as queries do, while it is there.
+        node = start_driver(toolchain, home, "node", ["\t".join(["schema", *(str(case.schema) for case in cases)]), "open",
+                                                      *(step.line() for step in read_back)])
+        status = node.wait()
+        take_results(home, "node", read_back, skip=2)
+        if status != 0:
             exporting.wait()
-            raise Trouble(f"the schema could not be set up:\n{indent(driver_log(home, 'schema'))}")
+            raise Trouble(f"the schema could not be set up, or the node ended early ({status}):\n{indent(driver_log(home, 'node'))}")
+        # A node mends what it opens (a missing Summary.db, say), and the verifier shall see what was handed in.
+        for table in (table for case in cases for table in case.tables if table.sstables):
+            copy = home / "data" / table.keyspace / table.directory.name
+            shutil.rmtree(copy)
+            shutil.copytree(table.directory, copy)
         if options.separate_jvms:
             for step in verify:
                 run_command(toolchain, home, step)
@@ -240,17 +257,19 @@ def run_batch(toolchain, cases, options):
             if status != 0:
                 raise Trouble(f"the JVM of the {name} runs ended with {status} after "
                               f"{sum(step.outcome is not None for step in steps)} of {len(steps)} steps:\n{indent(driver_log(home, name))}")
-        for step in export + verify:
+        for step in export + verify + read_back:
             content = step.judge()
             if step.kind == "verify":
                 judge_verifier(step, home)
             elif step.kind == "export" and content:
                 judge_export(step)
+            elif step.kind == "read_back":
+                judge_read_back(step)
         for table in (table for case in cases for table in case.tables):
             for sstable in table.sstables:
-                verified, exported = sstable.report.get("verified_partitions"), sstable.report.get("exported_partitions")
-                if verified is not None and exported is not None and verified != exported:
-                    table.problems.append(f"{table.where()}: {sstable.name}: {verified} partitions verified, {exported} exported")
+                counts = {kind: sstable.report[kind] for kind in COUNTS if sstable.report.get(kind) is not None}
+                if len(set(counts.values())) > 1:
+                    table.problems.append(f"{table.where()}: {sstable.name}: the tools count different partitions: {counts}")
     finally:
         if options.keep_home:
             say(f"the Cassandra home is {home}")
@@ -274,9 +293,9 @@ def run_command(toolchain, home, step):
     step.outcome, step.millis = f"exit {status}", int((time.monotonic() - begin) * 1000)
 
 
-def take_results(home, name, steps):
+def take_results(home, name, steps, skip=0):
     results = home / f"{name}.results"
-    for step, line in zip(steps, results.read_text().splitlines() if results.exists() else []):
+    for step, line in zip(steps, results.read_text().splitlines()[skip:] if results.exists() else []):
         outcome, millis = line.rsplit(" ", 1)
         step.outcome, step.millis = outcome, int(millis)
 
@@ -294,6 +313,17 @@ def judge_verifier(step, home):
         sstable.report["verified_partitions"] = rows
         if rows is None:
             table.problems.append(f"{table.where()}: {sstable.name}: sstableverify did not report success; see {step.stdout}")
+
+
+def judge_read_back(step):
+    """Each SSTable on disk must have been opened and read without a complaint."""
+    read = {name: int(partitions) for name, partitions in READ.findall(step.stdout.read_text(errors="replace"))}
+    for sstable in step.table.sstables:
+        partitions = read.get(f"{sstable.name}-Data.db")
+        sstable.report["read_back_partitions"] = partitions
+        if partitions is None:
+            step.table.problems.append(f"{step.table.where()}: {sstable.name}: a node did not read it back")
+    step.stdout.unlink()
 
 
 def judge_export(step):

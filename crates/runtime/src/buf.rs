@@ -105,6 +105,18 @@ impl IoBuf {
         unsafe { self.memory.as_ptr().add(at) }
     }
 
+    /// Puts bytes into the memory from byte `at` on, whatever the window; as the kernel does.
+    pub(crate) fn fill_at(&mut self, at: usize, bytes: &[u8]) {
+        assert!(bytes.len() <= self.capacity - at.min(self.capacity), "{} bytes at {at}", bytes.len());
+        // SAFETY: the range lies in our memory, and `bytes` borrows other memory.
+        unsafe { self.memory.as_ptr().add(at).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    }
+
+    /// `len` bytes of the window, from byte `at` of the memory on.
+    pub(crate) fn part_at(&self, at: usize, len: usize) -> &[u8] {
+        &self[at - self.start..at - self.start + len]
+    }
+
     /// Makes the window `0..filled`.
     ///
     /// # Safety

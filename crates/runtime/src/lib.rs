@@ -28,7 +28,7 @@ mod stats;
 mod timer;
 
 pub mod real;
-//SIM pub mod sim;
+pub mod sim;
 
 pub use buf::{ALIGNMENT_BYTES, IoBuf};
 pub use file::File;

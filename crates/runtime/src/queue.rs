@@ -242,6 +242,11 @@ impl LocalQueue {
     }
 }
 
+/// Whether a shard's code runs on this thread now.
+pub(crate) fn on_a_shard() -> bool {
+    CURRENT.try_with(|current| current.borrow().is_some()).unwrap_or(false)
+}
+
 /// Restores who ran on this thread before.
 pub(crate) struct Entered {
     previous: Option<Rc<LocalQueue>>,
@@ -253,7 +258,7 @@ impl Drop for Entered {
     }
 }
 
-/// Puts a woken task where its shard will find it; called by wakers on any thread. True if it came from elsewhere.
+/// Puts a woken task where its shard will find it; called by wakers on any thread.
 pub(crate) fn schedule(inbox: &Arc<Inbox>, group: CpuGroup, runnable: Runnable) {
     let mut homeless = Some(runnable);
     // A thread that is being torn down has no CURRENT any more; then it is nobody's shard.

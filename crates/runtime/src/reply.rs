@@ -6,6 +6,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
+use crate::queue;
+
 /// The shard stopped before it answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShardGone;
@@ -81,6 +83,7 @@ impl<T> Reply<T> {
     /// Blocks the calling thread until the answer is there. Not for code on a shard: it would stop the shard.
     pub fn wait(mut self) -> Result<T, ShardGone> {
         assert!(self.may_block, "a simulated world runs on this thread: use SimWorld::run_until");
+        assert!(!queue::on_a_shard(), "waiting here would stop this thread's shard: await the reply instead");
         let thread = Arc::new(ThreadWaker(std::thread::current()));
         let waker = Waker::from(thread);
         let mut context = Context::from_waker(&waker);

@@ -1,6 +1,6 @@
 //! What a shard counts about itself.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 
 use crate::group::IoClass;
 
@@ -45,17 +45,15 @@ impl ShardStats {
 
 /// The shard's own copy, which its parts add to.
 #[derive(Default)]
-pub(crate) struct StatsCell(Cell<ShardStats>);
+pub(crate) struct StatsCell(RefCell<ShardStats>);
 
 impl StatsCell {
     pub(crate) fn get(&self) -> ShardStats {
-        self.0.get()
+        *self.0.borrow()
     }
 
     #[inline]
     pub(crate) fn add(&self, change: impl FnOnce(&mut ShardStats)) {
-        let mut stats = self.0.get();
-        change(&mut stats);
-        self.0.set(stats);
+        change(&mut self.0.borrow_mut());
     }
 }

@@ -4,3 +4,4 @@ pub mod component;
 pub mod name;
 pub mod read;
 pub mod version;
+pub mod write;

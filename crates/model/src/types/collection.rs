@@ -161,6 +161,11 @@ impl<'a> VectorIter<'a> {
     pub fn new(bytes: &'a [u8], element: &CqlType, dimension: u32) -> Self {
         Self { take: Take::new(bytes), fixed_len: element.sstable_fixed_len(), left: dimension, done: false }
     }
+
+    /// What has not been read.
+    pub fn rest(&self) -> &'a [u8] {
+        self.take.rest()
+    }
 }
 
 impl<'a> Iterator for VectorIter<'a> {

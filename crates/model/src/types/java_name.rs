@@ -407,6 +407,7 @@ mod tests {
         let read = |name: &str| CqlType::from_java_name(name).unwrap();
         assert_eq!(read("Int32Type(reversed=true)"), CqlType::reversed(CqlType::Int));
         assert_eq!(read("Int32Type(reversed=false)"), CqlType::Int);
+        assert_eq!(read("LegacyTimeUUIDType"), CqlType::TimeUuid);
         assert_eq!(read(" MapType ( Int32Type , UTF8Type ) "), CqlType::map(CqlType::Int, CqlType::Text));
         assert_eq!(
             read("TupleType(FrozenType(ListType(Int32Type)))"),

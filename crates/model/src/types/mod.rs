@@ -18,18 +18,37 @@
 //! **Guarantee:** nothing here panics on bytes or text from outside, recurses deeper than
 //! [`MAX_DEPTH`], or allocates more than a small multiple of its input.
 
+mod civil;
 mod collection;
+mod cql_name;
 mod cql_type;
 mod decimal;
+mod duration;
 mod error;
+mod float_text;
 mod java_name;
+mod json_out;
 mod order;
+mod raw_text;
+mod scalar_text;
+mod text_in;
+mod text_out;
 mod validate;
+mod value;
 mod varint;
 
 pub use collection::{
     CollectionBuilder, CollectionIter, CompositeIter, MapIter, TupleIter, VectorIter, build_composite,
     build_tuple, build_vector,
 };
+pub use cql_name::push_identifier;
 pub use cql_type::{CqlType, MAX_DEPTH, UdtField, UserType};
+pub use duration::Duration;
 pub use error::TypeError;
+pub use json_out::push_json_string;
+pub use value::CqlValue;
+
+#[cfg(test)]
+mod golden;
+#[cfg(test)]
+mod laws;

@@ -27,7 +27,7 @@ impl CqlType {
             },
             Self::Text => match std::str::from_utf8(bytes) {
                 Ok(_) => Ok(()),
-                Err(error) => type_err!("String didn't validate: not UTF-8 at byte {}", error.valid_up_to()),
+                Err(error) => type_err!("String didn't validate. Not UTF-8 at byte {}", error.valid_up_to()),
             },
             Self::Boolean if len > 1 => type_err!("Expected 1 or 0 byte value ({len})"),
             Self::TinyInt if len != 1 => type_err!("Expected 1 byte for a tinyint ({len})"),
@@ -70,9 +70,12 @@ impl CqlType {
             Self::Tuple(components) => {
                 let mut fields = TupleIter::new(bytes);
                 for (i, component) in components.iter().enumerate() {
+                    let missing = if fields.rest().len() < 4 { "size of " } else { "" };
                     match fields.next() {
                         None => return Ok(()),
-                        Some(Err(_)) => return type_err!("Not enough bytes to read {i}th component"),
+                        Some(Err(_)) => {
+                            return type_err!("Not enough bytes to read {missing}{i}th component");
+                        }
                         Some(Ok(None)) => {}
                         Some(Ok(Some(field))) => component.validate(field)?,
                     }
@@ -88,24 +91,31 @@ impl CqlType {
                             return type_err!("Not enough bytes to read {i}th field {}", field.name);
                         }
                         Some(Ok(None)) => {}
-                        Some(Ok(Some(value))) => field.field_type.validate(value).or_else(|error| {
-                            type_err!("Failure validating the {i}th field {}; {error}", field.name)
-                        })?,
+                        Some(Ok(Some(value))) => {
+                            if let Err(error) = field.field_type.validate(value) {
+                                return type_err!(
+                                    "Failure validating the {i}th field {}; {error}",
+                                    field.name
+                                );
+                            }
+                        }
                     }
                 }
                 end_of("UDT", &fields)
             }
-            Self::Vector { .. } if bytes.is_empty() => Ok(()),
+            Self::Vector { .. } if bytes.is_empty() => type_err!("Invalid empty vector value"),
             Self::Vector { element, dimension } => {
-                for value in VectorIter::new(bytes, element, *dimension) {
-                    match value {
-                        Ok(value) => element.validate(value)?,
-                        Err(error) => {
-                            return type_err!("Not a vector of {dimension} elements ({len} bytes): {error}");
-                        }
+                let mut elements = VectorIter::new(bytes, element, *dimension);
+                for _ in 0..*dimension {
+                    match elements.next() {
+                        Some(Ok(value)) => element.validate(value)?,
+                        _ => return type_err!("Not enough bytes to read a {} ({len})", self.to_cql()),
                     }
                 }
-                Ok(())
+                match elements.rest().len() {
+                    0 => Ok(()),
+                    left => type_err!("Unexpected {left} extraneous bytes after {} value", self.to_cql()),
+                }
             }
             Self::Composite(components) => composite(bytes, components),
             Self::Reversed(base) => base.validate(bytes),

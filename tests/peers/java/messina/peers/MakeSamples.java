@@ -7,7 +7,6 @@ import org.apache.cassandra.cql3.QueryOptions;
 import org.apache.cassandra.cql3.QueryProcessor;
 import org.apache.cassandra.db.ColumnFamilyStore;
 import org.apache.cassandra.db.Keyspace;
-import org.apache.cassandra.schema.Schema;
 import org.apache.cassandra.service.ClientState;
 import org.apache.cassandra.service.QueryState;
 
@@ -29,7 +28,7 @@ final class MakeSamples
 
     static void write(List<String> statements) throws Exception
     {
-        Schema.instance.loadFromDisk();
+        ReadBack.openKeyspaces();
         ClientState client = ClientState.forInternalCalls();
         for (String cql : statements)
         {

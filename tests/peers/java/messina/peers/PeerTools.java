@@ -23,7 +23,9 @@ import org.apache.cassandra.schema.SchemaOnDisk;
  *
  * The first argument is a plan, one step a line, fields parted by tabs:
  *   schema FILES...                              define the files' CQL and flush the schema tables into the configured data
- *                                                directory; this sets Cassandra up as a node, after which no tool runs in this JVM
+ *                                                directory; this sets Cassandra up as a node, after which no tool of Cassandra runs in this JVM
+ *   open                                         after schema: open the tables and their SSTables as a starting node does; then
+ *                                                messina.peers.ReadBack can be run
  *   write FILE                                   after schema: execute FILE's statements and flush all tables (MakeSamples)
  *   run CLASS STDOUT-FILE STDERR-FILE ARGS...    call CLASS.main(ARGS) with its output in the two files
  * The second is the file for the results, one line a step: "exit CODE MILLISECONDS" or "threw MILLISECONDS" (the trace is in the
@@ -102,6 +104,10 @@ public final class PeerTools
                 for (int i = 1; i < step.length; i++)
                     statements.addAll(statements(Paths.get(step[i])));
                 SchemaOnDisk.write(statements);
+            }
+            else if (step[0].equals("open"))
+            {
+                ReadBack.openKeyspaces();
             }
             else if (step[0].equals("write"))
             {

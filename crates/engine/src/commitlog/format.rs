@@ -1,0 +1,236 @@
+//! Commit log segments as bytes. `docs/formats/commitlog.md` has the tables and a worked example.
+//!
+//! A segment is a 32-byte header and chunks; each chunk is one write to the file: a 32-byte header and the
+//! entries, each a u32 length and a mutation. Chunks begin at multiples of 64 bytes, so that a reader who has
+//! lost the thread finds the next one. All integers are big-endian.
+//!
+//! The checksum of a chunk's header covers the segment's id and the chunk's place, so what a recycled file still
+//! holds of its former life is never taken for data.
+
+use std::path::Path;
+
+use base::bytes::Take;
+use base::crc::{Crc32, crc32};
+
+const MAGIC: u32 = 0x4d53_434c;
+const VERSION: u32 = 1;
+
+/// Bytes of the header of a segment and of a chunk.
+pub const HEADER_BYTES: usize = 32;
+/// Chunks begin at multiples of this.
+pub const CHUNK_ALIGNMENT_BYTES: u64 = 64;
+/// Where the first chunk begins.
+pub const FIRST_CHUNK_BYTES: u64 = 64;
+
+/// The shard that made a segment is in the upper 10 bits of its id.
+const SHARD_SHIFT: u32 = 54;
+
+/// The id of a segment made by `shard`; `base` must be below 2^54.
+pub fn segment_id(shard: u32, base: u64) -> u64 {
+    assert!(shard < 1 << 10 && base < 1 << SHARD_SHIFT, "shard {shard}, base {base}");
+    u64::from(shard) << SHARD_SHIFT | base
+}
+
+/// The shard that made the segment, and its number there.
+pub fn split_id(id: u64) -> (u32, u64) {
+    ((id >> SHARD_SHIFT) as u32, id & ((1 << SHARD_SHIFT) - 1))
+}
+
+pub fn file_name(id: u64) -> String {
+    format!("CommitLog-{VERSION}-{id}.log")
+}
+
+/// The id in a segment's file name, `None` for other files.
+pub fn id_of_file_name(name: &str) -> Option<u64> {
+    name.strip_prefix("CommitLog-1-")?.strip_suffix(".log")?.parse().ok()
+}
+
+/// The name under which a segment that is not needed waits to be used again.
+pub fn recycled_name(id: u64) -> String {
+    format!("Recycled-{}", file_name(id))
+}
+
+pub fn is_recycled(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("Recycled-"))
+}
+
+/// `run_first_id` is the first segment that the same run of this shard made.
+pub fn encode_segment_header(id: u64, run_first_id: u64) -> [u8; HEADER_BYTES] {
+    let mut out = [0; HEADER_BYTES];
+    out[0..4].copy_from_slice(&MAGIC.to_be_bytes());
+    out[4..8].copy_from_slice(&VERSION.to_be_bytes());
+    out[8..16].copy_from_slice(&id.to_be_bytes());
+    out[16..24].copy_from_slice(&run_first_id.to_be_bytes());
+    let crc = crc32(&out[..28]);
+    out[28..32].copy_from_slice(&crc.to_be_bytes());
+    out
+}
+
+/// What the beginning of a segment file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SegmentHeader {
+    /// A segment with this id, and the first one of the run that made it.
+    Segment { id: u64, run_first_id: u64 },
+    /// Reserved and never begun: nothing is in it.
+    Blank,
+    /// Not a header we wrote, or damaged.
+    Damaged,
+    /// Written by another version.
+    Version(u32),
+}
+
+pub fn decode_segment_header(bytes: &[u8]) -> SegmentHeader {
+    let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
+        return if bytes.iter().all(|byte| *byte == 0) {
+            SegmentHeader::Blank
+        } else {
+            SegmentHeader::Damaged
+        };
+    };
+    if header.iter().all(|byte| *byte == 0) {
+        return SegmentHeader::Blank;
+    }
+    let mut take = Take::new(header);
+    let mut word = || take.u32().expect("the header is 32 bytes");
+    let (magic, version) = (word(), word());
+    let id = u64::from(word()) << 32 | u64::from(word());
+    let run_first_id = u64::from(word()) << 32 | u64::from(word());
+    if magic == MAGIC && version != VERSION {
+        return SegmentHeader::Version(version);
+    }
+    let crc = u32::from_be_bytes(*header[28..].first_chunk().expect("4 bytes are left"));
+    if magic != MAGIC || crc != crc32(&header[..28]) {
+        return SegmentHeader::Damaged;
+    }
+    SegmentHeader::Segment { id, run_first_id }
+}
+
+/// The header of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkHeader {
+    /// Bytes of the entries behind the header.
+    pub payload_bytes: u32,
+    pub payload_crc: u32,
+    /// When this chunk was written, everything of this segment in front of this byte had been synced.
+    pub synced_bytes: u64,
+    /// When this chunk was written, all earlier segments of the same run had been synced whole.
+    pub earlier_synced: bool,
+    /// Nothing follows in this segment.
+    pub is_last: bool,
+}
+
+impl ChunkHeader {
+    pub fn encode(&self, segment_id: u64, offset_bytes: u64) -> [u8; HEADER_BYTES] {
+        let flags = u32::from(self.earlier_synced) | u32::from(self.is_last) << 1;
+        let mut out = [0; HEADER_BYTES];
+        out[0..4].copy_from_slice(&self.payload_bytes.to_be_bytes());
+        out[4..8].copy_from_slice(&self.payload_crc.to_be_bytes());
+        out[8..16].copy_from_slice(&self.synced_bytes.to_be_bytes());
+        out[16..20].copy_from_slice(&flags.to_be_bytes());
+        let crc = Self::crc(&out, segment_id, offset_bytes);
+        out[28..32].copy_from_slice(&crc.to_be_bytes());
+        out
+    }
+
+    /// `None` if there is no chunk of this segment at this place, or its header is damaged.
+    pub fn decode(header: &[u8; HEADER_BYTES], segment_id: u64, offset_bytes: u64) -> Option<Self> {
+        let mut take = Take::new(header);
+        let mut word = || take.u32().expect("the header is 32 bytes");
+        let (payload_bytes, payload_crc) = (word(), word());
+        let synced_bytes = u64::from(word()) << 32 | u64::from(word());
+        let flags = word();
+        let crc = u32::from_be_bytes(*header[28..].first_chunk().expect("4 bytes are left"));
+        (crc == Self::crc(header, segment_id, offset_bytes)).then_some(Self {
+            payload_bytes,
+            payload_crc,
+            synced_bytes,
+            earlier_synced: flags & 1 != 0,
+            is_last: flags & 2 != 0,
+        })
+    }
+
+    fn crc(header: &[u8; HEADER_BYTES], segment_id: u64, offset_bytes: u64) -> u32 {
+        let mut crc = Crc32::new();
+        crc.update(&segment_id.to_be_bytes());
+        crc.update(&offset_bytes.to_be_bytes());
+        crc.update(&header[..28]);
+        crc.value()
+    }
+}
+
+/// Where a chunk that ends at `end_bytes` lets the next one begin.
+pub fn next_chunk_offset(end_bytes: u64) -> u64 {
+    end_bytes.next_multiple_of(CHUNK_ALIGNMENT_BYTES)
+}
+
+/// The entries of a chunk's payload: for each where it begins in the payload, and its bytes.
+/// `Err`: the place at which a length makes no sense.
+pub fn entries(payload: &[u8]) -> impl Iterator<Item = Result<(usize, &[u8]), usize>> {
+    let mut take = Take::new(payload);
+    let mut failed = false;
+    std::iter::from_fn(move || {
+        if failed || take.is_empty() {
+            return None;
+        }
+        let at = take.offset();
+        let entry = take.u32_bytes().map(|entry| (at, entry)).map_err(|_| at);
+        failed = entry.is_err();
+        Some(entry)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worked_example_of_the_format_page() {
+        let id = segment_id(2, 7);
+        assert_eq!(id, 0x0080_0000_0000_0007);
+        let header = encode_segment_header(id, id - 1);
+        assert_eq!(header[..16], [0x4d, 0x53, 0x43, 0x4c, 0, 0, 0, 1, 0, 0x80, 0, 0, 0, 0, 0, 7]);
+        assert_eq!(decode_segment_header(&header), SegmentHeader::Segment { id, run_first_id: id - 1 });
+        assert_eq!(split_id(id), (2, 7));
+        assert_eq!(id_of_file_name(&file_name(id)), Some(id));
+        assert_eq!(file_name(id), "CommitLog-1-36028797018963975.log");
+    }
+
+    #[test]
+    fn a_chunk_counts_only_where_it_was_written() {
+        let header = ChunkHeader {
+            payload_bytes: 5,
+            payload_crc: 6,
+            synced_bytes: 7,
+            earlier_synced: true,
+            is_last: false,
+        };
+        let bytes = header.encode(9, 64);
+        assert_eq!(ChunkHeader::decode(&bytes, 9, 64), Some(header));
+        assert_eq!(ChunkHeader::decode(&bytes, 8, 64), None, "another segment");
+        assert_eq!(ChunkHeader::decode(&bytes, 9, 128), None, "another place");
+        for bit in 0..256 {
+            let mut flipped = bytes;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(ChunkHeader::decode(&flipped, 9, 64), None, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn damage_to_a_header_is_seen() {
+        let header = encode_segment_header(77, 70);
+        for bit in 0..256 {
+            let mut flipped = header;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(!matches!(decode_segment_header(&flipped), SegmentHeader::Segment { .. }), "bit {bit}");
+        }
+        assert_eq!(decode_segment_header(&[0; 64]), SegmentHeader::Blank);
+        assert_eq!(decode_segment_header(&header[..20]), SegmentHeader::Damaged);
+    }
+
+    #[test]
+    fn entries_end_where_a_length_is_wrong() {
+        let payload = [0, 0, 0, 2, 9, 8, 0, 0, 0, 0, 0, 0, 0, 9, 1];
+        let read: Vec<_> = entries(&payload).collect();
+        assert_eq!(read, [Ok((0, &[9u8, 8][..])), Ok((6, &[][..])), Err(10)]);
+    }
+}

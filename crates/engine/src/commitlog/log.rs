@@ -1,0 +1,470 @@
+//! Appending to the log, and the task that writes and syncs.
+//!
+//! 1. [`CommitLog::append`] copies the entry into the chunk that is being gathered and gives its position. The
+//!    caller applies the write to its memtable in the same turn, so both are in the same order.
+//! 2. The writer task takes what has gathered as one chunk, writes it and, in `batch` and `group` mode, syncs.
+//!    What arrives meanwhile gathers for the next one: the busier, the larger the chunks.
+//! 3. Everybody whose entry is in the chunk then learns that it is durable, or why not.
+//! 4. In `periodic` mode another task syncs every so often.
+//!
+//! A failed write or sync fails the log for good: after it nobody can say what is on the disk (the kernel forgets
+//! what it could not write), so nothing more is acknowledged. A full disk is no such failure: segments are
+//! reserved before they are used, so it shows before anything is promised.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use base::crc::crc32;
+use model::TableId;
+use runtime::{CpuGroup, FileError, IoBuf, IoClass, JoinHandle, Shard};
+
+use super::format::{self, CHUNK_ALIGNMENT_BYTES, ChunkHeader, HEADER_BYTES};
+use super::segment::{Segment, Segments, Uses};
+use super::{CommitLogOptions, LogError, LogPosition, SyncMode};
+use crate::event::Event;
+
+/// Entries wait when this much has gathered and is not written.
+const GATHERED_BYTES_MAX: usize = 4 << 20;
+
+/// The chunks that one write to the file makes durable, for those who wait for it.
+#[derive(Default)]
+struct Round {
+    done: RefCell<Option<Result<(), LogError>>>,
+    event: Event,
+}
+
+impl Round {
+    fn finish(&self, result: Result<(), LogError>) {
+        *self.done.borrow_mut() = Some(result);
+        self.event.signal();
+    }
+}
+
+/// An entry that has been appended. Dropping it does not take it back.
+#[must_use = "await `durable` before acknowledging the write"]
+pub struct Appended {
+    pub position: LogPosition,
+    round: Rc<Round>,
+}
+
+impl Appended {
+    /// Ends when the entry is durable, as the sync mode defines it.
+    pub async fn durable(self) -> Result<(), LogError> {
+        loop {
+            let next = self.round.event.next();
+            if let Some(result) = &*self.round.done.borrow() {
+                return result.clone();
+            }
+            next.await;
+        }
+    }
+}
+
+/// A chunk that gathers entries.
+struct Gathering {
+    segment: Rc<Segment>,
+    /// Where in the segment it will stand.
+    offset_bytes: u64,
+    /// Room for the header, then the entries.
+    buf: IoBuf,
+    is_last: bool,
+    round: Rc<Round>,
+}
+
+impl Gathering {
+    fn is_empty(&self) -> bool {
+        self.buf.len() == HEADER_BYTES
+    }
+}
+
+/// The log of one shard. See the head of this file.
+pub struct CommitLog {
+    shard: Shard,
+    options: CommitLogOptions,
+    segments: Segments,
+    gathering: RefCell<Option<Gathering>>,
+    /// Last chunks of segments that are full, in order, in front of `gathering`.
+    sealed: RefCell<VecDeque<Gathering>>,
+    /// A buffer to gather the next chunk in.
+    spare_buf: RefCell<Option<IoBuf>>,
+    /// The segment that comes after the open one, already made.
+    spare_segment: RefCell<Option<Rc<Segment>>>,
+    making_segment: Cell<bool>,
+    /// Why no segment could be made, until one can.
+    no_space: RefCell<Option<Rc<FileError>>>,
+    failed: RefCell<Option<LogError>>,
+    closing: Cell<bool>,
+    /// Something was appended or sealed, or the log closes.
+    work: Event,
+    /// A chunk was written, a segment made or given up, or an attempt failed.
+    progress: Event,
+    last_sync_us: Cell<u64>,
+    tasks: RefCell<Vec<JoinHandle<()>>>,
+    appended_bytes: Cell<u64>,
+}
+
+impl CommitLog {
+    /// Opens the log of this shard with a fresh segment. `first_base` is above the base of every segment that any
+    /// earlier run left behind.
+    pub async fn open(
+        shard: &Shard,
+        options: CommitLogOptions,
+        first_base: u64,
+    ) -> Result<Rc<Self>, LogError> {
+        assert!(options.segment_bytes >= 4096 && options.segment_bytes < u64::from(u32::MAX));
+        let files = shard.files().clone();
+        let log = Rc::new(Self {
+            segments: Segments::new(files, shard.id(), first_base, options.clone()),
+            shard: shard.clone(),
+            options,
+            gathering: RefCell::default(),
+            sealed: RefCell::default(),
+            spare_buf: RefCell::default(),
+            spare_segment: RefCell::default(),
+            making_segment: Cell::new(false),
+            no_space: RefCell::default(),
+            failed: RefCell::default(),
+            closing: Cell::new(false),
+            work: Event::new(),
+            progress: Event::new(),
+            last_sync_us: Cell::new(shard.now_us()),
+            tasks: RefCell::default(),
+            appended_bytes: Cell::new(0),
+        });
+        let first = log.segments.begin().await.map_err(|error| LogError::NoSpace(Rc::new(error)))?;
+        log.start_gathering(first);
+        let writer = log.clone();
+        let mut tasks = vec![shard.spawn(CpuGroup::CommitLog, async move { writer.write_loop().await })];
+        if let SyncMode::Periodic { period_us } = log.options.sync {
+            let syncer = log.clone();
+            tasks.push(shard.spawn(CpuGroup::CommitLog, async move { syncer.sync_loop(period_us).await }));
+        }
+        *log.tasks.borrow_mut() = tasks;
+        Ok(log)
+    }
+
+    /// The largest entry that can be appended.
+    pub fn entry_bytes_max(&self) -> usize {
+        (self.options.segment_bytes / 2) as usize - 2 * HEADER_BYTES - CHUNK_ALIGNMENT_BYTES as usize
+    }
+
+    /// Bytes of entries appended since the log was opened.
+    pub fn appended_bytes(&self) -> u64 {
+        self.appended_bytes.get()
+    }
+
+    pub fn disk_bytes(&self) -> u64 {
+        self.segments.disk_bytes()
+    }
+
+    /// Whether an entry of this size can be appended now; if not, [`Self::make_room`].
+    #[inline]
+    pub fn has_room(&self, entry_bytes: usize) -> bool {
+        self.gathering.borrow().as_ref().is_some_and(|gathering| {
+            let end = gathering.offset_bytes + (gathering.buf.len() + 4 + entry_bytes) as u64;
+            // Behind it there is always room for one more header, which says that nothing follows.
+            format::next_chunk_offset(end) + HEADER_BYTES as u64 <= self.options.segment_bytes
+                && gathering.buf.len() <= GATHERED_BYTES_MAX
+        }) && self.failed.borrow().is_none()
+            && !self.closing.get()
+    }
+
+    /// Waits until an entry of this size can be appended; in the same turn, `append` is certain to succeed.
+    /// While it waits for flushes to free segments, `give_up` is asked whether there is a reason not to.
+    pub async fn make_room(
+        self: &Rc<Self>,
+        entry_bytes: usize,
+        give_up: impl Fn() -> Option<LogError>,
+    ) -> Result<(), LogError> {
+        let max_bytes = self.entry_bytes_max();
+        if entry_bytes > max_bytes {
+            return Err(LogError::TooLarge { entry_bytes, max_bytes });
+        }
+        let mut attempts = 0;
+        loop {
+            if let Some(error) = &*self.failed.borrow() {
+                return Err(error.clone());
+            }
+            if self.closing.get() {
+                return Err(LogError::Closed);
+            }
+            if self.has_room(entry_bytes) {
+                return Ok(());
+            }
+            let progress = self.progress.next();
+            let too_much_gathered =
+                self.gathering.borrow().as_ref().is_some_and(|g| g.buf.len() > GATHERED_BYTES_MAX);
+            if !too_much_gathered && self.switch_segment() {
+                continue;
+            }
+            if !too_much_gathered {
+                if attempts > 0 {
+                    if let Some(error) = self.no_space.borrow().clone() {
+                        return Err(LogError::NoSpace(error));
+                    }
+                }
+                if let Some(error) = give_up() {
+                    return Err(error);
+                }
+                attempts += 1;
+                self.make_segment();
+            }
+            progress.await;
+        }
+    }
+
+    /// Appends an entry for which there is room.
+    #[inline]
+    pub fn append(&self, table: TableId, entry: &[u8]) -> Appended {
+        let mut gathering = self.gathering.borrow_mut();
+        let gathering = gathering.as_mut().expect("make_room says there is room");
+        let was_empty = gathering.is_empty();
+        let offset_bytes = (gathering.offset_bytes + gathering.buf.len() as u64) as u32;
+        gathering.buf.extend_from_slice(&(entry.len() as u32).to_be_bytes());
+        gathering.buf.extend_from_slice(entry);
+        gathering.segment.add_use(table);
+        self.appended_bytes.set(self.appended_bytes.get() + entry.len() as u64);
+        if was_empty {
+            self.work.signal();
+        }
+        let position = LogPosition { segment: gathering.segment.id, offset_bytes };
+        Appended { position, round: gathering.round.clone() }
+    }
+
+    /// Where the next entry would stand at the earliest. Everything appended so far is in front of it.
+    pub fn position(&self) -> LogPosition {
+        let gathering = self.gathering.borrow();
+        let gathering = gathering.as_ref().expect("an open log gathers");
+        let offset_bytes = (gathering.offset_bytes + gathering.buf.len() as u64) as u32;
+        LogPosition { segment: gathering.segment.id, offset_bytes }
+    }
+
+    /// Entries of `table` have reached a sealed SSTable and are not needed here any more.
+    pub fn release(self: &Rc<Self>, table: TableId, uses: &Uses) {
+        let unneeded = self.segments.release(table, uses);
+        self.retire(unneeded);
+    }
+
+    fn retire(self: &Rc<Self>, unneeded: Vec<Rc<Segment>>) {
+        if unneeded.is_empty() {
+            return;
+        }
+        let log = self.clone();
+        let retire = async move {
+            for segment in unneeded {
+                // A file that could not be removed is replayed after a restart, which changes nothing.
+                let _ = log.segments.retire(segment).await;
+            }
+            log.progress.signal();
+        };
+        self.shard.spawn(CpuGroup::CommitLog, retire).detach();
+    }
+
+    /// The tables that must be flushed to bring the log below half of what it may take; empty if it is below.
+    pub fn tables_to_flush(&self) -> Vec<TableId> {
+        self.segments.tables_beyond(self.options.total_bytes_max / 2)
+    }
+
+    /// Something changed: a chunk was written, a segment begun or given up.
+    pub fn progress(&self) -> &Event {
+        &self.progress
+    }
+
+    /// Closes the open segment behind what it holds; true if there was another to go on with.
+    fn switch_segment(self: &Rc<Self>) -> bool {
+        let Some(next) = self.spare_segment.borrow_mut().take() else { return false };
+        self.seal_gathering();
+        self.start_gathering(next);
+        self.work.signal();
+        self.make_segment();
+        true
+    }
+
+    fn seal_gathering(&self) {
+        if let Some(mut full) = self.gathering.borrow_mut().take() {
+            full.is_last = true;
+            self.sealed.borrow_mut().push_back(full);
+        }
+    }
+
+    fn start_gathering(&self, segment: Rc<Segment>) {
+        let offset_bytes = segment.written_bytes.get();
+        *self.gathering.borrow_mut() = Some(self.new_gathering(segment, offset_bytes));
+    }
+
+    fn new_gathering(&self, segment: Rc<Segment>, offset_bytes: u64) -> Gathering {
+        let mut buf = self.spare_buf.borrow_mut().take().unwrap_or_default();
+        buf.clear();
+        buf.extend_from_slice(&[0; HEADER_BYTES]);
+        Gathering { segment, offset_bytes, buf, is_last: false, round: Rc::default() }
+    }
+
+    /// Lets a task make the next segment, unless one does, there is one, or the log may not grow.
+    fn make_segment(self: &Rc<Self>) {
+        let needless = self.making_segment.get() || self.spare_segment.borrow().is_some();
+        if needless || !self.segments.may_begin() || self.closing.get() {
+            return;
+        }
+        self.making_segment.set(true);
+        let log = self.clone();
+        let make = async move {
+            match log.segments.begin().await {
+                Ok(segment) => {
+                    *log.spare_segment.borrow_mut() = Some(segment);
+                    *log.no_space.borrow_mut() = None;
+                }
+                Err(error) => *log.no_space.borrow_mut() = Some(Rc::new(error)),
+            }
+            log.making_segment.set(false);
+            log.progress.signal();
+        };
+        self.shard.spawn(CpuGroup::CommitLog, make).detach();
+    }
+
+    fn take_chunk(&self) -> Option<Gathering> {
+        if let Some(sealed) = self.sealed.borrow_mut().pop_front() {
+            return Some(sealed);
+        }
+        let mut slot = self.gathering.borrow_mut();
+        let full = slot.take_if(|gathering| !gathering.is_empty())?;
+        let end = full.offset_bytes + full.buf.len() as u64;
+        *slot = Some(self.new_gathering(full.segment.clone(), format::next_chunk_offset(end)));
+        Some(full)
+    }
+
+    async fn write_loop(self: Rc<Self>) {
+        loop {
+            let more = self.work.next();
+            if self.sealed.borrow().is_empty()
+                && self.gathering.borrow().as_ref().is_none_or(Gathering::is_empty)
+            {
+                if self.closing.get() {
+                    return;
+                }
+                more.await;
+                // Let everybody who is about to append in this turn do so.
+                self.shard.yield_now().await;
+                if let SyncMode::Group { window_us } = self.options.sync {
+                    self.shard.sleep_us(window_us).await;
+                }
+                continue;
+            }
+            let Some(chunk) = self.take_chunk() else { continue };
+            let round = chunk.round.clone();
+            let result = match self.failed.borrow().clone() {
+                Some(failed) => Err(failed),
+                None => Ok(()),
+            };
+            let result = match result {
+                Ok(()) => self.write_chunk(chunk).await.map_err(|error| self.fail(error)),
+                failed => failed,
+            };
+            round.finish(result);
+            self.progress.signal();
+        }
+    }
+
+    async fn write_chunk(self: &Rc<Self>, mut chunk: Gathering) -> Result<(), FileError> {
+        let segment = chunk.segment.clone();
+        let payload = &chunk.buf[HEADER_BYTES..];
+        let header = ChunkHeader {
+            payload_bytes: payload.len() as u32,
+            payload_crc: crc32(payload),
+            synced_bytes: segment.synced_bytes.get(),
+            earlier_synced: self
+                .segments
+                .in_use()
+                .iter()
+                .take_while(|earlier| earlier.id != segment.id)
+                .all(|earlier| earlier.closed.get() && earlier.is_synced()),
+            is_last: chunk.is_last,
+        };
+        chunk.buf[..HEADER_BYTES].copy_from_slice(&header.encode(segment.id, chunk.offset_bytes));
+        let end = chunk.offset_bytes + chunk.buf.len() as u64;
+        let buf = segment.file.write_at(chunk.offset_bytes, chunk.buf, IoClass::CommitLog).await?;
+        *self.spare_buf.borrow_mut() = Some(buf);
+        segment.written_bytes.set(format::next_chunk_offset(end));
+        if !matches!(self.options.sync, SyncMode::Periodic { .. }) {
+            self.sync_segment(&segment).await?;
+        }
+        if chunk.is_last {
+            // Behind this nothing is written; a segment must not be given up before.
+            segment.closed.set(true);
+            self.retire(self.segments.take_unneeded());
+        }
+        Ok(())
+    }
+
+    async fn sync_segment(&self, segment: &Segment) -> Result<(), FileError> {
+        let written = segment.written_bytes.get();
+        segment.file.sync_data().await?;
+        segment.synced_bytes.set(written.max(segment.synced_bytes.get()));
+        Ok(())
+    }
+
+    fn fail(&self, error: FileError) -> LogError {
+        let error = LogError::Failed(Rc::new(error));
+        let first = self.failed.borrow_mut().get_or_insert(error).clone();
+        self.progress.signal();
+        first
+    }
+
+    async fn sync_loop(self: Rc<Self>, period_us: u64) {
+        while !self.closing.get() {
+            self.shard.sleep_us(period_us).await;
+            if let Err(error) = self.sync_written().await {
+                self.fail(error);
+                return;
+            }
+        }
+    }
+
+    async fn sync_written(&self) -> Result<(), FileError> {
+        for segment in self.segments.in_use() {
+            if !segment.is_synced() {
+                self.sync_segment(&segment).await?;
+            }
+        }
+        self.last_sync_us.set(self.shard.now_us());
+        Ok(())
+    }
+
+    /// Makes everything appended so far durable against power loss, whatever the mode.
+    pub async fn sync(&self) -> Result<(), LogError> {
+        let target = self.position();
+        loop {
+            let progress = self.progress.next();
+            if let Some(error) = &*self.failed.borrow() {
+                return Err(error.clone());
+            }
+            let written = |segment: &Rc<Segment>| {
+                segment.id > target.segment || segment.closed.get() || {
+                    let at = segment.written_bytes.get();
+                    segment.id == target.segment && at >= u64::from(target.offset_bytes) - HEADER_BYTES as u64
+                }
+            };
+            if self.segments.in_use().iter().filter(|s| s.id <= target.segment).all(written) {
+                break;
+            }
+            progress.await;
+        }
+        self.sync_written().await.map_err(|error| self.fail(error))
+    }
+
+    /// Writes and syncs what has gathered and stops. Appending afterwards is refused.
+    pub async fn close(&self) -> Result<(), LogError> {
+        self.closing.set(true);
+        self.work.signal();
+        self.progress.signal();
+        let mut tasks = self.tasks.take();
+        let writer = tasks.remove(0);
+        writer.await;
+        // The periodic task sleeps; what it would do is done here.
+        drop(tasks);
+        if let Some(error) = &*self.failed.borrow() {
+            return Err(error.clone());
+        }
+        self.sync_written().await.map_err(|error| self.fail(error))
+    }
+}

@@ -1,0 +1,231 @@
+//! The segment files of a log: which are in use, what each still holds, where new ones come from.
+//!
+//! A segment is needed until it is closed, and every memtable with one of its entries has been flushed. Then its
+//! file is renamed out of the way at once, so that a restart does not read it, and used again for a later
+//! segment: its blocks are already allocated, which makes writes to it twice as fast (facts
+//! `rust-stack.md` §1.7).
+
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use base::HashMap;
+use model::TableId;
+use runtime::{File, FileError, Files, IoBuf, IoClass, OpenOptions};
+
+use super::CommitLogOptions;
+use super::format;
+
+/// How many entries of each segment a memtable holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Uses(Vec<(u64, u64)>);
+
+impl Uses {
+    #[inline]
+    pub fn add(&mut self, segment: u64) {
+        match self.0.last_mut() {
+            Some((last, count)) if *last == segment => *count += 1,
+            _ => match self.0.iter_mut().find(|(id, _)| *id == segment) {
+                Some((_, count)) => *count += 1,
+                None => self.0.push((segment, 1)),
+            },
+        }
+    }
+
+    /// Segment ids and counts.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// The earliest segment.
+    pub fn oldest(&self) -> Option<u64> {
+        self.0.iter().map(|(id, _)| *id).min()
+    }
+}
+
+/// A segment that is being written or still needed.
+pub struct Segment {
+    pub id: u64,
+    pub file: File,
+    /// Chunks have been written up to here.
+    pub written_bytes: Cell<u64>,
+    /// And synced up to here.
+    pub synced_bytes: Cell<u64>,
+    /// Nothing will be appended any more.
+    pub closed: Cell<bool>,
+    /// Entries that are in no SSTable yet, by table.
+    uses: RefCell<HashMap<TableId, u64>>,
+}
+
+impl Segment {
+    fn is_needed(&self) -> bool {
+        !self.closed.get() || self.uses.borrow().values().any(|count| *count > 0)
+    }
+
+    pub fn is_synced(&self) -> bool {
+        self.synced_bytes.get() >= self.written_bytes.get()
+    }
+
+    /// Counts an entry of `table`.
+    #[inline]
+    pub fn add_use(&self, table: TableId) {
+        *self.uses.borrow_mut().entry(table).or_default() += 1;
+    }
+
+    fn tables(&self) -> Vec<TableId> {
+        self.uses.borrow().iter().filter(|(_, count)| **count > 0).map(|(table, _)| *table).collect()
+    }
+}
+
+/// All segments of one log.
+pub struct Segments {
+    options: CommitLogOptions,
+    files: Files,
+    shard: u32,
+    first_base: u64,
+    next_base: Cell<u64>,
+    /// In use, oldest first; the last one may be open.
+    in_use: RefCell<Vec<Rc<Segment>>>,
+    /// Files that may be used again, under their recycled names.
+    recycled: RefCell<Vec<PathBuf>>,
+    /// Segments whose entries are all flushed, which are on their way to `recycled`.
+    retiring: Cell<usize>,
+}
+
+impl Segments {
+    pub fn new(files: Files, shard: u32, first_base: u64, options: CommitLogOptions) -> Self {
+        Self {
+            options,
+            files,
+            shard,
+            first_base,
+            next_base: Cell::new(first_base),
+            in_use: RefCell::default(),
+            recycled: RefCell::default(),
+            retiring: Cell::new(0),
+        }
+    }
+
+    /// Bytes of all segment files of this log.
+    pub fn disk_bytes(&self) -> u64 {
+        let count = self.in_use.borrow().len() + self.recycled.borrow().len() + self.retiring.get();
+        count as u64 * self.options.segment_bytes
+    }
+
+    /// Whether another segment may be begun without passing the limit. Two always may.
+    pub fn may_begin(&self) -> bool {
+        let count = self.in_use.borrow().len() + self.retiring.get() + 1;
+        count <= 2 || count as u64 * self.options.segment_bytes <= self.options.total_bytes_max
+    }
+
+    /// Makes the file of a new segment: header written, space reserved, name synced.
+    pub async fn begin(&self) -> Result<Rc<Segment>, FileError> {
+        let base = self.next_base.get();
+        self.next_base.set(base + 1);
+        let id = format::segment_id(self.shard, base);
+        let path = self.options.dir.join(format::file_name(id));
+        let recycled = self.recycled.borrow_mut().pop();
+        let result = self.make_file(recycled, path.clone()).await;
+        let file = match result {
+            Ok(file) => file,
+            Err(error) => {
+                // Whatever was made of it holds nothing.
+                let _ = self.files.remove(&path).await;
+                return Err(error);
+            }
+        };
+        let mut header = IoBuf::with_capacity(format::HEADER_BYTES);
+        let run_first_id = format::segment_id(self.shard, self.first_base);
+        header.extend_from_slice(&format::encode_segment_header(id, run_first_id));
+        file.write_at(0, header, IoClass::CommitLog).await?;
+        file.sync_data().await?;
+        self.files.sync_dir(&self.options.dir).await?;
+        let segment = Rc::new(Segment {
+            id,
+            file,
+            written_bytes: Cell::new(format::FIRST_CHUNK_BYTES),
+            synced_bytes: Cell::new(format::FIRST_CHUNK_BYTES),
+            closed: Cell::new(false),
+            uses: RefCell::default(),
+        });
+        self.in_use.borrow_mut().push(segment.clone());
+        Ok(segment)
+    }
+
+    async fn make_file(&self, recycled: Option<PathBuf>, path: PathBuf) -> Result<File, FileError> {
+        if let Some(old) = recycled {
+            self.files.rename(&old, &path).await?;
+            return self.files.open(&path, OpenOptions::read_write()).await;
+        }
+        let file = self.files.open(&path, OpenOptions::create_new()).await?;
+        file.allocate(0, self.options.segment_bytes).await?;
+        Ok(file)
+    }
+
+    /// Everything in use, oldest first.
+    pub fn in_use(&self) -> Vec<Rc<Segment>> {
+        self.in_use.borrow().clone()
+    }
+
+    /// Entries of `table` have reached an SSTable. The segments that nobody needs now are taken out, to be given
+    /// to [`Self::retire`].
+    pub fn release(&self, table: TableId, uses: &Uses) -> Vec<Rc<Segment>> {
+        let in_use = self.in_use.borrow();
+        for (id, count) in uses.iter() {
+            let segment = in_use.iter().find(|segment| segment.id == id);
+            let segment = segment.expect("a segment with uses is in use");
+            let mut uses = segment.uses.borrow_mut();
+            let left = uses.get_mut(&table).expect("what is released was used");
+            *left = left.checked_sub(count).expect("what is released was used");
+        }
+        drop(in_use);
+        self.take_unneeded()
+    }
+
+    /// Takes out the segments that nobody needs.
+    pub fn take_unneeded(&self) -> Vec<Rc<Segment>> {
+        let mut unneeded = vec![];
+        self.in_use.borrow_mut().retain(|segment| {
+            let needed = segment.is_needed();
+            if !needed {
+                unneeded.push(segment.clone());
+            }
+            needed
+        });
+        self.retiring.set(self.retiring.get() + unneeded.len());
+        unneeded
+    }
+
+    /// Puts a segment that was taken out aside for another use, or removes it if enough wait already.
+    pub async fn retire(&self, segment: Rc<Segment>) -> Result<(), FileError> {
+        let path = segment.file.path().to_path_buf();
+        let result = self.retire_file(segment.id, &path).await;
+        self.retiring.set(self.retiring.get() - 1);
+        result
+    }
+
+    async fn retire_file(&self, id: u64, path: &std::path::Path) -> Result<(), FileError> {
+        let recycled = self.options.dir.join(format::recycled_name(id));
+        if self.recycled.borrow().len() >= RECYCLED_MAX || self.disk_bytes() > self.options.total_bytes_max {
+            self.files.remove(path).await?;
+        } else {
+            self.files.rename(path, &recycled).await?;
+            self.recycled.borrow_mut().push(recycled);
+        }
+        self.files.sync_dir(&self.options.dir).await
+    }
+
+    /// The tables with entries in the oldest segments, as many of these as hold everything beyond `keep_bytes`.
+    pub fn tables_beyond(&self, keep_bytes: u64) -> Vec<TableId> {
+        let in_use = self.in_use.borrow();
+        let keep = (keep_bytes / self.options.segment_bytes) as usize;
+        let old = in_use.len().saturating_sub(keep.max(1));
+        let mut tables: Vec<TableId> = in_use[..old].iter().flat_map(|segment| segment.tables()).collect();
+        tables.sort_unstable();
+        tables.dedup();
+        tables
+    }
+}
+
+/// More files than this are not kept for another use.
+const RECYCLED_MAX: usize = 4;

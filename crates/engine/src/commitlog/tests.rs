@@ -1,0 +1,215 @@
+//! The log keeps its promise in a world that kills processes and loses power.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use base::rng::Rng;
+use runtime::Shard;
+use runtime::sim::{SimOptions, SimStop, SimWorld};
+use uuid::Uuid;
+
+use super::replay::{self, ReplayReport};
+use super::*;
+
+const TABLE: Uuid = Uuid::from_u128(7);
+
+fn dir() -> PathBuf {
+    PathBuf::from("/log")
+}
+
+fn options(sync: SyncMode) -> CommitLogOptions {
+    CommitLogOptions { dir: dir(), segment_bytes: 16 * 1024, total_bytes_max: 1 << 20, sync }
+}
+
+/// Reads every segment; the numbers that were appended, and what could not be read.
+async fn read_all(shard: Shard) -> (Vec<u64>, ReplayReport, Vec<replay::OldSegment>) {
+    let files = shard.files().clone();
+    let segments = replay::list(&files, &dir()).await.expect("the directory is there");
+    let known = replay::synced_whole(&files, &segments).await.expect("readable");
+    let (mut numbers, mut report) = (vec![], ReplayReport::default());
+    for (segment, synced_whole) in segments.iter().zip(known) {
+        let mut apply = |replayed: Replayed<'_>| {
+            numbers.push(u64::from_be_bytes(
+                replayed.entry[..8].try_into().expect("an entry begins with its number"),
+            ));
+            assert!(replayed.entry[8..].iter().all(|byte| *byte == numbers[numbers.len() - 1] as u8));
+            Ok(())
+        };
+        report
+            .merge(replay::read_segment(&files, segment, synced_whole, &mut apply).await.expect("readable"));
+    }
+    (numbers, report, segments)
+}
+
+/// Appends numbers from several tasks, until the world stops; those acknowledged are in `acknowledged`.
+async fn write(shard: Shard, sync: SyncMode, run: u64, seed: u64, acknowledged: Rc<RefCell<Vec<u64>>>) {
+    shard.files().create_dir_all(&dir()).await.expect("a directory");
+    shard.files().sync_dir(Path::new("/")).await.expect("synced");
+    let log = CommitLog::open(&shard, options(sync), run * 100).await.expect("a log");
+    let mut writers = vec![];
+    for writer in 0..4 {
+        let (log, acknowledged, on) = (log.clone(), acknowledged.clone(), shard.clone());
+        let mut rng = Rng::new(seed * 10 + writer);
+        let task = async move {
+            let mut kept = Uses::default();
+            for n in 0..40 {
+                let number = run * 10_000 + writer * 1000 + n;
+                let mut entry = number.to_be_bytes().to_vec();
+                entry.resize(8 + rng.below(600) as usize, number as u8);
+                log.make_room(entry.len(), || None).await.expect("room");
+                let appended = log.append(TABLE, &entry);
+                kept.add(appended.position.segment);
+                appended.durable().await.expect("durable");
+                acknowledged.borrow_mut().push(number);
+                if rng.chance(1, 10) {
+                    on.sleep_us(rng.below(3000)).await;
+                }
+            }
+        };
+        writers.push(shard.spawn(runtime::CpuGroup::Statement, task));
+    }
+    for writer in writers {
+        writer.await;
+    }
+    log.close().await.expect("closed");
+}
+
+#[test]
+fn what_was_acknowledged_is_read_back_after_a_crash() {
+    let modes = [SyncMode::Batch, SyncMode::Group { window_us: 500 }, SyncMode::Periodic { period_us: 2000 }];
+    for seed in 0..150 {
+        let mut rng = Rng::new(seed);
+        let world = SimWorld::new(SimOptions { seed, ..SimOptions::default() });
+        let sync = *rng.pick(&modes);
+        // What a run acknowledged must be there; what it was about to append may be.
+        let mut must: Vec<u64> = vec![];
+        for run in 1..4 {
+            let acknowledged = Rc::new(RefCell::new(vec![]));
+            world.crash_after(1 + rng.below(150));
+            let writing = acknowledged.clone();
+            let stop = world
+                .start_node(|_| async {})
+                .and_then(|node| world.block_on(&node, 0, |shard| write(shard, sync, run, seed, writing)));
+            world.set_faults(|faults| faults.crash_after_ops = None);
+            assert!(matches!(stop, Ok(()) | Err(SimStop::Crashed)), "seed {seed}: {stop:?}");
+            must.append(&mut acknowledged.borrow_mut());
+            let power = rng.chance(1, 2);
+            if power {
+                world.power_loss();
+            } else {
+                world.kill();
+            }
+            let node = world.start_node(|_| async {}).unwrap();
+            let there = world.block_on(&node, 0, |shard| async move {
+                match shard.files().exists(&dir()).await {
+                    Ok(true) => Some(read_all(shard).await),
+                    _ => None,
+                }
+            });
+            let (found, report, _) = there.unwrap().unwrap_or_default();
+            assert_eq!(report.damaged, [], "seed {seed} {sync:?} power {power}");
+            let lost: Vec<u64> = must.iter().copied().filter(|number| !found.contains(number)).collect();
+            let promised = !power || !matches!(sync, SyncMode::Periodic { .. });
+            assert!(!promised || lost.is_empty(), "seed {seed} {sync:?} power {power}: lost {lost:?}");
+            // What a power failure took from `periodic` stays lost.
+            must.retain(|number| found.contains(number));
+            world.kill();
+        }
+    }
+}
+
+#[test]
+fn damage_to_what_was_durable_is_reported_and_never_taken_for_a_torn_end() {
+    let mut losses = 0;
+    for seed in 0..120 {
+        let mut rng = Rng::new(seed);
+        let world = SimWorld::new(SimOptions { seed, ..SimOptions::default() });
+        let node = world.start_node(|_| async {}).unwrap();
+        let acknowledged = Rc::new(RefCell::new(vec![]));
+        let writing = acknowledged.clone();
+        world.block_on(&node, 0, |shard| write(shard, SyncMode::Batch, 1, seed, writing)).unwrap();
+        world.kill();
+        let node = world.start_node(|_| async {}).unwrap();
+        let (before, report, segments) = world.block_on(&node, 0, read_all).unwrap();
+        assert_eq!((before.len(), report.damaged.len(), report.truncated.len()), (160, 0, 0), "seed {seed}");
+        assert!(segments.len() > 2, "seed {seed}: the test wants several segments");
+
+        // Any bit of any segment but the last one that holds entries.
+        let target = &segments[rng.index(segments.len() - 2)];
+        let bytes = world.disk().read(&target.path).unwrap();
+        let offset = rng.below(bytes.len() as u64);
+        world.disk().flip(&target.path, offset, 1 << rng.below(8)).unwrap();
+        let (after, report, _) = world.block_on(&node, 0, read_all).unwrap();
+        let lost = before.len() - after.len();
+        assert!(
+            lost == 0 || !report.damaged.is_empty(),
+            "seed {seed}: flipped {offset} of {:?}",
+            target.path
+        );
+        losses += usize::from(lost > 0);
+        assert!(report.truncated.is_empty(), "seed {seed}");
+        assert!(after.iter().all(|number| before.contains(number)), "seed {seed}: nothing is made up");
+    }
+    assert!(losses > 30, "most of a segment is entries, but only {losses} flips hit one");
+}
+
+#[test]
+fn segments_are_given_up_when_their_entries_are_flushed_and_used_again() {
+    runtime::sim::run(3, 1, |shard| async move {
+        shard.files().create_dir_all(&dir()).await.unwrap();
+        let options = CommitLogOptions { total_bytes_max: 96 * 1024, ..options(SyncMode::Batch) };
+        let log = CommitLog::open(&shard, options, 1).await.unwrap();
+        let mut held = Uses::default();
+        for n in 0..200u64 {
+            let entry = [n as u8; 2000];
+            log.make_room(entry.len(), || None).await.unwrap();
+            let appended = log.append(TABLE, &entry);
+            held.add(appended.position.segment);
+            appended.durable().await.unwrap();
+            assert!(log.disk_bytes() <= 96 * 1024 + 16 * 1024, "{} bytes", log.disk_bytes());
+            if log.tables_to_flush() == [TABLE] {
+                log.release(TABLE, &std::mem::take(&mut held));
+                shard.sleep_us(10_000).await;
+                assert!(log.tables_to_flush().is_empty());
+            }
+        }
+        let names: Vec<String> =
+            shard.files().read_dir(&dir()).await.unwrap().into_iter().map(|entry| entry.name).collect();
+        assert!(names.iter().any(|name| name.starts_with("Recycled-")), "{names:?}");
+        log.close().await.unwrap();
+        assert!(matches!(log.make_room(1, || None).await, Err(LogError::Closed)));
+    });
+}
+
+#[test]
+fn a_full_log_waits_for_flushes_and_a_full_disk_is_an_error() {
+    let world = SimWorld::new(SimOptions { seed: 5, ..SimOptions::default() });
+    let node = world.start_node(|_| async {}).unwrap();
+    world.set_faults(|faults| faults.capacity_bytes = Some(60 * 1024));
+    world
+        .block_on(&node, 0, |shard| async move {
+            shard.files().create_dir_all(&dir()).await.unwrap();
+            let log = CommitLog::open(&shard, options(SyncMode::Batch), 1).await.unwrap();
+            let mut held = Uses::default();
+            let error = loop {
+                match log.make_room(3000, || None).await {
+                    Ok(()) => {
+                        let appended = log.append(TABLE, &[1; 3000]);
+                        held.add(appended.position.segment);
+                        appended.durable().await.unwrap();
+                    }
+                    Err(error) => break error,
+                }
+            };
+            assert!(matches!(error, LogError::NoSpace(_)), "{error}");
+            assert!(error.to_string().contains("until space is freed"), "{error}");
+            // Flushing frees segments, and writing goes on.
+            log.release(TABLE, &held);
+            shard.sleep_us(10_000).await;
+            log.make_room(3000, || None).await.unwrap();
+            log.append(TABLE, &[2; 3000]).durable().await.unwrap();
+            assert!(matches!(log.make_room(9000, || None).await, Err(LogError::TooLarge { .. })));
+        })
+        .unwrap();
+}

@@ -1,0 +1,323 @@
+//! Dates, times of day and timestamps as text, in the proleptic Gregorian calendar and UTC.
+//!
+//! Own arithmetic because CQL's range is wider than the libraries': a `date` reaches from year -5877641 to
+//! 5881580, a `timestamp` to ±292 million. Time zones are offsets, `Z`, `UTC` or `GMT`; other names need a
+//! database of zones and are refused. A day that its month does not have is refused too (Cassandra moves
+//! 30 February to the last of the month).
+//!
+//! Source: Cassandra 4.1 `serializers/{SimpleDate,Time,Timestamp}Serializer.java`.
+
+use std::fmt::Write;
+
+const MS_PER_DAY: i64 = 86_400_000;
+pub(crate) const NS_PER_DAY: i64 = 86_400_000_000_000;
+/// A `date` counts from here: the epoch is in the middle of the u32 range.
+const DATE_BIAS_DAYS: i64 = 1 << 31;
+/// From 0000-03-01, the start of the calendar's 400-year cycle, to 1970-01-01.
+const CYCLE_TO_EPOCH_DAYS: i64 = 719_468;
+const CYCLE_DAYS: i64 = 146_097;
+
+/// Days since the epoch; `None` if there is no such day.
+fn days_of(year: i64, month: i64, day: i64) -> Option<i64> {
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let month_days = match month {
+        2 => 28 + i64::from(leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => return None,
+    };
+    if !(1..=month_days).contains(&day) {
+        return None;
+    }
+    // Counted from March, leap days come last in the year.
+    let (march_year, march_month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (cycle, year_in_cycle) = (march_year.div_euclid(400), march_year.rem_euclid(400));
+    let day_in_year = (153 * march_month + 2) / 5 + day - 1;
+    let leap_days = year_in_cycle / 4 - year_in_cycle / 100;
+    Some(cycle * CYCLE_DAYS + year_in_cycle * 365 + leap_days + day_in_year - CYCLE_TO_EPOCH_DAYS)
+}
+
+/// Year, month and day.
+fn civil_of(days: i64) -> (i64, i64, i64) {
+    let shifted = days + CYCLE_TO_EPOCH_DAYS;
+    let (cycle, day_in_cycle) = (shifted.div_euclid(CYCLE_DAYS), shifted.rem_euclid(CYCLE_DAYS));
+    // Taking the leap days out (one per 1,460 days, none per 36,524, one per cycle) leaves years of 365.
+    let leap_days = day_in_cycle / 1_460 - day_in_cycle / 36_524 + day_in_cycle / 146_096;
+    let year_in_cycle = (day_in_cycle - leap_days) / 365;
+    let day_in_year = day_in_cycle - (365 * year_in_cycle + year_in_cycle / 4 - year_in_cycle / 100);
+    let march_month = (5 * day_in_year + 2) / 153;
+    let day = day_in_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    (cycle * 400 + year_in_cycle + i64::from(month <= 2), month, day)
+}
+
+/// `1970-01-01`; a year above 9999 with `+`, a negative one with `-`.
+pub(crate) fn write_date(out: &mut String, date: u32) {
+    let (year, month, day) = civil_of(i64::from(date) - DATE_BIAS_DAYS);
+    let sign = if year < 0 {
+        "-"
+    } else if year > 9_999 {
+        "+"
+    } else {
+        ""
+    };
+    let _infallible = write!(out, "{sign}{:04}-{month:02}-{day:02}", year.abs());
+}
+
+/// A date or the raw u32 in decimal.
+pub(crate) fn parse_date(text: &str) -> Option<u32> {
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse().ok();
+    }
+    let (negative, rest) = match text.as_bytes() {
+        [b'-', ..] => (true, &text[1..]),
+        [b'+', ..] => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let mut scan = Scan { rest };
+    let (year, month, day) = scan.year_month_day()?;
+    let days = days_of(if negative { -year } else { year }, month, day)?;
+    if !scan.rest.is_empty() {
+        return None;
+    }
+    u32::try_from(days + DATE_BIAS_DAYS).ok()
+}
+
+/// `13:30:54.234000000`; `None` if the nanoseconds are not within a day.
+pub(crate) fn write_time(out: &mut String, time_ns: i64) -> Option<()> {
+    if !(0..NS_PER_DAY).contains(&time_ns) {
+        return None;
+    }
+    let (seconds, nanos) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000);
+    let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    let _infallible = write!(out, "{hour:02}:{minute:02}:{second:02}.{nanos:09}");
+    Some(())
+}
+
+/// `hh:mm:ss[.fffffffff]` or the nanoseconds in decimal.
+pub(crate) fn parse_time(text: &str) -> Option<i64> {
+    let text = text.trim();
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse().ok().filter(|time_ns| *time_ns < NS_PER_DAY);
+    }
+    let mut scan = Scan { rest: text };
+    let hour = scan.number(1..=2)?;
+    scan.literal(":")?;
+    let minute = scan.number(1..=2)?;
+    scan.literal(":")?;
+    let second = scan.number(1..=2)?;
+    let nanos = scan.fraction_ns()?;
+    let in_range = hour < 24 && minute < 60 && second < 60 && scan.rest.is_empty();
+    in_range.then_some(((hour * 60 + minute) * 60 + second) * 1_000_000_000 + nanos)
+}
+
+/// What stands between the date and the time of day.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Separator {
+    /// `2020-01-31T…`, in CQL.
+    T,
+    /// `2020-01-31 …`, in JSON.
+    Space,
+}
+
+/// `2020-01-31T13:30:54.234Z`. The year is the year of its era, as in Cassandra: text for a year before 1
+/// or after 9999 does not read back.
+pub(crate) fn write_timestamp(out: &mut String, timestamp_ms: i64, separator: Separator) {
+    let (days, ms) = (timestamp_ms.div_euclid(MS_PER_DAY), timestamp_ms.rem_euclid(MS_PER_DAY));
+    let (year, month, day) = civil_of(days);
+    let year_of_era = if year > 0 { year } else { 1 - year };
+    let plus = if year_of_era > 9_999 { "+" } else { "" };
+    let separator = if separator == Separator::T { 'T' } else { ' ' };
+    let (seconds, ms) = (ms / 1_000, ms % 1_000);
+    let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    let _infallible = write!(
+        out,
+        "{plus}{year_of_era:04}-{month:02}-{day:02}{separator}{hour:02}:{minute:02}:{second:02}.{ms:03}Z"
+    );
+}
+
+/// Whether [`write_timestamp`]'s text reads back as the same timestamp.
+pub(crate) fn timestamp_has_text(timestamp_ms: i64) -> bool {
+    (1..=9_999).contains(&civil_of(timestamp_ms.div_euclid(MS_PER_DAY)).0)
+}
+
+/// `2020-01-31`, `2020-01-31 13:30`, `…T13:30:54.234+01:00` and the like (no zone is UTC), or the
+/// milliseconds in decimal. Digits of the second beyond the milliseconds are dropped.
+pub(crate) fn parse_timestamp(text: &str) -> Option<i64> {
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    if !unsigned.is_empty() && unsigned.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse().ok();
+    }
+    let mut scan = Scan { rest: text.strip_prefix('+').unwrap_or(text) };
+    let (year, month, day) = scan.year_month_day()?;
+    let days = days_of(year, month, day)?;
+    let mut of_day_ms = 0;
+    if scan.rest.starts_with('T') || (scan.rest.starts_with(' ') && scan.rest[1..].starts_with(digit)) {
+        scan.rest = &scan.rest[1..];
+        let hour = scan.number(1..=2)?;
+        scan.literal(":")?;
+        let minute = scan.number(1..=2)?;
+        let mut second = 0;
+        let mut nanos = 0;
+        if scan.literal(":").is_some() {
+            second = scan.number(1..=2)?;
+            nanos = scan.fraction_ns()?;
+        }
+        if hour > 23 || minute > 59 || second > 59 {
+            return None;
+        }
+        of_day_ms = ((hour * 60 + minute) * 60 + second) * 1_000 + nanos / 1_000_000;
+    }
+    let offset_ms = scan.zone_ms()?;
+    days.checked_mul(MS_PER_DAY)?.checked_add(of_day_ms - offset_ms)
+}
+
+fn digit(c: char) -> bool {
+    c.is_ascii_digit()
+}
+
+/// What is left of the text; a `None` may leave it anywhere.
+struct Scan<'a> {
+    rest: &'a str,
+}
+
+impl Scan<'_> {
+    fn literal(&mut self, text: &str) -> Option<()> {
+        self.rest = self.rest.strip_prefix(text)?;
+        Some(())
+    }
+
+    fn number(&mut self, digits: std::ops::RangeInclusive<usize>) -> Option<i64> {
+        let len = self.rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, rest) = self.rest.split_at(len);
+        self.rest = rest;
+        if !digits.contains(&len) {
+            return None;
+        }
+        number.parse().ok()
+    }
+
+    fn year_month_day(&mut self) -> Option<(i64, i64, i64)> {
+        let year = self.number(1..=9)?;
+        self.literal("-")?;
+        let month = self.number(1..=2)?;
+        self.literal("-")?;
+        Some((year, month, self.number(1..=2)?))
+    }
+
+    /// Nothing, or a point and one to nine digits.
+    fn fraction_ns(&mut self) -> Option<i64> {
+        if self.literal(".").is_none() {
+            return Some(0);
+        }
+        let before = self.rest.len();
+        let fraction = self.number(1..=9)?;
+        let digits = before - self.rest.len();
+        Some(fraction * 10i64.pow(9 - digits as u32))
+    }
+
+    /// Everything that is left must be a zone, or nothing.
+    fn zone_ms(&mut self) -> Option<i64> {
+        let zone = self.rest.trim_matches(' ');
+        if ["", "Z", "UTC", "GMT"].contains(&zone) {
+            return Some(0);
+        }
+        let sign = if zone.starts_with('-') { -1 } else { 1 };
+        let digits = zone.strip_prefix(['+', '-'])?.as_bytes();
+        let two = |tens: u8, ones: u8| {
+            (tens.is_ascii_digit() && ones.is_ascii_digit())
+                .then(|| i64::from((tens - b'0') * 10 + ones - b'0'))
+        };
+        let (hours, minutes) = match digits {
+            [a, b] => (two(*a, *b)?, 0),
+            [a, b, c, d] | [a, b, b':', c, d] => (two(*a, *b)?, two(*c, *d)?),
+            _ => return None,
+        };
+        (hours <= 18 && minutes <= 59).then_some(sign * (hours * 60 + minutes) * 60_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_day_of_a_cycle_and_the_ends_round_trip() {
+        let (mut year, mut month, mut day) = civil_of(-200_000);
+        for days in -200_000..-200_000 + 2 * CYCLE_DAYS {
+            assert_eq!(civil_of(days), (year, month, day), "{days}");
+            assert_eq!(days_of(year, month, day), Some(days));
+            day += 1;
+            if days_of(year, month, day).is_none() {
+                (month, day) = (month + 1, 1);
+            }
+            if month > 12 {
+                (year, month) = (year + 1, 1);
+            }
+        }
+        assert_eq!(civil_of(0), (1970, 1, 1));
+        for date in [0, 1, 1 << 31, u32::MAX] {
+            let mut text = String::new();
+            write_date(&mut text, date);
+            assert_eq!(parse_date(&text), Some(date), "{text}");
+        }
+    }
+
+    #[test]
+    fn timestamps_are_read_in_every_form() {
+        let expect = 1_580_477_454_234;
+        for text in [
+            "1580477454234",
+            "2020-01-31T13:30:54.234Z",
+            "2020-01-31 13:30:54.234",
+            "2020-01-31 13:30:54.234567+0000",
+            "2020-01-31T14:30:54.234+01:00",
+            "2020-1-31 08:00:54.234-0530",
+            "2020-01-31 13:30:54.234 UTC",
+            "2020-01-31 15:30:54.234 +02",
+        ] {
+            assert_eq!(parse_timestamp(text), Some(expect), "{text}");
+        }
+        assert_eq!(parse_timestamp("2020-01-31"), Some(1_580_428_800_000));
+        assert_eq!(parse_timestamp("2020-01-31 +0100"), Some(1_580_425_200_000));
+        assert_eq!(parse_timestamp("2020-01-31T13:30"), Some(1_580_477_400_000));
+        assert_eq!(parse_timestamp("-5"), Some(-5));
+        for text in [
+            "",
+            "-",
+            "2020-",
+            "2020-02-30",
+            "2021-02-29",
+            "2020-13-01",
+            "2020-01-31T24:00",
+            "2020-01-31T1:60",
+        ] {
+            assert_eq!(parse_timestamp(text), None, "{text}");
+        }
+        for text in
+            ["2020-01-31 Europe/Rome", "2020-01-31T13:30:54.", "999999999-01-01", "2020-01-31 +19", "é"]
+        {
+            assert_eq!(parse_timestamp(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn times_of_day_stay_within_the_day() {
+        assert_eq!(parse_time("23:59:59.999999999"), Some(NS_PER_DAY - 1));
+        assert_eq!(parse_time("1:2:3.5"), Some(3_723_500_000_000));
+        assert_eq!(parse_time("86399999999999"), Some(NS_PER_DAY - 1));
+        for text in [
+            "86400000000000",
+            "24:00:00",
+            "00:60:00",
+            "00:00:60",
+            "00:00",
+            "00:00:00.",
+            "00:00:00.1234567890",
+        ] {
+            assert_eq!(parse_time(text), None, "{text}");
+        }
+        assert_eq!(write_time(&mut String::new(), -1), None);
+        assert_eq!(write_time(&mut String::new(), NS_PER_DAY), None);
+    }
+}

@@ -1,0 +1,260 @@
+//! Durations: months, days and nanoseconds, all of one sign; three zigzag vints in bytes.
+//!
+//! Text is `1y2mo3d4h5m6s7ms8us9ns` (units in this order, each at most once, weeks too), or ISO 8601:
+//! `P1Y2M3DT4H5M6S`, `P4W`, `P0001-02-03T04:05:06`. A leading `-` makes all parts negative.
+//! Source: Cassandra 4.1 `cql3/Duration.java`.
+
+use std::fmt::Write;
+
+use base::bytes::Take;
+use base::vint;
+
+/// The parts of a duration; months and days have no fixed length, so they are kept apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Duration {
+    pub months: i32,
+    pub days: i32,
+    pub nanoseconds: i64,
+}
+
+/// Where a unit belongs, its place in the order, and how many of the part it is.
+struct Unit {
+    suffix: &'static str,
+    part: Part,
+    size: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Months,
+    Days,
+    Nanoseconds,
+}
+
+const fn unit(suffix: &'static str, part: Part, size: u64) -> Unit {
+    Unit { suffix, part, size }
+}
+
+const UNITS: [Unit; 10] = [
+    unit("y", Part::Months, 12),
+    unit("mo", Part::Months, 1),
+    unit("w", Part::Days, 7),
+    unit("d", Part::Days, 1),
+    unit("h", Part::Nanoseconds, 3_600_000_000_000),
+    unit("m", Part::Nanoseconds, 60_000_000_000),
+    unit("s", Part::Nanoseconds, 1_000_000_000),
+    unit("ms", Part::Nanoseconds, 1_000_000),
+    unit("us", Part::Nanoseconds, 1_000),
+    unit("ns", Part::Nanoseconds, 1),
+];
+const YEARS: usize = 0;
+const MONTHS: usize = 1;
+const WEEKS: usize = 2;
+const DAYS: usize = 3;
+const HOURS: usize = 4;
+const MINUTES: usize = 5;
+const SECONDS: usize = 6;
+
+impl Duration {
+    /// `None` if the bytes are not three vints that fit, or are followed by more.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Duration> {
+        let mut take = Take::new(bytes);
+        let months = take.vint_signed().ok()?.try_into().ok()?;
+        let days = take.vint_signed().ok()?.try_into().ok()?;
+        let nanoseconds = take.vint_signed().ok()?;
+        take.is_empty().then_some(Duration { months, days, nanoseconds })
+    }
+
+    pub fn to_bytes(self) -> Vec<u8> {
+        let mut out = vec![];
+        for part in [i64::from(self.months), i64::from(self.days), self.nanoseconds] {
+            vint::write_signed(&mut out, part);
+        }
+        out
+    }
+
+    /// Appends `-1y2mo…`; nothing for a duration of zero.
+    pub(crate) fn write(self, out: &mut String) {
+        if self.months < 0 || self.days < 0 || self.nanoseconds < 0 {
+            out.push('-');
+        }
+        let magnitude = |part: Part| match part {
+            Part::Months => u64::from(self.months.unsigned_abs()),
+            Part::Days => u64::from(self.days.unsigned_abs()),
+            Part::Nanoseconds => self.nanoseconds.unsigned_abs(),
+        };
+        let mut part = Part::Months;
+        let mut left = magnitude(part);
+        for (i, unit) in UNITS.iter().enumerate() {
+            if unit.part != part {
+                part = unit.part;
+                left = magnitude(part);
+            }
+            if i != WEEKS && left >= unit.size {
+                let _infallible = write!(out, "{}{}", left / unit.size, unit.suffix);
+                left %= unit.size;
+            }
+        }
+    }
+
+    /// `None` if the text is no duration or a part does not fit.
+    pub(crate) fn parse(text: &str) -> Option<Duration> {
+        let (negative, source) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let mut sum = Sum::default();
+        match source.strip_prefix('P') {
+            Some(iso) if iso.contains('-') => sum.add_iso_alternative(iso)?,
+            Some(iso) => match iso.strip_suffix('W') {
+                Some(weeks) => sum.add(WEEKS, number(weeks)?)?,
+                None => sum.add_iso(iso)?,
+            },
+            None => sum.add_standard(source)?,
+        }
+        sum.finish(negative)
+    }
+}
+
+fn number(digits: &str) -> Option<u64> {
+    let all_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if all_digits { digits.parse().ok() } else { None }
+}
+
+/// Digits, then everything up to the next digit: `12mo3d` is (12, "mo", "3d").
+fn number_and_suffix(text: &str) -> Option<(u64, &str, &str)> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (count, rest) = text.split_at(digits);
+    let suffix = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+    let (suffix, rest) = rest.split_at(suffix);
+    Some((number(count)?, suffix, rest))
+}
+
+/// Adds units up, each larger than the one after it.
+#[derive(Default)]
+struct Sum {
+    /// Indexed by [`Part`].
+    parts: [u64; 3],
+    next_unit: usize,
+}
+
+impl Sum {
+    fn add(&mut self, unit: usize, count: u64) -> Option<()> {
+        if unit < self.next_unit {
+            return None;
+        }
+        self.next_unit = unit + 1;
+        let part = &mut self.parts[UNITS[unit].part as usize];
+        *part = part.checked_add(count.checked_mul(UNITS[unit].size)?)?;
+        Some(())
+    }
+
+    fn add_standard(&mut self, text: &str) -> Option<()> {
+        let mut rest = text;
+        if rest.is_empty() {
+            return None;
+        }
+        while !rest.is_empty() {
+            let (count, suffix, after) = number_and_suffix(rest)?;
+            let lower = suffix.to_lowercase();
+            let suffix = if lower == "µs" { "us" } else { &lower };
+            self.add(UNITS.iter().position(|unit| unit.suffix == suffix)?, count)?;
+            rest = after;
+        }
+        Some(())
+    }
+
+    fn add_iso(&mut self, text: &str) -> Option<()> {
+        let (date, time) = text.split_once('T').unwrap_or((text, ""));
+        for (mut rest, letters) in [
+            (date, [("Y", YEARS), ("M", MONTHS), ("D", DAYS)]),
+            (time, [("H", HOURS), ("M", MINUTES), ("S", SECONDS)]),
+        ] {
+            while !rest.is_empty() {
+                let (count, suffix, after) = number_and_suffix(rest)?;
+                let (_, unit) = letters.iter().find(|(letter, _)| *letter == suffix)?;
+                self.add(*unit, count)?;
+                rest = after;
+            }
+        }
+        Some(())
+    }
+
+    /// `0001-02-03T04:05:06`
+    fn add_iso_alternative(&mut self, text: &str) -> Option<()> {
+        const SHAPE: &[u8] = b"0000-00-00T00:00:00";
+        let fits = text.len() == SHAPE.len()
+            && text.bytes().zip(SHAPE).all(|(byte, shape)| match shape {
+                b'0' => byte.is_ascii_digit(),
+                other => byte == *other,
+            });
+        if !fits {
+            return None;
+        }
+        let fields = [
+            (YEARS, 0..4),
+            (MONTHS, 5..7),
+            (DAYS, 8..10),
+            (HOURS, 11..13),
+            (MINUTES, 14..16),
+            (SECONDS, 17..19),
+        ];
+        for (unit, range) in fields {
+            self.add(unit, number(&text[range])?)?;
+        }
+        Some(())
+    }
+
+    fn finish(self, negative: bool) -> Option<Duration> {
+        let signed = |part: Part| {
+            let magnitude = i128::from(self.parts[part as usize]);
+            if negative { -magnitude } else { magnitude }
+        };
+        Some(Duration {
+            months: signed(Part::Months).try_into().ok()?,
+            days: signed(Part::Days).try_into().ok()?,
+            nanoseconds: signed(Part::Nanoseconds).try_into().ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_is_read() {
+        let full = Duration { months: 14, days: 3, nanoseconds: 14_706_007_008_009 };
+        assert_eq!(Duration::parse("1y2mo3d4h5m6s7ms8us9ns"), Some(full));
+        assert_eq!(Duration::parse("1Y2MO3D4H5M6S7MS8µS9NS"), Some(full));
+        let whole = Duration { nanoseconds: 14_706_000_000_000, ..full };
+        assert_eq!(Duration::parse("P1Y2M3DT4H5M6S"), Some(whole));
+        assert_eq!(Duration::parse("P0001-02-03T04:05:06"), Some(whole));
+        assert_eq!(Duration::parse("-P4W"), Some(Duration { days: -28, ..Duration::default() }));
+        assert_eq!(Duration::parse("2w1d"), Some(Duration { days: 15, ..Duration::default() }));
+        assert_eq!(Duration::parse("P"), Some(Duration::default()));
+        for text in
+            ["", "-", "1", "y", "1d1y", "1d1d", "1x", "1h 2m", "P1H", "PT1D", "P0001-02-03", "P1W1D", "1.5h"]
+        {
+            assert_eq!(Duration::parse(text), None, "{text}");
+        }
+        assert_eq!(Duration::parse("178956970y8mo"), None, "one month above i32");
+        assert_eq!(Duration::parse("99999999999999999999ns"), None);
+        assert_eq!(Duration::parse("9223372036854775807h"), None);
+    }
+
+    #[test]
+    fn text_and_bytes_round_trip_at_the_ends() {
+        for duration in [
+            Duration { months: 14, days: 3, nanoseconds: 14_706_007_008_009 },
+            Duration { months: i32::MAX, days: i32::MAX, nanoseconds: i64::MAX },
+            Duration { months: i32::MIN, days: i32::MIN, nanoseconds: i64::MIN },
+            Duration { months: 0, days: -1, nanoseconds: 0 },
+        ] {
+            let mut text = String::new();
+            duration.write(&mut text);
+            assert_eq!(Duration::parse(&text), Some(duration), "{text}");
+            assert_eq!(Duration::from_bytes(&duration.to_bytes()), Some(duration));
+        }
+    }
+}

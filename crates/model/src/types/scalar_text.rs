@@ -1,0 +1,249 @@
+//! One scalar value as unquoted text, and back. Quotes, brackets and JSON are the callers'.
+//!
+//! Two dialects differ in a few types only: [`Dialect::Cql`] is for people and reads back exactly,
+//! [`Dialect::Java`] is what Cassandra's `toString` gives, which its tools print.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use num_bigint::BigInt;
+
+use super::civil::{self, Separator};
+use super::duration::Duration;
+use super::error::{excerpt, type_err};
+use super::java_name::{parse_hex, push_hex};
+use super::{CqlType, TypeError, decimal, float_text};
+
+/// A varint's or decimal's digits take time quadratic in its length; longer ones print as hexadecimal.
+const MAX_NUMBER_BYTES: usize = 64 * 1024;
+/// As many digits as [`MAX_NUMBER_BYTES`] bytes have.
+const MAX_NUMBER_DIGITS: usize = 157_826;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// `::1`; `0s`; timestamps outside years 1 to 9999 as milliseconds.
+    Cql,
+    /// `0:0:0:0:0:0:0:1`; nothing for a duration of zero; the year of the era; `now` for no type.
+    Java(Separator),
+}
+
+/// Appends the text of a value of a scalar type. `None` (and nothing appended) if the bytes are empty,
+/// no value of the type, or have no text; strings are the callers', who know how to quote them.
+pub(crate) fn write(cql_type: &CqlType, bytes: &[u8], dialect: Dialect, out: &mut String) -> Option<()> {
+    let to_string = |out: &mut String, value: &dyn std::fmt::Display| {
+        use std::fmt::Write;
+        let _infallible = write!(out, "{value}");
+    };
+    match cql_type {
+        CqlType::TinyInt => to_string(out, &i8::from_be_bytes(bytes.try_into().ok()?)),
+        CqlType::SmallInt => to_string(out, &i16::from_be_bytes(bytes.try_into().ok()?)),
+        CqlType::Int => to_string(out, &i32::from_be_bytes(bytes.try_into().ok()?)),
+        CqlType::BigInt => to_string(out, &i64::from_be_bytes(bytes.try_into().ok()?)),
+        CqlType::Counter => to_string(out, &counter(bytes)?),
+        CqlType::Varint => {
+            if bytes.is_empty() || bytes.len() > MAX_NUMBER_BYTES {
+                return None;
+            }
+            match super::varint::to_i128(bytes) {
+                Some(small) => to_string(out, &small),
+                None => to_string(out, &BigInt::from_signed_bytes_be(bytes)),
+            }
+        }
+        CqlType::Decimal => return write_decimal(out, bytes),
+        CqlType::Boolean => match bytes {
+            [byte] => out.push_str(if *byte == 0 { "false" } else { "true" }),
+            _ => return None,
+        },
+        CqlType::Float => float_text::write_f32(out, f32::from_be_bytes(bytes.try_into().ok()?)),
+        CqlType::Double => float_text::write_f64(out, f64::from_be_bytes(bytes.try_into().ok()?)),
+        CqlType::Date => civil::write_date(out, u32::from_be_bytes(bytes.try_into().ok()?)),
+        CqlType::Time => return civil::write_time(out, i64::from_be_bytes(bytes.try_into().ok()?)),
+        CqlType::Timestamp | CqlType::LegacyTimestamp => {
+            let timestamp_ms = i64::from_be_bytes(bytes.try_into().ok()?);
+            match dialect {
+                Dialect::Java(separator) => civil::write_timestamp(out, timestamp_ms, separator),
+                Dialect::Cql if civil::timestamp_has_text(timestamp_ms) => {
+                    civil::write_timestamp(out, timestamp_ms, Separator::T);
+                }
+                Dialect::Cql => to_string(out, &timestamp_ms),
+            }
+        }
+        CqlType::Duration => {
+            let duration = Duration::from_bytes(bytes)?;
+            if duration == Duration::default() && dialect == Dialect::Cql {
+                out.push_str("0s");
+            }
+            duration.write(out);
+        }
+        CqlType::Uuid | CqlType::TimeUuid | CqlType::LexicalUuid => {
+            to_string(out, &uuid::Uuid::from_bytes(bytes.try_into().ok()?).hyphenated());
+        }
+        CqlType::Inet => {
+            let v6 = match bytes.len() {
+                4 => return write_displayed(out, &Ipv4Addr::from(<[u8; 4]>::try_from(bytes).ok()?)),
+                _ => Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?),
+            };
+            match (dialect, v6.to_ipv4_mapped()) {
+                (Dialect::Cql, _) => to_string(out, &v6),
+                (Dialect::Java(_), Some(v4)) => to_string(out, &v4),
+                (Dialect::Java(_), None) => {
+                    let groups: Vec<_> = v6.segments().iter().map(|group| format!("{group:x}")).collect();
+                    out.push_str(&groups.join(":"));
+                }
+            }
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+fn write_displayed(out: &mut String, value: &dyn std::fmt::Display) -> Option<()> {
+    use std::fmt::Write;
+    write!(out, "{value}").ok()
+}
+
+/// The 8 bytes of the protocol, or the sum over the shards of a cell's context: i16 n, n × i16 index, then
+/// per shard a 16-byte id, i64 clock and i64 count.
+fn counter(bytes: &[u8]) -> Option<i64> {
+    if let Ok(plain) = <[u8; 8]>::try_from(bytes) {
+        return Some(i64::from_be_bytes(plain));
+    }
+    let (indices, rest) = bytes.split_first_chunk::<2>()?;
+    let indices = usize::try_from(i16::from_be_bytes(*indices)).ok()?;
+    let shards = rest.get(indices * 2..)?;
+    if !shards.len().is_multiple_of(32) {
+        return None;
+    }
+    let count = |shard: &[u8]| i64::from_be_bytes(shard[24..].try_into().expect("8 of 32 bytes"));
+    Some(shards.chunks_exact(32).map(count).fold(0, i64::wrapping_add))
+}
+
+/// Java's `BigDecimal.toString`: plain while the scale is not negative and at most six zeros lead, else
+/// with an exponent. Never longer than the digits and a few more, however large the scale.
+fn write_decimal(out: &mut String, bytes: &[u8]) -> Option<()> {
+    if bytes.len() > MAX_NUMBER_BYTES {
+        return None;
+    }
+    let (scale, unscaled) = decimal::split(bytes)?;
+    let unscaled = BigInt::from_signed_bytes_be(unscaled).to_string();
+    let digits = unscaled.strip_prefix('-').unwrap_or(&unscaled);
+    out.push_str(&unscaled[..unscaled.len() - digits.len()]);
+    let adjusted = digits.len() as i64 - 1 - i64::from(scale);
+    if scale == 0 {
+        out.push_str(digits);
+    } else if scale > 0 && adjusted >= -6 {
+        let scale = scale as usize;
+        if digits.len() > scale {
+            let (integer, fraction) = digits.split_at(digits.len() - scale);
+            out.push_str(integer);
+            out.push('.');
+            out.push_str(fraction);
+        } else {
+            out.push_str("0.");
+            out.extend(std::iter::repeat_n('0', scale - digits.len()));
+            out.push_str(digits);
+        }
+    } else {
+        out.push_str(&digits[..1]);
+        if digits.len() > 1 {
+            out.push('.');
+            out.push_str(&digits[1..]);
+        }
+        if adjusted != 0 {
+            out.push_str(if adjusted > 0 { "E+" } else { "E" });
+            out.push_str(&adjusted.to_string());
+        }
+    }
+    Some(())
+}
+
+/// The bytes of unquoted text. An empty text is the empty value where the type has one.
+///
+/// # Errors
+/// The text is no value of the type. Type names in the messages are CQL's.
+pub(crate) fn parse(cql_type: &CqlType, text: &str) -> Result<Vec<u8>, TypeError> {
+    if text.is_empty() && cql_type.validate(&[]).is_ok() {
+        return Ok(vec![]);
+    }
+    let parsed = match cql_type {
+        CqlType::Ascii | CqlType::Text => {
+            cql_type.validate(text.as_bytes())?;
+            return Ok(text.as_bytes().to_vec());
+        }
+        CqlType::Blob => text.strip_prefix("0x").or(text.strip_prefix("0X")).and_then(parse_hex),
+        CqlType::TinyInt => text.parse().ok().map(|value: i8| value.to_be_bytes().to_vec()),
+        CqlType::SmallInt => text.parse().ok().map(|value: i16| value.to_be_bytes().to_vec()),
+        CqlType::Int => text.parse().ok().map(|value: i32| value.to_be_bytes().to_vec()),
+        CqlType::BigInt | CqlType::Counter => {
+            text.parse().ok().map(|value: i64| value.to_be_bytes().to_vec())
+        }
+        CqlType::Varint => parse_integer(text).map(|value| value.to_signed_bytes_be()),
+        CqlType::Decimal => parse_decimal(text),
+        CqlType::Boolean if text.eq_ignore_ascii_case("true") => Some(vec![1]),
+        CqlType::Boolean if text.eq_ignore_ascii_case("false") => Some(vec![0]),
+        CqlType::Float => match float_text::parse_non_finite(text) {
+            Some(value) => Some((value as f32).to_be_bytes().to_vec()),
+            None if float_text::is_number(text) => {
+                text.parse().ok().map(|value: f32| value.to_be_bytes().to_vec())
+            }
+            None => None,
+        },
+        CqlType::Double => match float_text::parse_non_finite(text) {
+            Some(value) => Some(value.to_be_bytes().to_vec()),
+            None if float_text::is_number(text) => {
+                text.parse().ok().map(|value: f64| value.to_be_bytes().to_vec())
+            }
+            None => None,
+        },
+        CqlType::Date => civil::parse_date(text).map(|date| date.to_be_bytes().to_vec()),
+        CqlType::Time => civil::parse_time(text).map(|time_ns| time_ns.to_be_bytes().to_vec()),
+        CqlType::Timestamp | CqlType::LegacyTimestamp => {
+            civil::parse_timestamp(text).map(|timestamp_ms| timestamp_ms.to_be_bytes().to_vec())
+        }
+        CqlType::Duration => Duration::parse(text).map(Duration::to_bytes),
+        CqlType::Uuid | CqlType::TimeUuid | CqlType::LexicalUuid => {
+            let parsed = if text.len() == 36 { uuid::Uuid::try_parse(text).ok() } else { None };
+            let bytes = parsed.map(|parsed| parsed.as_bytes().to_vec());
+            if let Some(bytes) = &bytes {
+                cql_type.validate(bytes)?;
+            }
+            bytes
+        }
+        CqlType::Inet => text.parse().ok().map(|address: IpAddr| match address.to_canonical() {
+            IpAddr::V4(v4) => v4.octets().to_vec(),
+            IpAddr::V6(v6) => v6.octets().to_vec(),
+        }),
+        _ => None,
+    };
+    match parsed {
+        Some(bytes) => Ok(bytes),
+        None => type_err!("Unable to make {} from '{}'", cql_type.to_cql(), excerpt(text)),
+    }
+}
+
+/// An optional sign and at most [`MAX_NUMBER_DIGITS`] digits.
+fn parse_integer(text: &str) -> Option<BigInt> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let fits =
+        (1..=MAX_NUMBER_DIGITS).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if fits { text.parse().ok() } else { None }
+}
+
+/// `-12.50E+3`: the digits without point are the unscaled value, the scale is the digits after the point
+/// less the exponent.
+fn parse_decimal(text: &str) -> Option<Vec<u8>> {
+    let (number, exponent) = match text.split_once(['e', 'E']) {
+        Some((number, exponent)) => (number, exponent.parse::<i64>().ok()?),
+        None => (text, 0),
+    };
+    let (integer, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let unscaled = parse_integer(&format!("{integer}{fraction}"))?;
+    let scale = i32::try_from((fraction.len() as i64).checked_sub(exponent)?).ok()?;
+    // A sign may stand only in front: "1.-5" is no number.
+    (!fraction.starts_with(['+', '-'])).then(|| decimal::join(scale, &unscaled))
+}
+
+/// Appends `0x…`, the text of bytes that have no other.
+pub(crate) fn write_blob(out: &mut String, bytes: &[u8]) {
+    out.push_str("0x");
+    push_hex(out, bytes);
+}

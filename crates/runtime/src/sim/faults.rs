@@ -1,0 +1,108 @@
+//! Which faults a simulated world makes, and how often. May be changed while the world runs.
+
+use std::fmt;
+use std::path::Path;
+use std::rc::Rc;
+
+use base::rng::Rng;
+
+/// Chooses files.
+pub type PathFilter = Rc<dyn Fn(&Path) -> bool>;
+
+/// The faults of a world. The default makes none but delays and reordering.
+#[derive(Clone)]
+pub struct FaultPlan {
+    /// Probability that a read fails with EIO.
+    pub read_error: f64,
+    /// Probability that a write fails with EIO (nothing of it is written).
+    pub write_error: f64,
+    /// Probability that a sync fails with EIO; what was not synced before may be lost then.
+    pub sync_error: f64,
+    /// Every read of these files fails with EIO.
+    pub read_error_paths: Option<PathFilter>,
+    /// Every write to and sync of these files fails with EIO.
+    pub write_error_paths: Option<PathFilter>,
+    /// Probability that a read or write moves fewer bytes than asked for.
+    pub short_transfer: f64,
+    /// The file system cannot reserve space: `allocate` falls back to writing zeros.
+    pub allocate_unsupported: bool,
+    /// The disk's size: what does not fit fails with ENOSPC.
+    pub capacity_bytes: Option<u64>,
+    /// An operation takes this long at least, in microseconds.
+    pub latency_us_min: u64,
+    /// And this long at most, unless it is a spike.
+    pub latency_us_max: u64,
+    /// Probability that an operation takes `spike_us` longer.
+    pub spike: f64,
+    pub spike_us: u64,
+    /// The world stops before it does the operation after this many, counted since it was made.
+    pub crash_after_ops: Option<u64>,
+}
+
+impl Default for FaultPlan {
+    fn default() -> Self {
+        Self {
+            read_error: 0.0,
+            write_error: 0.0,
+            sync_error: 0.0,
+            read_error_paths: None,
+            write_error_paths: None,
+            short_transfer: 0.0,
+            allocate_unsupported: false,
+            capacity_bytes: None,
+            latency_us_min: 20,
+            latency_us_max: 300,
+            spike: 0.0,
+            spike_us: 20_000,
+            crash_after_ops: None,
+        }
+    }
+}
+
+impl FaultPlan {
+    pub(crate) fn latency_us(&self, rng: &mut Rng) -> u64 {
+        let span_us = self.latency_us_max.saturating_sub(self.latency_us_min) + 1;
+        let spike_us = if chance(rng, self.spike) { self.spike_us } else { 0 };
+        self.latency_us_min + rng.below(span_us) + spike_us
+    }
+
+    pub(crate) fn read_fails(&self, rng: &mut Rng, path: &Path) -> bool {
+        chance(rng, self.read_error) || chosen(self.read_error_paths.as_ref(), path)
+    }
+
+    pub(crate) fn write_fails(&self, rng: &mut Rng, path: &Path) -> bool {
+        chance(rng, self.write_error) || chosen(self.write_error_paths.as_ref(), path)
+    }
+
+    pub(crate) fn sync_fails(&self, rng: &mut Rng, path: &Path) -> bool {
+        chance(rng, self.sync_error) || chosen(self.write_error_paths.as_ref(), path)
+    }
+
+    /// How many of `len` bytes are moved; at least one.
+    pub(crate) fn moved(&self, rng: &mut Rng, len: usize) -> usize {
+        if len > 1 && chance(rng, self.short_transfer) { 1 + rng.index(len) } else { len }
+    }
+}
+
+impl fmt::Debug for FaultPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FaultPlan")
+            .field("read_error", &self.read_error)
+            .field("write_error", &self.write_error)
+            .field("sync_error", &self.sync_error)
+            .field("short_transfer", &self.short_transfer)
+            .field("capacity_bytes", &self.capacity_bytes)
+            .field("crash_after_ops", &self.crash_after_ops)
+            .finish_non_exhaustive()
+    }
+}
+
+fn chosen(filter: Option<&PathFilter>, path: &Path) -> bool {
+    filter.is_some_and(|filter| filter(path))
+}
+
+/// True with this probability; draws only if it is above 0.
+pub(crate) fn chance(rng: &mut Rng, probability: f64) -> bool {
+    const WHOLE: f64 = (1_u64 << 32) as f64;
+    probability > 0.0 && (rng.below(1 << 32) as f64) < probability * WHOLE
+}

@@ -1,0 +1,489 @@
+//! The simulated world's run loop: nodes, virtual time, operations under way, and how it all ends.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use base::rng::Rng;
+
+use super::backend::SimBackend;
+use super::disk::{Disk, InodeId};
+use super::faults::FaultPlan;
+use super::sim_disk::SimDisk;
+use crate::ShardId;
+use crate::group::CpuGroup;
+use crate::queue::{Inbox, LocalQueue, Parcel};
+use crate::remote::Remote;
+use crate::reply::Reply;
+use crate::shard::{Shard, call_message};
+
+/// The wall clock's zero: 2026-01-01T00:00:00Z.
+const WALL_START_US: i64 = 1_767_225_600_000_000;
+
+/// The most often `need_preempt` says no in one poll.
+const UNPREEMPTED_CALLS_MAX: u64 = 200;
+
+/// What a world is made from.
+#[derive(Clone, Debug)]
+pub struct SimOptions {
+    pub seed: u64,
+    /// Shards of each node.
+    pub shards: u32,
+    pub faults: FaultPlan,
+    /// `run_until` gives up after this much virtual time.
+    pub run_us_max: u64,
+    /// `run_until` gives up after this many steps, since tasks that only yield get nowhere.
+    pub run_steps_max: u64,
+}
+
+impl Default for SimOptions {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            shards: 1,
+            faults: FaultPlan::default(),
+            run_us_max: 24 * 3_600_000_000,
+            run_steps_max: 1_000_000_000,
+        }
+    }
+}
+
+/// Why a world stopped before the answer was there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SimStop {
+    /// The fault plan's operation was reached: `kill` or `power_loss` goes on from here.
+    Crashed,
+    /// The shard's tasks were dropped.
+    ShardGone,
+    /// Nothing is ready, under way or scheduled: the answer cannot come.
+    Stuck,
+    /// Too much virtual time or too many steps went by.
+    TooLong,
+}
+
+impl fmt::Display for SimStop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Crashed => "the world crashed as planned",
+            Self::ShardGone => "the shard's tasks were dropped before it answered",
+            Self::Stuck => {
+                "nothing is left to run, yet the answer is not there: a deadlock or a lost wake-up"
+            }
+            Self::TooLong => "the answer did not come within the limit of time or steps",
+        })
+    }
+}
+
+impl std::error::Error for SimStop {}
+
+pub(crate) struct Operation {
+    due_us: u64,
+    happen: Box<dyn FnOnce(&World)>,
+}
+
+struct Node {
+    /// Falls when the node dies.
+    alive: Rc<Cell<bool>>,
+    shards: Vec<Shard>,
+}
+
+pub(crate) struct World {
+    pub(crate) rng: RefCell<Rng>,
+    pub(crate) disk: RefCell<Disk>,
+    pub(crate) faults: RefCell<FaultPlan>,
+    /// Who has locked which directory, by process id.
+    pub(crate) locks: RefCell<BTreeMap<InodeId, u32>>,
+    now_us: Cell<u64>,
+    under_way: RefCell<Vec<Operation>>,
+    nodes: RefCell<Vec<Node>>,
+    crashed: Cell<bool>,
+    /// What a step may choose from; kept for its memory.
+    choices: RefCell<Vec<Choice>>,
+    ops: Cell<u64>,
+    steps: Cell<u64>,
+    pids: Cell<u32>,
+    calls_until_preempt: Cell<u64>,
+    /// Every choice so far and its time, in one number.
+    trace: Cell<u64>,
+}
+
+impl World {
+    pub(crate) fn now_us(&self) -> u64 {
+        self.now_us.get()
+    }
+
+    pub(crate) fn wall_us(&self) -> i64 {
+        WALL_START_US + self.now_us.get() as i64
+    }
+
+    pub(crate) fn need_preempt(&self) -> bool {
+        let left = self.calls_until_preempt.get();
+        self.calls_until_preempt.set(left.saturating_sub(1));
+        left == 0
+    }
+
+    /// Lets `happen` happen after the time an operation takes.
+    pub(crate) fn begin(&self, happen: Box<dyn FnOnce(&Self)>) {
+        let latency_us = self.faults.borrow().latency_us(&mut self.rng.borrow_mut());
+        let due_us = self.now_us.get() + latency_us;
+        self.under_way.borrow_mut().push(Operation { due_us, happen });
+    }
+
+    fn note(&self, choice: u64) {
+        let when = Rng::new(self.trace.get() ^ self.now_us.get()).next_u64();
+        let mixed = Rng::new(when ^ choice).next_u64();
+        self.trace.set(mixed);
+    }
+
+    /// One step, or why there is none.
+    fn step(&self) -> Result<(), SimStop> {
+        if self.crashed.get() {
+            return Err(SimStop::Crashed);
+        }
+        self.steps.set(self.steps.get() + 1);
+        let now_us = self.now_us.get();
+        let choices = &mut *self.choices.borrow_mut();
+        choices.clear();
+        let mut next_us = u64::MAX;
+        for (node, shards) in self.nodes.borrow().iter().enumerate() {
+            for (at, shard) in shards.shards.iter().enumerate() {
+                if shard.queue().ready_tasks() > 0 || shard.queue().inbox().has_mail() {
+                    choices.push(Choice::Shard(node, at));
+                }
+                if let Some(deadline_us) = shard.timers().next_deadline_us() {
+                    next_us = next_us.min(deadline_us);
+                    if deadline_us <= now_us {
+                        choices.push(Choice::Timers(node, at));
+                    }
+                }
+            }
+        }
+        for (at, operation) in self.under_way.borrow().iter().enumerate() {
+            next_us = next_us.min(operation.due_us);
+            if operation.due_us <= now_us {
+                choices.push(Choice::Operation(at));
+            }
+        }
+        if choices.is_empty() {
+            if next_us == u64::MAX {
+                return Err(SimStop::Stuck);
+            }
+            self.now_us.set(next_us);
+            return Ok(());
+        }
+        let choice = self.rng.borrow_mut().index(choices.len());
+        self.note(choice as u64);
+        match choices[choice] {
+            Choice::Shard(node, at) => self.run_shard(&self.shard(node, at)),
+            Choice::Timers(node, at) => {
+                let shard = self.shard(node, at);
+                let _entered = shard.queue().enter();
+                shard.timers().fire(now_us);
+            }
+            Choice::Operation(at) => self.complete(at)?,
+        }
+        Ok(())
+    }
+
+    fn shard(&self, node: usize, at: usize) -> Shard {
+        self.nodes.borrow()[node].shards[at].clone()
+    }
+
+    fn run_shard(&self, shard: &Shard) {
+        let _entered = shard.queue().enter();
+        shard.stats_cell().add(|stats| stats.turns += 1);
+        shard.handle_mail();
+        let ready = shard.queue().ready_tasks();
+        if ready > 0 {
+            let (task, calls, passes_us) = {
+                let mut rng = self.rng.borrow_mut();
+                (rng.index(ready), rng.below(UNPREEMPTED_CALLS_MAX), rng.below(3))
+            };
+            self.note(task as u64);
+            self.calls_until_preempt.set(calls);
+            shard.run_at(task);
+            self.now_us.set(self.now_us.get() + passes_us);
+        }
+        shard.queue().deliver_all();
+    }
+
+    fn complete(&self, at: usize) -> Result<(), SimStop> {
+        let limit = self.faults.borrow().crash_after_ops;
+        if limit.is_some_and(|limit| self.ops.get() >= limit) {
+            self.faults.borrow_mut().crash_after_ops = None;
+            self.crashed.set(true);
+            return Err(SimStop::Crashed);
+        }
+        self.ops.set(self.ops.get() + 1);
+        let operation = self.under_way.borrow_mut().swap_remove(at);
+        (operation.happen)(self);
+        Ok(())
+    }
+
+    /// Drops all processes; what they had under way happens or not.
+    fn kill(&self) {
+        self.crashed.set(false);
+        let nodes = std::mem::take(&mut *self.nodes.borrow_mut());
+        for node in &nodes {
+            node.alive.set(false);
+            drop_all_tasks(&node.shards);
+            for shard in &node.shards {
+                let _entered = shard.queue().enter();
+                shard.drop_locals();
+            }
+            // A singleton that is dropped may leave a last task behind.
+            drop_all_tasks(&node.shards);
+        }
+        let mut under_way = self.under_way.take();
+        while !under_way.is_empty() {
+            let (at, happens) = {
+                let mut rng = self.rng.borrow_mut();
+                (rng.index(under_way.len()), rng.chance(1, 2))
+            };
+            let operation = under_way.swap_remove(at);
+            if happens {
+                (operation.happen)(self);
+            }
+        }
+        self.disk.borrow_mut().close_all();
+        self.locks.borrow_mut().clear();
+        drop(nodes);
+    }
+}
+
+fn drop_all_tasks(shards: &[Shard]) {
+    let not_done = |shard: &&Shard| {
+        let _entered = shard.queue().enter();
+        !shard.drop_tasks()
+    };
+    let mut rounds = 0;
+    while shards.iter().filter(not_done).count() > 0 {
+        rounds += 1;
+        assert!(rounds < 1000, "tasks outlive their cancellation");
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Choice {
+    Shard(usize, usize),
+    Timers(usize, usize),
+    Operation(usize),
+}
+
+/// A simulated world.
+pub struct SimWorld {
+    world: Rc<World>,
+    options: SimOptions,
+}
+
+/// A process in a world, until it is killed.
+#[derive(Clone, Debug)]
+pub struct SimNode {
+    remote: Remote,
+    shards: Vec<Shard>,
+}
+
+impl SimNode {
+    /// How the test reaches the shards; pass the replies to [`SimWorld::run_until`].
+    pub fn remote(&self) -> &Remote {
+        &self.remote
+    }
+}
+
+impl SimWorld {
+    /// An empty world: no process, an empty disk.
+    pub fn new(options: SimOptions) -> Self {
+        let world = World {
+            rng: RefCell::new(Rng::new(options.seed)),
+            disk: RefCell::new(Disk::new()),
+            faults: RefCell::new(options.faults.clone()),
+            locks: RefCell::default(),
+            now_us: Cell::new(1_000_000),
+            under_way: RefCell::default(),
+            nodes: RefCell::default(),
+            crashed: Cell::new(false),
+            choices: RefCell::default(),
+            ops: Cell::new(0),
+            steps: Cell::new(0),
+            pids: Cell::new(100),
+            calls_until_preempt: Cell::new(0),
+            trace: Cell::new(0),
+        };
+        Self { world: Rc::new(world), options }
+    }
+
+    /// Starts a process on the disk as it is, runs `init` on each of its shards, and returns when all have finished.
+    pub fn start_node<F, Fut>(&self, init: F) -> Result<SimNode, SimStop>
+    where
+        F: Fn(Shard) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        assert!(self.options.shards > 0, "a node has at least one shard");
+        let pid = self.world.pids.get();
+        self.world.pids.set(pid + 1);
+        let alive = Rc::new(Cell::new(true));
+        let ids = 0..self.options.shards;
+        let inboxes: Arc<[Arc<Inbox>]> = ids.clone().map(|id| Arc::new(Inbox::new(id, None))).collect();
+        let shards: Vec<Shard> = ids
+            .map(|id| {
+                let rng = self.world.rng.borrow_mut().fork();
+                let backend = SimBackend::new(Rc::clone(&self.world), Rc::clone(&alive), pid, rng);
+                let queue = Rc::new(LocalQueue::new(id, Arc::clone(&inboxes)));
+                Shard::new(queue, id, Rc::new(backend), false)
+            })
+            .collect();
+        self.world.nodes.borrow_mut().push(Node { alive, shards: shards.clone() });
+        let node = SimNode { remote: Remote::new(Arc::clone(&inboxes), false), shards };
+        let init = Arc::new(init);
+        let started: Vec<Reply<()>> = (inboxes.iter())
+            .map(|inbox| {
+                let init = Arc::clone(&init);
+                let (message, reply) = call_message(CpuGroup::Maintenance, move |shard| init(shard), false);
+                inbox.deliver([Parcel::Call(message)]);
+                reply
+            })
+            .collect();
+        for reply in started {
+            self.run_until(reply)?;
+        }
+        Ok(node)
+    }
+
+    /// Lets the world run until the reply is there.
+    pub fn run_until<T>(&self, reply: Reply<T>) -> Result<T, SimStop> {
+        let mut reply = pin!(reply);
+        self.run_while(|| !reply.is_ready())?;
+        match reply.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(result) => result.map_err(|_gone| SimStop::ShardGone),
+            Poll::Pending => unreachable!("the reply was ready"),
+        }
+    }
+
+    /// Runs `f` as a task on a shard of `node` until it finishes; unlike a call, nothing needs to be `Send`.
+    pub fn block_on<T, F, Fut>(&self, node: &SimNode, shard: ShardId, f: F) -> Result<T, SimStop>
+    where
+        T: 'static,
+        F: FnOnce(Shard) -> Fut,
+        Fut: Future<Output = T> + 'static,
+    {
+        let shard = &node.shards[shard as usize];
+        let slot = Rc::new(RefCell::new(None));
+        {
+            let _entered = shard.queue().enter();
+            let (running, slot) = (f(shard.clone()), Rc::clone(&slot));
+            let task = async move {
+                let result = running.await;
+                slot.replace(Some(result));
+            };
+            shard.spawn(CpuGroup::Statement, task).detach();
+        }
+        // If the task is dropped, nobody else holds the slot any more.
+        self.run_while(|| slot.borrow().is_none() && Rc::strong_count(&slot) > 1)?;
+        slot.take().ok_or(SimStop::ShardGone)
+    }
+
+    /// Lets the world run for `us` of virtual time, or until nothing is left to do.
+    pub fn run_for_us(&self, us: u64) -> Result<(), SimStop> {
+        let end_us = self.world.now_us() + us;
+        match self.run_while(|| self.world.now_us() < end_us) {
+            Err(SimStop::Stuck) => {
+                self.world.now_us.set(end_us);
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    fn run_while(&self, mut wanted: impl FnMut() -> bool) -> Result<(), SimStop> {
+        let end_us = self.world.now_us().saturating_add(self.options.run_us_max);
+        let end_steps = self.world.steps.get().saturating_add(self.options.run_steps_max);
+        while wanted() {
+            self.world.step()?;
+            if self.world.now_us() > end_us || self.world.steps.get() > end_steps {
+                return Err(SimStop::TooLong);
+            }
+        }
+        Ok(())
+    }
+
+    /// All processes die at once. What they had written stays in the page cache; what was under way happened or not.
+    pub fn kill(&self) {
+        self.world.kill();
+    }
+
+    /// Power is lost: all processes die, and of what was not synced some lands, some tears, some vanishes.
+    pub fn power_loss(&self) {
+        self.world.kill();
+        let mut rng = self.world.rng.borrow_mut();
+        self.world.disk.borrow_mut().lose_power(&mut rng);
+    }
+
+    /// Changes the faults from now on.
+    pub fn set_faults(&self, change: impl FnOnce(&mut FaultPlan)) {
+        change(&mut self.world.faults.borrow_mut());
+    }
+
+    /// The world stops before it does the operation after `ops` more.
+    pub fn crash_after(&self, ops: u64) {
+        let at = self.world.ops.get() + ops;
+        self.set_faults(|faults| faults.crash_after_ops = Some(at));
+    }
+
+    /// I/O operations done so far.
+    pub fn io_ops(&self) -> u64 {
+        self.world.ops.get()
+    }
+
+    /// The world's monotonic clock.
+    pub fn now_us(&self) -> u64 {
+        self.world.now_us()
+    }
+
+    /// The disk, to look at and to damage.
+    pub fn disk(&self) -> SimDisk {
+        SimDisk(Rc::clone(&self.world))
+    }
+
+    /// Every name and byte of the disk as one number.
+    pub fn disk_snapshot_hash(&self) -> u64 {
+        self.world.disk.borrow().hash()
+    }
+
+    /// Every choice of the schedule so far, and its time, as one number.
+    pub fn schedule_hash(&self) -> u64 {
+        self.world.trace.get()
+    }
+
+    /// What it was made from.
+    pub fn seed(&self) -> u64 {
+        self.options.seed
+    }
+}
+
+impl Drop for SimWorld {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // Tasks may be in the middle of anything: leave them. The seed is what the reader needs.
+            eprintln!(
+                "simulated world: seed {}, {} us, {} I/O operations, {} steps",
+                self.options.seed,
+                self.world.now_us(),
+                self.world.ops.get(),
+                self.world.steps.get()
+            );
+            return;
+        }
+        self.world.kill();
+    }
+}
+
+impl fmt::Debug for SimWorld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SimWorld(seed {}, {} us)", self.options.seed, self.world.now_us())
+    }
+}

@@ -1,0 +1,259 @@
+//! Files: what was written is read, at any offset, direct or not; directories; errors; the lock.
+
+use std::path::PathBuf;
+
+use runtime::{File, IoBuf, IoClass, OpenOptions, Shard};
+
+use crate::worlds::in_every_world;
+
+const CLASS: IoClass = IoClass::Statement;
+
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at / 7 + at) as u8).collect()
+}
+
+async fn write_pattern(file: &File, len: usize) -> Vec<u8> {
+    let bytes = pattern(len);
+    let buf = file.write_at(0, IoBuf::copy_from(&bytes), CLASS).await.unwrap();
+    assert_eq!(&*buf, &bytes[..], "the buffer comes back as it was");
+    bytes
+}
+
+#[test]
+fn what_was_written_is_read_at_any_offset() {
+    async fn test(shard: Shard, dir: PathBuf) {
+        for direct in [false, true] {
+            let path = dir.join(format!("direct-{direct}"));
+            let options = OpenOptions::create_new().with_direct(direct);
+            let file = shard.files().open(&path, options).await.unwrap();
+            assert_eq!(file.is_direct(), direct);
+            let bytes = write_pattern(&file, 65_536).await;
+            for (offset, len) in [(0, 65_536), (1, 1), (4095, 2), (4096, 4096), (5000, 20_000), (65_535, 1)] {
+                let read = file.read_at(offset as u64, len, CLASS).await.unwrap();
+                assert!(*read == bytes[offset..offset + len], "{len} at {offset}, direct: {direct}");
+            }
+            assert_eq!(&*file.read_at(65_000, 10_000, CLASS).await.unwrap(), &bytes[65_000..]);
+            assert_eq!(file.read_at(65_536, 100, CLASS).await.unwrap().len(), 0);
+            assert_eq!(file.read_at(1 << 40, 100, CLASS).await.unwrap().len(), 0);
+            let huge = file.read_at(60_000, usize::MAX / 4, CLASS).await.unwrap();
+            assert_eq!(&*huge, &bytes[60_000..], "a length from a broken file allocates what is there");
+            assert!(
+                file.read_at(u64::MAX - 4096, 100, CLASS).await.is_ok_and(|read| read.is_empty())
+                    || file.read_at(u64::MAX - 4096, 100, CLASS).await.is_err()
+            );
+        }
+    }
+    in_every_world("any-offset", test);
+}
+
+#[test]
+fn a_direct_read_ends_where_the_file_does() {
+    async fn test(shard: Shard, dir: PathBuf) {
+        let path = dir.join("odd");
+        let bytes = pattern(10_001);
+        shard.files().write_all(&path, &bytes, CLASS).await.unwrap();
+        let file = shard.files().open(&path, OpenOptions::read().with_direct(true)).await.unwrap();
+        assert_eq!(&*file.read_at(0, 20_000, CLASS).await.unwrap(), &bytes[..]);
+        assert_eq!(&*file.read_at(9_999, 5, CLASS).await.unwrap(), &bytes[9_999..]);
+        assert!(file.read_at(10_001, 5, CLASS).await.unwrap().is_empty());
+        assert_eq!(shard.files().read_all(&path, CLASS, 1 << 20).await.unwrap(), bytes);
+        let error = shard.files().read_all(&path, CLASS, 10_000).await.unwrap_err();
+        assert!(error.to_string().contains("10001 bytes"), "{error}");
+    }
+    in_every_world("direct-end", test);
+}
+
+#[test]
+fn a_file_is_allocated_cut_and_synced() {
+    async fn test(shard: Shard, dir: PathBuf) {
+        let path = dir.join("segment");
+        let file = shard.files().open(&path, OpenOptions::create_new().with_direct(true)).await.unwrap();
+        file.allocate(0, 100_000).await.unwrap();
+        assert_eq!(file.len_bytes().await.unwrap(), 100_000);
+        let bytes = write_pattern(&file, 8192).await;
+        file.sync_data().await.unwrap();
+        let read = file.read_at(0, 12_288, CLASS).await.unwrap();
+        assert_eq!(&read[..8192], &bytes[..]);
+        assert!(read[8192..].iter().all(|byte| *byte == 0));
+        file.truncate(5000).await.unwrap();
+        assert_eq!(file.len_bytes().await.unwrap(), 5000);
+        assert_eq!(&*file.read_at(0, 12_288, CLASS).await.unwrap(), &bytes[..5000]);
+        file.truncate(6000).await.unwrap();
+        assert!(file.read_at(5000, 1000, CLASS).await.unwrap().iter().all(|byte| *byte == 0));
+        assert!(shard.files().free_bytes(&dir).await.unwrap() > 0);
+    }
+    in_every_world("allocate", test);
+}
+
+#[test]
+fn names_are_made_changed_and_listed() {
+    async fn test(shard: Shard, dir: PathBuf) {
+        let files = shard.files();
+        files.create_dir_all(&dir.join("a/b")).await.unwrap();
+        files.create_dir_all(&dir.join("a/b")).await.unwrap();
+        for name in ["z", "y", "x"] {
+            files.write_all(&dir.join("a").join(name), name.as_bytes(), CLASS).await.unwrap();
+        }
+        files.rename(&dir.join("a/z"), &dir.join("a/y")).await.unwrap();
+        files.hard_link(&dir.join("a/y"), &dir.join("a/b/link")).await.unwrap();
+        files.sync_dir(&dir.join("a")).await.unwrap();
+        let listed = files.read_dir(&dir.join("a")).await.unwrap();
+        let listed: Vec<_> = listed.iter().map(|e| (e.name.as_str(), e.is_dir, e.len_bytes)).collect();
+        assert_eq!(listed, [("b", true, 0), ("x", false, 1), ("y", false, 1)]);
+        files.remove(&dir.join("a/y")).await.unwrap();
+        assert_eq!(files.read_all(&dir.join("a/b/link"), CLASS, 10).await.unwrap(), b"z");
+        assert!(!files.exists(&dir.join("a/y")).await.unwrap());
+        assert!(files.exists(&dir.join("a/b")).await.unwrap());
+        files.remove_dir_all(&dir.join("a")).await.unwrap();
+        assert!(files.read_dir(&dir).await.unwrap().is_empty());
+    }
+    in_every_world("names", test);
+}
+
+#[test]
+fn errors_name_the_file_and_their_kind() {
+    async fn test(shard: Shard, dir: PathBuf) {
+        let files = shard.files();
+        let missing = dir.join("missing");
+        let error = files.open(&missing, OpenOptions::read()).await.unwrap_err();
+        assert!(error.is_not_found() && error.to_string().contains("missing"), "{error}");
+        assert!(files.remove(&missing).await.unwrap_err().is_not_found());
+        assert!(files.rename(&missing, &dir.join("b")).await.unwrap_err().to_string().contains("b"));
+        assert!(files.read_dir(&missing).await.unwrap_err().is_not_found());
+        files.write_all(&dir.join("here"), b"1", CLASS).await.unwrap();
+        let error = files.open(&dir.join("here"), OpenOptions::create_new()).await.unwrap_err();
+        assert!(error.is_already_exists(), "{error}");
+        let read_only = files.open(&dir.join("here"), OpenOptions::read()).await.unwrap();
+        let error = read_only.write_at(0, IoBuf::copy_from(b"2"), CLASS).await.unwrap_err();
+        assert!(error.offset_bytes == Some(0) && error.to_string().contains("at byte 0"), "{error}");
+        assert!(files.open(&dir, OpenOptions::read()).await.is_err(), "a directory is not a file");
+    }
+    in_every_world("errors", test);
+}
+
+#[test]
+fn a_directory_has_one_holder() {
+    async fn test(shard: Shard, dir: PathBuf) {
+        let held = shard.files().lock_dir(&dir).await.unwrap();
+        let error = shard.files().lock_dir(&dir).await.unwrap_err();
+        let pid = shard.files().read_all(&dir.join("messina.lock"), CLASS, 100).await.unwrap();
+        let pid = String::from_utf8(pid).unwrap();
+        assert!(error.is_locked(), "{error}");
+        assert!(error.to_string().contains(&format!("process {pid}")), "{error} does not name {pid}");
+        drop(held);
+        drop(shard.files().lock_dir(&dir).await.unwrap());
+    }
+    in_every_world("lock", test);
+}
+
+#[test]
+fn a_dropped_operation_keeps_its_buffer_until_it_is_done() {
+    async fn test(shard: Shard, dir: PathBuf) {
+        let path = dir.join("dropped");
+        let file = shard.files().open(&path, OpenOptions::create_new().with_direct(true)).await.unwrap();
+        let bytes = write_pattern(&file, 1 << 20).await;
+        for round in 0..100 {
+            let reading = {
+                let file = file.clone();
+                shard.spawn(runtime::CpuGroup::Statement, async move {
+                    drop(file.read_at(0, 1 << 20, CLASS).await);
+                })
+            };
+            let writing = {
+                let (file, part) = (file.clone(), IoBuf::copy_from(&bytes[4096..8192]));
+                shard.spawn(runtime::CpuGroup::Statement, async move {
+                    drop(file.write_at(4096, part, CLASS).await);
+                })
+            };
+            if round % 2 == 0 {
+                shard.yield_now().await;
+                shard.yield_now().await;
+            }
+            drop((reading, writing));
+            // New buffers take the place of freed ones: a late transfer would land in them.
+            let fresh: Vec<IoBuf> = (0..4).map(|_| IoBuf::zeroed(1 << 20)).collect();
+            shard.sleep_us(200).await;
+            assert!(fresh.iter().all(|buf| buf.iter().all(|byte| *byte == 0)), "round {round}");
+        }
+        shard.sleep_us(10_000).await;
+        assert!(*file.read_at(0, 1 << 20, CLASS).await.unwrap() == bytes[..]);
+    }
+    in_every_world("dropped", test);
+}
+
+#[test]
+fn many_operations_at_once_all_arrive() {
+    async fn test(shard: Shard, dir: PathBuf) {
+        let path = dir.join("many");
+        let file = shard.files().open(&path, OpenOptions::create_new().with_direct(true)).await.unwrap();
+        file.allocate(0, 1000 * 4096).await.unwrap();
+        let writes: Vec<_> = (0..1000_u64)
+            .map(|block| {
+                let file = file.clone();
+                shard.spawn(runtime::CpuGroup::Memtable, async move {
+                    let buf = IoBuf::copy_from(&[block as u8; 4096]);
+                    file.write_at(block * 4096, buf, IoClass::MemtableFlush).await.unwrap();
+                })
+            })
+            .collect();
+        for write in writes {
+            write.await;
+        }
+        file.sync_data().await.unwrap();
+        for block in 0..1000_u64 {
+            let read = file.read_at(block * 4096, 4096, CLASS).await.unwrap();
+            assert!(read.len() == 4096 && read.iter().all(|byte| *byte == block as u8), "block {block}");
+        }
+        let stats = shard.stats();
+        assert_eq!(stats.io_of(IoClass::MemtableFlush).writes, 1000);
+        assert_eq!(stats.io_of(IoClass::MemtableFlush).write_bytes, 4_096_000);
+        assert_eq!(stats.io_of(CLASS).reads, 1000);
+    }
+    in_every_world("many", test);
+}
+
+#[test]
+fn random_operations_agree_with_a_vector() {
+    async fn test(shard: Shard, dir: PathBuf) {
+        let mut rng = base::rng::Rng::new(shard.random_u64());
+        for direct in [false, true] {
+            let path = dir.join(format!("random-{direct}"));
+            let file =
+                shard.files().open(&path, OpenOptions::create_new().with_direct(direct)).await.unwrap();
+            let unit = if direct { 4096 } else { 1 };
+            let mut model = Vec::new();
+            for step in 0..200 {
+                match rng.below(10) {
+                    0 => {
+                        let len = rng.index(100_000);
+                        model.resize(len, 0);
+                        file.truncate(len as u64).await.unwrap();
+                    }
+                    1 => {
+                        let end = rng.index(100_000) + 1;
+                        model.resize(end.max(model.len()), 0);
+                        file.allocate(0, end as u64).await.unwrap();
+                    }
+                    2 => file.sync_data().await.unwrap(),
+                    3..=5 => {
+                        let offset = rng.index(100_000) / unit * unit;
+                        let mut bytes = vec![0; (rng.index(20_000) + 1).next_multiple_of(unit)];
+                        rng.fill(&mut bytes);
+                        model.resize(model.len().max(offset + bytes.len()), 0);
+                        model[offset..offset + bytes.len()].copy_from_slice(&bytes);
+                        file.write_at(offset as u64, IoBuf::copy_from(&bytes), CLASS).await.unwrap();
+                    }
+                    _ => {
+                        let from = rng.index(120_000);
+                        let len = rng.index(30_000);
+                        let read = file.read_at(from as u64, len, CLASS).await.unwrap();
+                        let there = from.min(model.len())..(from + len).min(model.len());
+                        assert!(*read == model[there], "step {step}: {len} at {from}, direct: {direct}");
+                    }
+                }
+            }
+            assert!(*file.read_at(0, 200_000, CLASS).await.unwrap() == model[..]);
+        }
+    }
+    in_every_world("random", test);
+}
