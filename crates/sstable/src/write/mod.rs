@@ -1,0 +1,36 @@
+//! Writing an SSTable: fragments in, sealed files out.
+//!
+//! ```text
+//! Fragment -> partition (order, headers, markers, promoted index) -> row (cells)
+//!          -> data_file (chunks, checksums) -> output_file (aligned buffers, direct writes)
+//! ```
+//! 1. [`SSTableWriter::create`] writes `TOC.txt.tmp` first: from then on a crash leaves files that
+//!    [`clean_up`] knows as unfinished.
+//! 2. [`SSTableWriter::push`] is synchronous: it encodes and compresses into buffers. When
+//!    [`SSTableWriter::wants_write`] says so, [`SSTableWriter::write_out`] hands full buffers to the device and
+//!    returns while they are under way.
+//! 3. [`SSTableWriter::finish`] writes the other components, syncs every file, then the directory, then renames
+//!    `TOC.txt.tmp` to `TOC.txt` and syncs the directory again. Only then the SSTable exists.
+//!
+//! **Guarantees:** a sealed SSTable is complete on the device; after an error nothing is sealed; partitions and
+//! positions rise (asserted). **Left to others:** choosing names, telling the table about the new SSTable,
+//! reading it.
+
+mod columns;
+mod data_file;
+mod error;
+mod from_reader;
+mod options;
+mod output_file;
+mod partition;
+mod row;
+mod seal;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use error::WriteError;
+pub use from_reader::write_reader;
+pub use options::{WriteOptions, Written};
+pub use seal::{clean_up, remove_sstable};
+pub use writer::SSTableWriter;

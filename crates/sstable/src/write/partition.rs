@@ -1,0 +1,385 @@
+//! One partition after the other into Data.db: header, static row, rows, range tombstone markers, end byte,
+//! and the partition's promoted index.
+//!
+//! A partition begins in the file when something of it is known: a deletion, or its first row or marker. One of
+//! which nothing is left (all its cells were of dropped columns) leaves no trace.
+//!
+//! The stream says at which positions the range deletion in force changes; the file has markers with a kind.
+//! A change at `Before` a prefix falls in front of the rows with it and one at `After` behind them, so:
+//!
+//! | change     | `Before`               | `After`                |
+//! |------------|------------------------|------------------------|
+//! | none to t  | inclusive start        | exclusive start        |
+//! | t to none  | exclusive end          | inclusive end          |
+//! | t to u     | excl. end, incl. start | incl. end, excl. start |
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use base::bytes::put_u16_bytes;
+use base::vint;
+use model::{
+    ClusteringPrefix, ColumnKind, PartitionKey, Position, RangeTombstoneChange, Row, Side, TableSchema,
+    Tombstone,
+};
+
+use super::columns::DiskColumns;
+use super::data_file::DataFile;
+use super::error::WriteError;
+use super::row::{
+    END_OF_PARTITION, EXTENDED_IS_STATIC, IS_MARKER, RowEncoder, deletion_time, report_deletion,
+};
+use crate::component::clustering::{PrefixKind, encode_prefix};
+use crate::component::index::PromotedIndexBuilder;
+use crate::component::statistics::{DeltaBases, KeptPrefix, StatsCollector};
+
+/// Tables with more clustering columns pay an allocation a row.
+const VALUES_ON_STACK: usize = 8;
+
+/// A partition that is complete in Data.db.
+pub(super) struct EndedPartition<'a> {
+    pub(super) key: PartitionKey,
+    /// Where it starts in the uncompressed data.
+    pub(super) data_position: u64,
+    pub(super) promoted: &'a [u8],
+}
+
+/// The partition being written.
+struct Current {
+    key: PartitionKey,
+    tombstone: Tombstone,
+    /// Where it starts in the uncompressed data; `None` while nothing of it is written.
+    start: Option<u64>,
+    /// Length of its key, deletion and static row.
+    header_bytes: u64,
+    cells: u64,
+    /// Where the last row or marker starts, from the partition's start; 0 before the first.
+    previous_at: u64,
+    /// Where the block at hand starts, from the partition's start; `None` if nothing is in it.
+    block_at: Option<u64>,
+    /// The range deletion in force.
+    open: Tombstone,
+    last: Option<(Position, PrefixKind)>,
+}
+
+pub(super) struct PartitionEncoder {
+    schema: Arc<TableSchema>,
+    statics: DiskColumns,
+    regulars: DiskColumns,
+    fixed: Vec<Option<usize>>,
+    rows: RowEncoder,
+    block_bytes: u64,
+    current: Option<Current>,
+    promoted: PromotedIndexBuilder,
+    /// The encoded prefixes of the block's first and of the last row or marker.
+    block_first: Vec<u8>,
+    last_prefix: Vec<u8>,
+    promoted_bytes: Vec<u8>,
+    last_key: Option<PartitionKey>,
+}
+
+impl PartitionEncoder {
+    pub(super) fn new(schema: Arc<TableSchema>, bases: DeltaBases, block_bytes: u32) -> Self {
+        Self {
+            statics: DiskColumns::new(&schema, ColumnKind::Static),
+            regulars: DiskColumns::new(&schema, ColumnKind::Regular),
+            fixed: schema.clustering.iter().map(|column| column.ty.sstable_fixed_len()).collect(),
+            rows: RowEncoder::new(bases, schema.full_name()),
+            schema,
+            block_bytes: u64::from(block_bytes),
+            current: None,
+            promoted: PromotedIndexBuilder::new(),
+            block_first: vec![],
+            last_prefix: vec![],
+            promoted_bytes: vec![],
+            last_key: None,
+        }
+    }
+
+    /// A partition has started and not ended.
+    pub(super) fn is_inside(&self) -> bool {
+        self.current.is_some()
+    }
+
+    pub(super) fn start(&mut self, key: PartitionKey, tombstone: Tombstone, stats: &mut StatsCollector) {
+        assert!(self.current.is_none(), "a partition ends before the next starts");
+        if let Some(last) = &self.last_key {
+            assert!(*last < key, "partitions rise by token and key: {last:?}, then {key:?}");
+        }
+        self.current = Some(Current {
+            key,
+            tombstone,
+            start: None,
+            header_bytes: 0,
+            cells: 0,
+            previous_at: 0,
+            block_at: None,
+            open: Tombstone::LIVE,
+            last: None,
+        });
+        report_deletion(stats, tombstone);
+    }
+
+    /// Writes the partition's key and deletion, and a static row that says nothing if the table has static
+    /// columns, unless the partition has begun in the file.
+    fn ensure_begun(&mut self, data: &mut DataFile) {
+        if current(&mut self.current).start.is_some() {
+            return;
+        }
+        if self.statics.len() > 0 {
+            self.rows.encode_nothing(&self.statics);
+        }
+        self.begin(data);
+    }
+
+    /// Writes key, deletion and, if the table has static columns, the static row that was encoded last.
+    fn begin(&mut self, data: &mut DataFile) {
+        let current = current(&mut self.current);
+        assert!(current.start.is_none(), "a partition has one static row, in front of its rows");
+        let start = data.position();
+        let out = data.buffer();
+        put_u16_bytes(out, current.key.bytes());
+        deletion_time(current.tombstone).encode(out);
+        if self.statics.len() > 0 {
+            out.extend_from_slice(&[self.rows.static_flags(), EXTENDED_IS_STATIC]);
+            put_sized(out, 0, self.rows.body());
+        }
+        current.start = Some(start);
+        current.header_bytes = data.position() - start;
+    }
+
+    pub(super) fn push_static(
+        &mut self,
+        row: &Row,
+        data: &mut DataFile,
+        stats: &mut StatsCollector,
+    ) -> Result<(), WriteError> {
+        if let Some(cells) = self.rows.encode(&self.statics, row, stats)? {
+            self.begin(data);
+            current(&mut self.current).cells += cells;
+        }
+        Ok(())
+    }
+
+    pub(super) fn push_row(
+        &mut self,
+        key: ClusteringPrefix,
+        row: &Row,
+        data: &mut DataFile,
+        stats: &mut StatsCollector,
+    ) -> Result<(), WriteError> {
+        // The static row of a partition that begins with this row is encoded in the same buffers.
+        if self.statics.len() > 0
+            && current(&mut self.current).start.is_none()
+            && self.rows.has_content(&self.regulars, row)
+        {
+            self.ensure_begun(data);
+        }
+        let Some(cells) = self.rows.encode(&self.regulars, row, stats)? else { return Ok(()) };
+        if self.statics.len() == 0 {
+            self.ensure_begun(data);
+        }
+        let current = current(&mut self.current);
+        current.cells += cells;
+        assert_eq!(key.len(), self.fixed.len(), "a row's key has every clustering column");
+        let at = self.place(Position::at(key), PrefixKind::Row, data, stats);
+        let out = data.buffer();
+        out.push(self.rows.flags());
+        // A row's prefix is its kind and its values; the file has only the values.
+        out.extend_from_slice(&self.last_prefix[1..]);
+        put_sized(out, at.distance, self.rows.body());
+        self.placed(at.from_start, data);
+        Ok(())
+    }
+
+    pub(super) fn push_change(
+        &mut self,
+        change: RangeTombstoneChange,
+        data: &mut DataFile,
+        stats: &mut StatsCollector,
+    ) {
+        let RangeTombstoneChange { position, tombstone: to } = change;
+        let from = current(&mut self.current).open;
+        if from == to {
+            return;
+        }
+        self.ensure_begun(data);
+        let before = match position.side {
+            Side::Before => true,
+            Side::After => false,
+            Side::At => panic!("a range deletion changes between rows, not at {position:?}"),
+        };
+        let kind = match (from.is_live(), to.is_live(), before) {
+            (true, _, true) => PrefixKind::InclStart,
+            (true, _, false) => PrefixKind::ExclStart,
+            (_, true, true) => PrefixKind::ExclEnd,
+            (_, true, false) => PrefixKind::InclEnd,
+            (_, _, true) => PrefixKind::ExclEndInclStart,
+            (_, _, false) => PrefixKind::InclEndExclStart,
+        };
+        let at = self.place(position, kind, data, stats);
+        let deltas = self.rows.deltas();
+        let body = self.rows.body_mut();
+        for tombstone in [from, to] {
+            if !tombstone.is_live() {
+                deltas.deletion(body, tombstone);
+                report_deletion(stats, tombstone);
+            }
+        }
+        let out = data.buffer();
+        out.push(IS_MARKER);
+        out.extend_from_slice(&self.last_prefix);
+        put_sized(out, at.distance, self.rows.body());
+        current(&mut self.current).open = to;
+        self.placed(at.from_start, data);
+    }
+
+    /// Where the next row or marker goes; encodes its prefix into `last_prefix`.
+    fn place(
+        &mut self,
+        position: Position,
+        kind: PrefixKind,
+        data: &DataFile,
+        stats: &mut StatsCollector,
+    ) -> Place {
+        let current = current(&mut self.current);
+        let is_first = match &current.last {
+            None => true,
+            Some((last, _)) => {
+                let order = self.schema.compare_positions(last, &position);
+                assert!(order == Ordering::Less, "positions rise: {last:?}, then {position:?}");
+                false
+            }
+        };
+        self.last_prefix.clear();
+        with_values(&position.prefix, |values| {
+            encode_prefix(&mut self.last_prefix, kind, values, &self.fixed);
+        });
+        if is_first {
+            report_clustering(&self.schema, stats, kind, &position.prefix);
+        }
+        current.last = Some((position, kind));
+        let start = current.start.expect("the partition has begun");
+        let from_start = data.position() - start;
+        if current.block_at.is_none() {
+            current.block_at = Some(from_start);
+            self.block_first.clear();
+            self.block_first.extend_from_slice(&self.last_prefix);
+        }
+        Place { from_start, distance: from_start - current.previous_at }
+    }
+
+    /// A row or marker is complete: perhaps its block is too.
+    fn placed(&mut self, from_start: u64, data: &DataFile) {
+        let current = current(&mut self.current);
+        current.previous_at = from_start;
+        let end = data.position() - current.start.expect("the partition has begun");
+        let block_at = current.block_at.expect("a row is in a block");
+        if end - block_at >= self.block_bytes {
+            let open = (!current.open.is_live()).then(|| deletion_time(current.open));
+            self.promoted.add_block(&self.block_first, &self.last_prefix, block_at, end - block_at, open);
+            current.block_at = None;
+        }
+    }
+
+    /// Ends the partition. `None` if nothing of it is in the file.
+    pub(super) fn end(
+        &mut self,
+        data: &mut DataFile,
+        stats: &mut StatsCollector,
+    ) -> Option<EndedPartition<'_>> {
+        let is_deleted = !current(&mut self.current).tombstone.is_live();
+        if is_deleted {
+            self.ensure_begun(data);
+        }
+        let Current { key, tombstone, start, header_bytes, cells, block_at, open, last, .. } =
+            self.current.take().expect("a partition started");
+        assert!(open.is_live(), "a range deletion is ended before its partition {key:?}");
+        let start = start?;
+        data.buffer().push(END_OF_PARTITION);
+        let partition_bytes = data.position() - start;
+        if let Some((position, kind)) = last {
+            report_clustering(&self.schema, stats, kind, &position.prefix);
+        }
+        stats.add_partition(key.bytes(), partition_bytes, cells);
+        // A partition of one block has no promoted index, so that block need not be kept.
+        if let Some(block_at) = block_at.filter(|_| self.promoted.block_count() > 0) {
+            // As Cassandra does, the last block's width includes the end byte.
+            let width = partition_bytes - block_at;
+            self.promoted.add_block(&self.block_first, &self.last_prefix, block_at, width, None);
+        }
+        self.promoted_bytes.clear();
+        self.promoted.finish(header_bytes, deletion_time(tombstone), &mut self.promoted_bytes);
+        match &mut self.last_key {
+            Some(last) => last.clone_from(&key),
+            None => self.last_key = Some(key.clone()),
+        }
+        Some(EndedPartition { key, data_position: start, promoted: &self.promoted_bytes })
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    from_start: u64,
+    /// From the row or marker before, or from the partition's start.
+    distance: u64,
+}
+
+fn current(current: &mut Option<Current>) -> &mut Current {
+    current.as_mut().expect("a partition starts before anything in it")
+}
+
+/// Size of the rest, distance to the unfiltered before, and the body.
+#[inline]
+fn put_sized(out: &mut Vec<u8>, distance: u64, body: &[u8]) {
+    let size = vint::unsigned_len(distance) + body.len();
+    vint::write_unsigned(out, size as u64);
+    vint::write_unsigned(out, distance);
+    out.extend_from_slice(body);
+}
+
+/// Calls `f` with the values of `prefix` as a slice.
+#[inline]
+fn with_values<R>(prefix: &ClusteringPrefix, f: impl FnOnce(&[Option<&[u8]>]) -> R) -> R {
+    if prefix.len() <= VALUES_ON_STACK {
+        let mut values = [None; VALUES_ON_STACK];
+        for (slot, value) in values.iter_mut().zip(prefix.values()) {
+            *slot = Some(value);
+        }
+        return f(&values[..prefix.len()]);
+    }
+    let values: Vec<Option<&[u8]>> = prefix.values().map(Some).collect();
+    f(&values)
+}
+
+/// The first and last clustering of each partition are the smallest and largest candidates.
+fn report_clustering(
+    schema: &TableSchema,
+    stats: &mut StatsCollector,
+    kind: PrefixKind,
+    prefix: &ClusteringPrefix,
+) {
+    with_values(prefix, |values| {
+        stats.update_clustering(kind, values, |kept| compare_prefixes(schema, kind, prefix, kept));
+    });
+}
+
+fn compare_prefixes(
+    schema: &TableSchema,
+    kind: PrefixKind,
+    prefix: &ClusteringPrefix,
+    kept: &KeptPrefix,
+) -> Ordering {
+    let types = schema.clustering.iter().map(|column| &column.ty);
+    for ((ty, value), kept) in types.zip(prefix.values()).zip(&kept.values) {
+        let order = ty.compare(value, kept);
+        if order.is_ne() {
+            return order;
+        }
+    }
+    match prefix.len().cmp(&kept.values.len()) {
+        Ordering::Equal => kind.weight().cmp(&kept.kind.weight()),
+        Ordering::Less => kind.weight().cmp(&0),
+        Ordering::Greater => 0.cmp(&kept.kind.weight()),
+    }
+}

@@ -1,0 +1,133 @@
+//! When an SSTable exists: TOC.txt, and what leads to it and away from it.
+//!
+//! A generation is an SSTable if and only if it has `TOC.txt`. Writing begins with `TOC.txt.tmp` and ends with
+//! renaming it; removing begins with renaming it back. The directory is synced around each rename, so after a
+//! crash a generation is whole, or has no `TOC.txt` and is removed by [`clean_up`]. The temporary name goes last,
+//! so that whatever is left of a generation is known as such.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use runtime::{FileError, Files, IoBuf, IoClass, OpenOptions};
+
+use crate::component::toc;
+use crate::name::{Component, SstableName};
+
+/// The longest TOC.txt that is read; one line is some tens of bytes.
+const TOC_BYTES_MAX: u64 = 64 * 1024;
+
+/// Says that the files of `name` to come are unfinished. Fails, and changes nothing, if the generation exists.
+pub(super) async fn begin(
+    files: &Files,
+    dir: &Path,
+    name: &SstableName,
+    components: &[Component],
+    class: IoClass,
+) -> Result<(), FileError> {
+    let sealed = dir.join(name.file_name(&Component::Toc));
+    if files.exists(&sealed).await? {
+        return Err(FileError::new("create", &sealed, io::ErrorKind::AlreadyExists.into()));
+    }
+    let path = dir.join(name.file_name(&Component::TocTemporary));
+    let file = files.open(&path, OpenOptions::create_new()).await?;
+    file.write_at(0, IoBuf::copy_from(&toc::encode(components)), class).await?;
+    file.sync_data().await?;
+    files.sync_dir(dir).await
+}
+
+/// Makes the files of `name`, all of them synced, an SSTable.
+pub(super) async fn seal(files: &Files, dir: &Path, name: &SstableName) -> Result<(), FileError> {
+    files.sync_dir(dir).await?;
+    let temporary = dir.join(name.file_name(&Component::TocTemporary));
+    files.rename(&temporary, &dir.join(name.file_name(&Component::Toc))).await?;
+    files.sync_dir(dir).await
+}
+
+/// Takes the seal off, if there is one.
+pub(super) async fn unseal(files: &Files, dir: &Path, name: &SstableName) -> Result<(), FileError> {
+    let sealed = dir.join(name.file_name(&Component::Toc));
+    match files.rename(&sealed, &dir.join(name.file_name(&Component::TocTemporary))).await {
+        Ok(()) => files.sync_dir(dir).await,
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes an SSTable, or what is left of one. Once this returns it is not there after a crash either.
+///
+/// Its files stay readable to whoever has them open. After an error, call it again, or leave the rest to
+/// [`clean_up`].
+pub async fn remove_sstable(files: &Files, dir: &Path, name: &SstableName) -> Result<(), FileError> {
+    unseal(files, dir, name).await?;
+    let components = listed_components(files, dir, name).await?;
+    remove_components(files, dir, name, &components).await
+}
+
+/// The components in the temporary TOC.txt, or those in the directory if it says nothing.
+async fn listed_components(
+    files: &Files,
+    dir: &Path,
+    name: &SstableName,
+) -> Result<Vec<Component>, FileError> {
+    let temporary = dir.join(name.file_name(&Component::TocTemporary));
+    match files.read_all(&temporary, IoClass::Maintenance, TOC_BYTES_MAX).await {
+        // Torn by a crash, or somebody else's: look for ourselves.
+        Ok(bytes) => {
+            if let Ok(components) = toc::decode(&bytes) {
+                return Ok(components);
+            }
+        }
+        Err(error) if error.is_not_found() => (),
+        Err(error) => return Err(error),
+    }
+    let mut found = generations(files, dir).await?;
+    Ok(found.remove(name).unwrap_or_default())
+}
+
+/// Removes these components and the temporary TOC.txt last. Those that are not there are none the worse.
+pub(super) async fn remove_components(
+    files: &Files,
+    dir: &Path,
+    name: &SstableName,
+    components: &[Component],
+) -> Result<(), FileError> {
+    let others = components.iter().filter(|component| **component != Component::TocTemporary);
+    for component in others.chain([&Component::TocTemporary]) {
+        match files.remove(&dir.join(name.file_name(component))).await {
+            Err(error) if !error.is_not_found() => return Err(error),
+            _removed => (),
+        }
+    }
+    Ok(())
+}
+
+/// Removes what crashes have left: every file of a generation that has no `TOC.txt`. To be called at the start,
+/// before anything is written to `dir`. Gives the names of the SSTables it removed.
+///
+/// Left alone: subdirectories, files that are no SSTable's, and versions that this build does not write.
+pub async fn clean_up(files: &Files, dir: &Path) -> Result<Vec<SstableName>, FileError> {
+    let mut removed = vec![];
+    for (name, components) in generations(files, dir).await? {
+        if components.contains(&Component::Toc) || !name.version.is_readable() {
+            continue;
+        }
+        remove_components(files, dir, &name, &components).await?;
+        removed.push(name);
+    }
+    if !removed.is_empty() {
+        files.sync_dir(dir).await?;
+    }
+    Ok(removed)
+}
+
+/// The components of each generation in `dir`.
+async fn generations(files: &Files, dir: &Path) -> Result<BTreeMap<SstableName, Vec<Component>>, FileError> {
+    let mut generations = BTreeMap::<_, Vec<_>>::new();
+    for entry in files.read_dir(dir).await?.into_iter().filter(|entry| !entry.is_dir) {
+        if let Ok((name, component)) = SstableName::parse_file_name(&entry.name) {
+            generations.entry(name).or_default().push(component);
+        }
+    }
+    Ok(generations)
+}

@@ -1,0 +1,330 @@
+//! The writer of one SSTable: takes fragments, feeds the encoders, and finishes all components.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::task::Poll;
+
+use base::murmur3;
+use model::{ColumnKind, PartitionKey, TableSchema};
+use reader::{Fragment, RowFragment};
+use runtime::{FileError, Files};
+
+use super::columns::{header_columns, key_type_name};
+use super::data_file::{ChunkIndex, DataFile, FinishedData};
+use super::error::WriteError;
+use super::options::{WriteOptions, Written};
+use super::output_file::OutputFile;
+use super::partition::PartitionEncoder;
+use super::seal;
+use crate::component::digest;
+use crate::component::filter::Filter;
+use crate::component::index::IndexEntry;
+use crate::component::messina::MessinaInfo;
+use crate::component::statistics::{
+    MURMUR3_PARTITIONER, SerializationHeader, Statistics, StatsCollector, ValidationMetadata,
+};
+use crate::component::summary::SummaryBuilder;
+use crate::name::{Component, SstableName};
+
+/// Keys added to the filter between two points at which other tasks may run.
+const FILTER_KEYS_A_TURN: usize = 4096;
+/// Memory for key hashes is reserved for at most so many partitions, whatever was expected.
+const RESERVED_KEYS_MAX: u64 = 1 << 20;
+
+/// See the [module](super). Dropping it without [`Self::finish`] or [`Self::abort`] leaves unfinished files that
+/// [`super::clean_up`] removes at the next start.
+pub struct SSTableWriter {
+    place: Place,
+    schema: Arc<TableSchema>,
+    options: WriteOptions,
+    encoder: PartitionEncoder,
+    stats: StatsCollector,
+    data: DataFile,
+    index: OutputFile,
+    index_entry: Vec<u8>,
+    summary: SummaryBuilder,
+    /// `murmur3::hash128` of every key: the filter is built at the end, when their number is known.
+    key_hashes: Vec<(u64, u64)>,
+    partitions: u64,
+    first_key: Option<PartitionKey>,
+    last_key: Option<PartitionKey>,
+}
+
+/// Which files are written.
+#[derive(Clone)]
+struct Place {
+    files: Files,
+    dir: PathBuf,
+    name: SstableName,
+    components: Vec<Component>,
+}
+
+impl Place {
+    fn path(&self, component: &Component) -> PathBuf {
+        self.dir.join(self.name.file_name(component))
+    }
+
+    /// Writes and syncs a whole component. Gives its length.
+    async fn write(
+        &self,
+        component: &Component,
+        bytes: &[u8],
+        options: &WriteOptions,
+    ) -> Result<u64, FileError> {
+        assert!(self.components.contains(component), "{component} is not in TOC.txt");
+        self.files.write_all(&self.path(component), bytes, options.io_class).await?;
+        Ok(bytes.len() as u64)
+    }
+
+    /// Removes what was written, sealed or not.
+    async fn remove(&self) -> Result<(), FileError> {
+        seal::unseal(&self.files, &self.dir, &self.name).await?;
+        seal::remove_components(&self.files, &self.dir, &self.name, &self.components).await
+    }
+
+    /// `error`, once what was written is removed.
+    async fn clean_after(&self, error: WriteError) -> WriteError {
+        match self.remove().await {
+            Ok(()) => error,
+            Err(cleaning) => WriteError::Leftover { cause: Box::new(error), cleaning },
+        }
+    }
+}
+
+impl SSTableWriter {
+    /// Begins SSTable `name` in `dir`, which exists and has no files of that name.
+    pub async fn create(
+        files: &Files,
+        dir: &Path,
+        name: SstableName,
+        schema: Arc<TableSchema>,
+        options: WriteOptions,
+    ) -> Result<Self, WriteError> {
+        assert!(name.version.is_readable(), "version {} is not written", name.version);
+        let components = options.components();
+        let place = Place { files: files.clone(), dir: dir.to_owned(), name, components };
+        match Self::create_files(&place, &options).await {
+            Ok((data, index)) => Ok(Self::new(place, schema, options, data, index)),
+            // The files that exist belong to somebody else.
+            Err(error) if error.is_already_exists() => Err(error.into()),
+            Err(error) => Err(place.clean_after(error.into()).await),
+        }
+    }
+
+    async fn create_files(
+        place: &Place,
+        options: &WriteOptions,
+    ) -> Result<(OutputFile, OutputFile), FileError> {
+        let class = options.io_class;
+        seal::begin(&place.files, &place.dir, &place.name, &place.components, class).await?;
+        let data = OutputFile::create(&place.files, &place.path(&Component::Data), class).await?;
+        let index = OutputFile::create(&place.files, &place.path(&Component::Index), class).await?;
+        Ok((data, index))
+    }
+
+    fn new(
+        place: Place,
+        schema: Arc<TableSchema>,
+        options: WriteOptions,
+        data: OutputFile,
+        index: OutputFile,
+    ) -> Self {
+        let mut stats = StatsCollector::new(options.host_id);
+        stats.set_level(options.level);
+        stats.set_repaired_at(options.repaired_at_ms);
+        for (start, end) in &options.commit_log_intervals {
+            stats.add_commit_log_interval(*start, *end);
+        }
+        let expected = options.expected_partitions.min(RESERVED_KEYS_MAX) as usize;
+        Self {
+            place,
+            encoder: PartitionEncoder::new(schema.clone(), options.delta_bases, options.column_index_bytes),
+            schema,
+            stats,
+            data: DataFile::new(data, &options.compression),
+            index,
+            index_entry: vec![],
+            summary: SummaryBuilder::new(options.min_index_interval),
+            key_hashes: Vec::with_capacity(if options.has_filter() { expected } else { 0 }),
+            partitions: 0,
+            first_key: None,
+            last_key: None,
+            options,
+        }
+    }
+
+    /// Takes the next fragment of a stream that reads forward. Never waits; what it encodes stays in memory until
+    /// [`Self::write_out`].
+    ///
+    /// After an error only [`Self::abort`] may follow. Asserts that partitions and positions rise and that
+    /// fragments come in a partition's order.
+    pub fn push(&mut self, fragment: Fragment) -> Result<(), WriteError> {
+        let Self { encoder, data, stats, .. } = self;
+        match fragment {
+            Fragment::PartitionStart { key, tombstone } => encoder.start(key, tombstone, stats),
+            Fragment::Static(row) => encoder.push_static(&row, data, stats)?,
+            Fragment::Row(RowFragment { key, row }) => encoder.push_row(key, &row, data, stats)?,
+            Fragment::Change(change) => encoder.push_change(change, data, stats),
+            Fragment::PartitionEnd => self.end_partition(),
+        }
+        self.data.settle();
+        Ok(())
+    }
+
+    fn end_partition(&mut self) {
+        let Some(ended) = self.encoder.end(&mut self.data, &mut self.stats) else { return };
+        let key = ended.key.bytes();
+        self.summary.add(ended.key.token(), key, self.index.len_bytes());
+        self.index_entry.clear();
+        IndexEntry { key, data_position: ended.data_position, promoted: ended.promoted }
+            .encode(&mut self.index_entry);
+        self.index.append(&self.index_entry);
+        if self.options.has_filter() {
+            self.key_hashes.push(murmur3::hash128(key));
+        }
+        self.partitions += 1;
+        if self.first_key.is_none() {
+            self.first_key = Some(ended.key.clone());
+        }
+        self.last_key = Some(ended.key);
+    }
+
+    /// A full buffer waits for [`Self::write_out`]; the more is pushed before, the more memory is used.
+    pub fn wants_write(&self) -> bool {
+        self.data.wants_write() || self.index.wants_write()
+    }
+
+    /// Uncompressed bytes of Data.db so far.
+    pub fn uncompressed_bytes(&self) -> u64 {
+        self.data.position()
+    }
+
+    /// Starts writing full buffers. Returns while the last of them are under way, so that more can be pushed
+    /// meanwhile. After an error only [`Self::abort`] may follow.
+    pub async fn write_out(&mut self) -> Result<(), WriteError> {
+        self.data.write_full().await?;
+        self.index.write_full().await?;
+        Ok(())
+    }
+
+    /// Writes what is left, syncs and seals. `None` if no partition left anything in the file; then everything is
+    /// removed, as it is after an error.
+    pub async fn finish(self) -> Result<Option<Written>, WriteError> {
+        assert!(!self.encoder.is_inside(), "the last partition has ended");
+        let place = self.place.clone();
+        let result = match self.partitions {
+            0 => place.remove().await.map(|()| None),
+            _ => self.write_components().await.map(Some),
+        };
+        match result {
+            Ok(written) => Ok(written),
+            Err(error) => Err(place.clean_after(error.into()).await),
+        }
+    }
+
+    /// Removes what was written.
+    pub async fn abort(self) -> Result<(), FileError> {
+        let place = self.place.clone();
+        // Closes the files, so that their space is free when their names are gone.
+        drop(self);
+        place.remove().await
+    }
+
+    /// `error`, once what was written is removed.
+    pub(super) async fn abort_after(self, error: WriteError) -> WriteError {
+        match self.abort().await {
+            Ok(()) => error,
+            Err(cleaning) => WriteError::Leftover { cause: Box::new(error), cleaning },
+        }
+    }
+
+    async fn write_components(self) -> Result<Written, FileError> {
+        let Self { place, schema, options, mut stats, data, index, summary, key_hashes, .. } = self;
+        let FinishedData { stored_bytes, uncompressed_bytes, digest, chunks } = data.finish().await?;
+        let index_bytes = index.finish().await?;
+        let mut total_bytes = stored_bytes + index_bytes;
+        if matches!(chunks, ChunkIndex::Compression(_)) {
+            stats.set_compression(stored_bytes, uncompressed_bytes);
+        }
+        let (component, bytes) = match chunks {
+            ChunkIndex::Crcs(crcs) => (Component::Crc, crcs.encode()),
+            ChunkIndex::Compression(info) => (Component::CompressionInfo, info.encode(place.name.version)),
+        };
+        total_bytes += place.write(&component, &bytes, &options).await?;
+        total_bytes += place.write(&Component::Digest, &digest::encode(digest), &options).await?;
+        total_bytes += place.write(&Component::Summary, &summary.finish().encode(), &options).await?;
+        if options.has_filter() {
+            let filter = build_filter(key_hashes, options.bloom_filter_fp_chance).await;
+            total_bytes +=
+                place.write(&Component::Filter, &filter.encode(place.name.version), &options).await?;
+        }
+        let statistics = statistics_of(&schema, &options, stats);
+        total_bytes +=
+            place.write(&Component::Statistics, &statistics.encode(place.name.version), &options).await?;
+        let rows = statistics.stats.total_rows;
+        let messina = MessinaInfo {
+            shard_count: Some(options.shard_count),
+            shard_id: Some(options.shard_id),
+            run_id: options.run_id,
+            origin: Some(options.origin.clone()),
+            partition_count: Some(self.partitions),
+            row_count: Some(rows),
+        };
+        total_bytes += place.write(&Component::Messina, &messina.encode(), &options).await?;
+        seal::seal(&place.files, &place.dir, &place.name).await?;
+        Ok(Written {
+            name: place.name,
+            data_bytes: stored_bytes,
+            uncompressed_bytes,
+            index_bytes,
+            total_bytes,
+            partitions: self.partitions,
+            rows,
+            first_key: self.first_key.expect("there is a partition"),
+            last_key: self.last_key.expect("there is a partition"),
+            statistics,
+        })
+    }
+}
+
+/// The filter of exactly these keys.
+async fn build_filter(key_hashes: Vec<(u64, u64)>, fp_chance: f64) -> Filter {
+    let mut filter = Filter::builder(key_hashes.len() as u64, fp_chance);
+    for hashes in key_hashes.chunks(FILTER_KEYS_A_TURN) {
+        hashes.iter().for_each(|hash| filter.add(*hash));
+        let_others_run().await;
+    }
+    filter
+}
+
+/// Lets the other ready tasks of this shard go first.
+async fn let_others_run() {
+    let mut yielded = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+fn statistics_of(schema: &TableSchema, options: &WriteOptions, stats: StatsCollector) -> Statistics {
+    let (stats, compaction) = stats.finish();
+    Statistics {
+        validation: ValidationMetadata {
+            partitioner: MURMUR3_PARTITIONER.to_owned(),
+            bloom_filter_fp_chance: options.bloom_filter_fp_chance,
+        },
+        compaction,
+        stats,
+        header: SerializationHeader {
+            bases: options.delta_bases,
+            key_type: key_type_name(schema),
+            clustering_types: schema.clustering.iter().map(|column| column.ty.to_java_name()).collect(),
+            static_columns: header_columns(schema, ColumnKind::Static),
+            regular_columns: header_columns(schema, ColumnKind::Regular),
+        },
+    }
+}
