@@ -422,9 +422,8 @@ fn check_new_field(entry: &Entry, user: &UserType, field: &UdtField) -> Result<(
         return invalid!("{} it would create a circular reference", what());
     }
     user_types::check(&entry.types, keyspace, &field.field_type)?;
-    let in_key = |table: &&Arc<Table>| {
-        table.schema.partition_key.iter().any(|key| user_types::uses(&key.ty, name))
-    };
+    let in_key =
+        |table: &&Arc<Table>| table.schema.partition_key.iter().any(|key| user_types::uses(&key.ty, name));
     let tables: Vec<_> = entry.tables.values().filter(in_key).map(|table| table.schema.full_name()).collect();
     if !tables.is_empty() {
         let tables = tables.join(", ");
@@ -435,4 +434,3 @@ fn check_new_field(entry: &Entry, user: &UserType, field: &UdtField) -> Result<(
     }
     Ok(())
 }
-

@@ -433,8 +433,7 @@ fn load_options(fields: &Fields) -> Result<TableOptions, CatalogError> {
     Ok(TableOptions {
         comment: fields.text_or("comment", "")?,
         compression: compression.unwrap_or(default.compression),
-        bloom_filter_fp_chance: fields
-            .double_or("bloom_filter_fp_chance", default.bloom_filter_fp_chance)?,
+        bloom_filter_fp_chance: fields.double_or("bloom_filter_fp_chance", default.bloom_filter_fp_chance)?,
         gc_grace_s: count("gc_grace_seconds", default.gc_grace_s)?,
         default_ttl_s: count("default_time_to_live", default.default_ttl_s)?,
         min_index_interval: count("min_index_interval", default.min_index_interval)?,
@@ -457,7 +456,8 @@ fn load_settings(fields: &Fields) -> Result<TableSettings, CatalogError> {
         _ => None,
     })?;
     Ok(TableSettings {
-        additional_write_policy: fields.text_or("additional_write_policy", &default.additional_write_policy)?,
+        additional_write_policy: fields
+            .text_or("additional_write_policy", &default.additional_write_policy)?,
         caching: fields.text_map("caching")?.unwrap_or(default.caching),
         cdc: fields.boolean("cdc")?.unwrap_or(false),
         compaction: fields.text_map("compaction")?.unwrap_or(default.compaction),
