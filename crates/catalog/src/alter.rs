@@ -14,6 +14,9 @@ use model::{Column, ColumnKind, CqlType, KeyColumn, TableSchema};
 use crate::error::{CatalogError, invalid};
 use crate::user_types;
 
+/// So many columns a table may have had in its life: one dropped and made again every second for twelve days.
+pub(crate) const MAX_COLUMN_IDS: u32 = 1 << 20;
+
 /// Whether a column has the user type of this name in its type.
 pub(crate) fn uses(schema: &TableSchema, name: &str) -> bool {
     let keys = schema.partition_key.iter().chain(&schema.clustering).map(|key| &key.ty);

@@ -23,6 +23,8 @@ mod keyspace;
 #[cfg(test)]
 mod laws;
 mod load;
+#[cfg(test)]
+mod rules;
 mod settings;
 mod store;
 pub mod system;
