@@ -9,46 +9,12 @@ use model::{Column, ColumnId, ColumnKind, TableSchema};
 
 use crate::component::statistics::HeaderColumn;
 
-/// In front of which values a length is written.
-pub(super) enum ValueLength {
-    /// All values have this length, or are empty.
-    Fixed(usize),
-    Written,
-    /// By field of a user-defined type: what its path, an i16, names.
-    ByField(Box<[Option<usize>]>),
-}
-
-impl ValueLength {
-    fn of(column: &Column) -> Self {
-        let from = |ty: &CqlType| ty.sstable_fixed_len().map_or(Self::Written, Self::Fixed);
-        match &column.ty {
-            CqlType::Udt { user, multi_cell: true } => {
-                let fields = user.fields.iter().map(|field| field.field_type.sstable_fixed_len());
-                Self::ByField(fields.collect())
-            }
-            // Elements of a list, set or map have one type, whatever the path.
-            ty => from(ty.cell_value_type(&[]).unwrap_or(ty)),
-        }
-    }
-
-    /// The fixed length, if there is one, of the value at `path`. The outer `None`: the type has no such field.
-    #[inline]
-    pub(super) fn at(&self, path: &[u8]) -> Option<Option<usize>> {
-        match self {
-            Self::Fixed(bytes) => Some(Some(*bytes)),
-            Self::Written => Some(None),
-            Self::ByField(fields) => {
-                let field = usize::try_from(i16::from_be_bytes(path.try_into().ok()?)).ok()?;
-                fields.get(field).copied()
-            }
-        }
-    }
-}
-
 /// One column.
 pub(super) struct DiskColumn {
     pub(super) name: String,
-    pub(super) value_length: ValueLength,
+    /// The length of every value that is not empty, if it is not written. Elements of a collection or
+    /// user-defined type always have theirs written: the format goes by the column's type, not the element's.
+    pub(super) fixed_bytes: Option<usize>,
 }
 
 /// All columns of one kind.
@@ -66,9 +32,10 @@ impl DiskColumns {
         for (column, index) in schema.columns_of(kind).zip(0u16..) {
             index_of[column.id.0 as usize] = Some(index);
         }
-        let columns = schema
-            .columns_of(kind)
-            .map(|column| DiskColumn { name: column.name.clone(), value_length: ValueLength::of(column) });
+        let columns = schema.columns_of(kind).map(|column| DiskColumn {
+            name: column.name.clone(),
+            fixed_bytes: if column.is_complex() { None } else { column.ty.sstable_fixed_len() },
+        });
         let ids_rise = schema.columns_of(kind).is_sorted_by_key(|column| column.id);
         Self { columns: columns.collect(), index_of, ids_rise }
     }

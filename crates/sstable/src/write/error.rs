@@ -17,8 +17,8 @@ pub enum WriteError {
         /// `keyspace.table`
         table: String,
         column: String,
-        /// The only length that the column's type has; `None` if the cell belongs to no field of the column.
-        expected_bytes: Option<usize>,
+        /// The only length, but 0, that values of the column's type have.
+        expected_bytes: usize,
         found_bytes: usize,
     },
     /// After `cause`, the files written so far could not be removed either; [`super::clean_up`] does it at the
@@ -42,15 +42,10 @@ impl fmt::Display for WriteError {
         match self {
             Self::File(error) => error.fmt(f),
             Self::Read(error) => error.fmt(f),
-            Self::Value { table, column, expected_bytes: Some(expected), found_bytes } => write!(
+            Self::Value { table, column, expected_bytes, found_bytes } => write!(
                 f,
-                "{table}: a value of column {column} has {found_bytes} bytes where its type has {expected}; \
-                 delete or overwrite the row"
-            ),
-            Self::Value { table, column, expected_bytes: None, found_bytes } => write!(
-                f,
-                "{table}: a cell of {found_bytes} bytes in column {column} belongs to no field of its type; \
-                 delete or overwrite the row"
+                "{table}: a value of column {column} has {found_bytes} bytes where its type has \
+                 {expected_bytes}; delete or overwrite the row"
             ),
             Self::Leftover { cause, cleaning } => {
                 write!(f, "{cause}; and what was written remains until the next start: {cleaning}")

@@ -369,11 +369,10 @@ impl CellEncoder<'_> {
             put_vint_bytes(out, path);
         }
         if !value.is_empty() {
-            let fixed = column.value_length.at(path.unwrap_or_default());
-            match fixed {
-                Some(None) => vint::write_unsigned(out, value.len() as u64),
-                Some(Some(bytes)) if bytes == value.len() => (),
-                wrong => return Err(self.wrong_length(column, wrong.flatten(), value.len())),
+            match column.fixed_bytes {
+                None => vint::write_unsigned(out, value.len() as u64),
+                Some(bytes) if bytes == value.len() => (),
+                Some(bytes) => return Err(self.wrong_length(column, bytes, value.len())),
             }
             out.extend_from_slice(value);
         }
@@ -383,12 +382,7 @@ impl CellEncoder<'_> {
     }
 
     #[cold]
-    fn wrong_length(
-        &self,
-        column: &DiskColumn,
-        expected_bytes: Option<usize>,
-        found_bytes: usize,
-    ) -> WriteError {
+    fn wrong_length(&self, column: &DiskColumn, expected_bytes: usize, found_bytes: usize) -> WriteError {
         WriteError::Value {
             table: self.table.to_owned(),
             column: column.name.clone(),
