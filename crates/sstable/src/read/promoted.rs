@@ -16,14 +16,13 @@ use super::index::Entry;
 use super::unfiltered::{prefix_of, side_of, tombstone_of};
 use super::window::{Fetch, Window};
 use crate::component::FormatError;
-use crate::component::clustering::{FixedLengths, PrefixKind, RawPrefix};
+use crate::component::clustering::{FixedLengths, RawPrefix};
 use crate::component::index::{IndexBlock, PromotedHead};
 
 /// A block of rows with what it owns.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     pub(super) first: Position,
-    pub(super) first_kind: PrefixKind,
     pub(super) last: Position,
     /// From the start of the partition.
     pub(super) offset: u64,
@@ -112,9 +111,9 @@ impl Promoted {
         let bytes = self.window.rest(offset_at);
         let start_of = |which: usize| {
             let offset = u32::from_be_bytes(bytes[which * 4..which * 4 + 4].try_into().expect("4 bytes"));
-            self.head.block_at(offset).map_err(|error| {
-                file.corrupt(offset_at, &format!("{}: {} found", error.what, error.found))
-            })
+            self.head
+                .block_at(offset)
+                .map_err(|error| file.corrupt(offset_at, &format!("{}: {} found", error.what, error.found)))
         };
         let start = start_of(0)?;
         let end = if is_last { self.head.offsets_at } else { start_of(1)? };
@@ -163,7 +162,6 @@ impl Promoted {
         };
         Ok(Block {
             first: position(&block.first)?,
-            first_kind: block.first.kind,
             last: position(&block.last)?,
             offset: block.offset,
             width: block.width,
