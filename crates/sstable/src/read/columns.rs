@@ -53,23 +53,17 @@ impl DiskColumns {
         })
     }
 
+    /// A schema with these clustering columns, in whose order rows can be compared.
+    pub(super) fn to_schema(&self) -> Result<Arc<TableSchema>, model::schema::SchemaError> {
+        let builder = TableSchema::builder("sstable", "rows").partition_key("key", CqlType::Blob);
+        let columns = self.clustering.iter().enumerate();
+        let builder =
+            columns.fold(builder, |builder, (number, ty)| builder.clustering(number.to_string(), ty.clone()));
+        builder.build()
+    }
+
     pub(super) fn has_static(&self) -> bool {
         !self.statics.is_empty()
-    }
-}
-
-/// The length of a cell's value.
-#[derive(Clone, Debug)]
-pub(super) enum ValueLen {
-    Fixed(usize),
-    Prefixed,
-    /// A user-defined type: by the field that the path names.
-    ByField(CqlType),
-}
-
-impl ValueLen {
-    fn of(ty: &CqlType) -> Self {
-        ty.sstable_fixed_len().map_or(Self::Prefixed, Self::Fixed)
     }
 }
 
@@ -81,7 +75,9 @@ pub(super) struct MappedColumn {
     /// What was written at this time or before belongs to a dropped column of that name.
     pub(super) dropped_us: i64,
     pub(super) is_complex: bool,
-    pub(super) value_len: ValueLen,
+    /// The length of every value that is not empty; `None` if values carry theirs. Elements of collections
+    /// and fields of user-defined types always do: the format asks the column's type, not the element's.
+    pub(super) value_len: Option<usize>,
 }
 
 /// The columns of one kind.
@@ -108,6 +104,25 @@ impl ColumnMap {
     }
 }
 
+impl ColumnMap {
+    /// Every column is its own, by its number in the file: for those who only look.
+    pub(super) fn identity(disk: &DiskColumns) -> Self {
+        let columns = |disk: &[DiskColumn]| MappedColumns {
+            columns: (0..)
+                .zip(disk)
+                .map(|(number, column)| MappedColumn {
+                    target: Some(ColumnId(number)),
+                    dropped_us: i64::MIN,
+                    is_complex: column.ty.is_multi_cell(),
+                    value_len: column.ty.sstable_fixed_len(),
+                })
+                .collect(),
+            rises: true,
+        };
+        Self { statics: columns(&disk.statics), regulars: columns(&disk.regulars) }
+    }
+}
+
 fn map(disk: &[DiskColumn], schema: &TableSchema, kind: ColumnKind) -> MappedColumns {
     let columns: Vec<MappedColumn> = disk.iter().map(|column| map_column(column, schema, kind)).collect();
     let mut targets = columns.iter().filter_map(|column| column.target);
@@ -123,15 +138,11 @@ fn map_column(disk: &DiskColumn, schema: &TableSchema, kind: ColumnKind) -> Mapp
         .find(|column| column.name.as_bytes() == disk.name)
         .filter(|column| column.is_complex() == is_complex);
     let dropped = schema.dropped.iter().filter(|dropped| dropped.name.as_bytes() == disk.name);
-    let value_len = match &disk.ty {
-        CqlType::Udt { multi_cell: true, .. } => ValueLen::ByField(disk.ty.clone()),
-        ty => ty.cell_value_type(&[]).map_or(ValueLen::Prefixed, ValueLen::of),
-    };
     MappedColumn {
         target: today.map(|column| column.id),
         dropped_us: dropped.map(|dropped| dropped.dropped_time_us).max().unwrap_or(i64::MIN),
         is_complex,
-        value_len,
+        value_len: disk.ty.sstable_fixed_len(),
     }
 }
 

@@ -11,6 +11,7 @@
 //! a block, sizes that lead back where they came from, and markers that go on from the deletion in force.
 //! Memory: a window, which holds a whole row at least; never a partition.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use model::{ClusteringRange, PartitionRange, Position, RingPosition, Row, Side, Tombstone};
@@ -20,16 +21,17 @@ use runtime::IoClass;
 
 use super::index::{Entry, IndexCursor};
 use super::parse::{Parsed, Parser, change_fragment, row_fragment};
-use super::promoted::{Block, BlockEnd, Promoted};
+use super::promoted::{Block, Promoted};
+use super::seek::check_expected;
 use super::table::SSTable;
-use super::unfiltered::{Head, Kind};
+use super::unfiltered::Kind;
 use super::window::{Fetch, Window};
 
 /// Partitions up to this length are fetched in one request.
 const SMALL_PARTITION_BYTES: u64 = 32 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     /// Index.db has not been looked at yet.
     Open,
     /// In front of the next entry of Index.db.
@@ -60,12 +62,13 @@ pub(super) struct SSTableReader {
     pub(super) window: Window,
     cursor: IndexCursor,
     end: RingPosition,
-    state: State,
+    pub(super) state: State,
     /// Bytes that the window must show of the current piece before the next step; 0 if it does.
-    need: u64,
+    pub(super) need: u64,
     /// `None` if everything is wanted.
     pub(super) cut: Option<Cutter>,
-    ready: Option<Fragment>,
+    /// What goes out next, if nothing is cut.
+    ready: VecDeque<Fragment>,
     in_partition: bool,
     pub(super) entry: Option<Entry>,
     pub(super) promoted: Option<Promoted>,
@@ -107,7 +110,7 @@ impl SSTableReader {
             state,
             need: 0,
             cut: (!spec.wants_all_rows()).then(|| Cutter::new(spec)),
-            ready: None,
+            ready: VecDeque::new(),
             in_partition: false,
             entry: None,
             promoted: None,
@@ -199,14 +202,14 @@ impl SSTableReader {
     fn emit(&mut self, fragment: Fragment) {
         match &mut self.cut {
             Some(cut) => cut.push(fragment),
-            None => self.ready = Some(fragment),
+            None => self.ready.push_back(fragment),
         }
     }
 
     fn pop(&mut self) -> Option<Fragment> {
         match &mut self.cut {
             Some(cut) => cut.pop(),
-            None => self.ready.take(),
+            None => self.ready.pop_front(),
         }
     }
 
@@ -491,6 +494,7 @@ impl SSTableReader {
     fn is_satisfied(&self) -> bool {
         matches!(self.state, State::Seek | State::Rows) && self.cut.as_ref().is_some_and(Cutter::is_done)
     }
+<<<<<<< HEAD
 
     /// Finds the place of the next wanted range, and goes there if that is a shorter way.
     async fn seek(&mut self) -> Result<(), ReadError> {
@@ -684,6 +688,8 @@ enum Walked {
     /// The target, something behind it, or the partition's end.
     Behind,
     Need(u64),
+=======
+>>>>>>> sstread
 }
 
 impl Reader for SSTableReader {
@@ -728,7 +734,7 @@ impl Reader for SSTableReader {
 
     fn skip_partition(&mut self) {
         let was_inside = self.in_partition;
-        self.ready = None;
+        self.ready.clear();
         if let Some(cut) = &mut self.cut {
             cut.skip();
         }
