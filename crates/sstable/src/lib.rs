@@ -2,5 +2,6 @@
 
 pub mod component;
 pub mod name;
+pub mod read;
 pub mod version;
 pub mod write;

@@ -18,4 +18,5 @@ pub mod statistics;
 pub mod summary;
 pub mod toc;
 
+pub(crate) use error::check_count;
 pub use error::{FormatError, Named};

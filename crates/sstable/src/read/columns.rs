@@ -1,0 +1,195 @@
+//! Which column of today's schema each column of an SSTable is.
+//!
+//! Data.db is parsed by the columns and types in its own header ([`DiskColumns`]), whatever the schema says by
+//! now. A [`ColumnMap`] then says for each of them which column it is in a given schema: none if it was dropped
+//! (its bytes are parsed and left out), and since when, if a column of that name was dropped and made again.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use model::{ColumnId, ColumnKind, CqlType, TableSchema};
+
+use crate::component::statistics::{HeaderColumn, SerializationHeader};
+
+/// A column as Data.db has it.
+#[derive(Debug)]
+pub(super) struct DiskColumn {
+    name: Vec<u8>,
+    ty: CqlType,
+}
+
+/// What Data.db consists of: its header with the class names parsed.
+#[derive(Debug)]
+pub(super) struct DiskColumns {
+    /// The clustering columns' types.
+    pub(super) clustering: Vec<CqlType>,
+    /// Their fixed lengths, as the clustering codec wants them.
+    pub(super) clustering_lengths: Vec<Option<usize>>,
+    /// In the order in which rows have their cells: simple columns, then complex ones.
+    statics: Vec<DiskColumn>,
+    regulars: Vec<DiskColumn>,
+}
+
+impl DiskColumns {
+    /// Errors: the class name that is no type this build knows, and why.
+    pub(super) fn new(header: &SerializationHeader) -> Result<Self, (String, model::types::TypeError)> {
+        let parse = |name: &String| CqlType::from_java_name(name).map_err(|error| (name.clone(), error));
+        let clustering: Vec<CqlType> = header.clustering_types.iter().map(parse).collect::<Result<_, _>>()?;
+        let columns = |columns: &[HeaderColumn]| {
+            let parse = |column: &HeaderColumn| {
+                let ty = parse(&column.type_name)?;
+                Ok(DiskColumn { name: column.name.clone(), ty })
+            };
+            let mut parsed: Vec<DiskColumn> = columns.iter().map(parse).collect::<Result<_, _>>()?;
+            // The header may have them in any order, cells come simple first. Stable: each kind keeps its order.
+            parsed.sort_by_key(|column| column.ty.is_multi_cell());
+            Ok(parsed)
+        };
+        Ok(Self {
+            clustering_lengths: clustering.iter().map(CqlType::sstable_fixed_len).collect(),
+            clustering,
+            statics: columns(&header.static_columns)?,
+            regulars: columns(&header.regular_columns)?,
+        })
+    }
+
+    pub(super) fn has_static(&self) -> bool {
+        !self.statics.is_empty()
+    }
+}
+
+/// A column of the file, as a reader of a certain schema sees it.
+#[derive(Debug)]
+pub(super) struct MappedColumn {
+    /// `None`: of no interest any more.
+    pub(super) target: Option<ColumnId>,
+    /// What was written at this time or before belongs to a dropped column of that name.
+    pub(super) dropped_us: i64,
+    pub(super) is_complex: bool,
+    /// The length of every value that is not empty; `None` if values carry theirs. Elements of collections
+    /// and fields of user-defined types always do: the format asks the column's type, not the element's.
+    pub(super) value_len: Option<usize>,
+}
+
+/// The columns of one kind.
+#[derive(Debug)]
+pub(super) struct MappedColumns {
+    pub(super) columns: Vec<MappedColumn>,
+    /// Column ids rise in the file's order, so that rows need not be sorted.
+    pub(super) rises: bool,
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(super) struct ColumnMap {
+    pub(super) statics: MappedColumns,
+    pub(super) regulars: MappedColumns,
+}
+
+impl ColumnMap {
+    pub(super) fn new(disk: &DiskColumns, schema: &TableSchema) -> Self {
+        Self {
+            statics: map(&disk.statics, schema, ColumnKind::Static),
+            regulars: map(&disk.regulars, schema, ColumnKind::Regular),
+        }
+    }
+}
+
+fn map(disk: &[DiskColumn], schema: &TableSchema, kind: ColumnKind) -> MappedColumns {
+    let columns: Vec<MappedColumn> = disk.iter().map(|column| map_column(column, schema, kind)).collect();
+    let mut targets = columns.iter().filter_map(|column| column.target);
+    let rises = targets.try_fold(None, |last, id| (last < Some(id)).then_some(Some(id))).is_some();
+    MappedColumns { columns, rises }
+}
+
+fn map_column(disk: &DiskColumn, schema: &TableSchema, kind: ColumnKind) -> MappedColumn {
+    let is_complex = disk.ty.is_multi_cell();
+    let mut of_kind = schema.columns_of(kind);
+    // A column that is complex on one side only was dropped and made again with another type.
+    let today = of_kind
+        .find(|column| column.name.as_bytes() == disk.name)
+        .filter(|column| column.is_complex() == is_complex);
+    let dropped = schema.dropped.iter().filter(|dropped| dropped.name.as_bytes() == disk.name);
+    MappedColumn {
+        target: today.map(|column| column.id),
+        dropped_us: dropped.map(|dropped| dropped.dropped_time_us).max().unwrap_or(i64::MIN),
+        is_complex,
+        value_len: disk.ty.sstable_fixed_len(),
+    }
+}
+
+/// The maps of the schemas that were last asked for; almost always one.
+#[derive(Default)]
+pub(super) struct ColumnMaps(Vec<(Arc<TableSchema>, Rc<ColumnMap>)>);
+
+/// An ALTER leaves readers of two schemas at most, for a while.
+const MAPS_MAX: usize = 2;
+
+impl ColumnMaps {
+    pub(super) fn get(&mut self, disk: &DiskColumns, schema: &Arc<TableSchema>) -> Rc<ColumnMap> {
+        if let Some((_, map)) = self.0.iter().find(|(known, _)| Arc::ptr_eq(known, schema)) {
+            return Rc::clone(map);
+        }
+        let map = Rc::new(ColumnMap::new(disk, schema));
+        self.0.truncate(MAPS_MAX - 1);
+        self.0.insert(0, (Arc::clone(schema), Rc::clone(&map)));
+        map
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::component::statistics::DeltaBases;
+
+    fn header(regulars: &[(&str, CqlType)]) -> SerializationHeader {
+        let column = |(name, ty): &(&str, CqlType)| HeaderColumn {
+            name: name.as_bytes().to_vec(),
+            type_name: ty.to_java_name(),
+        };
+        SerializationHeader {
+            bases: DeltaBases::NONE,
+            key_type: CqlType::Int.to_java_name(),
+            clustering_types: vec![],
+            static_columns: vec![],
+            regular_columns: regulars.iter().map(column).collect(),
+        }
+    }
+
+    #[test]
+    fn columns_are_found_by_name_kind_and_shape() {
+        let old = TableSchema::builder("ks", "t")
+            .partition_key("p", CqlType::Int)
+            .regular("b", CqlType::Int)
+            .regular("d", CqlType::Text)
+            .regular("m", CqlType::set(CqlType::Int))
+            .build()
+            .unwrap();
+        let altered = old.to_builder().drop_column("d", 77).regular("a", CqlType::Int);
+        let altered = altered.regular("d", CqlType::Text).build_with_ids_from(old.column_id_bound()).unwrap();
+        let disk = DiskColumns::new(&header(&[
+            ("m", CqlType::set(CqlType::Int)),
+            ("a", CqlType::Int),
+            ("b", CqlType::Int),
+            ("d", CqlType::Text),
+            ("gone", CqlType::Text),
+        ]))
+        .unwrap();
+        let map = ColumnMap::new(&disk, &altered);
+        let id = |name: &str| altered.column_named(name).map(|column| column.id);
+        let targets: Vec<_> = map.regulars.columns.iter().map(|c| (c.target, c.dropped_us)).collect();
+        let expect = [
+            (id("a"), i64::MIN),
+            (id("b"), i64::MIN),
+            (id("d"), 77),
+            (None, i64::MIN),
+            (id("m"), i64::MIN),
+        ];
+        assert_eq!(targets, expect);
+        assert!(!map.regulars.rises, "a was added after b and m");
+        assert!(DiskColumns::new(&header(&[("x", CqlType::Int)])).is_ok());
+        let mut unknown = header(&[]);
+        unknown.clustering_types.push("org.example.MyType".into());
+        assert_eq!(DiskColumns::new(&unknown).unwrap_err().0, "org.example.MyType");
+    }
+}

@@ -1,0 +1,165 @@
+//! Walks the entries of Index.db: from a point in the ring, or to one key.
+//!
+//! The summary says where to begin; from there entries are read one after the other, jumping over promoted
+//! indexes, which are looked at only where a partition is sliced (`promoted`).
+
+use base::bytes::Take;
+use model::{PartitionKey, RingPosition};
+use reader::ReadError;
+use runtime::IoClass;
+
+use super::chunked::ChunkedFile;
+use super::window::{Fetch, Window};
+use crate::component::index::IndexEntryHead;
+use crate::component::summary::Summary;
+
+/// Where a partition is, and where its promoted index.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) key: PartitionKey,
+    /// In the data.
+    pub(super) position: u64,
+    /// In Index.db.
+    pub(super) promoted_at: u64,
+    /// 0: the partition has none.
+    pub(super) promoted_bytes: u64,
+    /// Where the next partition starts, if that could be seen without reading more.
+    pub(super) next_position: Option<u64>,
+}
+
+/// See the head of this file.
+pub(super) struct IndexCursor {
+    window: Window,
+    /// Where the next entry starts.
+    at: u64,
+    /// Keys rise; the last one seen proves it.
+    last: Option<PartitionKey>,
+}
+
+/// Where a head starts to be searched for in pieces.
+const HEAD_BYTES_GUESS: u64 = 64;
+
+impl IndexCursor {
+    pub(super) fn new(fetch: Fetch, class: IoClass) -> Self {
+        Self { window: Window::new(fetch, class), at: 0, last: None }
+    }
+
+    /// The entry of `key`. Afterwards the cursor stands at the next one.
+    pub(super) async fn find(
+        &mut self,
+        file: &ChunkedFile,
+        summary: &Summary,
+        key: &PartitionKey,
+    ) -> Result<Option<Entry>, ReadError> {
+        let range = summary.search(key.token(), key.bytes());
+        let end = range.end.unwrap_or(file.data_bytes()).min(file.data_bytes());
+        self.at = range.start;
+        self.last = None;
+        while self.at < end {
+            self.need_head(file, end).await?;
+            // Keys are compared as they lie there; most are not the wanted one.
+            loop {
+                let Some((head, bytes)) = peek(&self.window, self.at) else { break };
+                let promoted_at = self.at + bytes;
+                let found = (head.key == key.bytes()).then_some((head.data_position, head.promoted_bytes));
+                self.at = behind(file, promoted_at, head.promoted_bytes)?;
+                if let Some((position, promoted_bytes)) = found {
+                    let next_position = peek(&self.window, self.at).map(|(head, _)| head.data_position);
+                    let key = key.clone();
+                    return Ok(Some(Entry { key, position, promoted_at, promoted_bytes, next_position }));
+                }
+                if self.at >= end {
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Moves to the first entry behind `point`.
+    pub(super) async fn seek(
+        &mut self,
+        file: &ChunkedFile,
+        summary: &Summary,
+        point: &RingPosition,
+    ) -> Result<(), ReadError> {
+        self.at = match point {
+            RingPosition::BeforeKey(key) | RingPosition::AfterKey(key) => {
+                summary.search(key.token(), key.bytes()).start
+            }
+            RingPosition::BeforeToken(token) | RingPosition::AfterToken(token) => {
+                summary.start_of_tokens(*token)
+            }
+        };
+        self.last = None;
+        loop {
+            let at = self.at;
+            let Some(entry) = self.next(file).await? else { return Ok(()) };
+            if point.side_of(&entry.key).is_gt() {
+                self.at = at;
+                self.last = None;
+                return Ok(());
+            }
+        }
+    }
+
+    /// The next entry, or `None` behind the last.
+    pub(super) async fn next(&mut self, file: &ChunkedFile) -> Result<Option<Entry>, ReadError> {
+        if self.at >= file.data_bytes() {
+            return Ok(None);
+        }
+        self.need_head(file, file.data_bytes()).await?;
+        let (head, bytes) = peek(&self.window, self.at).expect("a whole head was read");
+        let entry_at = self.at;
+        let key = PartitionKey::new(head.key);
+        let (position, promoted_bytes) = (head.data_position, head.promoted_bytes);
+        let promoted_at = entry_at + bytes;
+        self.at = behind(file, promoted_at, promoted_bytes)?;
+        if self.last.as_ref().is_some_and(|last| *last >= key) {
+            return Err(file.corrupt(entry_at, "partition keys do not rise by token and key"));
+        }
+        self.last = Some(key.clone());
+        let next_position = peek(&self.window, self.at).map(|(head, _)| head.data_position);
+        Ok(Some(Entry { key, position, promoted_at, promoted_bytes, next_position }))
+    }
+
+    /// Where the next entry starts.
+    pub(super) fn position(&self) -> u64 {
+        self.at
+    }
+
+    /// Sees to it that the window has the whole head of the entry at `self.at`.
+    async fn need_head(&mut self, file: &ChunkedFile, until: u64) -> Result<(), ReadError> {
+        let left_bytes = file.data_bytes() - self.at;
+        let mut need = HEAD_BYTES_GUESS;
+        loop {
+            if peek(&self.window, self.at).is_some() {
+                return Ok(());
+            }
+            let have = self.window.rest(self.at).len() as u64;
+            if have >= left_bytes.min(IndexEntryHead::SIZE_BYTES_MAX as u64) {
+                let error = IndexEntryHead::decode(&mut Take::new(self.window.rest(self.at)));
+                let error = error.expect_err("a head that can be decoded can be seen");
+                return Err(file.corrupt(self.at, &error.to_string()));
+            }
+            need = if have >= need { need * 16 } else { need };
+            self.window.fill(file, self.at, need, until).await?;
+        }
+    }
+}
+
+/// The head of the entry at `at` and its length, if the window has all of it.
+#[inline]
+fn peek(window: &Window, at: u64) -> Option<(IndexEntryHead<'_>, u64)> {
+    let mut take = Take::new(window.rest(at));
+    let head = IndexEntryHead::decode(&mut take).ok()?;
+    Some((head, take.offset() as u64))
+}
+
+fn behind(file: &ChunkedFile, promoted_at: u64, promoted_bytes: u64) -> Result<u64, ReadError> {
+    promoted_at.checked_add(promoted_bytes).filter(|end| *end <= file.data_bytes()).ok_or_else(|| {
+        let detail =
+            format!("a promoted index of {promoted_bytes} bytes does not fit into the rest of the file");
+        file.corrupt(promoted_at, &detail)
+    })
+}

@@ -1,0 +1,32 @@
+//! Reading SSTables: from the files of one to a stream of fragments.
+//!
+//! ```text
+//! table      what an open SSTable is, and which reader a read gets          open, error
+//! scan       whole partitions one after the other                          ┐
+//! partitions single partitions and slices, forward and reverse             ├ parse, unfiltered, row, columns
+//! check      everything compared with everything                           ┘
+//! index      entries of Index.db        promoted   the blocks of a large partition
+//! window     the bytes a reader looks at
+//! chunked    chunks of a file, checked and decompressed      cache    the chunks that are kept
+//! ```
+
+mod cache;
+mod chunked;
+mod columns;
+mod error;
+mod index;
+mod open;
+mod parse;
+mod partitions;
+mod promoted;
+mod row;
+mod scan;
+mod table;
+#[cfg(test)]
+mod tests;
+mod unfiltered;
+mod window;
+
+pub use cache::{CacheStats, ChunkCache, ENTRY_OVERHEAD_BYTES, FileNumber};
+pub use error::SSTableError;
+pub use table::{SSTable, SSTableSource};

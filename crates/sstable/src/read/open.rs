@@ -1,0 +1,262 @@
+//! Opening an SSTable: what TOC.txt lists must be there, be sound, and agree with one another.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use base::murmur3;
+use model::PartitionKey;
+use runtime::{File, Files, IoClass, OpenOptions};
+
+use super::cache::ChunkCache;
+use super::chunked::{ChunkedFile, Codec};
+use super::columns::{ColumnMaps, DiskColumns};
+use super::error::SSTableError;
+use super::index::IndexCursor;
+use super::table::SSTable;
+use super::unfiltered::Bases;
+use super::window::Fetch;
+use crate::component::compression_info::CompressionInfo;
+use crate::component::crc::ChunkCrcs;
+use crate::component::filter::{FP_CHANCE_MIN, Filter};
+use crate::component::messina::MessinaInfo;
+use crate::component::statistics::{MURMUR3_PARTITIONER, Statistics};
+use crate::component::summary::{MIN_INDEX_INTERVAL_DEFAULT, Summary, SummaryBuilder};
+use crate::component::{FormatError, digest, toc};
+use crate::name::{Component, Format, SstableName};
+
+/// A page of Index.db.
+const INDEX_PAGE_BYTES: u32 = 4096;
+
+/// The longest component that is read into memory whole; the largest filters take 16 GiB in theory.
+const COMPONENT_BYTES_MAX: u64 = 4 << 30;
+
+struct Opening<'a> {
+    files: &'a Files,
+    dir: &'a Path,
+    name: SstableName,
+    class: IoClass,
+    components: Vec<Component>,
+}
+
+impl Opening<'_> {
+    fn path(&self, component: &Component) -> PathBuf {
+        self.dir.join(self.name.file_name(component))
+    }
+
+    fn lists(&self, component: &Component) -> bool {
+        self.components.contains(component)
+    }
+
+    async fn bytes(&self, component: &Component) -> Result<Vec<u8>, SSTableError> {
+        let path = self.path(component);
+        match self.files.read_all(&path, self.class, COMPONENT_BYTES_MAX).await {
+            Err(error) if error.is_not_found() => Err(SSTableError::Missing { file: path }),
+            other => Ok(other?),
+        }
+    }
+
+    async fn decode<T>(
+        &self,
+        component: &Component,
+        decode: impl FnOnce(&[u8]) -> Result<T, FormatError>,
+    ) -> Result<T, SSTableError> {
+        let bytes = self.bytes(component).await?;
+        decode(&bytes).map_err(|error| SSTableError::Format { file: self.path(component), error })
+    }
+
+    /// As [`Self::decode`], if TOC.txt lists it.
+    async fn decode_listed<T>(
+        &self,
+        component: &Component,
+        decode: impl FnOnce(&[u8]) -> Result<T, FormatError>,
+    ) -> Result<Option<T>, SSTableError> {
+        if !self.lists(component) {
+            return Ok(None);
+        }
+        self.decode(component, decode).await.map(Some)
+    }
+
+    async fn file(&self, component: &Component) -> Result<(File, u64), SSTableError> {
+        let path = self.path(component);
+        let file = match self.files.open(&path, OpenOptions::read().with_direct(true)).await {
+            Err(error) if error.is_not_found() => return Err(SSTableError::Missing { file: path }),
+            other => other?,
+        };
+        let len_bytes = file.len_bytes().await?;
+        if len_bytes == 0 {
+            let detail = "the file is empty; an SSTable has a partition".to_owned();
+            return Err(SSTableError::Inconsistent { file: path, detail });
+        }
+        Ok((file, len_bytes))
+    }
+
+    fn unsupported(&self, component: &Component, detail: String) -> SSTableError {
+        SSTableError::Unsupported { file: self.path(component), detail }
+    }
+}
+
+pub(super) async fn open(
+    files: &Files,
+    dir: &Path,
+    name: SstableName,
+    cache: &Rc<ChunkCache>,
+    class: IoClass,
+) -> Result<Rc<SSTable>, SSTableError> {
+    let mut opening = Opening { files, dir, name, class, components: vec![] };
+    if !name.version.is_readable() || name.format != Format::Big {
+        let detail = format!(
+            "version {} in format {} is not read by this build; write it as \"big\" mc, md, me, na or nb",
+            name.version,
+            name.format.word()
+        );
+        return Err(opening.unsupported(&Component::Data, detail));
+    }
+    opening.components = opening.decode(&Component::Toc, toc::decode).await?;
+    check_listed(&opening).await?;
+    let statistics =
+        opening.decode(&Component::Statistics, |bytes| Statistics::decode(bytes, name.version)).await?;
+    if statistics.validation.partitioner != MURMUR3_PARTITIONER {
+        let detail = format!(
+            "it was written with partitioner {}, this build has {MURMUR3_PARTITIONER}; export and import the data",
+            statistics.validation.partitioner
+        );
+        return Err(opening.unsupported(&Component::Statistics, detail));
+    }
+    let columns = DiskColumns::new(&statistics.header).map_err(|(class_name, error)| {
+        let detail = format!("a column has type {class_name}, which this build cannot read: {error}");
+        opening.unsupported(&Component::Statistics, detail)
+    })?;
+    let data = open_data(&opening, cache).await?;
+    let (index_file, index_bytes) = opening.file(&Component::Index).await?;
+    let index = ChunkedFile::plain(index_file, index_bytes, INDEX_PAGE_BYTES, None, cache);
+    let messina = opening.decode_listed(&Component::Messina, MessinaInfo::decode).await?;
+    let digest = opening.decode_listed(&Component::Digest, digest::decode).await?;
+    let (summary, filter, rebuilt) = summary_and_filter(&opening, &index, &statistics).await?;
+    let first_key = PartitionKey::new(summary.first_key());
+    let last_key = PartitionKey::new(summary.last_key());
+    Ok(Rc::new(SSTable {
+        dir: dir.to_owned(),
+        name,
+        components: opening.components,
+        rebuilt,
+        data,
+        index,
+        summary,
+        filter,
+        bases: Bases(statistics.header.bases),
+        statistics,
+        messina,
+        first_key,
+        last_key,
+        columns,
+        maps: RefCell::new(ColumnMaps::default()),
+        digest,
+    }))
+}
+
+/// Every file that is listed must be there, but for those that can be rebuilt and those of other programs.
+async fn check_listed(opening: &Opening<'_>) -> Result<(), SSTableError> {
+    for component in &opening.components {
+        if matches!(component, Component::Summary | Component::Filter | Component::Other(_)) {
+            continue;
+        }
+        let file = opening.path(component);
+        if !opening.files.exists(&file).await? {
+            return Err(SSTableError::Missing { file });
+        }
+    }
+    Ok(())
+}
+
+async fn open_data(opening: &Opening<'_>, cache: &Rc<ChunkCache>) -> Result<ChunkedFile, SSTableError> {
+    let version = opening.name.version;
+    let (file, file_bytes) = opening.file(&Component::Data).await?;
+    let info = opening
+        .decode_listed(&Component::CompressionInfo, |bytes| CompressionInfo::decode(bytes, version))
+        .await?;
+    if let Some(info) = info {
+        let codec = Codec::named(&info.compressor).ok_or_else(|| {
+            let detail = format!(
+                "compressed with {}; this build reads LZ4Compressor, NoopCompressor and no compression",
+                info.compressor
+            );
+            opening.unsupported(&Component::CompressionInfo, detail)
+        })?;
+        let last = info.chunk(info.offsets.len() - 1, file_bytes);
+        last.map_err(|error| SSTableError::Format { file: opening.path(&Component::Data), error })?;
+        return Ok(ChunkedFile::compressed(file, file_bytes, info, codec, cache));
+    }
+    let crcs = opening.decode_listed(&Component::Crc, |bytes| ChunkCrcs::decode(bytes, file_bytes)).await?;
+    Ok(ChunkedFile::plain(file, file_bytes, super::chunked::PLAIN_CHUNK_BYTES_MAX, crcs, cache))
+}
+
+type Rebuilt = Vec<(Component, String)>;
+
+/// Loads both, or rebuilds what is not there or not sound.
+async fn summary_and_filter(
+    opening: &Opening<'_>,
+    index: &ChunkedFile,
+    statistics: &Statistics,
+) -> Result<(Summary, Option<Filter>, Rebuilt), SSTableError> {
+    let mut rebuilt: Rebuilt = vec![];
+    let summary = if opening.lists(&Component::Summary) {
+        opening.decode(&Component::Summary, Summary::decode).await
+    } else {
+        Err(SSTableError::Missing { file: opening.path(&Component::Summary) })
+    };
+    let summary = summary.and_then(|summary| match summary.range_at(summary.len() - 1).start {
+        start if start < index.data_bytes() => Ok(summary),
+        start => Err(SSTableError::Inconsistent {
+            file: opening.path(&Component::Summary),
+            detail: format!("it points at byte {start} of an Index.db of {}", index.data_bytes()),
+        }),
+    });
+    let summary = keep_or_rebuild(summary, Component::Summary, &mut rebuilt)?;
+    let version = opening.name.version;
+    let filter = opening.decode_listed(&Component::Filter, |bytes| Filter::decode(bytes, version)).await;
+    // Without a listed filter every key may be here: the table has none.
+    let (filter, had_filter) = match keep_or_rebuild(filter, Component::Filter, &mut rebuilt)? {
+        Some(filter) => (filter, true),
+        None => (None, false),
+    };
+    if summary.is_some() && had_filter {
+        return Ok((summary.expect("just looked"), filter, rebuilt));
+    }
+    let fp_chance = statistics.validation.bloom_filter_fp_chance;
+    let expected_keys = statistics.stats.partition_bytes.count().min(index.data_bytes());
+    let mut new_filter = (!had_filter && (FP_CHANCE_MIN..1.0).contains(&fp_chance))
+        .then(|| Filter::builder(expected_keys, fp_chance));
+    let mut builder = SummaryBuilder::new(MIN_INDEX_INTERVAL_DEFAULT);
+    let mut cursor = IndexCursor::new(Fetch::Bypass, opening.class);
+    let mut at = 0;
+    while let Some(entry) = cursor.next(index).await? {
+        builder.add(entry.key.token(), entry.key.bytes(), at);
+        if let Some(filter) = &mut new_filter {
+            filter.add(murmur3::hash128(entry.key.bytes()));
+        }
+        at = cursor.position();
+    }
+    let filter = if had_filter { filter } else { new_filter };
+    Ok((summary.unwrap_or_else(|| builder.finish()), filter, rebuilt))
+}
+
+/// `None` if the component is missing or unsound, which is noted; other errors go on.
+fn keep_or_rebuild<T>(
+    loaded: Result<T, SSTableError>,
+    component: Component,
+    rebuilt: &mut Rebuilt,
+) -> Result<Option<T>, SSTableError> {
+    match loaded {
+        Ok(loaded) => Ok(Some(loaded)),
+        Err(
+            error @ (SSTableError::Missing { .. }
+            | SSTableError::Format { .. }
+            | SSTableError::Inconsistent { .. }),
+        ) => {
+            rebuilt.push((component, error.to_string()));
+            Ok(None)
+        }
+        Err(other) => Err(other),
+    }
+}

@@ -1,0 +1,160 @@
+//! What every reader of Data.db has to do with the piece it stands at: name its place in errors, decode it, and
+//! keep track of the range deletion that is in force.
+
+use std::rc::Rc;
+
+use model::clustering::PrefixBuilder;
+use model::{ClusteringKey, PartitionKey, Position, RangeTombstoneChange, Row, Tombstone};
+use reader::{Fragment, LocalFuture, ReadError, Reader, RowFragment, Step};
+
+use super::columns::ColumnMap;
+use super::row::RowDecoder;
+use super::table::SSTable;
+use super::unfiltered::{Head, Kind, PartitionHeader, Stop, parse_head, tombstone_of};
+use super::window::Window;
+use crate::component::FormatError;
+use crate::component::clustering::PrefixKind;
+
+/// What could be parsed, or how many bytes the window must show from the piece's start.
+pub(super) enum Parsed<T> {
+    Done(T),
+    Need(u64),
+}
+
+/// See the head of this file.
+pub(super) struct Parser {
+    pub(super) table: Rc<SSTable>,
+    map: Rc<ColumnMap>,
+    decoder: RowDecoder,
+    builder: PrefixBuilder,
+}
+
+impl Parser {
+    pub(super) fn new(table: &Rc<SSTable>, map: Rc<ColumnMap>) -> Self {
+        let (decoder, builder) = (RowDecoder::default(), PrefixBuilder::default());
+        Self { table: Rc::clone(table), map, decoder, builder }
+    }
+
+    #[cold]
+    pub(super) fn corrupt(&self, piece_at: u64, error: FormatError) -> ReadError {
+        let error = error.shifted(piece_at);
+        let FormatError { what, offset_bytes, expected, found } = error;
+        self.table.data.corrupt(offset_bytes, &format!("{what}: expected {expected}, found {found}"))
+    }
+
+    fn stopped<T>(&self, piece_at: u64, stop: Stop) -> Result<Parsed<T>, ReadError> {
+        match stop {
+            Stop::Bad(error) => Err(self.corrupt(piece_at, error)),
+            Stop::Short(need) if piece_at.saturating_add(need) <= self.table.data.data_bytes() => {
+                Ok(Parsed::Need(need))
+            }
+            Stop::Short(_) => {
+                Err(self.table.data.corrupt(piece_at, "the data end inside what starts here"))
+            }
+        }
+    }
+
+    /// The partition that starts at `at`: its key, its deletion and the length of both.
+    pub(super) fn header(
+        &self,
+        window: &Window,
+        at: u64,
+    ) -> Result<Parsed<(PartitionKey, Tombstone, u64)>, ReadError> {
+        match PartitionHeader::parse(window.rest(at)) {
+            Ok(header) => {
+                let key = PartitionKey::new(header.key);
+                Ok(Parsed::Done((key, tombstone_of(header.deletion), header.bytes as u64)))
+            }
+            Err(stop) => self.stopped(at, stop),
+        }
+    }
+
+    /// The head of the row or marker at `at`. With `whole`, all of it is in the window.
+    #[inline]
+    pub(super) fn head<'w>(
+        &self,
+        window: &'w Window,
+        at: u64,
+        whole: bool,
+    ) -> Result<Parsed<Head<'w>>, ReadError> {
+        let bytes = window.rest(at);
+        let left_bytes = self.table.data.data_bytes().saturating_sub(at);
+        match parse_head(bytes, &self.table.columns.clustering_lengths, left_bytes) {
+            Ok(head) if !whole || head.bytes <= bytes.len() as u64 => Ok(Parsed::Done(head)),
+            Ok(head) => Ok(Parsed::Need(head.bytes)),
+            Err(stop) => self.stopped(at, stop),
+        }
+    }
+
+    #[inline]
+    pub(super) fn key(&mut self, head: &Head<'_>, at: u64) -> Result<ClusteringKey, ReadError> {
+        let key = head.prefix(&self.table.columns.clustering_lengths, &mut self.builder);
+        key.map_err(|error| self.corrupt(at, error))
+    }
+
+    /// The content of a row whose head is at `at` and whose body the window shows.
+    #[inline]
+    pub(super) fn row(&mut self, window: &Window, head: &Head<'_>, at: u64) -> Result<Row, ReadError> {
+        let body = &window.rest(at)[head.body_at..head.bytes as usize];
+        let columns =
+            if head.kind == Kind::StaticRow { &self.map.statics } else { &self.map.regulars };
+        let row = self.decoder.decode(head.flags, body, columns, &self.table.bases);
+        row.map_err(|error| self.corrupt(at + head.body_at as u64, error))
+    }
+
+    /// The deletions in force in front of a marker and behind it.
+    pub(super) fn marker(
+        &self,
+        window: &Window,
+        head: &Head<'_>,
+        kind: PrefixKind,
+        at: u64,
+    ) -> Result<(Tombstone, Tombstone), ReadError> {
+        let body = &window.rest(at)[head.body_at..head.bytes as usize];
+        let both = self.table.bases.marker(kind, body);
+        both.map_err(|error| self.corrupt(at + head.body_at as u64, error))
+    }
+
+    /// An error: the marker at `at` does not go on from the deletion that is in force.
+    #[cold]
+    pub(super) fn unbalanced(&self, at: u64, expected: Tombstone, found: Tombstone) -> ReadError {
+        let text = |tombstone: Tombstone| match tombstone.is_live() {
+            true => "none".to_owned(),
+            false => format!("{} us, {} s", tombstone.timestamp_us, tombstone.deletion_time_s),
+        };
+        let detail = format!(
+            "marker of a range tombstone: expected one that goes on from the deletion in force ({}), found {}",
+            text(expected),
+            text(found)
+        );
+        self.table.data.corrupt(at, &detail)
+    }
+}
+
+/// A row as a fragment, or nothing if dropped columns were all it had.
+#[inline]
+pub(super) fn row_fragment(key: ClusteringKey, row: Row) -> Option<Fragment> {
+    (!row.is_empty()).then(|| Fragment::Row(RowFragment { key, row: Rc::new(row) }))
+}
+
+pub(super) fn change_fragment(position: Position, tombstone: Tombstone) -> Fragment {
+    Fragment::Change(RangeTombstoneChange { position, tombstone })
+}
+
+/// A reader that can only say why it cannot read.
+pub(super) struct FailedReader {
+    pub(super) table: Rc<SSTable>,
+    pub(super) detail: String,
+}
+
+impl Reader for FailedReader {
+    fn next(&mut self) -> Result<Step, ReadError> {
+        Err(self.table.data.corrupt(0, &self.detail))
+    }
+
+    fn load(&mut self) -> LocalFuture<'_, Result<(), ReadError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn skip_partition(&mut self) {}
+}

@@ -1,0 +1,749 @@
+//! Reads partitions one by one, by the index: single ones, slices of their rows, either direction.
+//!
+//! 1. Index.db says where the next wanted partition is; its header must show the same key.
+//! 2. Where a wanted range of rows begins is searched for in the promoted index, if there is one (`seek`). The
+//!    deletion in force there is the one that was open at the end of the block in front.
+//! 3. From there rows are walked one by one: forward by their sizes, in reverse by the size of the row before,
+//!    which each row states. Bodies of rows that are not wanted are not decoded, perhaps not even read.
+//! 4. The `Cutter` cuts what comes to the wanted ranges.
+//!
+//! What the index says is trusted only after Data.db has confirmed it: the key of a partition, the first row of
+//! a block, sizes that lead back where they came from, and markers that go on from the deletion in force.
+//! Memory: a window, which holds a whole row at least; never a partition.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use model::{ClusteringRange, PartitionRange, Position, RingPosition, Row, Side, Tombstone};
+use reader::slice::Cutter;
+use reader::{Fragment, LocalFuture, ReadError, ReadSpec, Reader, RowFragment, Step};
+use runtime::IoClass;
+
+use super::index::{Entry, IndexCursor};
+use super::parse::{Parsed, Parser, change_fragment, row_fragment};
+use super::promoted::{Block, BlockEnd, Promoted};
+use super::table::SSTable;
+use super::unfiltered::{Head, Kind};
+use super::window::{Fetch, Window};
+
+/// Partitions up to this length are fetched in one request.
+const SMALL_PARTITION_BYTES: u64 = 32 * 1024;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Index.db has not been looked at yet.
+    Open,
+    /// In front of the next entry of Index.db.
+    Next,
+    Header,
+    Static,
+    /// The place of the next wanted range has to be found.
+    Seek,
+    Rows,
+    Done,
+}
+
+/// What a step came to.
+enum Stepped {
+    /// Go on; there may be a fragment now.
+    On,
+    /// The window must show so many bytes from the current piece's start.
+    Need(u64),
+}
+
+/// See the head of this file.
+pub(super) struct SSTableReader {
+    pub(super) table: Rc<SSTable>,
+    pub(super) parser: Parser,
+    pub(super) spec: ReadSpec,
+    pub(super) fetch: Fetch,
+    pub(super) class: IoClass,
+    pub(super) window: Window,
+    cursor: IndexCursor,
+    end: RingPosition,
+    state: State,
+    /// Bytes that the window must show of the current piece before the next step; 0 if it does.
+    need: u64,
+    /// `None` if everything is wanted.
+    pub(super) cut: Option<Cutter>,
+    /// What goes out next, if nothing is cut.
+    ready: VecDeque<Fragment>,
+    in_partition: bool,
+    pub(super) entry: Option<Entry>,
+    pub(super) promoted: Option<Promoted>,
+    /// Where the partition's first row or marker starts.
+    pub(super) rows_at: u64,
+    /// The current piece.
+    pub(super) at: u64,
+    /// In reverse, where the current piece ends; 0 before the first.
+    pub(super) piece_end: u64,
+    pub(super) in_force: Tombstone,
+    /// The block that the last seek led to.
+    pub(super) block: Option<Block>,
+    /// What the last seek was for.
+    pub(super) sought: Option<Position>,
+    /// Where the piece at `at` must stand, as the promoted index has it.
+    pub(super) expected: Option<Position>,
+    /// Stands in for rows of which nothing is wanted but their place.
+    nothing: Rc<Row>,
+}
+
+impl SSTableReader {
+    pub(super) fn new(
+        table: &Rc<SSTable>,
+        parser: Parser,
+        spec: &ReadSpec,
+        fetch: Fetch,
+        class: IoClass,
+    ) -> Self {
+        let state = if table.may_contain_range(&spec.partitions) { State::Open } else { State::Done };
+        Self {
+            table: Rc::clone(table),
+            parser,
+            spec: spec.clone(),
+            fetch,
+            class,
+            window: Window::new(fetch, class),
+            cursor: IndexCursor::new(fetch, class),
+            end: spec.partitions.end(),
+            state,
+            need: 0,
+            cut: (!spec.wants_all_rows()).then(|| Cutter::new(spec)),
+            ready: VecDeque::new(),
+            in_partition: false,
+            entry: None,
+            promoted: None,
+            rows_at: 0,
+            at: 0,
+            piece_end: 0,
+            in_force: Tombstone::LIVE,
+            block: None,
+            sought: None,
+            expected: None,
+            nothing: Rc::new(Row::new()),
+        }
+    }
+
+    /// Moves to the first wanted partition.
+    async fn open(&mut self) -> Result<(), ReadError> {
+        let table = Rc::clone(&self.table);
+        match &self.spec.partitions {
+            PartitionRange::Key(key) => {
+                let found = self.cursor.find(&table.index, &table.summary, key).await?;
+                self.begin(found).await
+            }
+            PartitionRange::Between { start, .. } => {
+                if start.side_of(table.first_key()).is_lt() {
+                    self.cursor.seek(&table.index, &table.summary, start).await?;
+                }
+                self.next_partition().await
+            }
+        }
+    }
+
+    async fn next_partition(&mut self) -> Result<(), ReadError> {
+        let table = Rc::clone(&self.table);
+        let entry = self.cursor.next(&table.index).await?;
+        let entry = entry.filter(|entry| self.end.side_of(&entry.key).is_lt());
+        self.begin(entry).await
+    }
+
+    async fn begin(&mut self, entry: Option<Entry>) -> Result<(), ReadError> {
+        self.promoted = None;
+        self.block = None;
+        self.sought = None;
+        self.expected = None;
+        self.piece_end = 0;
+        self.in_force = Tombstone::LIVE;
+        let Some(entry) = entry else {
+            self.state = State::Done;
+            return Ok(());
+        };
+        let data = &self.table.data;
+        if entry.position >= data.data_bytes() {
+            let detail = format!(
+                "position in Data.db: expected less than {}, its length, found {}",
+                data.data_bytes(),
+                entry.position
+            );
+            return Err(self.table.index.corrupt(entry.promoted_at, &detail));
+        }
+        self.at = entry.position;
+        self.state = State::Header;
+        let next_position = entry.next_position;
+        self.entry = Some(entry);
+        let len = next_position.and_then(|next| next.checked_sub(self.at));
+        let need = len.filter(|len| *len <= SMALL_PARTITION_BYTES).unwrap_or(1);
+        self.fill(need).await
+    }
+
+    /// Where reading further would be for nothing, as far as it is known.
+    pub(super) fn until(&self) -> u64 {
+        let is_range = matches!(self.spec.partitions, PartitionRange::Between { .. });
+        let next = self.entry.as_ref().and_then(|entry| entry.next_position);
+        if is_range { u64::MAX } else { next.unwrap_or(u64::MAX) }
+    }
+
+    pub(super) async fn fill(&mut self, need: u64) -> Result<(), ReadError> {
+        let until = self.until();
+        self.window.fill(&self.table.data, self.at, need, until).await
+    }
+
+    async fn fill_piece(&mut self) -> Result<(), ReadError> {
+        let need = self.need;
+        if self.spec.reversed && self.state == State::Rows {
+            let table = Rc::clone(&self.table);
+            return self.window.fill_back(&table.data, self.at, self.piece_end, self.rows_at).await;
+        }
+        self.fill(need).await
+    }
+
+    fn emit(&mut self, fragment: Fragment) {
+        match &mut self.cut {
+            Some(cut) => cut.push(fragment),
+            None => self.ready.push_back(fragment),
+        }
+    }
+
+    fn pop(&mut self) -> Option<Fragment> {
+        match &mut self.cut {
+            Some(cut) => cut.pop(),
+            None => self.ready.pop_front(),
+        }
+    }
+
+    /// Says that the partition ends; nothing further of it is wanted or there.
+    pub(super) fn finish_partition(&mut self) {
+        self.leave_partition();
+        self.emit(Fragment::PartitionEnd);
+    }
+
+    fn leave_partition(&mut self) {
+        self.in_partition = false;
+        self.need = 0;
+        let is_only = matches!(self.spec.partitions, PartitionRange::Key(_));
+        self.state = if is_only { State::Done } else { State::Next };
+    }
+
+    fn step(&mut self) -> Result<Stepped, ReadError> {
+        match self.state {
+            State::Header => self.header(),
+            State::Static => self.static_row(),
+            State::Rows if self.spec.reversed => self.row_back(),
+            State::Rows => self.row(),
+            State::Open | State::Next | State::Seek | State::Done => unreachable!("these are loaded"),
+        }
+    }
+
+    fn header(&mut self) -> Result<Stepped, ReadError> {
+        let (key, tombstone, bytes) = match self.parser.header(&self.window, self.at)? {
+            Parsed::Done(header) => header,
+            Parsed::Need(need) => return Ok(Stepped::Need(need)),
+        };
+        let entry = self.entry.as_ref().expect("a header is read where an entry points");
+        if key != entry.key {
+            let detail = format!(
+                "a partition begins here, says Index.db, with key {:?}; found {:?}",
+                entry.key.bytes().escape_ascii().to_string(),
+                key.bytes().escape_ascii().to_string()
+            );
+            return Err(self.table.data.corrupt(self.at, &detail));
+        }
+        self.at += bytes;
+        self.in_partition = true;
+        self.emit(Fragment::PartitionStart { key, tombstone });
+        if self.table.columns.has_static() {
+            self.state = State::Static;
+        } else {
+            self.rows_begin();
+        }
+        Ok(Stepped::On)
+    }
+
+    fn static_row(&mut self) -> Result<Stepped, ReadError> {
+        let head = match self.parser.head(&self.window, self.at, true)? {
+            Parsed::Done(head) => head,
+            Parsed::Need(need) => return Ok(Stepped::Need(need)),
+        };
+        if head.kind != Kind::StaticRow {
+            return Err(self.table.data.corrupt(self.at, "expected the static row, found another"));
+        }
+        let row = self.parser.row(&self.window, &head, self.at)?;
+        self.at += head.bytes;
+        if !row.is_empty() {
+            self.emit(Fragment::Static(Rc::new(row)));
+        }
+        self.rows_begin();
+        Ok(Stepped::On)
+    }
+
+    fn rows_begin(&mut self) {
+        self.rows_at = self.at;
+        let entry = self.entry.as_ref().expect("rows belong to an entry");
+        let is_far = self.cut.is_some() && entry.promoted_bytes > 0;
+        self.state = if self.spec.reversed || is_far { State::Seek } else { State::Rows };
+    }
+
+    /// Whether the promoted index may know a shorter way to the wanted range than walking there.
+    fn pays_to_seek(&self, wanted: &ClusteringRange) -> bool {
+        let target = if self.spec.reversed { &wanted.end } else { &wanted.start };
+        if self.promoted.is_none() && self.entry.as_ref().is_none_or(|entry| entry.promoted_bytes == 0) {
+            return false;
+        }
+        if self.sought.as_ref() == Some(target) {
+            return false;
+        }
+        let Some(block) = &self.block else { return true };
+        if self.spec.reversed {
+            self.spec.schema.compare_positions(target, &block.first).is_le()
+        } else {
+            self.spec.schema.compare_positions(target, &block.last).is_gt()
+        }
+    }
+
+    /// One row or marker forward.
+    fn row(&mut self) -> Result<Stepped, ReadError> {
+        let at = self.at;
+        let head = match self.parser.head(&self.window, at, false)? {
+            Parsed::Done(head) => head,
+            Parsed::Need(need) => return Ok(Stepped::Need(need)),
+        };
+        let is_here = head.bytes <= self.window.rest(at).len() as u64;
+        match head.kind {
+            Kind::StaticRow => Err(self.table.data.corrupt(at, "a static row that is not the first")),
+            Kind::EndOfPartition => {
+                if self.expected.is_some() {
+                    let detail = "the partition ends where a block starts, says Index.db";
+                    return Err(self.table.data.corrupt(at, detail));
+                }
+                if !self.in_force.is_live() {
+                    return Err(self.parser.unbalanced(at, self.in_force, Tombstone::LIVE));
+                }
+                self.finish_partition();
+                Ok(Stepped::On)
+            }
+            Kind::Marker(_) if !is_here => Ok(Stepped::Need(head.bytes)),
+            Kind::Marker(kind) => {
+                let (in_front, behind) = self.parser.marker(&self.window, &head, kind, at)?;
+                let position = Position { prefix: self.parser.key(&head, at)?, side: head.side() };
+                self.at += head.bytes;
+                check_expected(&self.table, &mut self.expected, at, &position)?;
+                if in_front != self.in_force {
+                    return Err(self.parser.unbalanced(at, self.in_force, in_front));
+                }
+                self.in_force = behind;
+                if in_front != behind {
+                    self.emit(change_fragment(position, behind));
+                }
+                Ok(Stepped::On)
+            }
+            Kind::Row => {
+                let key = self.parser.key(&head, at)?;
+                if self.expected.is_some() {
+                    check_expected(&self.table, &mut self.expected, at, &Position::at(key.clone()))?;
+                }
+                let schema = &self.spec.schema;
+                let mut only_place = false;
+                let mut is_single = false;
+                if let Some(cut) = &self.cut {
+                    let wanted = cut.wanted().expect("a partition of which nothing is wanted is finished");
+                    let here = (&key, Side::At);
+                    if schema.compare_parts(here, (&wanted.start.prefix, wanted.start.side)).is_lt() {
+                        if self.pays_to_seek(wanted) {
+                            self.state = State::Seek;
+                        } else {
+                            self.at += head.bytes;
+                        }
+                        return Ok(Stepped::On);
+                    }
+                    let is_last = self.spec.ranges.last().is_some_and(|last| std::ptr::eq(last, wanted));
+                    only_place = is_last
+                        && schema.compare_parts(here, (&wanted.end.prefix, wanted.end.side)).is_gt();
+                    // Behind the one wanted row nothing is wanted any more.
+                    is_single = is_last
+                        && !only_place
+                        && self.in_force.is_live()
+                        && wanted.start.prefix.len() == schema.clustering.len()
+                        && wanted.start.prefix == wanted.end.prefix;
+                }
+                if only_place {
+                    let row = Rc::clone(&self.nothing);
+                    self.emit(Fragment::Row(RowFragment { key, row }));
+                } else if !is_here {
+                    return Ok(Stepped::Need(head.bytes));
+                } else {
+                    let row = self.parser.row(&self.window, &head, at)?;
+                    self.at += head.bytes;
+                    if let Some(fragment) = row_fragment(key, row) {
+                        self.emit(fragment);
+                    }
+                }
+                if is_single {
+                    self.finish_partition();
+                }
+                Ok(Stepped::On)
+            }
+        }
+    }
+
+
+    /// One row or marker backwards.
+    fn row_back(&mut self) -> Result<Stepped, ReadError> {
+        let at = self.at;
+        let len = self.piece_end - at;
+        if (self.window.rest(at).len() as u64) < len {
+            return Ok(Stepped::Need(len));
+        }
+        let head = match self.parser.head(&self.window, at, false)? {
+            Parsed::Done(head) if head.bytes == len => head,
+            _ => {
+                let detail = format!("expected a row or marker of {len} bytes, as the one behind it says");
+                return Err(self.table.data.corrupt(at, &detail));
+            }
+        };
+        match head.kind {
+            Kind::StaticRow | Kind::EndOfPartition => {
+                return Err(self.table.data.corrupt(at, "expected a row or marker"));
+            }
+            Kind::Marker(kind) => {
+                let (in_front, behind) = self.parser.marker(&self.window, &head, kind, at)?;
+                if behind != self.in_force {
+                    return Err(self.parser.unbalanced(at, self.in_force, behind));
+                }
+                self.in_force = in_front;
+                let position = Position { prefix: self.parser.key(&head, at)?, side: head.side() };
+                let previous_bytes = head.previous_bytes;
+                if in_front != behind {
+                    self.emit(change_fragment(position, in_front));
+                }
+                return self.step_back(previous_bytes);
+            }
+            Kind::Row => {}
+        }
+        let key = self.parser.key(&head, at)?;
+        let schema = &self.spec.schema;
+        let mut only_place = false;
+        let mut is_single = false;
+        if let Some(cut) = &self.cut {
+            let wanted = cut.wanted().expect("a partition of which nothing is wanted is finished");
+            let here = (&key, Side::At);
+            if schema.compare_parts(here, (&wanted.end.prefix, wanted.end.side)).is_gt() {
+                if self.pays_to_seek(wanted) {
+                    self.state = State::Seek;
+                    return Ok(Stepped::On);
+                }
+                let previous_bytes = head.previous_bytes;
+                return self.step_back(previous_bytes);
+            }
+            let is_last = self.spec.ranges.first().is_some_and(|first| std::ptr::eq(first, wanted));
+            only_place =
+                is_last && schema.compare_parts(here, (&wanted.start.prefix, wanted.start.side)).is_lt();
+            is_single = is_last
+                && !only_place
+                && self.in_force.is_live()
+                && wanted.start.prefix.len() == schema.clustering.len()
+                && wanted.start.prefix == wanted.end.prefix;
+        }
+        let previous_bytes = head.previous_bytes;
+        if only_place {
+            let row = Rc::clone(&self.nothing);
+            self.emit(Fragment::Row(RowFragment { key, row }));
+        } else {
+            let row = self.parser.row(&self.window, &head, at)?;
+            if let Some(fragment) = row_fragment(key, row) {
+                self.emit(fragment);
+            }
+        }
+        if is_single {
+            self.finish_partition();
+            return Ok(Stepped::On);
+        }
+        self.step_back(previous_bytes)
+    }
+
+    /// Moves to the piece in front of the current one, which says that it is `previous_bytes` long.
+    fn step_back(&mut self, previous_bytes: u64) -> Result<Stepped, ReadError> {
+        let start = self.entry.as_ref().expect("a partition is being read").position;
+        if self.at == self.rows_at {
+            if previous_bytes != self.at - start {
+                let detail = format!(
+                    "distance to the partition's start: expected {}, found {previous_bytes}",
+                    self.at - start
+                );
+                return Err(self.table.data.corrupt(self.at, &detail));
+            }
+            if !self.in_force.is_live() {
+                return Err(self.parser.unbalanced(self.at, self.in_force, Tombstone::LIVE));
+            }
+            self.finish_partition();
+            return Ok(Stepped::On);
+        }
+        if previous_bytes == 0 || previous_bytes > self.at - self.rows_at {
+            let detail = format!(
+                "size of the row or marker in front: expected 1 to {}, found {previous_bytes}",
+                self.at - self.rows_at
+            );
+            return Err(self.table.data.corrupt(self.at, &detail));
+        }
+        self.piece_end = self.at;
+        self.at -= previous_bytes;
+        Ok(Stepped::On)
+    }
+
+    /// Whether nothing more of the current partition is wanted.
+    fn is_satisfied(&self) -> bool {
+        matches!(self.state, State::Seek | State::Rows) && self.cut.as_ref().is_some_and(Cutter::is_done)
+    }
+
+    /// Finds the place of the next wanted range, and goes there if that is a shorter way.
+    async fn seek(&mut self) -> Result<(), ReadError> {
+        let table = Rc::clone(&self.table);
+        let entry = self.entry.as_ref().expect("a partition is being read");
+        if self.promoted.is_none() && entry.promoted_bytes > 0 {
+            let promoted = Promoted::open(&table.index, entry, self.fetch, self.class).await?;
+            let header_bytes = promoted.as_ref().map_or(0, |promoted| promoted.head().header_bytes);
+            if header_bytes != self.rows_at - entry.position {
+                let detail = format!(
+                    "length of a partition's header: expected {} as in Data.db, found {header_bytes}",
+                    self.rows_at - entry.position
+                );
+                return Err(table.index.corrupt(entry.promoted_at, &detail));
+            }
+            self.promoted = promoted;
+        }
+        self.state = State::Rows;
+        let wanted = self.cut.as_ref().and_then(Cutter::wanted);
+        if self.spec.reversed {
+            let target = wanted.map(|wanted| wanted.end.clone());
+            self.seek_back(&table, target).await
+        } else {
+            let target = wanted.expect("only those who cut seek forward").start.clone();
+            self.seek_forward(&table, target).await
+        }
+    }
+
+    async fn seek_forward(&mut self, table: &SSTable, target: Position) -> Result<(), ReadError> {
+        let promoted = self.promoted.as_mut().expect("only partitions with a promoted index are searched");
+        let fixed = &table.columns.clustering_lengths;
+        let schema = &self.spec.schema;
+        let index = promoted.blocks_before(&table.index, fixed, schema, BlockEnd::Last, &target).await?;
+        self.sought = Some(target);
+        if index == promoted.block_count() {
+            self.finish_partition();
+            return Ok(());
+        }
+        let block = promoted.block(&table.index, fixed, index).await?;
+        let start = self.entry.as_ref().expect("a partition is being read").position;
+        let block_at = start.checked_add(block.offset).filter(|at| *at < table.data.data_bytes());
+        let block_at = block_at.ok_or_else(|| {
+            let detail = format!("a block {} bytes behind its partition's start, behind the end", block.offset);
+            table.index.corrupt(promoted.position(), &detail)
+        })?;
+        if block_at > self.at {
+            let in_force = match index.checked_sub(1) {
+                Some(before) => promoted.block(&table.index, fixed, before).await?.open,
+                None => Tombstone::LIVE,
+            };
+            self.at = block_at;
+            self.in_force = in_force;
+            self.expected = Some(block.first.clone());
+            self.cut.as_mut().expect("only those who cut seek forward").jump(in_force);
+            self.block = Some(block);
+            self.need = 0;
+            return self.fill(1).await;
+        }
+        self.block = Some(block);
+        Ok(())
+    }
+
+    /// Finds the last row or marker in front of `target`: the block by the promoted index, within it (or in all
+    /// of a partition without one) head by head.
+    ///
+    /// Without a target the last one of all, which may stand behind every row.
+    async fn seek_back(&mut self, table: &SSTable, target: Option<Position>) -> Result<(), ReadError> {
+        let fixed = &table.columns.clustering_lengths;
+        let start = self.entry.as_ref().expect("a partition is being read").position;
+        let is_walking = self.piece_end > 0;
+        let (mut at, mut in_force) = (self.rows_at, Tombstone::LIVE);
+        self.sought.clone_from(&target);
+        if let Some(promoted) = &mut self.promoted {
+            let schema = &self.spec.schema;
+            let index = match &target {
+                Some(target) => {
+                    promoted.blocks_before(&table.index, fixed, schema, BlockEnd::First, target).await?
+                }
+                None => promoted.block_count(),
+            };
+            let Some(index) = index.checked_sub(1) else {
+                self.finish_partition();
+                return Ok(());
+            };
+            let block = promoted.block(&table.index, fixed, index).await?;
+            let block_at = start.checked_add(block.offset);
+            let sound = |at: &u64| *at >= self.rows_at && *at < table.data.data_bytes();
+            at = block_at.filter(sound).ok_or_else(|| {
+                let detail = format!("a block {} bytes behind its partition's start", block.offset);
+                table.index.corrupt(promoted.position(), &detail)
+            })?;
+            let is_below = at.saturating_add(block.width) <= self.at;
+            if is_walking && !is_below {
+                self.block = Some(block);
+                return Ok(());
+            }
+            if let Some(before) = index.checked_sub(1) {
+                in_force = promoted.block(&table.index, fixed, before).await?.open;
+            }
+            self.expected = Some(block.first.clone());
+            self.block = Some(block);
+        } else if is_walking {
+            return Ok(());
+        }
+        let mut last = None;
+        loop {
+            let walked = self.walk_head(at, target.as_ref(), &mut in_force)?;
+            match walked {
+                Walked::Piece(bytes) => {
+                    last = Some((at, at + bytes));
+                    at += bytes;
+                }
+                Walked::Need(need) => self.window.fill(&table.data, at, need, self.until()).await?,
+                Walked::Behind => break,
+            }
+        }
+        match last {
+            Some((at, end)) => {
+                self.at = at;
+                self.piece_end = end;
+                self.in_force = in_force;
+                if let Some(cut) = &mut self.cut {
+                    cut.jump(in_force);
+                }
+                self.need = 0;
+            }
+            None if self.promoted.is_some() => {
+                let detail = "nothing in front of the wanted rows, where Index.db has a block of such";
+                return Err(table.data.corrupt(at, detail));
+            }
+            None => self.finish_partition(),
+        }
+        Ok(())
+    }
+
+    /// Looks at the head at `at` on the way to `target`.
+    fn walk_head(
+        &mut self,
+        at: u64,
+        target: Option<&Position>,
+        in_force: &mut Tombstone,
+    ) -> Result<Walked, ReadError> {
+        let head: Head<'_> = match self.parser.head(&self.window, at, false)? {
+            Parsed::Done(head) => head,
+            Parsed::Need(need) => return Ok(Walked::Need(need)),
+        };
+        match head.kind {
+            Kind::StaticRow => {
+                return Err(self.table.data.corrupt(at, "a static row that is not the first"));
+            }
+            Kind::EndOfPartition if !in_force.is_live() => {
+                return Err(self.parser.unbalanced(at, *in_force, Tombstone::LIVE));
+            }
+            Kind::EndOfPartition => return Ok(Walked::Behind),
+            Kind::Marker(_) | Kind::Row => {}
+        }
+        let bytes = head.bytes;
+        let position = Position { prefix: self.parser.key(&head, at)?, side: head.side() };
+        let schema = &self.spec.schema;
+        if target.is_some_and(|target| schema.compare_positions(&position, target).is_ge()) {
+            return Ok(Walked::Behind);
+        }
+        if let Kind::Marker(kind) = head.kind {
+            if bytes > self.window.rest(at).len() as u64 {
+                return Ok(Walked::Need(bytes));
+            }
+            let (in_front, behind) = self.parser.marker(&self.window, &head, kind, at)?;
+            if in_front != *in_force {
+                return Err(self.parser.unbalanced(at, *in_force, in_front));
+            }
+            *in_force = behind;
+        }
+        check_expected(&self.table, &mut self.expected, at, &position)?;
+        Ok(Walked::Piece(bytes))
+    }
+}
+
+/// After a jump: whether the first piece is the one that the promoted index names.
+fn check_expected(
+    table: &SSTable,
+    expected: &mut Option<Position>,
+    at: u64,
+    found: &Position,
+) -> Result<(), ReadError> {
+    match expected.take() {
+        Some(expected) if expected != *found => {
+            let detail = format!("Index.db has a block start here with {expected:?}; found {found:?}");
+            Err(table.data.corrupt(at, &detail))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What is at a place on the way to a target.
+enum Walked {
+    /// A row or marker in front of the target, this long.
+    Piece(u64),
+    /// The target, something behind it, or the partition's end.
+    Behind,
+    Need(u64),
+}
+
+impl Reader for SSTableReader {
+    fn next(&mut self) -> Result<Step, ReadError> {
+        loop {
+            if let Some(fragment) = self.pop() {
+                return Ok(Step::Ready(fragment));
+            }
+            if self.need > 0 {
+                return Ok(Step::Load);
+            }
+            if self.is_satisfied() {
+                self.finish_partition();
+                continue;
+            }
+            match self.state {
+                State::Done => return Ok(Step::End),
+                State::Open | State::Next | State::Seek => return Ok(Step::Load),
+                State::Header | State::Static | State::Rows => match self.step()? {
+                    Stepped::On => {}
+                    Stepped::Need(need) => self.need = need,
+                },
+            }
+        }
+    }
+
+    fn load(&mut self) -> LocalFuture<'_, Result<(), ReadError>> {
+        Box::pin(async {
+            match self.state {
+                State::Open => self.open().await,
+                State::Next => self.next_partition().await,
+                State::Seek if !self.is_satisfied() => self.seek().await,
+                _ if self.need > 0 => {
+                    self.fill_piece().await?;
+                    self.need = 0;
+                    Ok(())
+                }
+                _ => Ok(()),
+            }
+        })
+    }
+
+    fn skip_partition(&mut self) {
+        let was_inside = self.in_partition;
+        self.ready.clear();
+        if let Some(cut) = &mut self.cut {
+            cut.skip();
+        }
+        if was_inside {
+            self.leave_partition();
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Searches the promoted index of one partition as it lies in Index.db, without reading all of it.
+//!
+//! A lookup reads the offsets and blocks that a binary search touches, through the page cache. Of blocks only
+//! the prefix that is compared is decoded on the way. Memory: one window, whatever the partition's size.
+//!
+//! The index is not checksummed: what it says is checked against Data.db by the reader that jumps.
+
+use base::bytes::Take;
+use model::clustering::PrefixBuilder;
+use model::{ClusteringPrefix, Position, TableSchema, Tombstone};
+use reader::ReadError;
+use runtime::IoClass;
+
+use super::chunked::ChunkedFile;
+use super::index::Entry;
+use super::unfiltered::{prefix_of, side_of, tombstone_of};
+use super::window::{Fetch, Window};
+use crate::component::FormatError;
+use crate::component::clustering::{FixedLengths, PrefixKind, RawPrefix};
+use crate::component::index::{IndexBlock, PromotedHead};
+
+/// A block of rows with what it owns.
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    pub(super) first: Position,
+    pub(super) first_kind: PrefixKind,
+    pub(super) last: Position,
+    /// From the start of the partition.
+    pub(super) offset: u64,
+    pub(super) width: u64,
+    /// What is in force behind its end.
+    pub(super) open: Tombstone,
+}
+
+/// See the head of this file.
+pub(super) struct Promoted {
+    window: Window,
+    at: u64,
+    bytes: u64,
+    head: PromotedHead,
+    builder: PrefixBuilder,
+}
+
+/// Which end of a block is compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum BlockEnd {
+    First,
+    Last,
+}
+
+impl Promoted {
+    /// Reads the head of the entry's promoted index; `None` if it has none.
+    pub(super) async fn open(
+        file: &ChunkedFile,
+        entry: &Entry,
+        fetch: Fetch,
+        class: IoClass,
+    ) -> Result<Option<Self>, ReadError> {
+        if entry.promoted_bytes == 0 {
+            return Ok(None);
+        }
+        // Lookups jump about; reading ahead would be for nothing.
+        let fetch = if fetch == Fetch::Cached { Fetch::Cached } else { Fetch::Bypass };
+        let mut window = Window::new(fetch, class);
+        let len = entry.promoted_bytes.min(PromotedHead::SIZE_BYTES_MAX as u64);
+        window.fill(file, entry.promoted_at, len, 0).await?;
+        let bytes = &window.rest(entry.promoted_at)[..len as usize];
+        let head = PromotedHead::decode(bytes, entry.promoted_bytes)
+            .map_err(|error| file.corrupt(entry.promoted_at, &error.to_string()))?;
+        let builder = PrefixBuilder::default();
+        Ok(Some(Self { window, at: entry.promoted_at, bytes: entry.promoted_bytes, head, builder }))
+    }
+
+    /// Where it is in Index.db.
+    pub(super) fn position(&self) -> u64 {
+        self.at
+    }
+
+    pub(super) fn head(&self) -> &PromotedHead {
+        &self.head
+    }
+
+    pub(super) fn block_count(&self) -> usize {
+        self.head.block_count
+    }
+
+    /// The number of blocks from the front of which the `end` is in front of `target`.
+    pub(super) async fn blocks_before(
+        &mut self,
+        file: &ChunkedFile,
+        fixed: FixedLengths<'_>,
+        schema: &TableSchema,
+        end: BlockEnd,
+        target: &Position,
+    ) -> Result<usize, ReadError> {
+        let (mut low, mut high) = (0, self.block_count());
+        while low < high {
+            let middle = low.midpoint(high);
+            let (prefix, side) = self.block_end(file, fixed, middle, end).await?;
+            let order = schema.compare_parts((&prefix, side), (&target.prefix, target.side));
+            if order.is_lt() { low = middle + 1 } else { high = middle }
+        }
+        Ok(low)
+    }
+
+    /// Where block `index` lies in the file.
+    async fn block_range(&mut self, file: &ChunkedFile, index: usize) -> Result<(u64, u64), ReadError> {
+        let is_last = index + 1 == self.block_count();
+        let offsets = if is_last { 1 } else { 2 };
+        let offset_at = self.at + self.head.offset_at(index);
+        self.window.fill(file, offset_at, offsets * 4, 0).await?;
+        let bytes = self.window.rest(offset_at);
+        let start_of = |which: usize| {
+            let offset = u32::from_be_bytes(bytes[which * 4..which * 4 + 4].try_into().expect("4 bytes"));
+            self.head.block_at(offset).map_err(|error| {
+                file.corrupt(offset_at, &format!("{}: {} found", error.what, error.found))
+            })
+        };
+        let start = start_of(0)?;
+        let end = if is_last { self.head.offsets_at } else { start_of(1)? };
+        if start >= end || end > self.bytes {
+            let detail = format!("block {index} of a promoted index from its byte {start} to {end}");
+            return Err(file.corrupt(offset_at, &detail));
+        }
+        Ok((self.at + start, self.at + end))
+    }
+
+    async fn block_end(
+        &mut self,
+        file: &ChunkedFile,
+        fixed: FixedLengths<'_>,
+        index: usize,
+        end: BlockEnd,
+    ) -> Result<(ClusteringPrefix, model::Side), ReadError> {
+        let (start, until) = self.block_range(file, index).await?;
+        self.window.fill(file, start, until - start, 0).await?;
+        let mut take = Take::new(&self.window.rest(start)[..(until - start) as usize]);
+        let corrupt = |error: FormatError| file.corrupt(start, &error.to_string());
+        let mut raw = RawPrefix::decode(&mut take, fixed).map_err(corrupt)?;
+        if end == BlockEnd::Last {
+            raw = RawPrefix::decode(&mut take, fixed).map_err(corrupt)?;
+        }
+        let prefix = prefix_of(raw.values, &fixed[..raw.count], &mut self.builder).map_err(corrupt)?;
+        Ok((prefix, side_of(raw.kind)))
+    }
+
+    /// Block `index`, which must exist.
+    pub(super) async fn block(
+        &mut self,
+        file: &ChunkedFile,
+        fixed: FixedLengths<'_>,
+        index: usize,
+    ) -> Result<Block, ReadError> {
+        assert!(index < self.block_count(), "block {index} of {}", self.block_count());
+        let (start, until) = self.block_range(file, index).await?;
+        self.window.fill(file, start, until - start, 0).await?;
+        let mut take = Take::new(&self.window.rest(start)[..(until - start) as usize]);
+        let corrupt = |error: FormatError| file.corrupt(start, &error.to_string());
+        let block = IndexBlock::decode(&mut take, fixed).map_err(corrupt)?;
+        let mut position = |raw: &RawPrefix<'_>| {
+            let prefix = prefix_of(raw.values, &fixed[..raw.count], &mut self.builder).map_err(corrupt)?;
+            Ok::<_, ReadError>(Position { prefix, side: side_of(raw.kind) })
+        };
+        Ok(Block {
+            first: position(&block.first)?,
+            first_kind: block.first.kind,
+            last: position(&block.last)?,
+            offset: block.offset,
+            width: block.width,
+            open: block.open.map_or(Tombstone::LIVE, tombstone_of),
+        })
+    }
+}

@@ -1,0 +1,242 @@
+//! Reads whole partitions in a row: Data.db from one point of the ring to another, front to back.
+//!
+//! Index.db is looked at to find the two ends, and to find the next partition when a long one is skipped.
+//! Everything else comes from Data.db in large requests that overlap with the parsing (`window`). The chunk
+//! cache neither serves nor keeps what a scan reads.
+
+use std::rc::Rc;
+
+use model::{PartitionKey, Position, RingPosition, Tombstone};
+use reader::{Fragment, LocalFuture, ReadError, ReadSpec, Reader, Step};
+use runtime::IoClass;
+
+use super::index::IndexCursor;
+use super::parse::{Parsed, Parser, change_fragment, row_fragment};
+use super::table::SSTable;
+use super::unfiltered::Kind;
+use super::window::{Fetch, Window};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Where the range is in the file is not known yet.
+    Open,
+    /// In front of a partition.
+    Header,
+    Static,
+    Rows,
+    /// The rest of the partition is not wanted.
+    Skip,
+    Done,
+}
+
+/// See the head of this file.
+pub(super) struct ScanReader {
+    table: Rc<SSTable>,
+    parser: Parser,
+    class: IoClass,
+    start: RingPosition,
+    end: RingPosition,
+    window: Window,
+    /// Where the next piece starts.
+    at: u64,
+    /// Where the scan ends.
+    until: u64,
+    state: State,
+    /// Bytes that the window must show at `at` before the next step; 0 if it does.
+    need: u64,
+    last_key: Option<PartitionKey>,
+    in_force: Tombstone,
+}
+
+impl ScanReader {
+    /// `spec` wants all rows, forward.
+    pub(super) fn new(table: &Rc<SSTable>, parser: Parser, spec: &ReadSpec, class: IoClass) -> Self {
+        assert!(spec.wants_all_rows() && !spec.reversed, "a scan gives everything, front to back");
+        let state = if table.may_contain_range(&spec.partitions) { State::Open } else { State::Done };
+        Self {
+            table: Rc::clone(table),
+            parser,
+            class,
+            start: spec.partitions.start(),
+            end: spec.partitions.end(),
+            window: Window::new(Fetch::Scan, class),
+            at: 0,
+            until: 0,
+            state,
+            need: 0,
+            last_key: None,
+            in_force: Tombstone::LIVE,
+        }
+    }
+
+    /// Where the first partition behind `point` starts.
+    async fn position_behind(&self, point: &RingPosition) -> Result<u64, ReadError> {
+        let table = &*self.table;
+        let mut cursor = IndexCursor::new(Fetch::Cached, self.class);
+        cursor.seek(&table.index, &table.summary, point).await?;
+        let entry = cursor.next(&table.index).await?;
+        Ok(entry.map_or(table.data.data_bytes(), |entry| entry.position))
+    }
+
+    async fn find_ends(&mut self) -> Result<(), ReadError> {
+        let starts_first = self.start.side_of(self.table.first_key()).is_gt();
+        self.at = if starts_first { 0 } else { self.position_behind(&self.start).await? };
+        let ends_last = self.end.side_of(self.table.last_key()).is_lt();
+        self.until = if ends_last {
+            self.table.data.data_bytes()
+        } else {
+            self.position_behind(&self.end).await?
+        };
+        self.state = State::Header;
+        Ok(())
+    }
+
+    /// Moves to the partition behind the current one by the index.
+    async fn skip_by_index(&mut self) -> Result<(), ReadError> {
+        let last = self.last_key.clone().expect("a partition was begun");
+        let position = self.position_behind(&RingPosition::AfterKey(last)).await?;
+        if position <= self.at && position != self.table.data.data_bytes() {
+            let detail = "a later partition starts in front of here, as Index.db has it";
+            return Err(self.table.data.corrupt(self.at, detail));
+        }
+        self.at = position;
+        self.state = State::Header;
+        Ok(())
+    }
+
+    /// The next fragment, `None` at the end; `need` is set if the window has to move first.
+    fn step(&mut self) -> Result<Option<Fragment>, ReadError> {
+        let parser = &mut self.parser;
+        loop {
+            match self.state {
+                State::Open | State::Done => return Ok(None),
+                State::Header => {
+                    if self.at >= self.table.data.data_bytes() {
+                        self.state = State::Done;
+                        return Ok(None);
+                    }
+                    let (key, tombstone, bytes) = match parser.header(&self.window, self.at)? {
+                        Parsed::Done(header) => header,
+                        Parsed::Need(need) => return Ok(self.wait(need)),
+                    };
+                    if self.last_key.as_ref().is_some_and(|last| *last >= key) {
+                        let detail = "partition keys do not rise by token and key";
+                        return Err(self.table.data.corrupt(self.at, detail));
+                    }
+                    if self.end.side_of(&key).is_gt() {
+                        self.state = State::Done;
+                        return Ok(None);
+                    }
+                    if self.start.side_of(&key).is_lt() {
+                        let detail =
+                            "a partition in front of the range, where Index.db has the range's first";
+                        return Err(self.table.data.corrupt(self.at, detail));
+                    }
+                    self.at += bytes;
+                    self.in_force = Tombstone::LIVE;
+                    self.last_key = Some(key.clone());
+                    self.state =
+                        if self.table.columns.has_static() { State::Static } else { State::Rows };
+                    return Ok(Some(Fragment::PartitionStart { key, tombstone }));
+                }
+                State::Skip => {
+                    let head = match parser.head(&self.window, self.at, false)? {
+                        Parsed::Done(head) => head,
+                        Parsed::Need(need) => return Ok(self.wait(need)),
+                    };
+                    self.at += head.bytes;
+                    if head.kind == Kind::EndOfPartition {
+                        self.state = State::Header;
+                    }
+                }
+                State::Static | State::Rows => {
+                    let head = match parser.head(&self.window, self.at, true)? {
+                        Parsed::Done(head) => head,
+                        Parsed::Need(need) => return Ok(self.wait(need)),
+                    };
+                    let at = self.at;
+                    let is_static = head.kind == Kind::StaticRow;
+                    if is_static != (self.state == State::Static) {
+                        let detail = "a static row that is not the first of its partition, or is missing";
+                        return Err(self.table.data.corrupt(at, detail));
+                    }
+                    self.state = State::Rows;
+                    let fragment = match head.kind {
+                        Kind::EndOfPartition => {
+                            if !self.in_force.is_live() {
+                                return Err(parser.unbalanced(at, self.in_force, Tombstone::LIVE));
+                            }
+                            self.state = State::Header;
+                            Some(Fragment::PartitionEnd)
+                        }
+                        Kind::StaticRow => {
+                            let row = parser.row(&self.window, &head, at)?;
+                            (!row.is_empty()).then(|| Fragment::Static(Rc::new(row)))
+                        }
+                        Kind::Row => {
+                            let key = parser.key(&head, at)?;
+                            row_fragment(key, parser.row(&self.window, &head, at)?)
+                        }
+                        Kind::Marker(kind) => {
+                            let (in_front, behind) = parser.marker(&self.window, &head, kind, at)?;
+                            if in_front != self.in_force {
+                                return Err(parser.unbalanced(at, self.in_force, in_front));
+                            }
+                            self.in_force = behind;
+                            let position = Position { prefix: parser.key(&head, at)?, side: head.side() };
+                            (in_front != behind).then(|| change_fragment(position, behind))
+                        }
+                    };
+                    self.at += head.bytes;
+                    if fragment.is_some() {
+                        return Ok(fragment);
+                    }
+                }
+            }
+        }
+    }
+
+    fn wait(&mut self, need: u64) -> Option<Fragment> {
+        self.need = need;
+        None
+    }
+}
+
+impl Reader for ScanReader {
+    fn next(&mut self) -> Result<Step, ReadError> {
+        if self.need > 0 {
+            return Ok(Step::Load);
+        }
+        Ok(match self.step()? {
+            Some(fragment) => Step::Ready(fragment),
+            None if self.need > 0 || self.state == State::Open => Step::Load,
+            None => Step::End,
+        })
+    }
+
+    fn load(&mut self) -> LocalFuture<'_, Result<(), ReadError>> {
+        Box::pin(async {
+            match self.state {
+                State::Open => self.find_ends().await,
+                State::Skip if self.need > 0 => {
+                    self.need = 0;
+                    self.skip_by_index().await
+                }
+                _ if self.need > 0 => {
+                    let table = Rc::clone(&self.table);
+                    self.window.fill(&table.data, self.at, self.need, self.until).await?;
+                    self.need = 0;
+                    Ok(())
+                }
+                _ => Ok(()),
+            }
+        })
+    }
+
+    fn skip_partition(&mut self) {
+        if matches!(self.state, State::Static | State::Rows) {
+            self.state = State::Skip;
+            self.need = 0;
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! The pieces of a partition as Data.db has them: its header, rows, and markers of range tombstones.
+//!
+//! ```text
+//! header := str16 key, deletion time
+//! row    := flags [extended flags] clustering values, vint size, vint size of the piece before, body
+//! marker := flags, kind, u16 n, n clustering values, vint size, vint size of the piece before, 1 or 2 deletions
+//! ```
+//! Parsing is in two steps: [`parse_head`] finds out what stands there, where it ends and where the one before
+//! it starts, and the body is only decoded (`row`, [`Bases::deletion`]) if it is wanted. A head that the window
+//! cuts off is no error but [`Stop::Short`]; a body must fit into its size. Source: facts `sstable-format.md`
+//! §4.
+
+use base::bytes::{Take, Truncated};
+use model::clustering::PrefixBuilder;
+use model::{ClusteringKey, NO_DELETION_TIME_S, Side, Tombstone};
+
+use crate::component::clustering::{FixedLengths, PrefixKind, ValueReader, skip_values};
+use crate::component::deletion_time::{self, DeletionTime};
+use crate::component::statistics::DeltaBases;
+use crate::component::{FormatError, Named};
+
+pub(super) const END_OF_PARTITION: u8 = 0x01;
+const IS_MARKER: u8 = 0x02;
+pub(super) const HAS_TIMESTAMP: u8 = 0x04;
+pub(super) const HAS_TTL: u8 = 0x08;
+pub(super) const HAS_DELETION: u8 = 0x10;
+pub(super) const HAS_ALL_COLUMNS: u8 = 0x20;
+pub(super) const HAS_COMPLEX_DELETION: u8 = 0x40;
+const EXTENSION: u8 = 0x80;
+
+const EXTENDED_IS_STATIC: u8 = 0x01;
+
+/// The longest clustering value, as in the peers.
+const VALUE_BYTES_MAX: usize = 65_535;
+
+/// Why a piece could not be parsed.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// The window ends inside; at least so many bytes are needed, counted from the piece's start.
+    Short(u64),
+    Bad(FormatError),
+}
+
+impl From<FormatError> for Stop {
+    fn from(error: FormatError) -> Self {
+        Self::Bad(error)
+    }
+}
+
+fn short(bytes: &[u8], truncated: Truncated) -> Stop {
+    if truncated.missing_bytes > VALUE_BYTES_MAX {
+        let expected = format!("at most {VALUE_BYTES_MAX} bytes");
+        return Stop::Bad(FormatError::new("clustering value", truncated.offset_bytes, expected, "more"));
+    }
+    Stop::Short((bytes.len() + truncated.missing_bytes) as u64)
+}
+
+/// The start of a partition.
+pub(super) struct PartitionHeader<'a> {
+    pub(super) key: &'a [u8],
+    pub(super) deletion: DeletionTime,
+    /// Its length.
+    pub(super) bytes: usize,
+}
+
+impl<'a> PartitionHeader<'a> {
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, Stop> {
+        let mut take = Take::new(bytes);
+        let key = take.u16_bytes().map_err(|truncated| short(bytes, truncated))?;
+        let deletion = DeletionTime::decode(&mut take).map_err(|truncated| short(bytes, truncated))?;
+        Ok(Self { key, deletion, bytes: take.offset() })
+    }
+}
+
+/// What stands at a place within a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    EndOfPartition,
+    StaticRow,
+    Row,
+    Marker(PrefixKind),
+}
+
+/// A row or marker up to its body.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head<'a> {
+    pub(super) kind: Kind,
+    pub(super) flags: u8,
+    /// How many clustering values.
+    pub(super) count: usize,
+    /// The encoded clustering values.
+    pub(super) values: &'a [u8],
+    /// Where the body starts, from the start of the piece.
+    pub(super) body_at: usize,
+    /// The length of the piece: where the next one starts.
+    pub(super) bytes: u64,
+    /// The distance to the start of the piece before; of the first, to the start of the partition.
+    pub(super) previous_bytes: u64,
+}
+
+/// Parses the head of what starts with `bytes`. `left_bytes` is what the data have from here on, which no piece
+/// can exceed.
+#[inline]
+pub(super) fn parse_head<'a>(
+    bytes: &'a [u8],
+    fixed: FixedLengths<'_>,
+    left_bytes: u64,
+) -> Result<Head<'a>, Stop> {
+    let mut take = Take::new(bytes);
+    let short = |truncated| short(bytes, truncated);
+    let flags = take.u8().map_err(short)?;
+    if flags & END_OF_PARTITION != 0 {
+        let head = Head {
+            kind: Kind::EndOfPartition,
+            flags,
+            count: 0,
+            values: &[],
+            body_at: 1,
+            bytes: 1,
+            previous_bytes: 0,
+        };
+        if flags != END_OF_PARTITION {
+            return Err(Stop::Bad(FormatError::new("flags", 0, "01 at the end", format!("{flags:02x}"))));
+        }
+        return Ok(head);
+    }
+    let (kind, count) = if flags & IS_MARKER != 0 {
+        if flags != IS_MARKER {
+            return Err(Stop::Bad(FormatError::new(
+                "flags",
+                0,
+                "02 of a range tombstone's marker",
+                format!("{flags:02x}"),
+            )));
+        }
+        let number = take.u8().map_err(short)?;
+        let kind = PrefixKind::from_u8(number).filter(|kind| *kind != PrefixKind::Row).ok_or_else(|| {
+            FormatError::new("kind of a marker", 1, "0, 1, 2, 5, 6 or 7", number.to_string())
+        })?;
+        let count = usize::from(take.u16().map_err(short)?);
+        if count > fixed.len() {
+            let expected = format!("at most {}", fixed.len());
+            return Err(Stop::Bad(FormatError::new("clustering values", 2, expected, count.to_string())));
+        }
+        (Kind::Marker(kind), count)
+    } else if flags & EXTENSION != 0 {
+        let extended = take.u8().map_err(short)?;
+        match extended {
+            0 => (Kind::Row, fixed.len()),
+            EXTENDED_IS_STATIC => (Kind::StaticRow, 0),
+            _ => {
+                let expected = "00 or 01 (others are shadowable deletions of views, which are not read)";
+                let found = format!("{extended:02x}");
+                return Err(Stop::Bad(FormatError::new("extended flags", 1, expected, found)));
+            }
+        }
+    } else {
+        (Kind::Row, fixed.len())
+    };
+    let values_at = take.offset();
+    skip_values(&mut take, &fixed[..count]).map_err(short)?;
+    let values = &bytes[values_at..take.offset()];
+    let size_at = take.offset();
+    let size = take.vint().map_err(short)?;
+    let counted_from = take.offset() as u64;
+    let end = counted_from.checked_add(size).filter(|end| *end <= left_bytes).ok_or_else(|| {
+        let expected = format!("at most {}, the bytes that are left", left_bytes.saturating_sub(counted_from));
+        FormatError::new("size of a row or marker", size_at, expected, size.to_string())
+    })?;
+    let previous_bytes = take.vint().map_err(short)?;
+    if take.offset() as u64 > end {
+        let expected = format!("at least {}", take.offset() as u64 - counted_from);
+        return Err(Stop::Bad(FormatError::new(
+            "size of a row or marker",
+            size_at,
+            expected,
+            size.to_string(),
+        )));
+    }
+    Ok(Head { kind, flags, count, values, body_at: take.offset(), bytes: end, previous_bytes })
+}
+
+impl Head<'_> {
+    /// The clustering values in memory's form. A null (of compact tables) becomes an empty value.
+    #[inline]
+    pub(super) fn prefix(
+        &self,
+        fixed: FixedLengths<'_>,
+        builder: &mut PrefixBuilder,
+    ) -> Result<ClusteringKey, FormatError> {
+        prefix_of(self.values, &fixed[..self.count], builder)
+    }
+
+    /// On which side of its prefix it stands.
+    #[inline]
+    pub(super) fn side(&self) -> Side {
+        match self.kind {
+            Kind::Marker(kind) => side_of(kind),
+            Kind::Row | Kind::StaticRow | Kind::EndOfPartition => Side::At,
+        }
+    }
+}
+
+/// The encoded values in memory's form; one for each of `fixed`.
+#[inline]
+pub(super) fn prefix_of(
+    values: &[u8],
+    fixed: FixedLengths<'_>,
+    builder: &mut PrefixBuilder,
+) -> Result<ClusteringKey, FormatError> {
+    let mut reader = ValueReader::new(Take::new(values), fixed);
+    while let Some(value) = reader.next_value() {
+        let value = value.named("clustering value")?.unwrap_or_default();
+        if value.len() > VALUE_BYTES_MAX {
+            let expected = format!("at most {VALUE_BYTES_MAX} bytes");
+            let found = value.len().to_string();
+            *builder = PrefixBuilder::default();
+            return Err(FormatError::new("clustering value", 0, expected, found));
+        }
+        builder.push(value);
+    }
+    Ok(builder.finish())
+}
+
+/// Where a prefix of this kind stands.
+pub(super) fn side_of(kind: PrefixKind) -> Side {
+    match kind.weight() {
+        -1 => Side::Before,
+        0 => Side::At,
+        _ => Side::After,
+    }
+}
+
+/// The times that differences in Data.db are added to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bases(pub(super) DeltaBases);
+
+impl Bases {
+    #[inline]
+    pub(super) fn timestamp(&self, take: &mut Take<'_>) -> Result<i64, FormatError> {
+        let delta = take.vint().named("timestamp")?;
+        Ok(self.0.min_timestamp_us.wrapping_add(delta as i64))
+    }
+
+    /// A local deletion time in our terms.
+    #[inline]
+    pub(super) fn deletion_time(&self, take: &mut Take<'_>) -> Result<u32, FormatError> {
+        let delta = take.vint().named("local deletion time")?;
+        Ok(deletion_time_s(self.0.min_local_deletion_time_s.wrapping_add(delta as i32)))
+    }
+
+    #[inline]
+    pub(super) fn ttl(&self, take: &mut Take<'_>) -> Result<u32, FormatError> {
+        let at = take.offset();
+        let delta = take.vint().named("TTL")?;
+        let ttl_s = self.0.min_ttl_s.wrapping_add(delta as i32);
+        match u32::try_from(ttl_s) {
+            Ok(ttl_s) if ttl_s > 0 => Ok(ttl_s),
+            _ => Err(FormatError::new("TTL", at, "1 to 2147483647 seconds", ttl_s.to_string())),
+        }
+    }
+
+    #[inline]
+    pub(super) fn deletion(&self, take: &mut Take<'_>) -> Result<Tombstone, FormatError> {
+        let timestamp_us = self.timestamp(take)?;
+        let deletion_time_s = self.deletion_time(take)?;
+        Ok(Tombstone { timestamp_us, deletion_time_s })
+    }
+
+    /// The deletions of a marker, from its body: the one in force in front of it and the one behind it.
+    pub(super) fn marker(&self, kind: PrefixKind, body: &[u8]) -> Result<(Tombstone, Tombstone), FormatError> {
+        let mut take = Take::new(body);
+        let first = self.deletion(&mut take)?;
+        let both = if kind.is_boundary() {
+            (first, self.deletion(&mut take)?)
+        } else if kind.is_end() {
+            (first, Tombstone::LIVE)
+        } else {
+            (Tombstone::LIVE, first)
+        };
+        match take.is_empty() {
+            true => Ok(both),
+            false => Err(FormatError::new(
+                "marker",
+                take.offset(),
+                "its end, by its size",
+                format!("{} more bytes", take.remaining()),
+            )),
+        }
+    }
+}
+
+/// A stored deletion time in our terms. Negative ones are times after 2038, which older servers computed in 31
+/// bits; read as unsigned they are right again.
+#[inline]
+fn deletion_time_s(stored_s: i32) -> u32 {
+    if stored_s == deletion_time::NO_DELETION_TIME_S {
+        NO_DELETION_TIME_S
+    } else {
+        (stored_s as u32).min(NO_DELETION_TIME_S - 1)
+    }
+}
+
+/// A partition's or open marker's deletion in our terms.
+pub(super) fn tombstone_of(deletion: DeletionTime) -> Tombstone {
+    Tombstone {
+        timestamp_us: deletion.marked_for_delete_at_us,
+        deletion_time_s: deletion_time_s(deletion.local_deletion_time_s),
+    }
+}

@@ -1,0 +1,275 @@
+//! The piece of a file that a reader looks at: contiguous bytes that move through the data, either way.
+//!
+//! Three ways to fetch, chosen by what the reader is after:
+//! - [`Fetch::Cached`]: chunks through the cache. One chunk is looked at in place; several are copied together.
+//! - [`Fetch::Bypass`]: the same without the cache.
+//! - [`Fetch::Scan`]: large requests past the cache, the next one under way while the current is looked at.
+//!
+//! What is in front of the reader is dropped when more is fetched, so a window holds what was asked for, plus at
+//! most [`AHEAD_BYTES_MAX`] ([`SCAN_BYTES_MAX`] in a scan) and a chunk.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use reader::ReadError;
+use runtime::{FileError, IoBuf, IoClass};
+
+use super::chunked::{ChunkedFile, Run};
+
+/// The most that a reader of single partitions fetches beyond what it needs.
+const AHEAD_BYTES_MAX: u64 = 128 * 1024;
+/// A scan's first request and its largest; each is twice the one before.
+const SCAN_BYTES_MIN: u64 = 128 * 1024;
+pub(super) const SCAN_BYTES_MAX: u64 = 512 * 1024;
+
+/// How a reader fetches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fetch {
+    Cached,
+    Bypass,
+    Scan,
+}
+
+enum Held {
+    /// One chunk, shared with the cache.
+    Shared(Rc<[u8]>),
+    Own(Vec<u8>),
+}
+
+/// A request of a scan that is under way.
+struct Ahead {
+    run: Run,
+    request: Pin<Box<dyn Future<Output = Result<IoBuf, FileError>>>>,
+    done: Option<Result<IoBuf, FileError>>,
+}
+
+/// See the head of this file.
+pub(super) struct Window {
+    fetch: Fetch,
+    class: IoClass,
+    /// Where `held` starts in the data.
+    start: u64,
+    held: Held,
+    /// What the next fetch adds to what is needed.
+    ahead_bytes: u64,
+    ahead: Option<Ahead>,
+}
+
+impl Window {
+    pub(super) fn new(fetch: Fetch, class: IoClass) -> Self {
+        let ahead_bytes = if fetch == Fetch::Scan { SCAN_BYTES_MIN } else { 0 };
+        Self { fetch, class, start: 0, held: Held::Own(vec![]), ahead_bytes, ahead: None }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match &self.held {
+            Held::Shared(bytes) => bytes,
+            Held::Own(bytes) => bytes,
+        }
+    }
+
+    fn end(&self) -> u64 {
+        self.start + self.bytes().len() as u64
+    }
+
+    /// What is here from `position` on; nothing if the window is elsewhere.
+    #[inline]
+    pub(super) fn rest(&self, position: u64) -> &[u8] {
+        let from = position.checked_sub(self.start).and_then(|from| usize::try_from(from).ok());
+        from.and_then(|from| self.bytes().get(from..)).unwrap_or_default()
+    }
+
+    fn holds(&self, start: u64, end: u64) -> bool {
+        self.start <= start && end <= self.end()
+    }
+
+    /// Fetches so that `rest(position)` has `need` bytes, or all up to the end of the data. `until` is where the
+    /// reader will want nothing more, as far as it knows.
+    pub(super) async fn fill(
+        &mut self,
+        file: &ChunkedFile,
+        position: u64,
+        need: u64,
+        until: u64,
+    ) -> Result<(), ReadError> {
+        let end = position.saturating_add(need).min(file.data_bytes());
+        if position >= end || self.holds(position, end) {
+            return Ok(());
+        }
+        match self.fetch {
+            Fetch::Scan => self.fill_scan(file, position, end, until).await,
+            Fetch::Cached | Fetch::Bypass => self.fill_chunks(file, position, end, until).await,
+        }
+    }
+
+    async fn fill_chunks(
+        &mut self,
+        file: &ChunkedFile,
+        position: u64,
+        end: u64,
+        until: u64,
+    ) -> Result<(), ReadError> {
+        let wanted_end = position.saturating_add(self.ahead_bytes).min(until).max(end).min(file.data_bytes());
+        self.ahead_bytes = (self.ahead_bytes * 2).clamp(file.chunk_bytes(), AHEAD_BYTES_MAX);
+        let last = (wanted_end - 1) / file.chunk_bytes();
+        let goes_on = self.start <= position && position < self.end();
+        if !goes_on {
+            let first = position / file.chunk_bytes();
+            if first == last && self.fetch == Fetch::Cached {
+                self.held = Held::Shared(file.chunk(first, self.class).await?);
+                self.start = file.chunk_start(first);
+                return Ok(());
+            }
+            let mut own = self.take_own();
+            own.clear();
+            let run = Run { first, count: last - first + 1 };
+            self.append(file, &run, &mut own).await?;
+            self.start = file.chunk_start(first);
+            self.held = Held::Own(own);
+            return Ok(());
+        }
+        // Windows end where a chunk ends.
+        let first = self.end() / file.chunk_bytes();
+        let mut own = self.own_from(position);
+        let run = Run { first, count: last - first + 1 };
+        self.append(file, &run, &mut own).await?;
+        self.held = Held::Own(own);
+        Ok(())
+    }
+
+    async fn append(&self, file: &ChunkedFile, run: &Run, out: &mut Vec<u8>) -> Result<(), ReadError> {
+        match self.fetch {
+            Fetch::Cached => file.append_cached(run, self.class, out).await,
+            Fetch::Bypass | Fetch::Scan => file.append(run, self.class, out).await,
+        }
+    }
+
+    /// The window's own memory, or new.
+    fn take_own(&mut self) -> Vec<u8> {
+        match std::mem::replace(&mut self.held, Held::Own(vec![])) {
+            Held::Own(bytes) => bytes,
+            Held::Shared(_) => vec![],
+        }
+    }
+
+    /// Drops what is in front of `position` and gives the rest to be added to. Until it is put back, the window
+    /// is empty.
+    fn own_from(&mut self, position: u64) -> Vec<u8> {
+        let from = (position - self.start) as usize;
+        self.start = position;
+        match std::mem::replace(&mut self.held, Held::Own(vec![])) {
+            Held::Own(mut bytes) => {
+                bytes.drain(..from);
+                bytes
+            }
+            Held::Shared(bytes) => bytes[from..].to_vec(),
+        }
+    }
+
+    async fn fill_scan(
+        &mut self,
+        file: &ChunkedFile,
+        position: u64,
+        end: u64,
+        until: u64,
+    ) -> Result<(), ReadError> {
+        let goes_on = self.start <= position && position <= self.end() && !self.bytes().is_empty();
+        let mut own = if goes_on {
+            self.own_from(position)
+        } else {
+            self.ahead = None;
+            let mut own = self.take_own();
+            own.clear();
+            self.start = position - position % file.scan_unit_bytes();
+            own
+        };
+        while self.start + (own.len() as u64) < end {
+            let from = self.start + own.len() as u64;
+            let (run, stored) = match self.ahead.take() {
+                Some(mut ahead) => match ahead.done.take() {
+                    Some(done) => (ahead.run, done),
+                    None => {
+                        let stored = ahead.request.as_mut().await;
+                        (ahead.run, stored)
+                    }
+                },
+                None => {
+                    let run = self.next_run(file, from, end, until);
+                    let stored = file.request_run(&run, self.class)?.await;
+                    (run, stored)
+                }
+            };
+            assert!(file.chunk_start(run.first) == from, "a scan goes on where it stopped");
+            file.decode_run(&run, stored, &mut own)?;
+        }
+        let from = self.start + own.len() as u64;
+        self.held = Held::Own(own);
+        if self.ahead.is_none() && from < until.min(file.data_bytes()) {
+            self.start_ahead(file, from, until).await?;
+        }
+        Ok(())
+    }
+
+    /// The next request from `from`: to `end` at least, and not far beyond `until`.
+    fn next_run(&mut self, file: &ChunkedFile, from: u64, end: u64, until: u64) -> Run {
+        let unit_bytes = file.scan_unit_bytes();
+        let to = from.saturating_add(self.ahead_bytes).min(until).max(end).max(from + 1);
+        self.ahead_bytes = (self.ahead_bytes * 2).min(SCAN_BYTES_MAX);
+        let to = to.div_ceil(unit_bytes).saturating_mul(unit_bytes).min(file.data_bytes());
+        let (first, behind) = (from / file.chunk_bytes(), to.div_ceil(file.chunk_bytes()));
+        Run { first, count: behind - first }
+    }
+
+    /// Hands the next request to the disk, without waiting for it.
+    async fn start_ahead(&mut self, file: &ChunkedFile, from: u64, until: u64) -> Result<(), ReadError> {
+        let run = self.next_run(file, from, from, until);
+        let request = Box::pin(file.request_run(&run, self.class)?);
+        let mut ahead = Ahead { run, request, done: None };
+        std::future::poll_fn(|cx| {
+            if let Poll::Ready(stored) = ahead.request.as_mut().poll(cx) {
+                ahead.done = Some(stored);
+            }
+            Poll::Ready(())
+        })
+        .await;
+        self.ahead = Some(ahead);
+        Ok(())
+    }
+
+    /// Fetches so that the window holds `start..end`, and as much in front of it as a reader who walks
+    /// downwards to `floor` will soon want. What is behind `end` is dropped.
+    pub(super) async fn fill_back(
+        &mut self,
+        file: &ChunkedFile,
+        start: u64,
+        end: u64,
+        floor: u64,
+    ) -> Result<(), ReadError> {
+        assert!(start < end && end <= file.data_bytes() && floor <= start, "{floor} {start}..{end}");
+        if self.holds(start, end) {
+            return Ok(());
+        }
+        self.ahead = None;
+        let wanted_start = end.saturating_sub(self.ahead_bytes.min(AHEAD_BYTES_MAX)).max(floor).min(start);
+        self.ahead_bytes = (self.ahead_bytes * 2).clamp(file.chunk_bytes(), AHEAD_BYTES_MAX);
+        let first = wanted_start / file.chunk_bytes();
+        let last = (end - 1) / file.chunk_bytes();
+        // Windows of those who walk downwards start where a chunk starts.
+        let kept = self.start < end && end <= self.end() && self.start.is_multiple_of(file.chunk_bytes());
+        if !kept && first == last && self.fetch == Fetch::Cached {
+            self.held = Held::Shared(file.chunk(first, self.class).await?);
+            self.start = file.chunk_start(first);
+            return Ok(());
+        }
+        let last = if kept { self.start / file.chunk_bytes() - 1 } else { last };
+        let mut own = vec![];
+        self.append(file, &Run { first, count: last - first + 1 }, &mut own).await?;
+        if kept {
+            own.extend_from_slice(&self.bytes()[..(end - self.start) as usize]);
+        }
+        self.start = file.chunk_start(first);
+        self.held = Held::Own(own);
+        Ok(())
+    }
+}
