@@ -178,13 +178,8 @@ mod tests {
         let map = ColumnMap::new(&disk, &altered);
         let id = |name: &str| altered.column_named(name).map(|column| column.id);
         let targets: Vec<_> = map.regulars.columns.iter().map(|c| (c.target, c.dropped_us)).collect();
-        let expect = [
-            (id("a"), i64::MIN),
-            (id("b"), i64::MIN),
-            (id("d"), 77),
-            (None, i64::MIN),
-            (id("m"), i64::MIN),
-        ];
+        let expect =
+            [(id("a"), i64::MIN), (id("b"), i64::MIN), (id("d"), 77), (None, i64::MIN), (id("m"), i64::MIN)];
         assert_eq!(targets, expect);
         assert!(!map.regulars.rises, "a was added after b and m");
         assert!(DiskColumns::new(&header(&[("x", CqlType::Int)])).is_ok());

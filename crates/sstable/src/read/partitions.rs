@@ -357,8 +357,8 @@ impl SSTableReader {
                         return Ok(Stepped::On);
                     }
                     let is_last = self.spec.ranges.last().is_some_and(|last| std::ptr::eq(last, wanted));
-                    only_place = is_last
-                        && schema.compare_parts(here, (&wanted.end.prefix, wanted.end.side)).is_gt();
+                    only_place =
+                        is_last && schema.compare_parts(here, (&wanted.end.prefix, wanted.end.side)).is_gt();
                     // Behind the one wanted row nothing is wanted any more.
                     is_single = is_last
                         && !only_place
@@ -385,7 +385,6 @@ impl SSTableReader {
             }
         }
     }
-
 
     /// One row or marker backwards.
     fn row_back(&mut self) -> Result<Stepped, ReadError> {
@@ -536,7 +535,8 @@ impl SSTableReader {
         let start = self.entry.as_ref().expect("a partition is being read").position;
         let block_at = start.checked_add(block.offset).filter(|at| *at < table.data.data_bytes());
         let block_at = block_at.ok_or_else(|| {
-            let detail = format!("a block {} bytes behind its partition's start, behind the end", block.offset);
+            let detail =
+                format!("a block {} bytes behind its partition's start, behind the end", block.offset);
             table.index.corrupt(promoted.position(), &detail)
         })?;
         if block_at > self.at {

@@ -16,9 +16,7 @@ use model::{
 };
 
 use super::columns::{MappedColumn, MappedColumns};
-use super::unfiltered::{
-    Bases, HAS_ALL_COLUMNS, HAS_COMPLEX_DELETION, HAS_DELETION, HAS_TIMESTAMP, HAS_TTL,
-};
+use super::unfiltered::{Bases, HAS_ALL_COLUMNS, HAS_COMPLEX_DELETION, HAS_DELETION, HAS_TIMESTAMP, HAS_TTL};
 use crate::component::{FormatError, Named, check_count};
 
 const CELL_DELETED: u8 = 0x01;
@@ -52,13 +50,9 @@ impl RowDecoder {
         self.unsorted.clear();
         let mut take = Take::new(body);
         let has_all = flags & HAS_ALL_COLUMNS != 0;
-        let liveness = if flags & HAS_TIMESTAMP != 0 {
-            liveness(flags, &mut take, bases)?
-        } else {
-            Liveness::NONE
-        };
-        let deletion =
-            if flags & HAS_DELETION != 0 { bases.deletion(&mut take)? } else { Tombstone::LIVE };
+        let liveness =
+            if flags & HAS_TIMESTAMP != 0 { liveness(flags, &mut take, bases)? } else { Liveness::NONE };
+        let deletion = if flags & HAS_DELETION != 0 { bases.deletion(&mut take)? } else { Tombstone::LIVE };
         let count = if has_all {
             columns.columns.len()
         } else {
@@ -250,11 +244,7 @@ impl RowContext<'_> {
 }
 
 #[inline]
-fn read_value<'a>(
-    take: &mut Take<'a>,
-    flags: u8,
-    value_len: Option<usize>,
-) -> Result<&'a [u8], FormatError> {
+fn read_value<'a>(take: &mut Take<'a>, flags: u8, value_len: Option<usize>) -> Result<&'a [u8], FormatError> {
     if flags & CELL_EMPTY_VALUE != 0 {
         return Ok(&[]);
     }

@@ -18,8 +18,7 @@ fn samples() -> PathBuf {
 /// Every sample SSTable: its directory, name, and sstabledump's text.
 fn all() -> Vec<(PathBuf, SstableName, String)> {
     let sorted = |dir: &Path| {
-        let mut paths: Vec<PathBuf> =
-            fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let mut paths: Vec<PathBuf> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
         paths.sort();
         paths
     };
@@ -35,11 +34,8 @@ fn all() -> Vec<(PathBuf, SstableName, String)> {
                     }
                     let directory = file_name(&table);
                     let table_name = directory.rsplit_once('-').unwrap().0;
-                    let dump = format!(
-                        "expected/{}.{table_name}/{}.json",
-                        file_name(&keyspace),
-                        name.generation
-                    );
+                    let dump =
+                        format!("expected/{}.{table_name}/{}.json", file_name(&keyspace), name.generation);
                     let dump = fs::read_to_string(sample.join(dump)).unwrap();
                     found.push((table.clone(), name, dump));
                 }
@@ -202,7 +198,8 @@ fn everything_is_read_as_cassandra_reads_it() {
 
 #[test]
 fn a_type_that_is_not_known_is_an_error_that_names_it() {
-    let (dir, name, _) = all().into_iter().find(|(dir, ..)| dir.ends_with("t-f5800a09f8465bb9bd7735f4848e8320")).unwrap();
+    let (dir, name, _) =
+        all().into_iter().find(|(dir, ..)| dir.ends_with("t-f5800a09f8465bb9bd7735f4848e8320")).unwrap();
     let bytes = fs::read(dir.join(name.file_name(&Component::Statistics))).unwrap();
     let statistics = Statistics::decode(&bytes, name.version).unwrap();
     let mut header = statistics.header.clone();
