@@ -21,17 +21,16 @@ use runtime::IoClass;
 
 use super::index::{Entry, IndexCursor};
 use super::parse::{Parsed, Parser, change_fragment, row_fragment};
-use super::promoted::{Block, Promoted};
-use super::seek::check_expected;
+use super::promoted::{Block, BlockEnd, Promoted};
 use super::table::SSTable;
-use super::unfiltered::Kind;
+use super::unfiltered::{Head, Kind};
 use super::window::{Fetch, Window};
 
 /// Partitions up to this length are fetched in one request.
 const SMALL_PARTITION_BYTES: u64 = 32 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+enum State {
     /// Index.db has not been looked at yet.
     Open,
     /// In front of the next entry of Index.db.
@@ -62,9 +61,9 @@ pub(super) struct SSTableReader {
     pub(super) window: Window,
     cursor: IndexCursor,
     end: RingPosition,
-    pub(super) state: State,
+    state: State,
     /// Bytes that the window must show of the current piece before the next step; 0 if it does.
-    pub(super) need: u64,
+    need: u64,
     /// `None` if everything is wanted.
     pub(super) cut: Option<Cutter>,
     /// What goes out next, if nothing is cut.
@@ -494,7 +493,6 @@ impl SSTableReader {
     fn is_satisfied(&self) -> bool {
         matches!(self.state, State::Seek | State::Rows) && self.cut.as_ref().is_some_and(Cutter::is_done)
     }
-<<<<<<< HEAD
 
     /// Finds the place of the next wanted range, and goes there if that is a shorter way.
     async fn seek(&mut self) -> Result<(), ReadError> {
@@ -515,7 +513,7 @@ impl SSTableReader {
         self.state = State::Rows;
         let wanted = self.cut.as_ref().and_then(Cutter::wanted);
         if self.spec.reversed {
-            let target = wanted.map_or(Position::END, |wanted| wanted.end.clone());
+            let target = wanted.map(|wanted| wanted.end.clone());
             self.seek_back(&table, target).await
         } else {
             let target = wanted.expect("only those who cut seek forward").start.clone();
@@ -560,15 +558,22 @@ impl SSTableReader {
 
     /// Finds the last row or marker in front of `target`: the block by the promoted index, within it (or in all
     /// of a partition without one) head by head.
-    async fn seek_back(&mut self, table: &SSTable, target: Position) -> Result<(), ReadError> {
+    ///
+    /// Without a target the last one of all, which may stand behind every row.
+    async fn seek_back(&mut self, table: &SSTable, target: Option<Position>) -> Result<(), ReadError> {
         let fixed = &table.columns.clustering_lengths;
         let start = self.entry.as_ref().expect("a partition is being read").position;
         let is_walking = self.piece_end > 0;
         let (mut at, mut in_force) = (self.rows_at, Tombstone::LIVE);
-        self.sought = Some(target.clone());
+        self.sought.clone_from(&target);
         if let Some(promoted) = &mut self.promoted {
             let schema = &self.spec.schema;
-            let index = promoted.blocks_before(&table.index, fixed, schema, BlockEnd::First, &target).await?;
+            let index = match &target {
+                Some(target) => {
+                    promoted.blocks_before(&table.index, fixed, schema, BlockEnd::First, target).await?
+                }
+                None => promoted.block_count(),
+            };
             let Some(index) = index.checked_sub(1) else {
                 self.finish_partition();
                 return Ok(());
@@ -595,7 +600,7 @@ impl SSTableReader {
         }
         let mut last = None;
         loop {
-            let walked = self.walk_head(at, &target, &mut in_force)?;
+            let walked = self.walk_head(at, target.as_ref(), &mut in_force)?;
             match walked {
                 Walked::Piece(bytes) => {
                     last = Some((at, at + bytes));
@@ -628,7 +633,7 @@ impl SSTableReader {
     fn walk_head(
         &mut self,
         at: u64,
-        target: &Position,
+        target: Option<&Position>,
         in_force: &mut Tombstone,
     ) -> Result<Walked, ReadError> {
         let head: Head<'_> = match self.parser.head(&self.window, at, false)? {
@@ -647,7 +652,8 @@ impl SSTableReader {
         }
         let bytes = head.bytes;
         let position = Position { prefix: self.parser.key(&head, at)?, side: head.side() };
-        if self.spec.schema.compare_positions(&position, target).is_ge() {
+        let schema = &self.spec.schema;
+        if target.is_some_and(|target| schema.compare_positions(&position, target).is_ge()) {
             return Ok(Walked::Behind);
         }
         if let Kind::Marker(kind) = head.kind {
@@ -688,8 +694,6 @@ enum Walked {
     /// The target, something behind it, or the partition's end.
     Behind,
     Need(u64),
-=======
->>>>>>> sstread
 }
 
 impl Reader for SSTableReader {

@@ -15,11 +15,7 @@ use model::{
     Tombstone,
 };
 
-<<<<<<< HEAD
-use super::columns::{MappedColumn, MappedColumns, ValueLen};
-=======
 use super::columns::{MappedColumn, MappedColumns};
->>>>>>> sstread
 use super::unfiltered::{Bases, HAS_ALL_COLUMNS, HAS_COMPLEX_DELETION, HAS_DELETION, HAS_TIMESTAMP, HAS_TTL};
 use crate::component::{FormatError, Named, check_count};
 
