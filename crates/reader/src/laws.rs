@@ -10,7 +10,8 @@ use model::{Mutation, PartitionRange, Purge, TableSchema};
 use crate::examination::examine;
 use crate::fragment::{ReadSpec, Reader, Source};
 use crate::{
-    CompactReader, Keep, MemorySource, MergeSource, SliceReader, block_on_ready, collect, collect_partitions,
+    CompactReader, FilterReader, Keep, MemorySource, MergeReader, MergeSource, SliceReader, block_on_ready,
+    collect, collect_partitions,
 };
 
 fn memory(_: &Arc<TableSchema>, mutations: Vec<Mutation>) -> Box<dyn Source> {
@@ -52,6 +53,27 @@ fn a_merge_of_any_split_passes() {
         };
         block_on_ready(examine(&mut build, 0..60));
     }
+}
+
+/// Two filters that share the partitions between them; merged they are the whole.
+struct Filtered(MemorySource);
+
+impl Source for Filtered {
+    fn reader(&self, spec: &ReadSpec) -> Box<dyn Reader> {
+        let half = |odd: bool| -> Box<dyn Reader> {
+            let wants = move |key: &model::PartitionKey| (key.token() % 2 != 0) == odd;
+            Box::new(FilterReader::new(self.0.reader(spec), wants))
+        };
+        Box::new(MergeReader::new(spec, vec![half(false), half(true)]))
+    }
+}
+
+#[test]
+fn what_two_filters_let_through_is_the_whole() {
+    let mut build = |_: &Arc<TableSchema>, mutations: Vec<Mutation>| -> Box<dyn Source> {
+        Box::new(Filtered(MemorySource::new(&mutations)))
+    };
+    block_on_ready(examine(&mut build, 0..60));
 }
 
 /// What a compacting reader lets out is what compacting the merged partition in memory leaves, in both

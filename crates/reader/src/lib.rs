@@ -12,6 +12,7 @@ pub mod compact;
 mod drive;
 pub mod error;
 pub mod examination;
+pub mod filter;
 pub mod fragment;
 #[cfg(test)]
 mod laws;
@@ -23,6 +24,7 @@ pub use collect::{collect, collect_partitions};
 pub use compact::{CompactReader, Keep, PurgePolicy};
 pub use drive::{LocalFuture, block_on_ready};
 pub use error::ReadError;
+pub use filter::FilterReader;
 pub use fragment::{Fragment, ReadSpec, Reader, RowFragment, Source, Step};
 pub use memory::MemorySource;
 pub use merge::{MergeReader, MergeSource};

@@ -4,7 +4,7 @@
 //! one, and then goes on with the partitions behind it.
 
 use model::{ClusteringRange, ClusteringRow, PartitionKey, PartitionRange, Purge, RingPosition, Row};
-use reader::{CompactReader, Fragment, Keep, ReadSpec, Reader, Step};
+use reader::{CompactReader, FilterReader, Fragment, Keep, ReadSpec, Reader, Step};
 use runtime::Shard;
 use std::rc::Rc;
 
@@ -101,7 +101,8 @@ impl PageBuilder {
         }
         let readers = table.readers(spec, command.bypass_cache);
         let inner = reader::MergeReader::of(spec, readers);
-        let mut reader = CompactReader::new(inner, Purge::nothing(now_s), Keep::Live);
+        let owned = FilterReader::new(inner, |key: &PartitionKey| table.owns(key.token()));
+        let mut reader = CompactReader::new(owned, Purge::nothing(now_s), Keep::Live);
         let mut open: Option<PartitionPage> = None;
         while !self.is_full() {
             let fragment = match reader.next()? {
@@ -113,7 +114,6 @@ impl PageBuilder {
                 }
             };
             match fragment {
-                Fragment::PartitionStart { key, .. } if !table.owns(key.token()) => reader.skip_partition(),
                 Fragment::PartitionStart { key, .. } => {
                     open = Some(PartitionPage { key, static_row: Row::new(), rows: vec![] });
                 }

@@ -46,7 +46,7 @@ struct JobState {
 }
 
 /// What flushing has done since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlushStats {
     pub flushes: u64,
     pub failures: u64,
@@ -56,6 +56,8 @@ pub struct FlushStats {
     pub uncompressed_bytes: u64,
     /// Bytes of Data.db.
     pub data_bytes: u64,
+    /// Why the last attempt failed, if it did; it is tried again.
+    pub last_error: Option<String>,
 }
 
 /// Why a memtable did not become an SSTable.
@@ -112,7 +114,7 @@ pub struct FlushQueue {
     /// The table whose memtable is being written.
     writing: RefCell<Option<Rc<Table>>>,
     stopping: Cell<bool>,
-    stats: Cell<FlushStats>,
+    stats: RefCell<FlushStats>,
     /// Bytes of sealed memtables that wait or are being written.
     queued_bytes: Cell<usize>,
     /// The last attempt found no space on the disk.
@@ -131,7 +133,7 @@ impl FlushQueue {
             work: Event::new(),
             writing: RefCell::default(),
             stopping: Cell::new(false),
-            stats: Cell::default(),
+            stats: RefCell::default(),
             queued_bytes: Cell::new(0),
             no_space: RefCell::default(),
             ended: Event::new(),
@@ -139,7 +141,7 @@ impl FlushQueue {
     }
 
     pub fn stats(&self) -> FlushStats {
-        self.stats.get()
+        self.stats.borrow().clone()
     }
 
     /// Bytes of memtables that are sealed and not yet written.
@@ -201,7 +203,10 @@ impl FlushQueue {
                     *self.no_space.borrow_mut() = no_space.then(|| error.to_string());
                     job.state.failures.set(job.state.failures.get() + 1);
                     *job.state.last_error.borrow_mut() = Some((error.to_string(), no_space));
-                    self.count(|stats| stats.failures += 1);
+                    self.count(|stats| {
+                        stats.failures += 1;
+                        stats.last_error = Some(error.to_string());
+                    });
                     job.state.changed.signal();
                     self.ended.signal();
                     self.pause(pause_us).await;
@@ -295,6 +300,7 @@ impl FlushQueue {
         if let Some(written) = written {
             self.count(|stats| {
                 stats.flushes += 1;
+                stats.last_error = None;
                 stats.memtable_bytes += memtable_bytes as u64;
                 stats.uncompressed_bytes += written.uncompressed_bytes;
                 stats.data_bytes += written.data_bytes;
@@ -306,9 +312,7 @@ impl FlushQueue {
     }
 
     fn count(&self, change: impl FnOnce(&mut FlushStats)) {
-        let mut stats = self.stats.get();
-        change(&mut stats);
-        self.stats.set(stats);
+        change(&mut self.stats.borrow_mut());
     }
 }
 

@@ -38,19 +38,20 @@ pub fn open(options: EngineOptions, shards: u32) -> Engine {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// `ks.t`: text key, int clustering, text value; made if it is not there.
+/// `ks.t`: text key, int clustering, text value.
+pub fn test_table() -> Arc<TableSchema> {
+    let table =
+        TableSchema::builder("ks", "t").partition_key("p", CqlType::Text).clustering("c", CqlType::Int);
+    table.regular("v", CqlType::Text).build().unwrap()
+}
+
+/// [`test_table`] in the engine, made if it is not there.
 pub fn table(engine: &Engine) -> Arc<TableSchema> {
     if let Ok(table) = engine.table("ks", "t") {
         return table;
     }
     engine.change_schema(|catalog| catalog.create_keyspace(Keyspace::simple("ks")?)).unwrap();
-    let table = TableSchema::builder("ks", "t")
-        .partition_key("p", CqlType::Text)
-        .clustering("c", CqlType::Int)
-        .regular("v", CqlType::Text)
-        .build()
-        .unwrap();
-    engine.change_schema(|catalog| catalog.create_table(table, TableSettings::default())).unwrap();
+    engine.change_schema(|catalog| catalog.create_table(test_table(), TableSettings::default())).unwrap();
     engine.table("ks", "t").unwrap()
 }
 
