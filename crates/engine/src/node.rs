@@ -352,19 +352,21 @@ async fn truncate_blocked(
     // 3. From here on the truncate is certain.
     let record = Truncation { first_generation, positions };
     truncation::store(shard.files(), &node.table_dir(schema), &record).await?;
-    // 4. What it covers is removed.
-    let remove = move |shard: Shard| {
-        let record = record.clone();
+    // 4. What it covers is taken out of the table, and then removed.
+    let covered = record.clone();
+    let take_out = move |shard: Shard| {
+        let record = covered.clone();
         async move {
-            let engine = EngineShard::of(&shard)?;
-            let table = engine.table(id)?;
+            let table = EngineShard::of(&shard)?.table(id)?;
             table.release_forgotten();
-            table.set_truncation(record.clone());
-            let names = table.take_sstables_below(record.first_generation);
-            Ok(files::remove(shard.files(), &table.dir, &names).await?)
+            table.take_sstables_below(record.first_generation);
+            table.set_truncation(record);
+            Ok(())
         }
     };
-    on_all(shard, CpuGroup::Maintenance, remove).await.map(drop)
+    on_all(shard, CpuGroup::Maintenance, take_out).await?;
+    files::remove_below(shard.files(), &node.table_dir(schema), record.first_generation).await?;
+    Ok(())
 }
 
 /// Flushes a table and links its SSTables into `snapshots/<tag>` of its directory. Gives the number of files.
@@ -393,6 +395,18 @@ pub async fn snapshot(shard: &Shard, table: TableId, tag: String) -> Result<u64,
         async move { Ok(EngineShard::of(&shard)?.table(table)?.link_sstables(shard.files(), &to).await?) }
     };
     Ok(on_all(shard, CpuGroup::Maintenance, link).await?.into_iter().sum())
+}
+
+/// The SSTables that could not be opened, on any shard, and why.
+pub async fn unreadable(shard: &Shard) -> Result<Vec<String>, EngineError> {
+    let ask = |shard: Shard| async move {
+        let tables = EngineShard::of(&shard)?.tables();
+        Ok(tables.iter().flat_map(|table| table.unreadable()).collect::<Vec<String>>())
+    };
+    let mut all = on_all(shard, CpuGroup::Maintenance, ask).await?.concat();
+    all.sort();
+    all.dedup();
+    Ok(all)
 }
 
 /// The catalog as this shard knows it.

@@ -34,6 +34,8 @@ pub struct OpenReport {
     pub replay: ReplayReport,
     /// SSTables that were never finished, removed.
     pub removed_sstables: Vec<PathBuf>,
+    /// SSTables that cannot be opened, and why; their tables refuse reads, all others work.
+    pub unreadable_sstables: Vec<String>,
     /// Directories that no table of the schema has; they are left alone.
     pub unknown_dirs: Vec<PathBuf>,
 }
@@ -69,6 +71,8 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
         make_dir(shard, &options.data_dir, &schema).await?;
         let table = node.make_table(&schema);
         table.open_sstables(&files, node.engine.cache(), shard.shard_count()).await?;
+        // Without its schema a node would take every table for unknown.
+        table.check_readable()?;
         node.engine.add_table(table);
     }
     report.replay.merge(replay_segments(shard, &old_schema, true).await?);
@@ -93,6 +97,7 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     report.unknown_dirs = unknown_dirs(&files, &options.data_dir, &catalog).await?;
     finish_truncations(&files, &options.data_dir, &catalog).await?;
     publish(shard, catalog).await?;
+    report.unreadable_sstables = crate::node::unreadable(shard).await?;
 
     let mine = old.clone();
     let replays = on_all(shard, CpuGroup::Maintenance, move |shard| {
@@ -188,11 +193,7 @@ async fn finish_truncations(files: &Files, data_dir: &Path, catalog: &Catalog) -
     for table in catalog.all_tables() {
         let dir = crate::node::table_dir(data_dir, &table.schema);
         let record = truncation::load(files, &dir).await?;
-        let names = files::list(files, &dir).await?;
-        let covered = |number: u64| number < record.first_generation;
-        let gone: Vec<_> =
-            names.into_iter().filter(|name| files::number(name).is_some_and(covered)).collect();
-        files::remove(files, &dir, &gone).await?;
+        files::remove_below(files, &dir, record.first_generation).await?;
     }
     Ok(())
 }

@@ -15,6 +15,7 @@ use crate::table::Table;
 
 /// The next page of `command` out of what this shard has of `table`.
 pub async fn read_page(shard: &Shard, table: &Table, command: &ReadCommand) -> Result<Page, EngineError> {
+    table.check_readable()?;
     let now_s = command.now_s.unwrap_or_else(|| now_s(shard));
     let mut page = PageBuilder::new(command);
     let schema = table.schema();

@@ -33,7 +33,8 @@ pub fn number(name: &SstableName) -> Option<u64> {
 }
 
 impl Table {
-    /// Opens the SSTables that may hold partitions of this shard.
+    /// Opens the SSTables that may hold partitions of this shard. One that cannot be opened makes the table
+    /// unreadable ([`Table::check_readable`]); what is wrong with it is nobody else's trouble.
     pub async fn open_sstables(
         &self,
         files: &Files,
@@ -44,11 +45,10 @@ impl Table {
         let mut last_number = 0;
         for name in list(files, &self.dir).await? {
             last_number = last_number.max(number(&name).unwrap_or(0));
-            let sstable = SSTable::open(files, &self.dir, name, cache, IoClass::Maintenance)
-                .await
-                .map_err(|error| EngineError::SSTable(error.to_string()))?;
-            if self.may_own(&sstable, shard_count) {
-                opened.push(sstable);
+            match SSTable::open(files, &self.dir, name, cache, IoClass::Maintenance).await {
+                Ok(sstable) if self.may_own(&sstable, shard_count) => opened.push(sstable),
+                Ok(_) => {}
+                Err(error) => self.unreadable.borrow_mut().push(error.to_string()),
             }
         }
         self.next_generation.set(self.first_generation_from(last_number + 1, shard_count));
@@ -93,12 +93,13 @@ impl Table {
         *self.sstables.borrow_mut() = Rc::new(sstables);
     }
 
-    /// Takes SSTables numbered below `first_kept` out of the table; readers that use them go on.
-    pub fn take_sstables_below(&self, first_kept: u64) -> Vec<SstableName> {
+    /// Takes SSTables numbered below `first_kept` out of the table, unreadable ones included; readers that use
+    /// them go on.
+    pub fn take_sstables_below(&self, first_kept: u64) {
+        self.unreadable.borrow_mut().clear();
         let goes = |sstable: &Rc<SSTable>| number(&sstable.name()).is_none_or(|number| number < first_kept);
-        let (gone, kept): (Vec<_>, Vec<_>) = self.sstables.borrow().iter().cloned().partition(goes);
+        let kept: Vec<_> = self.sstables.borrow().iter().filter(|sstable| !goes(sstable)).cloned().collect();
         *self.sstables.borrow_mut() = Rc::new(kept);
-        gone.iter().map(|sstable| sstable.name()).collect()
     }
 
     /// Links every SSTable of this shard into `to`, which exists.
@@ -123,6 +124,13 @@ impl Table {
         files.sync_dir(to).await?;
         Ok(links)
     }
+}
+
+/// Removes the SSTables in `dir` that a truncate covers: those numbered below `first_kept`.
+pub async fn remove_below(files: &Files, dir: &Path, first_kept: u64) -> Result<(), FileError> {
+    let covered = |name: &SstableName| number(name).is_some_and(|number| number < first_kept);
+    let gone: Vec<SstableName> = list(files, dir).await?.into_iter().filter(covered).collect();
+    remove(files, dir, &gone).await
 }
 
 /// Removes the files of SSTables; ones that another shard has removed already are no error.

@@ -24,6 +24,7 @@ use runtime::IoClass;
 use sstable::read::{SSTable, SSTableSource};
 
 use crate::commitlog::{CommitLog, Uses};
+use crate::error::EngineError;
 use crate::event::Event;
 use crate::memtable::Memtable;
 use crate::sharder::Sharder;
@@ -60,6 +61,8 @@ pub struct Table {
     /// Sealed and not yet in an SSTable, oldest first.
     sealed: RefCell<Vec<Rc<LoggedMemtable>>>,
     sstables: RefCell<Rc<Vec<Rc<SSTable>>>>,
+    /// SSTables that could not be opened, and why. Without them no read knows what it misses.
+    unreadable: RefCell<Vec<String>>,
     /// The number of the next SSTable this shard writes; shards take turns (`number % shards == shard`).
     next_generation: Cell<u64>,
     /// Set while a truncate decides which SSTables it removes.
@@ -89,6 +92,7 @@ impl Table {
             sharder,
             sealed: RefCell::default(),
             sstables: RefCell::default(),
+            unreadable: RefCell::default(),
             next_generation: Cell::new(1),
             flush_blocked: Cell::new(false),
             changed: Event::new(),
@@ -164,6 +168,25 @@ impl Table {
 
     pub fn sstables(&self) -> Rc<Vec<Rc<SSTable>>> {
         self.sstables.borrow().clone()
+    }
+
+    /// Why the table cannot be read, if it cannot: SSTables that could not be opened. Writes go on.
+    pub fn unreadable(&self) -> Vec<String> {
+        self.unreadable.borrow().clone()
+    }
+
+    pub fn check_readable(&self) -> Result<(), EngineError> {
+        let unreadable = self.unreadable.borrow();
+        if unreadable.is_empty() {
+            return Ok(());
+        }
+        Err(EngineError::SSTable(format!(
+            "{} cannot be read, because {} of its SSTables cannot be opened: {}; put the files right and restart, \
+             or move all files of the SSTable away to go on without it",
+            self.schema().full_name(),
+            unreadable.len(),
+            unreadable.join("; ")
+        )))
     }
 
     /// Bytes of all memtables, sealed ones included.

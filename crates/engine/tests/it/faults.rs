@@ -69,22 +69,32 @@ fn a_torn_end_is_no_damage() {
 }
 
 #[test]
-fn a_missing_component_is_named() {
-    let dir = dir("missing");
-    let engine = open(options(&dir), 1);
-    let table = table(&engine);
-    engine.apply(insert(&table, "k", 1, "value", 1)).wait().unwrap();
-    engine.close().unwrap();
-    let index = files(&table_dir(&dir, &table), "Index.db").remove(0);
-    let kept = std::fs::read(&index).unwrap();
-    std::fs::remove_file(&index).unwrap();
-    let error = refused(options(&dir)).to_string();
-    assert!(error.contains("Index.db"), "{error}");
-    // Put back, everything is there.
-    std::fs::write(&index, kept).unwrap();
-    let engine = open(options(&dir), 1);
-    assert_eq!(everything(&engine, &table).len(), 1);
-    engine.close().unwrap();
+fn an_sstable_that_cannot_be_opened_is_named_and_everything_else_works() {
+    for missing in ["Index.db", "Data.db", "Statistics.db", "CompressionInfo.db"] {
+        let dir = dir(&format!("missing-{missing}"));
+        let engine = open(options(&dir), 1);
+        let table = table(&engine);
+        engine.apply(insert(&table, "k", 1, "value", 1)).wait().unwrap();
+        engine.close().unwrap();
+        let file = files(&table_dir(&dir, &table), missing).remove(0);
+        let kept = std::fs::read(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        let engine = open(options(&dir), 1);
+        let reports = &engine.open_report().unreadable_sstables;
+        assert!(reports.len() == 1 && reports[0].contains(missing), "{reports:?}");
+        let read = || engine.read(engine::ReadCommand::new(table.id, model::PartitionRange::all())).wait();
+        let error = read().unwrap_err().to_string();
+        assert!(error.contains(missing) && error.contains("ks.t") && error.contains("restart"), "{error}");
+        // Writes are taken, and the rest of the node works.
+        engine.apply(insert(&table, "k", 2, "value", 1)).wait().unwrap();
+        engine.change_schema(|catalog| catalog.create_keyspace(catalog::Keyspace::simple("other")?)).unwrap();
+        engine.close().unwrap();
+        // Put back, everything is there.
+        std::fs::write(&file, kept).unwrap();
+        let engine = open(options(&dir), 1);
+        assert_eq!(everything(&engine, &table).len(), 2);
+        engine.close().unwrap();
+    }
 }
 
 #[test]
