@@ -14,6 +14,9 @@ use model::{Column, ColumnKind, CqlType, KeyColumn, TableSchema};
 use crate::error::{CatalogError, invalid};
 use crate::user_types;
 
+/// So many columns a table may have had in its life: one dropped and made again every second for twelve days.
+pub(crate) const MAX_COLUMN_IDS: u32 = 1 << 20;
+
 /// Whether a column has the user type of this name in its type.
 pub(crate) fn uses(schema: &TableSchema, name: &str) -> bool {
     let keys = schema.partition_key.iter().chain(&schema.clustering).map(|key| &key.ty);
@@ -22,9 +25,8 @@ pub(crate) fn uses(schema: &TableSchema, name: &str) -> bool {
 
 /// The same table with `new` in place of the user type of that name.
 pub(crate) fn with_user_type(schema: &TableSchema, new: &Arc<UserType>) -> Arc<TableSchema> {
-    let mut builder = TableSchema::builder(&schema.keyspace, &schema.name)
-        .id(schema.id)
-        .options(schema.options.clone());
+    let mut builder =
+        TableSchema::builder(&schema.keyspace, &schema.name).id(schema.id).options(schema.options.clone());
     for KeyColumn { name, ty } in &schema.partition_key {
         builder = builder.partition_key(name, user_types::with_user_type(ty, new));
     }
@@ -165,11 +167,7 @@ fn kind_word(kind: ColumnKind) -> &'static str {
 
 fn check_gone(new: &TableSchema, column: &Column) -> Result<(), CatalogError> {
     if user_types::is_non_frozen_udt(&column.ty) {
-        return invalid!(
-            "Cannot drop non-frozen column {} of user type {}",
-            column.name,
-            column.ty.to_cql()
-        );
+        return invalid!("Cannot drop non-frozen column {} of user type {}", column.name, column.ty.to_cql());
     }
     let recorded = dropped(new, &column.name).is_some_and(|record| {
         record.kind == column.kind && user_types::expand(&record.ty) == user_types::expand(&column.ty)

@@ -240,6 +240,9 @@ impl Catalog {
         if entry.types.contains_key(&name) {
             return invalid!("A user type with name '{name}' already exists");
         }
+        if user.fields.is_empty() {
+            return invalid!("A user type needs at least one field");
+        }
         check_fields(&user)?;
         for field in &user.fields {
             user_types::check(&entry.types, &keyspace, &field.field_type)?;
@@ -381,6 +384,14 @@ pub(crate) fn check_table(
             return invalid!("Non-frozen UDTs with nested non-frozen collections are not supported");
         }
     }
+    let bound = schema.column_id_bound();
+    if bound > alter::MAX_COLUMN_IDS {
+        return invalid!(
+            "table {} has had {bound} columns, more than {}; copy its data to a new table",
+            schema.full_name(),
+            alter::MAX_COLUMN_IDS
+        );
+    }
     if let Some(key) = schema.partition_key.iter().find(|key| key.ty.is_reversed()) {
         return invalid!("Partition key column {} cannot have an order", key.name);
     }
@@ -422,9 +433,8 @@ fn check_new_field(entry: &Entry, user: &UserType, field: &UdtField) -> Result<(
         return invalid!("{} it would create a circular reference", what());
     }
     user_types::check(&entry.types, keyspace, &field.field_type)?;
-    let in_key = |table: &&Arc<Table>| {
-        table.schema.partition_key.iter().any(|key| user_types::uses(&key.ty, name))
-    };
+    let in_key =
+        |table: &&Arc<Table>| table.schema.partition_key.iter().any(|key| user_types::uses(&key.ty, name));
     let tables: Vec<_> = entry.tables.values().filter(in_key).map(|table| table.schema.full_name()).collect();
     if !tables.is_empty() {
         let tables = tables.join(", ");
@@ -435,4 +445,3 @@ fn check_new_field(entry: &Entry, user: &UserType, field: &UdtField) -> Result<(
     }
     Ok(())
 }
-

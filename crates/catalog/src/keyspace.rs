@@ -54,6 +54,14 @@ impl Keyspace {
         Ok(Self { name, replication, durable_writes })
     }
 
+    /// A keyspace with one copy of everything: `SimpleStrategy` with replication factor 1.
+    ///
+    /// # Errors
+    /// A bad name.
+    pub fn simple(name: impl Into<String>) -> Result<Self, CatalogError> {
+        Self::new(name, [("class", "SimpleStrategy"), ("replication_factor", "1")], true)
+    }
+
     /// A keyspace of this node alone.
     pub(crate) fn local(name: &str) -> Self {
         let class = ("class".to_string(), format!("{LOCATOR}LocalStrategy"));

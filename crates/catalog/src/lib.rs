@@ -23,12 +23,14 @@ mod keyspace;
 #[cfg(test)]
 mod laws;
 mod load;
+#[cfg(test)]
+mod rules;
 mod settings;
 mod store;
 pub mod system;
 mod user_types;
 
-pub use catalog::{Catalog, Table};
+pub use catalog::{Catalog, Changed, Table};
 pub use change::{ChangeKind, SchemaChange, Target};
 pub use display::{describe_keyspace, describe_table, describe_table_with, describe_type};
 pub use error::CatalogError;

@@ -7,6 +7,7 @@
 //!
 //! What is there must make sense: a catalog is loaded whole or not at all.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use model::{
 };
 use uuid::Uuid;
 
+use crate::alter::MAX_COLUMN_IDS;
 use crate::catalog::{Catalog, Entry, check_table};
 use crate::error::CatalogError;
 use crate::keyspace::{Keyspace, check_name};
@@ -93,7 +95,9 @@ impl Rows {
                 }
                 Ok(())
             };
-            add_static(&partition, schema, &mut add)?;
+            if schema.has_static() {
+                add(vec![], &partition.static_row)?;
+            }
             for row in partition.rows() {
                 let names: Result<Vec<_>, _> = row.key.values().map(|name| utf8(schema, name)).collect();
                 add(names?, &row.row)?;
@@ -124,14 +128,6 @@ impl Rows {
                 && key.clustering.starts_with(&first.clustering)
         })
     }
-}
-
-fn add_static(
-    partition: &Partition,
-    schema: &TableSchema,
-    add: &mut impl FnMut(Vec<String>, &Row) -> Result<(), CatalogError>,
-) -> Result<(), CatalogError> {
-    if schema.has_static() { add(vec![], &partition.static_row) } else { Ok(()) }
 }
 
 fn utf8(schema: &TableSchema, bytes: &[u8]) -> Result<String, CatalogError> {
@@ -224,6 +220,16 @@ impl Fields {
         })
     }
 
+    /// A column's number or their bound; a damaged one must not make us allocate a place for each below it.
+    fn id(&self, column: &str) -> Result<Option<u32>, CatalogError> {
+        match self.count(column)? {
+            Some(id) if id > MAX_COLUMN_IDS => {
+                Err(self.corrupt(format!("column {column} is {id}; at most {MAX_COLUMN_IDS} is possible")))
+            }
+            id => Ok(id),
+        }
+    }
+
     fn double_or(&self, column: &str, default: f64) -> Result<f64, CatalogError> {
         let value = self.optional(column, |value| match value {
             CqlValue::Double(value) => Some(*value),
@@ -261,46 +267,58 @@ fn as_text(value: &CqlValue) -> Option<&str> {
 /// The types of a keyspace; those that use others come after them, in as many rounds as that takes.
 fn load_types(rows: &Rows, keyspace: &str) -> Result<Types, CatalogError> {
     let mut types = Types::new();
-    let mut waiting: Vec<_> = rows.starting_with(Place::Types, &[keyspace], &[]).collect();
-    while !waiting.is_empty() {
-        let mut still_waiting = Vec::new();
-        let mut first_error = None;
-        for (key, fields) in waiting.iter().copied() {
-            match load_type(&types, keyspace, &key.clustering[0], fields) {
-                Ok(user) => {
-                    types.insert(user.name.clone(), Arc::new(user));
-                }
-                Err(error) => {
-                    first_error.get_or_insert(error);
-                    still_waiting.push((key, fields));
-                }
+    let mut waiting: BTreeMap<&str, &Fields> = rows
+        .starting_with(Place::Types, &[keyspace], &[])
+        .map(|(key, fields)| (key.clustering[0].as_str(), fields))
+        .collect();
+    while let Some((first, fields)) = waiting.first_key_value() {
+        let (first, fields) = (*first, *fields);
+        let mut loaded = Vec::new();
+        for (name, fields) in &waiting {
+            let is_waiting = |other: &str| waiting.contains_key(other);
+            if let Some(user) = load_type(&types, is_waiting, keyspace, name, fields)? {
+                types.insert(user.name.clone(), Arc::new(user));
+                loaded.push(*name);
             }
         }
-        match first_error {
-            Some(error) if still_waiting.len() == waiting.len() => return Err(error),
-            _ => waiting = still_waiting,
+        if loaded.is_empty() {
+            return Err(fields.corrupt(format!("type {first} is part of itself or waits for one that is")));
         }
+        waiting.retain(|name, _| !loaded.contains(name));
     }
     Ok(types)
 }
 
-fn load_type(types: &Types, keyspace: &str, name: &str, fields: &Fields) -> Result<UserType, CatalogError> {
+/// `None`: it uses a type that is not loaded yet.
+fn load_type(
+    types: &Types,
+    is_waiting: impl Fn(&str) -> bool,
+    keyspace: &str,
+    name: &str,
+    fields: &Fields,
+) -> Result<Option<UserType>, CatalogError> {
     let (names, texts) = (fields.texts("field_names")?, fields.texts("field_types")?);
     if names.len() != texts.len() {
         let what = format!("{} field names for {} field types", names.len(), texts.len());
         return Err(fields.corrupt(what));
     }
-    let field = |(name, text): (&str, &str)| {
-        let field_type = parse_type(types, keyspace, fields, text)?;
+    let mut user = UserType { keyspace: keyspace.to_string(), name: name.to_string(), fields: vec![] };
+    for (name, text) in names.into_iter().zip(texts) {
+        let must_wait = Cell::new(false);
+        let resolve = |name: &str| {
+            let found = user_types::resolve(types, keyspace, name);
+            must_wait.set(must_wait.get() || found.is_none() && is_waiting(name));
+            found
+        };
+        let field_type = match CqlType::from_cql(text, &resolve) {
+            Ok(field_type) => field_type,
+            Err(_) if must_wait.get() => return Ok(None),
+            Err(error) => return Err(fields.corrupt(error)),
+        };
         user_types::check(types, keyspace, &field_type).map_err(|error| fields.corrupt(error))?;
-        Ok(UdtField { name: name.to_string(), field_type })
-    };
-    let user = UserType {
-        keyspace: keyspace.to_string(),
-        name: name.to_string(),
-        fields: names.into_iter().zip(texts).map(field).collect::<Result<_, CatalogError>>()?,
-    };
-    Ok(user)
+        user.fields.push(UdtField { name: name.to_string(), field_type });
+    }
+    Ok(Some(user))
 }
 
 fn parse_type(types: &Types, keyspace: &str, fields: &Fields, text: &str) -> Result<CqlType, CatalogError> {
@@ -340,7 +358,7 @@ fn load_table(
             }
             kind => column_kind(fields, kind)?,
         };
-        let id = ids_of(&[&column]).map(|ids| ids.count("column_id")).transpose()?.flatten();
+        let id = ids_of(&[&column]).map(|ids| ids.id("column_id")).transpose()?.flatten();
         builder = match (id, kind) {
             (Some(id), kind) => builder.column(Column { id: ColumnId(id), name: column, ty, kind }),
             // A table that another database wrote has no numbers; it gets them now.
@@ -348,12 +366,10 @@ fn load_table(
             (None, ColumnKind::Static) => builder.static_column(column, ty),
         };
     }
-    for (position, (name, ty)) in in_order(fields, "partition key", partition_key)? {
-        debug_assert!(position >= 0);
+    for (name, ty) in in_order(fields, "partition key", partition_key)? {
         builder = builder.partition_key(name, ty);
     }
-    for (position, (name, ty)) in in_order(fields, "clustering", clustering)? {
-        debug_assert!(position >= 0);
+    for (name, ty) in in_order(fields, "clustering", clustering)? {
         builder = builder.clustering(name, ty);
     }
     for (key, fields) in rows.starting_with(Place::DroppedColumns, &[keyspace], &[name]) {
@@ -361,11 +377,8 @@ fn load_table(
         let exact_us = ids_of(&[column]).map(|ids| ids.optional("dropped_time_us", as_bigint)).transpose()?;
         builder = builder.dropped(load_dropped(fields, column, exact_us.flatten())?);
     }
-    let bound = ids_of(&[]).map(|ids| ids.count("id_bound")).transpose()?.flatten().unwrap_or(0);
-    if bound > MAX_COLUMN_IDS {
-        return Err(fields.corrupt(format!("{bound} column numbers; at most {MAX_COLUMN_IDS} are possible")));
-    }
-    builder.build_with_ids_from(bound).map_err(|error| fields.corrupt(error))
+    let bound = ids_of(&[]).map(|ids| ids.id("id_bound")).transpose()?.flatten();
+    builder.build_with_ids_from(bound.unwrap_or(0)).map_err(|error| fields.corrupt(error))
 }
 
 type Keys = BTreeMap<i32, (String, CqlType)>;
@@ -383,12 +396,16 @@ fn insert_key(keys: &mut Keys, fields: &Fields, name: String, ty: CqlType) -> Re
 }
 
 /// The key columns, if they are numbered from 0 on without a gap.
-fn in_order(fields: &Fields, what: &str, keys: Keys) -> Result<Keys, CatalogError> {
+fn in_order(
+    fields: &Fields,
+    what: &str,
+    keys: Keys,
+) -> Result<impl Iterator<Item = (String, CqlType)>, CatalogError> {
     match (0..).zip(keys.keys()).find(|(expected, position)| expected != *position) {
         Some((expected, position)) => {
             Err(fields.corrupt(format!("{what} column {position} where {expected} should be")))
         }
-        None => Ok(keys),
+        None => Ok(keys.into_values()),
     }
 }
 
@@ -433,8 +450,7 @@ fn load_options(fields: &Fields) -> Result<TableOptions, CatalogError> {
     Ok(TableOptions {
         comment: fields.text_or("comment", "")?,
         compression: compression.unwrap_or(default.compression),
-        bloom_filter_fp_chance: fields
-            .double_or("bloom_filter_fp_chance", default.bloom_filter_fp_chance)?,
+        bloom_filter_fp_chance: fields.double_or("bloom_filter_fp_chance", default.bloom_filter_fp_chance)?,
         gc_grace_s: count("gc_grace_seconds", default.gc_grace_s)?,
         default_ttl_s: count("default_time_to_live", default.default_ttl_s)?,
         min_index_interval: count("min_index_interval", default.min_index_interval)?,
@@ -457,7 +473,8 @@ fn load_settings(fields: &Fields) -> Result<TableSettings, CatalogError> {
         _ => None,
     })?;
     Ok(TableSettings {
-        additional_write_policy: fields.text_or("additional_write_policy", &default.additional_write_policy)?,
+        additional_write_policy: fields
+            .text_or("additional_write_policy", &default.additional_write_policy)?,
         caching: fields.text_map("caching")?.unwrap_or(default.caching),
         cdc: fields.boolean("cdc")?.unwrap_or(false),
         compaction: fields.text_map("compaction")?.unwrap_or(default.compaction),
@@ -467,7 +484,3 @@ fn load_settings(fields: &Fields) -> Result<TableSettings, CatalogError> {
         speculative_retry: fields.text_or("speculative_retry", &default.speculative_retry)?,
     })
 }
-
-/// A table has at most 65,535 columns; this many have come and gone if one was dropped and made again every
-/// second for twelve days. The number bounds what a damaged row can make us allocate.
-const MAX_COLUMN_IDS: u32 = 1 << 20;

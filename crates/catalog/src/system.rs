@@ -111,8 +111,7 @@ impl Definition {
                 Some(ty) => (ColumnKind::Static, ty),
                 None => (ColumnKind::Regular, *ty),
             };
-            builder =
-                builder.column(Column { id: ColumnId(id), name: name.to_string(), ty: cql(ty), kind });
+            builder = builder.column(Column { id: ColumnId(id), name: name.to_string(), ty: cql(ty), kind });
         }
         builder.build().expect("a definition below is a table")
     }

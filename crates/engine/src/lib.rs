@@ -1,5 +1,26 @@
-//! One shard's storage, and all shards of a node as one thing: [`Engine`].
+//! The storage engine: a directory that takes writes, survives anything, and reads back.
+//!
+//! Follow a write: [`engine`] hands it to the shard of its token ([`node`]); [`shard`] checks it, appends it to
+//! the [`commitlog`], applies it to a [`memtable`] of its [`table`] and answers when it is durable; a flush
+//! ([`table::flush`]) makes the memtable an SSTable and gives the log's segments up.
+//! Follow a read: [`node`] asks the shards, [`read`] merges what memtables and SSTables have into pages.
+//! Follow a start: [`recover`].
 
 pub mod commitlog;
+pub mod engine;
+pub mod error;
 mod event;
 pub mod memtable;
+pub mod node;
+pub mod options;
+pub mod read;
+pub mod recover;
+pub mod shard;
+pub mod sharder;
+pub mod table;
+
+pub use engine::{Answer, Engine, ShardOptions};
+pub use error::EngineError;
+pub use options::{EngineOptions, OnDamagedLog};
+pub use read::{Page, PagingState, PartitionPage, ReadCommand};
+pub use recover::OpenReport;

@@ -14,6 +14,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use base::crc::crc32;
 use model::TableId;
@@ -92,7 +93,7 @@ pub struct CommitLog {
     spare_segment: RefCell<Option<Rc<Segment>>>,
     making_segment: Cell<bool>,
     /// Why no segment could be made, until one can.
-    no_space: RefCell<Option<Rc<FileError>>>,
+    no_space: RefCell<Option<Arc<FileError>>>,
     failed: RefCell<Option<LogError>>,
     closing: Cell<bool>,
     /// Something was appended or sealed, or the log closes.
@@ -132,7 +133,7 @@ impl CommitLog {
             tasks: RefCell::default(),
             appended_bytes: Cell::new(0),
         });
-        let first = log.segments.begin().await.map_err(|error| LogError::NoSpace(Rc::new(error)))?;
+        let first = log.segments.begin().await.map_err(|error| LogError::NoSpace(Arc::new(error)))?;
         log.start_gathering(first);
         let writer = log.clone();
         let mut tasks = vec![shard.spawn(CpuGroup::CommitLog, async move { writer.write_loop().await })];
@@ -261,9 +262,10 @@ impl CommitLog {
         self.shard.spawn(CpuGroup::CommitLog, retire).detach();
     }
 
-    /// The tables that must be flushed to bring the log below half of what it may take; empty if it is below.
-    pub fn tables_to_flush(&self) -> Vec<TableId> {
-        self.segments.tables_beyond(self.options.total_bytes_max / 2)
+    /// What is held of segments in front of this one must be flushed to bring the log below half of what it may
+    /// take; `None` if it is below.
+    pub fn flush_boundary(&self) -> Option<u64> {
+        self.segments.boundary(self.options.total_bytes_max / 2)
     }
 
     /// Something changed: a chunk was written, a segment begun or given up.
@@ -314,7 +316,7 @@ impl CommitLog {
                     *log.spare_segment.borrow_mut() = Some(segment);
                     *log.no_space.borrow_mut() = None;
                 }
-                Err(error) => *log.no_space.borrow_mut() = Some(Rc::new(error)),
+                Err(error) => *log.no_space.borrow_mut() = Some(Arc::new(error)),
             }
             log.making_segment.set(false);
             log.progress.signal();
@@ -404,7 +406,7 @@ impl CommitLog {
     }
 
     fn fail(&self, error: FileError) -> LogError {
-        let error = LogError::Failed(Rc::new(error));
+        let error = LogError::Failed(Arc::new(error));
         let first = self.failed.borrow_mut().get_or_insert(error).clone();
         self.progress.signal();
         first

@@ -19,7 +19,7 @@ mod tests;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use runtime::FileError;
 
@@ -60,9 +60,9 @@ pub enum LogError {
     /// The entry is larger than any segment may take.
     TooLarge { entry_bytes: usize, max_bytes: usize },
     /// No room for another segment.
-    NoSpace(Rc<FileError>),
+    NoSpace(Arc<FileError>),
     /// The log could not be written or synced; nothing more is acknowledged until a restart.
-    Failed(Rc<FileError>),
+    Failed(Arc<FileError>),
     /// The log is closed.
     Closed,
 }

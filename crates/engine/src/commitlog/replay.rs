@@ -93,13 +93,13 @@ pub async fn list(files: &Files, dir: &Path) -> Result<Vec<OldSegment>, FileErro
 /// Bytes read at a time.
 const READ_BYTES: usize = 1 << 20;
 
-/// Reads one segment; `apply` gets each entry. The segment's own evidence decides what in it is damaged; what
+/// Reads one segment; `apply` gets each entry, and says what is wrong with one that makes no sense. The segment's own evidence decides what in it is damaged; what
 /// later segments say of it is in `synced_whole`.
 pub async fn read_segment(
     files: &Files,
     segment: &OldSegment,
     synced_whole: bool,
-    apply: &mut dyn FnMut(Replayed<'_>) -> Result<(), String>,
+    mut apply: impl AsyncFnMut(Replayed<'_>) -> Result<(), String>,
 ) -> Result<ReplayReport, FileError> {
     let mut report = ReplayReport { segments: 1, ..ReplayReport::default() };
     let file = files.open(&segment.path, OpenOptions::read()).await?;
@@ -159,7 +159,7 @@ pub async fn read_segment(
                             LogPosition { segment: segment.id, offset_bytes: (begin + at as u64) as u32 };
                         report.entries += 1;
                         report.bytes += entry.len() as u64;
-                        apply(Replayed { position, entry }).map_err(|detail| (at, detail))
+                        apply(Replayed { position, entry }).await.map_err(|detail| (at, detail))
                     }
                     Err(at) => Err((at, "an entry is longer than its chunk".to_string())),
                 };

@@ -71,10 +71,6 @@ impl Segment {
     pub fn add_use(&self, table: TableId) {
         *self.uses.borrow_mut().entry(table).or_default() += 1;
     }
-
-    fn tables(&self) -> Vec<TableId> {
-        self.uses.borrow().iter().filter(|(_, count)| **count > 0).map(|(table, _)| *table).collect()
-    }
 }
 
 /// All segments of one log.
@@ -215,15 +211,13 @@ impl Segments {
         self.files.sync_dir(&self.options.dir).await
     }
 
-    /// The tables with entries in the oldest segments, as many of these as hold everything beyond `keep_bytes`.
-    pub fn tables_beyond(&self, keep_bytes: u64) -> Vec<TableId> {
+    /// The first of the newest segments that together take `keep_bytes` (at least one is kept), if there are
+    /// older ones.
+    pub fn boundary(&self, keep_bytes: u64) -> Option<u64> {
         let in_use = self.in_use.borrow();
-        let keep = (keep_bytes / self.options.segment_bytes) as usize;
-        let old = in_use.len().saturating_sub(keep.max(1));
-        let mut tables: Vec<TableId> = in_use[..old].iter().flat_map(|segment| segment.tables()).collect();
-        tables.sort_unstable();
-        tables.dedup();
-        tables
+        let keep = ((keep_bytes / self.options.segment_bytes) as usize).max(1);
+        let first_kept = in_use.len().checked_sub(keep).filter(|old| *old > 0)?;
+        Some(in_use[first_kept].id)
     }
 }
 

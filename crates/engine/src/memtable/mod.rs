@@ -31,7 +31,8 @@ pub struct LeastTimes {
 }
 
 impl LeastTimes {
-    const NONE: Self = Self { timestamp_us: i64::MAX, deletion_time_s: u32::MAX, ttl_s: u32::MAX };
+    /// Nothing was seen.
+    pub const NONE: Self = Self { timestamp_us: i64::MAX, deletion_time_s: u32::MAX, ttl_s: u32::MAX };
 
     fn see_tombstone(&mut self, tombstone: Tombstone) {
         if !tombstone.is_live() {

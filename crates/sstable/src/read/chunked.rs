@@ -337,12 +337,7 @@ impl ChunkedFile {
     }
 
     /// Appends the data of a run to `out`, all from disk; the cache does not see it.
-    pub(super) async fn append(
-        &self,
-        run: &Run,
-        class: IoClass,
-        out: &mut Vec<u8>,
-    ) -> Result<(), ReadError> {
+    pub(super) async fn append(&self, run: &Run, class: IoClass, out: &mut Vec<u8>) -> Result<(), ReadError> {
         let stored = self.request_run(run, class)?.await;
         self.decode_run(run, stored, out)
     }

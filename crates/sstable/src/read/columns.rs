@@ -58,21 +58,6 @@ impl DiskColumns {
     }
 }
 
-/// The length of a cell's value.
-#[derive(Clone, Debug)]
-pub(super) enum ValueLen {
-    Fixed(usize),
-    Prefixed,
-    /// A user-defined type: by the field that the path names.
-    ByField(CqlType),
-}
-
-impl ValueLen {
-    fn of(ty: &CqlType) -> Self {
-        ty.sstable_fixed_len().map_or(Self::Prefixed, Self::Fixed)
-    }
-}
-
 /// A column of the file, as a reader of a certain schema sees it.
 #[derive(Debug)]
 pub(super) struct MappedColumn {
@@ -81,7 +66,9 @@ pub(super) struct MappedColumn {
     /// What was written at this time or before belongs to a dropped column of that name.
     pub(super) dropped_us: i64,
     pub(super) is_complex: bool,
-    pub(super) value_len: ValueLen,
+    /// The length of every value that is not empty; `None` if values carry theirs. Elements of collections
+    /// and fields of user-defined types always do: the format asks the column's type, not the element's.
+    pub(super) value_len: Option<usize>,
 }
 
 /// The columns of one kind.
@@ -123,15 +110,11 @@ fn map_column(disk: &DiskColumn, schema: &TableSchema, kind: ColumnKind) -> Mapp
         .find(|column| column.name.as_bytes() == disk.name)
         .filter(|column| column.is_complex() == is_complex);
     let dropped = schema.dropped.iter().filter(|dropped| dropped.name.as_bytes() == disk.name);
-    let value_len = match &disk.ty {
-        CqlType::Udt { multi_cell: true, .. } => ValueLen::ByField(disk.ty.clone()),
-        ty => ty.cell_value_type(&[]).map_or(ValueLen::Prefixed, ValueLen::of),
-    };
     MappedColumn {
         target: today.map(|column| column.id),
         dropped_us: dropped.map(|dropped| dropped.dropped_time_us).max().unwrap_or(i64::MIN),
         is_complex,
-        value_len,
+        value_len: disk.ty.sstable_fixed_len(),
     }
 }
 
@@ -195,13 +178,8 @@ mod tests {
         let map = ColumnMap::new(&disk, &altered);
         let id = |name: &str| altered.column_named(name).map(|column| column.id);
         let targets: Vec<_> = map.regulars.columns.iter().map(|c| (c.target, c.dropped_us)).collect();
-        let expect = [
-            (id("a"), i64::MIN),
-            (id("b"), i64::MIN),
-            (id("d"), 77),
-            (None, i64::MIN),
-            (id("m"), i64::MIN),
-        ];
+        let expect =
+            [(id("a"), i64::MIN), (id("b"), i64::MIN), (id("d"), 77), (None, i64::MIN), (id("m"), i64::MIN)];
         assert_eq!(targets, expect);
         assert!(!map.regulars.rises, "a was added after b and m");
         assert!(DiskColumns::new(&header(&[("x", CqlType::Int)])).is_ok());

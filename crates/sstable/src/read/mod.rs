@@ -22,6 +22,8 @@ mod promoted;
 mod row;
 mod scan;
 mod table;
+#[cfg(test)]
+mod tests;
 mod unfiltered;
 mod window;
 

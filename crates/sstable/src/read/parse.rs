@@ -48,9 +48,7 @@ impl Parser {
             Stop::Short(need) if piece_at.saturating_add(need) <= self.table.data.data_bytes() => {
                 Ok(Parsed::Need(need))
             }
-            Stop::Short(_) => {
-                Err(self.table.data.corrupt(piece_at, "the data end inside what starts here"))
-            }
+            Stop::Short(_) => Err(self.table.data.corrupt(piece_at, "the data end inside what starts here")),
         }
     }
 
@@ -96,8 +94,7 @@ impl Parser {
     #[inline]
     pub(super) fn row(&mut self, window: &Window, head: &Head<'_>, at: u64) -> Result<Row, ReadError> {
         let body = &window.rest(at)[head.body_at..head.bytes as usize];
-        let columns =
-            if head.kind == Kind::StaticRow { &self.map.statics } else { &self.map.regulars };
+        let columns = if head.kind == Kind::StaticRow { &self.map.statics } else { &self.map.regulars };
         let row = self.decoder.decode(head.flags, body, columns, &self.table.bases);
         row.map_err(|error| self.corrupt(at + head.body_at as u64, error))
     }

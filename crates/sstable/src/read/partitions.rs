@@ -11,6 +11,7 @@
 //! a block, sizes that lead back where they came from, and markers that go on from the deletion in force.
 //! Memory: a window, which holds a whole row at least; never a partition.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use model::{ClusteringRange, PartitionRange, Position, RingPosition, Row, Side, Tombstone};
@@ -65,7 +66,8 @@ pub(super) struct SSTableReader {
     need: u64,
     /// `None` if everything is wanted.
     pub(super) cut: Option<Cutter>,
-    ready: Option<Fragment>,
+    /// What goes out next, if nothing is cut.
+    ready: VecDeque<Fragment>,
     in_partition: bool,
     pub(super) entry: Option<Entry>,
     pub(super) promoted: Option<Promoted>,
@@ -107,7 +109,7 @@ impl SSTableReader {
             state,
             need: 0,
             cut: (!spec.wants_all_rows()).then(|| Cutter::new(spec)),
-            ready: None,
+            ready: VecDeque::new(),
             in_partition: false,
             entry: None,
             promoted: None,
@@ -199,14 +201,14 @@ impl SSTableReader {
     fn emit(&mut self, fragment: Fragment) {
         match &mut self.cut {
             Some(cut) => cut.push(fragment),
-            None => self.ready = Some(fragment),
+            None => self.ready.push_back(fragment),
         }
     }
 
     fn pop(&mut self) -> Option<Fragment> {
         match &mut self.cut {
             Some(cut) => cut.pop(),
-            None => self.ready.take(),
+            None => self.ready.pop_front(),
         }
     }
 
@@ -355,8 +357,8 @@ impl SSTableReader {
                         return Ok(Stepped::On);
                     }
                     let is_last = self.spec.ranges.last().is_some_and(|last| std::ptr::eq(last, wanted));
-                    only_place = is_last
-                        && schema.compare_parts(here, (&wanted.end.prefix, wanted.end.side)).is_gt();
+                    only_place =
+                        is_last && schema.compare_parts(here, (&wanted.end.prefix, wanted.end.side)).is_gt();
                     // Behind the one wanted row nothing is wanted any more.
                     is_single = is_last
                         && !only_place
@@ -383,7 +385,6 @@ impl SSTableReader {
             }
         }
     }
-
 
     /// One row or marker backwards.
     fn row_back(&mut self) -> Result<Stepped, ReadError> {
@@ -512,7 +513,7 @@ impl SSTableReader {
         self.state = State::Rows;
         let wanted = self.cut.as_ref().and_then(Cutter::wanted);
         if self.spec.reversed {
-            let target = wanted.map_or(Position::END, |wanted| wanted.end.clone());
+            let target = wanted.map(|wanted| wanted.end.clone());
             self.seek_back(&table, target).await
         } else {
             let target = wanted.expect("only those who cut seek forward").start.clone();
@@ -534,7 +535,8 @@ impl SSTableReader {
         let start = self.entry.as_ref().expect("a partition is being read").position;
         let block_at = start.checked_add(block.offset).filter(|at| *at < table.data.data_bytes());
         let block_at = block_at.ok_or_else(|| {
-            let detail = format!("a block {} bytes behind its partition's start, behind the end", block.offset);
+            let detail =
+                format!("a block {} bytes behind its partition's start, behind the end", block.offset);
             table.index.corrupt(promoted.position(), &detail)
         })?;
         if block_at > self.at {
@@ -556,15 +558,22 @@ impl SSTableReader {
 
     /// Finds the last row or marker in front of `target`: the block by the promoted index, within it (or in all
     /// of a partition without one) head by head.
-    async fn seek_back(&mut self, table: &SSTable, target: Position) -> Result<(), ReadError> {
+    ///
+    /// Without a target the last one of all, which may stand behind every row.
+    async fn seek_back(&mut self, table: &SSTable, target: Option<Position>) -> Result<(), ReadError> {
         let fixed = &table.columns.clustering_lengths;
         let start = self.entry.as_ref().expect("a partition is being read").position;
         let is_walking = self.piece_end > 0;
         let (mut at, mut in_force) = (self.rows_at, Tombstone::LIVE);
-        self.sought = Some(target.clone());
+        self.sought.clone_from(&target);
         if let Some(promoted) = &mut self.promoted {
             let schema = &self.spec.schema;
-            let index = promoted.blocks_before(&table.index, fixed, schema, BlockEnd::First, &target).await?;
+            let index = match &target {
+                Some(target) => {
+                    promoted.blocks_before(&table.index, fixed, schema, BlockEnd::First, target).await?
+                }
+                None => promoted.block_count(),
+            };
             let Some(index) = index.checked_sub(1) else {
                 self.finish_partition();
                 return Ok(());
@@ -591,7 +600,7 @@ impl SSTableReader {
         }
         let mut last = None;
         loop {
-            let walked = self.walk_head(at, &target, &mut in_force)?;
+            let walked = self.walk_head(at, target.as_ref(), &mut in_force)?;
             match walked {
                 Walked::Piece(bytes) => {
                     last = Some((at, at + bytes));
@@ -624,7 +633,7 @@ impl SSTableReader {
     fn walk_head(
         &mut self,
         at: u64,
-        target: &Position,
+        target: Option<&Position>,
         in_force: &mut Tombstone,
     ) -> Result<Walked, ReadError> {
         let head: Head<'_> = match self.parser.head(&self.window, at, false)? {
@@ -643,7 +652,8 @@ impl SSTableReader {
         }
         let bytes = head.bytes;
         let position = Position { prefix: self.parser.key(&head, at)?, side: head.side() };
-        if self.spec.schema.compare_positions(&position, target).is_ge() {
+        let schema = &self.spec.schema;
+        if target.is_some_and(|target| schema.compare_positions(&position, target).is_ge()) {
             return Ok(Walked::Behind);
         }
         if let Kind::Marker(kind) = head.kind {
@@ -728,7 +738,7 @@ impl Reader for SSTableReader {
 
     fn skip_partition(&mut self) {
         let was_inside = self.in_partition;
-        self.ready = None;
+        self.ready.clear();
         if let Some(cut) = &mut self.cut {
             cut.skip();
         }

@@ -112,9 +112,9 @@ impl Promoted {
         let bytes = self.window.rest(offset_at);
         let start_of = |which: usize| {
             let offset = u32::from_be_bytes(bytes[which * 4..which * 4 + 4].try_into().expect("4 bytes"));
-            self.head.block_at(offset).map_err(|error| {
-                file.corrupt(offset_at, &format!("{}: {} found", error.what, error.found))
-            })
+            self.head
+                .block_at(offset)
+                .map_err(|error| file.corrupt(offset_at, &format!("{}: {} found", error.what, error.found)))
         };
         let start = start_of(0)?;
         let end = if is_last { self.head.offsets_at } else { start_of(1)? };

@@ -15,10 +15,8 @@ use model::{
     Tombstone,
 };
 
-use super::columns::{MappedColumn, MappedColumns, ValueLen};
-use super::unfiltered::{
-    Bases, HAS_ALL_COLUMNS, HAS_COMPLEX_DELETION, HAS_DELETION, HAS_TIMESTAMP, HAS_TTL,
-};
+use super::columns::{MappedColumn, MappedColumns};
+use super::unfiltered::{Bases, HAS_ALL_COLUMNS, HAS_COMPLEX_DELETION, HAS_DELETION, HAS_TIMESTAMP, HAS_TTL};
 use crate::component::{FormatError, Named, check_count};
 
 const CELL_DELETED: u8 = 0x01;
@@ -52,13 +50,9 @@ impl RowDecoder {
         self.unsorted.clear();
         let mut take = Take::new(body);
         let has_all = flags & HAS_ALL_COLUMNS != 0;
-        let liveness = if flags & HAS_TIMESTAMP != 0 {
-            liveness(flags, &mut take, bases)?
-        } else {
-            Liveness::NONE
-        };
-        let deletion =
-            if flags & HAS_DELETION != 0 { bases.deletion(&mut take)? } else { Tombstone::LIVE };
+        let liveness =
+            if flags & HAS_TIMESTAMP != 0 { liveness(flags, &mut take, bases)? } else { Liveness::NONE };
+        let deletion = if flags & HAS_DELETION != 0 { bases.deletion(&mut take)? } else { Tombstone::LIVE };
         let count = if has_all {
             columns.columns.len()
         } else {
@@ -210,7 +204,7 @@ impl RowContext<'_> {
     #[inline]
     fn cell(&self, take: &mut Take<'_>, column: &MappedColumn) -> Result<Option<Cell>, FormatError> {
         let times = self.times(take)?;
-        let value = read_value(take, times.flags, &column.value_len, &[])?;
+        let value = read_value(take, times.flags, column.value_len)?;
         let keep = column.target.is_some() && times.timestamp_us > column.dropped_us;
         Ok(keep.then(|| times.into_cell(value)))
     }
@@ -240,7 +234,7 @@ impl RowContext<'_> {
         for _ in 0..count {
             let times = self.times(take)?;
             let path = take.vint_bytes().named("path of an element")?;
-            let value = read_value(take, times.flags, &column.value_len, path)?;
+            let value = read_value(take, times.flags, column.value_len)?;
             if is_wanted && times.timestamp_us > column.dropped_us {
                 complex.cells.push(PathCell { path: path.into(), cell: times.into_cell(value) });
             }
@@ -250,28 +244,11 @@ impl RowContext<'_> {
 }
 
 #[inline]
-fn read_value<'a>(
-    take: &mut Take<'a>,
-    flags: u8,
-    value_len: &ValueLen,
-    path: &[u8],
-) -> Result<&'a [u8], FormatError> {
+fn read_value<'a>(take: &mut Take<'a>, flags: u8, value_len: Option<usize>) -> Result<&'a [u8], FormatError> {
     if flags & CELL_EMPTY_VALUE != 0 {
         return Ok(&[]);
     }
-    let fixed = match value_len {
-        ValueLen::Fixed(len) => Some(*len),
-        ValueLen::Prefixed => None,
-        ValueLen::ByField(ty) => {
-            let at = take.offset();
-            let field = ty.cell_value_type(path).ok_or_else(|| {
-                let found = path.escape_ascii().to_string();
-                FormatError::new("field of a user-defined type", at, "the number of one it has", found)
-            })?;
-            field.sstable_fixed_len()
-        }
-    };
-    match fixed {
+    match value_len {
         Some(len) => take.bytes(len).named("value of a cell"),
         None => take.vint_bytes().named("value of a cell"),
     }

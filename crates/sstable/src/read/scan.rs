@@ -82,11 +82,8 @@ impl ScanReader {
         let starts_first = self.start.side_of(self.table.first_key()).is_gt();
         self.at = if starts_first { 0 } else { self.position_behind(&self.start).await? };
         let ends_last = self.end.side_of(self.table.last_key()).is_lt();
-        self.until = if ends_last {
-            self.table.data.data_bytes()
-        } else {
-            self.position_behind(&self.end).await?
-        };
+        self.until =
+            if ends_last { self.table.data.data_bytes() } else { self.position_behind(&self.end).await? };
         self.state = State::Header;
         Ok(())
     }
@@ -135,8 +132,7 @@ impl ScanReader {
                     self.at += bytes;
                     self.in_force = Tombstone::LIVE;
                     self.last_key = Some(key.clone());
-                    self.state =
-                        if self.table.columns.has_static() { State::Static } else { State::Rows };
+                    self.state = if self.table.columns.has_static() { State::Static } else { State::Rows };
                     return Ok(Some(Fragment::PartitionStart { key, tombstone }));
                 }
                 State::Skip => {

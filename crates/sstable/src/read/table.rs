@@ -9,9 +9,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use model::{
-    ClusteringPrefix, ClusteringRange, PartitionKey, PartitionRange, Position, TableSchema,
-};
+use model::{ClusteringPrefix, ClusteringRange, PartitionKey, PartitionRange, Position, TableSchema};
 use reader::{ReadSpec, Reader, Source};
 use runtime::{Files, IoClass};
 

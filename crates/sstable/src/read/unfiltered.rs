@@ -164,7 +164,8 @@ pub(super) fn parse_head<'a>(
     let size = take.vint().map_err(short)?;
     let counted_from = take.offset() as u64;
     let end = counted_from.checked_add(size).filter(|end| *end <= left_bytes).ok_or_else(|| {
-        let expected = format!("at most {}, the bytes that are left", left_bytes.saturating_sub(counted_from));
+        let expected =
+            format!("at most {}, the bytes that are left", left_bytes.saturating_sub(counted_from));
         FormatError::new("size of a row or marker", size_at, expected, size.to_string())
     })?;
     let previous_bytes = take.vint().map_err(short)?;
@@ -268,7 +269,11 @@ impl Bases {
     }
 
     /// The deletions of a marker, from its body: the one in force in front of it and the one behind it.
-    pub(super) fn marker(&self, kind: PrefixKind, body: &[u8]) -> Result<(Tombstone, Tombstone), FormatError> {
+    pub(super) fn marker(
+        &self,
+        kind: PrefixKind,
+        body: &[u8],
+    ) -> Result<(Tombstone, Tombstone), FormatError> {
         let mut take = Take::new(body);
         let first = self.deletion(&mut take)?;
         let both = if kind.is_boundary() {

@@ -1,0 +1,106 @@
+//! What the engine answers when it cannot do what it was asked.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use catalog::CatalogError;
+use model::TableId;
+use reader::ReadError;
+use runtime::FileError;
+
+use crate::commitlog::LogError;
+use crate::commitlog::replay::Gap;
+
+#[derive(Debug)]
+pub enum EngineError {
+    /// The request makes no sense; it will never succeed.
+    Invalid(String),
+    UnknownTable(TableId),
+    Schema(CatalogError),
+    /// The write was not made durable, or could not be.
+    Log(LogError),
+    Read(ReadError),
+    /// An SSTable could not be written or opened.
+    SSTable(String),
+    /// The disk is full; reads go on, and writes resume when space is freed.
+    NoSpace(String),
+    File(FileError),
+    /// Durable parts of the commit log are lost, and the options say not to start then.
+    DamagedLog(Vec<Gap>),
+    /// Another process works on the directory.
+    Locked {
+        data_dir: PathBuf,
+        detail: String,
+    },
+    /// The engine, or the shard that would have to answer, has stopped.
+    Stopped,
+    /// The runtime could not be started.
+    Start(String),
+}
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(what) => f.write_str(what),
+            Self::UnknownTable(id) => write!(f, "there is no table with id {id}; was it dropped?"),
+            Self::Schema(error) => error.fmt(f),
+            Self::Log(error) => error.fmt(f),
+            Self::Read(error) => error.fmt(f),
+            Self::SSTable(error) => f.write_str(error),
+            Self::NoSpace(what) => {
+                write!(f, "no space on the disk: {what}; writes resume when space is freed")
+            }
+            Self::File(error) => error.fmt(f),
+            Self::DamagedLog(gaps) => {
+                write!(f, "the commit log is damaged, and what it held there is in no SSTable:")?;
+                for gap in gaps {
+                    write!(f, "\n  {gap}")?;
+                }
+                f.write_str(
+                    "\nrestore the files, or start with the option to skip what is damaged and lose it",
+                )
+            }
+            Self::Locked { data_dir, detail } => {
+                write!(
+                    f,
+                    "{} is in use: {detail}; stop the other process, or use another directory",
+                    data_dir.display()
+                )
+            }
+            Self::Stopped => f.write_str("the engine has stopped"),
+            Self::Start(detail) => write!(f, "the engine cannot start: {detail}"),
+        }
+    }
+}
+
+impl std::error::Error for EngineError {}
+
+impl From<LogError> for EngineError {
+    fn from(error: LogError) -> Self {
+        Self::Log(error)
+    }
+}
+
+impl From<ReadError> for EngineError {
+    fn from(error: ReadError) -> Self {
+        Self::Read(error)
+    }
+}
+
+impl From<FileError> for EngineError {
+    fn from(error: FileError) -> Self {
+        if error.is_no_space() { Self::NoSpace(error.to_string()) } else { Self::File(error) }
+    }
+}
+
+impl From<CatalogError> for EngineError {
+    fn from(error: CatalogError) -> Self {
+        Self::Schema(error)
+    }
+}
+
+impl From<runtime::ShardGone> for EngineError {
+    fn from(_: runtime::ShardGone) -> Self {
+        Self::Stopped
+    }
+}

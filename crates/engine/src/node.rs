@@ -1,0 +1,426 @@
+//! All shards of a node as one: each request goes to the shards that must answer it.
+//!
+//! Every function here may be called on any shard. Tables of the system keyspaces live on shard 0 alone; of all
+//! others each shard has the partitions whose tokens are its own ([`Sharder`]).
+
+use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use catalog::system::is_system_keyspace;
+use catalog::{Catalog, Changed, SchemaChange};
+use model::{Mutation, PartitionRange, TableId, TableSchema};
+use runtime::{CpuGroup, Shard};
+
+use crate::commitlog::CommitLog;
+use crate::error::EngineError;
+use crate::event::Event;
+use crate::options::EngineOptions;
+use crate::read::gather::merge_pages;
+use crate::read::run::now_s;
+use crate::read::{Page, ReadCommand};
+use crate::shard::{EngineShard, ShardReport};
+use crate::sharder::Sharder;
+use crate::table::truncation::{self, Truncation};
+use crate::table::{Table, files};
+
+/// What each shard knows of the node it is part of.
+pub struct NodeShard {
+    pub options: EngineOptions,
+    pub engine: Rc<EngineShard>,
+    pub sharder: Sharder,
+    pub catalog: RefCell<Catalog>,
+    /// Shard 0 alone: the log of the system tables.
+    pub schema_log: Option<Rc<CommitLog>>,
+    /// Shard 0 alone: a change of schema, or a truncate, is under way.
+    busy: Cell<bool>,
+    idle: Event,
+    last_schema_us: Cell<i64>,
+}
+
+impl NodeShard {
+    pub fn new(
+        options: EngineOptions,
+        engine: Rc<EngineShard>,
+        schema_log: Option<Rc<CommitLog>>,
+    ) -> Rc<Self> {
+        let sharder = Sharder { shard_count: engine.shard().shard_count() };
+        Rc::new(Self {
+            options,
+            engine,
+            sharder,
+            catalog: RefCell::new(Catalog::empty()),
+            schema_log,
+            busy: Cell::new(false),
+            idle: Event::new(),
+            last_schema_us: Cell::new(0),
+        })
+    }
+
+    pub fn of(shard: &Shard) -> Result<Rc<Self>, EngineError> {
+        shard.local::<Self>().ok_or(EngineError::Stopped)
+    }
+
+    /// The directory of a table.
+    pub fn table_dir(&self, schema: &TableSchema) -> PathBuf {
+        table_dir(&self.options.data_dir, schema)
+    }
+
+    /// Makes this shard's part of a table, empty, and knows it from now on.
+    pub fn make_table(&self, schema: &std::sync::Arc<TableSchema>) -> Rc<Table> {
+        let (log, sharder) = match (&self.schema_log, is_system_keyspace(&schema.keyspace)) {
+            (Some(log), true) => (log.clone(), None),
+            (None, true) => unreachable!("system tables live on shard 0"),
+            (_, false) => (self.engine.log().clone(), Some(self.sharder)),
+        };
+        let shard_id = self.engine.shard().id();
+        Table::new(schema.clone(), self.table_dir(schema), log, shard_id, sharder)
+    }
+
+    /// Takes the place of a change's beginning: one at a time.
+    async fn lock(&self) {
+        self.idle.until(|| !self.busy.get()).await;
+        self.busy.set(true);
+    }
+
+    fn unlock(&self) {
+        self.busy.set(false);
+        self.idle.signal();
+    }
+}
+
+/// `<data dir>/data/<keyspace>/<table>-<id>`
+pub fn table_dir(data_dir: &Path, schema: &TableSchema) -> PathBuf {
+    data_dir.join("data").join(&schema.keyspace).join(format!("{}-{}", schema.name, schema.id.simple()))
+}
+
+/// The shard that has the partition.
+fn owner(node: &NodeShard, schema: &TableSchema, token: i64) -> u32 {
+    if is_system_keyspace(&schema.keyspace) { 0 } else { node.sharder.shard_of(token) }
+}
+
+/// Writes a mutation where it belongs. See [`EngineShard::apply`].
+pub async fn apply(shard: &Shard, mutation: Mutation) -> Result<(), EngineError> {
+    let node = NodeShard::of(shard)?;
+    let target = owner(&node, &mutation.schema, mutation.key.token());
+    if target == shard.id() {
+        return node.engine.apply(mutation).await;
+    }
+    let call = shard.call(target, CpuGroup::Statement, |shard| async move {
+        EngineShard::of(&shard)?.apply(mutation).await
+    });
+    call.await?
+}
+
+/// Reads the next page.
+pub async fn read(shard: &Shard, command: ReadCommand) -> Result<Page, EngineError> {
+    let node = NodeShard::of(shard)?;
+    let mut command = command;
+    // Every shard is to see the same things expire.
+    command.now_s.get_or_insert_with(|| now_s(shard));
+    let schema = match node.engine.table(command.table) {
+        Ok(table) => table.schema(),
+        Err(error) => match node.catalog.borrow().table_by_id(command.table) {
+            Some(table) => table.schema.clone(),
+            None => return Err(error),
+        },
+    };
+    let one = match &command.partitions {
+        PartitionRange::Key(key) => Some(owner(&node, &schema, key.token())),
+        PartitionRange::Between { .. } if is_system_keyspace(&schema.keyspace) => Some(0),
+        PartitionRange::Between { .. } if shard.shard_count() == 1 => Some(0),
+        PartitionRange::Between { .. } => None,
+    };
+    let ask = |target: u32, command: ReadCommand| {
+        shard.call(target, CpuGroup::Statement, |shard| async move {
+            EngineShard::of(&shard)?.read(&command).await
+        })
+    };
+    match one {
+        Some(target) if target == shard.id() => node.engine.read(&command).await,
+        Some(target) => ask(target, command).await?,
+        None => {
+            let asked: Vec<_> = (0..shard.shard_count()).map(|target| ask(target, command.clone())).collect();
+            let mut pages = vec![];
+            for page in asked {
+                pages.push(page.await??);
+            }
+            Ok(merge_pages(&command, pages))
+        }
+    }
+}
+
+/// Runs `f` on every shard at once; all results in the order of the shards, or the first error.
+pub async fn on_all<T, F, Fut>(shard: &Shard, group: CpuGroup, f: F) -> Result<Vec<T>, EngineError>
+where
+    T: Send + 'static,
+    F: Fn(Shard) -> Fut + Clone + Send + 'static,
+    Fut: Future<Output = Result<T, EngineError>> + 'static,
+{
+    let calls: Vec<_> = (0..shard.shard_count()).map(|target| shard.call(target, group, f.clone())).collect();
+    let mut results = vec![];
+    let mut failed = None;
+    for call in calls {
+        match call.await.map_err(EngineError::from).and_then(|result| result) {
+            Ok(result) => results.push(result),
+            Err(error) => drop(failed.get_or_insert(error)),
+        }
+    }
+    failed.map_or(Ok(results), Err)
+}
+
+/// Flushes the tables, all if none is named.
+pub async fn flush(shard: &Shard, tables: Vec<TableId>) -> Result<(), EngineError> {
+    let flush = move |shard: Shard| {
+        let tables = tables.clone();
+        async move { EngineShard::of(&shard)?.flush(&tables).await }
+    };
+    on_all(shard, CpuGroup::Memtable, flush).await.map(drop)
+}
+
+/// Makes all that was acknowledged durable against power loss, whatever the sync mode.
+pub async fn sync(shard: &Shard) -> Result<(), EngineError> {
+    let sync = |shard: Shard| async move { Ok(EngineShard::of(&shard)?.log().sync().await?) };
+    on_all(shard, CpuGroup::CommitLog, sync).await.map(drop)
+}
+
+/// Changes the schema: stored, durable and known to every shard when it ends. `change` gets the catalog as it is
+/// and gives the one to come.
+pub async fn change_schema<F>(shard: &Shard, change: F) -> Result<Vec<SchemaChange>, EngineError>
+where
+    F: FnOnce(&Catalog) -> Changed + Send + 'static,
+{
+    let call = shard.call(0, CpuGroup::Statement, |shard| async move {
+        let node = NodeShard::of(&shard)?;
+        node.lock().await;
+        let result = change_schema_locked(&shard, &node, change).await;
+        node.unlock();
+        result
+    });
+    call.await?
+}
+
+async fn change_schema_locked(
+    shard: &Shard,
+    node: &Rc<NodeShard>,
+    change: impl FnOnce(&Catalog) -> Changed,
+) -> Result<Vec<SchemaChange>, EngineError> {
+    let old = node.catalog.borrow().clone();
+    let (new, changes) = change(&old)?;
+    let timestamp_us = shard.wall_us().max(node.last_schema_us.get() + 1);
+    node.last_schema_us.set(timestamp_us);
+    // The directories come first: a table that is known can be flushed.
+    for table in new.all_tables().filter(|table| old.table_by_id(table.schema.id).is_none()) {
+        make_dir(shard, &node.options.data_dir, &table.schema).await?;
+    }
+    for mutation in catalog::mutations_for(&old, &new, timestamp_us, now_s(shard)) {
+        node.engine.apply(mutation).await?;
+    }
+    // In SSTables the schema is known before any log is read.
+    let system: Vec<TableId> = catalog::system_tables().iter().map(|schema| schema.id).collect();
+    node.engine.flush(&system).await?;
+    publish(shard, new.clone()).await?;
+    for table in old.all_tables().filter(|table| new.table_by_id(table.schema.id).is_none()) {
+        remove_dir(shard, &node.table_dir(&table.schema)).await?;
+    }
+    Ok(changes)
+}
+
+/// Lets every shard take over a catalog: make, alter and drop what it says.
+pub async fn publish(shard: &Shard, catalog: Catalog) -> Result<(), EngineError> {
+    let take_over = move |shard: Shard| {
+        let catalog = catalog.clone();
+        async move { take_over(&shard, catalog).await }
+    };
+    on_all(shard, CpuGroup::Statement, take_over).await.map(drop)
+}
+
+async fn take_over(shard: &Shard, new: Catalog) -> Result<(), EngineError> {
+    let node = NodeShard::of(shard)?;
+    let old = node.catalog.replace(new.clone());
+    let engine = &node.engine;
+    for table in old.all_tables().filter(|table| new.table_by_id(table.schema.id).is_none()) {
+        if let Some(table) = engine.take_table(table.schema.id) {
+            engine.flushes().block(&table).await;
+            table.drop_contents();
+            engine.flushes().allow(&table);
+        }
+    }
+    for table in new.all_tables().filter(|table| !is_system_keyspace(&table.schema.keyspace)) {
+        match engine.table(table.schema.id) {
+            Ok(known) => {
+                if known.schema() != table.schema {
+                    known.set_schema(table.schema.clone());
+                }
+            }
+            Err(_) => {
+                let made = node.make_table(&table.schema);
+                made.open_sstables(shard.files(), engine.cache(), shard.shard_count()).await?;
+                made.set_truncation(truncation::load(shard.files(), &made.dir).await?);
+                engine.add_table(made);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes a table's directory, so that a power failure does not take it away.
+pub async fn make_dir(shard: &Shard, data_dir: &Path, schema: &TableSchema) -> Result<(), EngineError> {
+    let dir = table_dir(data_dir, schema);
+    let files = shard.files();
+    files.create_dir_all(&dir).await?;
+    for above in dir.ancestors().skip(1).take(3) {
+        files.sync_dir(above).await?;
+    }
+    Ok(())
+}
+
+/// Removes a dropped table's files. Snapshots stay.
+async fn remove_dir(shard: &Shard, dir: &Path) -> Result<(), EngineError> {
+    let files = shard.files();
+    let entries = files.read_dir(dir).await?;
+    if !entries.iter().any(|entry| entry.name == SNAPSHOTS) {
+        files.remove_dir_all(dir).await?;
+        return Ok(());
+    }
+    let names = files::list(files, dir).await?;
+    files::remove(files, dir, &names).await?;
+    Ok(())
+}
+
+const SNAPSHOTS: &str = "snapshots";
+
+/// Empties a table: what was written before is gone when it ends, also after a crash at any point of it.
+pub async fn truncate(shard: &Shard, table: TableId) -> Result<(), EngineError> {
+    let call = shard.call(0, CpuGroup::Statement, move |shard| async move {
+        let node = NodeShard::of(&shard)?;
+        node.lock().await;
+        let result = truncate_locked(&shard, &node, table).await;
+        node.unlock();
+        result
+    });
+    call.await?
+}
+
+async fn truncate_locked(shard: &Shard, node: &Rc<NodeShard>, id: TableId) -> Result<(), EngineError> {
+    let schema = match node.catalog.borrow().table_by_id(id) {
+        Some(table) => table.schema.clone(),
+        None => return Err(EngineError::UnknownTable(id)),
+    };
+    if is_system_keyspace(&schema.keyspace) {
+        let what = format!("{} is a system table; it cannot be truncated", schema.full_name());
+        return Err(EngineError::Invalid(what));
+    }
+    // 1. No new SSTable appears, and none after this has a number of before.
+    let block = move |shard: Shard| async move {
+        let engine = EngineShard::of(&shard)?;
+        let table = engine.table(id)?;
+        engine.flushes().block(&table).await;
+        Ok(table.next_generation())
+    };
+    let result = match on_all(shard, CpuGroup::Statement, block).await {
+        Ok(next) => truncate_blocked(shard, node, &schema, next.into_iter().max().unwrap_or(1)).await,
+        Err(error) => Err(error),
+    };
+    let allow = move |shard: Shard| async move {
+        let engine = EngineShard::of(&shard)?;
+        engine.flushes().allow(&*engine.table(id)?);
+        Ok(())
+    };
+    on_all(shard, CpuGroup::Statement, allow).await?;
+    result
+}
+
+async fn truncate_blocked(
+    shard: &Shard,
+    node: &Rc<NodeShard>,
+    schema: &TableSchema,
+    first_generation: u64,
+) -> Result<(), EngineError> {
+    let id = schema.id;
+    // 2. Every shard forgets its memtables, and says up to where its log is forgotten with them.
+    let forget = move |shard: Shard| async move {
+        let engine = EngineShard::of(&shard)?;
+        let table = engine.table(id)?;
+        let position = table.log.position();
+        let uses = table.forget_memtables();
+        table.raise_generation(first_generation, shard.shard_count());
+        table.keep_forgotten(uses);
+        Ok(position)
+    };
+    let positions = on_all(shard, CpuGroup::Statement, forget).await?;
+    // 3. From here on the truncate is certain.
+    let record = Truncation { first_generation, positions };
+    truncation::store(shard.files(), &node.table_dir(schema), &record).await?;
+    // 4. What it covers is removed.
+    let remove = move |shard: Shard| {
+        let record = record.clone();
+        async move {
+            let engine = EngineShard::of(&shard)?;
+            let table = engine.table(id)?;
+            table.release_forgotten();
+            table.set_truncation(record.clone());
+            let names = table.take_sstables_below(record.first_generation);
+            Ok(files::remove(shard.files(), &table.dir, &names).await?)
+        }
+    };
+    on_all(shard, CpuGroup::Maintenance, remove).await.map(drop)
+}
+
+/// Flushes a table and links its SSTables into `snapshots/<tag>` of its directory. Gives the number of files.
+pub async fn snapshot(shard: &Shard, table: TableId, tag: String) -> Result<u64, EngineError> {
+    if tag.is_empty()
+        || !tag.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        || tag.starts_with('.')
+    {
+        let what = format!("{tag:?} cannot name a snapshot; use letters, digits, - _ and .");
+        return Err(EngineError::Invalid(what));
+    }
+    let node = NodeShard::of(shard)?;
+    let schema = node.catalog.borrow().table_by_id(table).map(|table| table.schema.clone());
+    let schema = schema.ok_or(EngineError::UnknownTable(table))?;
+    let dir = node.table_dir(&schema);
+    let to = dir.join(SNAPSHOTS).join(&tag);
+    if shard.files().exists(&to).await? {
+        return Err(EngineError::Invalid(format!("{} has a snapshot {tag} already", schema.full_name())));
+    }
+    flush(shard, vec![table]).await?;
+    shard.files().create_dir_all(&to).await?;
+    shard.files().sync_dir(&dir).await?;
+    shard.files().sync_dir(&dir.join(SNAPSHOTS)).await?;
+    let link = move |shard: Shard| {
+        let to = to.clone();
+        async move { Ok(EngineShard::of(&shard)?.table(table)?.link_sstables(shard.files(), &to).await?) }
+    };
+    Ok(on_all(shard, CpuGroup::Maintenance, link).await?.into_iter().sum())
+}
+
+/// The catalog as this shard knows it.
+pub fn catalog(shard: &Shard) -> Result<Catalog, EngineError> {
+    Ok(NodeShard::of(shard)?.catalog.borrow().clone())
+}
+
+/// What every shard has and does.
+pub async fn report(shard: &Shard) -> Result<Vec<ShardReport>, EngineError> {
+    on_all(shard, CpuGroup::Maintenance, |shard| async move { Ok(EngineShard::of(&shard)?.report()) }).await
+}
+
+/// Flushes what can be flushed, makes the rest durable in the log, and stops. What is asked afterwards is refused.
+pub async fn close(shard: &Shard) -> Result<(), EngineError> {
+    // What a full disk keeps from being flushed is in the log.
+    let flushed = flush(shard, vec![]).await;
+    let stop = |shard: Shard| async move {
+        let node = NodeShard::of(&shard)?;
+        node.engine.stop().await;
+        node.engine.log().close().await?;
+        if let Some(schema_log) = &node.schema_log {
+            schema_log.close().await?;
+        }
+        Ok(())
+    };
+    on_all(shard, CpuGroup::Maintenance, stop).await?;
+    match flushed {
+        Err(EngineError::NoSpace(_)) | Ok(()) => Ok(()),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,99 @@
+//! What a read asks for.
+
+use std::sync::Arc;
+
+use model::{
+    ClusteringKey, ClusteringRange, PartitionKey, PartitionRange, Position, RingPosition, TableId,
+    TableSchema,
+};
+
+/// A read of one table.
+#[derive(Clone, Debug)]
+pub struct ReadCommand {
+    pub table: TableId,
+    pub partitions: PartitionRange,
+    /// Which rows of each partition; disjoint, rising in the table's order.
+    pub ranges: Arc<[ClusteringRange]>,
+    /// Rows of each partition from the last to the first.
+    pub reversed: bool,
+    /// What has expired by then is not there. Seconds since the Unix epoch; `None`: when the read runs.
+    pub now_s: Option<u32>,
+    /// At most so many rows over all pages of the read.
+    pub limit_rows: u64,
+    pub partition_limit_rows: u64,
+    /// A page ends after so many rows.
+    pub page_rows: u64,
+    /// Or when its rows take about so many bytes.
+    pub page_bytes: u64,
+    /// Go on behind the page that gave this.
+    pub paging: Option<PagingState>,
+    /// Neither look into the cache nor fill it.
+    pub bypass_cache: bool,
+}
+
+/// Where a read goes on: behind the last row of a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PagingState {
+    pub key: PartitionKey,
+    /// The last row of the partition that was returned; `None`: nothing more is wanted of this partition.
+    pub row: Option<ClusteringKey>,
+    /// Rows of the partition that were returned, for `partition_limit_rows`.
+    pub partition_rows: u64,
+    /// What is left of `limit_rows`.
+    pub remaining_rows: u64,
+}
+
+impl ReadCommand {
+    /// Everything in `partitions`, in pages of 10,000 rows or 1 MiB.
+    pub fn new(table: TableId, partitions: PartitionRange) -> Self {
+        Self {
+            table,
+            partitions,
+            ranges: Arc::new([ClusteringRange::all()]),
+            reversed: false,
+            now_s: None,
+            limit_rows: u64::MAX,
+            partition_limit_rows: u64::MAX,
+            page_rows: 10_000,
+            page_bytes: 1 << 20,
+            paging: None,
+            bypass_cache: false,
+        }
+    }
+
+    /// Which partitions are still wanted; `None` if none.
+    pub(crate) fn remaining_partitions(&self) -> Option<PartitionRange> {
+        let Some(paging) = &self.paging else { return Some(self.partitions.clone()) };
+        match (&self.partitions, &paging.row) {
+            (PartitionRange::Key(_), None) => None,
+            (PartitionRange::Key(key), Some(_)) => Some(PartitionRange::Key(key.clone())),
+            (PartitionRange::Between { end, .. }, row) => {
+                let start = match row {
+                    Some(_) => RingPosition::BeforeKey(paging.key.clone()),
+                    None => RingPosition::AfterKey(paging.key.clone()),
+                };
+                Some(PartitionRange::Between { start, end: end.clone() })
+            }
+        }
+    }
+
+    /// The wanted rows that are behind `row`, in the direction of the read.
+    pub(crate) fn ranges_behind(&self, schema: &TableSchema, row: &ClusteringKey) -> Vec<ClusteringRange> {
+        let behind = |range: &ClusteringRange| {
+            let mut range = range.clone();
+            if self.reversed {
+                let end = Position::before(row.clone());
+                if schema.compare_positions(&end, &range.end).is_lt() {
+                    range.end = end;
+                }
+            } else {
+                let start = Position::after(row.clone());
+                if schema.compare_positions(&start, &range.start).is_gt() {
+                    range.start = start;
+                }
+            }
+            schema.compare_positions(&range.start, &range.end).is_lt().then_some(range)
+        };
+        self.ranges.iter().filter_map(behind).collect()
+    }
+}

@@ -1,0 +1,197 @@
+//! Drives readers until a page is full.
+//!
+//! A read whose last page ended inside a partition first finishes that partition, with the rows behind the last
+//! one, and then goes on with the partitions behind it.
+
+use model::{ClusteringRange, ClusteringRow, PartitionKey, PartitionRange, Purge, RingPosition, Row};
+use reader::{CompactReader, Fragment, Keep, ReadSpec, Reader, Step};
+use runtime::Shard;
+use std::rc::Rc;
+
+use super::command::{PagingState, ReadCommand};
+use super::page::{Page, PartitionPage};
+use crate::error::EngineError;
+use crate::table::Table;
+
+/// The next page of `command` out of what this shard has of `table`.
+pub async fn read_page(shard: &Shard, table: &Table, command: &ReadCommand) -> Result<Page, EngineError> {
+    let now_s = command.now_s.unwrap_or_else(|| now_s(shard));
+    let mut page = PageBuilder::new(command);
+    let schema = table.schema();
+    let Some(mut partitions) = command.remaining_partitions() else { return Ok(page.finish(None)) };
+    if let Some(PagingState { key, row: Some(row), partition_rows, .. }) = &command.paging {
+        let ranges: Vec<ClusteringRange> = command.ranges_behind(&schema, row);
+        if !ranges.is_empty() && *partition_rows < command.partition_limit_rows {
+            let spec = ReadSpec::new(schema.clone(), PartitionRange::Key(key.clone()));
+            let spec = spec.ranges(ranges).reversed(command.reversed);
+            page.resume(*partition_rows);
+            page.fill(shard, table, &spec, now_s, command).await?;
+        }
+        match partitions {
+            PartitionRange::Key(_) => return Ok(page.finish_partition()),
+            PartitionRange::Between { end, .. } => {
+                partitions = PartitionRange::Between { start: RingPosition::AfterKey(key.clone()), end };
+            }
+        }
+    }
+    if !page.is_full() {
+        let spec =
+            ReadSpec::new(schema, partitions).ranges(command.ranges.clone()).reversed(command.reversed);
+        page.fill(shard, table, &spec, now_s, command).await?;
+    }
+    Ok(page.finish_partition())
+}
+
+/// The shard's wall clock in whole seconds.
+pub fn now_s(shard: &Shard) -> u32 {
+    u32::try_from(shard.wall_us() / 1_000_000).unwrap_or(0)
+}
+
+struct PageBuilder {
+    page: Page,
+    rows: u64,
+    bytes: u64,
+    page_rows_max: u64,
+    page_bytes_max: u64,
+    remaining_rows: u64,
+    partition_limit_rows: u64,
+    /// Rows of the current partition on earlier pages.
+    resumed_rows: u64,
+    /// The page ended: here the next one begins.
+    next: Option<PagingState>,
+}
+
+impl PageBuilder {
+    fn new(command: &ReadCommand) -> Self {
+        let remaining_rows =
+            command.paging.as_ref().map_or(command.limit_rows, |paging| paging.remaining_rows);
+        Self {
+            page: Page::default(),
+            rows: 0,
+            bytes: 0,
+            page_rows_max: command.page_rows.max(1).min(remaining_rows),
+            page_bytes_max: command.page_bytes,
+            remaining_rows,
+            partition_limit_rows: command.partition_limit_rows,
+            resumed_rows: 0,
+            next: None,
+        }
+    }
+
+    fn resume(&mut self, partition_rows: u64) {
+        self.resumed_rows = partition_rows;
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows >= self.page_rows_max || self.bytes >= self.page_bytes_max
+    }
+
+    async fn fill(
+        &mut self,
+        shard: &Shard,
+        table: &Table,
+        spec: &ReadSpec,
+        now_s: u32,
+        command: &ReadCommand,
+    ) -> Result<(), EngineError> {
+        if self.remaining_rows == 0 {
+            return Ok(());
+        }
+        let readers = table.readers(spec, command.bypass_cache);
+        let inner = reader::MergeReader::of(spec, readers);
+        let mut reader = CompactReader::new(inner, Purge::nothing(now_s), Keep::Live);
+        let mut open: Option<PartitionPage> = None;
+        while !self.is_full() {
+            let fragment = match reader.next()? {
+                Step::Ready(fragment) => fragment,
+                Step::End => break,
+                Step::Load => {
+                    reader.load().await?;
+                    continue;
+                }
+            };
+            match fragment {
+                Fragment::PartitionStart { key, .. } if !table.owns(key.token()) => reader.skip_partition(),
+                Fragment::PartitionStart { key, .. } => {
+                    open = Some(PartitionPage { key, static_row: Row::new(), rows: vec![] });
+                }
+                Fragment::Static(row) => {
+                    let open = open.as_mut().expect("a partition is open");
+                    open.static_row = Rc::unwrap_or_clone(row);
+                }
+                Fragment::Row(fragment) => {
+                    let row = ClusteringRow { key: fragment.key, row: Rc::unwrap_or_clone(fragment.row) };
+                    let partition = open.as_mut().expect("a partition is open");
+                    self.rows += 1;
+                    self.bytes += row_bytes(&row);
+                    partition.rows.push(row);
+                    if partition.rows.len() as u64 + self.resumed_rows >= self.partition_limit_rows {
+                        reader.skip_partition();
+                        self.close(open.take().expect("a partition is open"));
+                    } else if self.is_full() {
+                        let partition = open.take().expect("a partition is open");
+                        self.stop_inside(partition);
+                    }
+                }
+                Fragment::PartitionEnd => {
+                    if let Some(partition) = open.take() {
+                        // A partition that was begun on an earlier page has had its static row there.
+                        if !partition.rows.is_empty() || self.resumed_rows == 0 {
+                            self.rows += u64::from(partition.rows.is_empty());
+                            self.close(partition);
+                        }
+                    }
+                    self.resumed_rows = 0;
+                }
+                Fragment::Change(_) => unreachable!("a compacted read has no deletions"),
+            }
+            if shard.need_preempt() {
+                shard.yield_now().await;
+            }
+        }
+        self.page.tombstones += reader.tombstones_seen();
+        Ok(())
+    }
+
+    /// The partition is complete, as far as it is wanted.
+    fn close(&mut self, partition: PartitionPage) {
+        self.bytes += partition.key.bytes().len() as u64 + partition.static_row.heap_bytes() as u64;
+        if self.is_full() {
+            self.next = Some(self.state(&partition.key, None, 0));
+        }
+        self.resumed_rows = 0;
+        self.page.partitions.push(partition);
+    }
+
+    fn stop_inside(&mut self, partition: PartitionPage) {
+        let row = partition.rows.last().map(|row| row.key.clone());
+        let partition_rows = self.resumed_rows + partition.rows.len() as u64;
+        self.next = Some(self.state(&partition.key, row, partition_rows));
+        self.page.partitions.push(partition);
+    }
+
+    fn state(
+        &self,
+        key: &PartitionKey,
+        row: Option<model::ClusteringKey>,
+        partition_rows: u64,
+    ) -> PagingState {
+        let remaining_rows = self.remaining_rows.saturating_sub(self.rows);
+        PagingState { key: key.clone(), row, partition_rows, remaining_rows }
+    }
+
+    fn finish_partition(mut self) -> Page {
+        let next = self.next.take();
+        self.finish(next)
+    }
+
+    fn finish(self, next: Option<PagingState>) -> Page {
+        let next = next.filter(|next| next.remaining_rows > 0);
+        Page { next, ..self.page }
+    }
+}
+
+/// About how many bytes a row takes on its way to a client.
+fn row_bytes(row: &ClusteringRow) -> u64 {
+    (row.key.as_bytes().len() + row.heap_bytes() + size_of::<ClusteringRow>()) as u64
+}

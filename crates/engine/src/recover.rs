@@ -1,0 +1,350 @@
+//! Opening a directory: what a start does, in the order it does it.
+//!
+//! 1. The directory is locked, and made if it is not there.
+//! 2. What a crash left unfinished in table directories is removed.
+//! 3. Shard 0 opens the system tables, replays their log, and reads the schema.
+//! 4. Every shard opens its tables; SSTables that a truncate had doomed are removed.
+//! 5. Every shard replays the segments that are its turn; entries go to the shard that has their token now.
+//! 6. Unless durable entries were unreadable, what was replayed is flushed and the old segments are removed.
+//!
+//! Replaying twice is replaying once. A start that fails changes nothing that the next one needs.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use base::HashMap;
+use catalog::Catalog;
+use model::{Mutation, TableId, codec};
+use reader::{CompactReader, Keep, ReadSpec};
+use runtime::{CpuGroup, Files, IoClass, Shard};
+
+use crate::commitlog::format::split_id;
+use crate::commitlog::replay::{self, OldSegment, ReplayReport, Replayed};
+use crate::commitlog::{CommitLog, CommitLogOptions, SyncMode};
+use crate::error::EngineError;
+use crate::node::{NodeShard, make_dir, on_all, publish};
+use crate::options::{EngineOptions, OnDamagedLog};
+use crate::read::run::now_s;
+use crate::shard::EngineShard;
+use crate::table::{files, truncation};
+
+/// What a start found and did.
+#[derive(Clone, Debug, Default)]
+pub struct OpenReport {
+    pub replay: ReplayReport,
+    /// SSTables that were never finished, removed.
+    pub removed_sstables: Vec<PathBuf>,
+    /// Directories that no table of the schema has; they are left alone.
+    pub unknown_dirs: Vec<PathBuf>,
+}
+
+/// Holds the directory for this process until the node has stopped.
+struct Held(#[expect(dead_code, reason = "held, not read")] runtime::DirLock);
+
+/// Opens the node; runs on shard 0, and every shard works when it ends.
+pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, EngineError> {
+    assert_eq!(shard.id(), 0, "a node is opened on shard 0");
+    let files = shard.files().clone();
+    prepare_dirs(&files, &options.data_dir).await?;
+    let lock = files.lock_dir(&options.data_dir).await.map_err(|error| {
+        let data_dir = options.data_dir.clone();
+        if error.is_locked() {
+            EngineError::Locked { data_dir, detail: error.to_string() }
+        } else {
+            error.into()
+        }
+    })?;
+    shard.set_local(Rc::new(Held(lock)));
+    let host_id = host_id(shard, &options.data_dir).await?;
+
+    let mut report =
+        OpenReport { removed_sstables: clean_up(&files, &options.data_dir).await?, ..OpenReport::default() };
+    let old_schema = replay::list(&files, &schema_log_dir(&options)).await?;
+    let old = replay::list(&files, &log_dir(&options)).await?;
+    let first_base = first_base(shard, old.iter().chain(&old_schema));
+
+    start_shards(shard, &options, host_id, first_base).await?;
+    let node = NodeShard::of(shard)?;
+    for schema in catalog::system_tables() {
+        make_dir(shard, &options.data_dir, &schema).await?;
+        let table = node.make_table(&schema);
+        table.open_sstables(&files, node.engine.cache(), shard.shard_count()).await?;
+        node.engine.add_table(table);
+    }
+    report.replay.merge(replay_segments(shard, &old_schema, true).await?);
+    refuse_damage(&options, &report.replay)?;
+    let system: Vec<TableId> = catalog::system_tables().iter().map(|schema| schema.id).collect();
+    node.engine.flush(&system).await?;
+    remove_segments(&files, &schema_log_dir(&options), &old_schema).await?;
+
+    let stored = load_catalog(shard, &node).await?;
+    let catalog = stored.with_system_tables();
+    if catalog != stored {
+        // The first start of this build: drivers find the system tables where they find all others.
+        for mutation in catalog::mutations_for(&stored, &catalog, 0, now_s(shard)) {
+            node.engine.apply(mutation).await?;
+        }
+        node.engine.flush(&system).await?;
+    }
+    for table in catalog.all_tables() {
+        // A crash may have come between the schema and the directory, if somebody removed it by hand.
+        make_dir(shard, &options.data_dir, &table.schema).await?;
+    }
+    report.unknown_dirs = unknown_dirs(&files, &options.data_dir, &catalog).await?;
+    finish_truncations(&files, &options.data_dir, &catalog).await?;
+    publish(shard, catalog).await?;
+
+    let mine = old.clone();
+    let replays = on_all(shard, CpuGroup::Maintenance, move |shard| {
+        let count = shard.shard_count();
+        let turn = move |segment: &OldSegment| split_id(segment.id).0 % count;
+        let segments: Vec<OldSegment> = mine.iter().filter(|s| turn(s) == shard.id()).cloned().collect();
+        async move { replay_segments(&shard, &segments, false).await }
+    });
+    replays.await?.into_iter().for_each(|replay| report.replay.merge(replay));
+    refuse_damage(&options, &report.replay)?;
+    crate::node::flush(shard, vec![]).await?;
+    remove_segments(&files, &log_dir(&options), &old).await?;
+    Ok(report)
+}
+
+fn log_dir(options: &EngineOptions) -> PathBuf {
+    options.data_dir.join("commitlog")
+}
+
+fn schema_log_dir(options: &EngineOptions) -> PathBuf {
+    log_dir(options).join("schema")
+}
+
+async fn prepare_dirs(files: &Files, data_dir: &Path) -> Result<(), EngineError> {
+    let schema_log = data_dir.join("commitlog").join("schema");
+    files.create_dir_all(&schema_log).await?;
+    files.create_dir_all(&data_dir.join("data")).await?;
+    for dir in schema_log.ancestors().skip(1).take_while(|dir| *dir != Path::new("")) {
+        match files.sync_dir(dir).await {
+            // Directories above ours may belong to somebody else.
+            Err(_) if !dir.starts_with(data_dir) => break,
+            synced => synced?,
+        }
+    }
+    Ok(())
+}
+
+/// The node's id, made at the first start.
+async fn host_id(shard: &Shard, data_dir: &Path) -> Result<[u8; 16], EngineError> {
+    let path = data_dir.join("host_id");
+    let files = shard.files();
+    if files.exists(&path).await? {
+        let text = files.read_all(&path, IoClass::Maintenance, 4096).await?;
+        let id = std::str::from_utf8(&text).ok().and_then(|text| uuid::Uuid::parse_str(text.trim()).ok());
+        let what =
+            || EngineError::Invalid(format!("{} does not hold a UUID; restore or remove it", path.display()));
+        return id.map(uuid::Uuid::into_bytes).ok_or_else(what);
+    }
+    let random = u128::from(shard.random_u64()) << 64 | u128::from(shard.random_u64());
+    let id = uuid::Builder::from_random_bytes(random.to_be_bytes()).into_uuid();
+    let temporary = data_dir.join("host_id.tmp");
+    files.write_all(&temporary, id.to_string().as_bytes(), IoClass::Maintenance).await?;
+    files.rename(&temporary, &path).await?;
+    files.sync_dir(data_dir).await?;
+    Ok(id.into_bytes())
+}
+
+/// The directories of tables, known or not.
+async fn table_dirs(files: &Files, data_dir: &Path) -> Result<Vec<PathBuf>, EngineError> {
+    let data = data_dir.join("data");
+    let mut dirs = vec![];
+    for keyspace in files.read_dir(&data).await?.into_iter().filter(|entry| entry.is_dir) {
+        let keyspace = data.join(&keyspace.name);
+        let tables = files.read_dir(&keyspace).await?.into_iter().filter(|entry| entry.is_dir);
+        dirs.extend(tables.map(|table| keyspace.join(&table.name)));
+    }
+    Ok(dirs)
+}
+
+async fn clean_up(files: &Files, data_dir: &Path) -> Result<Vec<PathBuf>, EngineError> {
+    let mut removed = vec![];
+    for dir in table_dirs(files, data_dir).await? {
+        let names = sstable::write::clean_up(files, &dir).await?;
+        removed.extend(names.into_iter().map(|name| dir.join(name.to_string())));
+    }
+    Ok(removed)
+}
+
+async fn unknown_dirs(
+    files: &Files,
+    data_dir: &Path,
+    catalog: &Catalog,
+) -> Result<Vec<PathBuf>, EngineError> {
+    let known = catalog.all_tables().map(|table| crate::node::table_dir(data_dir, &table.schema));
+    let known: Vec<PathBuf> = known.collect();
+    let mut dirs = table_dirs(files, data_dir).await?;
+    dirs.retain(|dir| !known.contains(dir));
+    Ok(dirs)
+}
+
+/// Removes what a truncate had covered and not yet removed.
+async fn finish_truncations(files: &Files, data_dir: &Path, catalog: &Catalog) -> Result<(), EngineError> {
+    for table in catalog.all_tables() {
+        let dir = crate::node::table_dir(data_dir, &table.schema);
+        let record = truncation::load(files, &dir).await?;
+        let names = files::list(files, &dir).await?;
+        let covered = |number: u64| number < record.first_generation;
+        let gone: Vec<_> =
+            names.into_iter().filter(|name| files::number(name).is_some_and(covered)).collect();
+        files::remove(files, &dir, &gone).await?;
+    }
+    Ok(())
+}
+
+/// Above every number that an earlier run gave a segment.
+fn first_base<'a>(shard: &Shard, old: impl Iterator<Item = &'a OldSegment>) -> u64 {
+    let last = old.map(|segment| split_id(segment.id).1).max().unwrap_or(0);
+    let now_ms = u64::try_from(shard.wall_us() / 1000).unwrap_or(0);
+    now_ms.max(last) + 1
+}
+
+async fn start_shards(
+    shard: &Shard,
+    options: &EngineOptions,
+    host_id: [u8; 16],
+    first_base: u64,
+) -> Result<(), EngineError> {
+    let options = options.clone();
+    let start = move |shard: Shard| {
+        let options = options.clone();
+        async move {
+            let shards = u64::from(shard.shard_count());
+            let segment_bytes = options.commitlog_segment_bytes;
+            let log_options = CommitLogOptions {
+                dir: log_dir(&options),
+                segment_bytes,
+                total_bytes_max: (options.commitlog_total_bytes / shards).max(4 * segment_bytes),
+                sync: options.commitlog_sync,
+            };
+            let log = CommitLog::open(&shard, log_options, first_base).await?;
+            let schema_log = if shard.id() == 0 {
+                let log_options = CommitLogOptions {
+                    dir: schema_log_dir(&options),
+                    segment_bytes,
+                    total_bytes_max: 4 * segment_bytes,
+                    sync: SyncMode::Batch,
+                };
+                Some(CommitLog::open(&shard, log_options, first_base).await?)
+            } else {
+                None
+            };
+            let engine = EngineShard::start(&shard, log, host_id, options.memory_bytes / shards);
+            shard.set_local(NodeShard::new(options, engine.clone(), schema_log));
+            shard.set_local(engine);
+            Ok(())
+        }
+    };
+    on_all(shard, CpuGroup::Maintenance, start).await.map(drop)
+}
+
+/// Mutations that go to another shard are sent in lots of this many.
+const LOT: usize = 256;
+
+/// Replays segments of one shard of an earlier run, in order. `here`: everything belongs to this shard.
+async fn replay_segments(
+    shard: &Shard,
+    segments: &[OldSegment],
+    here: bool,
+) -> Result<ReplayReport, EngineError> {
+    let node = NodeShard::of(shard)?;
+    let files = shard.files().clone();
+    let mut report = ReplayReport::default();
+    // Evidence of what was synced is kept by each shard of the earlier run for itself.
+    let mut by_maker: HashMap<u32, Vec<OldSegment>> = HashMap::default();
+    segments
+        .iter()
+        .for_each(|segment| by_maker.entry(split_id(segment.id).0).or_default().push(segment.clone()));
+    let mut makers: Vec<u32> = by_maker.keys().copied().collect();
+    makers.sort_unstable();
+    let mut lots: Vec<Vec<Mutation>> = (0..shard.shard_count()).map(|_| vec![]).collect();
+    for maker in makers {
+        let segments = &by_maker[&maker];
+        let known = replay::synced_whole(&files, segments).await?;
+        for (segment, synced_whole) in segments.iter().zip(known) {
+            let mut skipped = 0;
+            let mut failed = None;
+            let apply = async |replayed: Replayed<'_>| {
+                let Some(mutation) = decode(&node, &replayed)? else {
+                    skipped += 1;
+                    return Ok(());
+                };
+                let target = if here { shard.id() } else { node.sharder.shard_of(mutation.key.token()) };
+                let lot = &mut lots[target as usize];
+                lot.push(mutation);
+                if lot.len() >= LOT && failed.is_none() {
+                    failed = send(shard, target, std::mem::take(lot)).await.err();
+                }
+                Ok(())
+            };
+            let read = replay::read_segment(&files, segment, synced_whole, apply).await?;
+            report.merge(read);
+            report.skipped += skipped;
+            if let Some(error) = failed {
+                return Err(error);
+            }
+        }
+    }
+    for (target, lot) in lots.into_iter().enumerate() {
+        send(shard, target as u32, lot).await?;
+    }
+    Ok(report)
+}
+
+/// The mutation, unless its table is gone or was truncated since.
+fn decode(node: &NodeShard, replayed: &Replayed<'_>) -> Result<Option<Mutation>, String> {
+    let id = codec::table_of(replayed.entry).map_err(|error| error.to_string())?;
+    let table = match node.engine.table(id) {
+        Ok(table) if !table.truncation().covers(replayed.position) => table,
+        _ => return Ok(None),
+    };
+    codec::decode(replayed.entry, &table.schema()).map(Some).map_err(|error| error.to_string())
+}
+
+async fn send(shard: &Shard, target: u32, lot: Vec<Mutation>) -> Result<(), EngineError> {
+    let call = shard.call(target, CpuGroup::Maintenance, |shard| async move {
+        let engine = EngineShard::of(&shard)?;
+        for mutation in lot {
+            engine.apply_replayed(mutation).await?;
+            if shard.need_preempt() {
+                shard.yield_now().await;
+            }
+        }
+        Ok(())
+    });
+    call.await?
+}
+
+fn refuse_damage(options: &EngineOptions, replay: &ReplayReport) -> Result<(), EngineError> {
+    if replay.damaged.is_empty() || options.on_damaged_log == OnDamagedLog::Skip {
+        return Ok(());
+    }
+    Err(EngineError::DamagedLog(replay.damaged.clone()))
+}
+
+async fn remove_segments(files: &Files, dir: &Path, segments: &[OldSegment]) -> Result<(), EngineError> {
+    for segment in segments {
+        files.remove(&segment.path).await?;
+    }
+    files.sync_dir(dir).await?;
+    Ok(())
+}
+
+/// The schema, out of the system tables.
+async fn load_catalog(shard: &Shard, node: &NodeShard) -> Result<Catalog, EngineError> {
+    let mut stored = vec![];
+    for schema in catalog::system_tables() {
+        let table = node.engine.table(schema.id)?;
+        let spec = ReadSpec::new(schema.clone(), model::PartitionRange::all());
+        let merged = reader::MergeReader::of(&spec, table.readers(&spec, true));
+        let mut live = CompactReader::new(merged, model::Purge::nothing(now_s(shard)), Keep::Live);
+        let partitions = reader::collect_partitions(&mut live, &schema, false).await?;
+        stored.extend(partitions.into_iter().map(|(key, partition)| (schema.id, key, partition)));
+    }
+    Ok(catalog::load(stored)?)
+}

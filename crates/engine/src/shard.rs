@@ -1,0 +1,320 @@
+//! The engine on one shard: its tables, its commit log, its memory.
+//!
+//! A write: checked, encoded, appended to the log and applied to the memtable in one turn, then waited for until
+//! the log says it is durable. A task watches memory and log and seals the memtable that frees most.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::HashMap;
+use model::{Mutation, TableId, codec};
+use runtime::{CpuGroup, JoinHandle, Shard};
+use sstable::read::ChunkCache;
+
+use crate::commitlog::{CommitLog, LogError};
+use crate::error::EngineError;
+use crate::event::Event;
+use crate::read::{Page, ReadCommand, run};
+use crate::table::flush::{FlushQueue, FlushStats};
+use crate::table::validate::validate;
+use crate::table::{LoggedMemtable, Table};
+
+/// How often periods and ages are looked at.
+const TICK_US: u64 = 1_000_000;
+
+/// See the head of this file.
+pub struct EngineShard {
+    shard: Shard,
+    /// The log of everything but the schema.
+    log: Rc<CommitLog>,
+    cache: Rc<ChunkCache>,
+    tables: RefCell<HashMap<TableId, Rc<Table>>>,
+    flushes: Rc<FlushQueue>,
+    /// Bytes of memtables, sealed ones included.
+    dirty_bytes: Cell<usize>,
+    /// Above this the largest memtable is sealed.
+    dirty_bytes_soft: usize,
+    /// Above this writes wait.
+    dirty_bytes_max: usize,
+    /// Something is to be sealed, perhaps.
+    pressure: Event,
+    last_segment: Cell<u64>,
+    /// Kept between writes for its memory.
+    scratch: RefCell<Vec<u8>>,
+    stopping: Cell<bool>,
+    tasks: RefCell<Vec<JoinHandle<()>>>,
+}
+
+/// What one shard has and does, for metrics and tests.
+#[derive(Clone, Debug, Default)]
+pub struct ShardReport {
+    pub dirty_bytes: usize,
+    pub log_bytes: u64,
+    pub log_appended_bytes: u64,
+    pub sstables: usize,
+    pub flushes: FlushStats,
+}
+
+impl EngineShard {
+    /// `memory_bytes` is this shard's part.
+    pub fn start(shard: &Shard, log: Rc<CommitLog>, host_id: [u8; 16], memory_bytes: u64) -> Rc<Self> {
+        let memory_bytes = usize::try_from(memory_bytes).expect("memory fits into memory");
+        let cache = ChunkCache::new(memory_bytes / 4);
+        let flushes = FlushQueue::new(shard.clone(), cache.clone(), host_id);
+        let this = Rc::new(Self {
+            shard: shard.clone(),
+            log,
+            cache,
+            tables: RefCell::default(),
+            flushes: flushes.clone(),
+            dirty_bytes: Cell::new(0),
+            dirty_bytes_soft: memory_bytes / 4,
+            dirty_bytes_max: memory_bytes / 2,
+            pressure: Event::new(),
+            last_segment: Cell::new(0),
+            scratch: RefCell::default(),
+            stopping: Cell::new(false),
+            tasks: RefCell::default(),
+        });
+        let watching = this.clone();
+        let ticking = this.clone();
+        *this.tasks.borrow_mut() = vec![
+            shard.spawn(CpuGroup::Memtable, flushes.run()),
+            shard.spawn(CpuGroup::Memtable, async move { watching.watch().await }),
+            shard.spawn(CpuGroup::Background, async move { ticking.tick().await }),
+        ];
+        this
+    }
+
+    pub fn shard(&self) -> &Shard {
+        &self.shard
+    }
+
+    pub fn log(&self) -> &Rc<CommitLog> {
+        &self.log
+    }
+
+    pub fn cache(&self) -> &Rc<ChunkCache> {
+        &self.cache
+    }
+
+    pub fn flushes(&self) -> &Rc<FlushQueue> {
+        &self.flushes
+    }
+
+    pub fn add_table(&self, table: Rc<Table>) {
+        self.tables.borrow_mut().insert(table.schema().id, table);
+    }
+
+    pub fn take_table(&self, id: TableId) -> Option<Rc<Table>> {
+        self.tables.borrow_mut().remove(&id)
+    }
+
+    pub fn table(&self, id: TableId) -> Result<Rc<Table>, EngineError> {
+        self.tables.borrow().get(&id).cloned().ok_or(EngineError::UnknownTable(id))
+    }
+
+    /// All tables, in the order of their names.
+    pub fn tables(&self) -> Vec<Rc<Table>> {
+        let mut tables: Vec<Rc<Table>> = self.tables.borrow().values().cloned().collect();
+        tables.sort_by_cached_key(|table| table.schema().full_name());
+        tables
+    }
+
+    /// Writes. Ends when the write is durable, as the log's sync mode defines it.
+    ///
+    /// After an error the write has not been acknowledged; it may have happened nevertheless if the log failed
+    /// while writing it.
+    pub async fn apply(&self, mutation: Mutation) -> Result<(), EngineError> {
+        validate(&mutation)?;
+        let id = mutation.schema.id;
+        let mut entry = self.scratch.take();
+        entry.clear();
+        codec::encode(&mutation, &mut entry);
+        let appended = loop {
+            let table = self.table(id)?;
+            if self.dirty_bytes.get() >= self.dirty_bytes_max {
+                self.wait_for_memory().await?;
+                continue;
+            }
+            if !table.log.has_room(entry.len()) {
+                self.pressure.signal();
+                table.log.make_room(entry.len(), || self.cannot_flush()).await?;
+                continue;
+            }
+            // From here to the memtable nothing waits: log and memtable agree on what comes before what.
+            let appended = table.log.append(id, &entry);
+            self.put(&table.active(), mutation, appended.position.segment);
+            break appended;
+        };
+        self.scratch.replace(entry);
+        Ok(appended.durable().await?)
+    }
+
+    /// Applies a write that a log of an earlier run held. It is in no log of this run until it is flushed.
+    pub async fn apply_replayed(&self, mutation: Mutation) -> Result<(), EngineError> {
+        let table = self.table(mutation.schema.id)?;
+        while self.dirty_bytes.get() >= self.dirty_bytes_max {
+            self.wait_for_memory().await?;
+        }
+        let active = table.active();
+        let before = active.memtable.charged_bytes();
+        active.memtable.apply(mutation);
+        self.grown(before, active.memtable.charged_bytes());
+        Ok(())
+    }
+
+    #[inline]
+    fn put(&self, active: &LoggedMemtable, mutation: Mutation, segment: u64) {
+        let before = active.memtable.charged_bytes();
+        active.memtable.apply(mutation);
+        active.uses.borrow_mut().add(segment);
+        if active.first_write_us.get().is_none() {
+            active.first_write_us.set(Some(self.shard.now_us()));
+        }
+        self.grown(before, active.memtable.charged_bytes());
+        if self.last_segment.replace(segment) != segment {
+            self.pressure.signal();
+        }
+    }
+
+    #[inline]
+    fn grown(&self, before: usize, after: usize) {
+        let dirty = self.dirty_bytes.get() + after - before;
+        self.dirty_bytes.set(dirty);
+        if dirty > self.dirty_bytes_soft {
+            self.pressure.signal();
+        }
+    }
+
+    async fn wait_for_memory(&self) -> Result<(), EngineError> {
+        if self.stopping.get() {
+            return Err(EngineError::Stopped);
+        }
+        if let Some(why) = self.flushes.no_space() {
+            return Err(EngineError::NoSpace(why));
+        }
+        let ended = self.flushes.ended.next();
+        self.pressure.signal();
+        ended.await;
+        self.recount_dirty();
+        Ok(())
+    }
+
+    /// Why waiting for a flush would be in vain.
+    fn cannot_flush(&self) -> Option<LogError> {
+        let why = self.flushes.no_space()?;
+        let source = std::io::Error::new(std::io::ErrorKind::StorageFull, why);
+        let error = runtime::FileError::new("flush", std::path::Path::new("memtables"), source);
+        Some(LogError::NoSpace(Arc::new(error)))
+    }
+
+    fn recount_dirty(&self) {
+        self.dirty_bytes.set(self.tables.borrow().values().map(|table| table.memtable_bytes()).sum());
+    }
+
+    /// Reads the next page of what this shard has.
+    pub async fn read(&self, command: &ReadCommand) -> Result<Page, EngineError> {
+        let table = self.table(command.table)?;
+        run::read_page(&self.shard, &table, command).await
+    }
+
+    /// Flushes the tables, all if none is named; what has been written before is in SSTables afterwards.
+    pub async fn flush(&self, tables: &[TableId]) -> Result<(), EngineError> {
+        let wanted = |table: &Rc<Table>| tables.is_empty() || tables.contains(&table.schema().id);
+        let tickets: Vec<_> = self
+            .tables()
+            .iter()
+            .filter(|table| wanted(table))
+            .map(|table| self.flushes.seal(table))
+            .collect();
+        for ticket in tickets {
+            ticket.flushed().await?;
+        }
+        Ok(())
+    }
+
+    /// Seals memtables when memory or log ask for it.
+    async fn watch(self: Rc<Self>) {
+        while !self.stopping.get() {
+            let pressure = self.pressure.next();
+            self.recount_dirty();
+            let sealed_one = self.relieve_memory();
+            self.relieve_log();
+            if !sealed_one {
+                pressure.await;
+            }
+            // Writes of this turn come first.
+            self.shard.yield_now().await;
+        }
+    }
+
+    /// Seals the largest memtable if there is too much in memory that is not on its way out.
+    fn relieve_memory(&self) -> bool {
+        let active_bytes = self.dirty_bytes.get().saturating_sub(self.flushes.queued_bytes());
+        if active_bytes <= self.dirty_bytes_soft {
+            return false;
+        }
+        let tables = self.tables();
+        let largest = tables.iter().max_by_key(|table| table.active().memtable.charged_bytes());
+        let Some(largest) = largest.filter(|table| !table.active().memtable.is_empty()) else { return false };
+        drop(self.flushes.seal(largest));
+        true
+    }
+
+    /// Seals the memtables that keep old log segments.
+    fn relieve_log(&self) {
+        for table in self.tables() {
+            let Some(boundary) = table.log.flush_boundary() else { continue };
+            let oldest = table.active().uses.borrow().oldest();
+            if oldest.is_some_and(|oldest| oldest < boundary) {
+                drop(self.flushes.seal(&table));
+            }
+        }
+    }
+
+    /// Looks at periods, and lets the watcher look at everything else.
+    async fn tick(self: Rc<Self>) {
+        while !self.stopping.get() {
+            self.shard.sleep_us(TICK_US).await;
+            let now_us = self.shard.now_us();
+            for table in self.tables() {
+                let period_us = u64::from(table.schema().options.memtable_flush_period_ms) * 1000;
+                let since_us = table.active().first_write_us.get();
+                if period_us > 0 && since_us.is_some_and(|since_us| now_us >= since_us + period_us) {
+                    drop(self.flushes.seal(&table));
+                }
+            }
+            self.pressure.signal();
+        }
+    }
+
+    pub fn report(&self) -> ShardReport {
+        ShardReport {
+            dirty_bytes: self.dirty_bytes.get(),
+            log_bytes: self.log.disk_bytes(),
+            log_appended_bytes: self.log.appended_bytes(),
+            sstables: self.tables.borrow().values().map(|table| table.sstables().len()).sum(),
+            flushes: self.flushes.stats(),
+        }
+    }
+
+    /// Stops the tasks; writes that wait are refused. The log is closed by the caller.
+    pub async fn stop(&self) {
+        self.stopping.set(true);
+        self.flushes.stop();
+        self.pressure.signal();
+        self.flushes.ended.signal();
+        let tasks = self.tasks.take();
+        // The ticker sleeps; it is dropped. The others end by themselves.
+        for task in tasks.into_iter().take(2) {
+            task.await;
+        }
+    }
+
+    /// Who works on this shard, for calls from elsewhere.
+    pub fn of(shard: &Shard) -> Result<Rc<Self>, EngineError> {
+        shard.local::<Self>().ok_or(EngineError::Stopped)
+    }
+}

@@ -1,0 +1,136 @@
+//! The files of a table's directory: finding, opening, linking and removing SSTables.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use base::HashSet;
+use runtime::{FileError, Files, IoClass};
+use sstable::name::{Component, Generation, SstableName};
+use sstable::read::{ChunkCache, SSTable};
+use sstable::write::remove_sstable;
+
+use super::Table;
+use crate::error::EngineError;
+
+/// The sealed SSTables in `dir`, by name. Files that belong to none are left alone.
+pub async fn list(files: &Files, dir: &Path) -> Result<Vec<SstableName>, FileError> {
+    let mut names: Vec<SstableName> = vec![];
+    for entry in files.read_dir(dir).await?.into_iter().filter(|entry| !entry.is_dir) {
+        if let Ok((name, Component::Toc)) = SstableName::parse_file_name(&entry.name) {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// The number of an SSTable this node wrote; foreign ones may have UUIDs.
+pub fn number(name: &SstableName) -> Option<u64> {
+    match name.generation {
+        Generation::Number(number) => Some(number),
+        Generation::Uuid(_) => None,
+    }
+}
+
+impl Table {
+    /// Opens the SSTables that may hold partitions of this shard.
+    pub async fn open_sstables(
+        &self,
+        files: &Files,
+        cache: &Rc<ChunkCache>,
+        shard_count: u32,
+    ) -> Result<(), EngineError> {
+        let mut opened = vec![];
+        let mut last_number = 0;
+        for name in list(files, &self.dir).await? {
+            last_number = last_number.max(number(&name).unwrap_or(0));
+            let sstable = SSTable::open(files, &self.dir, name, cache, IoClass::Maintenance)
+                .await
+                .map_err(|error| EngineError::SSTable(error.to_string()))?;
+            if self.may_own(&sstable, shard_count) {
+                opened.push(sstable);
+            }
+        }
+        self.next_generation.set(self.first_generation_from(last_number + 1, shard_count));
+        *self.sstables.borrow_mut() = Rc::new(opened);
+        Ok(())
+    }
+
+    /// A file written by one shard of as many as there are now holds that shard's partitions only.
+    fn may_own(&self, sstable: &SSTable, shard_count: u32) -> bool {
+        match (self.sharder, sstable.messina()) {
+            (Some(_), Some(by)) if by.shard_count == Some(shard_count) => by.shard_id == Some(self.shard_id),
+            _ => true,
+        }
+    }
+
+    /// The first number from `from` on that is this shard's turn.
+    fn first_generation_from(&self, from: u64, shard_count: u32) -> u64 {
+        let (count, shard) = (u64::from(shard_count), u64::from(self.shard_id));
+        from + (shard + count - from % count) % count
+    }
+
+    /// The number of the next SSTable that this shard would write.
+    pub fn next_generation(&self) -> u64 {
+        self.next_generation.get()
+    }
+
+    /// From now on SSTables have numbers of at least `from`.
+    pub fn raise_generation(&self, from: u64, shard_count: u32) {
+        let from = from.max(self.next_generation.get());
+        self.next_generation.set(self.first_generation_from(from, shard_count));
+    }
+
+    pub(super) fn take_generation(&self, shard_count: u32) -> u64 {
+        let number = self.next_generation.get();
+        self.next_generation.set(number + u64::from(shard_count));
+        number
+    }
+
+    pub(super) fn add_sstable(&self, sstable: Rc<SSTable>) {
+        let mut sstables = (**self.sstables.borrow()).clone();
+        sstables.push(sstable);
+        *self.sstables.borrow_mut() = Rc::new(sstables);
+    }
+
+    /// Takes SSTables numbered below `first_kept` out of the table; readers that use them go on.
+    pub fn take_sstables_below(&self, first_kept: u64) -> Vec<SstableName> {
+        let goes = |sstable: &Rc<SSTable>| number(&sstable.name()).is_none_or(|number| number < first_kept);
+        let (gone, kept): (Vec<_>, Vec<_>) = self.sstables.borrow().iter().cloned().partition(goes);
+        *self.sstables.borrow_mut() = Rc::new(kept);
+        gone.iter().map(|sstable| sstable.name()).collect()
+    }
+
+    /// Links every SSTable of this shard into `to`, which exists.
+    pub async fn link_sstables(&self, files: &Files, to: &Path) -> Result<u64, FileError> {
+        let sstables = self.sstables();
+        let names: HashSet<SstableName> = sstables.iter().map(|sstable| sstable.name()).collect();
+        let mut links = 0;
+        for entry in files.read_dir(&self.dir).await?.into_iter().filter(|entry| !entry.is_dir) {
+            match SstableName::parse_file_name(&entry.name) {
+                Ok((name, _)) if names.contains(&name) => {
+                    let linked = files.hard_link(&self.dir.join(&entry.name), &to.join(&entry.name)).await;
+                    match linked {
+                        // A file that two shards share has been linked by the other one.
+                        Err(error) if error.is_already_exists() => {}
+                        linked => linked?,
+                    }
+                    links += 1;
+                }
+                _ => {}
+            }
+        }
+        files.sync_dir(to).await?;
+        Ok(links)
+    }
+}
+
+/// Removes the files of SSTables; ones that another shard has removed already are no error.
+pub async fn remove(files: &Files, dir: &Path, names: &[SstableName]) -> Result<(), FileError> {
+    for name in names {
+        if files.exists(&dir.join(name.file_name(&Component::Toc))).await? {
+            remove_sstable(files, dir, name).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,335 @@
+//! From memtable to SSTable.
+//!
+//! 1. Sealing a memtable puts an empty one in its place and the sealed one at the end of the shard's queue.
+//! 2. One flush writes at a time on a shard, in the order of sealing, as a task of the `Memtable` group.
+//! 3. When the SSTable is sealed on disk, it takes the memtable's place in one step, and only then the commit log
+//!    gives up the memtable's entries.
+//! 4. A flush that fails is tried again, ever more seldom, as long as it takes: the data is in the log and in
+//!    memory, and reads see it. Whoever asked for the flush learns of the failure.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::fmt;
+use std::rc::Rc;
+
+use model::PartitionRange;
+use reader::{ReadSpec, Source};
+use runtime::{IoClass, Shard};
+use sstable::component::statistics::{DeltaBases, DeltaBasesCollector};
+use sstable::name::{Generation, SstableName};
+use sstable::read::{ChunkCache, SSTable, SSTableError};
+use sstable::version::Version;
+use sstable::write::{WriteError, WriteOptions, Written, write_reader};
+
+use super::{LoggedMemtable, Table};
+use crate::error::EngineError;
+use crate::event::Event;
+use crate::memtable::LeastTimes;
+
+/// The first pause after a failed flush, and the longest.
+const RETRY_US_MIN: u64 = 100_000;
+const RETRY_US_MAX: u64 = 10_000_000;
+
+/// A sealed memtable on its way.
+struct Job {
+    table: Rc<Table>,
+    sealed: Rc<LoggedMemtable>,
+    state: Rc<JobState>,
+}
+
+#[derive(Default)]
+struct JobState {
+    done: Cell<bool>,
+    failures: Cell<u64>,
+    last_error: RefCell<Option<(String, bool)>>,
+    changed: Event,
+}
+
+/// What flushing has done since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlushStats {
+    pub flushes: u64,
+    pub failures: u64,
+    /// Bytes of memtables that were written out.
+    pub memtable_bytes: u64,
+    /// Bytes of rows before compression.
+    pub uncompressed_bytes: u64,
+    /// Bytes of Data.db.
+    pub data_bytes: u64,
+}
+
+/// Why a memtable did not become an SSTable.
+enum FlushError {
+    Write(WriteError),
+    /// It was written and sealed, but cannot be read back.
+    Open(SSTableError),
+}
+
+impl FlushError {
+    fn is_no_space(&self) -> bool {
+        matches!(self, Self::Write(error) if error.is_no_space())
+    }
+}
+
+impl fmt::Display for FlushError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Write(error) => error.fmt(f),
+            Self::Open(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<WriteError> for FlushError {
+    fn from(error: WriteError) -> Self {
+        Self::Write(error)
+    }
+}
+
+/// What the SSTable's times are written as differences to.
+fn delta_bases(least: LeastTimes) -> DeltaBases {
+    let mut bases = DeltaBasesCollector::new();
+    if least.timestamp_us != LeastTimes::NONE.timestamp_us {
+        bases.update_timestamp(least.timestamp_us);
+    }
+    if least.deletion_time_s != LeastTimes::NONE.deletion_time_s {
+        bases.update_deletion_time(i32::try_from(least.deletion_time_s).unwrap_or(i32::MAX - 1));
+    }
+    if least.ttl_s != LeastTimes::NONE.ttl_s {
+        bases.update_ttl(i32::try_from(least.ttl_s).unwrap_or(i32::MAX));
+    }
+    bases.finish()
+}
+
+/// The flushes of one shard.
+pub struct FlushQueue {
+    shard: Shard,
+    cache: Rc<ChunkCache>,
+    host_id: [u8; 16],
+    jobs: RefCell<VecDeque<Job>>,
+    /// A job came, or the last pause is to end early.
+    work: Event,
+    /// The table whose memtable is being written.
+    writing: RefCell<Option<Rc<Table>>>,
+    stopping: Cell<bool>,
+    stats: Cell<FlushStats>,
+    /// Bytes of sealed memtables that wait or are being written.
+    queued_bytes: Cell<usize>,
+    /// The last attempt found no space on the disk.
+    no_space: RefCell<Option<String>>,
+    /// A flush ended, well or not.
+    pub ended: Event,
+}
+
+impl FlushQueue {
+    pub fn new(shard: Shard, cache: Rc<ChunkCache>, host_id: [u8; 16]) -> Rc<Self> {
+        Rc::new(Self {
+            shard,
+            cache,
+            host_id,
+            jobs: RefCell::default(),
+            work: Event::new(),
+            writing: RefCell::default(),
+            stopping: Cell::new(false),
+            stats: Cell::default(),
+            queued_bytes: Cell::new(0),
+            no_space: RefCell::default(),
+            ended: Event::new(),
+        })
+    }
+
+    pub fn stats(&self) -> FlushStats {
+        self.stats.get()
+    }
+
+    /// Bytes of memtables that are sealed and not yet written.
+    pub fn queued_bytes(&self) -> usize {
+        self.queued_bytes.get()
+    }
+
+    /// Why nothing can be flushed: the disk is full. `None` when the last attempt went well.
+    pub fn no_space(&self) -> Option<String> {
+        self.no_space.borrow().clone()
+    }
+
+    /// Seals the table's memtable, if there is anything in it, and queues it. Gives what to wait for.
+    pub fn seal(&self, table: &Rc<Table>) -> FlushTicket {
+        let active = table.active();
+        if !active.memtable.is_empty() {
+            *table.active.borrow_mut() = LoggedMemtable::new(table.schema());
+            table.sealed.borrow_mut().push(active.clone());
+            self.queued_bytes.set(self.queued_bytes.get() + active.memtable.charged_bytes());
+            let job = Job { table: table.clone(), sealed: active, state: Rc::default() };
+            self.jobs.borrow_mut().push_back(job);
+            self.work.signal();
+        }
+        let jobs = self.jobs.borrow();
+        let mine = jobs.iter().filter(|job| Rc::ptr_eq(&job.table, table));
+        FlushTicket { jobs: mine.map(|job| (job.state.clone(), job.state.failures.get())).collect() }
+    }
+
+    /// Writes what is queued, until [`Self::stop`].
+    pub async fn run(self: Rc<Self>) {
+        let mut pause_us = RETRY_US_MIN;
+        while !self.stopping.get() {
+            let work = self.work.next();
+            // A job stays in the queue while it is written, so that a ticket finds it.
+            let next = self.jobs.borrow().front().map(|job| Job {
+                table: job.table.clone(),
+                sealed: job.sealed.clone(),
+                state: job.state.clone(),
+            });
+            let Some(job) = next else {
+                work.await;
+                continue;
+            };
+            let changed = job.table.changed.next();
+            if job.table.flush_blocked.get() {
+                changed.await;
+                continue;
+            }
+            *self.writing.borrow_mut() = Some(job.table.clone());
+            let result = self.write(&job).await;
+            *self.writing.borrow_mut() = None;
+            match result {
+                Ok(written) => {
+                    pause_us = RETRY_US_MIN;
+                    self.finish(&job, written.as_ref());
+                }
+                Err(error) => {
+                    let no_space = error.is_no_space();
+                    *self.no_space.borrow_mut() = no_space.then(|| error.to_string());
+                    job.state.failures.set(job.state.failures.get() + 1);
+                    *job.state.last_error.borrow_mut() = Some((error.to_string(), no_space));
+                    self.count(|stats| stats.failures += 1);
+                    job.state.changed.signal();
+                    self.ended.signal();
+                    self.pause(pause_us).await;
+                    pause_us = (pause_us * 2).min(RETRY_US_MAX);
+                }
+            }
+        }
+    }
+
+    /// Holds flushes of this table back and waits until none is under way; [`Self::allow`] ends it.
+    pub async fn block(&self, table: &Rc<Table>) {
+        table.flush_blocked.set(true);
+        self.ended.until(|| !self.writing.borrow().as_ref().is_some_and(|at| Rc::ptr_eq(at, table))).await;
+    }
+
+    /// Lets flushes of this table go on.
+    pub fn allow(&self, table: &Table) {
+        table.flush_blocked.set(false);
+        table.changed.signal();
+    }
+
+    /// Ends [`Self::run`] after the flush that is under way.
+    pub fn stop(&self) {
+        self.stopping.set(true);
+        self.work.signal();
+    }
+
+    /// Sleeps in steps, so that a stop does not wait long.
+    async fn pause(&self, mut us: u64) {
+        while us > 0 && !self.stopping.get() {
+            self.shard.sleep_us(us.min(RETRY_US_MIN)).await;
+            us = us.saturating_sub(RETRY_US_MIN);
+        }
+    }
+
+    async fn write(&self, job: &Job) -> Result<Option<Written>, FlushError> {
+        if job.table.is_dropped() || !self.is_wanted(job) {
+            return Ok(None);
+        }
+        let memtable = &job.sealed.memtable;
+        let schema = memtable.schema();
+        let mut options = WriteOptions::for_table(&schema, "memtable", IoClass::MemtableFlush);
+        options.shard_count = self.shard.shard_count();
+        options.shard_id = self.shard.id();
+        options.host_id = Some(self.host_id);
+        options.expected_partitions = memtable.partition_count() as u64;
+        options.delta_bases = delta_bases(memtable.least_times());
+        let number = job.table.take_generation(self.shard.shard_count());
+        let name = SstableName::big(Version::Me, Generation::Number(number));
+        let mut reader = memtable.reader(&ReadSpec::new(schema.clone(), PartitionRange::all()));
+        let written = write_reader(
+            self.shard.files(),
+            &job.table.dir,
+            name,
+            schema,
+            options,
+            &mut *reader,
+            &self.shard,
+        )
+        .await?;
+        if let Some(written) = &written {
+            let opened = SSTable::open(
+                self.shard.files(),
+                &job.table.dir,
+                written.name,
+                &self.cache,
+                IoClass::MemtableFlush,
+            );
+            let sstable = opened.await.map_err(FlushError::Open)?;
+            // From here on nothing waits: the SSTable takes the memtable's place.
+            if job.table.is_dropped() || !self.is_wanted(job) {
+                return Ok(None);
+            }
+            job.table.add_sstable(sstable);
+        }
+        Ok(written)
+    }
+
+    /// False if a truncate has taken the memtable away.
+    fn is_wanted(&self, job: &Job) -> bool {
+        job.table.sealed.borrow().iter().any(|sealed| Rc::ptr_eq(sealed, &job.sealed))
+    }
+
+    fn finish(&self, job: &Job, written: Option<&Written>) {
+        let memtable_bytes = job.sealed.memtable.charged_bytes();
+        job.table.sealed.borrow_mut().retain(|sealed| !Rc::ptr_eq(sealed, &job.sealed));
+        self.jobs.borrow_mut().pop_front();
+        self.queued_bytes.set(self.queued_bytes.get() - memtable_bytes);
+        *self.no_space.borrow_mut() = None;
+        job.table.log.release(job.table.schema().id, &job.sealed.uses.take());
+        if let Some(written) = written {
+            self.count(|stats| {
+                stats.flushes += 1;
+                stats.memtable_bytes += memtable_bytes as u64;
+                stats.uncompressed_bytes += written.uncompressed_bytes;
+                stats.data_bytes += written.data_bytes;
+            });
+        }
+        job.state.done.set(true);
+        job.state.changed.signal();
+        self.ended.signal();
+    }
+
+    fn count(&self, change: impl FnOnce(&mut FlushStats)) {
+        let mut stats = self.stats.get();
+        change(&mut stats);
+        self.stats.set(stats);
+    }
+}
+
+/// What was in memory when it was given out.
+#[must_use = "await `flushed` to know that it is on disk"]
+pub struct FlushTicket {
+    /// The jobs, and how often each had failed by then.
+    jobs: Vec<(Rc<JobState>, u64)>,
+}
+
+impl FlushTicket {
+    /// Ends when all of it is in sealed SSTables, or when an attempt fails; the data is safe either way.
+    pub async fn flushed(self) -> Result<(), EngineError> {
+        for (job, failures) in self.jobs {
+            job.changed.until(|| job.done.get() || job.failures.get() > failures).await;
+            if !job.done.get() {
+                let (error, no_space) = job.last_error.borrow().clone().expect("a failure says why");
+                let error = format!("the flush failed and will be tried again: {error}");
+                return Err(if no_space { EngineError::NoSpace(error) } else { EngineError::SSTable(error) });
+            }
+        }
+        Ok(())
+    }
+}

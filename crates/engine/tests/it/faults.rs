@@ -1,0 +1,140 @@
+//! Bad input and faults: each a clear error, and nothing else is lost.
+
+use engine::{Engine, EngineError, EngineOptions, OnDamagedLog};
+
+use crate::support::*;
+
+#[track_caller]
+fn refused(options: EngineOptions) -> EngineError {
+    Engine::open(options).err().expect("it must not open")
+}
+
+#[test]
+fn a_second_process_on_the_directory_is_refused() {
+    let dir = dir("locked");
+    let engine = open(options(&dir), 1);
+    let error = refused(options(&dir));
+    assert!(matches!(error, EngineError::Locked { .. }), "{error}");
+    assert!(error.to_string().contains("stop the other process"), "{error}");
+    engine.close().unwrap();
+    open(options(&dir), 1).close().unwrap();
+}
+
+#[test]
+fn a_damaged_log_is_refused_with_its_place_and_opened_on_request() {
+    let dir = dir("damaged-log");
+    let engine = open(options(&dir), 1);
+    let table = table(&engine);
+    for c in 0..200 {
+        engine.apply(insert(&table, "k", c, "some value that is worth keeping", 1)).wait().unwrap();
+    }
+    drop(engine);
+    let segment = files(&dir.join("commitlog"), ".log").remove(0);
+    let mut bytes = std::fs::read(&segment).unwrap();
+    bytes[2000] ^= 0x10;
+    std::fs::write(&segment, &bytes).unwrap();
+
+    let error = refused(options(&dir));
+    let text = error.to_string();
+    assert!(matches!(error, EngineError::DamagedLog(_)), "{text}");
+    assert!(text.contains(segment.to_str().unwrap()) && text.contains("at byte "), "{text}");
+
+    let engine = open(EngineOptions { on_damaged_log: OnDamagedLog::Skip, ..options(&dir) }, 1);
+    assert_eq!(engine.open_report().replay.damaged.len(), 1);
+    let rows = everything(&engine, &table).len();
+    assert!((150..200).contains(&rows), "{rows} rows: only what was in the damaged chunk is gone");
+    engine.close().unwrap();
+}
+
+#[test]
+fn a_torn_end_is_no_damage() {
+    let dir = dir("torn");
+    let engine = open(options(&dir), 1);
+    let table = table(&engine);
+    for c in 0..50 {
+        engine.apply(insert(&table, "k", c, "value", 1)).wait().unwrap();
+    }
+    drop(engine);
+    // The last chunk ends in the middle: what a power failure does to a write that was not synced.
+    let segment = files(&dir.join("commitlog"), ".log").remove(0);
+    let mut bytes = std::fs::read(&segment).unwrap();
+    let end = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+    bytes[end - 20..=end].fill(0);
+    std::fs::write(&segment, &bytes).unwrap();
+    let engine = open(options(&dir), 1);
+    let replay = &engine.open_report().replay;
+    assert_eq!((replay.damaged.len(), replay.truncated.len()), (0, 1), "{replay:?}");
+    assert_eq!(everything(&engine, &table).len(), 49);
+    engine.close().unwrap();
+}
+
+#[test]
+fn a_missing_component_is_named() {
+    let dir = dir("missing");
+    let engine = open(options(&dir), 1);
+    let table = table(&engine);
+    engine.apply(insert(&table, "k", 1, "value", 1)).wait().unwrap();
+    engine.close().unwrap();
+    let index = files(&table_dir(&dir, &table), "Index.db").remove(0);
+    let kept = std::fs::read(&index).unwrap();
+    std::fs::remove_file(&index).unwrap();
+    let error = refused(options(&dir)).to_string();
+    assert!(error.contains("Index.db"), "{error}");
+    // Put back, everything is there.
+    std::fs::write(&index, kept).unwrap();
+    let engine = open(options(&dir), 1);
+    assert_eq!(everything(&engine, &table).len(), 1);
+    engine.close().unwrap();
+}
+
+#[test]
+fn wrong_bytes_in_data_are_an_error_that_names_the_file_and_other_partitions_are_read() {
+    let dir = dir("wrong-bytes");
+    let engine = open(options(&dir), 1);
+    let table = table(&engine);
+    for i in 0..200 {
+        engine.apply(insert(&table, &format!("k{i}"), 1, &format!("{i:0500}"), 1)).wait().unwrap();
+    }
+    engine.close().unwrap();
+    let data = files(&table_dir(&dir, &table), "Data.db").remove(0);
+    let mut bytes = std::fs::read(&data).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&data, &bytes).unwrap();
+    let engine = open(options(&dir), 1);
+    let read = |i: usize| {
+        let key = model::PartitionRange::Key(model::PartitionKey::new(format!("k{i}").as_str()));
+        engine.read(engine::ReadCommand::new(table.id, key)).wait()
+    };
+    let (good, bad): (Vec<_>, Vec<_>) = (0..200).map(read).partition(Result::is_ok);
+    assert!(!bad.is_empty() && good.len() > 100, "{} good, {} bad", good.len(), bad.len());
+    for error in bad {
+        let text = error.unwrap_err().to_string();
+        assert!(text.contains("Data.db at byte") && text.contains("restore it"), "{text}");
+    }
+    engine.close().unwrap();
+}
+
+#[test]
+fn an_sstable_without_toc_is_as_if_it_never_was() {
+    let dir = dir("unsealed");
+    let engine = open(options(&dir), 1);
+    let table = table(&engine);
+    engine.apply(insert(&table, "k", 1, "value", 1)).wait().unwrap();
+    engine.close().unwrap();
+    std::fs::remove_file(files(&table_dir(&dir, &table), "TOC.txt").remove(0)).unwrap();
+    let engine = open(options(&dir), 1);
+    assert_eq!(engine.open_report().removed_sstables.len(), 1);
+    assert_eq!(everything(&engine, &table), []);
+    assert_eq!(files(&table_dir(&dir, &table), ".db").len(), 0);
+    engine.close().unwrap();
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_an_error_with_its_name() {
+    let dir = dir("not-a-directory");
+    std::fs::write(&dir, b"a file").unwrap();
+    let error = refused(options(&dir)).to_string();
+    assert!(error.contains("not-a-directory"), "{error}");
+    std::fs::remove_file(&dir).unwrap();
+}

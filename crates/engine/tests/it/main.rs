@@ -1,0 +1,5 @@
+//! The engine as its users see it: a directory, in and out.
+
+mod faults;
+mod support;
+mod work;

@@ -1,0 +1,1 @@
+//! Damaged SSTables: an error or the right answer, never a panic and never another answer unnoticed.

@@ -1,0 +1,98 @@
+//! SSTables pass the examination that every source passes, over versions, compressions and index densities.
+
+use model::Compression;
+use reader::examination::{Build, examine};
+use reader::{LocalFuture, MemorySource, Source};
+use runtime::sim;
+
+use super::*;
+
+#[derive(Clone, Debug)]
+struct Case {
+    version: Version,
+    compression: Compression,
+    column_index_bytes: u32,
+    min_index_interval: u32,
+    cache_bytes: usize,
+    bypass_cache: bool,
+}
+
+struct BuildTables {
+    shard: Shard,
+    case: Case,
+    cache: Rc<ChunkCache>,
+    generation: u64,
+}
+
+impl Build for BuildTables {
+    fn build<'a>(
+        &'a mut self,
+        schema: &'a Arc<TableSchema>,
+        mutations: Vec<Mutation>,
+    ) -> LocalFuture<'a, Box<dyn Source>> {
+        Box::pin(async move {
+            self.generation += 1;
+            let Case { version, compression, column_index_bytes, min_index_interval, .. } = self.case.clone();
+            let options = WriteOptions {
+                compression,
+                column_index_bytes,
+                min_index_interval,
+                ..WriteOptions::for_table(schema, "memtable", IoClass::MemtableFlush)
+            };
+            let name = name_of(version, self.generation);
+            let written = write(&self.shard, &dir(), name, schema, options, &mutations).await;
+            if written.is_none() {
+                return Box::new(MemorySource::new(&[])) as Box<dyn Source>;
+            }
+            let table = open(&self.shard, &dir(), name, &self.cache).await.unwrap();
+            let source = SSTableSource::new(table, IoClass::Statement);
+            Box::new(source.bypass_cache(self.case.bypass_cache))
+        })
+    }
+}
+
+fn check(case: Case, seeds: std::ops::Range<u64>) {
+    sim::run(seeds.start, 1, move |shard| async move {
+        let cache = ChunkCache::new(case.cache_bytes);
+        let mut build = BuildTables { shard, case, cache, generation: 0 };
+        examine(&mut build, seeds).await;
+    });
+}
+
+fn case() -> Case {
+    Case {
+        version: Version::Me,
+        compression: Compression::Lz4 { chunk_bytes: 4096 },
+        column_index_bytes: 64 * 1024,
+        min_index_interval: 128,
+        cache_bytes: 1 << 20,
+        bypass_cache: false,
+    }
+}
+
+#[test]
+fn compressed() {
+    check(case(), 0..48);
+}
+
+#[test]
+fn uncompressed() {
+    check(Case { compression: Compression::None, ..case() }, 100..148);
+}
+
+#[test]
+fn many_blocks_a_partition() {
+    check(Case { column_index_bytes: 200, min_index_interval: 1, ..case() }, 200..264);
+    let compression = Compression::None;
+    check(Case { column_index_bytes: 1, version: Version::Nb, compression, ..case() }, 300..348);
+}
+
+#[test]
+fn without_a_cache() {
+    check(Case { bypass_cache: true, cache_bytes: 0, column_index_bytes: 3000, ..case() }, 400..448);
+}
+
+#[test]
+fn with_a_cache_that_is_too_small() {
+    check(Case { cache_bytes: 20_000, column_index_bytes: 500, version: Version::Mc, ..case() }, 500..548);
+}

@@ -1,0 +1,50 @@
+//! Reading what the writer wrote, what Cassandra wrote, and what neither would write.
+
+mod damage;
+mod examination;
+mod samples;
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use model::{Mutation, PartitionRange, TableSchema};
+use reader::{MemorySource, ReadSpec, Source};
+use runtime::{IoClass, Shard};
+
+use super::*;
+use crate::name::{Generation, SstableName};
+use crate::version::Version;
+use crate::write::{WriteOptions, Written, write_reader};
+
+fn dir() -> PathBuf {
+    PathBuf::from("/data/ks/t")
+}
+
+fn name_of(version: Version, generation: u64) -> SstableName {
+    SstableName::big(version, Generation::Number(generation))
+}
+
+/// Writes the union of `mutations`; `None` if they say nothing.
+async fn write(
+    shard: &Shard,
+    dir: &Path,
+    name: SstableName,
+    schema: &Arc<TableSchema>,
+    options: WriteOptions,
+    mutations: &[Mutation],
+) -> Option<Written> {
+    shard.files().create_dir_all(dir).await.unwrap();
+    let source = MemorySource::new(mutations);
+    let mut reader = source.reader(&ReadSpec::new(schema.clone(), PartitionRange::all()));
+    write_reader(shard.files(), dir, name, schema.clone(), options, &mut *reader, shard).await.unwrap()
+}
+
+async fn open(
+    shard: &Shard,
+    dir: &Path,
+    name: SstableName,
+    cache: &Rc<ChunkCache>,
+) -> Result<Rc<SSTable>, SSTableError> {
+    SSTable::open(shard.files(), dir, name, cache, IoClass::Statement).await
+}
