@@ -27,11 +27,8 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
             let is_normal = |header: &str| header == "dependencies" || header.ends_with(".dependencies");
             inside = is_normal(header);
             // [dependencies.name]
-            if let Some((above, name)) = header.rsplit_once('.') {
-                if is_normal(above) {
-                    found.insert(name.to_string());
-                }
-            }
+            let table = header.rsplit_once('.').filter(|(above, _)| is_normal(above));
+            found.extend(table.map(|(_, name)| name.to_string()));
         } else if inside {
             let name = line.split(['.', '=', ' ']).next().expect("a split has a first part");
             let package = line.split_once("package").and_then(|(_, rest)| rest.split('"').nth(1));
