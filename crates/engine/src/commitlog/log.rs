@@ -162,6 +162,9 @@ impl CommitLog {
     /// Whether an entry of this size can be appended now; if not, [`Self::make_room`].
     #[inline]
     pub fn has_room(&self, entry_bytes: usize) -> bool {
+        if entry_bytes > self.entry_bytes_max() {
+            return false;
+        }
         self.gathering.borrow().as_ref().is_some_and(|gathering| {
             let end = gathering.offset_bytes + (gathering.buf.len() + 4 + entry_bytes) as u64;
             // Behind it there is always room for one more header, which says that nothing follows.
@@ -467,6 +470,9 @@ impl CommitLog {
         if let Some(error) = &*self.failed.borrow() {
             return Err(error.clone());
         }
-        self.sync_written().await.map_err(|error| self.fail(error))
+        self.sync_written().await.map_err(|error| self.fail(error))?;
+        // What has been flushed need not be replayed. Segments that cannot be removed are replayed in vain.
+        let _ = self.segments.remove_unused().await;
+        Ok(())
     }
 }

@@ -211,6 +211,19 @@ impl Segments {
         self.files.sync_dir(&self.options.dir).await
     }
 
+    /// Removes the segments without entries that are in no SSTable yet, the open one and spare ones included; for
+    /// a log that is closed.
+    pub async fn remove_unused(&self) -> Result<(), FileError> {
+        let held = |segment: &Rc<Segment>| segment.uses.borrow().values().any(|count| *count > 0);
+        for segment in self.in_use().into_iter().filter(|segment| !held(segment)) {
+            self.files.remove(segment.file.path()).await?;
+        }
+        for recycled in self.recycled.take() {
+            self.files.remove(&recycled).await?;
+        }
+        self.files.sync_dir(&self.options.dir).await
+    }
+
     /// The first of the newest segments that together take `keep_bytes` (at least one is kept), if there are
     /// older ones.
     pub fn boundary(&self, keep_bytes: u64) -> Option<u64> {

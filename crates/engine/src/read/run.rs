@@ -26,6 +26,8 @@ pub async fn read_page(shard: &Shard, table: &Table, command: &ReadCommand) -> R
             let spec = spec.ranges(ranges).reversed(command.reversed);
             page.resume(*partition_rows);
             page.fill(shard, table, &spec, now_s, command).await?;
+            // The partition may be another shard's, and then nothing of it was met here.
+            page.resume(0);
         }
         match partitions {
             PartitionRange::Key(_) => return Ok(page.finish_partition()),

@@ -7,7 +7,8 @@ use catalog::{Keyspace, TableSettings};
 use engine::commitlog::SyncMode;
 use engine::{Engine, EngineOptions, ReadCommand, ShardOptions};
 use model::{
-    Cell, ClusteringPrefix, ColumnData, CqlType, Liveness, Mutation, PartitionKey, PartitionRange, TableSchema,
+    Cell, ClusteringPrefix, ColumnData, CqlType, Liveness, Mutation, PartitionKey, PartitionRange,
+    TableSchema,
 };
 
 /// An empty directory of its own for the test of this name.
@@ -75,7 +76,9 @@ pub fn all(engine: &Engine, mut command: ReadCommand) -> Vec<(String, i32, Strin
         for partition in &page.partitions {
             for row in &partition.rows {
                 let c = row.key.values().next().unwrap().try_into().unwrap();
-                let Some((_, ColumnData::Simple(v))) = row.row.cells().first() else { panic!("no value: {row:?}") };
+                let Some((_, ColumnData::Simple(v))) = row.row.cells().first() else {
+                    panic!("no value: {row:?}")
+                };
                 rows.push((text(partition.key.bytes()), i32::from_be_bytes(c), text(&v.value)));
             }
         }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use engine::{Engine, EngineError, ReadCommand};
-use model::{ClusteringRange, CqlType, Liveness, Mutation, PartitionKey, PartitionRange, Position, Tombstone};
+use model::{
+    ClusteringRange, CqlType, Liveness, Mutation, PartitionKey, PartitionRange, Position, Tombstone,
+};
 
 use crate::support::*;
 

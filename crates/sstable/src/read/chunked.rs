@@ -18,8 +18,10 @@ use super::cache::{ChunkCache, FileNumber};
 use crate::component::compression_info::{CHUNK_CRC_BYTES, Chunk, CompressionInfo};
 use crate::component::crc::ChunkCrcs;
 
-/// A chunk of a plain Data.db is a unit of its CRC.db, or this if the unit is larger.
-pub const PLAIN_CHUNK_BYTES_MAX: u32 = 16 * 1024;
+/// A chunk of a plain Data.db: as many units of its CRC.db as fit into this, or a part of a larger unit.
+pub(super) const PLAIN_CHUNK_BYTES_MAX: u32 = 16 * 1024;
+/// The largest unit of CRC.db that is read; writers use 64 KiB.
+const UNIT_BYTES_MAX: u32 = 1024 * 1024;
 
 /// LZ4 cannot shrink data to less than a 255th; a chunk that claims more is refused before memory is reserved.
 const LZ4_RATIO_MAX: u64 = 255;
@@ -47,6 +49,13 @@ impl Codec {
     }
 }
 
+/// Whether a plain file with a checksum for every `unit` bytes can be cut into chunks that units are made of, or
+/// that are made of units.
+pub(super) fn is_readable_unit(unit: u32) -> bool {
+    (1..=PLAIN_CHUNK_BYTES_MAX).contains(&unit)
+        || (unit <= UNIT_BYTES_MAX && unit.is_multiple_of(PLAIN_CHUNK_BYTES_MAX))
+}
+
 /// See the head of this file.
 pub(super) struct ChunkedFile {
     file: File,
@@ -68,7 +77,7 @@ impl Drop for ChunkedFile {
     }
 }
 
-/// `bytes[number * chunk_bytes..]`: a run of chunks as they are stored.
+/// Chunks that follow one another.
 pub(super) struct Run {
     pub(super) first: u64,
     pub(super) count: u64,
@@ -87,9 +96,13 @@ impl ChunkedFile {
             None => (chunk_bytes, chunk_bytes),
             Some(crcs) => {
                 let unit = crcs.chunk_bytes();
-                // Chunks must divide units, or no run of chunks would hold whole units.
-                let divides = unit > PLAIN_CHUNK_BYTES_MAX && unit.is_multiple_of(PLAIN_CHUNK_BYTES_MAX);
-                (if divides { PLAIN_CHUNK_BYTES_MAX } else { unit }, unit)
+                assert!(is_readable_unit(unit), "units of {unit} bytes are refused on opening");
+                if unit > PLAIN_CHUNK_BYTES_MAX {
+                    (PLAIN_CHUNK_BYTES_MAX, unit)
+                } else {
+                    let chunk = PLAIN_CHUNK_BYTES_MAX / unit * unit;
+                    (chunk, chunk)
+                }
             }
         };
         Self {

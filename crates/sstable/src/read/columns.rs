@@ -53,6 +53,15 @@ impl DiskColumns {
         })
     }
 
+    /// A schema with these clustering columns, in whose order rows can be compared.
+    pub(super) fn to_schema(&self) -> Result<Arc<TableSchema>, model::schema::SchemaError> {
+        let builder = TableSchema::builder("sstable", "rows").partition_key("key", CqlType::Blob);
+        let columns = self.clustering.iter().enumerate();
+        let builder =
+            columns.fold(builder, |builder, (number, ty)| builder.clustering(number.to_string(), ty.clone()));
+        builder.build()
+    }
+
     pub(super) fn has_static(&self) -> bool {
         !self.statics.is_empty()
     }
@@ -92,6 +101,25 @@ impl ColumnMap {
             statics: map(&disk.statics, schema, ColumnKind::Static),
             regulars: map(&disk.regulars, schema, ColumnKind::Regular),
         }
+    }
+}
+
+impl ColumnMap {
+    /// Every column is its own, by its number in the file: for those who only look.
+    pub(super) fn identity(disk: &DiskColumns) -> Self {
+        let columns = |disk: &[DiskColumn]| MappedColumns {
+            columns: (0..)
+                .zip(disk)
+                .map(|(number, column)| MappedColumn {
+                    target: Some(ColumnId(number)),
+                    dropped_us: i64::MIN,
+                    is_complex: column.ty.is_multi_cell(),
+                    value_len: column.ty.sstable_fixed_len(),
+                })
+                .collect(),
+            rises: true,
+        };
+        Self { statics: columns(&disk.statics), regulars: columns(&disk.regulars) }
     }
 }
 

@@ -58,8 +58,7 @@ impl IndexCursor {
         while self.at < end {
             self.need_head(file, end).await?;
             // Keys are compared as they lie there; most are not the wanted one.
-            loop {
-                let Some((head, bytes)) = peek(&self.window, self.at) else { break };
+            while let Some((head, bytes)) = peek(&self.window, self.at) {
                 let promoted_at = self.at + bytes;
                 let found = (head.key == key.bytes()).then_some((head.data_position, head.promoted_bytes));
                 self.at = behind(file, promoted_at, head.promoted_bytes)?;

@@ -3,7 +3,7 @@
 //! ```text
 //! table      what an open SSTable is, and which reader a read gets          open, error
 //! scan       whole partitions one after the other                          ┐
-//! partitions single partitions and slices, forward and reverse             ├ parse, unfiltered, row, columns
+//! partitions single partitions and slices, forward and reverse; seek       ├ parse, unfiltered, row, columns
 //! check      everything compared with everything                           ┘
 //! index      entries of Index.db        promoted   the blocks of a large partition
 //! window     the bytes a reader looks at
@@ -11,6 +11,7 @@
 //! ```
 
 mod cache;
+mod check;
 mod chunked;
 mod columns;
 mod error;
@@ -21,6 +22,7 @@ mod partitions;
 mod promoted;
 mod row;
 mod scan;
+mod seek;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -28,5 +30,6 @@ mod unfiltered;
 mod window;
 
 pub use cache::{CacheStats, ChunkCache, ENTRY_OVERHEAD_BYTES, FileNumber};
+pub use check::CheckReport;
 pub use error::SSTableError;
 pub use table::{SSTable, SSTableSource};

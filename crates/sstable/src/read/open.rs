@@ -9,7 +9,7 @@ use model::PartitionKey;
 use runtime::{File, Files, IoClass, OpenOptions};
 
 use super::cache::ChunkCache;
-use super::chunked::{ChunkedFile, Codec};
+use super::chunked::{ChunkedFile, Codec, PLAIN_CHUNK_BYTES_MAX, is_readable_unit};
 use super::columns::{ColumnMaps, DiskColumns};
 use super::error::SSTableError;
 use super::index::IndexCursor;
@@ -188,7 +188,13 @@ async fn open_data(opening: &Opening<'_>, cache: &Rc<ChunkCache>) -> Result<Chun
         return Ok(ChunkedFile::compressed(file, file_bytes, info, codec, cache));
     }
     let crcs = opening.decode_listed(&Component::Crc, |bytes| ChunkCrcs::decode(bytes, file_bytes)).await?;
-    Ok(ChunkedFile::plain(file, file_bytes, super::chunked::PLAIN_CHUNK_BYTES_MAX, crcs, cache))
+    if let Some(unit) = crcs.as_ref().map(ChunkCrcs::chunk_bytes).filter(|unit| !is_readable_unit(*unit)) {
+        let detail = format!(
+            "a checksum for every {unit} bytes; this build reads units of up to 16 KiB, and multiples of that up to 1 MiB"
+        );
+        return Err(opening.unsupported(&Component::Crc, detail));
+    }
+    Ok(ChunkedFile::plain(file, file_bytes, PLAIN_CHUNK_BYTES_MAX, crcs, cache))
 }
 
 type Rebuilt = Vec<(Component, String)>;
@@ -220,9 +226,10 @@ async fn summary_and_filter(
         Some(filter) => (filter, true),
         None => (None, false),
     };
-    if summary.is_some() && had_filter {
-        return Ok((summary.expect("just looked"), filter, rebuilt));
-    }
+    let summary = match summary {
+        Some(summary) if had_filter => return Ok((summary, filter, rebuilt)),
+        summary => summary,
+    };
     let fp_chance = statistics.validation.bloom_filter_fp_chance;
     let expected_keys = statistics.stats.partition_bytes.count().min(index.data_bytes());
     let mut new_filter = (!had_filter && (FP_CHANCE_MIN..1.0).contains(&fp_chance))

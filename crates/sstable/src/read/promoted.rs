@@ -16,14 +16,13 @@ use super::index::Entry;
 use super::unfiltered::{prefix_of, side_of, tombstone_of};
 use super::window::{Fetch, Window};
 use crate::component::FormatError;
-use crate::component::clustering::{FixedLengths, PrefixKind, RawPrefix};
+use crate::component::clustering::{FixedLengths, RawPrefix};
 use crate::component::index::{IndexBlock, PromotedHead};
 
 /// A block of rows with what it owns.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     pub(super) first: Position,
-    pub(super) first_kind: PrefixKind,
     pub(super) last: Position,
     /// From the start of the partition.
     pub(super) offset: u64,
@@ -163,7 +162,6 @@ impl Promoted {
         };
         Ok(Block {
             first: position(&block.first)?,
-            first_kind: block.first.kind,
             last: position(&block.last)?,
             offset: block.offset,
             width: block.width,

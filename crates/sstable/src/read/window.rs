@@ -111,7 +111,7 @@ impl Window {
         until: u64,
     ) -> Result<(), ReadError> {
         let wanted_end = position.saturating_add(self.ahead_bytes).min(until).max(end).min(file.data_bytes());
-        self.ahead_bytes = (self.ahead_bytes * 2).clamp(file.chunk_bytes(), AHEAD_BYTES_MAX);
+        self.ahead_bytes = (self.ahead_bytes * 2).min(AHEAD_BYTES_MAX).max(file.chunk_bytes());
         let last = (wanted_end - 1) / file.chunk_bytes();
         let goes_on = self.start <= position && position < self.end();
         if !goes_on {
@@ -252,7 +252,7 @@ impl Window {
         }
         self.ahead = None;
         let wanted_start = end.saturating_sub(self.ahead_bytes.min(AHEAD_BYTES_MAX)).max(floor).min(start);
-        self.ahead_bytes = (self.ahead_bytes * 2).clamp(file.chunk_bytes(), AHEAD_BYTES_MAX);
+        self.ahead_bytes = (self.ahead_bytes * 2).min(AHEAD_BYTES_MAX).max(file.chunk_bytes());
         let first = wanted_start / file.chunk_bytes();
         let last = (end - 1) / file.chunk_bytes();
         // Windows of those who walk downwards start where a chunk starts.

@@ -45,6 +45,12 @@ impl Build for BuildTables {
                 return Box::new(MemorySource::new(&[])) as Box<dyn Source>;
             }
             let table = open(&self.shard, &dir(), name, &self.cache).await.unwrap();
+            let report = table.check(IoClass::Maintenance).await.unwrap();
+            let written = written.unwrap();
+            assert_eq!(
+                (report.partitions, report.rows + report.static_rows),
+                (written.partitions, written.rows)
+            );
             let source = SSTableSource::new(table, IoClass::Statement);
             Box::new(source.bypass_cache(self.case.bypass_cache))
         })

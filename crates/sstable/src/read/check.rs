@@ -1,0 +1,347 @@
+//! Compares everything in an SSTable with everything else: for tests and for the offline tools.
+//!
+//! 1. The digest against the bytes of Data.db as stored.
+//! 2. Front to back, every partition of Data.db against its entry in Index.db: position, key, order; every row
+//!    and marker decoded, in order, with sizes that lead back; every checksum on the way.
+//! 3. Every block of promoted indexes against the rows it names and the deletion open at its end.
+//! 4. Every key against the filter, every sample of the summary, the smallest and largest key, and the counts
+//!    that Messina.db has.
+//!
+//! The first contradiction ends it. Memory: two windows and a row, whatever the SSTable's size.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::crc::Crc32;
+use model::{Position, TableSchema, Tombstone};
+use reader::ReadError;
+use runtime::IoClass;
+
+use super::columns::ColumnMap;
+use super::error::SSTableError;
+use super::index::{Entry, IndexCursor};
+use super::parse::{Parsed, Parser};
+use super::promoted::{Block, Promoted};
+use super::table::SSTable;
+use super::unfiltered::Kind;
+use super::window::{Fetch, Window};
+use crate::name::Component;
+
+/// The digest is computed over pieces of this length.
+const DIGEST_BYTES: usize = 256 * 1024;
+
+/// What an SSTable without contradictions contains.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckReport {
+    pub partitions: u64,
+    /// Those that say something: every partition of a table with static columns has one.
+    pub static_rows: u64,
+    pub rows: u64,
+    /// Markers of range tombstones.
+    pub markers: u64,
+    /// Bytes of Data.db before compression.
+    pub uncompressed_bytes: u64,
+    /// Whether there was a Digest.crc32 to compare with.
+    pub has_digest: bool,
+}
+
+impl SSTable {
+    /// Reads all of it and compares; see the module. Changes nothing, and leaves the chunk cache alone.
+    pub async fn check(self: &Rc<Self>, class: IoClass) -> Result<CheckReport, SSTableError> {
+        self.check_digest(class).await?;
+        let inconsistent = |detail: String| SSTableError::Inconsistent {
+            file: self.dir.join(self.name.file_name(&Component::Statistics)),
+            detail,
+        };
+        let schema = self.columns.to_schema().map_err(|error| inconsistent(error.to_string()))?;
+        let mut check = Check {
+            table: Rc::clone(self),
+            schema,
+            parser: Parser::new(self, Rc::new(ColumnMap::identity(&self.columns))),
+            window: Window::new(Fetch::Scan, class),
+            class,
+            at: 0,
+            report: CheckReport {
+                uncompressed_bytes: self.uncompressed_bytes(),
+                has_digest: self.digest.is_some(),
+                ..CheckReport::default()
+            },
+        };
+        check.run().await?;
+        let report = check.report;
+        let counted = (report.partitions, report.rows + report.static_rows);
+        let stated = |info: &crate::component::messina::MessinaInfo| {
+            (info.partition_count.unwrap_or(counted.0), info.row_count.unwrap_or(counted.1))
+        };
+        match self.messina.as_ref().map(stated) {
+            Some(stated) if stated != counted => Err(SSTableError::Inconsistent {
+                file: self.dir.join(self.name.file_name(&Component::Messina)),
+                detail: format!(
+                    "it counts {} partitions and {} rows, Data.db has {} and {}",
+                    stated.0, stated.1, counted.0, counted.1
+                ),
+            }),
+            _ => Ok(report),
+        }
+    }
+
+    async fn check_digest(&self, class: IoClass) -> Result<(), SSTableError> {
+        let Some(expected) = self.digest else { return Ok(()) };
+        let file = self.data.file();
+        let mut crc = Crc32::new();
+        let mut at = 0;
+        loop {
+            let part = file.read_at(at, DIGEST_BYTES, class).await?;
+            crc.update(&part);
+            at += part.len() as u64;
+            if part.len() < DIGEST_BYTES {
+                break;
+            }
+        }
+        if crc.value() != expected {
+            let detail = format!(
+                "its checksum is {}, and not {expected} as in {}",
+                crc.value(),
+                self.name.file_name(&Component::Digest)
+            );
+            return Err(SSTableError::Inconsistent { file: file.path().to_owned(), detail });
+        }
+        Ok(())
+    }
+}
+
+struct Check {
+    table: Rc<SSTable>,
+    schema: Arc<TableSchema>,
+    parser: Parser,
+    window: Window,
+    class: IoClass,
+    at: u64,
+    report: CheckReport,
+}
+
+/// Follows the promoted index of a partition while its rows go by.
+struct Blocks {
+    promoted: Promoted,
+    current: Option<Block>,
+    next: Option<Block>,
+    next_index: usize,
+}
+
+impl Check {
+    async fn run(&mut self) -> Result<(), SSTableError> {
+        let table = Rc::clone(&self.table);
+        let mut cursor = IndexCursor::new(Fetch::Bypass, self.class);
+        let mut samples = 0;
+        let mut last_key = None;
+        loop {
+            let entry_at = cursor.position();
+            let Some(entry) = cursor.next(&table.index).await? else { break };
+            let is_sampled = samples < table.summary.len() && table.summary.sample(samples).2 == entry_at;
+            if is_sampled {
+                if table.summary.sample(samples).1 != entry.key.bytes() {
+                    let detail = format!("sample {samples} has another key than Index.db at byte {entry_at}");
+                    return Err(self.inconsistent(&Component::Summary, detail));
+                }
+                samples += 1;
+            }
+            if !table.may_contain(&entry.key) {
+                let detail = format!("it denies a key that is there, {:?}", entry.key);
+                return Err(self.inconsistent(&Component::Filter, detail));
+            }
+            if entry.position != self.at {
+                let detail =
+                    format!("a partition starts here, Index.db has it at position {}", entry.position);
+                return Err(table.data.corrupt(self.at, &detail).into());
+            }
+            self.partition(&entry).await?;
+            last_key = Some(entry.key);
+        }
+        if self.at != table.data.data_bytes() {
+            let detail = "Index.db has no partition here, and the data go on";
+            return Err(table.data.corrupt(self.at, detail).into());
+        }
+        if samples != table.summary.len() {
+            let detail = format!("sample {samples} is not where an entry of Index.db starts");
+            return Err(self.inconsistent(&Component::Summary, detail));
+        }
+        if last_key.as_ref() != Some(table.last_key()) {
+            let detail = "its last key is not the last of Index.db".to_owned();
+            return Err(self.inconsistent(&Component::Summary, detail));
+        }
+        Ok(())
+    }
+
+    fn inconsistent(&self, component: &Component, detail: String) -> SSTableError {
+        let file = self.table.dir.join(self.table.name.file_name(component));
+        SSTableError::Inconsistent { file, detail }
+    }
+
+    async fn fill(&mut self, need: u64) -> Result<(), ReadError> {
+        self.window.fill(&self.table.data, self.at, need, u64::MAX).await
+    }
+
+    async fn partition(&mut self, entry: &Entry) -> Result<(), ReadError> {
+        let start = self.at;
+        let table = Rc::clone(&self.table);
+        let key = loop {
+            match self.parser.header(&self.window, self.at)? {
+                Parsed::Done((key, _, bytes)) => {
+                    self.at += bytes;
+                    break key;
+                }
+                Parsed::Need(need) => self.fill(need).await?,
+            }
+        };
+        if key != entry.key {
+            return Err(table.data.corrupt(start, "Index.db has another key for this partition"));
+        }
+        self.report.partitions += 1;
+        let mut blocks = None;
+        let mut is_first = true;
+        let mut wants_static = table.columns.has_static();
+        let mut previous: Option<(u64, Position)> = None;
+        let mut in_force = Tombstone::LIVE;
+        loop {
+            let at = self.at;
+            if is_first && !wants_static {
+                is_first = false;
+                blocks = self.open_blocks(entry, at - start).await?;
+            }
+            let bytes = match self.parser.head(&self.window, at, true)? {
+                Parsed::Done(head) => head.bytes,
+                Parsed::Need(need) => {
+                    self.fill(need).await?;
+                    continue;
+                }
+            };
+            let Parsed::Done(head) = self.parser.head(&self.window, at, true)? else {
+                unreachable!("it was there just now");
+            };
+            if (head.kind == Kind::StaticRow) != wants_static {
+                return Err(table.data.corrupt(at, "a static row is missing, or is not the first"));
+            }
+            let mut behind = in_force;
+            match head.kind {
+                Kind::EndOfPartition => {
+                    if !in_force.is_live() {
+                        return Err(self.parser.unbalanced(at, in_force, Tombstone::LIVE));
+                    }
+                    if let Some(blocks) = &mut blocks {
+                        self.block_ends(blocks, previous.as_ref(), in_force)?;
+                        if blocks.next.is_some() {
+                            return Err(table.data.corrupt(at, "Index.db has a block behind the last row"));
+                        }
+                    }
+                    self.at += 1;
+                    return Ok(());
+                }
+                Kind::StaticRow => {
+                    let row = self.parser.row(&self.window, &head, at)?;
+                    if head.previous_bytes != 0 {
+                        return Err(table
+                            .data
+                            .corrupt(at, "a static row says that there is a row before it"));
+                    }
+                    self.report.static_rows += u64::from(!row.is_empty());
+                    wants_static = false;
+                    self.at += bytes;
+                    continue;
+                }
+                Kind::Row => {
+                    self.parser.row(&self.window, &head, at)?;
+                    self.report.rows += 1;
+                }
+                Kind::Marker(kind) => {
+                    let (in_front, after) = self.parser.marker(&self.window, &head, kind, at)?;
+                    if in_front != in_force {
+                        return Err(self.parser.unbalanced(at, in_force, in_front));
+                    }
+                    behind = after;
+                    self.report.markers += 1;
+                }
+            }
+            let distance = at - previous.as_ref().map_or(start, |(before, _)| *before);
+            if head.previous_bytes != distance {
+                let detail = format!(
+                    "size of the row or marker in front: expected {distance}, found {}",
+                    head.previous_bytes
+                );
+                return Err(table.data.corrupt(at, &detail));
+            }
+            let position = Position { prefix: self.parser.key(&head, at)?, side: head.side() };
+            let rises = previous
+                .as_ref()
+                .is_none_or(|(_, before)| self.schema.compare_positions(before, &position).is_lt());
+            if !rises {
+                return Err(table.data.corrupt(at, "rows and markers do not rise"));
+            }
+            if let Some(blocks) = &mut blocks {
+                self.block_begins(blocks, at - start, &position, previous.as_ref(), in_force).await?;
+            }
+            previous = Some((at, position));
+            in_force = behind;
+            self.at += bytes;
+        }
+    }
+
+    async fn open_blocks(&self, entry: &Entry, header_bytes: u64) -> Result<Option<Blocks>, ReadError> {
+        let table = &self.table;
+        let promoted = Promoted::open(&table.index, entry, Fetch::Bypass, self.class).await?;
+        let Some(mut promoted) = promoted else { return Ok(None) };
+        if promoted.head().header_bytes != header_bytes {
+            let detail = format!(
+                "length of a partition's header: expected {header_bytes}, found {}",
+                promoted.head().header_bytes
+            );
+            return Err(table.index.corrupt(entry.promoted_at, &detail));
+        }
+        let next = promoted.block(&table.index, &table.columns.clustering_lengths, 0).await?;
+        Ok(Some(Blocks { promoted, current: None, next: Some(next), next_index: 1 }))
+    }
+
+    /// Moves on to the next block if it starts with the row or marker at `offset`.
+    async fn block_begins(
+        &self,
+        blocks: &mut Blocks,
+        offset: u64,
+        position: &Position,
+        previous: Option<&(u64, Position)>,
+        in_force: Tombstone,
+    ) -> Result<(), ReadError> {
+        let Some(next) = &blocks.next else { return Ok(()) };
+        if offset < next.offset && blocks.current.is_some() {
+            return Ok(());
+        }
+        if offset != next.offset || next.first != *position {
+            let detail = "Index.db has a block start where no row starts, or with another row";
+            return Err(self.table.data.corrupt(self.at, detail));
+        }
+        self.block_ends(blocks, previous, in_force)?;
+        let index = blocks.next_index;
+        let next = if index < blocks.promoted.block_count() {
+            let fixed = &self.table.columns.clustering_lengths;
+            Some(blocks.promoted.block(&self.table.index, fixed, index).await?)
+        } else {
+            None
+        };
+        blocks.current = std::mem::replace(&mut blocks.next, next);
+        blocks.next_index += 1;
+        Ok(())
+    }
+
+    /// Whether the current block ends with `previous` and leaves open what is in force.
+    fn block_ends(
+        &self,
+        blocks: &mut Blocks,
+        previous: Option<&(u64, Position)>,
+        in_force: Tombstone,
+    ) -> Result<(), ReadError> {
+        let Some(current) = &blocks.current else { return Ok(()) };
+        if previous.is_some_and(|(_, last)| *last == current.last) && current.open == in_force {
+            return Ok(());
+        }
+        let detail = "Index.db has a block end with another row, or with another deletion in force";
+        Err(self.table.data.corrupt(self.at, detail))
+    }
+}
