@@ -169,3 +169,46 @@ fn an_old_mutation_is_read_with_the_schema_of_today() {
         }
     }
 }
+
+/// The hexadecimal digits of the worked example in `docs/formats/mutation.md`, without its comments.
+fn documented_bytes() -> Vec<u8> {
+    let page = include_str!("../../../docs/formats/mutation.md");
+    let (_, example) = page.split_once("```hex\n").expect("the page has an example");
+    let (example, _) = example.split_once("```").expect("the example ends");
+    let words = example.lines().flat_map(|line| line.split('#').next().unwrap().split_whitespace());
+    words.map(|word| u8::from_str_radix(word, 16).unwrap()).collect()
+}
+
+#[test]
+fn the_worked_example_of_the_format_page() {
+    use crate::{
+        Cell, ClusteringPrefix, ClusteringRange, CqlType, Liveness, PartitionKey, Position, Tombstone,
+    };
+    let (base_us, now_s) = (1_700_000_000_000_000, 1_700_000_000);
+    let schema = TableSchema::builder("ks", "t")
+        .id(uuid::uuid!("00112233-4455-6677-8899-aabbccddeeff"))
+        .partition_key("p", CqlType::Text)
+        .clustering("c", CqlType::Int)
+        .static_column("s", CqlType::Int)
+        .regular("v", CqlType::Text)
+        .regular("m", CqlType::map(CqlType::Int, CqlType::Text))
+        .build()
+        .unwrap();
+    let column = |name: &str| schema.column_named(name).unwrap();
+    let key = |number: i32| ClusteringPrefix::new([&number.to_be_bytes()[..]]);
+    let mut write = Mutation::new(schema.clone(), PartitionKey::new("ada"));
+    write.partition.static_row.set(column("s"), Cell::live(base_us, &7i32.to_be_bytes()[..]));
+    let behind = ClusteringRange { start: Position::after(key(5)), end: ClusteringRange::all().end };
+    write.delete_range(behind, Tombstone::new(base_us - 2, now_s));
+    let row = write.row_mut(key(1));
+    row.liveness = Liveness::expiring(base_us, 3600, now_s);
+    row.set(column("v"), Cell::expiring(base_us, 3600, now_s, "lamp"));
+    row.delete_elements(column("m"), Tombstone::new(base_us - 1, now_s));
+    row.set_element(&schema, column("m"), &1i32.to_be_bytes()[..], Cell::live(base_us, "a"));
+    row.set_element(&schema, column("m"), &2i32.to_be_bytes()[..], Cell::tombstone(base_us + 3, now_s));
+
+    let mut bytes = vec![];
+    codec::encode(&write, &mut bytes);
+    assert_eq!(bytes, documented_bytes());
+    assert_eq!(codec::decode(&documented_bytes(), &schema), Ok(write));
+}

@@ -1,0 +1,165 @@
+//! Rules that a compiler does not hold: who may pass a door, how many test binaries there are, how decisions are numbered, which
+//! formats have a page.
+
+use std::collections::BTreeSet;
+
+use crate::{crates, files_below, names_in, root, section, table, text};
+
+/// Where the bans of clippy.toml may be lifted, each with the reason.
+const DOORS: &[(&str, &str)] = &[
+    ("crates/runtime/src/real/", "the real back end is where clocks, randomness and threads come in"),
+    ("crates/base/src/hash.rs", "the alias that everybody uses instead of std's maps"),
+    ("crates/server/src/", "the server reads the environment and its own clock for its user"),
+];
+
+#[test]
+fn the_bans_are_lifted_only_at_the_doors() {
+    // In two pieces, so that this file does not find itself.
+    let ban = concat!("clippy::", "disallowed_");
+    let mut wrong = vec![];
+    let mut lifted = 0;
+    for file in files_below("crates", ".rs") {
+        for (number, line) in text(&file).lines().enumerate().filter(|(_, line)| line.contains(ban)) {
+            lifted += 1;
+            if !DOORS.iter().any(|(door, _)| file.starts_with(door)) {
+                wrong.push(format!("{file}:{}: {}", number + 1, line.trim()));
+            } else if !line.contains("reason") {
+                wrong.push(format!("{file}:{}: say why: reason = \"…\"", number + 1));
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "a ban of clippy.toml is lifted; take what you need from a runtime::Shard, or add a door with its reason to DOORS:\n{}",
+        wrong.join("\n")
+    );
+    assert!(lifted > 0, "the doors themselves were not found");
+}
+
+#[test]
+fn every_crate_has_the_lints_of_the_workspace() {
+    for name in crates() {
+        let manifest = text(&format!("crates/{name}/Cargo.toml"));
+        let lints = manifest.lines().skip_while(|line| line.trim() != "[lints]").nth(1).unwrap_or_default();
+        assert!(
+            lints.trim() == "workspace = true",
+            "crates/{name}/Cargo.toml: add [lints] workspace = true, or the bans do not hold there"
+        );
+    }
+}
+
+#[test]
+fn a_crate_has_one_test_binary_at_most() {
+    for name in crates() {
+        let dir = root().join("crates").join(&name).join("tests");
+        let is_binary = |entry: &String| entry.ends_with(".rs") || dir.join(entry).join("main.rs").exists();
+        let binaries: Vec<String> = names_in(&dir).into_iter().filter(is_binary).collect();
+        assert!(
+            binaries.len() <= 1,
+            "crates/{name}/tests has {binaries:?}: each is another link of the whole crate; make them modules of tests/it/main.rs"
+        );
+    }
+}
+
+/// What is wrong with a decision's page.
+fn check_decision(file: &str, content: &str) -> Result<(), String> {
+    let number = file.split('-').next().unwrap_or_default();
+    if !content.starts_with(&format!("# {number}  ")) {
+        return Err(format!("docs/adr/{file}: the first line is `# {number}  <what was decided>`"));
+    }
+    for part in
+        ["Date, state:", "**Question:**", "**Chosen:**", "**Instead of:**", "**Costs:**", "**We will see:**"]
+    {
+        if !content.contains(part) {
+            return Err(format!("docs/adr/{file}: {part} is missing"));
+        }
+    }
+    Ok(())
+}
+
+/// The numbers of the files are 1, 2, 3, …
+fn check_numbers(files: &[String]) -> Result<(), String> {
+    for (index, file) in files.iter().enumerate() {
+        if !file.starts_with(&format!("{:04}-", index + 1)) {
+            return Err(format!("docs/adr/{file}: number {:04} comes here", index + 1));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn decisions_are_numbered_without_gaps_and_complete() {
+    let files = names_in(&root().join("docs/adr"));
+    assert!(files.len() >= 8, "decisions are not removed, only followed by later ones: {files:?}");
+    check_numbers(&files).unwrap();
+    for file in &files {
+        check_decision(file, &text(&format!("docs/adr/{file}"))).unwrap();
+    }
+    let twice = ["0001-a.md", "0002-b.md", "0002-c.md"].map(str::to_string);
+    assert!(check_numbers(&twice).is_err() && check_numbers(&twice[..2]).is_ok());
+    assert!(check_decision("0003-c.md", "# 0003  c\nDate, state: today\n").is_err());
+}
+
+#[test]
+fn every_format_has_a_module_and_a_page() {
+    let page = text("ARCHITECTURE.md");
+    let mut modules = BTreeSet::new();
+    let mut pages = BTreeSet::new();
+    for row in table(section(&page, "## Formats")) {
+        let [format, module, page] = &row[..] else { panic!("a format has a module and a page: {row:?}") };
+        let (module, page) = (module.trim_matches('`'), page.trim_matches('`'));
+        assert!(root().join(module).exists(), "{format}: there is no {module}");
+        let prose = text(page);
+        assert!(prose.contains(&format!("`{module}`")), "{page} does not say that {module} knows the bytes");
+        assert!(prose.contains("```hex\n"), "{page} has no worked example");
+        modules.insert(module.to_string());
+        pages.insert(page.to_string());
+    }
+    let on_disk: BTreeSet<String> = files_below("docs/formats", ".md").into_iter().collect();
+    assert_eq!(
+        on_disk, pages,
+        "the pages in docs/formats, and those in the table of formats in ARCHITECTURE.md"
+    );
+
+    let begins = |file: &str, with: &str| {
+        text(file).lines().any(|line| line.trim_start_matches("pub ").starts_with(with))
+    };
+    for file in files_below("crates", ".rs").iter().filter(|file| begins(file, "const MAGIC:")) {
+        assert!(
+            modules.contains(file) || file.contains("/tests/"),
+            "{file} has a MAGIC and so a format of ours: write docs/formats/<name>.md and add both to the table in ARCHITECTURE.md"
+        );
+    }
+    let mut named = 0;
+    for file in files_below("crates", ".rs") {
+        let content = text(&file);
+        for rest in content.split("docs/formats/").skip(1) {
+            let name: String =
+                rest.chars().take_while(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)).collect();
+            if let Some(name) = name.strip_suffix(".md").or(name.strip_suffix(".md.")) {
+                named += 1;
+                assert!(
+                    on_disk.contains(&format!("docs/formats/{name}.md")),
+                    "{file} names docs/formats/{name}.md; write it"
+                );
+            }
+        }
+    }
+    assert!(named > 2, "only {named} mentions of format pages were found");
+}
+
+#[test]
+fn texts_speak_of_the_project_alone() {
+    let here = ["/home/", "/root/", concat!("/wor", "k/")];
+    let files = [".md", ".rs", ".sh", ".toml", ".py"].into_iter().flat_map(|end| {
+        let dirs =
+            ["crates", "docs", "tests", "bench"].into_iter().flat_map(move |dir| files_below(dir, end));
+        dirs.chain(names_in(&root()).into_iter().filter(move |name| name.ends_with(end)))
+    });
+    for file in files.filter(|file| !file.ends_with("it/tidy.rs")) {
+        for (number, line) in text(&file).lines().enumerate() {
+            let found = here.iter().find(|path| line.contains(*path));
+            assert!(found.is_none(), "{file}:{}: a path of one machine: {}", number + 1, line.trim());
+        }
+    }
+}

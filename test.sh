@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# Every test of the project, cheap ones first. Stops at the first failure and names it.
+#
+#   ./test.sh                all steps, in the order below
+#   ./test.sh fmt clippy     only these
+#
+# Needs Debian with rustup; what else is missing (C compiler, Python 3, a JDK from 11 to 17, Maven) is installed by package name, as root or by sudo.
+# The first run fetches crates, and Cassandra's jars by Maven; later runs need no network.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+ALL_STEPS=(tools fmt clippy doc tests simulation same_seed fresh_seeds sigkill peers_harness peers_write)
+
+# --- the steps ------------------------------------------------------------------------------------------------------------------
+
+tools() { # what the other steps need
+    have cc || install build-essential || return 1
+    have python3 || install python3 || return 1
+    if ! have cargo; then
+        echo "cargo is missing: install Rust by rustup (https://rustup.rs; Debian 13: apt-get install rustup), then run this again"
+        return 1
+    fi
+    # rustup installs what rust-toolchain.toml names; without rustup, cargo must be as new as Cargo.toml asks.
+    if have rustup; then
+        rustup show active-toolchain || rustup toolchain install || return 1
+    fi
+    cargo --version && cargo fmt --version && cargo clippy --version || return 1
+    have mvn || install maven || return 1
+    find_java >/dev/null 2>&1 || install openjdk-17-jdk-headless || install default-jdk-headless || return 1
+    find_java
+}
+
+fmt() { # the layout of the code; put it right with: cargo fmt --all
+    cargo fmt --all --check
+}
+
+clippy() { # lints, and the bans of clippy.toml
+    cargo clippy --workspace --all-targets -- -D warnings
+}
+
+doc() { # every link in the documentation leads somewhere
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+}
+
+tests() { # unit tests, laws, examinations, golden files, the runtime under io_uring, Linux AIO and threads, the house rules
+    cargo test --workspace 2>&1 | tee "$TEST_LOG"
+}
+
+simulation() { # 500 seeds of random operations with crashes at any I/O, against a sorted map; a failure prints its seed
+    cargo run --release -p sim --bin sim -- --seeds 0..500
+}
+
+same_seed() { # the same seed ends in the same state twice, or the simulator itself is wrong
+    cargo run --release -p sim --bin sim -- --twice --seed 1
+}
+
+fresh_seeds() { # two seeds that nobody has tried
+    local seed
+    for _ in 1 2; do
+        seed=$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+        echo "fresh seed $seed; to repeat it: cargo run --release -p sim --bin sim -- --seeds $seed..$((seed + 1))"
+        cargo run --release -p sim --bin sim -- --seeds "$seed..$((seed + 1))" || return 1
+    done
+}
+
+sigkill() { # a writing process is killed 50 times; each acknowledged write must be there
+    cargo run --release -p sim --bin ledger -- --kills 50
+}
+
+peers_harness() { # the judges themselves: they pass what Cassandra wrote and fail what was damaged
+    python3 tests/peers/selftest.py
+}
+
+peers_write() { # SSTables of random schemas and data, judged by Cassandra's own tools
+    tests/peers/run.sh
+}
+
+# --- how they are run -----------------------------------------------------------------------------------------------------------
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+install() {
+    local sudo=()
+    [[ $(id -u) -eq 0 ]] || sudo=(sudo)
+    if ! have apt-get; then
+        echo "$1 is missing and there is no apt-get; install what this system calls it, then run this again"
+        return 1
+    fi
+    echo "installing $1"
+    "${sudo[@]}" apt-get update -qq && "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1"
+}
+
+find_java() { # the JDK that tests/peers will use; fails, and says why, if there is none that will do
+    PYTHONDONTWRITEBYTECODE=1 python3 -c '
+import sys
+sys.path.insert(0, "tests/peers")
+import toolchain
+try:
+    print("JDK %s (version %s)" % toolchain.find_java())
+except toolchain.Trouble as trouble:
+    sys.exit(str(trouble))'
+}
+
+TARGET=${CARGO_TARGET_DIR:-target}
+mkdir -p "$TARGET"
+TEST_LOG=$TARGET/cargo-test.log
+steps=("${@:-${ALL_STEPS[@]}}")
+for step in "${steps[@]}"; do
+    if [[ " ${ALL_STEPS[*]} " != *" $step "* ]]; then
+        echo "there is no step $step; there are: ${ALL_STEPS[*]}"
+        exit 2
+    fi
+done
+
+times=()
+for step in "${steps[@]}"; do
+    echo
+    echo "=== $step: $(sed -n "s/^$step() { # //p" "$0" | head -1)"
+    begin=$SECONDS
+    if ! "$step"; then
+        echo
+        echo "FAILED: $step, after $((SECONDS - begin)) s; run it alone: ./test.sh $step"
+        exit 1
+    fi
+    times+=("$(printf '%6d s  %s' $((SECONDS - begin)) "$step")")
+    echo "=== $step: passed in $((SECONDS - begin)) s"
+done
+
+echo
+echo "all steps passed in $SECONDS s:"
+printf '%s\n' "${times[@]}"
+# What cargo said last, so that it is not far above.
+if [[ " ${steps[*]} " == *" tests "* ]]; then
+    grep '^test result:' "$TEST_LOG"
+fi
