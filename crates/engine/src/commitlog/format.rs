@@ -181,18 +181,56 @@ pub fn entries(payload: &[u8]) -> impl Iterator<Item = Result<(usize, &[u8]), us
 
 #[cfg(test)]
 mod tests {
+    use model::{CqlType, Mutation, PartitionKey, TableSchema, Tombstone, codec};
+
     use super::*;
+
+    /// The hexadecimal digits of the page's worked example, without its comments.
+    fn documented_bytes() -> Vec<u8> {
+        let page = include_str!("../../../../docs/formats/commitlog.md");
+        let (_, example) = page.split_once("```hex\n").expect("the page has an example");
+        let (example, _) = example.split_once("```").expect("the example ends");
+        let words = example.lines().flat_map(|line| line.split('#').next().unwrap().split_whitespace());
+        words.map(|word| u8::from_str_radix(word, 16).unwrap()).collect()
+    }
 
     #[test]
     fn the_worked_example_of_the_format_page() {
         let id = segment_id(2, 7);
-        assert_eq!(id, 0x0080_0000_0000_0007);
-        let header = encode_segment_header(id, id - 1);
-        assert_eq!(header[..16], [0x4d, 0x53, 0x43, 0x4c, 0, 0, 0, 1, 0, 0x80, 0, 0, 0, 0, 0, 7]);
-        assert_eq!(decode_segment_header(&header), SegmentHeader::Segment { id, run_first_id: id - 1 });
-        assert_eq!(split_id(id), (2, 7));
-        assert_eq!(id_of_file_name(&file_name(id)), Some(id));
+        assert_eq!((id, split_id(id)), (0x0080_0000_0000_0007, (2, 7)));
         assert_eq!(file_name(id), "CommitLog-1-36028797018963975.log");
+        assert_eq!(id_of_file_name(&file_name(id)), Some(id));
+
+        let schema = TableSchema::builder("ks", "t")
+            .id(uuid::uuid!("00112233-4455-6677-8899-aabbccddeeff"))
+            .partition_key("p", CqlType::Text)
+            .build()
+            .unwrap();
+        let mut write = Mutation::new(schema.clone(), PartitionKey::new("ada"));
+        write.partition.tombstone = Tombstone::new(1_700_000_000_000_000, 1_700_000_000);
+        let mut entry = vec![];
+        codec::encode(&write, &mut entry);
+        let mut payload = (entry.len() as u32).to_be_bytes().to_vec();
+        payload.extend_from_slice(&entry);
+        let chunk = ChunkHeader {
+            payload_bytes: payload.len() as u32,
+            payload_crc: crc32(&payload),
+            synced_bytes: FIRST_CHUNK_BYTES,
+            earlier_synced: true,
+            is_last: false,
+        };
+        let mut segment = encode_segment_header(id, id - 1).to_vec();
+        segment.resize(FIRST_CHUNK_BYTES as usize, 0);
+        segment.extend_from_slice(&chunk.encode(id, FIRST_CHUNK_BYTES));
+        segment.extend_from_slice(&payload);
+        assert_eq!(segment, documented_bytes());
+
+        assert_eq!(decode_segment_header(&segment), SegmentHeader::Segment { id, run_first_id: id - 1 });
+        let header = segment[64..].first_chunk().unwrap();
+        assert_eq!(ChunkHeader::decode(header, id, 64), Some(chunk));
+        let read: Vec<_> = entries(&segment[96..]).collect();
+        assert_eq!(read, [Ok((0, &entry[..]))]);
+        assert_eq!(codec::decode(&entry, &schema), Ok(write));
     }
 
     #[test]

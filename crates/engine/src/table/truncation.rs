@@ -3,8 +3,7 @@
 //! The record is durable before anything is removed. A restart removes the SSTables that are older, and a replay
 //! skips the log entries in front of its positions, so a truncate that was interrupted is completed.
 //!
-//! File `truncation` in the table's directory, big-endian: magic u32, u64 first generation that stays, u32 n,
-//! n times { u64 segment id, u32 byte }, u32 CRC-32 of all before.
+//! The layout of the file is in `docs/formats/truncation.md`.
 
 use std::path::Path;
 
@@ -102,5 +101,17 @@ mod tests {
         let mut bytes = record.encode();
         bytes[7] ^= 1;
         assert_eq!(Truncation::decode(&bytes), None);
+    }
+    #[test]
+    fn the_worked_example_of_the_format_page() {
+        let page = include_str!("../../../../docs/formats/truncation.md");
+        let (_, example) = page.split_once("```hex\n").expect("the page has an example");
+        let (example, _) = example.split_once("```").expect("the example ends");
+        let words = example.lines().flat_map(|line| line.split('#').next().unwrap().split_whitespace());
+        let documented: Vec<u8> = words.map(|word| u8::from_str_radix(word, 16).unwrap()).collect();
+        let at = |shard, base, offset_bytes| LogPosition { segment: segment_id(shard, base), offset_bytes };
+        let record = Truncation { first_generation: 9, positions: vec![at(0, 5, 100), at(1, 2, 64)] };
+        assert_eq!(record.encode(), documented);
+        assert_eq!(Truncation::decode(&documented), Some(record));
     }
 }
