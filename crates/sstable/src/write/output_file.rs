@@ -95,7 +95,7 @@ impl OutputFile {
             // The first poll hands the buffer to the device; the rest is waiting.
             let polled = poll_fn(|context| Poll::Ready(write.as_mut().poll(context))).await;
             match polled {
-                Poll::Ready(written) => self.spare.push(written?),
+                Poll::Ready(written) => self.keep(written?),
                 Poll::Pending => self.in_flight.push_back(write),
             }
         }
@@ -105,11 +105,16 @@ impl OutputFile {
     async fn wait_for_oldest(&mut self) -> Result<(), FileError> {
         if let Some(write) = self.in_flight.pop_front() {
             let buf = write.await?;
-            if self.spare.len() < IN_FLIGHT_MAX {
-                self.spare.push(buf);
-            }
+            self.keep(buf);
         }
         Ok(())
+    }
+
+    /// Keeps a buffer to be filled again, unless a burst has made more than are of use.
+    fn keep(&mut self, buf: IoBuf) {
+        if self.spare.len() < IN_FLIGHT_MAX {
+            self.spare.push(buf);
+        }
     }
 
     /// Reserves further ahead if `end_bytes` is beyond what is reserved. A file of one buffer needs none.

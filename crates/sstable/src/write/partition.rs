@@ -59,7 +59,10 @@ struct Current {
     block_at: Option<u64>,
     /// The range deletion in force.
     open: Tombstone,
+    /// The last row or marker.
     last: Option<(Position, PrefixKind)>,
+    /// More than one row or marker.
+    is_several: bool,
 }
 
 pub(super) struct PartitionEncoder {
@@ -116,6 +119,7 @@ impl PartitionEncoder {
             block_at: None,
             open: Tombstone::LIVE,
             last: None,
+            is_several: false,
         });
         report_deletion(stats, tombstone);
     }
@@ -243,14 +247,12 @@ impl PartitionEncoder {
         stats: &mut StatsCollector,
     ) -> Place {
         let current = current(&mut self.current);
-        let is_first = match &current.last {
-            None => true,
-            Some((last, _)) => {
-                let order = self.schema.compare_positions(last, &position);
-                assert!(order == Ordering::Less, "positions rise: {last:?}, then {position:?}");
-                false
-            }
-        };
+        let is_first = current.last.is_none();
+        if let Some((last, _)) = &current.last {
+            let order = self.schema.compare_positions(last, &position);
+            assert!(order == Ordering::Less, "positions rise: {last:?}, then {position:?}");
+            current.is_several = true;
+        }
         self.last_prefix.clear();
         with_values(&position.prefix, |values| {
             encode_prefix(&mut self.last_prefix, kind, values, &self.fixed);
@@ -292,13 +294,13 @@ impl PartitionEncoder {
         if is_deleted {
             self.ensure_begun(data);
         }
-        let Current { key, tombstone, start, header_bytes, cells, block_at, open, last, .. } =
+        let Current { key, tombstone, start, header_bytes, cells, block_at, open, last, is_several, .. } =
             self.current.take().expect("a partition started");
         assert!(open.is_live(), "a range deletion is ended before its partition {key:?}");
         let start = start?;
         data.buffer().push(END_OF_PARTITION);
         let partition_bytes = data.position() - start;
-        if let Some((position, kind)) = last {
+        if let Some((position, kind)) = last.filter(|_| is_several) {
             report_clustering(&self.schema, stats, kind, &position.prefix);
         }
         stats.add_partition(key.bytes(), partition_bytes, cells);

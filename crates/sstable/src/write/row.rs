@@ -391,3 +391,36 @@ impl CellEncoder<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subset(present: impl Iterator<Item = u16>, columns: usize) -> Vec<u8> {
+        let present: Vec<(u16, u32)> = present.zip(0..).collect();
+        let mut out = vec![];
+        encode_subset(&mut out, &present, columns);
+        out
+    }
+
+    #[test]
+    fn missing_columns_are_bits_or_numbers() {
+        assert_eq!(subset([0, 2].into_iter(), 4), [0b1010]);
+        assert_eq!(subset([].into_iter(), 63)[..2], [0xff, 0x7f]);
+        // From 64 columns on: how many are missing, then the numbers of the fewer.
+        assert_eq!(subset([3, 63].into_iter(), 64), [62, 3, 63]);
+        assert_eq!(subset(0..31, 64)[..3], [33, 0, 1]);
+        assert_eq!(subset(0..32, 64)[..3], [32, 32, 33]);
+        assert_eq!(subset((0..64).filter(|n| *n != 7), 64), [1, 7]);
+        assert_eq!(subset([].into_iter(), 64), [64]);
+    }
+
+    #[test]
+    fn local_times_fit_31_bits() {
+        assert_eq!(local_time_s(model::NO_DELETION_TIME_S), i32::MAX);
+        for late in [0x7fff_fffe, 0x7fff_ffff, 0x8000_0000, u32::MAX - 1] {
+            assert_eq!(local_time_s(late), i32::MAX - 1);
+        }
+        assert_eq!(local_time_s(7), 7);
+    }
+}
