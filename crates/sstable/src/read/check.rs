@@ -67,7 +67,7 @@ impl SSTable {
                 ..CheckReport::default()
             },
         };
-        check.run().await?;
+        Box::pin(check.run()).await?;
         let report = check.report;
         let counted = (report.partitions, report.rows + report.static_rows);
         let stated = |info: &crate::component::messina::MessinaInfo| {

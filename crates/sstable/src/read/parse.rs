@@ -1,10 +1,11 @@
 //! What every reader of Data.db has to do with the piece it stands at: name its place in errors, decode it, and
 //! keep track of the range deletion that is in force.
 
+use std::cmp::Ordering;
 use std::rc::Rc;
 
 use model::clustering::PrefixBuilder;
-use model::{ClusteringKey, PartitionKey, Position, RangeTombstoneChange, Row, Tombstone};
+use model::{ClusteringKey, PartitionKey, Position, RangeTombstoneChange, Row, TableSchema, Tombstone};
 use reader::{Fragment, LocalFuture, ReadError, Reader, RowFragment, Step};
 
 use super::columns::ColumnMap;
@@ -88,6 +89,19 @@ impl Parser {
     pub(super) fn key(&mut self, head: &Head<'_>, at: u64) -> Result<ClusteringKey, ReadError> {
         let key = head.prefix(&self.table.columns.clustering_lengths, &mut self.builder);
         key.map_err(|error| self.corrupt(at, error))
+    }
+
+    /// Where the piece at `at` stands, seen from `target`.
+    #[inline]
+    pub(super) fn compare(
+        &self,
+        head: &Head<'_>,
+        at: u64,
+        schema: &TableSchema,
+        target: &Position,
+    ) -> Result<Ordering, ReadError> {
+        let order = head.compare(&self.table.columns.clustering_lengths, schema, target);
+        order.map_err(|error| self.corrupt(at, error))
     }
 
     /// The content of a row whose head is at `at` and whose body the window shows.

@@ -14,7 +14,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use model::{ClusteringRange, PartitionRange, Position, RingPosition, Row, Side, Tombstone};
+use model::{ClusteringRange, PartitionRange, Position, RingPosition, Row, Tombstone};
 use reader::slice::Cutter;
 use reader::{Fragment, LocalFuture, ReadError, ReadSpec, Reader, RowFragment, Step};
 use runtime::IoClass;
@@ -339,17 +339,16 @@ impl SSTableReader {
                 Ok(Stepped::On)
             }
             Kind::Row => {
-                let key = self.parser.key(&head, at)?;
                 if self.expected.is_some() {
-                    check_expected(&self.table, &mut self.expected, at, &Position::at(key.clone()))?;
+                    let position = Position::at(self.parser.key(&head, at)?);
+                    check_expected(&self.table, &mut self.expected, at, &position)?;
                 }
                 let schema = &self.spec.schema;
                 let mut only_place = false;
                 let mut is_single = false;
                 if let Some(cut) = &self.cut {
                     let wanted = cut.wanted().expect("a partition of which nothing is wanted is finished");
-                    let here = (&key, Side::At);
-                    if schema.compare_parts(here, (&wanted.start.prefix, wanted.start.side)).is_lt() {
+                    if self.parser.compare(&head, at, schema, &wanted.start)?.is_lt() {
                         if self.pays_to_seek(wanted) {
                             self.state = State::Seek;
                         } else {
@@ -358,8 +357,7 @@ impl SSTableReader {
                         return Ok(Stepped::On);
                     }
                     let is_last = self.spec.ranges.last().is_some_and(|last| std::ptr::eq(last, wanted));
-                    only_place =
-                        is_last && schema.compare_parts(here, (&wanted.end.prefix, wanted.end.side)).is_gt();
+                    only_place = is_last && self.parser.compare(&head, at, schema, &wanted.end)?.is_gt();
                     // Behind the one wanted row nothing is wanted any more.
                     is_single = is_last
                         && !only_place
@@ -367,6 +365,7 @@ impl SSTableReader {
                         && wanted.start.prefix.len() == schema.clustering.len()
                         && wanted.start.prefix == wanted.end.prefix;
                 }
+                let key = self.parser.key(&head, at)?;
                 if only_place {
                     let row = Rc::clone(&self.nothing);
                     self.emit(Fragment::Row(RowFragment { key, row }));
@@ -420,14 +419,12 @@ impl SSTableReader {
             }
             Kind::Row => {}
         }
-        let key = self.parser.key(&head, at)?;
         let schema = &self.spec.schema;
         let mut only_place = false;
         let mut is_single = false;
         if let Some(cut) = &self.cut {
             let wanted = cut.wanted().expect("a partition of which nothing is wanted is finished");
-            let here = (&key, Side::At);
-            if schema.compare_parts(here, (&wanted.end.prefix, wanted.end.side)).is_gt() {
+            if self.parser.compare(&head, at, schema, &wanted.end)?.is_gt() {
                 if self.pays_to_seek(wanted) {
                     self.state = State::Seek;
                     return Ok(Stepped::On);
@@ -436,8 +433,7 @@ impl SSTableReader {
                 return self.step_back(previous_bytes);
             }
             let is_last = self.spec.ranges.first().is_some_and(|first| std::ptr::eq(first, wanted));
-            only_place =
-                is_last && schema.compare_parts(here, (&wanted.start.prefix, wanted.start.side)).is_lt();
+            only_place = is_last && self.parser.compare(&head, at, schema, &wanted.start)?.is_lt();
             is_single = is_last
                 && !only_place
                 && self.in_force.is_live()
@@ -445,6 +441,7 @@ impl SSTableReader {
                 && wanted.start.prefix == wanted.end.prefix;
         }
         let previous_bytes = head.previous_bytes;
+        let key = self.parser.key(&head, at)?;
         if only_place {
             let row = Rc::clone(&self.nothing);
             self.emit(Fragment::Row(RowFragment { key, row }));

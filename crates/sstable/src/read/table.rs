@@ -63,7 +63,8 @@ impl SSTable {
         cache: &Rc<ChunkCache>,
         class: IoClass,
     ) -> Result<Rc<Self>, SSTableError> {
-        super::open::open(files, dir, name, cache, class).await
+        // On the heap: opening is rare, and its state is large for those who await it.
+        Box::pin(super::open::open(files, dir, name, cache, class)).await
     }
 
     pub fn name(&self) -> SstableName {

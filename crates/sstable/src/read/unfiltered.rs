@@ -10,9 +10,11 @@
 //! cuts off is no error but [`Stop::Short`]; a body must fit into its size. Source: facts `sstable-format.md`
 //! §4.
 
+use std::cmp::Ordering;
+
 use base::bytes::{Take, Truncated};
 use model::clustering::PrefixBuilder;
-use model::{ClusteringKey, NO_DELETION_TIME_S, Side, Tombstone};
+use model::{ClusteringKey, NO_DELETION_TIME_S, Position, Side, TableSchema, Tombstone};
 
 use crate::component::clustering::{FixedLengths, PrefixKind, ValueReader, skip_values};
 use crate::component::deletion_time::{self, DeletionTime};
@@ -190,6 +192,33 @@ impl Head<'_> {
         builder: &mut PrefixBuilder,
     ) -> Result<ClusteringKey, FormatError> {
         prefix_of(self.values, &fixed[..self.count], builder)
+    }
+
+    /// Where it stands, seen from `target`, without bringing its values into memory's form.
+    #[inline]
+    pub(super) fn compare(
+        &self,
+        fixed: FixedLengths<'_>,
+        schema: &TableSchema,
+        target: &Position,
+    ) -> Result<Ordering, FormatError> {
+        let mut values = ValueReader::new(Take::new(self.values), &fixed[..self.count]);
+        for (theirs, column) in target.prefix.values().zip(&schema.clustering) {
+            let Some(mine) = values.next_value() else { break };
+            let mine = mine.named("clustering value")?.unwrap_or_default();
+            let order = column.ty.compare(mine, theirs);
+            if order.is_ne() {
+                return Ok(order);
+            }
+        }
+        // As positions do: what is shorter stands before or behind everything that extends it.
+        Ok(match self.count.cmp(&target.prefix.len()) {
+            Ordering::Equal => self.side().cmp(&target.side),
+            Ordering::Less if self.side() == Side::After => Ordering::Greater,
+            Ordering::Less => Ordering::Less,
+            Ordering::Greater if target.side == Side::After => Ordering::Less,
+            Ordering::Greater => Ordering::Greater,
+        })
     }
 
     /// On which side of its prefix it stands.

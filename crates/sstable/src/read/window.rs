@@ -226,11 +226,19 @@ impl Window {
         let run = self.next_run(file, from, from, until);
         let request = Box::pin(file.request_run(&run, self.class)?);
         let mut ahead = Ahead { run, request, done: None };
+        let mut started = false;
         std::future::poll_fn(|cx| {
+            if std::mem::replace(&mut started, true) {
+                return Poll::Ready(());
+            }
             if let Poll::Ready(stored) = ahead.request.as_mut().poll(cx) {
                 ahead.done = Some(stored);
+                return Poll::Ready(());
             }
-            Poll::Ready(())
+            // The shard hands requests to the kernel between tasks: it gets its turn now, or the disk would
+            // only begin when the scan has to wait anyway.
+            cx.waker().wake_by_ref();
+            Poll::Pending
         })
         .await;
         self.ahead = Some(ahead);

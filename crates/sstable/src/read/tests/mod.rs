@@ -37,7 +37,10 @@ async fn write(
     shard.files().create_dir_all(dir).await.unwrap();
     let source = MemorySource::new(mutations);
     let mut reader = source.reader(&ReadSpec::new(schema.clone(), PartitionRange::all()));
-    write_reader(shard.files(), dir, name, schema.clone(), options, &mut *reader, shard).await.unwrap()
+    // The writer keeps large state.
+    Box::pin(write_reader(shard.files(), dir, name, schema.clone(), options, &mut *reader, shard))
+        .await
+        .unwrap()
 }
 
 async fn open(
