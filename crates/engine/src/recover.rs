@@ -5,7 +5,8 @@
 //! 3. Shard 0 opens the system tables, replays their log, and reads the schema.
 //! 4. Every shard opens its tables; SSTables that a truncate had doomed are removed.
 //! 5. Every shard replays the segments that are its turn; entries go to the shard that has their token now.
-//! 6. Unless durable entries were unreadable, what was replayed is flushed and the old segments are removed.
+//! 6. If durable entries were unreadable, the start ends here, unless the options say to go on without them. Then
+//!    what was replayed is flushed and the old segments are removed.
 //!
 //! Replaying twice is replaying once. A start that fails changes nothing that the next one needs.
 

@@ -140,12 +140,15 @@ pub fn range(rng: &mut Rng, schema: &TableSchema, variety: &Variety) -> Clusteri
     }
 }
 
-/// Disjoint rising ranges, at least one.
+/// Disjoint rising ranges; now and then none, for a read that wants no rows.
 pub fn ranges(rng: &mut Rng, schema: &TableSchema, variety: &Variety) -> Vec<ClusteringRange> {
     if schema.clustering.is_empty() || rng.chance(1, 4) {
         return vec![ClusteringRange::all()];
     }
     let mut ranges: Vec<ClusteringRange> = vec![];
+    if rng.chance(1, 12) {
+        return ranges;
+    }
     for _ in 0..1 + rng.below(3) {
         let new = range(rng, schema, variety);
         let apart = |old: &ClusteringRange| {

@@ -32,7 +32,7 @@ impl<R: Reader> Reader for SliceReader<R> {
             if let Some(fragment) = self.cutter.pop() {
                 return Ok(Step::Ready(fragment));
             }
-            if self.cutter.is_done() {
+            if self.cutter.is_done() && self.cutter.is_past_static() {
                 self.inner.skip_partition();
                 self.cutter.push(Fragment::PartitionEnd);
                 continue;
@@ -62,6 +62,8 @@ pub struct Cutter {
     reversed: bool,
     out: VecDeque<Fragment>,
     in_partition: bool,
+    /// The static row has been met, or something behind its place.
+    past_static: bool,
     /// How many wanted ranges lie behind us.
     passed: usize,
     /// Whether we are inside range number `passed`.
@@ -79,6 +81,7 @@ impl Cutter {
             reversed: spec.reversed,
             out: VecDeque::new(),
             in_partition: false,
+            past_static: false,
             passed: 0,
             inside: false,
             in_force: Tombstone::LIVE,
@@ -91,10 +94,15 @@ impl Cutter {
         self.out.pop_front()
     }
 
-    /// Inside a partition of which no further row is wanted: the rest may be left out, then `PartitionEnd`
-    /// is to be put in.
+    /// Inside a partition of which no further row is wanted: all behind the static row may be left out, then
+    /// `PartitionEnd` is to be put in.
     pub fn is_done(&self) -> bool {
         self.in_partition && self.passed == self.ranges.len()
+    }
+
+    /// The static row, if there is one, has been put in.
+    pub fn is_past_static(&self) -> bool {
+        self.past_static
     }
 
     /// The wanted range that comes next or that we are in, if rows are still wanted.
@@ -121,6 +129,7 @@ impl Cutter {
     }
 
     pub fn push(&mut self, fragment: Fragment) {
+        self.past_static = !matches!(fragment, Fragment::PartitionStart { .. });
         match fragment {
             Fragment::PartitionStart { .. } => {
                 assert!(!self.in_partition, "a partition ends before the next begins");

@@ -203,10 +203,10 @@ impl CommitLog {
                 continue;
             }
             if !too_much_gathered {
-                if attempts > 0 {
-                    if let Some(error) = self.no_space.borrow().clone() {
-                        return Err(LogError::NoSpace(error));
-                    }
+                if attempts > 0
+                    && let Some(error) = self.no_space.borrow().clone()
+                {
+                    return Err(LogError::NoSpace(error));
                 }
                 if let Some(error) = give_up() {
                     return Err(error);

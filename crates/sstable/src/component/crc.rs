@@ -8,8 +8,9 @@ use base::crc::{Crc32, crc32};
 
 use crate::component::{FormatError, Named};
 
-/// The chunk size that Cassandra, ScyllaDB and Messina write.
-pub const CHUNK_BYTES_DEFAULT: u32 = 64 * 1024;
+/// The chunk size that we write: what a read of one row fetches, so that every read is checked. The peers write
+/// 64 KiB, and read any.
+pub const CHUNK_BYTES_DEFAULT: u32 = 16 * 1024;
 
 /// The checksums of a Data.db.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -71,7 +71,7 @@ fn rows_static_rows_and_range_tombstones() {
     assert_eq!(&files[Component::Index], [0, 1, b'a', 0, 0]);
     assert_eq!(digest::decode(&files[Component::Digest]), Ok(base::crc::crc32(WIDE_DATA)));
     let crc = base::crc::crc32(WIDE_DATA).to_be_bytes();
-    assert_eq!(&files[Component::Crc], [&[0, 1, 0, 0], &crc[..]].concat());
+    assert_eq!(&files[Component::Crc], [&[0, 0, 64, 0], &crc[..]].concat());
     let listed = toc::decode(&files[Component::Toc]).unwrap();
     assert_eq!(listed.len(), files.bytes.len());
     assert!(listed.iter().all(|component| files.bytes.contains_key(component)), "{listed:?}");
