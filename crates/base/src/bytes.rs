@@ -30,23 +30,28 @@ pub struct Take<'a> {
 }
 
 impl<'a> Take<'a> {
+    #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, offset: 0 }
     }
 
+    #[inline]
     pub fn offset(&self) -> usize {
         self.offset
     }
 
+    #[inline]
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.offset
     }
 
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.remaining() == 0
     }
 
     /// What has not been taken yet.
+    #[inline]
     pub fn rest(&self) -> &'a [u8] {
         &self.bytes[self.offset..]
     }
@@ -68,30 +73,37 @@ impl<'a> Take<'a> {
         Ok(taken.try_into().expect("bytes(N) gives N bytes"))
     }
 
+    #[inline]
     pub fn u8(&mut self) -> Result<u8, Truncated> {
         self.array::<1>().map(|[byte]| byte)
     }
 
+    #[inline]
     pub fn u16(&mut self) -> Result<u16, Truncated> {
         self.array().map(u16::from_be_bytes)
     }
 
+    #[inline]
     pub fn u32(&mut self) -> Result<u32, Truncated> {
         self.array().map(u32::from_be_bytes)
     }
 
+    #[inline]
     pub fn u64(&mut self) -> Result<u64, Truncated> {
         self.array().map(u64::from_be_bytes)
     }
 
+    #[inline]
     pub fn i32(&mut self) -> Result<i32, Truncated> {
         self.array().map(i32::from_be_bytes)
     }
 
+    #[inline]
     pub fn i64(&mut self) -> Result<i64, Truncated> {
         self.array().map(i64::from_be_bytes)
     }
 
+    #[inline]
     pub fn f64(&mut self) -> Result<f64, Truncated> {
         self.array().map(f64::from_be_bytes)
     }
@@ -107,6 +119,7 @@ impl<'a> Take<'a> {
         }
     }
 
+    #[inline]
     pub fn vint_signed(&mut self) -> Result<i64, Truncated> {
         self.vint().map(vint::unzigzag)
     }
@@ -133,6 +146,7 @@ impl<'a> Take<'a> {
     }
 
     /// A u32 length and that many bytes.
+    #[inline]
     pub fn u32_bytes(&mut self) -> Result<&'a [u8], Truncated> {
         let before = self.offset;
         let len = self.u32()? as usize;
@@ -141,12 +155,14 @@ impl<'a> Take<'a> {
 }
 
 /// Appends a vint length and the bytes.
+#[inline]
 pub fn put_vint_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     vint::write_unsigned(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
 /// Appends a u16 length and the bytes, which must be at most 65,535.
+#[inline]
 pub fn put_u16_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     let len = u16::try_from(bytes.len()).expect("the caller bounds what has a u16 length");
     out.extend_from_slice(&len.to_be_bytes());

@@ -8,12 +8,14 @@
 pub const MAX_BYTES: usize = 9;
 
 /// How many bytes [`write_unsigned`] will append.
+#[inline]
 pub fn unsigned_len(value: u64) -> usize {
     // 7 payload bits per byte until 8 extra bytes carry all 64.
     let bits = 64 - (value | 1).leading_zeros() as usize;
     if bits > 56 { 9 } else { bits.div_ceil(7) }
 }
 
+#[inline]
 pub fn write_unsigned(out: &mut Vec<u8>, value: u64) {
     if value < 0x80 {
         out.push(value as u8);
@@ -24,6 +26,7 @@ pub fn write_unsigned(out: &mut Vec<u8>, value: u64) {
 }
 
 /// The encoding in a fixed buffer, and its length.
+#[inline]
 pub fn encode_unsigned(value: u64) -> ([u8; MAX_BYTES], usize) {
     let len = unsigned_len(value);
     let mut out = [0u8; MAX_BYTES];
@@ -41,18 +44,22 @@ pub fn encode_unsigned(value: u64) -> ([u8; MAX_BYTES], usize) {
     (out, len)
 }
 
+#[inline]
 pub fn write_signed(out: &mut Vec<u8>, value: i64) {
     write_unsigned(out, zigzag(value));
 }
 
+#[inline]
 pub fn signed_len(value: i64) -> usize {
     unsigned_len(zigzag(value))
 }
 
+#[inline]
 pub fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
+#[inline]
 pub fn unzigzag(value: u64) -> i64 {
     ((value >> 1) as i64) ^ -((value & 1) as i64)
 }
@@ -73,6 +80,7 @@ pub fn read_unsigned(bytes: &[u8]) -> Option<(u64, usize)> {
 }
 
 /// As [`read_unsigned`], zigzag-decoded.
+#[inline]
 pub fn read_signed(bytes: &[u8]) -> Option<(i64, usize)> {
     read_unsigned(bytes).map(|(value, len)| (unzigzag(value), len))
 }
