@@ -38,13 +38,16 @@ impl SmallBytes {
         }
     }
 
-    /// Heap bytes this value keeps alive: the string and its two reference counts; 0 if it is in place.
+    /// Heap bytes this value keeps alive: the string and its two reference counts, padded as the allocator is
+    /// asked for them; 0 if it is in place.
     /// A string shared by several values is counted by each.
     #[inline]
     pub fn heap_bytes(&self) -> usize {
         match &self.0 {
             Repr::Inline { .. } => 0,
-            Repr::Shared(bytes) => bytes.len() + 2 * size_of::<usize>(),
+            Repr::Shared(bytes) => {
+                (bytes.len() + 2 * size_of::<usize>()).next_multiple_of(align_of::<usize>())
+            }
         }
     }
 }

@@ -75,3 +75,47 @@ fn recount(memtable: &Memtable) -> usize {
     }
     bytes
 }
+
+/// Counts what each thread has asked of the allocator and not given back.
+struct Counting;
+
+std::thread_local! {
+    static LIVE_BYTES: Cell<isize> = const { Cell::new(0) };
+}
+
+// SAFETY: every call goes to the system's allocator unchanged; counting allocates nothing.
+unsafe impl std::alloc::GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: std::alloc::Layout) -> *mut u8 {
+        LIVE_BYTES.set(LIVE_BYTES.get() + layout.size() as isize);
+        // SAFETY: the caller keeps the promises of `alloc`.
+        unsafe { std::alloc::System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: std::alloc::Layout) {
+        LIVE_BYTES.set(LIVE_BYTES.get() - layout.size() as isize);
+        // SAFETY: the caller keeps the promises of `dealloc`.
+        unsafe { std::alloc::System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+#[test]
+fn the_charge_is_what_the_allocator_gave() {
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let schema = rng.pick(&sample::tables()).clone();
+        let variety = Variety { rows: 60, partitions: 30, value_bytes: 200, ..Variety::default() };
+        let before = LIVE_BYTES.get();
+        let memtable = Memtable::new(schema.clone());
+        let empty = LIVE_BYTES.get() - before;
+        for _ in 0..400 {
+            memtable.apply(sample::mutation(&mut rng, &schema, &variety));
+        }
+        let held = LIVE_BYTES.get() - before - empty;
+        assert_eq!(memtable.charged_bytes() as isize, held, "seed {seed} of {}", schema.name);
+        drop(memtable);
+        assert_eq!(LIVE_BYTES.get(), before, "seed {seed}: everything is given back");
+    }
+}
