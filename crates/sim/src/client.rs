@@ -19,7 +19,7 @@ use crate::known::KnownTable;
 pub struct History(Rc<RefCell<VecDeque<String>>>);
 
 /// So many operations are remembered.
-const REMEMBERED: usize = 60;
+const REMEMBERED: usize = 100;
 
 impl History {
     pub fn note(&self, what: String) {
@@ -152,6 +152,8 @@ impl Client {
         self.stamp += 1;
         self.table(id)?.began(seq, mutation.clone());
         self.counts.writes += 1;
+        let key = String::from_utf8_lossy(mutation.key.bytes()).into_owned();
+        self.note(format!("write {seq} to {} of {}", key, schema.name));
         Some((seq, mutation))
     }
 
@@ -166,7 +168,8 @@ impl Client {
                 }
             }
             Err(error) => {
-                self.note(format!("write {seq} refused: {error}"));
+                let text: String = error.to_string().chars().take(90).collect();
+                self.note(format!("write {seq} refused: {text}"));
                 self.excuse(&format!("write {seq}"), id, &error);
                 let is_in_doubt = matches!(error, EngineError::Log(LogError::Failed(_)));
                 self.needs_restart |= is_in_doubt;

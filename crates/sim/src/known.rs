@@ -144,10 +144,28 @@ impl KnownTable {
         self.present = self.with(&self.settled, None, |write| !write.is_uncertain || seen.contains(&write.seq));
         let expected = content::expected(&self.present, &self.schema, command);
         if let Some(difference) = content::difference(&self.schema, &expected, found) {
-            return Err(difference);
+            let wanted = content::marks(&self.schema, &expected);
+            let mut lost: Vec<i32> = wanted.difference(&seen).copied().collect();
+            lost.sort_unstable();
+            let told: Vec<String> = lost.iter().map(|seq| self.tell(*seq)).collect();
+            return Err(format!("{difference}\n  {}", told.join("\n  ")));
         }
         self.settle(&seen, is_restarted);
         Ok(())
+    }
+
+    /// What is known of a write that is missing.
+    fn tell(&self, seq: i32) -> String {
+        match self.writes.iter().find(|write| write.seq == seq) {
+            Some(write) => format!(
+                "write {seq} to {}: answered at {:?}, acknowledged {}, synced {}",
+                String::from_utf8_lossy(write.mutation.key.bytes()),
+                write.ended,
+                write.is_acknowledged,
+                write.is_synced
+            ),
+            None => format!("write {seq}: seen before, and there for good"),
+        }
     }
 
     fn settle(&mut self, seen: &HashSet<i32>, is_restarted: bool) {

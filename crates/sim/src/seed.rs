@@ -299,12 +299,14 @@ impl Run {
             self.compare(false)?;
             self.faults_off();
             if !self.client.borrow().needs_restart {
+                // The first attempts may come before the node has seen that there is space.
+                self.client.borrow_mut().excuses.no_space = true;
                 let (client, target) = (self.client.clone(), self.some_shard());
                 let resumed = self
                     .world
                     .block_on(self.node(), target, |shard| ops::write_until_acknowledged(shard, client));
-                // The first attempts may still find no space.
                 resumed.map_err(|stop| format!("after the disk was full: {stop}"))?;
+                self.client.borrow_mut().excuses.no_space = false;
                 self.no_failure()?;
             }
         }
