@@ -208,7 +208,16 @@ impl Client {
 
     /// After a restart: the tables that the node has are those that must be there.
     pub fn take_schema(&mut self, found: &[Arc<TableSchema>]) -> Result<(), String> {
+        // Dropped columns have no order among themselves.
+        let by_name = |schema: &Arc<TableSchema>| {
+            let mut sorted = schema.clone();
+            Arc::make_mut(&mut sorted).dropped.sort_by(|a, b| a.name.cmp(&b.name));
+            sorted
+        };
+        let found: Vec<Arc<TableSchema>> = found.iter().map(by_name).collect();
+        self.tables.iter_mut().for_each(|table| table.schema = by_name(&table.schema));
         if let Some(PendingChange { table, before, after }) = self.pending.take() {
+            let (before, after) = (before.as_ref().map(by_name), after.as_ref().map(by_name));
             let now = found.iter().find(|schema| schema.id == table).cloned();
             if now != before && now != after {
                 return Err(format!(
