@@ -9,7 +9,7 @@ use base::rng::Rng;
 use engine::EngineError;
 use engine::commitlog::{LogError, SyncMode};
 use model::sample::{self, Variety};
-use model::{Mutation, TableId, TableSchema};
+use model::{Liveness, Mutation, TableId, TableSchema};
 
 use crate::content;
 use crate::known::KnownTable;
@@ -147,6 +147,8 @@ impl Client {
         let (variety, seq) = (self.variety, self.next_seq);
         let schema = self.table(id)?.schema.clone();
         let mut mutation = sample::mutation(&mut self.rng, &schema, &variety);
+        // Static rows have no marker; the samples give them one where they find no column to write.
+        mutation.partition.static_row.liveness = Liveness::NONE;
         content::mark(&mut mutation, seq);
         self.next_seq += 1;
         self.stamp += 1;
