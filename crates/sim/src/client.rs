@@ -187,7 +187,9 @@ impl Client {
     pub fn excuse(&mut self, what: &str, table: TableId, error: &EngineError) {
         let is_changing = |client: &mut Self| client.table(table).is_none_or(|table| table.is_changing);
         let is_excused = match error {
-            EngineError::NoSpace(_) | EngineError::Log(LogError::NoSpace(_)) => self.excuses.no_space,
+            EngineError::NoSpace(_) => self.excuses.no_space,
+            // A segment that could not be made, for whatever reason.
+            EngineError::Log(LogError::NoSpace(_)) => self.excuses.no_space || self.excuses.io,
             EngineError::Log(LogError::Failed(_)) => self.excuses.io || self.needs_restart,
             EngineError::Log(LogError::TooLarge { .. }) => true,
             EngineError::File(_) | EngineError::SSTable(_) | EngineError::Read(_) => {
