@@ -423,6 +423,11 @@ impl SimWorld {
         self.world.disk.borrow_mut().lose_power(&mut rng);
     }
 
+    /// Nodes started from now on have this many shards.
+    pub fn set_shards(&mut self, shards: u32) {
+        self.options.shards = shards;
+    }
+
     /// Changes the faults from now on.
     pub fn set_faults(&self, change: impl FnOnce(&mut FaultPlan)) {
         change(&mut self.world.faults.borrow_mut());

@@ -1,0 +1,249 @@
+//! What a client of the node knows: its tables, what was acknowledged, and which errors it has a reason to expect.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::rng::Rng;
+use engine::EngineError;
+use engine::commitlog::{LogError, SyncMode};
+use model::sample::{self, Variety};
+use model::{Liveness, Mutation, TableId, TableSchema};
+
+use crate::content;
+use crate::known::KnownTable;
+
+/// The last operations, for the report of a failure.
+#[derive(Clone, Default)]
+pub struct History(Rc<RefCell<VecDeque<String>>>);
+
+/// So many operations are remembered.
+const REMEMBERED: usize = 100;
+
+impl History {
+    pub fn note(&self, what: String) {
+        let mut lines = self.0.borrow_mut();
+        if lines.len() == REMEMBERED {
+            lines.pop_front();
+        }
+        lines.push_back(what);
+    }
+
+    pub fn lines(&self) -> Vec<String> {
+        self.0.borrow().iter().cloned().collect()
+    }
+}
+
+/// Faults that are being made, which explain errors.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Excuses {
+    /// The disk has a size.
+    pub no_space: bool,
+    /// Reads, writes or syncs fail.
+    pub io: bool,
+}
+
+/// A change of the schema that was begun and did not end well: either of the two is what a restart finds.
+#[derive(Clone, Debug)]
+pub struct PendingChange {
+    pub table: TableId,
+    pub before: Option<Arc<TableSchema>>,
+    pub after: Option<Arc<TableSchema>>,
+}
+
+/// What was done, for the summary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub writes: u64,
+    pub refused_writes: u64,
+    pub reads: u64,
+    pub restarts: u64,
+    pub crashes: u64,
+    pub changes: u64,
+    pub truncates: u64,
+    /// Writes whose fate a restart decided, and of those the ones that were there.
+    pub doubtful: u64,
+}
+
+impl Counts {
+    pub fn add(&mut self, other: &Self) {
+        self.writes += other.writes;
+        self.refused_writes += other.refused_writes;
+        self.reads += other.reads;
+        self.restarts += other.restarts;
+        self.crashes += other.crashes;
+        self.changes += other.changes;
+        self.truncates += other.truncates;
+        self.doubtful += other.doubtful;
+    }
+}
+
+/// See the head of this file.
+pub struct Client {
+    pub rng: Rng,
+    pub history: History,
+    pub tables: Vec<KnownTable>,
+    pub variety: Variety,
+    pub sync: SyncMode,
+    pub excuses: Excuses,
+    pub pending: Option<PendingChange>,
+    /// The log failed, or a change of the schema: only a restart makes the node whole.
+    pub needs_restart: bool,
+    /// The first thing that must not be.
+    pub failure: Option<String>,
+    pub counts: Counts,
+    stamp: u64,
+    next_seq: i32,
+}
+
+impl Client {
+    pub fn new(rng: Rng, history: History, variety: Variety, sync: SyncMode) -> Self {
+        Self {
+            rng,
+            history,
+            tables: vec![],
+            variety,
+            sync,
+            excuses: Excuses::default(),
+            pending: None,
+            needs_restart: false,
+            failure: None,
+            counts: Counts::default(),
+            stamp: 0,
+            next_seq: 0,
+        }
+    }
+
+    /// The next stamp.
+    pub fn stamp(&mut self) -> u64 {
+        self.stamp += 1;
+        self.stamp
+    }
+
+    pub fn note(&self, what: impl Into<String>) {
+        self.history.note(format!("{:>6} {}", self.stamp, what.into()));
+    }
+
+    pub fn fail(&mut self, what: impl Into<String>) {
+        let what = what.into();
+        self.note(format!("FAILED {what}"));
+        self.failure.get_or_insert(what);
+    }
+
+    pub fn table(&mut self, id: TableId) -> Option<&mut KnownTable> {
+        self.tables.iter_mut().find(|table| table.schema.id == id)
+    }
+
+    /// A table whose schema is not being changed.
+    pub fn random_table(&mut self) -> Option<TableId> {
+        let steady: Vec<TableId> =
+            self.tables.iter().filter(|table| !table.is_changing).map(|table| table.schema.id).collect();
+        (!steady.is_empty()).then(|| *self.rng.pick(&steady))
+    }
+
+    /// Makes up a write.
+    pub fn begin_write(&mut self, id: TableId) -> Option<(i32, Mutation)> {
+        let (variety, seq) = (self.variety, self.next_seq);
+        let schema = self.table(id)?.schema.clone();
+        let mut mutation = sample::mutation(&mut self.rng, &schema, &variety);
+        // Static rows have no marker; the samples give them one where they find no column to write.
+        mutation.partition.static_row.liveness = Liveness::NONE;
+        content::mark(&mut mutation, seq);
+        self.next_seq += 1;
+        self.stamp += 1;
+        self.table(id)?.began(seq, mutation.clone());
+        self.counts.writes += 1;
+        let key = String::from_utf8_lossy(mutation.key.bytes()).into_owned();
+        self.note(format!("write {seq} to {} of {}", key, schema.name));
+        Some((seq, mutation))
+    }
+
+    pub fn end_write(&mut self, id: TableId, seq: i32, result: Result<(), EngineError>) {
+        let stamp = self.stamp();
+        let is_synced = !matches!(self.sync, SyncMode::Periodic { .. });
+        match result {
+            Ok(()) => {
+                self.note(format!("write {seq} acknowledged"));
+                if let Some(table) = self.table(id) {
+                    table.acknowledged(seq, stamp, is_synced);
+                }
+            }
+            Err(error) => {
+                let text: String = error.to_string().chars().take(90).collect();
+                self.note(format!("write {seq} refused: {text}"));
+                self.excuse(&format!("write {seq}"), id, &error);
+                let is_in_doubt = matches!(error, EngineError::Log(LogError::Failed(_)));
+                self.needs_restart |= is_in_doubt;
+                self.counts.refused_writes += 1;
+                if let Some(table) = self.table(id) {
+                    if is_in_doubt { table.failed(seq, stamp) } else { table.refused(seq) }
+                }
+            }
+        }
+    }
+
+    /// An error must have a reason.
+    pub fn excuse(&mut self, what: &str, table: TableId, error: &EngineError) {
+        let is_changing = |client: &mut Self| client.table(table).is_none_or(|table| table.is_changing);
+        let is_excused = match error {
+            EngineError::NoSpace(_) => self.excuses.no_space,
+            // A segment that could not be made, for whatever reason.
+            EngineError::Log(LogError::NoSpace(_)) => self.excuses.no_space || self.excuses.io,
+            EngineError::Log(LogError::Failed(_)) => self.excuses.io || self.needs_restart,
+            EngineError::Log(LogError::TooLarge { .. }) => true,
+            EngineError::File(_) | EngineError::SSTable(_) | EngineError::Read(_) => {
+                self.excuses.io || is_changing(self)
+            }
+            EngineError::UnknownTable(_) => is_changing(self),
+            _ => false,
+        };
+        if !is_excused {
+            self.fail(format!("{what}: an error without a reason: {error:?}: {error}"));
+        }
+    }
+
+    /// The node died; see [`KnownTable::crashed`].
+    pub fn crashed(&mut self, loses_unsynced: bool) {
+        self.tables.iter_mut().for_each(|table| table.crashed(loses_unsynced));
+        self.counts.doubtful += self.tables.iter().map(|table| table.uncertain() as u64).sum::<u64>();
+        self.needs_restart = false;
+    }
+
+    /// After a restart: the tables that the node has are those that must be there.
+    pub fn take_schema(&mut self, found: &[Arc<TableSchema>]) -> Result<(), String> {
+        // Dropped columns have no order among themselves.
+        let by_name = |schema: &Arc<TableSchema>| {
+            let mut sorted = schema.clone();
+            Arc::make_mut(&mut sorted).dropped.sort_by(|a, b| a.name.cmp(&b.name));
+            sorted
+        };
+        let found: Vec<Arc<TableSchema>> = found.iter().map(by_name).collect();
+        self.tables.iter_mut().for_each(|table| table.schema = by_name(&table.schema));
+        if let Some(PendingChange { table, before, after }) = self.pending.take() {
+            let (before, after) = (before.as_ref().map(by_name), after.as_ref().map(by_name));
+            let now = found.iter().find(|schema| schema.id == table).cloned();
+            if now != before && now != after {
+                return Err(format!(
+                    "a change of the schema ended in neither state\n  before {before:?}\n  after  {after:?}\n  found  {now:?}"
+                ));
+            }
+            match now {
+                None => self.tables.retain(|known| known.schema.id != table),
+                Some(schema) => match self.table(table) {
+                    Some(known) => known.schema = schema,
+                    None => self.tables.push(KnownTable::new(schema)),
+                },
+            }
+        }
+        self.tables.iter_mut().for_each(|table| table.is_changing = false);
+        let mut known: Vec<&Arc<TableSchema>> = self.tables.iter().map(|table| &table.schema).collect();
+        let mut found: Vec<&Arc<TableSchema>> = found.iter().collect();
+        known.sort_by_key(|schema| schema.id);
+        found.sort_by_key(|schema| schema.id);
+        if known != found {
+            return Err(format!("the schema is another one\n  expected {known:?}\n  found    {found:?}"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,246 @@
+//! The model of one table: what was written, and what became of it.
+//!
+//! A write is *certain* when it was acknowledged and nothing since can have taken it away, *uncertain* when it may
+//! or may not be there: it was under way when the node died, or only acknowledged in memory of a machine that lost
+//! power, or raced with a truncate. The mark of a write (see [`content`]) settles it:
+//!
+//! - after a restart, every uncertain write is there for good or gone for good;
+//! - while the node runs, this holds for writes that were acknowledged and raced with a truncate; a write that failed
+//!   with its commit log stays uncertain until the restart.
+//!
+//! A truncate that did not end well has emptied the table or not: of what was acknowledged before it began, all is
+//! there or nothing.
+
+use std::sync::Arc;
+
+use base::HashSet;
+use engine::{PartitionPage, ReadCommand};
+use model::{Mutation, PartitionKey, PartitionRange, TableSchema};
+use reader::MemorySource;
+
+use crate::content;
+
+/// One write. Stamps are the client's count of everything that began or ended.
+#[derive(Clone, Debug)]
+pub struct Write {
+    pub seq: i32,
+    pub mutation: Mutation,
+    /// When its answer came.
+    pub ended: Option<u64>,
+    pub is_acknowledged: bool,
+    /// Something that ended well has made it durable against power failures.
+    pub is_synced: bool,
+    pub is_uncertain: bool,
+}
+
+/// See the head of this file.
+pub struct KnownTable {
+    pub schema: Arc<TableSchema>,
+    /// Writes that are there for good, merged.
+    settled: MemorySource,
+    settled_seqs: HashSet<i32>,
+    writes: Vec<Write>,
+    /// A truncate began at this stamp, and its fate is not known.
+    pub truncating: Option<u64>,
+    /// When a truncate or a change of the schema last began or ended; reads across it are not compared.
+    pub disturbed: u64,
+    /// A change of this table's schema is under way, or has failed.
+    pub is_changing: bool,
+    /// What the last comparison of the whole table found to be there.
+    present: MemorySource,
+}
+
+impl KnownTable {
+    pub fn new(schema: Arc<TableSchema>) -> Self {
+        Self {
+            schema,
+            settled: MemorySource::default(),
+            settled_seqs: HashSet::default(),
+            writes: vec![],
+            truncating: None,
+            disturbed: 0,
+            is_changing: false,
+            present: MemorySource::default(),
+        }
+    }
+
+    pub fn began(&mut self, seq: i32, mutation: Mutation) {
+        self.writes.push(Write {
+            seq,
+            mutation,
+            ended: None,
+            is_acknowledged: false,
+            is_synced: false,
+            is_uncertain: false,
+        });
+    }
+
+    /// `is_synced`: the acknowledgement promised durability against power failures.
+    pub fn acknowledged(&mut self, seq: i32, stamp: u64, is_synced: bool) {
+        if let Some(write) = self.writes.iter_mut().find(|write| write.seq == seq) {
+            write.ended = Some(stamp);
+            write.is_acknowledged = true;
+            write.is_synced = is_synced;
+        }
+    }
+
+    /// The node said that it did not happen.
+    pub fn refused(&mut self, seq: i32) {
+        self.writes.retain(|write| write.seq != seq);
+    }
+
+    /// The node cannot say whether it happened.
+    pub fn failed(&mut self, seq: i32, stamp: u64) {
+        if let Some(write) = self.writes.iter_mut().find(|write| write.seq == seq) {
+            write.ended = Some(stamp);
+            write.is_uncertain = true;
+        }
+    }
+
+    /// What was acknowledged before `stamp` has become durable.
+    pub fn synced(&mut self, stamp: u64) {
+        for write in self.writes.iter_mut().filter(|write| write.ended.is_some_and(|ended| ended < stamp)) {
+            write.is_synced |= write.is_acknowledged;
+        }
+    }
+
+    /// A truncate that began at `begun` ended well.
+    pub fn truncated(&mut self, begun: u64) {
+        self.forget_before(begun);
+        self.writes.iter_mut().for_each(|write| write.is_uncertain = true);
+        self.truncating = None;
+    }
+
+    fn forget_before(&mut self, stamp: u64) {
+        self.settled = MemorySource::default();
+        self.settled_seqs.clear();
+        self.writes.retain(|write| write.ended.is_none_or(|ended| ended >= stamp));
+    }
+
+    /// The node died. `loses_unsynced`: what was not synced may be lost with it.
+    pub fn crashed(&mut self, loses_unsynced: bool) {
+        for write in &mut self.writes {
+            write.is_uncertain |= !write.is_acknowledged || (loses_unsynced && !write.is_synced);
+        }
+    }
+
+    /// Compares the whole table, as a read at `now_s` shows it, with the model, and settles what is settled by it.
+    pub fn compare_whole(
+        &mut self,
+        found: &[PartitionPage],
+        command: &ReadCommand,
+        is_restarted: bool,
+    ) -> Result<(), String> {
+        let seen = content::marks(&self.schema, found);
+        if let Some(begun) = self.truncating.take() {
+            let is_before = |write: &Write| write.ended.is_some_and(|ended| ended < begun);
+            let group_is_seen = self.settled_seqs.iter().any(|seq| seen.contains(seq))
+                || self.writes.iter().any(|write| is_before(write) && seen.contains(&write.seq));
+            if !group_is_seen {
+                self.forget_before(begun);
+            }
+            self.writes.iter_mut().filter(|write| !is_before(write)).for_each(|write| write.is_uncertain = true);
+        }
+        self.present = self.with(&self.settled, None, |write| !write.is_uncertain || seen.contains(&write.seq));
+        let expected = content::expected(&self.present, &self.schema, command);
+        if let Some(difference) = content::difference(&self.schema, &expected, found) {
+            let wanted = content::marks(&self.schema, &expected);
+            let mut lost: Vec<i32> = wanted.difference(&seen).copied().collect();
+            lost.sort_unstable();
+            let told: Vec<String> = lost.iter().map(|seq| self.tell(*seq)).collect();
+            return Err(format!("{difference}\n  {}", told.join("\n  ")));
+        }
+        self.settle(&seen, is_restarted);
+        Ok(())
+    }
+
+    /// What is known of a write that is missing.
+    fn tell(&self, seq: i32) -> String {
+        match self.writes.iter().find(|write| write.seq == seq) {
+            Some(write) => format!(
+                "write {seq} to {}: answered at {:?}, acknowledged {}, synced {}",
+                String::from_utf8_lossy(write.mutation.key.bytes()),
+                write.ended,
+                write.is_acknowledged,
+                write.is_synced
+            ),
+            None => format!("write {seq}: seen before, and there for good"),
+        }
+    }
+
+    fn settle(&mut self, seen: &HashSet<i32>, is_restarted: bool) {
+        let mut kept = vec![];
+        for mut write in std::mem::take(&mut self.writes) {
+            let is_over = is_restarted || write.is_acknowledged;
+            if write.is_uncertain && is_over && !seen.contains(&write.seq) {
+                continue;
+            }
+            if is_over {
+                write.is_uncertain = false;
+            }
+            if is_restarted || (is_over && write.is_synced) {
+                self.settled_seqs.insert(write.seq);
+                self.settled.apply(&write.mutation);
+            } else {
+                kept.push(write);
+            }
+        }
+        self.writes = kept;
+    }
+
+    /// Compares any read of a table that [`Self::compare_whole`] has compared since anything was written.
+    pub fn compare(&self, found: &[PartitionPage], command: &ReadCommand) -> Result<(), String> {
+        let expected = content::expected(&self.present, &self.schema, command);
+        match content::difference(&self.schema, &expected, found) {
+            Some(difference) => Err(format!("{command:?}\n{difference}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Compares a partition that was read, whole and in one piece, while others wrote: what was acknowledged before
+    /// the read began must be there; what came later may be, each write whole.
+    pub fn compare_meanwhile(
+        &self,
+        key: &PartitionKey,
+        found: &[PartitionPage],
+        command: &ReadCommand,
+        begun: u64,
+    ) -> Result<(), String> {
+        let seen = content::marks(&self.schema, found);
+        let mut settled = MemorySource::default();
+        if let Some(partition) = self.settled.partitions().get(key) {
+            settled.partitions_mut().insert(key.clone(), partition.clone());
+        }
+        let there = |write: &Write| {
+            let before = write.is_acknowledged && write.ended.is_some_and(|ended| ended < begun);
+            (before && !write.is_uncertain) || seen.contains(&write.seq)
+        };
+        let expected = content::expected(&self.with(&settled, Some(key), there), &self.schema, command);
+        match content::difference(&self.schema, &expected, found) {
+            Some(difference) => Err(format!("read while others wrote: {difference}")),
+            None => Ok(()),
+        }
+    }
+
+    fn with(
+        &self,
+        settled: &MemorySource,
+        key: Option<&PartitionKey>,
+        there: impl Fn(&Write) -> bool,
+    ) -> MemorySource {
+        let mut source = settled.clone();
+        let wanted = |write: &&Write| key.is_none_or(|key| *key == write.mutation.key) && there(write);
+        self.writes.iter().filter(wanted).for_each(|write| source.apply(&write.mutation));
+        source
+    }
+
+    /// A read of everything.
+    pub fn whole(&self, now_s: u32) -> ReadCommand {
+        ReadCommand { now_s: Some(now_s), ..ReadCommand::new(self.schema.id, PartitionRange::all()) }
+    }
+
+    /// Writes that may or may not be there.
+    pub fn uncertain(&self) -> usize {
+        self.writes.iter().filter(|write| write.is_uncertain).count()
+    }
+}

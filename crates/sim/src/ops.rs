@@ -1,0 +1,442 @@
+//! The operations of a round, as tasks that run at the same time, each sent by way of a random shard.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use catalog::{Catalog, Changed, TableSettings};
+use engine::{EngineError, Page, PartitionPage, ReadCommand, node};
+use model::sample;
+use model::{Compression, CqlType, PartitionRange, RingPosition, TableId, TableOptions, TableSchema};
+use runtime::{CpuGroup, Shard};
+use uuid::Uuid;
+
+use crate::client::{Client, PendingChange};
+use crate::content;
+use crate::known::KnownTable;
+
+/// The keyspace of all tables here.
+pub const KEYSPACE: &str = "sample";
+
+pub type SharedClient = Rc<RefCell<Client>>;
+
+/// What happens in a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// So many writes, one after the other.
+    Write(u64),
+    /// Whole partitions, read while others write.
+    Read(u64),
+    /// One table, or all.
+    Flush,
+    Sync,
+    Truncate,
+    Snapshot,
+    CreateTable,
+    AddColumn,
+    DropColumn,
+    ChangeOptions,
+    DropTable,
+}
+
+/// Runs all operations at the same time; ends when all have ended.
+pub async fn round(shard: Shard, client: SharedClient, ops: Vec<Op>) {
+    let running: Vec<_> = ops
+        .into_iter()
+        .map(|op| {
+            let (on, client) = (shard.clone(), client.clone());
+            shard.spawn(CpuGroup::Statement, async move {
+                let delay_us = client.borrow_mut().rng.below(4000);
+                on.sleep_us(delay_us).await;
+                run(&on, &client, op).await;
+            })
+        })
+        .collect();
+    for task in running {
+        task.await;
+    }
+}
+
+async fn run(shard: &Shard, client: &SharedClient, op: Op) {
+    let table = client.borrow_mut().random_table();
+    match (op, table) {
+        (Op::CreateTable, _) => create_table(shard, client).await,
+        (_, None) => {}
+        (Op::Write(count), Some(_)) => {
+            for _ in 0..count {
+                let Some(table) = client.borrow_mut().random_table() else { return };
+                write(shard, client, table).await;
+                if client.borrow_mut().rng.chance(1, 8) {
+                    let pause_us = client.borrow_mut().rng.below(3000);
+                    shard.sleep_us(pause_us).await;
+                }
+            }
+        }
+        (Op::Read(count), Some(_)) => {
+            for _ in 0..count {
+                let Some(table) = client.borrow_mut().random_table() else { return };
+                read_meanwhile(shard, client, table).await;
+            }
+        }
+        (Op::Flush, Some(table)) => flush(shard, client, table).await,
+        (Op::Sync, Some(_)) => sync(shard, client).await,
+        (Op::Truncate, Some(table)) => truncate(shard, client, table).await,
+        (Op::Snapshot, Some(table)) => snapshot(shard, client, table).await,
+        (Op::AddColumn | Op::DropColumn | Op::ChangeOptions | Op::DropTable, Some(table)) => {
+            alter(shard, client, table, op).await;
+        }
+    }
+}
+
+/// Runs `f` on a random shard.
+async fn on_some_shard<T, F, Fut>(shard: &Shard, client: &SharedClient, f: F) -> Result<T, EngineError>
+where
+    T: Send + 'static,
+    F: FnOnce(Shard) -> Fut + Send + 'static,
+    Fut: Future<Output = Result<T, EngineError>> + 'static,
+{
+    let target = client.borrow_mut().rng.below(u64::from(shard.shard_count())) as u32;
+    shard.call(target, CpuGroup::Statement, f).await?
+}
+
+async fn write(shard: &Shard, client: &SharedClient, table: TableId) {
+    let Some((seq, mutation)) = client.borrow_mut().begin_write(table) else { return };
+    let apply = |shard: Shard| async move { node::apply(&shard, mutation).await };
+    let result = on_some_shard(shard, client, apply).await;
+    client.borrow_mut().end_write(table, seq, result);
+}
+
+/// Writes until one is acknowledged: what a node must do when the disk has space again.
+pub async fn write_until_acknowledged(shard: Shard, client: SharedClient) {
+    for _ in 0..60 {
+        let Some(table) = client.borrow_mut().random_table() else { return };
+        let Some((seq, mutation)) = client.borrow_mut().begin_write(table) else { return };
+        let apply = |shard: Shard| async move { node::apply(&shard, mutation).await };
+        let result = on_some_shard(&shard, &client, apply).await;
+        let is_done = result.is_ok();
+        client.borrow_mut().end_write(table, seq, result);
+        if is_done {
+            return;
+        }
+        shard.sleep_us(500_000).await;
+    }
+    client.borrow_mut().fail("writes do not resume, though there is space");
+}
+
+async fn flush(shard: &Shard, client: &SharedClient, table: TableId) {
+    let (stamp, tables) = {
+        let mut client = client.borrow_mut();
+        let one = client.rng.chance(1, 2);
+        (client.stamp(), if one { vec![table] } else { vec![] })
+    };
+    client.borrow().note(format!("flush {} tables", if tables.is_empty() { "all" } else { "one of the" }));
+    let wanted = tables.clone();
+    let result =
+        on_some_shard(shard, client, |shard| async move { node::flush(&shard, wanted).await }).await;
+    let client = &mut *client.borrow_mut();
+    client.note(format!("flush {stamp}: {result:?}"));
+    match result {
+        Ok(()) => {
+            let is_flushed = |known: &&mut KnownTable| tables.is_empty() || tables.contains(&known.schema.id);
+            client.tables.iter_mut().filter(is_flushed).for_each(|table| table.synced(stamp));
+        }
+        // Of all tables, any may be going.
+        Err(EngineError::File(_) | EngineError::SSTable(_)) if client.tables.iter().any(|t| t.is_changing) => {}
+        Err(error) => client.excuse("flush", table, &error),
+    }
+}
+
+async fn sync(shard: &Shard, client: &SharedClient) {
+    let stamp = client.borrow_mut().stamp();
+    let result = on_some_shard(shard, client, |shard| async move { node::sync(&shard).await }).await;
+    let client = &mut *client.borrow_mut();
+    client.note(format!("sync {stamp}: {result:?}"));
+    match result {
+        Ok(()) => client.tables.iter_mut().for_each(|table| table.synced(stamp)),
+        Err(error) => client.excuse("sync", Uuid::nil(), &error),
+    }
+}
+
+async fn truncate(shard: &Shard, client: &SharedClient, table: TableId) {
+    let begun = {
+        let client = &mut *client.borrow_mut();
+        let begun = client.stamp();
+        let known = client.table(table).expect("just chosen");
+        if known.truncating.is_some() {
+            return;
+        }
+        known.truncating = Some(begun);
+        known.disturbed = u64::MAX;
+        client.counts.truncates += 1;
+        client.note("truncate");
+        begun
+    };
+    let result =
+        on_some_shard(shard, client, move |shard| async move { node::truncate(&shard, table).await }).await;
+    let client = &mut *client.borrow_mut();
+    let ended = client.stamp();
+    client.note(format!("truncate {begun}: {result:?}"));
+    if let Err(error) = &result {
+        client.excuse("truncate", table, error);
+    }
+    if let Some(known) = client.table(table) {
+        known.disturbed = ended;
+        if result.is_ok() {
+            known.truncated(begun);
+        }
+    }
+}
+
+async fn snapshot(shard: &Shard, client: &SharedClient, table: TableId) {
+    let stamp = client.borrow_mut().stamp();
+    let tag = format!("s{stamp}");
+    let result =
+        on_some_shard(shard, client, move |shard| async move { node::snapshot(&shard, table, tag).await });
+    let result = result.await;
+    let client = &mut *client.borrow_mut();
+    client.note(format!("snapshot {stamp}: {result:?}"));
+    if let Err(error) = result {
+        client.excuse("snapshot", table, &error);
+    }
+}
+
+async fn read_meanwhile(shard: &Shard, client: &SharedClient, table: TableId) {
+    let (begun, command, key) = {
+        let client = &mut *client.borrow_mut();
+        let key = sample::partition_key(client.rng.below(client.variety.partitions));
+        let now_s = client.variety.now_s + client.rng.below(8) as u32;
+        let mut command = ReadCommand::new(table, PartitionRange::Key(key.clone()));
+        command.now_s = Some(now_s);
+        command.page_rows = u64::MAX;
+        command.page_bytes = u64::MAX;
+        command.reversed = client.rng.chance(1, 4);
+        client.counts.reads += 1;
+        (client.stamp(), command, key)
+    };
+    let asked = command.clone();
+    let result = on_some_shard(shard, client, |shard| async move { node::read(&shard, asked).await }).await;
+    let client = &mut *client.borrow_mut();
+    match result {
+        Ok(page) => {
+            let Some(known) = client.table(table) else { return };
+            if known.is_changing || known.truncating.is_some() || known.disturbed >= begun {
+                return;
+            }
+            let compared = known.compare_meanwhile(&key, &page.partitions, &command, begun);
+            if let Err(difference) = compared {
+                client.fail(format!("read {begun}: {difference}"));
+            }
+        }
+        Err(error) => client.excuse("read", table, &error),
+    }
+}
+
+/// All pages of a read, each asked of a random shard.
+async fn read_pages(
+    shard: &Shard,
+    client: &SharedClient,
+    command: &ReadCommand,
+) -> Result<Vec<PartitionPage>, String> {
+    let mut content = vec![];
+    let mut command = command.clone();
+    for _ in 0..10_000 {
+        client.borrow_mut().counts.reads += 1;
+        let asked = command.clone();
+        let page: Page = on_some_shard(shard, client, |shard| async move { node::read(&shard, asked).await })
+            .await
+            .map_err(|error| format!("{command:?}: {error}"))?;
+        let next = page.next.clone();
+        content::add_page(&mut content, page)?;
+        match next {
+            Some(next) => command.paging = Some(next),
+            None => return Ok(content),
+        }
+    }
+    Err(format!("the pages have no end: {command:?}"))
+}
+
+/// Compares everything that can be read with the model.
+pub async fn compare(shard: Shard, client: SharedClient, is_restarted: bool) {
+    let ids: Vec<TableId> = client.borrow().tables.iter().map(|table| table.schema.id).collect();
+    for id in ids {
+        let (command, schema) = {
+            let client = &mut *client.borrow_mut();
+            let now_s = client.variety.now_s + client.rng.below(8) as u32;
+            let page_rows = *client.rng.pick(&[3, 17, 10_000]);
+            let Some(known) = client.table(id).filter(|known| !known.is_changing) else { continue };
+            let command = ReadCommand { page_rows, ..known.whole(now_s) };
+            (command, known.schema.clone())
+        };
+        let read = read_pages(&shard, &client, &command).await;
+        let compared = read.and_then(|found| {
+            let mut client = client.borrow_mut();
+            let known = client.table(id).expect("nothing changes the schema meanwhile");
+            known.compare_whole(&found, &command, is_restarted)
+        });
+        if let Err(difference) = compared {
+            let when = if is_restarted { "after a restart" } else { "while running" };
+            client.borrow_mut().fail(format!("{when}: {difference}"));
+            return;
+        }
+        for _ in 0..3 {
+            let command = random_read(&mut client.borrow_mut(), &schema);
+            let read = read_pages(&shard, &client, &command).await;
+            let mut client = client.borrow_mut();
+            let known = client.table(id).expect("nothing changes the schema meanwhile");
+            if let Err(difference) = read.and_then(|found| known.compare(&found, &command)) {
+                client.fail(difference);
+                return;
+            }
+        }
+    }
+}
+
+fn random_read(client: &mut Client, schema: &Arc<TableSchema>) -> ReadCommand {
+    let variety = client.variety;
+    let rng = &mut client.rng;
+    let key = |rng: &mut base::rng::Rng| sample::partition_key(rng.below(variety.partitions + 1));
+    let partitions = match rng.below(3) {
+        0 => PartitionRange::Key(key(rng)),
+        1 => {
+            let (a, b) = (key(rng), key(rng));
+            PartitionRange::Between {
+                start: RingPosition::AfterKey(a.clone().min(b.clone())),
+                end: RingPosition::AfterKey(a.max(b)),
+            }
+        }
+        _ => PartitionRange::all(),
+    };
+    let mut command = ReadCommand::new(schema.id, partitions);
+    command.now_s = Some(variety.now_s + rng.below(8) as u32);
+    command.reversed = rng.chance(1, 2);
+    if rng.chance(1, 2) {
+        command.ranges = sample::ranges(rng, schema, &variety).into();
+    }
+    command.page_rows = *rng.pick(&[1, 2, 5, 50]);
+    command.page_bytes = *rng.pick(&[300, 1 << 20]);
+    if rng.chance(1, 3) {
+        command.limit_rows = 1 + rng.below(12);
+    }
+    if rng.chance(1, 4) {
+        command.partition_limit_rows = 1 + rng.below(4);
+    }
+    command.bypass_cache = rng.chance(1, 8);
+    command
+}
+
+/// Applies a change to the schema and keeps in mind that it may not end well.
+async fn change(
+    shard: &Shard,
+    client: &SharedClient,
+    pending: PendingChange,
+    f: impl FnOnce(&Catalog) -> Changed + Send + 'static,
+) {
+    let PendingChange { table, before, after } = pending.clone();
+    {
+        let client = &mut *client.borrow_mut();
+        if client.pending.is_some() {
+            return;
+        }
+        client.stamp();
+        client.counts.changes += 1;
+        client.note(format!("change of {table}: {:?}", (before.is_some(), after.is_some())));
+        if let Some(known) = client.table(table) {
+            known.is_changing = true;
+        }
+        client.pending = Some(pending);
+    }
+    let result =
+        on_some_shard(shard, client, |shard| async move { node::change_schema(&shard, f).await }).await;
+    let client = &mut *client.borrow_mut();
+    let ended = client.stamp();
+    client.note(format!("change of {table}: {result:?}"));
+    match result {
+        Ok(_) => {
+            client.pending = None;
+            match after {
+                None => client.tables.retain(|known| known.schema.id != table),
+                Some(schema) => {
+                    if before.is_none() {
+                        client.tables.push(KnownTable::new(schema));
+                    } else if let Some(known) = client.table(table) {
+                        known.schema = schema;
+                        known.is_changing = false;
+                        known.disturbed = ended;
+                    }
+                }
+            }
+        }
+        Err(error) => {
+            client.needs_restart = true;
+            client.excuse("change of the schema", table, &error);
+        }
+    }
+}
+
+fn random_options(client: &mut Client) -> TableOptions {
+    let rng = &mut client.rng;
+    let compressions = [Compression::None, Compression::Lz4 { chunk_bytes: 4096 }, Compression::Lz4 { chunk_bytes: 16384 }];
+    TableOptions {
+        compression: rng.pick(&compressions).clone(),
+        bloom_filter_fp_chance: *rng.pick(&[0.01, 0.1, 1.0]),
+        memtable_flush_period_ms: *rng.pick(&[0, 0, 2000]),
+        ..TableOptions::default()
+    }
+}
+
+async fn create_table(shard: &Shard, client: &SharedClient) {
+    let schema = {
+        let client = &mut *client.borrow_mut();
+        let shape = client.rng.pick(&sample::tables()).clone();
+        if client.tables.iter().any(|known| known.schema.name == shape.name) {
+            return;
+        }
+        let id = u128::from(client.rng.next_u64()) << 64 | u128::from(client.rng.next_u64());
+        let mut builder = shape.to_builder().id(Uuid::from_u128(id)).options(random_options(client));
+        if shape.clustering.is_empty() {
+            builder = builder.regular(content::MARKS, CqlType::set(CqlType::Int));
+        }
+        builder.build_with_ids_from(shape.column_id_bound()).expect("a table with one more column")
+    };
+    let pending = PendingChange { table: schema.id, before: None, after: Some(schema.clone()) };
+    change(shard, client, pending, move |catalog| catalog.create_table(schema, TableSettings::default())).await;
+}
+
+async fn alter(shard: &Shard, client: &SharedClient, table: TableId, op: Op) {
+    let changed_at_us = shard.wall_us();
+    let (old, new) = {
+        let client = &mut *client.borrow_mut();
+        let old = client.table(table).expect("just chosen").schema.clone();
+        let builder = match op {
+            Op::DropTable => None,
+            Op::AddColumn => {
+                let types = [CqlType::Int, CqlType::Text, CqlType::set(CqlType::Int), CqlType::map(CqlType::Int, CqlType::Text)];
+                let ty = if old.has_counters() { CqlType::Counter } else { client.rng.pick(&types).clone() };
+                let name = format!("x{}", old.column_id_bound());
+                Some(old.to_builder().regular(name, ty))
+            }
+            Op::DropColumn => {
+                let may_go: Vec<&str> = old
+                    .columns()
+                    .iter()
+                    .map(|column| column.name.as_str())
+                    .filter(|name| *name != content::MARKS && *name != "n")
+                    .collect();
+                if may_go.len() < 2 {
+                    return;
+                }
+                let name = client.rng.pick(&may_go).to_string();
+                Some(old.to_builder().drop_column(&name, changed_at_us))
+            }
+            _ => Some(old.to_builder().options(random_options(client))),
+        };
+        let bound = old.column_id_bound();
+        (old, builder.map(|builder| builder.build_with_ids_from(bound).expect("a table that was altered")))
+    };
+    let pending = PendingChange { table, before: Some(old.clone()), after: new.clone() };
+    change(shard, client, pending, move |catalog| match new {
+        Some(new) => catalog.alter_table(new, TableSettings::default()),
+        None => catalog.drop_table(&old.keyspace, &old.name),
+    })
+    .await;
+}

@@ -1,0 +1,368 @@
+//! The life of one world: it is opened, used, broken and opened again, and whatever it shows is compared.
+//!
+//! A round is a handful of operations at the same time, perhaps under faults, perhaps with a crash at an I/O
+//! operation chosen beforehand. Between rounds everything readable is compared; so it is after every restart.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use base::rng::Rng;
+use catalog::Keyspace;
+use engine::commitlog::SyncMode;
+use engine::{EngineOptions, node, recover};
+use model::sample::Variety;
+use runtime::sim::{FaultPlan, SimNode, SimOptions, SimStop, SimWorld};
+
+use crate::client::{Client, Counts, Excuses, History};
+use crate::ops::{self, KEYSPACE, Op, SharedClient};
+
+/// Where the node keeps everything.
+const DATA_DIR: &str = "/node/data";
+
+/// How a seed ended: equal for equal seeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    pub schedule_hash: u64,
+    pub disk_hash: u64,
+    pub io_ops: u64,
+    pub virtual_us: u64,
+    pub counts: Counts,
+}
+
+/// Runs one seed; the error says what was wrong.
+pub fn run(seed: u64, history: &History) -> Result<Outcome, String> {
+    let mut run = Run::new(seed, history.clone());
+    run.open()?;
+    let rounds = 3 + run.rng.below(8);
+    for round in 0..rounds {
+        run.client.borrow().note(format!("--- round {round}"));
+        run.round(round < 2)?;
+    }
+    run.faults_off();
+    run.close_and_open()?;
+    run.crash();
+    run.open()?;
+    run.world.power_loss();
+    let world = &run.world;
+    Ok(Outcome {
+        schedule_hash: world.schedule_hash(),
+        disk_hash: world.disk_snapshot_hash(),
+        io_ops: world.io_ops(),
+        virtual_us: world.now_us(),
+        counts: run.client.borrow().counts,
+    })
+}
+
+struct Run {
+    world: SimWorld,
+    node: Option<SimNode>,
+    client: SharedClient,
+    /// Decides what happens between rounds; inside of them it is the client's.
+    rng: Rng,
+    options: EngineOptions,
+    /// What the disk always does.
+    weather: FaultPlan,
+}
+
+impl Run {
+    fn new(seed: u64, history: History) -> Self {
+        let mut rng = Rng::new(seed ^ 0x5eed_0f_5ea5);
+        let sync = match rng.below(4) {
+            0 => SyncMode::Group { window_us: 200 + rng.below(2000) },
+            1 => SyncMode::Periodic { period_us: 1000 + rng.below(40_000) },
+            _ => SyncMode::Batch,
+        };
+        let segment_bytes = 16 * 1024 << rng.below(3);
+        let mut options = EngineOptions::new(DATA_DIR);
+        options.commitlog_sync = sync;
+        options.commitlog_segment_bytes = segment_bytes;
+        options.commitlog_total_bytes = segment_bytes * (4 + rng.below(16));
+        options.memory_bytes = 32 * 1024 << rng.below(6);
+        let mut weather = FaultPlan::default();
+        if rng.chance(1, 3) {
+            weather.short_transfer = 0.1;
+        }
+        if rng.chance(1, 4) {
+            weather.spike = 0.02;
+        }
+        weather.allocate_unsupported = rng.chance(1, 8);
+        let variety = Variety {
+            partitions: 1 + rng.below(8),
+            rows: 2 + rng.below(12),
+            value_bytes: *rng.pick(&[10, 40, 300]),
+            ..Variety::default()
+        };
+        let world = SimWorld::new(SimOptions {
+            seed,
+            shards: 1,
+            faults: weather.clone(),
+            run_us_max: 300_000_000,
+            run_steps_max: 20_000_000,
+        });
+        let client = Client::new(rng.fork(), history, variety, sync);
+        client.note(format!("{options:?} {variety:?}"));
+        Self { world, node: None, client: Rc::new(RefCell::new(client)), rng, options, weather }
+    }
+
+    fn faults_off(&mut self) {
+        let weather = self.weather.clone();
+        self.world.set_faults(|faults| *faults = weather);
+        self.client.borrow_mut().excuses = Excuses::default();
+    }
+
+    /// The node dies, by itself or with the machine.
+    fn crash(&mut self) {
+        let power = self.rng.chance(1, 2);
+        // A sync that fails may take what was written before with it, from the page cache too.
+        let loses_unsynced = power || self.client.borrow().excuses.io;
+        self.client.borrow_mut().counts.crashes += 1;
+        self.client.borrow().note(if power { "=== power loss" } else { "=== kill" });
+        self.client.borrow_mut().crashed(loses_unsynced);
+        self.node = None;
+        if power {
+            self.world.power_loss();
+        } else {
+            self.world.kill();
+        }
+    }
+
+    /// Opens the directory, through crashes and faults, and compares.
+    fn open(&mut self) -> Result<(), String> {
+        let mut crashes_left = if self.rng.chance(1, 3) { 1 + self.rng.below(3) } else { 0 };
+        loop {
+            self.faults_off();
+            if self.rng.chance(1, 4) || self.client.borrow().counts.restarts == 0 {
+                self.world.set_shards(1 + self.rng.below(3) as u32);
+            }
+            if crashes_left > 0 {
+                crashes_left -= 1;
+                match self.rng.below(6) {
+                    0 => {
+                        self.client.borrow_mut().excuses.io = true;
+                        self.world.set_faults(|faults| {
+                            faults.sync_error = 0.03;
+                            faults.write_error = 0.03;
+                        });
+                    }
+                    1 => {
+                        self.client.borrow_mut().excuses.no_space = true;
+                        let room = self.rng.below(150_000);
+                        let used = self.world.disk().used_bytes();
+                        self.world.set_faults(|faults| faults.capacity_bytes = Some(used + room));
+                    }
+                    _ => self.world.crash_after(self.rng.below(400)),
+                }
+            }
+            match self.try_open() {
+                Ok(Ok(())) => break,
+                Ok(Err(error)) => {
+                    let excuses = self.client.borrow().excuses;
+                    self.client.borrow().note(format!("open failed: {error}"));
+                    if !excuses.io && !excuses.no_space {
+                        return Err(format!("the directory does not open: {error}"));
+                    }
+                    self.crash();
+                }
+                Err(SimStop::Crashed) => self.crash(),
+                Err(stop) => return Err(format!("while opening: {stop}")),
+            }
+        }
+        self.client.borrow_mut().counts.restarts += 1;
+        // What was replayed has been flushed, or is in a log that is synced.
+        let loses = self.client.borrow().excuses.io;
+        self.faults_off();
+        if loses {
+            // The log of this run may have failed already.
+            self.client.borrow_mut().needs_restart = true;
+        }
+        self.settle_schema()?;
+        self.compare(true)
+    }
+
+    fn try_open(&mut self) -> Result<Result<(), String>, SimStop> {
+        let options = self.options.clone();
+        let node = self.world.start_node(|_| async {})?;
+        let opened = self.world.block_on(&node, 0, |shard| async move { recover::open(&shard, options).await });
+        let result = match opened? {
+            Ok(report) => {
+                let replay = &report.replay;
+                self.client.borrow().note(format!(
+                    "opened with {} shards: {} segments, {} entries, {} skipped, {} truncated, {} unfinished SSTables",
+                    node.remote().shard_count(),
+                    replay.segments,
+                    replay.entries,
+                    replay.skipped,
+                    replay.truncated.len(),
+                    report.removed_sstables.len()
+                ));
+                Ok(())
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        self.world.set_faults(|faults| faults.crash_after_ops = None);
+        self.node = Some(node);
+        Ok(result)
+    }
+
+    fn node(&self) -> &SimNode {
+        self.node.as_ref().expect("a node runs")
+    }
+
+    fn some_shard(&mut self) -> u32 {
+        let shards = u64::from(self.node().remote().shard_count());
+        self.rng.below(shards) as u32
+    }
+
+    /// The schema that the node has is the one it must have. Makes the keyspace if it is not there.
+    fn settle_schema(&mut self) -> Result<(), String> {
+        let found = self.world.block_on(self.node(), 0, |shard| async move {
+            let catalog = node::catalog(&shard).map_err(|error| error.to_string())?;
+            if catalog.keyspace(KEYSPACE).is_none() {
+                let make = node::change_schema(&shard, |catalog| catalog.create_keyspace(Keyspace::simple(KEYSPACE)?));
+                make.await.map_err(|error| error.to_string())?;
+            }
+            Ok::<_, String>(catalog.tables(KEYSPACE).map(|table| table.schema.clone()).collect::<Vec<_>>())
+        });
+        let found = found.map_err(|stop| format!("reading the schema: {stop}"))??;
+        self.client.borrow_mut().take_schema(&found)
+    }
+
+    fn compare(&mut self, is_restarted: bool) -> Result<(), String> {
+        let (client, target) = (self.client.clone(), self.some_shard());
+        let compared = self.world.block_on(self.node(), target, |shard| ops::compare(shard, client, is_restarted));
+        compared.map_err(|stop| format!("comparing: {stop}"))?;
+        self.no_failure()
+    }
+
+    fn no_failure(&self) -> Result<(), String> {
+        self.client.borrow_mut().failure.take().map_or(Ok(()), Err)
+    }
+
+    fn random_ops(&mut self, is_early: bool) -> Vec<Op> {
+        let rng = &mut self.rng;
+        let mut ops = vec![];
+        if is_early || rng.chance(1, 6) {
+            ops.extend([Op::CreateTable; 2]);
+        }
+        ops.extend((0..1 + rng.below(4)).map(|_| Op::Write(4 + rng.below(20))));
+        for (op, chance) in [
+            (Op::Read(4), 3),
+            (Op::Flush, 2),
+            (Op::Flush, 4),
+            (Op::Sync, 4),
+            (Op::Truncate, 5),
+            (Op::Snapshot, 10),
+            (Op::AddColumn, 8),
+            (Op::DropColumn, 8),
+            (Op::ChangeOptions, 12),
+            (Op::DropTable, 12),
+        ] {
+            if rng.chance(1, chance) {
+                ops.push(op);
+            }
+        }
+        ops
+    }
+
+    fn round(&mut self, is_early: bool) -> Result<(), String> {
+        let ops = self.random_ops(is_early);
+        self.make_faults();
+        if self.rng.chance(2, 5) {
+            let after = 1 + self.rng.below(500);
+            self.world.crash_after(after);
+        }
+        let (client, target) = (self.client.clone(), self.some_shard());
+        let ran = self.world.block_on(self.node(), target, |shard| ops::round(shard, client, ops));
+        self.world.set_faults(|faults| faults.crash_after_ops = None);
+        self.no_failure()?;
+        match ran {
+            Ok(()) => {}
+            Err(SimStop::Crashed) => {
+                self.crash();
+                return self.open();
+            }
+            Err(stop) => return Err(format!("a round: {stop}")),
+        }
+        let excuses = self.client.borrow().excuses;
+        if excuses.io {
+            // The log may have failed; what can be read is compared before it is opened again.
+            self.world.set_faults(|faults| {
+                faults.write_error = 0.0;
+                faults.sync_error = 0.0;
+                faults.write_error_paths = None;
+            });
+            self.compare(false)?;
+            self.crash();
+            return self.open();
+        }
+        if excuses.no_space {
+            self.compare(false)?;
+            self.faults_off();
+            if !self.client.borrow().needs_restart {
+                // A flush that found no space is tried again after at most ten seconds.
+                self.world.run_for_us(25_000_000).map_err(|stop| format!("after the disk was full: {stop}"))?;
+                let (client, target) = (self.client.clone(), self.some_shard());
+                let resumed = self
+                    .world
+                    .block_on(self.node(), target, |shard| ops::write_until_acknowledged(shard, client));
+                resumed.map_err(|stop| format!("after the disk was full: {stop}"))?;
+                self.no_failure()?;
+            }
+        }
+        self.compare(false)?;
+        if self.client.borrow().needs_restart || self.rng.chance(1, 6) {
+            self.crash();
+            return self.open();
+        }
+        if self.rng.chance(1, 5) {
+            return self.close_and_open();
+        }
+        Ok(())
+    }
+
+    /// Faults for one round, in one of four.
+    fn make_faults(&mut self) {
+        let rng = &mut self.rng;
+        let mut excuses = Excuses::default();
+        match rng.below(16) {
+            0 | 1 => {
+                excuses.no_space = true;
+                let capacity = self.world.disk().used_bytes() + rng.below(120_000);
+                self.world.set_faults(|faults| faults.capacity_bytes = Some(capacity));
+            }
+            2 => {
+                excuses.io = true;
+                self.world.set_faults(|faults| {
+                    faults.write_error_paths =
+                        Some(Rc::new(|path| path.components().any(|part| part.as_os_str() == "commitlog")));
+                });
+            }
+            3 => {
+                excuses.io = true;
+                self.world.set_faults(|faults| {
+                    faults.sync_error = 0.05;
+                    faults.write_error = 0.02;
+                });
+            }
+            _ => {}
+        }
+        if excuses.io || excuses.no_space {
+            self.client.borrow().note(format!("faults: {excuses:?}"));
+        }
+        self.client.borrow_mut().excuses = excuses;
+    }
+
+    fn close_and_open(&mut self) -> Result<(), String> {
+        let target = self.some_shard();
+        let stamp = self.client.borrow_mut().stamp();
+        let closed = self.world.block_on(self.node(), target, |shard| async move { node::close(&shard).await });
+        match closed {
+            Ok(Ok(())) => self.client.borrow_mut().tables.iter_mut().for_each(|table| table.synced(stamp)),
+            Ok(Err(error)) => return Err(format!("close: {error}")),
+            Err(stop) => return Err(format!("close: {stop}")),
+        }
+        self.client.borrow().note("=== closed");
+        self.crash();
+        self.open()
+    }
+}
