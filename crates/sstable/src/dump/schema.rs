@@ -12,9 +12,14 @@ use crate::component::statistics::{HeaderColumn, SerializationHeader};
 #[derive(Debug)]
 pub enum HeaderError {
     /// A column's type is none that this build knows.
-    Type { class: String, error: TypeError },
+    Type {
+        class: String,
+        error: TypeError,
+    },
     /// A column's name is not UTF-8.
-    Name { bytes: Vec<u8> },
+    Name {
+        bytes: Vec<u8>,
+    },
     Schema(SchemaError),
 }
 

@@ -87,7 +87,8 @@ fn a_partition_is_printed_with_times_as_text() {
 
 #[test]
 fn a_header_is_a_table() {
-    let column = |name: &[u8], ty: CqlType| HeaderColumn { name: name.to_vec(), type_name: ty.to_java_name() };
+    let column =
+        |name: &[u8], ty: CqlType| HeaderColumn { name: name.to_vec(), type_name: ty.to_java_name() };
     let mut header = SerializationHeader {
         bases: DeltaBases::NONE,
         key_type: CqlType::composite([CqlType::Int, CqlType::Text]).to_java_name(),

@@ -27,8 +27,7 @@ fn instant(time_s: i64, nanos: i64) -> String {
         _ => "+",
     };
     let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-    let mut out =
-        format!("{sign}{:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}", year.abs());
+    let mut out = format!("{sign}{:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}", year.abs());
     let fraction = match nanos {
         0 => Ok(()),
         _ if nanos % 1_000_000 == 0 => write!(out, ".{:03}", nanos / 1_000_000),
