@@ -21,8 +21,9 @@ mod values;
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
-use model::PartitionRange;
+use model::{PartitionRange, TableSchema};
 use reader::{MemorySource, ReadSpec, Reader, Source};
 use runtime::{CpuGroup, IoClass, Runtime, RuntimeOptions, Shard};
 use sstable::dump::{DumpOptions, dump_reader, schema_of_header};
@@ -40,7 +41,8 @@ fn checked<T, E: std::fmt::Display>(result: Result<T, E>) -> T {
 async fn write_cases(shard: Shard, root: PathBuf, cases: Vec<Case>, statements: String) {
     let cache = ChunkCache::new(16 << 20);
     for case in &cases {
-        write_case(&shard, &root, case, &cache).await;
+        // The writer's state is large.
+        Box::pin(write_case(&shard, &root, case, &cache)).await;
     }
     write_text(&shard, &root.join("schema.cql"), &statements).await;
 }
@@ -94,7 +96,7 @@ async fn dump(
     folder: &str,
     case: &Case,
     reader: &mut dyn Reader,
-    schema: &std::sync::Arc<model::TableSchema>,
+    schema: &Arc<TableSchema>,
 ) {
     let options = DumpOptions { raw_times: true, now_s: NOW_S };
     let mut text = String::new();
