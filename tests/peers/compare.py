@@ -3,6 +3,7 @@
 
 Keys of an object may come in any order, elements of an array may not; a number never equals a string, true never equals 1. Numbers
 are compared exactly, digit for digit of their value (1.0 equals 1 and 1E1 equals 10). Prints where the documents part, up to a limit.
+Given two directories, compares each <folder>/<name>.json of one with that of the other.
 The exit status is 0 if they are equal, 1 if not, 2 if one could not be read.
 """
 
@@ -11,6 +12,7 @@ import json
 import struct
 import sys
 from decimal import Decimal
+from pathlib import Path
 
 
 class NotComparable(Exception):
@@ -108,18 +110,39 @@ def main():
     options = parser.parse_args()
     same_number = as_binary64 if options.doubles else as_binary32 if options.floats else Decimal.__eq__
     try:
-        left, right = load(options.left), load(options.right)
+        documents = pairs(Path(options.left), Path(options.right))
+        equal = [compare(left, right, frozenset(options.ignore), same_number, options.limit) for left, right in documents]
     except NotComparable as error:
         print(error, file=sys.stderr)
         return 2
+    return 0 if all(equal) else 1
+
+
+def pairs(left, right):
+    """The documents to compare: the two files, or those of the same name in two directories."""
+    if not left.is_dir():
+        return [(left, right)]
+    found = [{path.relative_to(side) for path in side.glob("*/*.json")} for side in (left, right)]
+    if not any(found):
+        raise NotComparable(f"{left}, {right}: neither has a <folder>/<name>.json")
+    if found[0] != found[1]:
+        raise NotComparable("\n".join(f"{side}: lacks {name}, which {other} has" for side, other, names in
+                                      [(right, left, found[0] - found[1]), (left, right, found[1] - found[0])] for name in sorted(names)))
+    return [(left / name, right / name) for name in sorted(found[0])]
+
+
+def compare(left, right, ignore, same_number, limit=20):
+    """Prints where two documents part; returns whether they do not."""
     count = 0
-    for path, ours, theirs in differences(left, right, frozenset(options.ignore), same_number):
+    for path, ours, theirs in differences(load(left), load(right), ignore, same_number):
         count += 1
-        if count <= options.limit:
-            print(f"{path}: {show(ours)}  !=  {show(theirs)}")
-    if count > options.limit:
-        print(f"... and {count - options.limit} more")
-    return 1 if count else 0
+        if count == 1:
+            print(f"{left} and {right} differ:")
+        if count <= limit:
+            print(f"    {path}: {show(ours)}  !=  {show(theirs)}")
+    if count > limit:
+        print(f"    ... and {count - limit} more")
+    return count == 0
 
 
 if __name__ == "__main__":

@@ -162,6 +162,23 @@ class Compare(unittest.TestCase):
         self.assertEqual(self.paths('[1]', '[1, 2]'), ["$[1]"])
         self.assertEqual(self.paths('[{"position": 1}]', '[{"position": 2}]', ignore={"position"}), [])
 
+    def test_directories_are_compared_file_by_file(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            sides = [Path(scratch, name) for name in ["left", "right"]]
+            for side in sides:
+                (side / "ks.t").mkdir(parents=True)
+                (side / "ks.t" / "1.json").write_text("[1]")
+
+            def status():
+                command = [sys.executable, HERE / "compare.py", *sides]
+                return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT).returncode
+
+            self.assertEqual(status(), 0)
+            (sides[1] / "ks.t" / "1.json").write_text("[2]")
+            self.assertEqual(status(), 1)
+            (sides[1] / "ks.t" / "1.json").rename(sides[1] / "ks.t" / "2.json")
+            self.assertEqual(status(), 2)
+
     def test_a_repeated_key_is_refused(self):
         with self.assertRaises(compare.NotComparable):
             self.paths('{"a": 1, "a": 1}', '{}')

@@ -1,6 +1,7 @@
 //! SSTables: sorted, immutable files in Cassandra's "big" format (see ARCHITECTURE.md, "sstable").
 
 pub mod component;
+pub mod dump;
 pub mod name;
 pub mod read;
 pub mod version;

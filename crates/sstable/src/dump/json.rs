@@ -1,0 +1,335 @@
+//! Fragments to the JSON of `sstabledump`. Fields are in its order, and left out where it leaves them out.
+//!
+//! A range deletion changes at a position; on disk that is a bound, or a boundary if one deletion ends where
+//! the next begins, so the deletion in force is remembered from one change to the next.
+//! Source: Cassandra 4.1 `tools/JsonTransformer.java`; `tests/peers/README.md` describes the document.
+
+use std::sync::Arc;
+
+use model::types::{CqlType, push_identifier};
+use model::{
+    Cell, ClusteringPrefix, Column, ColumnData, Liveness, PartitionKey, Position, RangeTombstoneChange, Row,
+    Side, TableSchema, Tombstone, key,
+};
+use reader::{Fragment, ReadError, Reader, Step};
+
+use super::layout::Layout;
+use super::times::{seconds_text, timestamp_text};
+
+/// What `sstabledump` can be told, and the clock it would ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DumpOptions {
+    /// `-t`: times as numbers (in strings), not as ISO 8601.
+    pub raw_times: bool,
+    /// What has expired by then is said to be.
+    pub now_s: u32,
+}
+
+/// Prints the fragments of forward reads.
+pub struct JsonDump {
+    schema: Arc<TableSchema>,
+    options: DumpOptions,
+    layout: Layout,
+    in_force: Tombstone,
+    /// The partition's fields are printed, its rows have begun.
+    in_rows: bool,
+}
+
+/// How much text [`dump_reader`] gathers before it hands it on.
+const TEXT_BYTES: usize = 64 << 10;
+
+/// Prints everything of a forward reader; `write` gets the text in pieces.
+pub async fn dump_reader(
+    reader: &mut dyn Reader,
+    schema: Arc<TableSchema>,
+    options: DumpOptions,
+    mut write: impl FnMut(&str),
+) -> Result<(), ReadError> {
+    let mut dump = JsonDump::new(schema, options);
+    let mut text = String::new();
+    loop {
+        match reader.next()? {
+            Step::Ready(fragment) => dump.push(&fragment),
+            Step::Load => reader.load().await?,
+            Step::End => break,
+        }
+        text.push_str(&dump.take());
+        if text.len() >= TEXT_BYTES {
+            write(&text);
+            text.clear();
+        }
+    }
+    text.push_str(&dump.finish());
+    write(&text);
+    Ok(())
+}
+
+impl JsonDump {
+    /// Values are printed by the types of `schema`, the one for which the fragments were read.
+    pub fn new(schema: Arc<TableSchema>, options: DumpOptions) -> Self {
+        let mut layout = Layout::new();
+        layout.begin_array();
+        Self { schema, options, layout, in_force: Tombstone::LIVE, in_rows: false }
+    }
+
+    /// The text since the last call.
+    pub fn take(&mut self) -> String {
+        self.layout.take()
+    }
+
+    /// The rest of the text; the last partition has ended.
+    pub fn finish(mut self) -> String {
+        assert!(!self.in_rows, "a dump ends between partitions");
+        self.layout.end_array();
+        self.layout.take()
+    }
+
+    pub fn push(&mut self, fragment: &Fragment) {
+        match fragment {
+            Fragment::PartitionStart { key, tombstone } => self.begin_partition(key, *tombstone),
+            Fragment::Static(row) => self.row(None, row),
+            Fragment::Row(row) => self.row(Some(&row.key), &row.row),
+            Fragment::Change(change) => self.change(change),
+            Fragment::PartitionEnd => {
+                assert!(self.in_force.is_live(), "a range deletion is ended before its partition");
+                self.in_rows = false;
+                self.layout.end_array();
+                self.layout.end_object();
+            }
+        }
+    }
+
+    fn begin_partition(&mut self, partition_key: &PartitionKey, tombstone: Tombstone) {
+        assert!(!self.in_rows, "a partition ends before the next begins");
+        self.in_rows = true;
+        self.layout.begin_object();
+        self.layout.name("partition");
+        self.layout.begin_object();
+        self.layout.name("key");
+        let types: Vec<&CqlType> = self.schema.partition_key.iter().map(|column| &column.ty).collect();
+        let texts: Vec<String> = match (&types[..], key::split_composite_key(partition_key.bytes())) {
+            ([_, _, ..], Ok(values)) if values.len() == types.len() => {
+                types.iter().zip(values).map(|(ty, value)| ty.raw_text_of(value)).collect()
+            }
+            // A composite that is none has no parts to print.
+            ([_, _, ..], _) => vec![CqlType::Blob.raw_text_of(partition_key.bytes())],
+            ([only], _) => vec![only.raw_text_of(partition_key.bytes())],
+            ([], _) => unreachable!("a table has a partition key"),
+        };
+        self.strings(texts.iter().map(String::as_str));
+        if !tombstone.is_live() {
+            self.deletion(tombstone);
+        }
+        self.layout.end_object();
+        self.layout.name("rows");
+        self.layout.begin_array();
+    }
+
+    /// An array of strings on one line.
+    fn strings<'a>(&mut self, texts: impl Iterator<Item = &'a str>) {
+        let layout = &mut self.layout;
+        layout.compact_arrays = true;
+        layout.begin_array();
+        texts.for_each(|text| layout.string(text));
+        layout.end_array();
+        layout.compact_arrays = false;
+    }
+
+    /// A static row has no key.
+    fn row(&mut self, key: Option<&ClusteringPrefix>, row: &Row) {
+        self.layout.begin_object();
+        self.text("type", if key.is_some() { "row" } else { "static_block" });
+        if let Some(key) = key {
+            self.clustering(key);
+        }
+        if !row.liveness.is_none() {
+            self.liveness(row.liveness);
+        }
+        if !row.deletion.is_live() {
+            self.deletion(row.deletion);
+        }
+        self.layout.name("cells");
+        self.layout.begin_array();
+        let schema = Arc::clone(&self.schema);
+        let column_of = |id| schema.column(id).expect("fragments are read for this schema");
+        let mut columns: Vec<(&Column, &ColumnData)> =
+            row.cells().iter().map(|(id, data)| (column_of(*id), data)).collect();
+        // Rows are sorted by column id, which an added column has out of disk order.
+        columns.sort_by_key(|(column, _)| (column.is_complex(), column.name.as_bytes()));
+        for (column, data) in columns {
+            match data {
+                ColumnData::Simple(cell) => self.cell(column, None, cell, row.liveness),
+                ColumnData::Complex(complex) => {
+                    if !complex.deletion.is_live() {
+                        self.complex_deletion(column, complex.deletion);
+                    }
+                    for element in &complex.cells {
+                        self.cell(column, Some(&element.path), &element.cell, row.liveness);
+                    }
+                }
+            }
+        }
+        self.layout.end_array();
+        self.layout.end_object();
+    }
+
+    /// As many values as the table has clustering columns: `"*"` for those the prefix does not reach.
+    fn clustering(&mut self, prefix: &ClusteringPrefix) {
+        if prefix.is_empty() {
+            return;
+        }
+        let layout = &mut self.layout;
+        layout.name("clustering");
+        layout.compact_arrays = true;
+        layout.begin_array();
+        let mut values = prefix.values();
+        for column in &self.schema.clustering {
+            match values.next() {
+                Some(value) => layout.raw(&column.ty.json_of(value)),
+                None => layout.string("*"),
+            }
+        }
+        layout.end_array();
+        layout.compact_arrays = false;
+    }
+
+    fn liveness(&mut self, liveness: Liveness) {
+        self.layout.name("liveness_info");
+        self.layout.compact_objects = true;
+        self.layout.begin_object();
+        self.timestamp("tstamp", liveness.timestamp_us);
+        if liveness.is_expiring() {
+            let expired = liveness.local_expiration_s < self.options.now_s;
+            self.expiry(liveness.ttl_s, liveness.local_expiration_s, expired);
+        }
+        self.layout.end_object();
+        self.layout.compact_objects = false;
+    }
+
+    fn expiry(&mut self, ttl_s: u32, expires_at_s: u32, expired: bool) {
+        self.layout.name("ttl");
+        self.layout.raw(&ttl_s.to_string());
+        self.seconds("expires_at", expires_at_s);
+        self.layout.name("expired");
+        self.layout.raw(if expired { "true" } else { "false" });
+    }
+
+    fn deletion(&mut self, tombstone: Tombstone) {
+        self.layout.name("deletion_info");
+        self.layout.compact_objects = true;
+        self.layout.begin_object();
+        self.timestamp("marked_deleted", tombstone.timestamp_us);
+        self.seconds("local_delete_time", tombstone.deletion_time_s);
+        self.layout.end_object();
+        self.layout.compact_objects = false;
+    }
+
+    fn complex_deletion(&mut self, column: &Column, tombstone: Tombstone) {
+        self.layout.compact_objects = true;
+        self.layout.begin_object();
+        self.column_name(column);
+        self.deletion(tombstone);
+        self.layout.compact_objects = true;
+        self.layout.end_object();
+        self.layout.compact_objects = false;
+    }
+
+    fn cell(&mut self, column: &Column, path: Option<&[u8]>, cell: &Cell, row: Liveness) {
+        self.layout.begin_object();
+        self.layout.compact_objects = true;
+        self.column_name(column);
+        if let Some(path) = path {
+            self.layout.name("path");
+            self.strings([path_text(&column.ty, path).as_str()].into_iter());
+        }
+        if cell.is_tombstone() {
+            self.layout.name("deletion_info");
+            self.layout.begin_object();
+            self.seconds("local_delete_time", cell.local_deletion_time_s);
+            self.layout.end_object();
+            // Here the peers' printer goes back to a line for each entry, inside the cell.
+            self.layout.compact_objects = false;
+        } else {
+            self.layout.name("value");
+            self.layout.raw(&value_json(&column.ty, path.unwrap_or_default(), &cell.value));
+        }
+        if row.is_none() || cell.timestamp_us != row.timestamp_us {
+            self.timestamp("tstamp", cell.timestamp_us);
+        }
+        if cell.is_expiring() && (row.is_none() || cell.ttl_s != row.ttl_s) {
+            let expired = !cell.is_live_at(self.options.now_s);
+            self.expiry(cell.ttl_s, cell.local_deletion_time_s, expired);
+        }
+        self.layout.end_object();
+        self.layout.compact_objects = false;
+    }
+
+    fn change(&mut self, change: &RangeTombstoneChange) {
+        let closed = std::mem::replace(&mut self.in_force, change.tombstone);
+        let opened = change.tombstone;
+        self.layout.begin_object();
+        let is_boundary = !closed.is_live() && !opened.is_live();
+        self.text("type", if is_boundary { "range_tombstone_boundary" } else { "range_tombstone_bound" });
+        if !opened.is_live() {
+            self.bound("start", &change.position, Side::Before, opened);
+        }
+        if !closed.is_live() {
+            self.bound("end", &change.position, Side::After, closed);
+        }
+        self.layout.end_object();
+    }
+
+    /// `inclusive`: the side on which the position includes the rows of its prefix.
+    fn bound(&mut self, which: &str, position: &Position, inclusive: Side, tombstone: Tombstone) {
+        self.layout.name(which);
+        self.layout.begin_object();
+        self.text("type", if position.side == inclusive { "inclusive" } else { "exclusive" });
+        self.clustering(&position.prefix);
+        self.deletion(tombstone);
+        self.layout.end_object();
+    }
+
+    fn column_name(&mut self, column: &Column) {
+        let mut name = String::new();
+        push_identifier(&mut name, &column.name);
+        self.text("name", &name);
+    }
+
+    fn text(&mut self, name: &str, value: &str) {
+        self.layout.name(name);
+        self.layout.string(value);
+    }
+
+    fn timestamp(&mut self, name: &str, timestamp_us: i64) {
+        let text = timestamp_text(timestamp_us, self.options.raw_times);
+        self.text(name, &text);
+    }
+
+    fn seconds(&mut self, name: &str, time_s: u32) {
+        let text = seconds_text(time_s, self.options.raw_times);
+        self.text(name, &text);
+    }
+}
+
+/// A field by its name, an element by its text.
+fn path_text(ty: &CqlType, path: &[u8]) -> String {
+    let field = |fields: &[model::types::UdtField]| {
+        let number = u16::from_be_bytes(path.try_into().ok()?);
+        Some(fields.get(usize::from(number))?.name.clone())
+    };
+    let field_name = match ty {
+        CqlType::Udt { user, .. } => field(&user.fields),
+        _ => None,
+    };
+    let path_type = ty.cell_path_type().unwrap_or(&CqlType::Blob);
+    field_name.unwrap_or_else(|| path_type.raw_text_of(path))
+}
+
+fn value_json(ty: &CqlType, path: &[u8], value: &[u8]) -> String {
+    match ty.cell_value_type(path) {
+        // The peers take the first eight bytes of a counter's shards for the count.
+        Some(CqlType::Counter) => CqlType::Counter.json_of(value.get(..8).unwrap_or(value)),
+        Some(ty) => ty.json_of(value),
+        None => CqlType::Blob.json_of(value),
+    }
+}

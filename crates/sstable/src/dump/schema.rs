@@ -1,0 +1,72 @@
+//! The table as an SSTable describes itself: `sstabledump` is given files and no schema.
+
+use std::fmt;
+use std::sync::Arc;
+
+use model::types::{CqlType, TypeError};
+use model::{TableSchema, schema::SchemaError};
+
+use crate::component::statistics::{HeaderColumn, SerializationHeader};
+
+/// Why a header in Statistics.db describes no table.
+#[derive(Debug)]
+pub enum HeaderError {
+    /// A column's type is none that this build knows.
+    Type {
+        class: String,
+        error: TypeError,
+    },
+    /// A column's name is not UTF-8.
+    Name {
+        bytes: Vec<u8>,
+    },
+    Schema(SchemaError),
+}
+
+impl fmt::Display for HeaderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Type { class, error } => write!(f, "a column has type {class}: {error}"),
+            Self::Name { bytes } => write!(f, "a column's name is not UTF-8: {}", bytes.escape_ascii()),
+            Self::Schema(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for HeaderError {}
+
+/// The table of the columns that Data.db was written with. Key columns have no names there and get some that
+/// no column has; neither has the table.
+pub fn schema_of_header(header: &SerializationHeader) -> Result<Arc<TableSchema>, HeaderError> {
+    let columns = || header.static_columns.iter().chain(&header.regular_columns);
+    let mut marks = String::new();
+    while columns().any(|column| column.name.ends_with(format!("{marks})").as_bytes())) {
+        marks.push('\'');
+    }
+    let mut builder = TableSchema::builder("sstable", "rows");
+    let keys = match type_of(&header.key_type)? {
+        CqlType::Composite(components) => components.to_vec(),
+        other => vec![other],
+    };
+    for (number, ty) in keys.into_iter().enumerate() {
+        builder = builder.partition_key(format!("(partition key {number}{marks})"), ty);
+    }
+    for (number, class) in header.clustering_types.iter().enumerate() {
+        builder = builder.clustering(format!("(clustering {number}{marks})"), type_of(class)?);
+    }
+    for column in &header.static_columns {
+        builder = builder.static_column(name_of(column)?, type_of(&column.type_name)?);
+    }
+    for column in &header.regular_columns {
+        builder = builder.regular(name_of(column)?, type_of(&column.type_name)?);
+    }
+    builder.build().map_err(HeaderError::Schema)
+}
+
+fn type_of(class: &str) -> Result<CqlType, HeaderError> {
+    CqlType::from_java_name(class).map_err(|error| HeaderError::Type { class: class.to_owned(), error })
+}
+
+fn name_of(column: &HeaderColumn) -> Result<String, HeaderError> {
+    String::from_utf8(column.name.clone()).map_err(|error| HeaderError::Name { bytes: error.into_bytes() })
+}

@@ -1,0 +1,96 @@
+//! Times in a dump: the decimal number, or what Java's `Instant.toString` makes of it.
+
+use std::fmt::Write;
+
+/// A write timestamp, µs since 1970.
+pub(super) fn timestamp_text(timestamp_us: i64, raw: bool) -> String {
+    if raw {
+        return timestamp_us.to_string();
+    }
+    // The peers round the seconds towards zero and the rest down, so a fraction of a second before 1970 is
+    // printed a second late, and the nanoseconds stop at what 64 bits hold, in 2262.
+    instant(timestamp_us / 1_000_000, timestamp_us.saturating_mul(1000).rem_euclid(1_000_000_000))
+}
+
+/// A local deletion time, s since 1970.
+pub(super) fn seconds_text(time_s: u32, raw: bool) -> String {
+    if raw { time_s.to_string() } else { instant(i64::from(time_s), 0) }
+}
+
+/// `2023-11-14T22:13:20.000105Z`: as many groups of three digits as are needed.
+fn instant(time_s: i64, nanos: i64) -> String {
+    let (year, month, day) = civil(time_s.div_euclid(86_400));
+    let of_day = time_s.rem_euclid(86_400);
+    let sign = match year {
+        i64::MIN..0 => "-",
+        0..=9999 => "",
+        _ => "+",
+    };
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    let mut out = format!("{sign}{:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}", year.abs());
+    let fraction = match nanos {
+        0 => Ok(()),
+        _ if nanos % 1_000_000 == 0 => write!(out, ".{:03}", nanos / 1_000_000),
+        _ if nanos % 1000 == 0 => write!(out, ".{:06}", nanos / 1000),
+        _ => write!(out, ".{nanos:09}"),
+    };
+    fraction.expect("a String takes all");
+    out + "Z"
+}
+
+/// Year, month and day of a number of days since 1970 in the Gregorian calendar, also before it was made.
+///
+/// Years are counted from March, so that the leap day is the last of its year: then month lengths repeat in
+/// fives of 153 days.
+fn civil(days: i64) -> (i64, i64, i64) {
+    const DAYS_OF_400_YEARS: i64 = 146_097;
+    let since_march_0000 = days + 719_468;
+    let (era, day) =
+        (since_march_0000.div_euclid(DAYS_OF_400_YEARS), since_march_0000.rem_euclid(DAYS_OF_400_YEARS));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day_of_month = day_of_year - (153 * month + 2) / 5 + 1;
+    let (year, month) = match month {
+        0..10 => (year, month + 3),
+        _ => (year + 1, month - 9),
+    };
+    (era * 400 + year, month, day_of_month)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_printed_as_java_prints_an_instant() {
+        let of = |timestamp_us: i64| timestamp_text(timestamp_us, false);
+        assert_eq!(of(1_700_000_000_000_000), "2023-11-14T22:13:20Z");
+        assert_eq!(of(1_700_000_000_001_000), "2023-11-14T22:13:20.001Z");
+        assert_eq!(of(1_700_000_000_000_105), "2023-11-14T22:13:20.000105Z");
+        assert_eq!(of(951_782_400_000_000), "2000-02-29T00:00:00Z");
+        assert_eq!(of(-1_000_000), "1969-12-31T23:59:59Z");
+        assert_eq!(of(-1), "1970-01-01T00:00:00.999999Z");
+        assert_eq!(of(i64::MAX), "+294247-01-10T04:00:54.854775807Z");
+        assert_eq!(seconds_text(1_700_000_000, false), "2023-11-14T22:13:20Z");
+        assert_eq!(seconds_text(1_700_000_000, true), "1700000000");
+    }
+
+    #[test]
+    fn every_day_follows_the_one_before() {
+        let mut last = civil(-800_000);
+        for days in -799_999..800_000 {
+            let (year, month, day) = civil(days);
+            let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let of_month = [31, if leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+            let expect = match last {
+                (y, 12, 31) => (y + 1, 1, 1),
+                (y, m, d) if d >= 28 && (year, month) != (y, m) => (y, m + 1, 1),
+                (y, m, d) => (y, m, d + 1),
+            };
+            assert_eq!((year, month, day), expect);
+            assert!(day <= of_month[month as usize - 1]);
+            last = (year, month, day);
+        }
+    }
+}
