@@ -19,7 +19,7 @@ use crate::known::KnownTable;
 pub struct History(Rc<RefCell<VecDeque<String>>>);
 
 /// So many operations are remembered.
-const REMEMBERED: usize = 100;
+const REMEMBERED: usize = 2000;
 
 impl History {
     pub fn note(&self, what: String) {

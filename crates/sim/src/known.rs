@@ -42,6 +42,8 @@ pub struct KnownTable {
     writes: Vec<Write>,
     /// A truncate began at this stamp, and its fate is not known.
     pub truncating: Option<u64>,
+    /// And it has ended, with an error.
+    truncate_failed: bool,
     /// When a truncate or a change of the schema last began or ended; reads across it are not compared.
     pub disturbed: u64,
     /// A change of this table's schema is under way, or has failed.
@@ -58,6 +60,7 @@ impl KnownTable {
             settled_seqs: HashSet::default(),
             writes: vec![],
             truncating: None,
+            truncate_failed: false,
             disturbed: 0,
             is_changing: false,
             present: MemorySource::default(),
@@ -111,6 +114,14 @@ impl KnownTable {
         self.truncating = None;
     }
 
+    /// A truncate that began at `begun` did not end well: what raced with it may be there or not, the rest is there or
+    /// nothing of it.
+    pub fn truncate_failed(&mut self, begun: u64) {
+        self.truncate_failed = true;
+        let raced = |write: &&mut Write| write.ended.is_none_or(|ended| ended >= begun);
+        self.writes.iter_mut().filter(raced).for_each(|write| write.is_uncertain = true);
+    }
+
     fn forget_before(&mut self, stamp: u64) {
         self.settled = MemorySource::default();
         self.settled_seqs.clear();
@@ -119,6 +130,9 @@ impl KnownTable {
 
     /// The node died. `loses_unsynced`: what was not synced may be lost with it.
     pub fn crashed(&mut self, loses_unsynced: bool) {
+        if let Some(begun) = self.truncating.filter(|_| !self.truncate_failed) {
+            self.truncate_failed(begun);
+        }
         for write in &mut self.writes {
             write.is_uncertain |= !write.is_acknowledged || (loses_unsynced && !write.is_synced);
         }
@@ -132,16 +146,25 @@ impl KnownTable {
         is_restarted: bool,
     ) -> Result<(), String> {
         let seen = content::marks(&self.schema, found);
-        if let Some(begun) = self.truncating.take() {
-            let is_before = |write: &Write| write.ended.is_some_and(|ended| ended < begun);
-            let group_is_seen = self.settled_seqs.iter().any(|seq| seen.contains(seq))
-                || self.writes.iter().any(|write| is_before(write) && seen.contains(&write.seq));
-            if !group_is_seen {
+        let mut is_emptied = false;
+        let begun = self.truncating.unwrap_or(0);
+        let is_before = |write: &Write| write.ended.is_some_and(|ended| ended < begun);
+        if self.truncating.is_some() {
+            is_emptied = !self.settled_seqs.iter().any(|seq| seen.contains(seq))
+                && !self.writes.iter().any(|write| is_before(write) && seen.contains(&write.seq));
+        }
+        if is_restarted {
+            self.truncating = None;
+            self.truncate_failed = false;
+            if is_emptied {
                 self.forget_before(begun);
             }
-            self.writes.iter_mut().filter(|write| !is_before(write)).for_each(|write| write.is_uncertain = true);
         }
-        self.present = self.with(&self.settled, None, |write| !write.is_uncertain || seen.contains(&write.seq));
+        let nothing = MemorySource::default();
+        let settled = if is_emptied { &nothing } else { &self.settled };
+        self.present = self.with(settled, None, |write| {
+            (!write.is_uncertain && !(is_emptied && is_before(write))) || seen.contains(&write.seq)
+        });
         let expected = content::expected(&self.present, &self.schema, command);
         if let Some(difference) = content::difference(&self.schema, &expected, found) {
             let wanted = content::marks(&self.schema, &expected);
@@ -150,7 +173,10 @@ impl KnownTable {
             let told: Vec<String> = lost.iter().map(|seq| self.tell(*seq)).collect();
             return Err(format!("{difference}\n  {}", told.join("\n  ")));
         }
-        self.settle(&seen, is_restarted);
+        // What a failed truncate has done is known after the restart.
+        if self.truncating.is_none() {
+            self.settle(&seen, is_restarted);
+        }
         Ok(())
     }
 

@@ -12,6 +12,9 @@ use sim::seed::{self, Outcome};
 /// One of so many seeds of a range is run twice, to see that it ends the same.
 const ONE_TWICE_OF: u64 = 50;
 
+/// So many of the last operations are shown when a seed fails; with `--verbose`, all that are remembered.
+const SHOWN: usize = 80;
+
 #[derive(Parser)]
 #[command(about = "Random operations, faults and crashes against a model, each world from a seed")]
 struct Args {
@@ -121,5 +124,7 @@ fn run_once(seed: u64, is_verbose: bool) -> Result<Outcome, String> {
             format!("panic: {}", text.unwrap_or_default())
         }
     };
-    Err(format!("last operations:\n{}\n{failure}", history.lines().join("\n")))
+    let lines = history.lines();
+    let shown = if is_verbose { &lines[..] } else { &lines[lines.len().saturating_sub(SHOWN)..] };
+    Err(format!("last operations:\n{}\n{failure}", shown.join("\n")))
 }

@@ -181,8 +181,9 @@ async fn truncate(shard: &Shard, client: &SharedClient, table: TableId) {
     }
     if let Some(known) = client.table(table) {
         known.disturbed = ended;
-        if result.is_ok() {
-            known.truncated(begun);
+        match result {
+            Ok(()) => known.truncated(begun),
+            Err(_) => known.truncate_failed(begun),
         }
     }
 }
