@@ -206,6 +206,9 @@ fn first_base<'a>(shard: &Shard, old: impl Iterator<Item = &'a OldSegment>) -> u
     now_ms.max(last) + 1
 }
 
+/// A table of thousands of columns is one mutation of the system tables.
+const SCHEMA_SEGMENT_BYTES_MIN: u64 = 4 << 20;
+
 async fn start_shards(
     shard: &Shard,
     options: &EngineOptions,
@@ -226,6 +229,7 @@ async fn start_shards(
             };
             let log = CommitLog::open(&shard, log_options, first_base).await?;
             let schema_log = if shard.id() == 0 {
+                let segment_bytes = segment_bytes.max(SCHEMA_SEGMENT_BYTES_MIN);
                 let log_options = CommitLogOptions {
                     dir: schema_log_dir(&options),
                     segment_bytes,

@@ -196,9 +196,13 @@ impl EngineShard {
             return Err(EngineError::NoSpace(why));
         }
         let ended = self.flushes.ended.next();
-        self.pressure.signal();
-        ended.await;
+        // The count may be older than the last flush; only what is there now can be waited for.
         self.recount_dirty();
+        if self.dirty_bytes.get() >= self.dirty_bytes_max {
+            self.pressure.signal();
+            ended.await;
+            self.recount_dirty();
+        }
         Ok(())
     }
 

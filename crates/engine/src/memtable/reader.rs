@@ -70,8 +70,11 @@ impl PartitionReader {
                 }
                 State::Static => {
                     self.state = State::Between(0);
-                    if let Some(row) = partition.static_row.as_ref().filter(|row| !row.is_empty()) {
-                        return Some(Fragment::Static(row.clone()));
+                    if let Some(row) = &partition.static_row {
+                        let row = known_columns(&self.schema, row);
+                        if !row.is_empty() {
+                            return Some(Fragment::Static(row));
+                        }
                     }
                 }
                 State::Between(number) if *number == self.ranges.len() => {
@@ -135,7 +138,7 @@ impl InRange {
             let end = if reversed { &range.start } else { &range.end };
             let order = schema.compare_parts((key, Side::At), (&end.prefix, end.side));
             let inside = if reversed { order.is_gt() } else { order.is_lt() };
-            inside.then(|| RowFragment { key: key.clone(), row: row.clone() })
+            inside.then(|| RowFragment { key: key.clone(), row: known_columns(schema, row) })
         });
     }
 
@@ -165,7 +168,7 @@ impl InRange {
         }
         if let Some(row) = self.next_row.take() {
             self.fetch_row(schema, range, reversed);
-            // Deleted counters may have left nothing of a row.
+            // Deleted counters and dropped columns may have left nothing of a row.
             return if row.row.is_empty() {
                 self.step(schema, partition, range, reversed)
             } else {
@@ -201,6 +204,16 @@ impl InRange {
             },
         })
     }
+}
+
+/// The row without cells of columns that were dropped after they were written. Usually the row itself.
+fn known_columns(schema: &TableSchema, row: &Rc<Row>) -> Rc<Row> {
+    if schema.dropped.is_empty() || row.cells().iter().all(|(id, _)| schema.column(*id).is_some()) {
+        return row.clone();
+    }
+    let mut known = (**row).clone();
+    known.retain_columns(|id, _| schema.column(id).is_some());
+    Rc::new(known)
 }
 
 fn change(position: &Position, tombstone: Tombstone) -> Fragment {

@@ -76,6 +76,38 @@ fn recount(memtable: &Memtable) -> usize {
     bytes
 }
 
+#[test]
+fn cells_of_dropped_columns_are_not_read() {
+    let old = sample::tables().remove(1);
+    let new = old.to_builder().drop_column("t", 9).drop_column("s", 9).regular("t", model::CqlType::Int);
+    let new = new.build_with_ids_from(old.column_id_bound()).unwrap();
+    let gone: Vec<_> = ["t", "s"].map(|name| old.column_named(name).unwrap().id).to_vec();
+    let memtable = Memtable::new(old.clone());
+    let mut rng = Rng::new(3);
+    (0..100).for_each(|_| memtable.apply(sample::mutation(&mut rng, &old, &Variety::default())));
+    for reversed in [false, true] {
+        let read = |schema: &Arc<TableSchema>| {
+            let spec = ReadSpec::new(schema.clone(), PartitionRange::all()).reversed(reversed);
+            block_on_ready(collect(&mut *memtable.reader(&spec))).unwrap()
+        };
+        let cells = |fragments: Vec<::reader::Fragment>| {
+            let row = |fragment: &::reader::Fragment| match fragment {
+                ::reader::Fragment::Static(row) => Some(row.clone()),
+                ::reader::Fragment::Row(row) => Some(row.row.clone()),
+                _ => None,
+            };
+            let rows = fragments.iter().filter_map(row).collect::<Vec<_>>();
+            assert!(rows.iter().all(|row| !row.is_empty()));
+            rows.iter().flat_map(|row| row.cells().to_vec()).collect::<Vec<_>>()
+        };
+        let mut expect = cells(read(&old));
+        let before = expect.len();
+        expect.retain(|(id, _)| !gone.contains(id));
+        assert!(expect.len() < before);
+        assert_eq!(cells(read(&new)), expect);
+    }
+}
+
 /// Counts what each thread has asked of the allocator and not given back.
 struct Counting;
 
