@@ -116,6 +116,26 @@ fn truncate_empties_and_stays_empty() {
 }
 
 #[test]
+fn what_is_written_after_a_truncate_and_a_restart_stays() {
+    let dir = dir("truncate-restart");
+    let engine = open(options(&dir), 1);
+    let table = table(&engine);
+    for c in 0..5 {
+        engine.apply(insert(&table, "old", c, "x", 10)).wait().unwrap();
+        engine.flush(vec![]).unwrap();
+    }
+    engine.truncate(table.id).unwrap();
+    drop(engine);
+    // No SSTable is left to tell which numbers were used.
+    for run in 0..3 {
+        let engine = open(options(&dir), 1);
+        assert_eq!(everything(&engine, &table).len(), run as usize);
+        engine.apply(insert(&table, "new", run, "x", 10)).wait().unwrap();
+        engine.close().unwrap();
+    }
+}
+
+#[test]
 fn tables_are_altered_and_dropped_and_a_snapshot_stays() {
     let dir = dir("schema");
     let engine = open(options(&dir), 2);
