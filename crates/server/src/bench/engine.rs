@@ -11,7 +11,8 @@
 //! 5. Every answer is checked for the right row; one in [`CHECKED`] byte by byte.
 //!
 //! Rates count rows, or MB (10^6 bytes) of what is named beside the phase: `flush`, `scan`: uncompressed Data.db;
-//! `replay`: entries of the log. `*-user` rates count keys and values only, which other engines have too.
+//! `replay`: entries of the log. `*-user` rates count keys and values only, which other
+//! engines have too; `replay-flush` counts the rows of a whole start after a crash.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -42,10 +43,10 @@ use super::workload::Workload;
 /// One answer in so many is compared byte by byte.
 pub const CHECKED: u64 = 64;
 /// Writes of the `batch` phase and of the `remote` phase, at most.
-const BATCH_WRITES: u64 = 20_000;
+pub const BATCH_WRITES: u64 = 20_000;
 const REMOTE_WRITES: u64 = 200_000;
 /// Reads past the cache, at most.
-const COLD_READS: u64 = 20_000;
+pub const COLD_READS: u64 = 20_000;
 const SEED: u64 = 20_260_101;
 
 #[derive(Args, Clone, Debug)]
@@ -232,6 +233,8 @@ pub fn run_once(
     if arguments.wants(Phase::Write) {
         report.add_rate("write", "/s", rows as f64, spent);
         report.bound("write", &[limits::MAP_INSERT]);
+        let row_bytes = bench.engine.report()?[0].dirty_bytes as f64 / rows as f64;
+        report.add("memtable-row", "bytes", Sample { value: row_bytes, cpu_us: None });
     }
     if arguments.wants(Phase::ReadMemtable) {
         let spent = bench.read(rows, false)?;
@@ -294,7 +297,9 @@ pub fn run_once(
         report.bound("replay", &[limits::CRC32, limits::DISK_READ]);
         report.add("replay-rows", "/s", rate(opened.replay.entries as f64));
         report.bound("replay-rows", &[limits::MAP_INSERT]);
-        report.add("replay-user", "MB/s", rate(user_mb));
+        // What a start after a crash takes altogether: replay, then flush.
+        let value = rows as f64 * 1e6 / (opened.replay_us + opened.flush_us) as f64;
+        report.add("replay-flush", "/s", Sample { value, cpu_us: None });
         bench.close()?;
     }
     if arguments.wants(Phase::Batch) {
@@ -313,6 +318,12 @@ pub fn run_once(
         bench.close()?;
     }
     Ok(backend)
+}
+
+/// Memory with which all rows stay in the memtable, which may take a quarter of it, and in the cache, which may
+/// take as much.
+pub fn memory_bytes(workload: &Workload) -> u64 {
+    (4 * workload.rows * (600 + 2 * workload.value_bytes as u64)).max(512 << 20)
 }
 
 /// An open engine with the benchmark's table.
@@ -334,9 +345,8 @@ impl Bench {
         commitlog_sync: SyncMode,
     ) -> Result<Self, BenchError> {
         let mut options = EngineOptions::new(&dir);
-        let row_bytes = 600 + 2 * workload.value_bytes as u64;
-        options.memory_bytes = options.memory_bytes.max(4 * workload.rows * row_bytes);
-        options.commitlog_total_bytes = options.commitlog_total_bytes.max(2 * workload.rows * row_bytes);
+        options.memory_bytes = memory_bytes(workload);
+        options.commitlog_total_bytes = options.commitlog_total_bytes.max(memory_bytes(workload));
         options.commitlog_sync = commitlog_sync;
         let shards = ShardOptions { shards: 1, backend: arguments.backend.into(), pin: false };
         let engine = Engine::open_with(options, shards)?;
@@ -461,9 +471,8 @@ impl Bench {
     {
         let concurrency = self.concurrency;
         let watch = Stopwatch::start();
-        let done = self.engine.ask(0, move |shard| async move {
-            clients(&shard, concurrency, count, make()).await
-        });
+        let done =
+            self.engine.ask(0, move |shard| async move { clients(&shard, concurrency, count, make()).await });
         done.wait()?;
         Ok(watch.spent())
     }
