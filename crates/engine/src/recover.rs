@@ -33,6 +33,10 @@ use crate::table::{files, truncation};
 #[derive(Clone, Debug, Default)]
 pub struct OpenReport {
     pub replay: ReplayReport,
+    /// How long reading the logs of all shards and applying them to memtables took.
+    pub replay_us: u64,
+    /// How long flushing what was replayed took.
+    pub flush_us: u64,
     /// SSTables that were never finished, removed.
     pub removed_sstables: Vec<PathBuf>,
     /// SSTables that cannot be opened, and why; their tables refuse reads, all others work.
@@ -101,6 +105,7 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     report.unreadable_sstables = crate::node::unreadable(shard).await?;
 
     let mine = old.clone();
+    let replay_started_us = shard.now_us();
     let replays = on_all(shard, CpuGroup::Maintenance, move |shard| {
         let count = shard.shard_count();
         let turn = move |segment: &OldSegment| split_id(segment.id).0 % count;
@@ -109,7 +114,10 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     });
     replays.await?.into_iter().for_each(|replay| report.replay.merge(replay));
     refuse_damage(&options, &report.replay)?;
+    let flush_started_us = shard.now_us();
+    report.replay_us = flush_started_us - replay_started_us;
     crate::node::flush(shard, vec![]).await?;
+    report.flush_us = shard.now_us() - flush_started_us;
     remove_segments(&files, &log_dir(&options), &old).await?;
     Ok(report)
 }

@@ -75,6 +75,10 @@ impl Partition {
         let at = match self.rows.binary_search_by(|row| schema.compare_keys(&row.key, &key)) {
             Ok(at) => at,
             Err(at) => {
+                if self.rows.capacity() == 0 {
+                    // Most writes are of one row.
+                    self.rows.reserve_exact(1);
+                }
                 self.rows.insert(at, ClusteringRow { key, row: Row::new() });
                 at
             }

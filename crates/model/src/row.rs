@@ -155,6 +155,7 @@ impl Row {
     #[inline]
     pub fn push(&mut self, id: ColumnId, data: ColumnData) {
         assert!(self.cells.last().is_none_or(|(last, _)| *last < id), "cells rise by column id");
+        self.make_room();
         self.cells.push((id, data));
     }
 
@@ -167,7 +168,19 @@ impl Row {
                 ColumnData::Simple(existing) => existing.merge(&cell),
                 ColumnData::Complex(_) => unreachable!("a column is simple or complex for life"),
             },
-            Err(at) => self.cells.insert(at, (column.id, ColumnData::Simple(cell))),
+            Err(at) => {
+                self.make_room();
+                self.cells.insert(at, (column.id, ColumnData::Simple(cell)));
+            }
+        }
+    }
+
+    /// Room for one more cell. Rows stay in memory for long and many have one column, so the first cell gets
+    /// room for itself alone, where `Vec` would take it for four.
+    #[inline]
+    fn make_room(&mut self) {
+        if self.cells.capacity() == 0 {
+            self.cells.reserve_exact(1);
         }
     }
 

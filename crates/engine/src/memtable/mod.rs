@@ -12,6 +12,7 @@ mod reader;
 mod tree;
 
 use std::cell::{Cell, RefCell};
+use std::hint::black_box;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -104,6 +105,13 @@ impl Memtable {
 
     pub fn partition_count(&self) -> usize {
         self.partitions.borrow().len()
+    }
+
+    /// Gives the memory back in small lots, one for each step of the iterator: all at once it takes long.
+    pub fn take_apart(self) -> impl Iterator<Item = ()> {
+        self.partitions.into_inner().take_apart().map(|lot| {
+            black_box(lot.iter().map(|(_, partition)| partition.touch()).sum::<u64>());
+        })
     }
 
     /// Bytes asked of the allocator and still held.

@@ -3,6 +3,7 @@
 //! Rows and the points where range deletions change are walked side by side, each by its own cursor; a slice
 //! begins with a search, so that what is in front of it costs nothing.
 
+use std::hint::black_box;
 use std::sync::Arc;
 
 use model::{
@@ -54,6 +55,12 @@ impl PartitionReader {
             partition,
             state,
         }
+    }
+
+    /// Goes on with another partition.
+    fn restart(&mut self, key: PartitionKey, partition: MemPartition) {
+        self.partition = Some((key, partition));
+        self.state = State::Start;
     }
 
     /// The next fragment, `None` behind the end of the partition.
@@ -238,20 +245,21 @@ impl Reader for PartitionReader {
 
 /// Reads a range of partitions.
 pub struct MemtableReader {
-    spec: ReadSpec,
     end: RingPosition,
     partitions: Cursor<PartitionKey, MemPartition>,
     current: PartitionReader,
+    /// Partitions to come whose memory has been asked for; see [`MemPartition::touch`].
+    touched: usize,
 }
 
 impl MemtableReader {
     pub fn new(spec: &ReadSpec, partitions: &Tree<PartitionKey, MemPartition>) -> Self {
         let start = spec.partitions.start();
         Self {
-            spec: spec.clone(),
             end: spec.partitions.end(),
             partitions: partitions.cursor(|key| start.side_of(key)),
             current: PartitionReader::new(spec, None),
+            touched: 0,
         }
     }
 }
@@ -264,11 +272,16 @@ impl Reader for MemtableReader {
             }
             match self.partitions.next() {
                 Some((key, partition)) if self.end.side_of(key).is_lt() => {
-                    let found = Some((key.clone(), partition.clone()));
-                    self.current = PartitionReader::new(&self.spec, found);
+                    self.current.restart(key.clone(), partition.clone());
                 }
                 _ => return Ok(Step::End),
             }
+            if self.touched == 0 {
+                let soon = self.partitions.rest_of_leaf();
+                self.touched = soon.len() + 1;
+                black_box(soon.iter().map(|(_, partition)| partition.touch()).sum::<u64>());
+            }
+            self.touched -= 1;
         }
     }
 

@@ -4,6 +4,7 @@
 //! 2. A snapshot is the root. As long as somebody holds it, a writer copies the nodes on its way down
 //!    (`Rc::make_mut`), and the snapshot does not change; without a snapshot nothing is copied.
 //! 3. A cursor holds its path, so it walks both ways and needs no borrow of the tree.
+//! 4. A single entry lives in the map itself, without a node: partitions of one row are the rule in many tables.
 //!
 //! Guarantees: `heap_bytes` is what the live tree's nodes have asked of the allocator, to the byte (values'
 //! own memory is the caller's). Not here: removal; a memtable forgets everything at once.
@@ -24,17 +25,24 @@ enum Node<K, V> {
     Branch(Vec<(K, Rc<Node<K, V>>)>),
 }
 
+#[derive(Clone)]
+enum Root<K, V> {
+    Empty,
+    One((K, V)),
+    Node(Rc<Node<K, V>>),
+}
+
 /// See the head of this file. Cloning takes a snapshot.
 #[derive(Clone)]
 pub struct Tree<K, V> {
-    root: Option<Rc<Node<K, V>>>,
+    root: Root<K, V>,
     len: usize,
     heap_bytes: usize,
 }
 
 impl<K, V> Default for Tree<K, V> {
     fn default() -> Self {
-        Self { root: None, len: 0, heap_bytes: 0 }
+        Self { root: Root::Empty, len: 0, heap_bytes: 0 }
     }
 }
 
@@ -51,7 +59,11 @@ impl<K: Clone, V: Clone> Tree<K, V> {
     /// The value at the key for which `order` (the order of a key relative to the sought one) says `Equal`.
     #[inline]
     pub fn get(&self, order: impl Fn(&K) -> Ordering) -> Option<&V> {
-        let mut node = self.root.as_deref()?;
+        let mut node = match &self.root {
+            Root::Empty => return None,
+            Root::One((key, value)) => return order(key).is_eq().then_some(value),
+            Root::Node(node) => &**node,
+        };
         loop {
             match node {
                 Node::Branch(children) => node = &children[child_of(children, &order)?].1,
@@ -60,6 +72,19 @@ impl<K: Clone, V: Clone> Tree<K, V> {
                     return Some(&entries[at].1);
                 }
             }
+        }
+    }
+
+    /// The first value, if it can be reached without going down a tree.
+    #[inline]
+    pub fn near_first(&self) -> Option<&V> {
+        match &self.root {
+            Root::One((_, value)) => Some(value),
+            Root::Node(node) => match &**node {
+                Node::Leaf(entries) => entries.first().map(|(_, value)| value),
+                Node::Branch(_) => None,
+            },
+            Root::Empty => None,
         }
     }
 
@@ -72,19 +97,27 @@ impl<K: Clone, V: Clone> Tree<K, V> {
         make: impl FnOnce() -> V,
         update: impl FnOnce(&mut V) -> R,
     ) -> (bool, R) {
-        let root = self.root.get_or_insert_with(|| {
-            self.heap_bytes += node_bytes::<K, V>();
-            Rc::new(Node::Leaf(Vec::new()))
-        });
+        match &mut self.root {
+            Root::Empty => {
+                let mut value = make();
+                let result = update(&mut value);
+                self.root = Root::One((key.clone(), value));
+                self.len = 1;
+                return (true, result);
+            }
+            Root::One((only, value)) if order(only).is_eq() => return (false, update(value)),
+            root => self.heap_bytes += root.make_node(),
+        };
+        let Root::Node(root) = &mut self.root else { unreachable!("made above") };
         let mut done = Upsert { make: Some(make), update: Some(update), inserted: false, result: None };
         let split = insert(root, key, &order, &mut done, &mut self.heap_bytes);
         if let Some((separator, right)) = split {
-            let left = self.root.take().expect("there is a root");
+            let left = root.clone();
             let mut children = Vec::with_capacity(NODE_MAX);
             children.push((first_key(&left), left));
             children.push((separator, right));
             self.heap_bytes += node_bytes::<K, V>() + children.capacity() * branch_entry_bytes::<K, V>();
-            self.root = Some(Rc::new(Node::Branch(children)));
+            self.root = Root::Node(Rc::new(Node::Branch(children)));
         }
         self.len += usize::from(done.inserted);
         (done.inserted, done.result.expect("update ran"))
@@ -92,8 +125,12 @@ impl<K: Clone, V: Clone> Tree<K, V> {
 
     /// A cursor in front of the first key that `order` does not call `Less`.
     pub fn cursor(&self, order: impl Fn(&K) -> Ordering) -> Cursor<K, V> {
-        let mut cursor = Cursor { path: Vec::new() };
-        let mut next = self.root.clone();
+        let mut path = Vec::new();
+        let mut next = match &self.root {
+            Root::Empty => None,
+            Root::One(entry) => return Cursor::One { passed: order(&entry.0).is_lt(), entry: entry.clone() },
+            Root::Node(root) => Some(root.clone()),
+        };
         while let Some(node) = next.take() {
             let at = match &*node {
                 Node::Branch(children) => {
@@ -103,9 +140,29 @@ impl<K: Clone, V: Clone> Tree<K, V> {
                 }
                 Node::Leaf(entries) => entries.partition_point(|(key, _)| order(key).is_lt()),
             };
-            cursor.path.push((node, at));
+            path.push((node, at));
         }
-        cursor
+        Cursor::Path(Path(path))
+    }
+
+    /// The entries in lots of a leaf, in some order, with the nodes given back on the way. What a snapshot shares is
+    /// left to it.
+    pub fn take_apart(self) -> impl Iterator<Item = Vec<(K, V)>> {
+        let (mut nodes, mut one) = match self.root {
+            Root::Empty => (vec![], None),
+            Root::One(entry) => (vec![], Some(vec![entry])),
+            Root::Node(root) => (vec![root], None),
+        };
+        std::iter::from_fn(move || {
+            while let Some(node) = nodes.pop() {
+                match Rc::try_unwrap(node) {
+                    Ok(Node::Leaf(entries)) => return Some(entries),
+                    Ok(Node::Branch(children)) => nodes.extend(children.into_iter().map(|(_, child)| child)),
+                    Err(_shared) => {}
+                }
+            }
+            one.take()
+        })
     }
 
     /// The bytes [`Self::heap_bytes`] counts, counted again from the nodes.
@@ -121,7 +178,29 @@ impl<K: Clone, V: Clone> Tree<K, V> {
                     }
                 }
         }
-        self.root.as_deref().map_or(0, count)
+        match &self.root {
+            Root::Node(root) => count(root),
+            Root::Empty | Root::One(_) => 0,
+        }
+    }
+}
+
+impl<K: Clone, V: Clone> Root<K, V> {
+    /// Moves a single entry into a leaf with room for another. Gives the bytes this asked for.
+    fn make_node(&mut self) -> usize {
+        match std::mem::replace(self, Self::Empty) {
+            Self::One(only) => {
+                let mut entries = Vec::with_capacity(2);
+                entries.push(only);
+                let bytes = node_bytes::<K, V>() + entries.capacity() * size_of::<(K, V)>();
+                *self = Self::Node(Rc::new(Node::Leaf(entries)));
+                bytes
+            }
+            other => {
+                *self = other;
+                0
+            }
+        }
     }
 }
 
@@ -178,9 +257,8 @@ fn insert<K: Clone, V: Clone, M: FnOnce() -> V, U: FnOnce(&mut V) -> R, R>(
                     upsert.result = Some(update(&mut value));
                     let before = entries.capacity();
                     if entries.len() == before {
-                        // Partitions of one row are the rule in many tables: grow from one.
-                        let room = if before == 0 { 1 } else { before.min(NODE_MAX - before).max(1) };
-                        entries.reserve_exact(room);
+                        // Many partitions have few rows.
+                        entries.reserve_exact(before.min(NODE_MAX - before).max(1));
                     }
                     entries.insert(at, (key.clone(), value));
                     *heap_bytes += (entries.capacity() - before) * size_of::<(K, V)>();
@@ -242,16 +320,51 @@ fn make_mut<'a, K: Clone, V: Clone>(
 }
 
 /// A place between two entries of a snapshot.
-pub struct Cursor<K, V> {
-    /// From the root to a leaf: each node, and which child was taken; in the leaf, which entry comes next.
-    path: Vec<(Rc<Node<K, V>>, usize)>,
+pub enum Cursor<K, V> {
+    /// Of a single entry: whether the cursor is behind it.
+    One {
+        entry: (K, V),
+        passed: bool,
+    },
+    Path(Path<K, V>),
 }
+
+/// From the root to a leaf: each node, and which child was taken; in the leaf, which entry comes next.
+pub struct Path<K, V>(Vec<(Rc<Node<K, V>>, usize)>);
 
 impl<K, V> Cursor<K, V> {
     /// The entry behind the cursor, which moves over it.
+    #[inline]
     pub fn next(&mut self) -> Option<&(K, V)> {
+        match self {
+            Self::One { entry, passed } => (!std::mem::replace(passed, true)).then_some(&*entry),
+            Self::Path(path) => path.next(),
+        }
+    }
+
+    /// The entry in front of the cursor, which moves back over it.
+    #[inline]
+    pub fn prev(&mut self) -> Option<&(K, V)> {
+        match self {
+            Self::One { entry, passed } => std::mem::replace(passed, false).then_some(&*entry),
+            Self::Path(path) => path.prev(),
+        }
+    }
+
+    /// The entries behind the cursor up to the end of its leaf: what is soon asked for.
+    pub fn rest_of_leaf(&self) -> &[(K, V)] {
+        let Self::Path(Path(path)) = self else { return &[] };
+        match path.last().map(|(node, at)| (&**node, *at)) {
+            Some((Node::Leaf(entries), at)) => &entries[at..],
+            _ => &[],
+        }
+    }
+}
+
+impl<K, V> Path<K, V> {
+    fn next(&mut self) -> Option<&(K, V)> {
         loop {
-            let (node, at) = self.path.last_mut()?;
+            let (node, at) = self.0.last_mut()?;
             match &**node {
                 Node::Leaf(entries) if *at < entries.len() => {
                     *at += 1;
@@ -264,17 +377,16 @@ impl<K, V> Cursor<K, V> {
                 }
             }
         }
-        let (node, at) = self.path.last()?;
+        let (node, at) = self.0.last()?;
         match &**node {
             Node::Leaf(entries) => entries.get(*at - 1),
             Node::Branch(_) => unreachable!("a path ends in a leaf"),
         }
     }
 
-    /// The entry in front of the cursor, which moves back over it.
-    pub fn prev(&mut self) -> Option<&(K, V)> {
+    fn prev(&mut self) -> Option<&(K, V)> {
         loop {
-            let (_, at) = self.path.last_mut()?;
+            let (_, at) = self.0.last_mut()?;
             if *at > 0 {
                 *at -= 1;
                 break;
@@ -283,7 +395,7 @@ impl<K, V> Cursor<K, V> {
                 return None;
             }
         }
-        let (node, at) = self.path.last()?;
+        let (node, at) = self.0.last()?;
         match &**node {
             Node::Leaf(entries) => entries.get(*at),
             Node::Branch(_) => unreachable!("a path ends in a leaf"),
@@ -296,12 +408,12 @@ impl<K, V> Cursor<K, V> {
             Node::Branch(children) => at.checked_add_signed(by).is_some_and(|to| to < children.len()),
             Node::Leaf(_) => false,
         };
-        let Some(depth) = self.path.iter().rposition(can_step) else { return false };
-        self.path.truncate(depth + 1);
-        let (_, at) = &mut self.path[depth];
+        let Some(depth) = self.0.iter().rposition(can_step) else { return false };
+        self.0.truncate(depth + 1);
+        let (_, at) = &mut self.0[depth];
         *at = at.checked_add_signed(by).expect("checked above");
         loop {
-            let (node, at) = self.path.last().expect("the path is not empty");
+            let (node, at) = self.0.last().expect("the path is not empty");
             let Node::Branch(children) = &**node else { break };
             let child = children[*at].1.clone();
             let at = match (&*child, by > 0) {
@@ -309,7 +421,7 @@ impl<K, V> Cursor<K, V> {
                 (Node::Branch(children), false) => children.len() - 1,
                 (Node::Leaf(entries), false) => entries.len(),
             };
-            self.path.push((child, at));
+            self.0.push((child, at));
         }
         true
     }
@@ -349,6 +461,11 @@ mod tests {
                 }
             }
             snapshots.push((tree.clone(), model.clone()));
+            let mut taken = BTreeMap::new();
+            for lot in snapshots.last().expect("pushed above").0.clone().take_apart() {
+                taken.extend(lot);
+            }
+            assert!(taken.is_empty() || tree.len() == 1, "nothing is taken from a snapshot that is shared");
             for (tree, model) in &snapshots {
                 assert_eq!(tree.len(), model.len());
                 assert_eq!(contents(tree), model.iter().map(|(k, v)| (*k, *v)).collect::<Vec<_>>());
@@ -368,6 +485,18 @@ mod tests {
                     assert_eq!(cursor.prev().copied(), back.next_back().map(|(k, v)| (*k, *v)));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn taken_apart_it_gives_every_entry_once() {
+        for count in [0, 1, 2, 23, 24, 25, 5000] {
+            let mut tree = Tree::default();
+            (0..count).for_each(|key| assert!(put(&mut tree, key * 7919 % 10_007, key)));
+            let expected = contents(&tree);
+            let mut taken: Vec<_> = tree.take_apart().flatten().collect();
+            taken.sort_unstable();
+            assert_eq!(taken, expected);
         }
     }
 

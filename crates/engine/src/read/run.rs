@@ -13,6 +13,10 @@ use super::page::{Page, PartitionPage};
 use crate::error::EngineError;
 use crate::table::Table;
 
+/// Fragments between two looks at whether the turn is over; the first is one of them, so that a task which does
+/// many short reads gives way too.
+const FRAGMENTS_A_CHECK: u64 = 16;
+
 /// The next page of `command` out of what this shard has of `table`.
 pub async fn read_page(shard: &Shard, table: &Table, command: &ReadCommand) -> Result<Page, EngineError> {
     table.check_readable()?;
@@ -105,6 +109,7 @@ impl PageBuilder {
         let owned = FilterReader::new(inner, |key: &PartitionKey| table.owns(key.token()));
         let mut reader = CompactReader::new(owned, Purge::nothing(now_s), Keep::Live);
         let mut open: Option<PartitionPage> = None;
+        let mut fragments = 0u64;
         while !self.is_full() {
             let fragment = match reader.next()? {
                 Step::Ready(fragment) => fragment,
@@ -127,6 +132,10 @@ impl PageBuilder {
                     let partition = open.as_mut().expect("a partition is open");
                     self.rows += 1;
                     self.bytes += row_bytes(&row);
+                    if partition.rows.capacity() == 0 {
+                        // Of many partitions one row is all that is wanted.
+                        partition.rows.reserve_exact(1);
+                    }
                     partition.rows.push(row);
                     if partition.rows.len() as u64 + self.resumed_rows >= self.partition_limit_rows {
                         reader.skip_partition();
@@ -148,9 +157,11 @@ impl PageBuilder {
                 }
                 Fragment::Change(_) => unreachable!("a compacted read has no deletions"),
             }
-            if shard.need_preempt() {
+            // Asking for the time costs as much as a fragment does.
+            if fragments.is_multiple_of(FRAGMENTS_A_CHECK) && shard.need_preempt() {
                 shard.yield_now().await;
             }
+            fragments += 1;
         }
         self.page.tombstones += reader.tombstones_seen();
         Ok(())
@@ -163,6 +174,14 @@ impl PageBuilder {
             self.next = Some(self.state(&partition.key, None, 0));
         }
         self.resumed_rows = 0;
+        self.push(partition);
+    }
+
+    fn push(&mut self, partition: PartitionPage) {
+        if self.page.partitions.capacity() == 0 {
+            // A point read has one.
+            self.page.partitions.reserve_exact(1);
+        }
         self.page.partitions.push(partition);
     }
 
@@ -170,7 +189,7 @@ impl PageBuilder {
         let row = partition.rows.last().map(|row| row.key.clone());
         let partition_rows = self.resumed_rows + partition.rows.len() as u64;
         self.next = Some(self.state(&partition.key, row, partition_rows));
-        self.page.partitions.push(partition);
+        self.push(partition);
     }
 
     fn state(

@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 use model::PartitionRange;
 use reader::{ReadSpec, Source};
-use runtime::{IoClass, Shard};
+use runtime::{CpuGroup, IoClass, Shard};
 use sstable::component::statistics::{DeltaBases, DeltaBasesCollector};
 use sstable::name::{Generation, SstableName};
 use sstable::read::{ChunkCache, SSTable, SSTableError};
@@ -197,6 +197,7 @@ impl FlushQueue {
                 Ok(written) => {
                     pause_us = RETRY_US_MIN;
                     self.finish(&job, written.as_ref());
+                    self.take_apart(job.sealed);
                 }
                 Err(error) => {
                     let no_space = error.is_no_space();
@@ -309,6 +310,21 @@ impl FlushQueue {
         job.state.done.set(true);
         job.state.changed.signal();
         self.ended.signal();
+    }
+
+    /// Frees a memtable without keeping others waiting.
+    fn take_apart(&self, sealed: Rc<LoggedMemtable>) {
+        // A read that has it open frees it when it ends.
+        let Ok(sealed) = Rc::try_unwrap(sealed) else { return };
+        let shard = self.shard.clone();
+        let take_apart = async move {
+            for () in sealed.memtable.take_apart() {
+                if shard.need_preempt() {
+                    shard.yield_now().await;
+                }
+            }
+        };
+        self.shard.spawn(CpuGroup::Memtable, take_apart).detach();
     }
 
     fn count(&self, change: impl FnOnce(&mut FlushStats)) {

@@ -12,6 +12,9 @@ use super::options::{WriteOptions, Written};
 use super::writer::SSTableWriter;
 use crate::name::SstableName;
 
+/// Fragments between two looks at whether the turn is over.
+const FRAGMENTS_A_CHECK: u64 = 16;
+
 /// Writes all partitions of `reader`, which reads forward, and seals the SSTable. `None` if there was nothing to
 /// write. Gives way to other tasks of `shard` when it should. After an error nothing is left.
 pub async fn write_reader(
@@ -31,6 +34,7 @@ pub async fn write_reader(
 }
 
 async fn feed(writer: &mut SSTableWriter, reader: &mut dyn Reader, shard: &Shard) -> Result<(), WriteError> {
+    let mut fragments = 0u64;
     loop {
         match reader.next()? {
             Step::Ready(fragment) => writer.push(fragment)?,
@@ -40,7 +44,9 @@ async fn feed(writer: &mut SSTableWriter, reader: &mut dyn Reader, shard: &Shard
         if writer.wants_write() {
             writer.write_out().await?;
         }
-        if shard.need_preempt() {
+        fragments += 1;
+        // Asking for the time costs a good part of what a fragment does.
+        if fragments.is_multiple_of(FRAGMENTS_A_CHECK) && shard.need_preempt() {
             shard.yield_now().await;
         }
     }

@@ -1,0 +1,82 @@
+//! The machine a number was measured on, and tying the process to one of its cores.
+
+use std::fs;
+use std::io;
+use std::process::Command;
+
+/// What is kept with every figure.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    pub cpu: String,
+    pub cores: usize,
+    pub memory_mib: u64,
+    pub kernel: String,
+    /// Runnable tasks over the last minute when the benchmark began: who else was working.
+    pub load: f64,
+}
+
+impl Machine {
+    /// Reads `/proc`; what cannot be read is "unknown" or 0.
+    pub fn look() -> Self {
+        let field = |file: &str, name: &str| {
+            let text = fs::read_to_string(file).unwrap_or_default();
+            let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_string();
+            line.split_once(':').map_or("unknown".to_string(), |(_, value)| value.trim().to_string())
+        };
+        let first = |file: &str| {
+            let text = fs::read_to_string(file).unwrap_or_default();
+            text.split_whitespace().next().unwrap_or("unknown").to_string()
+        };
+        let memory_kib = field("/proc/meminfo", "MemTotal").trim_end_matches(" kB").parse().unwrap_or(0u64);
+        Self {
+            cpu: field("/proc/cpuinfo", "model name"),
+            cores: std::thread::available_parallelism().map_or(0, usize::from),
+            memory_mib: memory_kib / 1024,
+            kernel: first("/proc/sys/kernel/osrelease"),
+            load: first("/proc/loadavg").parse().unwrap_or(0.0),
+        }
+    }
+}
+
+/// The commit the program was built from, as far as the working directory knows: `abcdef012345`, with `+` if
+/// files differ from it, "unknown" outside a checkout.
+pub fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).output().ok().filter(|out| out.status.success())?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_string())
+    };
+    let Some(head) = git(&["rev-parse", "--short=12", "HEAD"]) else { return "unknown".to_string() };
+    let changed = git(&["status", "--porcelain", "--untracked-files=no", "--", ":!bench/results"]);
+    if changed.is_none_or(|files| !files.is_empty()) { head + "+" } else { head }
+}
+
+/// Ties the process to one core: the given one, or the last it may use. Threads that are started afterwards
+/// inherit it, so this comes before any thread.
+///
+/// # Errors
+/// The core is not one this process may use.
+pub fn pin_process(core: Option<usize>) -> io::Result<usize> {
+    // SAFETY: all zeros is an empty set.
+    let mut allowed = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
+    // SAFETY: `allowed` is ours to be filled and as long as said.
+    check(unsafe { libc::sched_getaffinity(0, size_of_val(&allowed), &mut allowed) })?;
+    // SAFETY: the numbers are below the size of the set.
+    let is_allowed = |core: &usize| unsafe { libc::CPU_ISSET(*core, &allowed) };
+    let cores: Vec<usize> = (0..libc::CPU_SETSIZE as usize).filter(is_allowed).collect();
+    let core = core.unwrap_or(cores.last().copied().unwrap_or(0));
+    if !cores.contains(&core) {
+        let what = format!("core {core} is not one this process may use; choose --core from {cores:?}");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    }
+    // SAFETY: all zeros is an empty set.
+    let mut only = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
+    // SAFETY: `core` is below the size of the set, since it is in `allowed`.
+    unsafe { libc::CPU_SET(core, &mut only) };
+    // SAFETY: `only` is as long as said; 0 is this thread, the only one yet.
+    check(unsafe { libc::sched_setaffinity(0, size_of_val(&only), &only) })?;
+    Ok(core)
+}
+
+fn check(result: i32) -> io::Result<()> {
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
