@@ -12,7 +12,7 @@ use catalog::{Catalog, Changed, SchemaChange};
 use model::{Mutation, PartitionRange, TableId, TableSchema};
 use runtime::{CpuGroup, Shard};
 
-use crate::commitlog::CommitLog;
+use crate::commitlog::{CommitLog, LogError};
 use crate::error::EngineError;
 use crate::event::Event;
 use crate::options::EngineOptions;
@@ -36,6 +36,8 @@ pub struct NodeShard {
     busy: Cell<bool>,
     idle: Event,
     last_schema_us: Cell<i64>,
+    /// Shard 0 alone: a change of schema was stored in part only.
+    schema_unsettled: Cell<bool>,
 }
 
 impl NodeShard {
@@ -54,6 +56,7 @@ impl NodeShard {
             busy: Cell::new(false),
             idle: Event::new(),
             last_schema_us: Cell::new(0),
+            schema_unsettled: Cell::new(false),
         })
     }
 
@@ -205,6 +208,10 @@ async fn change_schema_locked(
     node: &Rc<NodeShard>,
     change: impl FnOnce(&Catalog) -> Changed,
 ) -> Result<Vec<SchemaChange>, EngineError> {
+    if node.schema_unsettled.get() {
+        let what = "an earlier change of the schema failed half way; restart the node, which settles it, and try again";
+        return Err(EngineError::Invalid(what.to_string()));
+    }
     let old = node.catalog.borrow().clone();
     let (new, changes) = change(&old)?;
     let timestamp_us = shard.wall_us().max(node.last_schema_us.get() + 1);
@@ -213,12 +220,19 @@ async fn change_schema_locked(
     for table in new.all_tables().filter(|table| old.table_by_id(table.schema.id).is_none()) {
         make_dir(shard, &node.options.data_dir, &table.schema).await?;
     }
+    let mut stored = false;
     for mutation in catalog::mutations_for(&old, &new, timestamp_us, now_s(shard)) {
-        node.engine.apply(mutation).await?;
+        if let Err(error) = node.engine.apply(mutation).await {
+            // What a start makes of half a change is the table as before or after; of two halves nobody knows.
+            let refused = matches!(error, EngineError::NoSpace(_) | EngineError::Log(LogError::NoSpace(_)));
+            node.schema_unsettled.set(stored || !refused);
+            return Err(error);
+        }
+        stored = true;
     }
-    // In SSTables the schema is known before any log is read.
+    // The change is durable in the log of the system tables; a flush that fails now is tried again by itself.
     let system: Vec<TableId> = catalog::system_tables().iter().map(|schema| schema.id).collect();
-    node.engine.flush(&system).await?;
+    drop(node.engine.flush(&system).await);
     publish(shard, new.clone()).await?;
     for table in old.all_tables().filter(|table| new.table_by_id(table.schema.id).is_none()) {
         remove_dir(shard, &node.table_dir(&table.schema)).await?;

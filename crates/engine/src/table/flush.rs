@@ -202,13 +202,17 @@ impl FlushQueue {
                 Err(error) => {
                     let no_space = error.is_no_space();
                     *self.no_space.borrow_mut() = no_space.then(|| error.to_string());
-                    job.state.failures.set(job.state.failures.get() + 1);
-                    *job.state.last_error.borrow_mut() = Some((error.to_string(), no_space));
+                    // Whoever waits behind this one waits in vain as well, and is told so.
+                    for waiting in self.jobs.borrow().iter() {
+                        let state = &waiting.state;
+                        state.failures.set(state.failures.get() + 1);
+                        *state.last_error.borrow_mut() = Some((error.to_string(), no_space));
+                        state.changed.signal();
+                    }
                     self.count(|stats| {
                         stats.failures += 1;
                         stats.last_error = Some(error.to_string());
                     });
-                    job.state.changed.signal();
                     self.ended.signal();
                     self.pause(pause_us).await;
                     pause_us = (pause_us * 2).min(RETRY_US_MAX);
