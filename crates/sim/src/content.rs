@@ -9,9 +9,7 @@ use model::{
     Cell, ClusteringPrefix, ClusteringRow, ColumnData, Liveness, Mutation, Partition, PartitionKey, Purge,
     Row, TableSchema, counter,
 };
-use reader::{
-    CompactReader, Fragment, Keep, MemorySource, ReadSpec, Source, block_on_ready, collect,
-};
+use reader::{CompactReader, Fragment, Keep, MemorySource, ReadSpec, Source, block_on_ready, collect};
 
 /// Marks have clustering values (or elements of [`MARKS`]) from here on; the random part of a write stays below.
 const FIRST_MARK: i32 = 1_000_000;
@@ -73,7 +71,11 @@ fn without_dropped_columns(partition: &mut Partition, schema: &TableSchema) {
 }
 
 /// What a read of `source` shows, all pages of it.
-pub fn expected(source: &MemorySource, schema: &Arc<TableSchema>, command: &ReadCommand) -> Vec<PartitionPage> {
+pub fn expected(
+    source: &MemorySource,
+    schema: &Arc<TableSchema>,
+    command: &ReadCommand,
+) -> Vec<PartitionPage> {
     let mut source = source.clone();
     source.partitions_mut().values_mut().for_each(|partition| without_dropped_columns(partition, schema));
     let spec = ReadSpec::new(schema.clone(), command.partitions.clone())
@@ -141,7 +143,11 @@ fn name(key: &PartitionKey) -> String {
 }
 
 /// The first difference, in words.
-pub fn difference(schema: &TableSchema, expected: &[PartitionPage], found: &[PartitionPage]) -> Option<String> {
+pub fn difference(
+    schema: &TableSchema,
+    expected: &[PartitionPage],
+    found: &[PartitionPage],
+) -> Option<String> {
     if expected == found {
         return None;
     }
@@ -176,6 +182,11 @@ pub fn difference(schema: &TableSchema, expected: &[PartitionPage], found: &[Par
         missing.sort_unstable();
         missing
     };
-    let _ = write!(text, "\n  lost writes {:?}, writes from nowhere {:?}", without(&wanted, &seen), without(&seen, &wanted));
+    let _ = write!(
+        text,
+        "\n  lost writes {:?}, writes from nowhere {:?}",
+        without(&wanted, &seen),
+        without(&seen, &wanted)
+    );
     Some(text)
 }

@@ -131,8 +131,7 @@ async fn flush(shard: &Shard, client: &SharedClient, table: TableId) {
     };
     client.borrow().note(format!("flush {} tables", if tables.is_empty() { "all" } else { "one of the" }));
     let wanted = tables.clone();
-    let result =
-        on_some_shard(shard, client, |shard| async move { node::flush(&shard, wanted).await }).await;
+    let result = on_some_shard(shard, client, |shard| async move { node::flush(&shard, wanted).await }).await;
     let client = &mut *client.borrow_mut();
     client.note(format!("flush {stamp}: {result:?}"));
     match result {
@@ -141,7 +140,8 @@ async fn flush(shard: &Shard, client: &SharedClient, table: TableId) {
             client.tables.iter_mut().filter(is_flushed).for_each(|table| table.synced(stamp));
         }
         // Of all tables, any may be going.
-        Err(EngineError::File(_) | EngineError::SSTable(_)) if client.tables.iter().any(|t| t.is_changing) => {}
+        Err(EngineError::File(_) | EngineError::SSTable(_))
+            if client.tables.iter().any(|t| t.is_changing) => {}
         Err(error) => client.excuse("flush", table, &error),
     }
 }
@@ -376,7 +376,8 @@ async fn change(
 
 fn random_options(client: &mut Client) -> TableOptions {
     let rng = &mut client.rng;
-    let compressions = [Compression::None, Compression::Lz4 { chunk_bytes: 4096 }, Compression::Lz4 { chunk_bytes: 16384 }];
+    let compressions =
+        [Compression::None, Compression::Lz4 { chunk_bytes: 4096 }, Compression::Lz4 { chunk_bytes: 16384 }];
     TableOptions {
         compression: rng.pick(&compressions).clone(),
         bloom_filter_fp_chance: *rng.pick(&[0.01, 0.1, 1.0]),
@@ -400,7 +401,8 @@ async fn create_table(shard: &Shard, client: &SharedClient) {
         builder.build_with_ids_from(shape.column_id_bound()).expect("a table with one more column")
     };
     let pending = PendingChange { table: schema.id, before: None, after: Some(schema.clone()) };
-    change(shard, client, pending, move |catalog| catalog.create_table(schema, TableSettings::default())).await;
+    change(shard, client, pending, move |catalog| catalog.create_table(schema, TableSettings::default()))
+        .await;
 }
 
 async fn alter(shard: &Shard, client: &SharedClient, table: TableId, op: Op) {
@@ -411,7 +413,12 @@ async fn alter(shard: &Shard, client: &SharedClient, table: TableId, op: Op) {
         let builder = match op {
             Op::DropTable => None,
             Op::AddColumn => {
-                let types = [CqlType::Int, CqlType::Text, CqlType::set(CqlType::Int), CqlType::map(CqlType::Int, CqlType::Text)];
+                let types = [
+                    CqlType::Int,
+                    CqlType::Text,
+                    CqlType::set(CqlType::Int),
+                    CqlType::map(CqlType::Int, CqlType::Text),
+                ];
                 let ty = if old.has_counters() { CqlType::Counter } else { client.rng.pick(&types).clone() };
                 let name = format!("x{}", old.column_id_bound());
                 Some(old.to_builder().regular(name, ty))

@@ -182,7 +182,8 @@ impl Run {
     fn try_open(&mut self) -> Result<Result<(), String>, SimStop> {
         let options = self.options.clone();
         let node = self.world.start_node(|_| async {})?;
-        let opened = self.world.block_on(&node, 0, |shard| async move { recover::open(&shard, options).await });
+        let opened =
+            self.world.block_on(&node, 0, |shard| async move { recover::open(&shard, options).await });
         let result = match opened? {
             Ok(report) => {
                 let replay = &report.replay;
@@ -218,7 +219,9 @@ impl Run {
         let found = self.world.block_on(self.node(), 0, |shard| async move {
             let catalog = node::catalog(&shard).map_err(|error| error.to_string())?;
             if catalog.keyspace(KEYSPACE).is_none() {
-                let make = node::change_schema(&shard, |catalog| catalog.create_keyspace(Keyspace::simple(KEYSPACE)?));
+                let make = node::change_schema(&shard, |catalog| {
+                    catalog.create_keyspace(Keyspace::simple(KEYSPACE)?)
+                });
                 make.await.map_err(|error| error.to_string())?;
             }
             Ok::<_, String>(catalog.tables(KEYSPACE).map(|table| table.schema.clone()).collect::<Vec<_>>())
@@ -229,7 +232,8 @@ impl Run {
 
     fn compare(&mut self, is_restarted: bool) -> Result<(), String> {
         let (client, target) = (self.client.clone(), self.some_shard());
-        let compared = self.world.block_on(self.node(), target, |shard| ops::compare(shard, client, is_restarted));
+        let compared =
+            self.world.block_on(self.node(), target, |shard| ops::compare(shard, client, is_restarted));
         compared.map_err(|stop| format!("comparing: {stop}"))?;
         self.no_failure()
     }
@@ -300,7 +304,9 @@ impl Run {
             self.faults_off();
             if !self.client.borrow().needs_restart {
                 // A flush that found no space is tried again after at most ten seconds.
-                self.world.run_for_us(25_000_000).map_err(|stop| format!("after the disk was full: {stop}"))?;
+                self.world
+                    .run_for_us(25_000_000)
+                    .map_err(|stop| format!("after the disk was full: {stop}"))?;
                 let (client, target) = (self.client.clone(), self.some_shard());
                 let resumed = self
                     .world
@@ -355,7 +361,8 @@ impl Run {
     fn close_and_open(&mut self) -> Result<(), String> {
         let target = self.some_shard();
         let stamp = self.client.borrow_mut().stamp();
-        let closed = self.world.block_on(self.node(), target, |shard| async move { node::close(&shard).await });
+        let closed =
+            self.world.block_on(self.node(), target, |shard| async move { node::close(&shard).await });
         match closed {
             Ok(Ok(())) => self.client.borrow_mut().tables.iter_mut().for_each(|table| table.synced(stamp)),
             Ok(Err(error)) => return Err(format!("close: {error}")),

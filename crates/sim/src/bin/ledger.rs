@@ -22,7 +22,8 @@ use clap::{Parser, ValueEnum};
 use engine::commitlog::SyncMode;
 use engine::{Engine, EngineError, EngineOptions, ReadCommand, ShardOptions};
 use model::{
-    Cell, ClusteringPrefix, ColumnData, CqlType, Liveness, Mutation, PartitionKey, PartitionRange, TableSchema,
+    Cell, ClusteringPrefix, ColumnData, CqlType, Liveness, Mutation, PartitionKey, PartitionRange,
+    TableSchema,
 };
 use runtime::BackendChoice;
 
@@ -259,7 +260,9 @@ fn run_and_kill(
     ledger.extend(told);
     match exited {
         Some(status) => Err(format!("kill {kill}: the child ended by itself: {status}")),
-        None if !began => Err(format!("kill {kill}: nothing was acknowledged in {FIRST_ACKNOWLEDGEMENT_S} s")),
+        None if !began => {
+            Err(format!("kill {kill}: nothing was acknowledged in {FIRST_ACKNOWLEDGEMENT_S} s"))
+        }
         None => killed.map_err(|error| format!("kill {kill}: {error}")),
     }
 }
