@@ -163,7 +163,8 @@ impl KnownTable {
         let nothing = MemorySource::default();
         let settled = if is_emptied { &nothing } else { &self.settled };
         self.present = self.with(settled, None, |write| {
-            (!write.is_uncertain && !(is_emptied && is_before(write))) || seen.contains(&write.seq)
+            let is_gone = is_emptied && is_before(write);
+            seen.contains(&write.seq) || !(write.is_uncertain || is_gone)
         });
         let expected = content::expected(&self.present, &self.schema, command);
         if let Some(difference) = content::difference(&self.schema, &expected, found) {

@@ -66,18 +66,18 @@ struct Run {
 
 impl Run {
     fn new(seed: u64, history: History) -> Self {
-        let mut rng = Rng::new(seed ^ 0x5eed_0f_5ea5);
+        let mut rng = Rng::new(seed ^ 0x5eed_5ea5);
         let sync = match rng.below(4) {
             0 => SyncMode::Group { window_us: 200 + rng.below(2000) },
             1 => SyncMode::Periodic { period_us: 1000 + rng.below(40_000) },
             _ => SyncMode::Batch,
         };
-        let segment_bytes = 16 * 1024 << rng.below(3);
+        let segment_bytes = (16 * 1024) << rng.below(3);
         let mut options = EngineOptions::new(DATA_DIR);
         options.commitlog_sync = sync;
         options.commitlog_segment_bytes = segment_bytes;
         options.commitlog_total_bytes = segment_bytes * (4 + rng.below(16));
-        options.memory_bytes = 32 * 1024 << rng.below(6);
+        options.memory_bytes = (32 * 1024) << rng.below(6);
         let mut weather = FaultPlan::default();
         if rng.chance(1, 3) {
             weather.short_transfer = 0.1;
