@@ -371,7 +371,7 @@ impl Bench {
     }
 
     fn flushed(&self) -> Result<engine::table::flush::FlushStats, EngineError> {
-        Ok(self.engine.report()?[0].flushes)
+        Ok(self.engine.report()?[0].flushes.clone())
     }
 
     /// Writes the first `rows` rows by tasks on the shard.

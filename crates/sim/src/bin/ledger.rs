@@ -272,7 +272,7 @@ fn verify(args: &Args, dir: &Path, ledger: &BTreeSet<u64>, kill: u64) -> Result<
     let engine = args.open(dir).map_err(|error| format!("it does not open: {error}"))?;
     let compared = compare(&engine, ledger, kill);
     let backend = engine.backend();
-    if kill % 3 == 0 {
+    if kill.is_multiple_of(3) {
         engine.close().map_err(|error| format!("it does not close: {error}"))?;
     } else {
         // As good as another crash.
