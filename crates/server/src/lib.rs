@@ -1,5 +1,5 @@
 //! What the `messina` program is made of, for itself and for programs that measure it beside others.
 //!
-//! So far: the benchmarks ([`bench`]). The program's subcommands are in `main.rs`.
+//! So far: the benchmarks ([`mod@bench`]). The program's subcommands are in `main.rs`.
 
 pub mod bench;

@@ -1,6 +1,6 @@
 //! The commit log of a shard: what makes a write durable before its memtable is flushed.
 //!
-//! - [`format`]: segments and chunks as bytes (`docs/formats/commitlog.md`);
+//! - [`mod@format`]: segments and chunks as bytes (`docs/formats/commitlog.md`);
 //! - [`segment`]: the files in use, what each still holds that is not in an SSTable, and where new ones come from;
 //! - [`log`]: appending, and the task that writes and syncs;
 //! - [`replay`]: reading it all back after a crash.

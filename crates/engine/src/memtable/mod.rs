@@ -1,8 +1,8 @@
 //! What has been written and is not yet in an SSTable.
 //!
-//! - [`tree`]: the sorted map with free snapshots that holds partitions, and in each the rows;
-//! - [`partition`]: one partition, and how a write changes it;
-//! - [`reader`]: reading a snapshot, forward and reverse.
+//! - `tree`: the sorted map with free snapshots that holds partitions, and in each the rows;
+//! - `partition`: one partition, and how a write changes it;
+//! - `reader`: reading a snapshot, forward and reverse.
 //!
 //! **Invariants:** a reader never sees half of a mutation, and what it holds does not change while others
 //! write. `charged_bytes` is what the memtable has asked of the allocator, to the byte.

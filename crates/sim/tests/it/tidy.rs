@@ -9,6 +9,8 @@ use crate::{crates, files_below, names_in, root, section, table, text};
 const DOORS: &[(&str, &str)] = &[
     ("crates/runtime/src/real/", "the real back end is where clocks, randomness and threads come in"),
     ("crates/base/src/hash.rs", "the alias that everybody uses instead of std's maps"),
+    ("crates/sim/src/main.rs", "fresh seeds differ from run to run, and are printed"),
+    ("crates/sim/src/bin/ledger.rs", "a host process with threads and moments of its own is what is tested"),
     ("crates/server/src/", "the server reads the environment and its own clock for its user"),
 ];
 
