@@ -196,9 +196,13 @@ impl EngineShard {
             return Err(EngineError::NoSpace(why));
         }
         let ended = self.flushes.ended.next();
-        self.pressure.signal();
-        ended.await;
+        // Flushes may have ended since it was counted, and then no other may come.
         self.recount_dirty();
+        if self.dirty_bytes.get() >= self.dirty_bytes_max {
+            self.pressure.signal();
+            ended.await;
+            self.recount_dirty();
+        }
         Ok(())
     }
 
