@@ -205,6 +205,10 @@ fn first_base<'a>(shard: &Shard, old: impl Iterator<Item = &'a OldSegment>) -> u
     now_ms.max(last) + 1
 }
 
+/// A write of the schema may be half as large, and that of a keyspace with many tables is, however small the
+/// segments are that users want for their data.
+const SCHEMA_SEGMENT_BYTES_MIN: u64 = 256 * 1024;
+
 async fn start_shards(
     shard: &Shard,
     options: &EngineOptions,
@@ -225,6 +229,7 @@ async fn start_shards(
             };
             let log = CommitLog::open(&shard, log_options, first_base).await?;
             let schema_log = if shard.id() == 0 {
+                let segment_bytes = segment_bytes.max(SCHEMA_SEGMENT_BYTES_MIN);
                 let log_options = CommitLogOptions {
                     dir: schema_log_dir(&options),
                     segment_bytes,
