@@ -256,7 +256,10 @@ async fn take_over(shard: &Shard, new: Catalog) -> Result<(), EngineError> {
             Err(_) => {
                 let made = node.make_table(&table.schema);
                 made.open_sstables(shard.files(), engine.cache(), shard.shard_count()).await?;
-                made.set_truncation(truncation::load(shard.files(), &made.dir).await?);
+                let truncation = truncation::load(shard.files(), &made.dir).await?;
+                // An SSTable with a lower number would be removed by the next start.
+                made.raise_generation(truncation.first_generation, shard.shard_count());
+                made.set_truncation(truncation);
                 engine.add_table(made);
             }
         }
