@@ -1,7 +1,8 @@
 //! Reads a snapshot of a memtable, or of one of its partitions, in either direction.
 //!
 //! Rows and the points where range deletions change are walked side by side, each by its own cursor; a slice
-//! begins with a search, so that what is in front of it costs nothing.
+//! begins with a search, so that what is in front of it costs nothing. Cells of columns that the reader's schema has
+//! not (any more) are left out: a memtable keeps what was written before a column was dropped.
 
 use std::sync::Arc;
 
@@ -70,8 +71,9 @@ impl PartitionReader {
                 }
                 State::Static => {
                     self.state = State::Between(0);
-                    if let Some(row) = partition.static_row.as_ref().filter(|row| !row.is_empty()) {
-                        return Some(Fragment::Static(row.clone()));
+                    let row = partition.static_row.as_ref().map(|row| known_columns(&self.schema, row));
+                    if let Some(row) = row.filter(|row| !row.is_empty()) {
+                        return Some(Fragment::Static(row));
                     }
                 }
                 State::Between(number) if *number == self.ranges.len() => {
@@ -135,7 +137,7 @@ impl InRange {
             let end = if reversed { &range.start } else { &range.end };
             let order = schema.compare_parts((key, Side::At), (&end.prefix, end.side));
             let inside = if reversed { order.is_gt() } else { order.is_lt() };
-            inside.then(|| RowFragment { key: key.clone(), row: row.clone() })
+            inside.then(|| RowFragment { key: key.clone(), row: known_columns(schema, row) })
         });
     }
 
@@ -165,7 +167,7 @@ impl InRange {
         }
         if let Some(row) = self.next_row.take() {
             self.fetch_row(schema, range, reversed);
-            // Deleted counters may have left nothing of a row.
+            // Deleted counters or dropped columns may have left nothing of a row.
             return if row.row.is_empty() {
                 self.step(schema, partition, range, reversed)
             } else {
@@ -201,6 +203,17 @@ impl InRange {
             },
         })
     }
+}
+
+/// The row without cells of columns that `schema` has not; the same row if there are none.
+#[inline]
+fn known_columns(schema: &TableSchema, row: &Rc<Row>) -> Rc<Row> {
+    let mut row = row.clone();
+    let has_dropped = schema.columns().len() as u32 != schema.column_id_bound();
+    if has_dropped && row.cells().iter().any(|(id, _)| schema.column(*id).is_none()) {
+        Rc::make_mut(&mut row).retain_columns(|id, _| schema.column(id).is_some());
+    }
+    row
 }
 
 fn change(position: &Position, tombstone: Tombstone) -> Fragment {
