@@ -209,6 +209,8 @@ impl FlushQueue {
                     });
                     job.state.changed.signal();
                     self.ended.signal();
+                    // Who waits for this flush to free a log segment may give up now.
+                    job.table.log.progress().signal();
                     self.pause(pause_us).await;
                     pause_us = (pause_us * 2).min(RETRY_US_MAX);
                 }
