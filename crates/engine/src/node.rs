@@ -381,7 +381,23 @@ pub async fn snapshot(shard: &Shard, table: TableId, tag: String) -> Result<u64,
         let what = format!("{tag:?} cannot name a snapshot; use letters, digits, - _ and .");
         return Err(EngineError::Invalid(what));
     }
-    let node = NodeShard::of(shard)?;
+    // A truncate or a change of the schema would remove what is being linked.
+    let call = shard.call(0, CpuGroup::Maintenance, move |shard| async move {
+        let node = NodeShard::of(&shard)?;
+        node.lock().await;
+        let result = snapshot_locked(&shard, &node, table, tag).await;
+        node.unlock();
+        result
+    });
+    call.await?
+}
+
+async fn snapshot_locked(
+    shard: &Shard,
+    node: &Rc<NodeShard>,
+    table: TableId,
+    tag: String,
+) -> Result<u64, EngineError> {
     let schema = node.catalog.borrow().table_by_id(table).map(|table| table.schema.clone());
     let schema = schema.ok_or(EngineError::UnknownTable(table))?;
     let dir = node.table_dir(&schema);
