@@ -213,9 +213,7 @@ async fn change_schema_locked(
     for table in new.all_tables().filter(|table| old.table_by_id(table.schema.id).is_none()) {
         make_dir(shard, &node.options.data_dir, &table.schema).await?;
     }
-    for mutation in catalog::mutations_for(&old, &new, timestamp_us, now_s(shard)) {
-        node.engine.apply(mutation).await?;
-    }
+    node.engine.apply_together(catalog::mutations_for(&old, &new, timestamp_us, now_s(shard))).await?;
     // In SSTables the schema is known before any log is read.
     let system: Vec<TableId> = catalog::system_tables().iter().map(|schema| schema.id).collect();
     node.engine.flush(&system).await?;

@@ -85,9 +85,7 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     let catalog = stored.with_system_tables();
     if catalog != stored {
         // The first start of this build: drivers find the system tables where they find all others.
-        for mutation in catalog::mutations_for(&stored, &catalog, 0, now_s(shard)) {
-            node.engine.apply(mutation).await?;
-        }
+        node.engine.apply_together(catalog::mutations_for(&stored, &catalog, 0, now_s(shard))).await?;
         node.engine.flush(&system).await?;
     }
     for table in catalog.all_tables() {
