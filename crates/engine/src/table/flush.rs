@@ -4,8 +4,9 @@
 //! 2. One flush writes at a time on a shard, in the order of sealing, as a task of the `Memtable` group.
 //! 3. When the SSTable is sealed on disk, it takes the memtable's place in one step, and only then the commit log
 //!    gives up the memtable's entries.
-//! 4. A flush that fails is tried again, ever more seldom, as long as it takes: the data is in the log and in
-//!    memory, and reads see it. Whoever asked for the flush learns of the failure.
+//! 4. A flush that fails is tried again, behind the others and ever more seldom, as long as it takes: the data is in
+//!    the log and in memory, and reads see it. Whoever asked for the flush learns of the failure; of a full disk
+//!    all learn who wait for any flush.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -43,6 +44,15 @@ struct JobState {
     failures: Cell<u64>,
     last_error: RefCell<Option<(String, bool)>>,
     changed: Event,
+}
+
+impl JobState {
+    /// An attempt failed, or would fail for the same reason.
+    fn fail(&self, error: &FlushError, no_space: bool) {
+        self.failures.set(self.failures.get() + 1);
+        *self.last_error.borrow_mut() = Some((error.to_string(), no_space));
+        self.changed.signal();
+    }
 }
 
 /// What flushing has done since the start.
@@ -201,13 +211,17 @@ impl FlushQueue {
                 Err(error) => {
                     let no_space = error.is_no_space();
                     *self.no_space.borrow_mut() = no_space.then(|| error.to_string());
-                    job.state.failures.set(job.state.failures.get() + 1);
-                    *job.state.last_error.borrow_mut() = Some((error.to_string(), no_space));
                     self.count(|stats| {
                         stats.failures += 1;
                         stats.last_error = Some(error.to_string());
                     });
-                    job.state.changed.signal();
+                    let mut jobs = self.jobs.borrow_mut();
+                    for other in jobs.iter().filter(|other| no_space || Rc::ptr_eq(&other.state, &job.state)) {
+                        other.state.fail(&error, no_space);
+                    }
+                    // What can be written is not to wait for what cannot.
+                    jobs.rotate_left(1);
+                    drop(jobs);
                     self.ended.signal();
                     // Who waits for this flush to free a log segment may give up now.
                     job.table.log.progress().signal();
