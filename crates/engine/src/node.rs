@@ -344,29 +344,45 @@ async fn truncate_blocked(
         let engine = EngineShard::of(&shard)?;
         let table = engine.table(id)?;
         let position = table.log.position();
-        let uses = table.forget_memtables();
+        table.forget_memtables();
         table.raise_generation(first_generation, shard.shard_count());
-        table.keep_forgotten(uses);
         Ok(position)
     };
     let positions = on_all(shard, CpuGroup::Statement, forget).await?;
-    // 3. From here on the truncate is certain.
+    // 3. The record. Without it nothing has happened.
     let record = Truncation { first_generation, positions };
-    truncation::store(shard.files(), &node.table_dir(schema), &record).await?;
-    // 4. What it covers is taken out of the table, and then removed.
+    let dir = node.table_dir(schema);
+    if let Err(error) = truncation::store(shard.files(), &dir, &record).await {
+        let take_back = move |shard: Shard| async move {
+            let engine = EngineShard::of(&shard)?;
+            engine.flushes().take_back_forgotten(&engine.table(id)?);
+            Ok(())
+        };
+        on_all(shard, CpuGroup::Statement, take_back).await?;
+        return Err(error.into());
+    }
+    let synced = shard.files().sync_dir(&dir).await;
+    // 4. What it covers is taken out of the table, and then removed. If nobody knows whether the record will be there
+    // after a loss of power, files and log keep what they have.
+    let is_certain = synced.is_ok();
     let covered = record.clone();
     let take_out = move |shard: Shard| {
         let record = covered.clone();
         async move {
             let table = EngineShard::of(&shard)?.table(id)?;
-            table.release_forgotten();
+            if is_certain {
+                table.release_forgotten()
+            } else {
+                table.pin_forgotten()
+            }
             table.take_sstables_below(record.first_generation);
             table.set_truncation(record);
             Ok(())
         }
     };
     on_all(shard, CpuGroup::Maintenance, take_out).await?;
-    files::remove_below(shard.files(), &node.table_dir(schema), record.first_generation).await?;
+    synced?;
+    files::remove_below(shard.files(), &dir, record.first_generation).await?;
     Ok(())
 }
 

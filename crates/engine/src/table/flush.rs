@@ -170,14 +170,24 @@ impl FlushQueue {
         if !active.memtable.is_empty() {
             *table.active.borrow_mut() = LoggedMemtable::new(table.schema());
             table.sealed.borrow_mut().push(active.clone());
-            self.queued_bytes.set(self.queued_bytes.get() + active.memtable.charged_bytes());
-            let job = Job { table: table.clone(), sealed: active, state: Rc::default() };
-            self.jobs.borrow_mut().push_back(job);
-            self.work.signal();
+            self.enqueue(table, active);
         }
         let jobs = self.jobs.borrow();
         let mine = jobs.iter().filter(|job| Rc::ptr_eq(&job.table, table));
         FlushTicket { jobs: mine.map(|job| (job.state.clone(), job.state.failures.get())).collect() }
+    }
+
+    fn enqueue(&self, table: &Rc<Table>, sealed: Rc<LoggedMemtable>) {
+        self.queued_bytes.set(self.queued_bytes.get() + sealed.memtable.charged_bytes());
+        self.jobs.borrow_mut().push_back(Job { table: table.clone(), sealed, state: Rc::default() });
+        self.work.signal();
+    }
+
+    /// A truncate did not happen: the memtables that the table had to forget are there again.
+    pub fn take_back_forgotten(&self, table: &Rc<Table>) {
+        if let Some(sealed) = table.take_back_forgotten() {
+            self.enqueue(table, sealed);
+        }
     }
 
     /// Writes what is queued, until [`Self::stop`].
@@ -216,7 +226,8 @@ impl FlushQueue {
                         stats.last_error = Some(error.to_string());
                     });
                     let mut jobs = self.jobs.borrow_mut();
-                    for other in jobs.iter().filter(|other| no_space || Rc::ptr_eq(&other.state, &job.state)) {
+                    for other in jobs.iter().filter(|other| no_space || Rc::ptr_eq(&other.state, &job.state))
+                    {
                         other.state.fail(&error, no_space);
                     }
                     // What can be written is not to wait for what cannot.
