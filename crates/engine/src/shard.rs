@@ -235,6 +235,9 @@ impl EngineShard {
         if let Some(why) = self.flushes.no_space() {
             return Err(EngineError::NoSpace(why));
         }
+        if let Some(failed) = self.flushes.log_failed() {
+            return Err(failed.into());
+        }
         let ended = self.flushes.ended.next();
         // Flushes may have ended since it was counted, and then no other may come.
         self.recount_dirty();

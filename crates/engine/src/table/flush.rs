@@ -23,6 +23,7 @@ use sstable::version::Version;
 use sstable::write::{WriteError, WriteOptions, Written, write_reader};
 
 use super::{LoggedMemtable, Table};
+use crate::commitlog::LogError;
 use crate::error::EngineError;
 use crate::event::Event;
 use crate::memtable::LeastTimes;
@@ -75,6 +76,8 @@ enum FlushError {
     Write(WriteError),
     /// It was written and sealed, but cannot be read back.
     Open(SSTableError),
+    /// It holds a part of a change of the schema, and the log failed to take the whole.
+    Log(LogError),
 }
 
 impl FlushError {
@@ -88,6 +91,7 @@ impl fmt::Display for FlushError {
         match self {
             Self::Write(error) => error.fmt(f),
             Self::Open(error) => error.fmt(f),
+            Self::Log(error) => error.fmt(f),
         }
     }
 }
@@ -129,6 +133,8 @@ pub struct FlushQueue {
     queued_bytes: Cell<usize>,
     /// The last attempt found no space on the disk.
     no_space: RefCell<Option<String>>,
+    /// The schema's log failed: its tables are not flushed before a restart.
+    log_failed: RefCell<Option<LogError>>,
     /// A flush ended, well or not.
     pub ended: Event,
 }
@@ -146,6 +152,7 @@ impl FlushQueue {
             stats: RefCell::default(),
             queued_bytes: Cell::new(0),
             no_space: RefCell::default(),
+            log_failed: RefCell::default(),
             ended: Event::new(),
         })
     }
@@ -162,6 +169,11 @@ impl FlushQueue {
     /// Why nothing can be flushed: the disk is full. `None` when the last attempt went well.
     pub fn no_space(&self) -> Option<String> {
         self.no_space.borrow().clone()
+    }
+
+    /// Why some memtables stay in memory until a restart; `None` if all can be flushed.
+    pub fn log_failed(&self) -> Option<LogError> {
+        self.log_failed.borrow().clone()
     }
 
     /// Seals the table's memtable, if there is anything in it, and queues it. Gives what to wait for.
@@ -221,6 +233,9 @@ impl FlushQueue {
                 Err(error) => {
                     let no_space = error.is_no_space();
                     *self.no_space.borrow_mut() = no_space.then(|| error.to_string());
+                    if let FlushError::Log(failed) = &error {
+                        *self.log_failed.borrow_mut() = Some(failed.clone());
+                    }
                     self.count(|stats| {
                         stats.failures += 1;
                         stats.last_error = Some(error.to_string());
@@ -272,6 +287,11 @@ impl FlushQueue {
     async fn write(&self, job: &Job) -> Result<Option<Written>, FlushError> {
         if job.table.is_dropped() || !self.is_wanted(job) {
             return Ok(None);
+        }
+        // A change of the schema is in several tables, and in the log whole or not at all. Flushed before it is in the
+        // log, a part of it could become all there is.
+        if job.table.is_system() {
+            job.table.log.sync().await.map_err(FlushError::Log)?;
         }
         let memtable = &job.sealed.memtable;
         let schema = memtable.schema();

@@ -125,6 +125,11 @@ impl Table {
         self.sharder.is_none_or(|sharder| sharder.shard_of(token) == self.shard_id)
     }
 
+    /// It lives on shard 0 alone, and its log is the schema's.
+    pub fn is_system(&self) -> bool {
+        self.sharder.is_none()
+    }
+
     pub fn is_dropped(&self) -> bool {
         self.dropped.get()
     }
