@@ -240,14 +240,7 @@ impl FlushQueue {
                         stats.failures += 1;
                         stats.last_error = Some(error.to_string());
                     });
-                    let mut jobs = self.jobs.borrow_mut();
-                    for other in jobs.iter().filter(|other| no_space || Rc::ptr_eq(&other.state, &job.state))
-                    {
-                        other.state.fail(&error, no_space);
-                    }
-                    // What can be written is not to wait for what cannot.
-                    jobs.rotate_left(1);
-                    drop(jobs);
+                    self.put_behind(&job, &error, no_space);
                     self.ended.signal();
                     // Who waits for this flush to free a log segment may give up now.
                     job.table.log.progress().signal();
@@ -256,6 +249,15 @@ impl FlushQueue {
                 }
             }
         }
+    }
+
+    /// What can be written is not to wait for the first job, which cannot. Of a full disk all learn.
+    fn put_behind(&self, failed: &Job, error: &FlushError, no_space: bool) {
+        let mut jobs = self.jobs.borrow_mut();
+        for job in jobs.iter().filter(|job| no_space || Rc::ptr_eq(&job.state, &failed.state)) {
+            job.state.fail(error, no_space);
+        }
+        jobs.rotate_left(1);
     }
 
     /// Holds flushes of this table back and waits until none is under way; [`Self::allow`] ends it.
