@@ -12,7 +12,7 @@ use catalog::{Catalog, Changed, SchemaChange};
 use model::{Mutation, PartitionRange, TableId, TableSchema};
 use runtime::{CpuGroup, Shard};
 
-use crate::commitlog::{CommitLog, LogError};
+use crate::commitlog::CommitLog;
 use crate::error::EngineError;
 use crate::event::Event;
 use crate::options::EngineOptions;
@@ -36,8 +36,6 @@ pub struct NodeShard {
     busy: Cell<bool>,
     idle: Event,
     last_schema_us: Cell<i64>,
-    /// Shard 0 alone: a change of schema was stored in part only.
-    schema_unsettled: Cell<bool>,
 }
 
 impl NodeShard {
@@ -56,7 +54,6 @@ impl NodeShard {
             busy: Cell::new(false),
             idle: Event::new(),
             last_schema_us: Cell::new(0),
-            schema_unsettled: Cell::new(false),
         })
     }
 
@@ -208,10 +205,6 @@ async fn change_schema_locked(
     node: &Rc<NodeShard>,
     change: impl FnOnce(&Catalog) -> Changed,
 ) -> Result<Vec<SchemaChange>, EngineError> {
-    if node.schema_unsettled.get() {
-        let what = "an earlier change of the schema failed half way; restart the node, which settles it, and try again";
-        return Err(EngineError::Invalid(what.to_string()));
-    }
     let old = node.catalog.borrow().clone();
     let (new, changes) = change(&old)?;
     let timestamp_us = shard.wall_us().max(node.last_schema_us.get() + 1);
@@ -220,17 +213,9 @@ async fn change_schema_locked(
     for table in new.all_tables().filter(|table| old.table_by_id(table.schema.id).is_none()) {
         make_dir(shard, &node.options.data_dir, &table.schema).await?;
     }
-    let mut stored = false;
-    for mutation in catalog::mutations_for(&old, &new, timestamp_us, now_s(shard)) {
-        if let Err(error) = node.engine.apply(mutation).await {
-            // What a start makes of half a change is the table as before or after; of two halves nobody knows.
-            let refused = matches!(error, EngineError::NoSpace(_) | EngineError::Log(LogError::NoSpace(_)));
-            node.schema_unsettled.set(stored || !refused);
-            return Err(error);
-        }
-        stored = true;
-    }
-    // The change is durable in the log of the system tables; a flush that fails now is tried again by itself.
+    // One entry of the log for all, so that a crash leaves the schema as it was or as it is to be.
+    node.engine.apply_together(catalog::mutations_for(&old, &new, timestamp_us, now_s(shard))).await?;
+    // It is durable in the log of the system tables; a flush that fails now is tried again by itself.
     let system: Vec<TableId> = catalog::system_tables().iter().map(|schema| schema.id).collect();
     drop(node.engine.flush(&system).await);
     publish(shard, new.clone()).await?;
@@ -361,29 +346,45 @@ async fn truncate_blocked(
         let engine = EngineShard::of(&shard)?;
         let table = engine.table(id)?;
         let position = table.log.position();
-        let uses = table.forget_memtables();
+        table.forget_memtables();
         table.raise_generation(first_generation, shard.shard_count());
-        table.keep_forgotten(uses);
         Ok(position)
     };
     let positions = on_all(shard, CpuGroup::Statement, forget).await?;
-    // 3. From here on the truncate is certain.
+    // 3. The record. Without it nothing has happened.
     let record = Truncation { first_generation, positions };
-    truncation::store(shard.files(), &node.table_dir(schema), &record).await?;
-    // 4. What it covers is taken out of the table, and then removed.
+    let dir = node.table_dir(schema);
+    if let Err(error) = truncation::store(shard.files(), &dir, &record).await {
+        let take_back = move |shard: Shard| async move {
+            let engine = EngineShard::of(&shard)?;
+            engine.flushes().take_back_forgotten(&engine.table(id)?);
+            Ok(())
+        };
+        on_all(shard, CpuGroup::Statement, take_back).await?;
+        return Err(error.into());
+    }
+    let synced = shard.files().sync_dir(&dir).await;
+    // 4. What it covers is taken out of the table, and then removed. If nobody knows whether the record will be there
+    // after a loss of power, files and log keep what they have.
+    let is_certain = synced.is_ok();
     let covered = record.clone();
     let take_out = move |shard: Shard| {
         let record = covered.clone();
         async move {
             let table = EngineShard::of(&shard)?.table(id)?;
-            table.release_forgotten();
+            if is_certain {
+                table.release_forgotten()
+            } else {
+                table.pin_forgotten()
+            }
             table.take_sstables_below(record.first_generation);
             table.set_truncation(record);
             Ok(())
         }
     };
     on_all(shard, CpuGroup::Maintenance, take_out).await?;
-    files::remove_below(shard.files(), &node.table_dir(schema), record.first_generation).await?;
+    synced?;
+    files::remove_below(shard.files(), &dir, record.first_generation).await?;
     Ok(())
 }
 
@@ -396,7 +397,23 @@ pub async fn snapshot(shard: &Shard, table: TableId, tag: String) -> Result<u64,
         let what = format!("{tag:?} cannot name a snapshot; use letters, digits, - _ and .");
         return Err(EngineError::Invalid(what));
     }
-    let node = NodeShard::of(shard)?;
+    // A truncate or a change of the schema would remove what is being linked.
+    let call = shard.call(0, CpuGroup::Maintenance, move |shard| async move {
+        let node = NodeShard::of(&shard)?;
+        node.lock().await;
+        let result = snapshot_locked(&shard, &node, table, tag).await;
+        node.unlock();
+        result
+    });
+    call.await?
+}
+
+async fn snapshot_locked(
+    shard: &Shard,
+    node: &Rc<NodeShard>,
+    table: TableId,
+    tag: String,
+) -> Result<u64, EngineError> {
     let schema = node.catalog.borrow().table_by_id(table).map(|table| table.schema.clone());
     let schema = schema.ok_or(EngineError::UnknownTable(table))?;
     let dir = node.table_dir(&schema);

@@ -90,9 +90,7 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     let catalog = stored.with_system_tables();
     if catalog != stored {
         // The first start of this build: drivers find the system tables where they find all others.
-        for mutation in catalog::mutations_for(&stored, &catalog, 0, now_s(shard)) {
-            node.engine.apply(mutation).await?;
-        }
+        node.engine.apply_together(catalog::mutations_for(&stored, &catalog, 0, now_s(shard))).await?;
         node.engine.flush(&system).await?;
     }
     for table in catalog.all_tables() {
@@ -214,8 +212,9 @@ fn first_base<'a>(shard: &Shard, old: impl Iterator<Item = &'a OldSegment>) -> u
     now_ms.max(last) + 1
 }
 
-/// A table of thousands of columns is one mutation of the system tables.
-const SCHEMA_SEGMENT_BYTES_MIN: u64 = 4 << 20;
+/// A write of the schema may be half as large, and that of a keyspace with many tables is, however small the
+/// segments are that users want for their data.
+const SCHEMA_SEGMENT_BYTES_MIN: u64 = 256 * 1024;
 
 async fn start_shards(
     shard: &Shard,

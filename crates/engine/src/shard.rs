@@ -152,6 +152,46 @@ impl EngineShard {
         Ok(appended.durable().await?)
     }
 
+    /// Writes to tables of one log, all or nothing: after a crash either all of it is there or nothing, since it
+    /// is one chunk of the log. Otherwise as [`Self::apply`].
+    pub async fn apply_together(&self, mutations: Vec<Mutation>) -> Result<(), EngineError> {
+        let mut entries = vec![];
+        for mutation in &mutations {
+            validate(mutation)?;
+            let mut entry = vec![];
+            codec::encode(mutation, &mut entry);
+            entries.push(entry);
+        }
+        // Each entry has its length in front of it; the log counts one.
+        let bytes = entries.iter().map(|entry| entry.len() + 4).sum::<usize>().saturating_sub(4);
+        let Some(first) = mutations.first() else { return Ok(()) };
+        let log = self.table(first.schema.id)?.log.clone();
+        loop {
+            if self.dirty_bytes.get() >= self.dirty_bytes_max {
+                self.wait_for_memory().await?;
+            } else if !log.has_room(bytes) {
+                self.pressure.signal();
+                log.make_room(bytes, || self.cannot_flush()).await?;
+            } else {
+                break;
+            }
+        }
+        let tables: Result<Vec<_>, EngineError> =
+            mutations.iter().map(|mutation| self.table(mutation.schema.id)).collect();
+        let mut appended = None;
+        // From here to the end nothing waits, so that all entries get into the same chunk.
+        for ((table, mutation), entry) in tables?.into_iter().zip(mutations).zip(entries) {
+            assert!(Rc::ptr_eq(&table.log, &log), "what is written together has one log");
+            let at = log.append(mutation.schema.id, &entry);
+            self.put(&table.active(), mutation, at.position.segment);
+            appended = Some(at);
+        }
+        match appended {
+            Some(appended) => Ok(appended.durable().await?),
+            None => Ok(()),
+        }
+    }
+
     /// Applies a write that a log of an earlier run held. It is in no log of this run until it is flushed.
     pub async fn apply_replayed(&self, mutation: Mutation) -> Result<(), EngineError> {
         let table = self.table(mutation.schema.id)?;
@@ -194,6 +234,9 @@ impl EngineShard {
         }
         if let Some(why) = self.flushes.no_space() {
             return Err(EngineError::NoSpace(why));
+        }
+        if let Some(failed) = self.flushes.log_failed() {
+            return Err(failed.into());
         }
         let ended = self.flushes.ended.next();
         // The count may be older than the last flush; only what is there now can be waited for.

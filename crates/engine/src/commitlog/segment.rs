@@ -78,7 +78,8 @@ pub struct Segments {
     options: CommitLogOptions,
     files: Files,
     shard: u32,
-    first_base: u64,
+    /// Segments from this base on can be vouched for by later ones.
+    vouched_from: Cell<u64>,
     next_base: Cell<u64>,
     /// In use, oldest first; the last one may be open.
     in_use: RefCell<Vec<Rc<Segment>>>,
@@ -94,7 +95,7 @@ impl Segments {
             options,
             files,
             shard,
-            first_base,
+            vouched_from: Cell::new(first_base),
             next_base: Cell::new(first_base),
             in_use: RefCell::default(),
             recycled: RefCell::default(),
@@ -121,21 +122,16 @@ impl Segments {
         let id = format::segment_id(self.shard, base);
         let path = self.options.dir.join(format::file_name(id));
         let recycled = self.recycled.borrow_mut().pop();
-        let result = self.make_file(recycled, path.clone()).await;
-        let file = match result {
+        let file = match self.make_segment_file(id, recycled, &path).await {
             Ok(file) => file,
             Err(error) => {
-                // Whatever was made of it holds nothing.
+                // Whatever was made of it holds nothing. It may come back after a loss of power though, with a header
+                // and nothing else; a later segment that said it was synced whole would make that a damaged one.
+                self.vouched_from.set(base + 1);
                 let _ = self.files.remove(&path).await;
                 return Err(error);
             }
         };
-        let mut header = IoBuf::with_capacity(format::HEADER_BYTES);
-        let run_first_id = format::segment_id(self.shard, self.first_base);
-        header.extend_from_slice(&format::encode_segment_header(id, run_first_id));
-        file.write_at(0, header, IoClass::CommitLog).await?;
-        file.sync_data().await?;
-        self.files.sync_dir(&self.options.dir).await?;
         let segment = Rc::new(Segment {
             id,
             file,
@@ -146,6 +142,22 @@ impl Segments {
         });
         self.in_use.borrow_mut().push(segment.clone());
         Ok(segment)
+    }
+
+    async fn make_segment_file(
+        &self,
+        id: u64,
+        recycled: Option<PathBuf>,
+        path: &std::path::Path,
+    ) -> Result<File, FileError> {
+        let file = self.make_file(recycled, path.to_path_buf()).await?;
+        let mut header = IoBuf::with_capacity(format::HEADER_BYTES);
+        let run_first_id = format::segment_id(self.shard, self.vouched_from.get());
+        header.extend_from_slice(&format::encode_segment_header(id, run_first_id));
+        file.write_at(0, header, IoClass::CommitLog).await?;
+        file.sync_data().await?;
+        self.files.sync_dir(&self.options.dir).await?;
+        Ok(file)
     }
 
     async fn make_file(&self, recycled: Option<PathBuf>, path: PathBuf) -> Result<File, FileError> {

@@ -1,7 +1,8 @@
 //! Reads a snapshot of a memtable, or of one of its partitions, in either direction.
 //!
 //! Rows and the points where range deletions change are walked side by side, each by its own cursor; a slice
-//! begins with a search, so that what is in front of it costs nothing.
+//! begins with a search, so that what is in front of it costs nothing. Cells of columns that the reader's schema has
+//! not (any more) are left out: a memtable keeps what was written before a column was dropped.
 
 use std::hint::black_box;
 use std::sync::Arc;

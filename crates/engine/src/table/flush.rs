@@ -4,8 +4,9 @@
 //! 2. One flush writes at a time on a shard, in the order of sealing, as a task of the `Memtable` group.
 //! 3. When the SSTable is sealed on disk, it takes the memtable's place in one step, and only then the commit log
 //!    gives up the memtable's entries.
-//! 4. A flush that fails is tried again, ever more seldom, as long as it takes: the data is in the log and in
-//!    memory, and reads see it. Whoever asked for the flush learns of the failure.
+//! 4. A flush that fails is tried again, behind the others and ever more seldom, as long as it takes: the data is in
+//!    the log and in memory, and reads see it. Whoever asked for the flush learns of the failure; of a full disk
+//!    all learn who wait for any flush.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -22,6 +23,7 @@ use sstable::version::Version;
 use sstable::write::{WriteError, WriteOptions, Written, write_reader};
 
 use super::{LoggedMemtable, Table};
+use crate::commitlog::LogError;
 use crate::error::EngineError;
 use crate::event::Event;
 use crate::memtable::LeastTimes;
@@ -45,6 +47,15 @@ struct JobState {
     changed: Event,
 }
 
+impl JobState {
+    /// An attempt failed, or would fail for the same reason.
+    fn fail(&self, error: &FlushError, no_space: bool) {
+        self.failures.set(self.failures.get() + 1);
+        *self.last_error.borrow_mut() = Some((error.to_string(), no_space));
+        self.changed.signal();
+    }
+}
+
 /// What flushing has done since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlushStats {
@@ -65,6 +76,8 @@ enum FlushError {
     Write(WriteError),
     /// It was written and sealed, but cannot be read back.
     Open(SSTableError),
+    /// It holds a part of a change of the schema, and the log failed to take the whole.
+    Log(LogError),
 }
 
 impl FlushError {
@@ -78,6 +91,7 @@ impl fmt::Display for FlushError {
         match self {
             Self::Write(error) => error.fmt(f),
             Self::Open(error) => error.fmt(f),
+            Self::Log(error) => error.fmt(f),
         }
     }
 }
@@ -119,6 +133,8 @@ pub struct FlushQueue {
     queued_bytes: Cell<usize>,
     /// The last attempt found no space on the disk.
     no_space: RefCell<Option<String>>,
+    /// The schema's log failed: its tables are not flushed before a restart.
+    log_failed: RefCell<Option<LogError>>,
     /// A flush ended, well or not.
     pub ended: Event,
 }
@@ -136,6 +152,7 @@ impl FlushQueue {
             stats: RefCell::default(),
             queued_bytes: Cell::new(0),
             no_space: RefCell::default(),
+            log_failed: RefCell::default(),
             ended: Event::new(),
         })
     }
@@ -154,20 +171,35 @@ impl FlushQueue {
         self.no_space.borrow().clone()
     }
 
+    /// Why some memtables stay in memory until a restart; `None` if all can be flushed.
+    pub fn log_failed(&self) -> Option<LogError> {
+        self.log_failed.borrow().clone()
+    }
+
     /// Seals the table's memtable, if there is anything in it, and queues it. Gives what to wait for.
     pub fn seal(&self, table: &Rc<Table>) -> FlushTicket {
         let active = table.active();
         if !active.memtable.is_empty() {
             *table.active.borrow_mut() = LoggedMemtable::new(table.schema());
             table.sealed.borrow_mut().push(active.clone());
-            self.queued_bytes.set(self.queued_bytes.get() + active.memtable.charged_bytes());
-            let job = Job { table: table.clone(), sealed: active, state: Rc::default() };
-            self.jobs.borrow_mut().push_back(job);
-            self.work.signal();
+            self.enqueue(table, active);
         }
         let jobs = self.jobs.borrow();
         let mine = jobs.iter().filter(|job| Rc::ptr_eq(&job.table, table));
         FlushTicket { jobs: mine.map(|job| (job.state.clone(), job.state.failures.get())).collect() }
+    }
+
+    fn enqueue(&self, table: &Rc<Table>, sealed: Rc<LoggedMemtable>) {
+        self.queued_bytes.set(self.queued_bytes.get() + sealed.memtable.charged_bytes());
+        self.jobs.borrow_mut().push_back(Job { table: table.clone(), sealed, state: Rc::default() });
+        self.work.signal();
+    }
+
+    /// A truncate did not happen: the memtables that the table had to forget are there again.
+    pub fn take_back_forgotten(&self, table: &Rc<Table>) {
+        if let Some(sealed) = table.take_back_forgotten() {
+            self.enqueue(table, sealed);
+        }
     }
 
     /// Writes what is queued, until [`Self::stop`].
@@ -202,23 +234,31 @@ impl FlushQueue {
                 Err(error) => {
                     let no_space = error.is_no_space();
                     *self.no_space.borrow_mut() = no_space.then(|| error.to_string());
-                    // Whoever waits behind this one waits in vain as well, and is told so.
-                    for waiting in self.jobs.borrow().iter() {
-                        let state = &waiting.state;
-                        state.failures.set(state.failures.get() + 1);
-                        *state.last_error.borrow_mut() = Some((error.to_string(), no_space));
-                        state.changed.signal();
+                    if let FlushError::Log(failed) = &error {
+                        *self.log_failed.borrow_mut() = Some(failed.clone());
                     }
                     self.count(|stats| {
                         stats.failures += 1;
                         stats.last_error = Some(error.to_string());
                     });
+                    self.put_behind(&job, &error, no_space);
                     self.ended.signal();
+                    // Who waits for this flush to free a log segment may give up now.
+                    job.table.log.progress().signal();
                     self.pause(pause_us).await;
                     pause_us = (pause_us * 2).min(RETRY_US_MAX);
                 }
             }
         }
+    }
+
+    /// What can be written is not to wait for the first job, which cannot. Of a full disk all learn.
+    fn put_behind(&self, failed: &Job, error: &FlushError, no_space: bool) {
+        let mut jobs = self.jobs.borrow_mut();
+        for job in jobs.iter().filter(|job| no_space || Rc::ptr_eq(&job.state, &failed.state)) {
+            job.state.fail(error, no_space);
+        }
+        jobs.rotate_left(1);
     }
 
     /// Holds flushes of this table back and waits until none is under way; [`Self::allow`] ends it.
@@ -250,6 +290,11 @@ impl FlushQueue {
     async fn write(&self, job: &Job) -> Result<Option<Written>, FlushError> {
         if job.table.is_dropped() || !self.is_wanted(job) {
             return Ok(None);
+        }
+        // A change of the schema is in several tables, and in the log whole or not at all. Flushed before it is in the
+        // log, a part of it could become all there is.
+        if job.table.is_system() {
+            job.table.log.sync().await.map_err(FlushError::Log)?;
         }
         let memtable = &job.sealed.memtable;
         let schema = memtable.schema();

@@ -38,6 +38,13 @@ pub struct LoggedMemtable {
     pub first_write_us: Cell<Option<u64>>,
 }
 
+/// All memtables of a table.
+struct Memtables {
+    active: Rc<LoggedMemtable>,
+    /// These are in the flush queue too.
+    sealed: Vec<Rc<LoggedMemtable>>,
+}
+
 impl LoggedMemtable {
     fn new(schema: Arc<TableSchema>) -> Rc<Self> {
         Rc::new(Self {
@@ -71,8 +78,8 @@ pub struct Table {
     changed: Event,
     dropped: Cell<bool>,
     truncation: RefCell<Truncation>,
-    /// Log entries of memtables that a truncate has emptied, held until the truncate is durable.
-    forgotten: RefCell<Vec<Uses>>,
+    /// Memtables that truncates have taken away, kept with their log entries until the truncate is durable.
+    forgotten: RefCell<Vec<Memtables>>,
 }
 
 impl Table {
@@ -118,6 +125,11 @@ impl Table {
         self.sharder.is_none_or(|sharder| sharder.shard_of(token) == self.shard_id)
     }
 
+    /// It lives on shard 0 alone, and its log is the schema's.
+    pub fn is_system(&self) -> bool {
+        self.sharder.is_none()
+    }
+
     pub fn is_dropped(&self) -> bool {
         self.dropped.get()
     }
@@ -126,27 +138,45 @@ impl Table {
     pub fn drop_contents(&self) {
         self.dropped.set(true);
         self.changed.signal();
-        let uses = self.forget_memtables();
-        let id = self.schema().id;
-        uses.iter().for_each(|uses| self.log.release(id, uses));
+        let Memtables { active, .. } = self.take_memtables();
+        self.log.release(self.schema().id, &active.uses.take());
     }
 
-    /// Forgets the memtables, sealed ones included, in one step. Gives the log entries that nobody holds now; what
-    /// sealed ones held is released by the flush queue.
-    pub fn forget_memtables(&self) -> Vec<Uses> {
-        self.sealed.borrow_mut().clear();
-        let old = self.active.replace(LoggedMemtable::new(self.schema()));
-        vec![old.uses.take()]
+    /// Takes all memtables away in one step. What sealed ones hold in the log is released by the flush queue.
+    fn take_memtables(&self) -> Memtables {
+        let sealed = self.sealed.take();
+        Memtables { active: self.active.replace(LoggedMemtable::new(self.schema())), sealed }
     }
 
-    /// Holds log entries back until [`Self::release_forgotten`].
-    pub fn keep_forgotten(&self, uses: Vec<Uses>) {
-        self.forgotten.borrow_mut().extend(uses);
+    /// Forgets the memtables, until [`Self::release_forgotten`] makes it final.
+    pub fn forget_memtables(&self) {
+        let memtables = self.take_memtables();
+        self.forgotten.borrow_mut().push(memtables);
     }
 
+    /// What was forgotten is not needed any more.
     pub fn release_forgotten(&self) {
         let id = self.schema().id;
-        self.forgotten.take().iter().for_each(|uses| self.log.release(id, uses));
+        for Memtables { active, .. } in self.forgotten.take() {
+            self.log.release(id, &active.uses.take());
+        }
+    }
+
+    /// Nobody knows whether what was forgotten comes back after a loss of power: its log entries stay until a restart.
+    pub fn pin_forgotten(&self) {
+        let forgotten = self.forgotten.take();
+        forgotten.iter().flat_map(|memtables| &memtables.sealed).for_each(|sealed| drop(sealed.uses.take()));
+    }
+
+    /// What was forgotten last is there again. Gives the memtable that has to be queued, since no flush knows it.
+    fn take_back_forgotten(&self) -> Option<Rc<LoggedMemtable>> {
+        let Memtables { active, sealed } = self.forgotten.borrow_mut().pop()?;
+        let unqueued = (!active.memtable.is_empty()).then_some(active);
+        let mut all = sealed;
+        all.extend(unqueued.clone());
+        all.append(&mut self.sealed.borrow_mut());
+        *self.sealed.borrow_mut() = all;
+        unqueued
     }
 
     /// Up to where the table was emptied.

@@ -78,12 +78,12 @@ pub async fn load(files: &Files, dir: &Path) -> Result<Truncation, FileError> {
     })
 }
 
-/// Makes the record durable.
+/// Writes the record in place of the one before it. After an error that one still counts. It is durable when the
+/// directory has been synced.
 pub async fn store(files: &Files, dir: &Path, record: &Truncation) -> Result<(), FileError> {
     let temporary = dir.join("truncation.tmp");
     files.write_all(&temporary, &record.encode(), IoClass::Maintenance).await?;
-    files.rename(&temporary, &dir.join(FILE_NAME)).await?;
-    files.sync_dir(dir).await
+    files.rename(&temporary, &dir.join(FILE_NAME)).await
 }
 
 #[cfg(test)]
