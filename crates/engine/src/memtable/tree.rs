@@ -46,7 +46,41 @@ impl<K, V> Default for Tree<K, V> {
     }
 }
 
-impl<K: Clone, V: Clone> Tree<K, V> {
+/// What a tree must know of its keys.
+pub trait TreeKey: Clone {
+    /// Comparing two keys takes about as long as looking at one. Then a node is searched from its beginning: the
+    /// processor looks ahead and waits for all of the node's memory at once, where each step of a binary search
+    /// waits for the one before.
+    const IS_CHEAP: bool;
+}
+
+/// Tokens differ, nearly always.
+impl TreeKey for model::PartitionKey {
+    const IS_CHEAP: bool = true;
+}
+
+/// Compared value by value, by type.
+impl TreeKey for model::ClusteringKey {
+    const IS_CHEAP: bool = false;
+}
+
+/// How many keys at the beginning of `entries` are `before`; behind them none is.
+#[inline]
+fn count_before<K: TreeKey, E>(entries: &[(K, E)], before: impl Fn(&K) -> bool) -> usize {
+    if K::IS_CHEAP {
+        return entries.iter().position(|(key, _)| !before(key)).unwrap_or(entries.len());
+    }
+    entries.partition_point(|(key, _)| before(key))
+}
+
+/// Where the sought key is, or where it would be.
+#[inline]
+fn find<K: TreeKey, E>(entries: &[(K, E)], order: impl Fn(&K) -> Ordering) -> Result<usize, usize> {
+    let at = count_before(entries, |key| order(key).is_lt());
+    if entries.get(at).is_some_and(|(key, _)| order(key).is_eq()) { Ok(at) } else { Err(at) }
+}
+
+impl<K: TreeKey, V: Clone> Tree<K, V> {
     pub fn len(&self) -> usize {
         self.len
     }
@@ -68,7 +102,7 @@ impl<K: Clone, V: Clone> Tree<K, V> {
             match node {
                 Node::Branch(children) => node = &children[child_of(children, &order)?].1,
                 Node::Leaf(entries) => {
-                    let at = entries.binary_search_by(|(key, _)| order(key)).ok()?;
+                    let at = find(entries, &order).ok()?;
                     return Some(&entries[at].1);
                 }
             }
@@ -134,11 +168,11 @@ impl<K: Clone, V: Clone> Tree<K, V> {
         while let Some(node) = next.take() {
             let at = match &*node {
                 Node::Branch(children) => {
-                    let at = children.partition_point(|(key, _)| order(key).is_lt()).saturating_sub(1);
+                    let at = count_before(children, |key| order(key).is_lt()).saturating_sub(1);
                     next = Some(children[at].1.clone());
                     at
                 }
-                Node::Leaf(entries) => entries.partition_point(|(key, _)| order(key).is_lt()),
+                Node::Leaf(entries) => count_before(entries, |key| order(key).is_lt()),
             };
             path.push((node, at));
         }
@@ -214,8 +248,11 @@ const fn branch_entry_bytes<K, V>() -> usize {
 
 /// The child in which the sought key is, if it is anywhere.
 #[inline]
-fn child_of<K, V>(children: &[(K, Rc<Node<K, V>>)], order: impl Fn(&K) -> Ordering) -> Option<usize> {
-    children.partition_point(|(key, _)| order(key).is_le()).checked_sub(1)
+fn child_of<K: TreeKey, V>(
+    children: &[(K, Rc<Node<K, V>>)],
+    order: impl Fn(&K) -> Ordering,
+) -> Option<usize> {
+    count_before(children, |key| order(key).is_le()).checked_sub(1)
 }
 
 fn first_key<K: Clone, V>(node: &Node<K, V>) -> K {
@@ -236,7 +273,7 @@ struct Upsert<M, U, R> {
 type Split<K, V> = Option<(K, Rc<Node<K, V>>)>;
 
 /// Upserts below `node`; if it grew too large, its right half and that half's least key.
-fn insert<K: Clone, V: Clone, M: FnOnce() -> V, U: FnOnce(&mut V) -> R, R>(
+fn insert<K: TreeKey, V: Clone, M: FnOnce() -> V, U: FnOnce(&mut V) -> R, R>(
     node: &mut Rc<Node<K, V>>,
     key: &K,
     order: &impl Fn(&K) -> Ordering,
@@ -246,7 +283,7 @@ fn insert<K: Clone, V: Clone, M: FnOnce() -> V, U: FnOnce(&mut V) -> R, R>(
     match make_mut(node, heap_bytes) {
         Node::Leaf(entries) => {
             let update = upsert.update.take().expect("one leaf is reached");
-            match entries.binary_search_by(|(key, _)| order(key)) {
+            match find(entries, order) {
                 Ok(at) => {
                     upsert.result = Some(update(&mut entries[at].1));
                     None
@@ -432,6 +469,10 @@ mod tests {
     use super::*;
     use base::rng::Rng;
     use std::collections::BTreeMap;
+
+    impl TreeKey for u64 {
+        const IS_CHEAP: bool = true;
+    }
 
     fn put(tree: &mut Tree<u64, u64>, key: u64, value: u64) -> bool {
         tree.upsert(&key, |probe| probe.cmp(&key), || 0, |slot| *slot = value).0
