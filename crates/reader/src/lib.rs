@@ -4,10 +4,13 @@
 //! [`Fragment`]s of the wanted partitions one after another. Everything that keeps this promise passes the
 //! [`examination`].
 //!
+//! A [`ReadCommand`] is what a client wants of a table, a [`Page`] what it gets.
+//!
 //! **Invariant:** nothing here opens a file, knows a clock or starts a task. A reader that must wait says
 //! `Step::Load`; whoever drives it awaits `load` in its own runtime.
 
 pub mod collect;
+pub mod command;
 pub mod compact;
 mod drive;
 pub mod error;
@@ -18,9 +21,11 @@ pub mod fragment;
 mod laws;
 pub mod memory;
 pub mod merge;
+pub mod page;
 pub mod slice;
 
 pub use collect::{collect, collect_partitions};
+pub use command::{PagingState, ReadCommand};
 pub use compact::{CompactReader, Keep, PurgePolicy};
 pub use drive::{LocalFuture, block_on_ready};
 pub use error::ReadError;
@@ -28,4 +33,5 @@ pub use filter::FilterReader;
 pub use fragment::{Fragment, ReadSpec, Reader, RowFragment, Source, Step};
 pub use memory::MemorySource;
 pub use merge::{MergeReader, MergeSource};
+pub use page::{Page, PartitionPage};
 pub use slice::SliceReader;

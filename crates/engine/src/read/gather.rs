@@ -6,8 +6,8 @@
 
 use model::PartitionKey;
 
-use super::command::{PagingState, ReadCommand};
-use super::page::{Page, PartitionPage};
+use reader::{Page, PartitionPage};
+use reader::{PagingState, ReadCommand};
 
 /// Merges the pages that shards gave for `command`. No partition is on more than one of them.
 pub fn merge_pages(command: &ReadCommand, pages: Vec<Page>) -> Page {

@@ -8,10 +8,10 @@ use reader::{CompactReader, FilterReader, Fragment, Keep, ReadSpec, Reader, Step
 use runtime::Shard;
 use std::rc::Rc;
 
-use super::command::{PagingState, ReadCommand};
-use super::page::{Page, PartitionPage};
 use crate::error::EngineError;
 use crate::table::Table;
+use reader::{Page, PartitionPage};
+use reader::{PagingState, ReadCommand};
 
 /// Fragments between two looks at whether the turn is over; the first is one of them, so that a task which does
 /// many short reads gives way too.

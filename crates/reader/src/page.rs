@@ -2,7 +2,7 @@
 
 use model::{ClusteringRow, PartitionKey, Row};
 
-use super::PagingState;
+use crate::command::PagingState;
 
 /// A part of the answer, and where to go on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -62,7 +62,7 @@ impl ReadCommand {
     }
 
     /// Which partitions are still wanted; `None` if none.
-    pub(crate) fn remaining_partitions(&self) -> Option<PartitionRange> {
+    pub fn remaining_partitions(&self) -> Option<PartitionRange> {
         let Some(paging) = &self.paging else { return Some(self.partitions.clone()) };
         match (&self.partitions, &paging.row) {
             (PartitionRange::Key(_), None) => None,
@@ -78,7 +78,7 @@ impl ReadCommand {
     }
 
     /// The wanted rows that are behind `row`, in the direction of the read.
-    pub(crate) fn ranges_behind(&self, schema: &TableSchema, row: &ClusteringKey) -> Vec<ClusteringRange> {
+    pub fn ranges_behind(&self, schema: &TableSchema, row: &ClusteringKey) -> Vec<ClusteringRange> {
         let behind = |range: &ClusteringRange| {
             let mut range = range.clone();
             if self.reversed {

@@ -1,0 +1,159 @@
+//! Why a request was refused: the kinds of the native protocol, each with what its message carries.
+
+use std::fmt;
+
+use catalog::CatalogError;
+use model::types::TypeError;
+
+/// How a write was made, for timeouts and failures. The protocol's word is [`WriteKind::name`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteKind {
+    Simple,
+    Batch,
+    UnloggedBatch,
+    Counter,
+    BatchLog,
+    Cas,
+    View,
+    Cdc,
+}
+
+impl WriteKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Simple => "SIMPLE",
+            Self::Batch => "BATCH",
+            Self::UnloggedBatch => "UNLOGGED_BATCH",
+            Self::Counter => "COUNTER",
+            Self::BatchLog => "BATCH_LOG",
+            Self::Cas => "CAS",
+            Self::View => "VIEW",
+            Self::Cdc => "CDC",
+        }
+    }
+}
+
+/// The answer to a request that failed. Source of codes and fields: the native protocol's specification, §9.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CqlError {
+    /// 0x0000: our own fault; the text names what is broken.
+    Server(String),
+    /// 0x000A: the frame is not what the protocol allows.
+    Protocol(String),
+    /// 0x0100
+    BadCredentials(String),
+    /// 0x1000
+    Unavailable { consistency: u16, required: i32, alive: i32 },
+    /// 0x1001: too much to do; the request was not begun and can be sent again.
+    Overloaded(String),
+    /// 0x1002: the node starts.
+    Bootstrapping(String),
+    /// 0x1003
+    Truncate(String),
+    /// 0x1100: whether the write happened is not known.
+    WriteTimeout { consistency: u16, received: i32, required: i32, kind: WriteKind },
+    /// 0x1200
+    ReadTimeout { consistency: u16, received: i32, required: i32, data_present: bool },
+    /// 0x1300
+    ReadFailure { consistency: u16, received: i32, required: i32, failures: i32, data_present: bool },
+    /// 0x1500
+    WriteFailure { consistency: u16, received: i32, required: i32, failures: i32, kind: WriteKind },
+    /// 0x2000: the text of the statement is wrong; line and column are in the message.
+    Syntax(String),
+    /// 0x2100
+    Unauthorized(String),
+    /// 0x2200: the statement is well written and cannot be carried out.
+    Invalid(String),
+    /// 0x2300
+    Config(String),
+    /// 0x2400: the keyspace (`table` is empty) or table exists.
+    AlreadyExists { keyspace: String, table: String },
+    /// 0x2500: no such prepared statement; the client prepares it again.
+    Unprepared { id: Vec<u8> },
+}
+
+impl CqlError {
+    /// The protocol's number.
+    pub fn code(&self) -> i32 {
+        match self {
+            Self::Server(_) => 0x0000,
+            Self::Protocol(_) => 0x000A,
+            Self::BadCredentials(_) => 0x0100,
+            Self::Unavailable { .. } => 0x1000,
+            Self::Overloaded(_) => 0x1001,
+            Self::Bootstrapping(_) => 0x1002,
+            Self::Truncate(_) => 0x1003,
+            Self::WriteTimeout { .. } => 0x1100,
+            Self::ReadTimeout { .. } => 0x1200,
+            Self::ReadFailure { .. } => 0x1300,
+            Self::WriteFailure { .. } => 0x1500,
+            Self::Syntax(_) => 0x2000,
+            Self::Unauthorized(_) => 0x2100,
+            Self::Invalid(_) => 0x2200,
+            Self::Config(_) => 0x2300,
+            Self::AlreadyExists { .. } => 0x2400,
+            Self::Unprepared { .. } => 0x2500,
+        }
+    }
+}
+
+impl fmt::Display for CqlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Server(text)
+            | Self::Protocol(text)
+            | Self::BadCredentials(text)
+            | Self::Overloaded(text)
+            | Self::Bootstrapping(text)
+            | Self::Truncate(text)
+            | Self::Syntax(text)
+            | Self::Unauthorized(text)
+            | Self::Invalid(text)
+            | Self::Config(text) => f.write_str(text),
+            Self::Unavailable { required, alive, .. } => {
+                write!(
+                    f,
+                    "Cannot achieve consistency level: {required} replicas are required, {alive} are alive"
+                )
+            }
+            Self::WriteTimeout { received, required, .. } => {
+                write!(f, "Operation timed out - received only {received} of {required} responses.")
+            }
+            Self::ReadTimeout { received, required, .. } => {
+                write!(f, "Operation timed out - received only {received} of {required} responses.")
+            }
+            Self::ReadFailure { failures, .. } | Self::WriteFailure { failures, .. } => {
+                write!(f, "Operation failed - received {failures} failures")
+            }
+            Self::AlreadyExists { keyspace, table } => {
+                let error = CatalogError::AlreadyExists { keyspace: keyspace.clone(), table: table.clone() };
+                error.fmt(f)
+            }
+            Self::Unprepared { id } => {
+                f.write_str("Prepared query with ID ")?;
+                id.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+                f.write_str(" not found (either the query was not prepared on this host or it was evicted)")
+            }
+        }
+    }
+}
+
+impl std::error::Error for CqlError {}
+
+impl From<CatalogError> for CqlError {
+    fn from(error: CatalogError) -> Self {
+        match error {
+            CatalogError::AlreadyExists { keyspace, table } => Self::AlreadyExists { keyspace, table },
+            CatalogError::Invalid(text) => Self::Invalid(text),
+            CatalogError::Configuration(text) => Self::Config(text),
+            CatalogError::Unauthorized(text) => Self::Unauthorized(text),
+            CatalogError::Corrupt(text) => Self::Server(text),
+        }
+    }
+}
+
+impl From<TypeError> for CqlError {
+    fn from(error: TypeError) -> Self {
+        Self::Invalid(error.to_string())
+    }
+}

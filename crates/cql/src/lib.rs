@@ -1,0 +1,10 @@
+//! CQL: from a client's bytes to what is asked of the storage, and from its answer to bytes.
+//!
+//! `protocol` knows frames and no statement; `syntax` knows statements as text and no table. Neither clock nor
+//! socket nor disk is here: the storage is behind a port that the server implements.
+
+mod error;
+pub mod protocol;
+pub mod syntax;
+
+pub use error::{CqlError, WriteKind};

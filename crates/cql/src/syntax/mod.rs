@@ -1,0 +1,1 @@
+//! CQL text: lexer, syntax tree, parser.
