@@ -5,8 +5,12 @@
 
 mod coordinator;
 mod error;
+mod function;
+mod outcome;
 pub mod protocol;
 pub mod syntax;
+pub mod term;
 
 pub use coordinator::{ChangeSchema, Coordinator, Decide};
 pub use error::{CqlError, WriteKind};
+pub use outcome::{Execution, Outcome, ResultRows};

@@ -5,3 +5,5 @@
 pub mod ast;
 mod naming;
 mod print;
+
+pub use ast::*;
