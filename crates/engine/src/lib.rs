@@ -13,6 +13,7 @@ mod event;
 pub mod memtable;
 pub mod node;
 pub mod options;
+mod partition_locks;
 pub mod read;
 pub mod recover;
 pub mod shard;
