@@ -39,3 +39,6 @@ pub use rows::{ResultMetadata, RowsWriter, SendMetadata};
 pub use supported::{ShardingInfo, Supported};
 pub use values::{Value, ValueBuffer, Values};
 pub use version::ProtocolVersion;
+
+#[cfg(test)]
+mod tests;
