@@ -9,7 +9,6 @@
 pub mod commitlog;
 pub mod engine;
 pub mod error;
-mod event;
 pub mod memtable;
 pub mod node;
 pub mod options;

@@ -14,7 +14,6 @@ use runtime::{CpuGroup, Shard};
 
 use crate::commitlog::CommitLog;
 use crate::error::EngineError;
-use crate::event::Event;
 use crate::options::EngineOptions;
 use crate::read::gather::merge_pages;
 use crate::read::run::now_s;
@@ -23,6 +22,7 @@ use crate::shard::{EngineShard, ShardReport};
 use crate::sharder::Sharder;
 use crate::table::truncation::{self, Truncation};
 use crate::table::{Table, files};
+use runtime::Event;
 
 /// What each shard knows of the node it is part of.
 pub struct NodeShard {

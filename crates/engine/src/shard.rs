@@ -14,12 +14,12 @@ use sstable::read::ChunkCache;
 
 use crate::commitlog::{Appended, CommitLog, LogError};
 use crate::error::EngineError;
-use crate::event::Event;
 use crate::partition_locks::PartitionLocks;
 use crate::read::{Page, ReadCommand, run};
 use crate::table::flush::{FlushQueue, FlushStats};
 use crate::table::validate::validate;
 use crate::table::{LoggedMemtable, Table};
+use runtime::Event;
 
 /// How often periods and ages are looked at.
 const TICK_US: u64 = 1_000_000;

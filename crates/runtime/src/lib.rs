@@ -16,6 +16,7 @@
 
 mod backend;
 mod buf;
+mod event;
 mod file;
 mod file_error;
 mod files;
@@ -34,6 +35,7 @@ pub mod real;
 pub mod sim;
 
 pub use buf::{ALIGNMENT_BYTES, IoBuf};
+pub use event::{Event, NextEvent};
 pub use file::File;
 pub use file_error::FileError;
 pub use files::{DirEntry, DirLock, Files, LOCK_FILE_NAME, OpenOptions};
