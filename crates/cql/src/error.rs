@@ -19,6 +19,17 @@ pub enum WriteKind {
 }
 
 impl WriteKind {
+    pub const ALL: [Self; 8] = [
+        Self::Simple,
+        Self::Batch,
+        Self::UnloggedBatch,
+        Self::Counter,
+        Self::BatchLog,
+        Self::Cas,
+        Self::View,
+        Self::Cdc,
+    ];
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Simple => "SIMPLE",
@@ -56,8 +67,14 @@ pub enum CqlError {
     ReadTimeout { consistency: u16, received: i32, required: i32, data_present: bool },
     /// 0x1300
     ReadFailure { consistency: u16, received: i32, required: i32, failures: i32, data_present: bool },
+    /// 0x1400
+    FunctionFailure { keyspace: String, function: String, arguments: Vec<String>, text: String },
     /// 0x1500
     WriteFailure { consistency: u16, received: i32, required: i32, failures: i32, kind: WriteKind },
+    /// 0x1600: the log of changes has no room.
+    CdcWriteFailure(String),
+    /// 0x1700: whether the conditional write happened is not known.
+    CasWriteUnknown { consistency: u16, received: i32, required: i32 },
     /// 0x2000: the text of the statement is wrong; line and column are in the message.
     Syntax(String),
     /// 0x2100
@@ -86,7 +103,10 @@ impl CqlError {
             Self::WriteTimeout { .. } => 0x1100,
             Self::ReadTimeout { .. } => 0x1200,
             Self::ReadFailure { .. } => 0x1300,
+            Self::FunctionFailure { .. } => 0x1400,
             Self::WriteFailure { .. } => 0x1500,
+            Self::CdcWriteFailure(_) => 0x1600,
+            Self::CasWriteUnknown { .. } => 0x1700,
             Self::Syntax(_) => 0x2000,
             Self::Unauthorized(_) => 0x2100,
             Self::Invalid(_) => 0x2200,
@@ -106,6 +126,8 @@ impl fmt::Display for CqlError {
             | Self::Overloaded(text)
             | Self::Bootstrapping(text)
             | Self::Truncate(text)
+            | Self::FunctionFailure { text, .. }
+            | Self::CdcWriteFailure(text)
             | Self::Syntax(text)
             | Self::Unauthorized(text)
             | Self::Invalid(text)
@@ -121,6 +143,9 @@ impl fmt::Display for CqlError {
             }
             Self::ReadTimeout { received, required, .. } => {
                 write!(f, "Operation timed out - received only {received} of {required} responses.")
+            }
+            Self::CasWriteUnknown { received, required, .. } => {
+                write!(f, "CAS operation result is unknown - accepted by {received} of {required} replicas.")
             }
             Self::ReadFailure { failures, .. } | Self::WriteFailure { failures, .. } => {
                 write!(f, "Operation failed - received {failures} failures")
@@ -157,3 +182,11 @@ impl From<TypeError> for CqlError {
         Self::Invalid(error.to_string())
     }
 }
+
+/// `Err(CqlError::Invalid)` from a format string.
+macro_rules! invalid {
+    ($($arg:tt)*) => {
+        Err($crate::error::CqlError::Invalid(format!($($arg)*)))
+    };
+}
+pub(crate) use invalid;

@@ -3,8 +3,14 @@
 //! `protocol` knows frames and no statement; `syntax` knows statements as text and no table. Neither clock nor
 //! socket nor disk is here: the storage is behind a port that the server implements.
 
+mod coordinator;
 mod error;
+mod function;
+mod outcome;
 pub mod protocol;
 pub mod syntax;
+pub mod term;
 
+pub use coordinator::{ChangeSchema, Coordinator, Decide};
 pub use error::{CqlError, WriteKind};
+pub use outcome::{Execution, Outcome, ResultRows};

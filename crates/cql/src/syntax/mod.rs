@@ -18,6 +18,7 @@ mod print_term;
 mod split;
 mod syntax_error;
 
+pub use ast::*;
 pub use keyword::Keyword;
 pub use lexer::{Token, TokenKind, tokens};
 pub use parser::{MAX_DEPTH, parse};

@@ -1,0 +1,134 @@
+//! Bound values, where they lie in the message: eight bytes for each, and up to sixteen without an allocation.
+
+use smallvec::SmallVec;
+
+/// What is bound to a marker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    Bytes(&'a [u8]),
+    Null,
+    /// v4 and later: the column is left as it is.
+    Unset,
+}
+
+const NULL: i32 = -1;
+const UNSET: i32 = -2;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Slot {
+    offset: u32,
+    /// Bytes, or [`NULL`], or [`UNSET`].
+    len: i32,
+}
+
+/// The values of a statement, in the order sent, perhaps with names.
+#[derive(Clone, Debug, Default)]
+pub struct Values<'a> {
+    bytes: &'a [u8],
+    slots: SmallVec<[Slot; 16]>,
+    names: Option<Vec<&'a str>>,
+}
+
+impl<'a> Values<'a> {
+    /// For values that [`Self::push`] will find in `bytes`.
+    pub(super) fn within(bytes: &'a [u8], count: usize) -> Self {
+        Self { bytes, slots: SmallVec::with_capacity(count), names: None }
+    }
+
+    /// `len` bytes at `offset` of the message, or null (-1) or unset (-2); the caller has checked the range.
+    #[inline]
+    pub(super) fn push(&mut self, offset: usize, len: i32) {
+        self.slots.push(Slot { offset: offset as u32, len });
+    }
+
+    pub(super) fn push_name(&mut self, name: &'a str) {
+        self.names.get_or_insert_default().push(name);
+    }
+
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<Value<'a>> {
+        self.slots.get(index).map(|slot| self.value(*slot))
+    }
+
+    /// Names, one for each value, if the client sent names.
+    pub fn names(&self) -> Option<&[&'a str]> {
+        self.names.as_deref()
+    }
+
+    /// The value with that name; of several the last one.
+    pub fn get_named(&self, name: &str) -> Option<Value<'a>> {
+        let index = self.names.as_ref()?.iter().rposition(|have| *have == name)?;
+        self.get(index)
+    }
+
+    #[inline]
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Value<'a>> + '_ {
+        self.slots.iter().map(|slot| self.value(*slot))
+    }
+
+    #[inline]
+    fn value(&self, slot: Slot) -> Value<'a> {
+        match slot.len {
+            NULL => Value::Null,
+            UNSET => Value::Unset,
+            len => Value::Bytes(&self.bytes[slot.offset as usize..][..len as usize]),
+        }
+    }
+}
+
+impl PartialEq for Values<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.names == other.names && self.iter().eq(other.iter())
+    }
+}
+
+/// Values put together by a client; [`Self::values`] is what a request takes.
+#[derive(Clone, Debug, Default)]
+pub struct ValueBuffer {
+    bytes: Vec<u8>,
+    slots: SmallVec<[Slot; 16]>,
+    names: Vec<String>,
+}
+
+impl ValueBuffer {
+    /// # Panics
+    /// If all values together have more than 2 GiB.
+    pub fn push(&mut self, value: Value<'_>) {
+        let (offset, len) = match value {
+            Value::Bytes(bytes) => {
+                let offset = self.bytes.len();
+                self.bytes.extend_from_slice(bytes);
+                assert!(i32::try_from(self.bytes.len()).is_ok(), "values of more than 2 GiB");
+                (offset, bytes.len() as i32)
+            }
+            Value::Null => (0, NULL),
+            Value::Unset => (0, UNSET),
+        };
+        self.slots.push(Slot { offset: offset as u32, len });
+    }
+
+    /// For markers with names. Either all values have one or none counts.
+    pub fn push_named(&mut self, name: &str, value: Value<'_>) {
+        self.names.push(name.to_owned());
+        self.push(value);
+    }
+
+    pub fn values(&self) -> Values<'_> {
+        let is_named = !self.slots.is_empty() && self.names.len() == self.slots.len();
+        Values {
+            bytes: &self.bytes,
+            slots: self.slots.clone(),
+            names: is_named.then(|| self.names.iter().map(String::as_str).collect()),
+        }
+    }
+}
