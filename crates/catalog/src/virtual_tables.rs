@@ -25,6 +25,11 @@ pub fn virtual_tables() -> Vec<Arc<TableSchema>> {
     DEFINITIONS.iter().map(Definition::schema).collect()
 }
 
+/// Whether it is one of [`virtual_tables`].
+pub fn is_virtual_table(keyspace: &str, name: &str) -> bool {
+    DEFINITIONS.iter().any(|table| table.keyspace == keyspace && table.name == name)
+}
+
 /// Whether clients find the keyspace in `system_virtual_schema` and not in `system_schema`.
 pub fn is_virtual_keyspace(name: &str) -> bool {
     matches!(name, VIEWS_KS | VIRTUAL_SCHEMA)

@@ -4,9 +4,14 @@
 //! socket nor disk is here: the storage is behind a port that the server implements.
 
 mod coordinator;
+pub mod describe;
 mod error;
 pub mod protocol;
+mod row_set;
+pub mod schema;
 pub mod syntax;
+pub mod system;
 
 pub use coordinator::{ChangeSchema, Coordinator, Decide};
 pub use error::{CqlError, WriteKind};
+pub use row_set::RowSet;
