@@ -13,6 +13,9 @@ use super::{SchemaContext, SchemaPlan, refuse, to_catalog_error, unchanged};
 use crate::CqlError;
 use crate::syntax::ast::{AlterTable, AlterTableOp, ColumnDef, DropTable, Ident};
 
+/// What is to become of a table that is there.
+type AlterFunction = Box<dyn FnOnce(&Catalog, &Table) -> Changed + Send>;
+
 pub(super) fn drop(drop: &DropTable, context: &SchemaContext<'_>) -> Result<SchemaPlan, CqlError> {
     let keyspace = keyspace_of(&drop.name, context.keyspace)?.to_string();
     writable_keyspace(&keyspace)?;
@@ -27,7 +30,7 @@ pub(super) fn plan(alter: &AlterTable, context: &SchemaContext<'_>) -> Result<Sc
     let keyspace = keyspace_of(&alter.name, context.keyspace)?.to_string();
     writable_keyspace(&keyspace)?;
     let mut warning = None;
-    let op: Box<dyn FnOnce(&Catalog, &Table) -> Changed + Send> = match alter.op.clone() {
+    let op: AlterFunction = match alter.op.clone() {
         AlterTableOp::Add { if_not_exists, columns } => {
             columns.iter().try_for_each(check_mask)?;
             Box::new(move |catalog, table| add(catalog, table, &columns, if_not_exists))
