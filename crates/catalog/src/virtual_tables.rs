@@ -5,7 +5,7 @@
 //! `tracing/TraceKeyspace.java`, `schema/SystemDistributedKeyspace.java`, `db/virtual/*.java`). What is in them, the
 //! CQL layer says.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use model::TableSchema;
 
@@ -22,7 +22,9 @@ pub const VIRTUAL_SCHEMA: &str = "system_virtual_schema";
 
 /// Every table that is computed when it is read; the same values in every call.
 pub fn virtual_tables() -> Vec<Arc<TableSchema>> {
-    DEFINITIONS.iter().map(Definition::schema).collect()
+    static TABLES: LazyLock<Vec<Arc<TableSchema>>> =
+        LazyLock::new(|| DEFINITIONS.iter().map(Definition::schema).collect());
+    TABLES.clone()
 }
 
 /// Whether it is one of [`virtual_tables`].

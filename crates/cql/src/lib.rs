@@ -6,12 +6,16 @@
 mod coordinator;
 pub mod describe;
 mod error;
+mod function;
+mod outcome;
 pub mod protocol;
 mod row_set;
 pub mod schema;
 pub mod syntax;
 pub mod system;
+pub mod term;
 
 pub use coordinator::{ChangeSchema, Coordinator, Decide};
 pub use error::{CqlError, WriteKind};
+pub use outcome::{Execution, Outcome, ResultRows};
 pub use row_set::RowSet;

@@ -1,9 +1,12 @@
 //! A whole result in memory: of statements whose answer is small and made here.
 
+use std::sync::Arc;
+
 use model::CqlType;
 use model::types::CqlValue;
 
-use crate::protocol::ColumnSpec;
+use crate::ResultRows;
+use crate::protocol::{ColumnSpec, ResultMetadata};
 
 /// Rows of a result, each with one cell per column; `None` is null.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +20,16 @@ impl RowSet {
     pub(crate) fn new(keyspace: &str, table: &str, columns: &[(&str, CqlType)]) -> Self {
         let column = |(name, ty): &(&str, CqlType)| ColumnSpec::new(keyspace, table, name, ty.clone());
         Self { columns: columns.iter().map(column).collect(), rows: vec![] }
+    }
+
+    /// As one page of a result.
+    pub fn result_rows(&self) -> ResultRows {
+        let mut rows = ResultRows::new(Arc::new(ResultMetadata::new(&self.columns)));
+        for row in &self.rows {
+            row.iter().for_each(|cell| rows.cell(cell.as_deref()));
+            rows.end_row();
+        }
+        rows
     }
 
     /// # Panics

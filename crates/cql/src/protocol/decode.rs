@@ -103,7 +103,7 @@ impl<'a> Request<'a> {
 
 fn startup<'a>(take: &mut Take<'a>) -> Result<Startup<'a>, CqlError> {
     let (count, capacity) = counted(take, 4)?;
-    let mut options = SmallVec::with_capacity(capacity);
+    let mut options = Vec::with_capacity(capacity);
     for _ in 0..count {
         options.push((string(take)?, string(take)?));
     }

@@ -23,7 +23,7 @@ pub enum Request<'a> {
 /// The options of STARTUP, in the order sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Startup<'a> {
-    pub options: SmallVec<[(&'a str, &'a str); 8]>,
+    pub options: Vec<(&'a str, &'a str)>,
 }
 
 impl<'a> Startup<'a> {

@@ -91,3 +91,44 @@ impl PartialEq for Values<'_> {
         self.names == other.names && self.iter().eq(other.iter())
     }
 }
+
+/// Values put together by a client; [`Self::values`] is what a request takes.
+#[derive(Clone, Debug, Default)]
+pub struct ValueBuffer {
+    bytes: Vec<u8>,
+    slots: SmallVec<[Slot; 16]>,
+    names: Vec<String>,
+}
+
+impl ValueBuffer {
+    /// # Panics
+    /// If all values together have more than 2 GiB.
+    pub fn push(&mut self, value: Value<'_>) {
+        let (offset, len) = match value {
+            Value::Bytes(bytes) => {
+                let offset = self.bytes.len();
+                self.bytes.extend_from_slice(bytes);
+                assert!(i32::try_from(self.bytes.len()).is_ok(), "values of more than 2 GiB");
+                (offset, bytes.len() as i32)
+            }
+            Value::Null => (0, NULL),
+            Value::Unset => (0, UNSET),
+        };
+        self.slots.push(Slot { offset: offset as u32, len });
+    }
+
+    /// For markers with names. Either all values have one or none counts.
+    pub fn push_named(&mut self, name: &str, value: Value<'_>) {
+        self.names.push(name.to_owned());
+        self.push(value);
+    }
+
+    pub fn values(&self) -> Values<'_> {
+        let is_named = !self.slots.is_empty() && self.names.len() == self.slots.len();
+        Values {
+            bytes: &self.bytes,
+            slots: self.slots.clone(),
+            names: is_named.then(|| self.names.iter().map(String::as_str).collect()),
+        }
+    }
+}

@@ -25,9 +25,9 @@ use sstable::read::{SSTable, SSTableSource};
 
 use crate::commitlog::{CommitLog, Uses};
 use crate::error::EngineError;
-use crate::event::Event;
 use crate::memtable::Memtable;
 use crate::sharder::Sharder;
+use runtime::Event;
 use truncation::Truncation;
 
 /// A memtable with the commit log entries it holds.
