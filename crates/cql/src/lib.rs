@@ -6,6 +6,7 @@
 mod coordinator;
 mod error;
 mod function;
+pub mod modify;
 mod outcome;
 pub mod protocol;
 pub mod syntax;
