@@ -279,22 +279,31 @@ pub fn row_keys(keys: &Keys, schema: &TableSchema, env: &Env<'_>) -> Result<Vec<
     Ok(out)
 }
 
+impl Bound {
+    /// The bound behind a prefix, and whether it is inside.
+    fn behind(
+        &self,
+        prefix: &[Cow<'_, [u8]>],
+        env: &Env<'_>,
+        names: &[&str],
+    ) -> Result<(ClusteringPrefix, bool), CqlError> {
+        let choices = self.values.choices(env, names.get(prefix.len()..).unwrap_or_default())?;
+        let values = prefix.iter().chain(choices.first().into_iter().flatten()).cloned();
+        Ok((clustering_prefix(&values.collect::<KeyValues<'_>>())?, self.inclusive))
+    }
+}
+
 impl Ranges {
     /// The ranges of rows; some may be empty.
     pub fn evaluate(&self, schema: &TableSchema, env: &Env<'_>) -> Result<Vec<ClusteringRange>, CqlError> {
         let names = clustering_names(schema);
         let prefixes = self.prefix.evaluate(env, &names)?;
-        let bound = |bound: &Option<Bound>, prefix: &KeyValues<'_>| {
-            let Some(bound) = bound else { return Ok(None) };
-            let mut whole: KeyValues<'_> = prefix.clone();
-            let behind = names.get(prefix.len()..).unwrap_or_default();
-            let choices = bound.values.choices(env, behind)?;
-            whole.extend(choices.into_iter().next().unwrap_or_default().into_iter());
-            Ok::<_, CqlError>(Some((clustering_prefix(&whole)?, bound.inclusive)))
-        };
         let mut out = Vec::with_capacity(prefixes.len());
         for values in &prefixes {
-            let (lower, upper) = (bound(&self.lower, values)?, bound(&self.upper, values)?);
+            let position = |bound: &Option<Bound>| {
+                bound.as_ref().map(|bound| bound.behind(values, env, &names)).transpose()
+            };
+            let (lower, upper) = (position(&self.lower)?, position(&self.upper)?);
             let (first, last) = if self.descending { (upper, lower) } else { (lower, upper) };
             let prefix = clustering_prefix(values)?;
             let start = match first {
