@@ -8,8 +8,10 @@ mod error;
 mod function;
 mod outcome;
 pub mod protocol;
+pub mod restriction;
 pub mod syntax;
 pub mod term;
+pub mod testing;
 
 pub use coordinator::{ChangeSchema, Coordinator, Decide};
 pub use error::{CqlError, WriteKind};
