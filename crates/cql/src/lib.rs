@@ -9,8 +9,10 @@ mod function;
 pub mod modify;
 mod outcome;
 pub mod protocol;
+pub mod restriction;
 pub mod syntax;
 pub mod term;
+pub mod testing;
 
 pub use coordinator::{ChangeSchema, Coordinator, Decide};
 pub use error::{CqlError, WriteKind};
