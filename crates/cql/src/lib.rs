@@ -7,13 +7,16 @@ mod coordinator;
 pub mod describe;
 mod error;
 mod function;
+pub mod modify;
 mod outcome;
 pub mod protocol;
+pub mod restriction;
 mod row_set;
 pub mod schema;
 pub mod syntax;
 pub mod system;
 pub mod term;
+pub mod testing;
 
 pub use coordinator::{ChangeSchema, Coordinator, Decide};
 pub use error::{CqlError, WriteKind};
