@@ -14,9 +14,7 @@ use super::target::{KeyPart, Keys, Rows};
 use super::using::Using;
 use crate::CqlError;
 use crate::error::invalid;
-use crate::syntax::{
-    Delete, DeleteTarget, Insert, InsertValues, Modification, QualifiedName, Term, Update,
-};
+use crate::syntax::{Delete, DeleteTarget, Insert, InsertValues, Modification, QualifiedName, Term, Update};
 use crate::term::{Expr, Planner};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +104,9 @@ impl Change {
         for (name, value) in columns.iter().zip(values) {
             let name = name.text.as_str();
             let mut key = |columns: &[model::KeyColumn], exprs: &mut [Option<Expr>]| {
-                let Some(at) = columns.iter().position(|column| column.name == name) else { return Ok(false) };
+                let Some(at) = columns.iter().position(|column| column.name == name) else {
+                    return Ok(false);
+                };
                 exprs[at] = Some(key_value(planner, value, &columns[at])?);
                 Ok::<_, CqlError>(true)
             };
@@ -114,7 +114,8 @@ impl Change {
                 continue;
             }
             let column = column_of(schema, name)?;
-            operations.push(Operation { column: column.clone(), kind: operation::set(planner, column, value)? });
+            operations
+                .push(Operation { column: column.clone(), kind: operation::set(planner, column, value)? });
         }
         let missing = |columns: &[model::KeyColumn], exprs: &[Option<Expr>]| {
             let missing = columns.iter().zip(exprs).filter(|(_, expr)| expr.is_none());
@@ -161,7 +162,8 @@ impl Change {
         }
         let key = relations::prepare(planner, schema, &update.relations, "UPDATE", false)?;
         let condition = update.conditions.as_ref();
-        let condition = condition.map(|condition| Condition::prepare(planner, schema, condition)).transpose()?;
+        let condition =
+            condition.map(|condition| Condition::prepare(planner, schema, condition)).transpose()?;
         Self::new(schema, Verb::Update, using, key, operations, condition)
     }
 
@@ -192,7 +194,8 @@ impl Change {
         }
         let key = relations::prepare(planner, schema, &delete.relations, "DELETE", true)?;
         let condition = delete.conditions.as_ref();
-        let condition = condition.map(|condition| Condition::prepare(planner, schema, condition)).transpose()?;
+        let condition =
+            condition.map(|condition| Condition::prepare(planner, schema, condition)).transpose()?;
         Self::new(schema, Verb::Delete, using, key, operations, condition)
     }
 
@@ -267,8 +270,7 @@ impl Change {
                 );
             }
             Rows::Unnamed | Rows::Ranges(_) if self.condition.is_some() => {
-                const ALL: &str =
-                    "DELETE statements must restrict all PRIMARY KEY columns with equality relations in order to";
+                const ALL: &str = "DELETE statements must restrict all PRIMARY KEY columns with equality relations in order to";
                 if !self.row_ops.is_empty() {
                     return invalid!("{ALL} delete non static columns");
                 }
@@ -312,11 +314,7 @@ impl Change {
     }
 }
 
-fn key_value(
-    planner: &mut Planner<'_>,
-    value: &Term,
-    column: &model::KeyColumn,
-) -> Result<Expr, CqlError> {
+fn key_value(planner: &mut Planner<'_>, value: &Term, column: &model::KeyColumn) -> Result<Expr, CqlError> {
     planner.term(value, &column.name, &column.ty)
 }
 

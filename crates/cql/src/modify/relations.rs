@@ -279,7 +279,8 @@ fn one_relation(
                 InValues::Marker(marker) => {
                     let element = if is_tuple { tuple_type(columns) } else { columns[0].ty.clone() };
                     let element = element.without_reversed().freeze();
-                    let name = if is_tuple { format!("in({names})") } else { format!("in({})", columns[0].name) };
+                    let name =
+                        if is_tuple { format!("in({names})") } else { format!("in({})", columns[0].name) };
                     let expr = planner.marker(marker, &name, &CqlType::list(element).freeze());
                     KeyPart::AnyOfList { expr, width: columns.len() }
                 }

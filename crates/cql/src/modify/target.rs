@@ -5,8 +5,8 @@
 
 use std::borrow::Cow;
 
-use model::types::TupleIter;
 use model::types::CollectionIter;
+use model::types::TupleIter;
 use model::{ClusteringKey, ClusteringPrefix, ClusteringRange, PartitionKey, Position, TableSchema};
 use smallvec::SmallVec;
 
@@ -171,11 +171,7 @@ impl Keys {
     }
 
     /// Every key, in the order of the choices. `names`: of the key's columns.
-    pub fn evaluate<'a>(
-        &'a self,
-        env: &Env<'a>,
-        names: &[&str],
-    ) -> Result<Vec<KeyValues<'a>>, CqlError> {
+    pub fn evaluate<'a>(&'a self, env: &Env<'a>, names: &[&str]) -> Result<Vec<KeyValues<'a>>, CqlError> {
         let parts = match self {
             Self::One(exprs) => return Ok(vec![values_of(exprs, env, names)?]),
             Self::Many(parts) => parts,
@@ -193,12 +189,14 @@ impl Keys {
             }
             let with_each = |key: &KeyValues<'a>| {
                 let key = key.clone();
-                choices.iter().map(move |choice| {
-                    let mut longer = key.clone();
-                    longer.extend(choice.iter().cloned());
-                    longer
-                })
-                .collect::<Vec<_>>()
+                choices
+                    .iter()
+                    .map(move |choice| {
+                        let mut longer = key.clone();
+                        longer.extend(choice.iter().cloned());
+                        longer
+                    })
+                    .collect::<Vec<_>>()
             };
             keys = keys.iter().flat_map(with_each).collect();
         }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use model::types::{CollectionIter, CqlType, MapIter, TupleIter};
 use model::{
-    Cell, ClusteringKey, ClusteringRange, ClusteringRow, Column, ColumnData, ComplexCells, Liveness, Mutation,
-    PartitionKey, PathCell, Row, SmallBytes, TableId, TableSchema, Tombstone,
+    Cell, ClusteringKey, ClusteringRange, ClusteringRow, Column, ColumnData, ComplexCells, Liveness,
+    Mutation, PartitionKey, PathCell, Row, SmallBytes, TableId, TableSchema, Tombstone,
 };
 use reader::Page;
 
@@ -136,11 +136,7 @@ pub fn one_row(change: &Change, moment: &Moment<'_>) -> Option<Result<Mutation, 
 }
 
 /// Adds what the change writes to `writes`, one for each partition.
-pub fn add(
-    change: &Change,
-    moment: &Moment<'_>,
-    writes: &mut Writes,
-) -> Result<(), CqlError> {
+pub fn add(change: &Change, moment: &Moment<'_>, writes: &mut Writes) -> Result<(), CqlError> {
     let schema = &*change.schema;
     let partitions = target::partitions(&change.partition, schema, &moment.env)?;
     let rows = RowTargets::of(change, &moment.env)?;
@@ -219,7 +215,8 @@ fn partition(
 /// Adds an edit. What is added to a counter twice is added up.
 fn push(edits: &mut Vec<Edit>, schema: &TableSchema, edit: Edit) -> Result<(), CqlError> {
     if schema.has_counters()
-        && let Some(same) = edits.iter_mut().find(|same| same.at == edit.at && same.column.id == edit.column.id)
+        && let Some(same) =
+            edits.iter_mut().find(|same| same.at == edit.at && same.column.id == edit.column.id)
         && let (EditKind::Count(sum), EditKind::Count(delta)) = (&mut same.kind, &edit.kind)
     {
         *sum = sum.wrapping_add(*delta);
@@ -422,7 +419,8 @@ fn elements(
         }
         _ => {
             let values = items(bytes)?.collect::<Result<Vec<_>, _>>()?;
-            let element = |(path, value): ([u8; 16], &[u8])| PathCell { path: path.into(), cell: moment.cell(value) };
+            let element =
+                |(path, value): ([u8; 16], &[u8])| PathCell { path: path.into(), cell: moment.cell(value) };
             match placing {
                 Placing::Behind => {
                     cells.extend(values.into_iter().map(|value| element((moment.paths.append(), value))));

@@ -85,6 +85,14 @@ impl Transport {
         self.stream.peer_addr()
     }
 
+    /// Protocol and cipher suite, once the handshake is done; `None` without encryption.
+    pub fn tls_parameters(&self) -> Option<(String, String)> {
+        let tls = self.tls.as_ref()?.borrow();
+        let version = tls.protocol_version()?.as_str()?.to_string();
+        let suite = tls.negotiated_cipher_suite()?.suite().as_str()?.to_string();
+        Some((version, suite))
+    }
+
     /// Reads what there is; 0 is the end.
     ///
     /// # Errors
