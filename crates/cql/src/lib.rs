@@ -5,10 +5,11 @@
 
 mod coordinator;
 mod error;
-mod function;
+pub mod function;
 mod outcome;
 pub mod protocol;
 pub mod restriction;
+pub mod select;
 pub mod syntax;
 pub mod term;
 pub mod testing;
