@@ -6,7 +6,7 @@
 mod coordinator;
 pub mod describe;
 mod error;
-mod function;
+pub mod function;
 pub mod modify;
 mod outcome;
 pub mod protocol;

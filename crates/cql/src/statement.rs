@@ -15,7 +15,7 @@ use crate::protocol::{BatchType, ColumnSpec, ResultMetadata, Values};
 use crate::schema::{self, SchemaContext};
 use crate::select::{self, SelectPlan};
 use crate::syntax::{BatchKind, Modification, Statement, Truncate, parse};
-use crate::term::bind;
+use crate::term::{Planner, bind};
 use crate::{Coordinator, CqlError, Execution, Outcome, describe};
 
 /// A statement, ready to be carried out.
@@ -41,8 +41,8 @@ pub struct Prepared {
 }
 
 enum Plan {
-    Select(SelectPlan),
-    Modify(ModifyPlan),
+    Select(Box<SelectPlan>),
+    Modify(Box<ModifyPlan>),
     Truncate(Truncate),
     /// What is judged when it runs: USE, DESCRIBE and changes of the schema.
     Other(Box<Statement>),
@@ -68,11 +68,15 @@ impl Prepared {
         let count = parsed.markers.len();
         let modification = |statement: &Modification| modify::prepare(catalog, keyspace, statement, count);
         let plan = match parsed.statement {
-            Statement::Select(select) => Plan::Select(select::prepare(catalog, keyspace, &select, count)?),
-            Statement::Insert(insert) => Plan::Modify(modification(&Modification::Insert(*insert))?),
-            Statement::Update(update) => Plan::Modify(modification(&Modification::Update(*update))?),
-            Statement::Delete(delete) => Plan::Modify(modification(&Modification::Delete(*delete))?),
-            Statement::Batch(batch) => Plan::Modify(modify::prepare_batch(catalog, keyspace, &batch, count)?),
+            Statement::Select(select) => {
+                let table = schema::table_of(catalog, &select.table, keyspace)?;
+                let planner = Planner::new(catalog, &table.schema.keyspace, &table.schema.name, count);
+                Plan::Select(Box::new(select::prepare(planner, &select)?))
+            },
+            Statement::Insert(insert) => Plan::Modify(Box::new(modification(&Modification::Insert(*insert))?)),
+            Statement::Update(update) => Plan::Modify(Box::new(modification(&Modification::Update(*update))?)),
+            Statement::Delete(delete) => Plan::Modify(Box::new(modification(&Modification::Delete(*delete))?)),
+            Statement::Batch(batch) => Plan::Modify(Box::new(modify::prepare_batch(catalog, keyspace, &batch, count)?)),
             Statement::Truncate(truncate) => {
                 schema::truncated_table(catalog, &truncate.table, keyspace)?;
                 Plan::Truncate(truncate)
@@ -82,10 +86,16 @@ impl Prepared {
             }
             other => Plan::Other(Box::new(other)),
         };
-        let (markers, partition_markers, ids): (&[ColumnSpec], Option<&[usize]>, Vec<TableId>) = match &plan {
-            Plan::Select(select) => (select.markers(), select.partition_markers(), vec![select.table()]),
-            Plan::Modify(modify) => (modify.markers(), modify.partition_markers(), modify.tables().collect()),
-            Plan::Truncate(_) | Plan::Other(_) => (&[], None, vec![]),
+        let (markers, partition_key_indexes, ids): (&[ColumnSpec], Vec<u16>, Vec<TableId>) = match &plan {
+            Plan::Select(select) => {
+                (select.markers(), select.partition_key_markers().to_vec(), vec![select.table()])
+            }
+            Plan::Modify(modify) => {
+                let indexes = modify.partition_markers().unwrap_or_default();
+                let indexes = indexes.iter().map(|index| *index as u16).collect();
+                (modify.markers(), indexes, modify.tables().collect())
+            }
+            Plan::Truncate(_) | Plan::Other(_) => (&[], vec![], vec![]),
         };
         let markers = markers.to_vec();
         let mut tables: Vec<Arc<TableSchema>> = vec![];
@@ -96,15 +106,14 @@ impl Prepared {
                 tables.push(table.schema.clone());
             }
         }
-        let partition_key_indexes = partition_markers.unwrap_or_default().iter().map(|index| *index as u16);
         Ok(Self {
             id: Self::id_of(keyspace, text),
             text: text.into(),
             keyspace: keyspace.map(Into::into),
             variables: ResultMetadata::new(&markers),
-            partition_key_indexes: partition_key_indexes.collect(),
+            partition_key_indexes,
             result: match &plan {
-                Plan::Select(select) => select.result().clone(),
+                Plan::Select(select) => select.metadata().clone(),
                 _ => Arc::new(ResultMetadata::none()),
             },
             is_conditional: matches!(&plan, Plan::Modify(modify) if modify.is_conditional()),
@@ -149,7 +158,7 @@ impl Prepared {
         match &self.plan {
             Plan::Select(select) => {
                 let bound = bind(values, &self.markers)?;
-                let rows = select::execute(select, coordinator, &bound, execution, warnings).await?;
+                let rows = select::execute(select, coordinator, &bound, execution).await?;
                 Ok(Outcome::Rows(rows))
             }
             Plan::Modify(modify) => {
@@ -225,7 +234,7 @@ pub async fn execute_batch<C: Coordinator>(
                     .to_string(),
             ));
         };
-        parts.push((plan, bind(values, &prepared.markers)?));
+        parts.push((&**plan, bind(values, &prepared.markers)?));
     }
     let parts: Vec<_> = parts.iter().map(|(plan, bound)| (*plan, &bound[..])).collect();
     modify::execute_batch(kind, &parts, coordinator, execution, &BATCH_LIMITS, warnings).await

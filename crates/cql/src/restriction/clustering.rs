@@ -9,7 +9,7 @@ use model::{ClusteringKey, ClusteringPrefix, ClusteringRange, Position, TableSch
 use smallvec::SmallVec;
 
 use super::key::clustering_prefix;
-use super::relation::{Restriction, Slice, Test};
+use super::relation::{Restriction, Test};
 use super::terms::{Bound, Bytes, Terms, required};
 use super::{ColumnRef, IN_PRODUCT_MAX};
 use crate::CqlError;
@@ -50,6 +50,14 @@ impl ClusteringRestriction {
     /// How many clustering columns have one value or several by IN.
     pub fn fixed_columns(&self) -> usize {
         self.fixed
+    }
+
+    /// The column has one value.
+    pub fn has_eq(&self, column: usize) -> bool {
+        let wanted = ColumnRef::Clustering(column);
+        self.restrictions.iter().any(|restriction| {
+            matches!(restriction.test, Test::Eq(_)) && restriction.columns.contains(&wanted)
+        })
     }
 
     pub fn has_slice(&self) -> bool {
@@ -263,12 +271,4 @@ fn joined(schema: &TableSchema, mut ranges: Vec<ClusteringRange>) -> Vec<Cluster
         }
     }
     joined
-}
-
-impl Slice {
-    /// Whether it is of the first columns of the clustering key only up to `columns`.
-    pub fn len(&self) -> usize {
-        let len = |bound: &Option<Bound>| bound.as_ref().map_or(0, |bound| bound.terms.len());
-        len(&self.start).max(len(&self.end))
-    }
 }

@@ -24,7 +24,7 @@ pub struct PartitionRestriction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Partitions {
     /// By the values of the key columns, no key twice. Perhaps none.
-    Keys(Vec<PartitionKey>),
+    Keys(SmallVec<[PartitionKey; 1]>),
     Range(PartitionRange),
 }
 
@@ -97,10 +97,13 @@ impl PartitionRestriction {
             return Ok(match range {
                 None => Partitions::Range(PartitionRange::all()),
                 Some(Some(range)) => Partitions::Range(range),
-                Some(None) => Partitions::Keys(vec![]),
+                Some(None) => Partitions::Keys(SmallVec::new()),
             });
         }
-        let mut keys = if self.is_in { self.product(schema, env)? } else { vec![self.key(schema, env)?] };
+        let mut keys: SmallVec<[PartitionKey; 1]> = match self.is_in {
+            true => self.product(schema, env)?.into(),
+            false => SmallVec::from_iter([self.key(schema, env)?]),
+        };
         match range {
             None => {}
             Some(None) => keys.clear(),
