@@ -15,6 +15,7 @@ pub mod node;
 pub mod options;
 pub mod read;
 pub mod recover;
+pub mod report;
 pub mod shard;
 pub mod sharder;
 pub mod table;

@@ -16,7 +16,8 @@ use crate::commitlog::{CommitLog, LogError};
 use crate::error::EngineError;
 use crate::event::Event;
 use crate::read::{Page, ReadCommand, run};
-use crate::table::flush::{FlushQueue, FlushStats};
+use crate::report::ShardReport;
+use crate::table::flush::FlushQueue;
 use crate::table::validate::validate;
 use crate::table::{LoggedMemtable, Table};
 
@@ -44,16 +45,6 @@ pub struct EngineShard {
     scratch: RefCell<Vec<u8>>,
     stopping: Cell<bool>,
     tasks: RefCell<Vec<JoinHandle<()>>>,
-}
-
-/// What one shard has and does, for metrics and tests.
-#[derive(Clone, Debug, Default)]
-pub struct ShardReport {
-    pub dirty_bytes: usize,
-    pub log_bytes: u64,
-    pub log_appended_bytes: u64,
-    pub sstables: usize,
-    pub flushes: FlushStats,
 }
 
 impl EngineShard {
@@ -127,12 +118,13 @@ impl EngineShard {
     /// After an error the write has not been acknowledged; it may have happened nevertheless if the log failed
     /// while writing it.
     pub async fn apply(&self, mutation: Mutation) -> Result<(), EngineError> {
+        let started_us = self.shard.now_us();
         validate(&mutation)?;
         let id = mutation.schema.id;
         let mut entry = self.scratch.take();
         entry.clear();
         codec::encode(&mutation, &mut entry);
-        let appended = loop {
+        let (table, appended) = loop {
             let table = self.table(id)?;
             if self.dirty_bytes.get() >= self.dirty_bytes_max {
                 self.wait_for_memory().await?;
@@ -146,10 +138,12 @@ impl EngineShard {
             // From here to the memtable nothing waits: log and memtable agree on what comes before what.
             let appended = table.log.append(id, &entry);
             self.put(&table.active(), mutation, appended.position.segment);
-            break appended;
+            break (table, appended);
         };
         self.scratch.replace(entry);
-        Ok(appended.durable().await?)
+        appended.durable().await?;
+        table.counters.writes.add_us(self.shard.now_us() - started_us);
+        Ok(())
     }
 
     /// Writes to tables of one log, all or nothing: after a crash either all of it is there or nothing, since it
@@ -264,7 +258,10 @@ impl EngineShard {
     /// Reads the next page of what this shard has.
     pub async fn read(&self, command: &ReadCommand) -> Result<Page, EngineError> {
         let table = self.table(command.table)?;
-        run::read_page(&self.shard, &table, command).await
+        let started_us = self.shard.now_us();
+        let page = run::read_page(&self.shard, &table, command).await?;
+        table.counters.reads.add_us(self.shard.now_us() - started_us);
+        Ok(page)
     }
 
     /// Flushes the tables, all if none is named; what has been written before is in SSTables afterwards.
@@ -344,6 +341,8 @@ impl EngineShard {
             log_appended_bytes: self.log.appended_bytes(),
             sstables: self.tables.borrow().values().map(|table| table.sstables().len()).sum(),
             flushes: self.flushes.stats(),
+            cache: self.cache.stats(),
+            runtime: self.shard.stats(),
         }
     }
 
