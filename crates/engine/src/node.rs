@@ -427,9 +427,15 @@ async fn snapshot_locked(
     shard.files().create_dir_all(&to).await?;
     shard.files().sync_dir(&dir).await?;
     shard.files().sync_dir(&dir.join(SNAPSHOTS)).await?;
+    let is_system = is_system_keyspace(&schema.keyspace);
     let link = move |shard: Shard| {
         let to = to.clone();
-        async move { Ok(EngineShard::of(&shard)?.table(table)?.link_sstables(shard.files(), &to).await?) }
+        async move {
+            if is_system && shard.id() != 0 {
+                return Ok(0);
+            }
+            Ok(EngineShard::of(&shard)?.table(table)?.link_sstables(shard.files(), &to).await?)
+        }
     };
     Ok(on_all(shard, CpuGroup::Maintenance, link).await?.into_iter().sum())
 }
