@@ -17,7 +17,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
     name = "messina",
     version,
     about = "A wide-column database",
-    args_conflicts_with_subcommands = true
+    args_conflicts_with_subcommands = true,
+    args_override_self = true
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -29,6 +30,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Runs a node; what `messina` alone does.
+    #[command(args_override_self = true)]
     Serve(ServeArguments),
     /// Looks after a running node.
     // It has a help of its own, as people know it.

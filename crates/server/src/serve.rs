@@ -18,7 +18,9 @@ use std::time::Instant;
 
 use clap::Args;
 use engine::{Engine, EngineError, OpenReport};
+use runtime::CpuGroup;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
 
 use crate::admin;
 use crate::config::storage::Machine;
@@ -181,6 +183,9 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         0 => None,
         port => Some(bind(&config.prometheus_address, port, "prometheus_port")?),
     };
+    // The admin API names files, and who asks may be elsewhere.
+    config.data_dir = std::path::absolute(&config.data_dir)
+        .map_err(|error| ServeError(format!("data_dir {}: {error}", config.data_dir.display())))?;
     let machine = Machine::look();
     let engine = open(&config, machine)?;
     let config = Arc::new(config);
@@ -308,7 +313,13 @@ async fn serve(
         start_server("Prometheus metrics", metrics, admin::metrics_router(node.clone()))?;
     }
     info!("init", "initialization completed in {} ms", began.elapsed().as_millis());
-    let name = next_signal(&mut terminate, &mut interrupt).await;
+    let mut gone = watch_shards(&node.engine);
+    let name = tokio::select! {
+        name = next_signal(&mut terminate, &mut interrupt) => name,
+        Some(shard) = gone.recv() => return Err(ServeError(format!(
+            "shard {shard} stopped by a panic, which is a defect of Messina; what was acknowledged is in the commit log"
+        ))),
+    };
     info!("init", "{name}: stopping; a second signal stops at once");
     let draining = tokio::spawn({
         let node = node.clone();
@@ -341,9 +352,66 @@ fn start_server(what: &str, listener: TcpListener, router: axum::Router) -> Resu
     Ok(())
 }
 
+/// Says which shard has stopped, should one stop.
+fn watch_shards(engine: &Engine) -> mpsc::Receiver<u32> {
+    let (sender, receiver) = mpsc::channel(1);
+    let remote = engine.remote();
+    for shard in 0..remote.shard_count() {
+        // It never answers; that its shard is gone ends it.
+        let watch = remote.call(shard, CpuGroup::Background, |_| std::future::pending::<()>());
+        let sender = sender.clone();
+        tokio::spawn(async move {
+            drop(watch.await);
+            drop(sender.send(shard).await);
+        });
+    }
+    receiver
+}
+
 async fn next_signal(terminate: &mut Signal, interrupt: &mut Signal) -> &'static str {
     tokio::select! {
         _ = terminate.recv() => "SIGTERM",
         _ = interrupt.recv() => "SIGINT",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "a test needs a place too")]
+    fn a_shard_that_panics_is_noticed() {
+        let dir = std::env::temp_dir().join(format!("messina-watch-test-{}", std::process::id()));
+        let engine = Engine::open(engine::EngineOptions::new(&dir)).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let gone = runtime.block_on(async {
+            let mut gone = watch_shards(&engine);
+            tokio::task::yield_now().await;
+            assert!(gone.try_recv().is_err(), "it runs");
+            let panics = engine.ask(0, |_| async { panic!("as the test wants it") });
+            let answer: Result<(), EngineError> = panics.get().await;
+            assert!(matches!(answer, Err(EngineError::Stopped)));
+            gone.recv().await
+        });
+        assert_eq!(gone, Some(0));
+        drop(engine);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn flags_are_settings() {
+        let arguments = ServeArguments {
+            listen_address: Some("10.0.0.1".into()),
+            memory: Some("1G".into()),
+            in_memory: true,
+            set: vec!["commitlog_sync=batch".into()],
+            ..ServeArguments::default()
+        };
+        let (config, _) = config::layers::apply(arguments.settings().unwrap()).unwrap();
+        assert_eq!((config.cql_address(), config.memory_bytes), ("10.0.0.1", Some(1 << 30)));
+        assert_eq!((config.in_memory, config.commitlog_sync), (true, config::CommitlogSync::Batch));
+        let wrong = ServeArguments { set: vec!["smp".into()], ..ServeArguments::default() };
+        assert_eq!(wrong.settings().unwrap_err(), "--set smp: expected NAME=VALUE");
     }
 }

@@ -134,7 +134,7 @@ fn what_is_no_yaml_is_an_error_with_its_place() {
         bomb.push_str(&format!("a{i}: &a{i} [{refs}]\n"));
     }
     error(&bomb);
-    error(&"[".repeat(100_000));
+    error(&"[".repeat(2_000));
 }
 
 #[test]

@@ -6,6 +6,7 @@ pub mod http;
 pub mod text;
 
 use std::fmt;
+use std::io::Write;
 
 use clap::{Args, ValueEnum};
 use serde::de::DeserializeOwned;
@@ -76,7 +77,7 @@ pub fn run(arguments: &NodetoolArguments) -> Result<(), NodetoolError> {
     let words: Vec<&str> = arguments.command.iter().map(String::as_str).collect();
     let (command, rest) = match &words[..] {
         [] | ["help" | "--help", ..] => {
-            print!("{}", help());
+            print(&help());
             return Ok(());
         }
         [command, rest @ ..] => (*command, rest),
@@ -90,8 +91,13 @@ pub fn run(arguments: &NodetoolArguments) -> Result<(), NodetoolError> {
         command,
     };
     let output = call.run(rest)?;
-    print!("{output}");
+    print(&output);
     Ok(())
+}
+
+/// Whoever reads may stop before the end (`| head`).
+fn print(text: &str) {
+    drop(std::io::stdout().write_all(text.as_bytes()));
 }
 
 fn unknown(command: &str) -> String {
