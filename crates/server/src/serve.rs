@@ -361,8 +361,8 @@ fn watch_shards(engine: &Engine) -> mpsc::Receiver<u32> {
         let watch = remote.call(shard, CpuGroup::Background, |_| std::future::pending::<()>());
         let sender = sender.clone();
         tokio::spawn(async move {
-            drop(watch.await);
-            drop(sender.send(shard).await);
+            let _ = watch.await;
+            let _ = sender.send(shard).await;
         });
     }
     receiver

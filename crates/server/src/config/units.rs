@@ -26,7 +26,7 @@ fn split(text: &str) -> Option<(f64, &str)> {
 }
 
 fn whole(value: f64) -> Option<u64> {
-    (value >= 0.0 && value < 1e15).then_some(value.round() as u64)
+    (0.0..1e15).contains(&value).then_some(value.round() as u64)
 }
 
 /// A duration in milliseconds. Less than one, but not 0, counts as 1.
