@@ -9,8 +9,9 @@ use std::rc::Rc;
 
 use catalog::system::is_system_keyspace;
 use catalog::{Catalog, Changed, SchemaChange};
-use model::{Mutation, PartitionRange, TableId, TableSchema};
+use model::{Mutation, PartitionKey, PartitionRange, TableId, TableSchema};
 use runtime::{CpuGroup, Shard};
+use sstable::name::Component;
 
 use crate::commitlog::CommitLog;
 use crate::error::EngineError;
@@ -18,7 +19,8 @@ use crate::options::EngineOptions;
 use crate::read::gather::merge_pages;
 use crate::read::run::now_s;
 use crate::read::{Page, ReadCommand};
-use crate::shard::{EngineShard, ShardReport};
+use crate::report::{ShardReport, TableReport};
+use crate::shard::EngineShard;
 use crate::sharder::Sharder;
 use crate::table::truncation::{self, Truncation};
 use crate::table::{Table, files};
@@ -475,9 +477,15 @@ async fn snapshot_locked(
     shard.files().create_dir_all(&to).await?;
     shard.files().sync_dir(&dir).await?;
     shard.files().sync_dir(&dir.join(SNAPSHOTS)).await?;
+    let is_system = is_system_keyspace(&schema.keyspace);
     let link = move |shard: Shard| {
         let to = to.clone();
-        async move { Ok(EngineShard::of(&shard)?.table(table)?.link_sstables(shard.files(), &to).await?) }
+        async move {
+            if is_system && shard.id() != 0 {
+                return Ok(0);
+            }
+            Ok(EngineShard::of(&shard)?.table(table)?.link_sstables(shard.files(), &to).await?)
+        }
     };
     Ok(on_all(shard, CpuGroup::Maintenance, link).await?.into_iter().sum())
 }
@@ -502,6 +510,39 @@ pub fn catalog(shard: &Shard) -> Result<Catalog, EngineError> {
 /// What every shard has and does.
 pub async fn report(shard: &Shard) -> Result<Vec<ShardReport>, EngineError> {
     on_all(shard, CpuGroup::Maintenance, |shard| async move { Ok(EngineShard::of(&shard)?.report()) }).await
+}
+
+/// What every table has and does: a list for each shard, in the order of the tables' names.
+pub async fn table_reports(shard: &Shard) -> Result<Vec<Vec<TableReport>>, EngineError> {
+    let ask = |shard: Shard| async move {
+        let tables = EngineShard::of(&shard)?.tables();
+        Ok(tables.iter().map(|table| TableReport::of(table)).collect())
+    };
+    on_all(shard, CpuGroup::Maintenance, ask).await
+}
+
+/// The Data.db files that have something of the partition, in the order of their names.
+pub async fn sstables_of_key(
+    shard: &Shard,
+    table: TableId,
+    key: PartitionKey,
+) -> Result<Vec<PathBuf>, EngineError> {
+    let node = NodeShard::of(shard)?;
+    let schema = node.catalog.borrow().table_by_id(table).map(|table| table.schema.clone());
+    let schema = schema.ok_or(EngineError::UnknownTable(table))?;
+    let call =
+        shard.call(owner(&node, &schema, key.token()), CpuGroup::Maintenance, move |shard| async move {
+            let table = EngineShard::of(&shard)?.table(table)?;
+            table.check_readable()?;
+            let mut found = vec![];
+            for sstable in table.sstables_with(&key).await? {
+                let data = sstable.name().file_name(&Component::Data);
+                found.push(sstable.dir().join(data));
+            }
+            found.sort();
+            Ok(found)
+        });
+    call.await?
 }
 
 /// Flushes what can be flushed, makes the rest durable in the log, and stops. What is asked afterwards is refused.
