@@ -54,10 +54,7 @@ fn nesting_is_bounded() {
             for n in [MAX_DEPTH + 1, 100_000] {
                 let deep = nested(before, shape, after, n);
                 let Err(error) = parse(&deep) else { panic!("{before}{shape:?} {n} times is no error") };
-                assert!(
-                    error.to_string().contains("levels of nesting"),
-                    "{shape:?}: {error}"
-                );
+                assert!(error.to_string().contains("levels of nesting"), "{shape:?}: {error}");
             }
         }
     });
