@@ -69,6 +69,12 @@ impl Catalog {
         Self::default()
     }
 
+    /// Whether both are one and the same value; equal ones need not be.
+    #[inline]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
     /// In the order of their names.
     pub fn keyspaces(&self) -> impl Iterator<Item = &Keyspace> {
         self.inner.keyspaces.values().map(|entry| &entry.keyspace)

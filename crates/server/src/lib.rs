@@ -3,3 +3,4 @@
 //! So far: the benchmarks ([`mod@bench`]). The program's subcommands are in `main.rs`.
 
 pub mod bench;
+pub mod cql_server;

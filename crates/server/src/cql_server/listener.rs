@@ -114,7 +114,11 @@ impl CqlServer {
     }
 }
 
-async fn start(shard: &Shard, options: Arc<CqlOptions>, ports: Ports) -> Result<Vec<SocketAddr>, ListenError> {
+async fn start(
+    shard: &Shard,
+    options: Arc<CqlOptions>,
+    ports: Ports,
+) -> Result<Vec<SocketAddr>, ListenError> {
     for target in 0..shard.shard_count() {
         let options = options.clone();
         let started = shard.call(target, CpuGroup::Statement, |shard| async move {

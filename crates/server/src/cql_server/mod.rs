@@ -25,6 +25,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::HashMap;
+use catalog::Catalog;
 use cql::system::NodeInfo;
 use engine::EngineError;
 use runtime::{CpuGroup, Event, Shard};
@@ -40,6 +41,9 @@ use statements::Statements;
 pub struct CqlOptions {
     /// What `system.local` says of this node.
     pub node: NodeInfo,
+    /// Ports where a client's source port chooses the shard, as they are told to clients.
+    pub shard_aware_port: Option<u16>,
+    pub shard_aware_port_ssl: Option<u16>,
     /// Requests with larger bodies are refused.
     pub body_bytes_max: usize,
     /// Connections of all shards together; more are closed at once.
@@ -64,6 +68,8 @@ pub(crate) struct CqlShard {
     /// Some request has ended.
     pub released: Event,
     last_timestamp_us: Cell<i64>,
+    /// The engine's catalog, and the one that clients see, which is made of it.
+    seen_catalog: RefCell<(Catalog, Catalog)>,
     pub counters: Counters,
 }
 
@@ -87,6 +93,7 @@ impl CqlShard {
             request_bytes: Cell::new(0),
             released: Event::new(),
             last_timestamp_us: Cell::new(0),
+            seen_catalog: RefCell::new((Catalog::empty(), Catalog::empty().with_virtual_tables())),
             counters: Counters::default(),
         }));
     }
@@ -101,6 +108,21 @@ impl CqlShard {
         let next = self.shard.wall_us().max(self.last_timestamp_us.get() + 1);
         self.last_timestamp_us.set(next);
         next
+    }
+
+    /// The catalog as clients see it.
+    pub fn with_virtual_tables(&self, catalog: &Catalog) -> Catalog {
+        let mut seen = self.seen_catalog.borrow_mut();
+        if !seen.0.is_same(catalog) {
+            *seen = (catalog.clone(), catalog.with_virtual_tables());
+        }
+        seen.1.clone()
+    }
+
+    /// What this node tells of itself, with the clients of this shard.
+    pub fn node_info(&self) -> NodeInfo {
+        let clients = self.connections.borrow().values().map(|connection| connection.client_info()).collect();
+        NodeInfo { clients, ..self.options.node.clone() }
     }
 
     /// Whether there is room for the bytes of another request. One alone always has.
