@@ -72,11 +72,19 @@ impl Prepared {
                 let table = schema::table_of(catalog, &select.table, keyspace)?;
                 let planner = Planner::new(catalog, &table.schema.keyspace, &table.schema.name, count);
                 Plan::Select(Box::new(select::prepare(planner, &select)?))
-            },
-            Statement::Insert(insert) => Plan::Modify(Box::new(modification(&Modification::Insert(*insert))?)),
-            Statement::Update(update) => Plan::Modify(Box::new(modification(&Modification::Update(*update))?)),
-            Statement::Delete(delete) => Plan::Modify(Box::new(modification(&Modification::Delete(*delete))?)),
-            Statement::Batch(batch) => Plan::Modify(Box::new(modify::prepare_batch(catalog, keyspace, &batch, count)?)),
+            }
+            Statement::Insert(insert) => {
+                Plan::Modify(Box::new(modification(&Modification::Insert(*insert))?))
+            }
+            Statement::Update(update) => {
+                Plan::Modify(Box::new(modification(&Modification::Update(*update))?))
+            }
+            Statement::Delete(delete) => {
+                Plan::Modify(Box::new(modification(&Modification::Delete(*delete))?))
+            }
+            Statement::Batch(batch) => {
+                Plan::Modify(Box::new(modify::prepare_batch(catalog, keyspace, &batch, count)?))
+            }
             Statement::Truncate(truncate) => {
                 schema::truncated_table(catalog, &truncate.table, keyspace)?;
                 Plan::Truncate(truncate)
