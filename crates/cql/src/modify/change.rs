@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use catalog::Catalog;
+use catalog::{Catalog, is_system_keyspace};
 use model::{Column, ColumnKind, TableSchema};
 
 use super::condition::Condition;
@@ -39,9 +39,6 @@ pub struct Change {
     pub is_one_row: bool,
 }
 
-/// Keyspaces that only the server writes.
-const READ_ONLY: [&str; 4] = ["system", "system_schema", "system_views", "system_virtual_schema"];
-
 /// The table that a statement names; `keyspace` is the one of the connection.
 pub fn table_of<'c>(
     catalog: &'c Catalog,
@@ -61,7 +58,7 @@ pub fn table_of<'c>(
         return invalid!("keyspace {keyspace} does not exist");
     }
     match catalog.schema(keyspace, &name.name.text) {
-        Some(_) if READ_ONLY.contains(&keyspace) => {
+        Some(_) if is_system_keyspace(keyspace) => {
             Err(CqlError::Unauthorized(format!("{keyspace} keyspace is not user-modifiable.")))
         }
         Some(schema) => Ok(schema),
