@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use model::types::{CollectionIter, CqlType, MapIter, TupleIter};
 use model::{
-    Cell, ClusteringKey, ClusteringRange, ClusteringRow, Column, ColumnData, ComplexCells, Liveness, Mutation,
+    Cell, ClusteringKey, ClusteringRow, Column, ColumnData, ComplexCells, Liveness, Mutation,
     PartitionKey, PathCell, Row, SmallBytes, TableId, TableSchema, Tombstone,
 };
 use reader::Page;
@@ -17,9 +17,10 @@ use super::change::{Change, Verb};
 use super::edit::{Edit, EditKind};
 use super::list_path::ListPaths;
 use super::operation::{Operation, OperationKind};
-use super::target::{self, KEY_BYTES_MAX, Rows};
+use super::target::Rows;
 use crate::CqlError;
 use crate::error::invalid;
+use crate::restriction::key::KEY_BYTES_MAX;
 use crate::term::{Env, Expr, Value};
 
 /// What a write is made with, besides the plan.
@@ -120,14 +121,12 @@ pub fn one_row(change: &Change, moment: &Moment<'_>) -> Option<Result<Mutation, 
     if !change.is_one_row {
         return None;
     }
-    let (Rows::Keys(rows), schema) = (&change.rows, &change.schema) else { return None };
-    let partition = change.partition.evaluate_one(&moment.env, |i| &schema.partition_key[i].name)?;
-    let row = rows.evaluate_one(&moment.env, |i| &schema.clustering[i].name)?;
+    let (schema, env) = (&change.schema, &moment.env);
     let build = || {
-        let mut mutation = Mutation::new(schema.clone(), target::partition_key(&partition?)?);
-        let key = target::clustering_prefix(&row?)?;
+        let mut mutation = Mutation::new(schema.clone(), change.target.partition(schema, env)?);
+        let Rows::Keys(keys) = change.target.rows(schema, env)? else { return Ok(mutation) };
         let row = row_of(change, &change.row_ops, moment, |_, _| Ok(()))?;
-        if !row.is_empty() {
+        if let (Some(key), false) = (keys.into_iter().next(), row.is_empty()) {
             mutation.partition.push_row(schema, ClusteringRow { key, row });
         }
         Ok(mutation)
@@ -142,34 +141,16 @@ pub fn add(
     writes: &mut Writes,
 ) -> Result<(), CqlError> {
     let schema = &*change.schema;
-    let partitions = target::partitions(&change.partition, schema, &moment.env)?;
-    let rows = RowTargets::of(change, &moment.env)?;
-    for key in partitions {
+    let rows = change.target.rows(schema, &moment.env)?;
+    for key in change.target.partitions(schema, &moment.env)? {
         partition(change, &rows, moment, writes.of(&change.schema, key))?;
     }
     Ok(())
 }
 
-/// [`Rows`] with their values.
-enum RowTargets {
-    Unnamed,
-    Keys(Vec<ClusteringKey>),
-    Ranges(Vec<ClusteringRange>),
-}
-
-impl RowTargets {
-    fn of(change: &Change, env: &Env<'_>) -> Result<Self, CqlError> {
-        Ok(match &change.rows {
-            Rows::Unnamed => Self::Unnamed,
-            Rows::Keys(keys) => Self::Keys(target::row_keys(keys, &change.schema, env)?),
-            Rows::Ranges(ranges) => Self::Ranges(ranges.evaluate(&change.schema, env)?),
-        })
-    }
-}
-
 fn partition(
     change: &Change,
-    rows: &RowTargets,
+    rows: &Rows,
     moment: &Moment<'_>,
     write: &mut PartitionWrite,
 ) -> Result<(), CqlError> {
@@ -178,18 +159,18 @@ fn partition(
     if change.deletes_rows() {
         let tombstone = moment.tombstone();
         match rows {
-            RowTargets::Unnamed => mutation.partition.tombstone = mutation.partition.tombstone.max(tombstone),
-            RowTargets::Keys(_) if schema.clustering.is_empty() => {
+            Rows::Unnamed => mutation.partition.tombstone = mutation.partition.tombstone.max(tombstone),
+            Rows::Keys(_) if schema.clustering.is_empty() => {
                 mutation.partition.tombstone = mutation.partition.tombstone.max(tombstone);
             }
-            RowTargets::Keys(keys) => {
+            Rows::Keys(keys) => {
                 for key in keys {
                     let mut row = Row::new();
                     row.deletion = tombstone;
                     mutation.row_mut(key.clone()).merge(&row, schema);
                 }
             }
-            RowTargets::Ranges(ranges) => {
+            Rows::Ranges(ranges) => {
                 ranges.iter().for_each(|range| mutation.delete_range(range.clone(), tombstone));
             }
         }
@@ -202,7 +183,7 @@ fn partition(
         mutation.partition.static_row.merge(&row, schema);
     }
     let keys = match rows {
-        RowTargets::Keys(keys) if !change.row_ops.is_empty() || change.verb == Verb::Insert => &keys[..],
+        Rows::Keys(keys) if !change.row_ops.is_empty() || change.verb == Verb::Insert => &keys[..],
         _ => &[],
     };
     for key in keys {
