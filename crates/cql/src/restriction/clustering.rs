@@ -9,7 +9,7 @@ use model::{ClusteringKey, ClusteringPrefix, ClusteringRange, Position, TableSch
 use smallvec::SmallVec;
 
 use super::key::clustering_prefix;
-use super::relation::{Restriction, Slice, Test};
+use super::relation::{Restriction, Test};
 use super::terms::{Bound, Bytes, Terms, required};
 use super::{ColumnRef, IN_PRODUCT_MAX};
 use crate::CqlError;
@@ -36,9 +36,9 @@ impl ClusteringRestriction {
             .filter(|restriction| !matches!(restriction.test, Test::Slice(_)))
             .map(|restriction| restriction.columns.len())
             .sum();
-        let is_plain = restrictions.iter().all(|restriction| {
-            matches!(&restriction.test, Test::Eq(Terms::Each(terms)) if terms.len() == 1)
-        });
+        let is_plain = restrictions
+            .iter()
+            .all(|restriction| matches!(&restriction.test, Test::Eq(Terms::Each(terms)) if terms.len() == 1));
         Self { restrictions, fixed, is_plain }
     }
 
@@ -50,6 +50,14 @@ impl ClusteringRestriction {
     /// How many clustering columns have one value or several by IN.
     pub fn fixed_columns(&self) -> usize {
         self.fixed
+    }
+
+    /// The column has one value.
+    pub fn has_eq(&self, column: usize) -> bool {
+        let wanted = ColumnRef::Clustering(column);
+        self.restrictions.iter().any(|restriction| {
+            matches!(restriction.test, Test::Eq(_)) && restriction.columns.contains(&wanted)
+        })
     }
 
     pub fn has_slice(&self) -> bool {
@@ -117,11 +125,7 @@ impl ClusteringRestriction {
     }
 
     #[inline]
-    fn plain_prefix<'a>(
-        &'a self,
-        schema: &TableSchema,
-        env: &Env<'a>,
-    ) -> Result<ClusteringPrefix, CqlError> {
+    fn plain_prefix<'a>(&'a self, schema: &TableSchema, env: &Env<'a>) -> Result<ClusteringPrefix, CqlError> {
         let mut values: SmallVec<[Bytes<'a>; 4]> = SmallVec::with_capacity(self.restrictions.len());
         for (restriction, column) in self.restrictions.iter().zip(&schema.clustering) {
             if let Test::Eq(Terms::Each(terms)) = &restriction.test {
@@ -267,12 +271,4 @@ fn joined(schema: &TableSchema, mut ranges: Vec<ClusteringRange>) -> Vec<Cluster
         }
     }
     joined
-}
-
-impl Slice {
-    /// Whether it is of the first columns of the clustering key only up to `columns`.
-    pub fn len(&self) -> usize {
-        let len = |bound: &Option<Bound>| bound.as_ref().map_or(0, |bound| bound.terms.len());
-        len(&self.start).max(len(&self.end))
-    }
 }

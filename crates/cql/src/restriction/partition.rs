@@ -3,9 +3,9 @@
 use model::{PartitionKey, PartitionRange, RingPosition, TableSchema};
 use smallvec::SmallVec;
 
+use super::IN_PRODUCT_MAX;
 use super::key::partition_key;
 use super::relation::Test;
-use super::IN_PRODUCT_MAX;
 use super::terms::{Bound, Bytes, Terms, required};
 use crate::CqlError;
 use crate::error::invalid;
@@ -24,7 +24,7 @@ pub struct PartitionRestriction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Partitions {
     /// By the values of the key columns, no key twice. Perhaps none.
-    Keys(Vec<PartitionKey>),
+    Keys(SmallVec<[PartitionKey; 1]>),
     Range(PartitionRange),
 }
 
@@ -97,10 +97,13 @@ impl PartitionRestriction {
             return Ok(match range {
                 None => Partitions::Range(PartitionRange::all()),
                 Some(Some(range)) => Partitions::Range(range),
-                Some(None) => Partitions::Keys(vec![]),
+                Some(None) => Partitions::Keys(SmallVec::new()),
             });
         }
-        let mut keys = if self.is_in { self.product(schema, env)? } else { vec![self.key(schema, env)?] };
+        let mut keys: SmallVec<[PartitionKey; 1]> = match self.is_in {
+            true => self.product(schema, env)?.into(),
+            false => SmallVec::from_iter([self.key(schema, env)?]),
+        };
         match range {
             None => {}
             Some(None) => keys.clear(),
@@ -159,8 +162,7 @@ fn token_range<'a>(test: &'a Test, env: &Env<'a>) -> Result<Option<PartitionRang
         }
         Test::Slice(slice) => {
             let bound = |bound: &'a Option<Bound>| {
-                let evaluate =
-                    |bound: &'a Bound| Ok::<_, CqlError>((token(&bound.terms)?, bound.inclusive));
+                let evaluate = |bound: &'a Bound| Ok::<_, CqlError>((token(&bound.terms)?, bound.inclusive));
                 bound.as_ref().map(evaluate).transpose()
             };
             (bound(&slice.start)?, bound(&slice.end)?)

@@ -9,7 +9,7 @@ use crate::error::invalid;
 use crate::syntax::{Literal, LiteralKind};
 
 /// Whether a constant of this kind can be a value of the type.
-pub(super) fn fits(kind: LiteralKind, ty: &CqlType) -> bool {
+pub(crate) fn fits(kind: LiteralKind, ty: &CqlType) -> bool {
     use CqlType as T;
     match kind {
         LiteralKind::String => {
