@@ -39,6 +39,7 @@ fn if_exists_sees_rows_and_not_the_static_row() {
     assert_eq!(db.asked("DELETE FROM t WHERE k = 2 AND c = 1 IF EXISTS"), "false");
     assert_eq!(db.asked("UPDATE t SET s = 1 WHERE k = 1 IF EXISTS"), "true");
     assert_eq!(db.asked("INSERT INTO t (k, s) VALUES (3, 1) IF NOT EXISTS"), "true");
+    assert!(db.asked("INSERT INTO t (k, s) VALUES (3, 2) IF NOT EXISTS").starts_with("false,3,-,1,"));
     assert_eq!(db.dump("t"), ["1: s=1", "3: s=1"]);
 }
 

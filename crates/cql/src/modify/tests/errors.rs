@@ -140,7 +140,7 @@ fn conditions_are_on_one_row_without_a_timestamp() {
 
 #[test]
 fn the_servers_own_tables_are_not_written() {
-    let catalog = catalog::Catalog::empty().with_system_tables();
+    let catalog = catalog::Catalog::empty().with_system_tables().with_virtual_tables();
     let parsed = parse("INSERT INTO system.local (key) VALUES ('x')").expect("a statement");
     let Statement::Insert(insert) = parsed.statement else { panic!("an insert") };
     let refused = prepare(&catalog, None, &Modification::Insert(*insert), 0);
