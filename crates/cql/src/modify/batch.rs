@@ -73,7 +73,8 @@ impl BatchLimits {
             return Ok(());
         }
         let tables = || {
-            let mut names: Vec<String> = mutations.iter().map(|mutation| mutation.schema.full_name()).collect();
+            let mut names: Vec<String> =
+                mutations.iter().map(|mutation| mutation.schema.full_name()).collect();
             names.sort_unstable();
             names.dedup();
             (if names.len() == 1 { "" } else { "s" }, names.join(", "))

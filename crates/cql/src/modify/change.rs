@@ -14,9 +14,7 @@ use super::using::Using;
 use crate::CqlError;
 use crate::error::invalid;
 use crate::restriction::{Restrictions, Rules, StatementKind};
-use crate::syntax::{
-    Delete, DeleteTarget, Insert, InsertValues, Modification, QualifiedName, Term, Update,
-};
+use crate::syntax::{Delete, DeleteTarget, Insert, InsertValues, Modification, QualifiedName, Term, Update};
 use crate::term::{Expr, Planner};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +104,9 @@ impl Change {
         for (name, value) in columns.iter().zip(values) {
             let name = name.text.as_str();
             let mut key = |columns: &[model::KeyColumn], exprs: &mut [Option<Expr>]| {
-                let Some(at) = columns.iter().position(|column| column.name == name) else { return Ok(false) };
+                let Some(at) = columns.iter().position(|column| column.name == name) else {
+                    return Ok(false);
+                };
                 exprs[at] = Some(key_value(planner, value, &columns[at])?);
                 Ok::<_, CqlError>(true)
             };
@@ -114,7 +114,8 @@ impl Change {
                 continue;
             }
             let column = column_of(schema, name)?;
-            operations.push(Operation { column: column.clone(), kind: operation::set(planner, column, value)? });
+            operations
+                .push(Operation { column: column.clone(), kind: operation::set(planner, column, value)? });
         }
         let missing = |columns: &[model::KeyColumn], exprs: &[Option<Expr>]| {
             let missing = columns.iter().zip(exprs).filter(|(_, expr)| expr.is_none());
@@ -160,7 +161,8 @@ impl Change {
             operations.push(Operation { column: column.clone(), kind });
         }
         let condition = update.conditions.as_ref();
-        let condition = condition.map(|condition| Condition::prepare(planner, schema, condition)).transpose()?;
+        let condition =
+            condition.map(|condition| Condition::prepare(planner, schema, condition)).transpose()?;
         let rules = Rules {
             statement: StatementKind::Update,
             allow_filtering: false,
@@ -196,7 +198,8 @@ impl Change {
             }
         }
         let condition = delete.conditions.as_ref();
-        let condition = condition.map(|condition| Condition::prepare(planner, schema, condition)).transpose()?;
+        let condition =
+            condition.map(|condition| Condition::prepare(planner, schema, condition)).transpose()?;
         let rules = Rules {
             statement: StatementKind::Delete,
             allow_filtering: false,
@@ -269,8 +272,7 @@ impl Change {
                 return invalid!("Some clustering keys are missing: {}", names.join(", "));
             }
             Named::Nothing | Named::Ranges if self.condition.is_some() => {
-                const ALL: &str =
-                    "DELETE statements must restrict all PRIMARY KEY columns with equality relations in order to";
+                const ALL: &str = "DELETE statements must restrict all PRIMARY KEY columns with equality relations in order to";
                 if !self.row_ops.is_empty() {
                     return invalid!("{ALL} delete non static columns");
                 }
@@ -293,7 +295,9 @@ impl Change {
                     return invalid!("IN on the partition key is not supported with conditional {what}");
                 }
                 (_, true) => {
-                    return invalid!("IN on the clustering key columns is not supported with conditional {what}");
+                    return invalid!(
+                        "IN on the clustering key columns is not supported with conditional {what}"
+                    );
                 }
                 _ => {}
             }
@@ -314,11 +318,7 @@ fn is_only_static(operations: &[Operation], condition: Option<&Condition>) -> bo
         && !condition.is_some_and(|condition| condition.is_of(ColumnKind::Regular))
 }
 
-fn key_value(
-    planner: &mut Planner<'_>,
-    value: &Term,
-    column: &model::KeyColumn,
-) -> Result<Expr, CqlError> {
+fn key_value(planner: &mut Planner<'_>, value: &Term, column: &model::KeyColumn) -> Result<Expr, CqlError> {
     planner.term(value, &column.name, &column.ty)
 }
 

@@ -233,7 +233,9 @@ impl Comparison {
     fn bind(condition: &ColumnCondition, env: &Env<'_>) -> Result<Self, CqlError> {
         let whole = condition.column.ty.without_reversed();
         let (part, ty) = match (&condition.part, whole) {
-            (Part::Element(key), CqlType::Map { entry, .. }) => (element_key(key, env, "map")?, entry.1.clone()),
+            (Part::Element(key), CqlType::Map { entry, .. }) => {
+                (element_key(key, env, "map")?, entry.1.clone())
+            }
             (Part::Element(key), CqlType::List { element, .. }) => {
                 (element_key(key, env, "list")?, (**element).clone())
             }
@@ -277,7 +279,9 @@ impl Comparison {
         let is_collection = self.ty.is_multi_cell() && self.ty.is_collection();
         let wanted = if is_collection { wanted.filter(|bytes| bytes.len() > 4) } else { wanted };
         let (existing, wanted) = match (existing, wanted) {
-            (None, None) => return matches!(self.op, CompareOp::Eq | CompareOp::LessEq | CompareOp::GreaterEq),
+            (None, None) => {
+                return matches!(self.op, CompareOp::Eq | CompareOp::LessEq | CompareOp::GreaterEq);
+            }
             (Some(existing), Some(wanted)) => (existing, wanted),
             // Nothing is less than something only where nothing is the empty collection.
             (None, Some(_)) => {
@@ -318,14 +322,11 @@ impl Comparison {
                 existing::element(complex, &number.to_be_bytes()).map(|value| Cow::Borrowed(&**value))
             }
             (Part::Element(key), ColumnData::Simple(cell)) => match self.column.ty.without_reversed() {
-                CqlType::Map { entry, .. } => MapIter::new(&cell.value).ok()?.flatten().find_map(|(k, v)| {
-                    entry.0.compare(k?, key).is_eq().then_some(Cow::Borrowed(v?))
-                }),
-                _ => CollectionIter::new(&cell.value)
+                CqlType::Map { entry, .. } => MapIter::new(&cell.value)
                     .ok()?
-                    .nth(list_index(key)?)?
-                    .ok()?
-                    .map(Cow::Borrowed),
+                    .flatten()
+                    .find_map(|(k, v)| entry.0.compare(k?, key).is_eq().then_some(Cow::Borrowed(v?))),
+                _ => CollectionIter::new(&cell.value).ok()?.nth(list_index(key)?)?.ok()?.map(Cow::Borrowed),
             },
             (Part::Field(number), ColumnData::Simple(cell)) => {
                 TupleIter::new(&cell.value).nth(usize::from(*number))?.ok()?.map(Cow::Borrowed)

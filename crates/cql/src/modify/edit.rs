@@ -24,7 +24,10 @@ pub struct Edit {
 #[derive(Clone, Debug)]
 pub enum EditKind {
     /// `None` deletes the element.
-    SetIndex { index: i32, value: Option<SmallBytes> },
+    SetIndex {
+        index: i32,
+        value: Option<SmallBytes>,
+    },
     DeleteIndex(i32),
     RemoveValues(Vec<SmallBytes>),
     /// Adds to a counter.
@@ -108,12 +111,7 @@ impl Edit {
         Ok(row)
     }
 
-    fn count(
-        &self,
-        existing: Option<&ColumnData>,
-        delta: i64,
-        node: CounterNode,
-    ) -> Result<Row, CqlError> {
+    fn count(&self, existing: Option<&ColumnData>, delta: i64, node: CounterNode) -> Result<Row, CqlError> {
         let mut shard = CounterShard { id: node.id, clock: node.wall_us, count: delta };
         if let Some(ColumnData::Simple(cell)) = existing {
             let shards = counter::decode(&cell.value).map_err(|error| CqlError::Server(error.to_string()))?;

@@ -31,13 +31,25 @@ pub enum OperationKind {
     /// Every element of a list that equals one of these.
     RemoveFromList(Expr),
     /// A map's entry, or a tombstone for null.
-    Put { key: Expr, value: Expr },
+    Put {
+        key: Expr,
+        value: Expr,
+    },
     /// The element of a list at an index.
-    SetIndex { index: Expr, value: Expr },
+    SetIndex {
+        index: Expr,
+        value: Expr,
+    },
     /// A field of a UDT by its number, or a tombstone for null.
-    SetField { field: [u8; 2], value: Expr },
+    SetField {
+        field: [u8; 2],
+        value: Expr,
+    },
     /// Adds to a counter, or takes from it.
-    Count { delta: Expr, subtract: bool },
+    Count {
+        delta: Expr,
+        subtract: bool,
+    },
     /// The whole column.
     Delete,
     /// A map's entry or a set's element.
@@ -75,9 +87,7 @@ pub fn assign(
     assignment: &Assignment,
 ) -> Result<OperationKind, CqlError> {
     let name = &column.name;
-    let refuse = |what: &str| {
-        invalid!("Invalid operation ({assignment}) for {what} column {name}")
-    };
+    let refuse = |what: &str| invalid!("Invalid operation ({assignment}) for {what} column {name}");
     let ty = &column.ty;
     match &assignment.op {
         AssignmentOp::Set(value) => set(planner, column, value),
@@ -116,7 +126,11 @@ pub fn assign(
                 return Ok(OperationKind::Count { delta: planner.term(value, name, ty)?, subtract });
             }
             if !ty.is_collection() {
-                return refuse(if matches!(ty, CqlType::Tuple(_)) && !subtract { "tuple" } else { "non counter" });
+                return refuse(if matches!(ty, CqlType::Tuple(_)) && !subtract {
+                    "tuple"
+                } else {
+                    "non counter"
+                });
             }
             if !ty.is_multi_cell() {
                 return refuse("frozen collection");
@@ -170,16 +184,12 @@ pub fn delete(
             _ if !ty.is_multi_cell() => {
                 invalid!("Invalid deletion operation for frozen collection column {name}")
             }
-            CqlType::Map { entry, .. } => Ok(OperationKind::DeleteElement(planner.term(
-                key,
-                &format!("key({name})"),
-                &entry.0,
-            )?)),
-            CqlType::Set { element, .. } => Ok(OperationKind::DeleteElement(planner.term(
-                key,
-                &format!("value({name})"),
-                element,
-            )?)),
+            CqlType::Map { entry, .. } => {
+                Ok(OperationKind::DeleteElement(planner.term(key, &format!("key({name})"), &entry.0)?))
+            }
+            CqlType::Set { element, .. } => {
+                Ok(OperationKind::DeleteElement(planner.term(key, &format!("value({name})"), element)?))
+            }
             _ => Ok(OperationKind::DeleteIndex(planner.term(key, &format!("idx({name})"), &CqlType::Int)?)),
         },
     }

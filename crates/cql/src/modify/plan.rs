@@ -62,14 +62,18 @@ pub fn prepare_batch(
     }
     let using = Using::prepare(&mut planner, &statement.using)?;
     let changes = statement.modifications.iter();
-    let changes: Vec<_> = changes.map(|each| change(&mut planner, keyspace, each)).collect::<Result<_, _>>()?;
+    let changes: Vec<_> =
+        changes.map(|each| change(&mut planner, keyspace, each)).collect::<Result<_, _>>()?;
     let all: Vec<&Change> = changes.iter().collect();
     batch::check(statement.kind, &all, &using)?;
     let is_conditional = changes.iter().any(|change| change.condition.is_some());
     let is_of_one_table = all.windows(2).all(|pair| pair[0].schema.id == pair[1].schema.id);
     Ok(ModifyPlan {
         reply: is_conditional.then(|| Reply::new(&all, true)),
-        partition_markers: all.first().filter(|_| is_of_one_table).and_then(|first| first.target.partition_markers()),
+        partition_markers: all
+            .first()
+            .filter(|_| is_of_one_table)
+            .and_then(|first| first.target.partition_markers()),
         batch: Some((statement.kind, using)),
         markers: planner.markers.finish()?,
         changes,

@@ -11,7 +11,7 @@ use model::{ClusteringRow, Column, ColumnKind, TableSchema};
 use reader::{Page, PartitionPage};
 
 use super::change::Change;
-use super::condition::{Condition, BoundCondition};
+use super::condition::{BoundCondition, Condition};
 use super::existing;
 use super::write::RowAt;
 use crate::outcome::ResultRows;

@@ -13,7 +13,10 @@ use crate::term::{Env, Expr, Value};
 #[derive(Clone, Debug)]
 pub enum Target {
     /// Of INSERT: a term for each key column; `row` is `None` if only static columns are written.
-    Values { partition: Vec<Expr>, row: Option<Vec<Expr>> },
+    Values {
+        partition: Vec<Expr>,
+        row: Option<Vec<Expr>>,
+    },
     Where(Restrictions),
 }
 
@@ -90,9 +93,13 @@ impl Target {
     }
 
     /// Every partition, each once.
-    pub fn partitions(&self, schema: &TableSchema, env: &Env<'_>) -> Result<Vec<PartitionKey>, CqlError> {
+    pub fn partitions(
+        &self,
+        schema: &TableSchema,
+        env: &Env<'_>,
+    ) -> Result<SmallVec<[PartitionKey; 1]>, CqlError> {
         match self {
-            Self::Values { .. } => Ok(vec![self.partition(schema, env)?]),
+            Self::Values { .. } => Ok(SmallVec::from_elem(self.partition(schema, env)?, 1)),
             Self::Where(restrictions) => match restrictions.partitions(env)? {
                 Partitions::Keys(keys) => Ok(keys),
                 Partitions::Range(_) => invalid!("a write names its partitions"),

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use model::types::{CollectionIter, CqlType, MapIter, TupleIter};
 use model::{
-    Cell, ClusteringKey, ClusteringRow, Column, ColumnData, ComplexCells, Liveness, Mutation,
-    PartitionKey, PathCell, Row, SmallBytes, TableId, TableSchema, Tombstone,
+    Cell, ClusteringKey, ClusteringRow, Column, ColumnData, ComplexCells, Liveness, Mutation, PartitionKey,
+    PathCell, Row, SmallBytes, TableId, TableSchema, Tombstone,
 };
 use reader::Page;
 
@@ -125,7 +125,10 @@ pub fn one_row(change: &Change, moment: &Moment<'_>) -> Option<Result<Mutation, 
     let build = || {
         let mut mutation = Mutation::new(schema.clone(), change.target.partition(schema, env)?);
         let Rows::Keys(keys) = change.target.rows(schema, env)? else { return Ok(mutation) };
-        let row = row_of(change, &change.row_ops, moment, |_, _| Ok(()))?;
+        let mut row = row_of(change, &change.row_ops, moment, |_, _| Ok(()))?;
+        if change.verb == Verb::Insert {
+            row.liveness = moment.liveness();
+        }
         if let (Some(key), false) = (keys.into_iter().next(), row.is_empty()) {
             mutation.partition.push_row(schema, ClusteringRow { key, row });
         }
@@ -135,11 +138,7 @@ pub fn one_row(change: &Change, moment: &Moment<'_>) -> Option<Result<Mutation, 
 }
 
 /// Adds what the change writes to `writes`, one for each partition.
-pub fn add(
-    change: &Change,
-    moment: &Moment<'_>,
-    writes: &mut Writes,
-) -> Result<(), CqlError> {
+pub fn add(change: &Change, moment: &Moment<'_>, writes: &mut Writes) -> Result<(), CqlError> {
     let schema = &*change.schema;
     let rows = change.target.rows(schema, &moment.env)?;
     for key in change.target.partitions(schema, &moment.env)? {
@@ -187,9 +186,12 @@ fn partition(
         _ => &[],
     };
     for key in keys {
-        let row = row_of(change, &change.row_ops, moment, |column, kind| {
+        let mut row = row_of(change, &change.row_ops, moment, |column, kind| {
             push(edits, schema, Edit::new(RowAt::Key(key.clone()), column, kind, moment))
         })?;
+        if change.verb == Verb::Insert {
+            row.liveness = moment.liveness();
+        }
         if !row.is_empty() {
             mutation.row_mut(key.clone()).merge(&row, schema);
         }
@@ -200,7 +202,8 @@ fn partition(
 /// Adds an edit. What is added to a counter twice is added up.
 fn push(edits: &mut Vec<Edit>, schema: &TableSchema, edit: Edit) -> Result<(), CqlError> {
     if schema.has_counters()
-        && let Some(same) = edits.iter_mut().find(|same| same.at == edit.at && same.column.id == edit.column.id)
+        && let Some(same) =
+            edits.iter_mut().find(|same| same.at == edit.at && same.column.id == edit.column.id)
         && let (EditKind::Count(sum), EditKind::Count(delta)) = (&mut same.kind, &edit.kind)
     {
         *sum = sum.wrapping_add(*delta);
@@ -219,9 +222,6 @@ fn row_of(
     mut edit: impl FnMut(&Column, EditKind) -> Result<(), CqlError>,
 ) -> Result<Row, CqlError> {
     let mut row = Row::with_capacity(operations.len());
-    if change.verb == Verb::Insert && !std::ptr::eq(operations, &raw const change.static_ops[..]) {
-        row.liveness = moment.liveness();
-    }
     for Operation { column, kind } in operations {
         match kind {
             OperationKind::Set(expr) => {
@@ -403,7 +403,8 @@ fn elements(
         }
         _ => {
             let values = items(bytes)?.collect::<Result<Vec<_>, _>>()?;
-            let element = |(path, value): ([u8; 16], &[u8])| PathCell { path: path.into(), cell: moment.cell(value) };
+            let element =
+                |(path, value): ([u8; 16], &[u8])| PathCell { path: path.into(), cell: moment.cell(value) };
             match placing {
                 Placing::Behind => {
                     cells.extend(values.into_iter().map(|value| element((moment.paths.append(), value))));

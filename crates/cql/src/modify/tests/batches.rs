@@ -36,6 +36,9 @@ impl Coordinator for Recorder {
     fn random_u64(&self) -> u64 {
         self.inner.random_u64()
     }
+    fn node_info(&self) -> crate::system::NodeInfo {
+        self.inner.node_info()
+    }
     fn host_id(&self) -> Uuid {
         self.inner.host_id()
     }
@@ -117,7 +120,8 @@ fn prepared_statements_of_the_protocol_each_have_their_values() {
         let run = execute_batch(kind, statements, &db.coordinator, &execution, &limits, &mut warnings);
         wait(run).map(|_| warnings).map_err(|error| error.to_string())
     };
-    let rows: [(&ModifyPlan, &[Value<'_>]); 3] = [(&insert, &first), (&insert, &second), (&other, &first[..1])];
+    let rows: [(&ModifyPlan, &[Value<'_>]); 3] =
+        [(&insert, &first), (&insert, &second), (&other, &first[..1])];
     assert_eq!(run(BatchKind::Logged, &rows, BatchLimits::default()), Ok(vec![]));
     assert_eq!(db.dump("t"), ["1/1: v=2", "2/1: v=1"]);
     assert_eq!(db.dump("p"), ["'a',1: v=1"]);
@@ -181,11 +185,15 @@ fn what_may_not_stand_in_one_batch() {
         "Cannot provide custom timestamp for conditional BATCH"
     );
     assert_eq!(
-        refused("BEGIN UNLOGGED BATCH USING TIMESTAMP 1 UPDATE n SET n1 += 1 WHERE k = 1 AND c = 1; APPLY BATCH"),
+        refused(
+            "BEGIN UNLOGGED BATCH USING TIMESTAMP 1 UPDATE n SET n1 += 1 WHERE k = 1 AND c = 1; APPLY BATCH"
+        ),
         "Cannot provide custom timestamp for a BATCH containing counters"
     );
     assert_eq!(
-        refused("BEGIN COUNTER BATCH USING TIMESTAMP 1 UPDATE n SET n1 += 1 WHERE k = 1 AND c = 1; APPLY BATCH"),
+        refused(
+            "BEGIN COUNTER BATCH USING TIMESTAMP 1 UPDATE n SET n1 += 1 WHERE k = 1 AND c = 1; APPLY BATCH"
+        ),
         "Cannot provide custom timestamp for counter BATCH"
     );
 }

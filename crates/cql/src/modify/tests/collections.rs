@@ -88,7 +88,10 @@ fn elements_that_are_not_there_are_errors_and_values_that_are_not_there_are_none
         db.refusal(&format!("DELETE l[-1] FROM t {at}")),
         "List index -1 out of bound, list has size 1"
     );
-    db.all(&[&format!("UPDATE t SET l = l - [5], m = m - {{'no'}} {at}"), &format!("DELETE e['no'] FROM t {at}")]);
+    db.all(&[
+        &format!("UPDATE t SET l = l - [5], m = m - {{'no'}} {at}"),
+        &format!("DELETE e['no'] FROM t {at}"),
+    ]);
     assert_eq!(db.dump("t"), ["1/1: l=[1]"]);
 }
 

@@ -51,18 +51,68 @@ fn conditions_compare_by_type() {
         answer == "true"
     };
     for yes in [
-        "v = 5", "v != 4", "v > -1", "v >= 5", "v < 6", "v <= 5", "v IN (1, 5)", "w = 'x'", "w > 'a'",
-        "s = 9", "s = 9 AND v = 5", "l = [1, 2]", "l > [1]", "l[1] = 2", "l[5] = null", "l[-1] = null",
-        "e = {'b', 'a'}", "e != {'a'}", "m = {'p': 1}", "m['p'] = 1", "m['q'] = null", "m['p'] IN (3, 1)",
-        "u.number = 3", "u.street > 'a'", "u = {street: 's', number: 3}", "fl = [7]", "fl[0] = 7", "fu = null",
-        "sl = null", "sl = []", "sl < [1]", "sl != [1]", "fu.number = null", "m != {}",
+        "v = 5",
+        "v != 4",
+        "v > -1",
+        "v >= 5",
+        "v < 6",
+        "v <= 5",
+        "v IN (1, 5)",
+        "w = 'x'",
+        "w > 'a'",
+        "s = 9",
+        "s = 9 AND v = 5",
+        "l = [1, 2]",
+        "l > [1]",
+        "l[1] = 2",
+        "l[5] = null",
+        "l[-1] = null",
+        "e = {'b', 'a'}",
+        "e != {'a'}",
+        "m = {'p': 1}",
+        "m['p'] = 1",
+        "m['q'] = null",
+        "m['p'] IN (3, 1)",
+        "u.number = 3",
+        "u.street > 'a'",
+        "u = {street: 's', number: 3}",
+        "fl = [7]",
+        "fl[0] = 7",
+        "fu = null",
+        "sl = null",
+        "sl = []",
+        "sl < [1]",
+        "sl != [1]",
+        "fu.number = null",
+        "m != {}",
     ] {
         assert!(holds(yes), "{yes}");
     }
     for no in [
-        "v = 4", "v != 5", "v = null", "v > 5", "v < -1", "v IN (1, 2)", "v IN ()", "s = 8", "v = 5 AND s = 8",
-        "l = [1]", "l = []", "l = null", "l[0] = 2", "l[9] = 1", "e = null", "e != {'a', 'b'}", "m['p'] = null",
-        "m['q'] = 1", "u.number = 4", "u = null", "fl[1] = 7", "sl != null", "sl > [1]", "sl IN ([1])",
+        "v = 4",
+        "v != 5",
+        "v = null",
+        "v > 5",
+        "v < -1",
+        "v IN (1, 2)",
+        "v IN ()",
+        "s = 8",
+        "v = 5 AND s = 8",
+        "l = [1]",
+        "l = []",
+        "l = null",
+        "l[0] = 2",
+        "l[9] = 1",
+        "e = null",
+        "e != {'a', 'b'}",
+        "m['p'] = null",
+        "m['q'] = 1",
+        "u.number = 4",
+        "u = null",
+        "fl[1] = 7",
+        "sl != null",
+        "sl > [1]",
+        "sl IN ([1])",
     ] {
         assert!(!holds(no), "{no}");
     }
@@ -107,7 +157,8 @@ fn conditional_writes_come_after_what_they_saw() {
     let db = Db::new();
     let plan = db.plan("UPDATE p SET v = 1 WHERE k1 = 'a' AND k2 = 1 IF v = null").expect("a plan");
     let execution = Execution { timestamp_us: Some(5), ..db.execution() };
-    wait(execute(&plan, &db.coordinator, &[], &execution, &BatchLimits::default(), &mut vec![])).expect("a write");
+    wait(execute(&plan, &db.coordinator, &[], &execution, &BatchLimits::default(), &mut vec![]))
+        .expect("a write");
     let row = db.only_row("p");
     let ColumnData::Simple(cell) = &row.cells()[0].1 else { panic!("a simple column") };
     assert_eq!(cell.timestamp_us, NOW_US, "not the client's");

@@ -56,7 +56,10 @@ fn columns_exist_and_stand_where_they_may() {
             "DELETE c FROM t WHERE k = 1 AND c = 1",
             "Invalid identifier c for deletion (should not be a PRIMARY KEY part)",
         ),
-        ("UPDATE t SET v = 1 WHERE k = 1 AND c = 1 IF c = 1", "PRIMARY KEY column 'c' cannot have IF conditions"),
+        (
+            "UPDATE t SET v = 1 WHERE k = 1 AND c = 1 IF c = 1",
+            "PRIMARY KEY column 'c' cannot have IF conditions",
+        ),
         ("UPDATE t SET v = 1, v = 2 WHERE k = 1 AND c = 1", "Multiple incompatible setting of column v"),
         ("UPDATE t SET l = [1], l[0] = 2 WHERE k = 1 AND c = 1", "Multiple incompatible setting of column l"),
         (
@@ -111,7 +114,8 @@ fn operations_fit_their_columns() {
 
 #[test]
 fn conditions_are_on_one_row_without_a_timestamp() {
-    const ALL: &str = "DELETE statements must restrict all PRIMARY KEY columns with equality relations in order to";
+    const ALL: &str =
+        "DELETE statements must restrict all PRIMARY KEY columns with equality relations in order to";
     refused(&[
         (
             "INSERT INTO t (k, c) VALUES (1, 1) IF NOT EXISTS USING TIMESTAMP 1",
@@ -128,9 +132,18 @@ fn conditions_are_on_one_row_without_a_timestamp() {
         ("DELETE v FROM t WHERE k = 1 IF s = 1", &format!("{ALL} delete non static columns")),
         ("DELETE FROM t WHERE k = 1 IF v = 1", &format!("{ALL} use IF condition on non static columns")),
         ("DELETE FROM t WHERE k = 1 IF EXISTS", &format!("{ALL} use IF condition on non static columns")),
-        ("DELETE FROM t WHERE k = 1 AND c > 1 IF s = 1", &format!("{ALL} use IF condition on non static columns")),
-        ("UPDATE t SET v = 1 WHERE k = 1 AND c = 1 IF v < null", "Invalid comparison with null for operator \"<\""),
-        ("UPDATE t SET v = 1 WHERE k = 1 AND c = 1 IF e['a'] = 'a'", "Invalid element access syntax for set column e"),
+        (
+            "DELETE FROM t WHERE k = 1 AND c > 1 IF s = 1",
+            &format!("{ALL} use IF condition on non static columns"),
+        ),
+        (
+            "UPDATE t SET v = 1 WHERE k = 1 AND c = 1 IF v < null",
+            "Invalid comparison with null for operator \"<\"",
+        ),
+        (
+            "UPDATE t SET v = 1 WHERE k = 1 AND c = 1 IF e['a'] = 'a'",
+            "Invalid element access syntax for set column e",
+        ),
         (
             "UPDATE t SET v = 1 WHERE k = 1 AND c = 1 IF m[null] = 1",
             "Invalid null value for map element access",

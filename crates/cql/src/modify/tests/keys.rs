@@ -120,7 +120,8 @@ fn clients_are_told_which_markers_make_the_partition_key() {
     assert_eq!(names, [("v", &CqlType::Int), ("k2", &CqlType::Int), ("name", &CqlType::Text)]);
     let plan = db.plan("UPDATE p USING TTL ? SET v = ? WHERE k1 = ? AND k2 = 1").expect("a plan");
     assert_eq!((plan.partition_markers(), plan.markers()[0].name.as_str()), (None, "[ttl]"));
-    let plan = db.plan("UPDATE t SET m[?] = ?, l[?] = ?, u.number = ? WHERE k = ? AND c IN ?").expect("a plan");
+    let plan =
+        db.plan("UPDATE t SET m[?] = ?, l[?] = ?, u.number = ? WHERE k = ? AND c IN ?").expect("a plan");
     let names: Vec<_> = plan.markers().iter().map(|spec| spec.name.as_str()).collect();
     assert_eq!(names, ["key(m)", "value(m)", "idx(l)", "value(l)", "u.number", "k", "in(c)"]);
     assert_eq!(plan.partition_markers(), Some(&[5][..]));

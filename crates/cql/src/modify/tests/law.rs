@@ -10,13 +10,22 @@ use super::*;
 /// A cell: partition, row (`None`: static), column, element.
 type Place = (i32, Option<i32>, &'static str, Option<String>);
 
+/// A partition, and a row of it or its static row.
+type RowName = (i32, Option<i32>);
+
+/// The values of a row's columns; of a map's one for each entry.
+type Columns<'a> = BTreeMap<&'a str, Vec<String>>;
+
+/// Rows from the first up to the second number.
+type Span = (i32, i32);
+
 /// Everything said, each with its timestamp.
 #[derive(Default)]
 struct Said {
     cells: Vec<(Place, i64, Option<String>)>,
     markers: Vec<(i32, i32, i64)>,
-    /// A partition (no rows named) or rows from the first up to the second number.
-    deletions: Vec<(i32, Option<(i32, i32)>, i64)>,
+    /// Of a partition, or of rows of it.
+    deletions: Vec<(i32, Option<Span>, i64)>,
     /// Elements of a column that are replaced.
     replaced: Vec<(i32, i32, &'static str, i64)>,
 }
@@ -38,16 +47,16 @@ impl Said {
         for (place, at, value) in &self.cells {
             let (k, row, column, _) = place;
             let is_replaced = row.is_some_and(|row| {
-                self.replaced.iter().any(|(rk, rc, rcolumn, when)| {
-                    (*rk, *rc, *rcolumn) == (*k, row, *column) && at < when
-                })
+                self.replaced
+                    .iter()
+                    .any(|(rk, rc, rcolumn, when)| (*rk, *rc, *rcolumn) == (*k, row, *column) && at < when)
             });
             let known = latest.entry(place).or_insert((i64::MIN, None));
             if *at > known.0 && !is_replaced && !self.is_deleted(*k, *row, *at) {
                 *known = (*at, value.as_ref());
             }
         }
-        let mut rows: BTreeMap<(i32, Option<i32>), BTreeMap<&str, Vec<String>>> = BTreeMap::new();
+        let mut rows: BTreeMap<RowName, Columns<'_>> = BTreeMap::new();
         for (k, c, at) in &self.markers {
             if !self.is_deleted(*k, Some(*c), *at) {
                 rows.entry((*k, Some(*c))).or_default();
@@ -61,7 +70,7 @@ impl Said {
             };
             rows.entry((*k, *row)).or_default().entry(column).or_default().push(text);
         }
-        let line = |((k, row), columns): (&(i32, Option<i32>), &BTreeMap<&str, Vec<String>>)| {
+        let line = |((k, row), columns): (&RowName, &Columns<'_>)| {
             let columns = columns.iter().map(|(column, values)| match *column {
                 "m" => format!(" m={{{}}}", values.join(", ")),
                 column => format!(" {column}={}", values[0]),
@@ -86,7 +95,8 @@ fn say(rng: &mut Rng, at: i64, said: &mut Said) -> String {
         0 | 1 => {
             let (v, s) = (value(rng), value(rng));
             said.markers.push((k, c, at));
-            let insert = format!("INSERT INTO t (k, c, v, s) VALUES ({k}, {c}, {}, {}) {using}", text(&v), text(&s));
+            let insert =
+                format!("INSERT INTO t (k, c, v, s) VALUES ({k}, {c}, {}, {}) {using}", text(&v), text(&s));
             said.cells.push(((k, Some(c), "v", None), at, v));
             said.cells.push(((k, None, "s", None), at, s));
             insert
@@ -111,7 +121,8 @@ fn say(rng: &mut Rng, at: i64, said: &mut Said) -> String {
         }
         6 => {
             let replace = rng.chance(1, 2);
-            let entries: BTreeMap<&str, u64> = (0..rng.below(3)).map(|_| (*rng.pick(&["a", "b", "c"]), 7)).collect();
+            let entries: BTreeMap<&str, u64> =
+                (0..rng.below(3)).map(|_| (*rng.pick(&["a", "b", "c"]), 7)).collect();
             let literal: Vec<String> = entries.iter().map(|(key, v)| format!("'{key}': {v}")).collect();
             let literal = format!("{{{}}}", literal.join(", "));
             for (key, v) in entries {

@@ -130,7 +130,8 @@ impl Db {
         let plan = self.plan(text)?;
         let limits = BatchLimits::default();
         let (execution, mut warnings) = (self.execution(), vec![]);
-        wait(execute(&plan, &self.coordinator, bound, &execution, &limits, &mut warnings)).map_err(|error| error.to_string())
+        wait(execute(&plan, &self.coordinator, bound, &execution, &limits, &mut warnings))
+            .map_err(|error| error.to_string())
     }
 
     pub fn run(&self, text: &str) -> Result<Outcome, String> {
@@ -186,7 +187,10 @@ impl Db {
             let keys = schema.partition_key.iter().zip(&keys).map(|(column, key)| column.ty.text_of(key));
             let keys = keys.collect::<Vec<_>>().join(",");
             if !partition.static_row.is_empty() {
-                lines.push(format!("{keys}:{}", cells_text(&schema, ColumnKind::Static, &partition.static_row)));
+                lines.push(format!(
+                    "{keys}:{}",
+                    cells_text(&schema, ColumnKind::Static, &partition.static_row)
+                ));
             }
             for row in &partition.rows {
                 let row_key = row.key.values().zip(&schema.clustering);

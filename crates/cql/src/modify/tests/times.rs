@@ -44,7 +44,6 @@ fn the_statements_ttl_goes_before_the_tables_and_zero_is_none() {
     assert_eq!(ttl("USING TTL 7"), (7, true));
     assert_eq!(ttl(""), (100, true));
     assert_eq!(ttl("USING TTL 0"), (0, true));
-    assert_eq!(ttl("USING TTL null"), (0, true));
     assert_eq!(ttl("USING TTL 630720000"), (TTL_MAX_S, true));
 }
 
@@ -80,6 +79,9 @@ fn times_are_bound_and_bounded() {
     );
     assert_eq!(refused(Value::Unset, Value::Null), "Invalid null value of timestamp");
     assert!(refused(Value::Unset, Value::Bytes(&none)).starts_with("Invalid timestamp value"));
+    let later = 6i64.to_be_bytes();
+    assert_eq!(run(Value::Null, Value::Bytes(&later)), None);
+    assert_eq!(cell(&db, "p", "v").ttl_s, 0, "null is no TTL");
     assert_eq!(run(Value::Unset, Value::Unset), None);
     assert_eq!(cell(&db, "p", "v").timestamp_us, NOW_US);
     db.coordinator.set_now_us(4_200_000_000_000_000);
