@@ -85,6 +85,7 @@ pub async fn execute<C: Coordinator>(
         remaining: limit_rows,
         partition_rows: 0,
         paging: None,
+        continued: None,
     };
     reading.resume(paging)?;
     if plan.order.is_across_partitions {
@@ -115,6 +116,8 @@ struct Reading<'p, 'a> {
     partition_rows: u64,
     /// Where the next read begins, inside the current key or range.
     paging: Option<PagingState>,
+    /// The partition of which this read gives further rows, if there are any.
+    continued: Option<PartitionKey>,
 }
 
 /// What became of a page of storage.
@@ -141,7 +144,7 @@ impl Reading<'_, '_> {
             Partitions::Range(range) if range.contains(&state.key) => {}
             Partitions::Range(_) => return Err(paging::invalid_state()),
         }
-        self.partition_rows = state.partition_rows;
+        self.partition_rows = if state.row.is_some() { state.partition_rows } else { 0 };
         if state.row.is_some() || matches!(self.partitions, Partitions::Range(_)) {
             self.paging = Some(state);
         }
@@ -158,8 +161,10 @@ impl Reading<'_, '_> {
             Partitions::Range(range) => range.clone(),
         };
         let limit_rows = if self.pushes_limits { self.remaining } else { u64::MAX };
+        self.continued = None;
         let paging = self.paging.take().map(|mut state| {
             state.remaining_rows = limit_rows;
+            self.continued = state.row.is_some().then(|| state.key.clone());
             state
         });
         Some(ReadCommand {
@@ -266,7 +271,7 @@ impl Reading<'_, '_> {
     fn take(&mut self, page: &Page, rows: &mut RowsBuilder<'_>, wanted: u64) -> Result<Taken, CqlError> {
         for (number, partition) in page.partitions.iter().enumerate() {
             let is_last = number + 1 == page.partitions.len();
-            self.begin(partition, number > 0);
+            self.begin(partition);
             let key_values = key_values(&self.plan.schema, &partition.key)?;
             let mut view =
                 RowView { partition_key: &key_values, static_row: &partition.static_row, row: None };
@@ -308,16 +313,10 @@ impl Reading<'_, '_> {
     }
 
     /// A partition's rows follow; only the first one of a page may have begun on an earlier one.
-    fn begin(&mut self, partition: &PartitionPage, is_new: bool) {
-        let continues = !is_new && self.partition_rows > 0 && !partition.rows.is_empty();
-        let same = self.resumed_key().is_none_or(|key| *key == partition.key);
-        if !(continues && same) {
+    fn begin(&mut self, partition: &PartitionPage) {
+        if self.continued.take().is_none_or(|key| key != partition.key) {
             self.partition_rows = 0;
         }
-    }
-
-    fn resumed_key(&self) -> Option<&PartitionKey> {
-        self.paging.as_ref().map(|state| &state.key)
     }
 
     #[inline]
@@ -359,7 +358,7 @@ impl Reading<'_, '_> {
             let mut page = coordinator.read(command).await?;
             let next = page.next.take();
             for (partition_at, partition) in page.partitions.iter().enumerate() {
-                self.begin(partition, false);
+                self.begin(partition);
                 let key_values = key_values(&schema, &partition.key)?;
                 let mut view =
                     RowView { partition_key: &key_values, static_row: &partition.static_row, row: None };
