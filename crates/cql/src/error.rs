@@ -182,3 +182,11 @@ impl From<TypeError> for CqlError {
         Self::Invalid(error.to_string())
     }
 }
+
+/// `Err(CqlError::Invalid)` from a format string.
+macro_rules! invalid {
+    ($($arg:tt)*) => {
+        Err($crate::error::CqlError::Invalid(format!($($arg)*)))
+    };
+}
+pub(crate) use invalid;

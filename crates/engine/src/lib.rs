@@ -9,10 +9,10 @@
 pub mod commitlog;
 pub mod engine;
 pub mod error;
-mod event;
 pub mod memtable;
 pub mod node;
 pub mod options;
+mod partition_locks;
 pub mod read;
 pub mod recover;
 pub mod report;

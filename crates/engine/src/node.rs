@@ -15,7 +15,6 @@ use sstable::name::Component;
 
 use crate::commitlog::CommitLog;
 use crate::error::EngineError;
-use crate::event::Event;
 use crate::options::EngineOptions;
 use crate::read::gather::merge_pages;
 use crate::read::run::now_s;
@@ -25,6 +24,7 @@ use crate::shard::EngineShard;
 use crate::sharder::Sharder;
 use crate::table::truncation::{self, Truncation};
 use crate::table::{Table, files};
+use runtime::Event;
 
 /// What each shard knows of the node it is part of.
 pub struct NodeShard {
@@ -150,6 +150,56 @@ pub async fn read(shard: &Shard, command: ReadCommand) -> Result<Page, EngineErr
             Ok(merge_pages(&command, pages))
         }
     }
+}
+
+/// Writes all, each where it belongs: what one shard has of them is in its log wholly or not at all.
+pub async fn apply_together(shard: &Shard, mutations: Vec<Mutation>) -> Result<(), EngineError> {
+    let node = NodeShard::of(shard)?;
+    let mut by_shard: Vec<Vec<Mutation>> = (0..shard.shard_count()).map(|_| vec![]).collect();
+    for mutation in mutations {
+        by_shard[owner(&node, &mutation.schema, mutation.key.token()) as usize].push(mutation);
+    }
+    let calls: Vec<_> = (0..shard.shard_count())
+        .zip(by_shard)
+        .filter(|(_, mutations)| !mutations.is_empty())
+        .map(|(target, mutations)| {
+            shard.call(target, CpuGroup::Statement, |shard| async move {
+                EngineShard::of(&shard)?.apply_together(mutations).await
+            })
+        })
+        .collect();
+    let mut failed = None;
+    for call in calls {
+        if let Err(error) = call.await.map_err(EngineError::from).and_then(|result| result) {
+            failed.get_or_insert(error);
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+/// See [`EngineShard::read_and_write`]; on the shard that has the partition.
+pub async fn read_and_write<E>(
+    shard: &Shard,
+    mut command: ReadCommand,
+    decide: impl FnOnce(&Page) -> Result<Option<Vec<Mutation>>, E> + Send + 'static,
+) -> Result<Page, E>
+where
+    E: From<EngineError> + Send + 'static,
+{
+    let node = NodeShard::of(shard)?;
+    command.now_s.get_or_insert_with(|| now_s(shard));
+    let PartitionRange::Key(key) = &command.partitions else {
+        return Err(EngineError::Invalid("a conditional write is to one partition".to_string()).into());
+    };
+    let schema = node.engine.table(command.table)?.schema();
+    let target = owner(&node, &schema, key.token());
+    if target == shard.id() {
+        return node.engine.read_and_write(&command, decide).await;
+    }
+    let call = shard.call(target, CpuGroup::Statement, move |shard| async move {
+        EngineShard::of(&shard)?.read_and_write(&command, decide).await
+    });
+    call.await.map_err(EngineError::from)?
 }
 
 /// Runs `f` on every shard at once; all results in the order of the shards, or the first error.

@@ -8,18 +8,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::HashMap;
-use model::{Mutation, TableId, codec};
+use model::{Mutation, PartitionRange, TableId, codec};
 use runtime::{CpuGroup, JoinHandle, Shard};
 use sstable::read::ChunkCache;
 
-use crate::commitlog::{CommitLog, LogError};
+use crate::commitlog::{Appended, CommitLog, LogError};
 use crate::error::EngineError;
-use crate::event::Event;
+use crate::partition_locks::PartitionLocks;
 use crate::read::{Page, ReadCommand, run};
 use crate::report::ShardReport;
 use crate::table::flush::FlushQueue;
 use crate::table::validate::validate;
 use crate::table::{LoggedMemtable, Table};
+use runtime::Event;
 
 /// How often periods and ages are looked at.
 const TICK_US: u64 = 1_000_000;
@@ -43,6 +44,7 @@ pub struct EngineShard {
     last_segment: Cell<u64>,
     /// Kept between writes for its memory.
     scratch: RefCell<Vec<u8>>,
+    locks: PartitionLocks,
     stopping: Cell<bool>,
     tasks: RefCell<Vec<JoinHandle<()>>>,
 }
@@ -65,6 +67,7 @@ impl EngineShard {
             pressure: Event::new(),
             last_segment: Cell::new(0),
             scratch: RefCell::default(),
+            locks: PartitionLocks::default(),
             stopping: Cell::new(false),
             tasks: RefCell::default(),
         });
@@ -119,6 +122,14 @@ impl EngineShard {
     /// while writing it.
     pub async fn apply(&self, mutation: Mutation) -> Result<(), EngineError> {
         let started_us = self.shard.now_us();
+        let (table, appended) = self.append(mutation).await?;
+        appended.durable().await?;
+        table.counters.writes.add_us(self.shard.now_us() - started_us);
+        Ok(())
+    }
+
+    /// Writes to log and memtable; what is left of [`Self::apply`] is to wait until it is durable.
+    async fn append(&self, mutation: Mutation) -> Result<(Rc<Table>, Appended), EngineError> {
         validate(&mutation)?;
         let id = mutation.schema.id;
         let mut entry = self.scratch.take();
@@ -141,9 +152,31 @@ impl EngineShard {
             break (table, appended);
         };
         self.scratch.replace(entry);
-        appended.durable().await?;
-        table.counters.writes.add_us(self.shard.now_us() - started_us);
-        Ok(())
+        Ok((table, appended))
+    }
+
+    /// Reads part of one partition, lets `decide` say what to write to it, and writes that. Two of these never meet at
+    /// a partition; the next one sees what this one wrote. Ends when the writes are durable; gives what was read.
+    pub async fn read_and_write<E: From<EngineError>>(
+        &self,
+        command: &ReadCommand,
+        decide: impl FnOnce(&Page) -> Result<Option<Vec<Mutation>>, E>,
+    ) -> Result<Page, E> {
+        let PartitionRange::Key(key) = &command.partitions else {
+            return Err(EngineError::Invalid("a conditional write is to one partition".to_string()).into());
+        };
+        let guard = self.locks.lock(command.table, key.clone()).await;
+        let page = self.read(command).await?;
+        let mut last = None;
+        for mutation in decide(&page)?.unwrap_or_default() {
+            last = Some(self.append(mutation).await?.1);
+        }
+        drop(guard);
+        if let Some(last) = last {
+            // The log is written in order: what was appended before is durable with it.
+            last.durable().await.map_err(EngineError::from)?;
+        }
+        Ok(page)
     }
 
     /// Writes to tables of one log, all or nothing: after a crash either all of it is there or nothing, since it

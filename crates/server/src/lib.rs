@@ -4,6 +4,7 @@
 pub mod admin;
 pub mod bench;
 pub mod config;
+pub mod cql_server;
 pub mod logging;
 pub mod memory_dir;
 pub mod node;

@@ -6,10 +6,7 @@
 
 use std::fmt::{self, Write};
 
-use super::ast::{
-    ArithmeticOp, CellTime, Literal, LiteralKind, NativeType, QualifiedName, Selector, Term, TypeName,
-    TypeNode,
-};
+use super::ast::{Literal, LiteralKind, NativeType, QualifiedName, Selector, Term, TypeName, TypeNode};
 
 impl Selector {
     /// The name of the result's column, as `writetime(v)`, `system.token(k)`, `count`.
@@ -164,25 +161,61 @@ fn literal(out: &mut String, value: &Literal) -> fmt::Result {
     }
 }
 
-impl CellTime {
-    /// The function's name, in lower case.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::WriteTime => "writetime",
-            Self::MaxWriteTime => "maxwritetime",
-            Self::Ttl => "ttl",
-        }
-    }
-}
+#[cfg(test)]
+mod tests {
+    use crate::syntax::ast::{Selection, Statement};
+    use crate::syntax::parse;
 
-impl ArithmeticOp {
-    pub fn symbol(self) -> char {
-        match self {
-            Self::Add => '+',
-            Self::Subtract => '-',
-            Self::Multiply => '*',
-            Self::Divide => '/',
-            Self::Remainder => '%',
-        }
+    /// Names of the columns of `SELECT … FROM t`, separated by ` | `.
+    #[track_caller]
+    fn check(selection: &str, expect: &str) {
+        let parsed = parse(&format!("SELECT {selection} FROM t")).unwrap();
+        let Statement::Select(select) = parsed.statement else { panic!("{selection}") };
+        let Selection::Items(items) = select.selection else { panic!("{selection}") };
+        let names: Vec<String> = items.iter().map(|item| item.column_name()).collect();
+        assert_eq!(names.join(" | "), expect);
+    }
+
+    #[test]
+    fn columns_and_aliases() {
+        check("a, B, \"C d\", json, distinct", "a | b | C d | json | distinct");
+        check("a AS x, a AS \"X\", count(*) AS n", "x | X | n");
+    }
+
+    #[test]
+    fn functions_have_their_keyspace() {
+        check("COUNT(*), count(1), count(v)", "count | count | system.count(v)");
+        check("token(k), TOKEN(a, b)", "system.token(k) | system.token(a, b)");
+        check("writetime(v), TTL(V), maxwritetime(m)", "writetime(v) | ttl(v) | maxwritetime(m)");
+        check("writetime(m['k']), ttl(u.f)", "writetime(m['k']) | ttl(u.f)");
+        check("max(blobAsInt(v)), ks.F(a, 1)", "system.max(system.blobasint(v)) | ks.f(a, 1)");
+        check("now()", "system.now()");
+    }
+
+    #[test]
+    fn casts_and_hints() {
+        check("CAST(a AS INT), cast(a as varchar)", "cast(a as int) | cast(a as text)");
+        check(
+            "(int)?, (map<text, int>){'a': 1}, (frozen<list<int>>)[]",
+            "(int)? | (map<text, int>){'a': 1} | (frozen<list<int>>)[]",
+        );
+    }
+
+    #[test]
+    fn parts_of_values() {
+        check(
+            "u.F, u.a.b, m['k'], s[1..3], s[..?], s[now()..]",
+            "u.f | u.a.b | m['k'] | s[1..3] | s[..?] | s[now()..]",
+        );
+        check(
+            "(a, 1), [a, b], {a, b}, {}, {a: 1, b: c}, (a)",
+            "(a, 1) | [a, b] | {a, b} | {} | {a: 1, b: c} | (a)",
+        );
+    }
+
+    #[test]
+    fn operations_and_constants() {
+        check("a+b*-c, a%2, -a, - 1", "a + b * -c | a % 2 | -a | -1");
+        check("'it''s', 1.5, 0xAb, null, TRUE, :n, NaN", "'it's' | 1.5 | 0xAb | NULL | TRUE | ? | NaN");
     }
 }

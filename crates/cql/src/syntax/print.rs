@@ -1,108 +1,140 @@
-//! Trees as CQL text.
+//! Names and types as CQL text, and what printing is made of.
+//!
+//! What is printed reads back as the same tree. Strings are printed in `'…'`, names in `"…"` only where they need it.
 
-use std::fmt;
-
-use model::types::push_identifier;
+use std::fmt::{self, Display, Formatter};
 
 use super::ast::{Ident, NativeType, QualifiedName, TypeName, TypeNode};
+use super::keyword::{Keyword, is_plain};
+use super::parser::KEPT_TYPE_NAMES;
 
-impl fmt::Display for Ident {
-    /// In quotes where CQL needs them.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut out = String::with_capacity(self.text.len());
-        push_identifier(&mut out, &self.text);
-        f.write_str(&out)
-    }
-}
+/// What is printed between others.
+pub(super) struct Separated<'a, T>(pub &'a [T], pub &'static str);
 
-impl fmt::Display for QualifiedName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(keyspace) = &self.keyspace {
-            write!(f, "{keyspace}.")?;
+impl<T: Display> Display for Separated<'_, T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (i, item) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str(self.1)?;
+            }
+            item.fmt(f)?;
         }
-        self.name.fmt(f)
+        Ok(())
     }
 }
 
-impl NativeType {
-    pub const ALL: [NativeType; 21] = [
-        Self::Ascii,
-        Self::BigInt,
-        Self::Blob,
-        Self::Boolean,
-        Self::Counter,
-        Self::Date,
-        Self::Decimal,
-        Self::Double,
-        Self::Duration,
-        Self::Float,
-        Self::Inet,
-        Self::Int,
-        Self::SmallInt,
-        Self::Text,
-        Self::Time,
-        Self::Timestamp,
-        Self::TimeUuid,
-        Self::TinyInt,
-        Self::Uuid,
-        Self::Varchar,
-        Self::Varint,
-    ];
+/// `key: value`
+pub(super) struct Entries<'a, K, V>(pub &'a [(K, V)], pub &'static str);
 
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ascii => "ascii",
-            Self::BigInt => "bigint",
-            Self::Blob => "blob",
-            Self::Boolean => "boolean",
-            Self::Counter => "counter",
-            Self::Date => "date",
-            Self::Decimal => "decimal",
-            Self::Double => "double",
-            Self::Duration => "duration",
-            Self::Float => "float",
-            Self::Inet => "inet",
-            Self::Int => "int",
-            Self::SmallInt => "smallint",
-            Self::Text => "text",
-            Self::Time => "time",
-            Self::Timestamp => "timestamp",
-            Self::TimeUuid => "timeuuid",
-            Self::TinyInt => "tinyint",
-            Self::Uuid => "uuid",
-            Self::Varchar => "varchar",
-            Self::Varint => "varint",
+impl<K: Display, V: Display> Display for Entries<'_, K, V> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (i, (key, value)) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str(", ")?;
+            }
+            write!(f, "{key}{}{value}", self.1)?;
         }
+        Ok(())
     }
 }
 
-impl fmt::Display for NativeType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// In `'…'`.
+pub(super) struct Quoted<'a>(pub &'a str);
+
+impl Display for Quoted<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "'{}'", self.0.replace('\'', "''"))
+    }
+}
+
+/// In `"…"` where CQL needs it.
+pub(super) struct Name<'a>(pub &'a str);
+
+impl Display for Name<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write_name(f, self.0, is_plain(self.0))
+    }
+}
+
+impl Display for Ident {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        Name(&self.text).fmt(f)
+    }
+}
+
+fn write_name(f: &mut Formatter<'_>, name: &str, plain: bool) -> fmt::Result {
+    if plain { f.write_str(name) } else { write!(f, "\"{}\"", name.replace('"', "\"\"")) }
+}
+
+impl Display for QualifiedName {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write_qualified(f, self, |_| true)
+    }
+}
+
+fn write_qualified(
+    f: &mut Formatter<'_>,
+    name: &QualifiedName,
+    may_be: impl Fn(&str) -> bool,
+) -> fmt::Result {
+    if let Some(keyspace) = &name.keyspace {
+        write!(f, "{keyspace}.")?;
+    }
+    let last = name.name.as_str();
+    write_name(f, last, is_plain(last) && may_be(last))
+}
+
+/// The name of a function.
+pub(super) struct FunctionName<'a>(pub &'a QualifiedName);
+
+impl Display for FunctionName<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        // TOKEN is reserved and names a function all the same.
+        if self.0.keyspace.is_none() && self.0.name.as_str() == "token" {
+            return f.write_str("token");
+        }
+        write_qualified(f, self.0, |name| Keyword::of(name).is_none_or(Keyword::names_function))
+    }
+}
+
+/// A name where every keyword could be taken for something else.
+pub(super) struct NoKeyword<'a>(pub &'a QualifiedName);
+
+impl Display for NoKeyword<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write_qualified(f, self.0, |name| Keyword::of(name).is_none())
+    }
+}
+
+/// The name of a user-defined type.
+pub(super) struct UserTypeName<'a>(pub &'a QualifiedName);
+
+impl Display for UserTypeName<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write_qualified(f, self.0, |name| {
+            Keyword::of(name).is_none_or(Keyword::names_type) && !KEPT_TYPE_NAMES.contains(&name)
+        })
+    }
+}
+
+impl Display for NativeType {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl fmt::Display for TypeName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Display for TypeName {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match &self.node {
             TypeNode::Native(native) => native.fmt(f),
             TypeNode::List(element) => write!(f, "list<{element}>"),
             TypeNode::Set(element) => write!(f, "set<{element}>"),
             TypeNode::Map(key, value) => write!(f, "map<{key}, {value}>"),
-            TypeNode::Tuple(components) => {
-                f.write_str("tuple<")?;
-                for (i, component) in components.iter().enumerate() {
-                    if i > 0 {
-                        f.write_str(", ")?;
-                    }
-                    component.fmt(f)?;
-                }
-                f.write_str(">")
-            }
+            TypeNode::Tuple(components) => write!(f, "tuple<{}>", Separated(components, ", ")),
             TypeNode::Vector(element, dimension) => write!(f, "vector<{element}, {dimension}>"),
             TypeNode::Frozen(inner) => write!(f, "frozen<{inner}>"),
-            TypeNode::User(name) => name.fmt(f),
-            TypeNode::Custom(class) => write!(f, "'{}'", class.replace('\'', "''")),
+            TypeNode::User(name) => UserTypeName(name).fmt(f),
+            TypeNode::Custom(class) => Quoted(class).fmt(f),
         }
     }
 }

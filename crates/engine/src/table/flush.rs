@@ -25,8 +25,8 @@ use sstable::write::{WriteError, WriteOptions, Written, write_reader};
 use super::{LoggedMemtable, Table};
 use crate::commitlog::LogError;
 use crate::error::EngineError;
-use crate::event::Event;
 use crate::memtable::LeastTimes;
+use runtime::Event;
 
 /// The first pause after a failed flush, and the longest.
 const RETRY_US_MIN: u64 = 100_000;

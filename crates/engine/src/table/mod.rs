@@ -25,10 +25,10 @@ use sstable::read::{SSTable, SSTableSource};
 
 use crate::commitlog::{CommitLog, Uses};
 use crate::error::EngineError;
-use crate::event::Event;
 use crate::memtable::Memtable;
 use crate::report::TableCounters;
 use crate::sharder::Sharder;
+use runtime::Event;
 use truncation::Truncation;
 
 /// A memtable with the commit log entries it holds.

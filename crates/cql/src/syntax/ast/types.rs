@@ -50,3 +50,55 @@ pub enum NativeType {
     Varchar,
     Varint,
 }
+
+impl NativeType {
+    pub const ALL: [NativeType; 21] = [
+        Self::Ascii,
+        Self::BigInt,
+        Self::Blob,
+        Self::Boolean,
+        Self::Counter,
+        Self::Date,
+        Self::Decimal,
+        Self::Double,
+        Self::Duration,
+        Self::Float,
+        Self::Inet,
+        Self::Int,
+        Self::SmallInt,
+        Self::Text,
+        Self::Time,
+        Self::Timestamp,
+        Self::TimeUuid,
+        Self::TinyInt,
+        Self::Uuid,
+        Self::Varchar,
+        Self::Varint,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ascii => "ascii",
+            Self::BigInt => "bigint",
+            Self::Blob => "blob",
+            Self::Boolean => "boolean",
+            Self::Counter => "counter",
+            Self::Date => "date",
+            Self::Decimal => "decimal",
+            Self::Double => "double",
+            Self::Duration => "duration",
+            Self::Float => "float",
+            Self::Inet => "inet",
+            Self::Int => "int",
+            Self::SmallInt => "smallint",
+            Self::Text => "text",
+            Self::Time => "time",
+            Self::Timestamp => "timestamp",
+            Self::TimeUuid => "timeuuid",
+            Self::TinyInt => "tinyint",
+            Self::Uuid => "uuid",
+            Self::Varchar => "varchar",
+            Self::Varint => "varint",
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The port to the storage: what carrying out a statement needs of the node it runs on.
+//!
+//! Statements are planned and carried out on the shard of their connection; whoever implements this finds the
+//! shard that owns a partition. Nothing here is `Send`: a shard's work stays on it.
+
+use std::future::Future;
+
+use catalog::{Catalog, Changed, SchemaChange};
+use model::{Mutation, TableId};
+use reader::{Page, ReadCommand};
+use uuid::Uuid;
+
+use crate::CqlError;
+use crate::system::NodeInfo;
+
+/// What is to become of a partition, given what is in it; `None`: nothing is to be written.
+pub type Decide = Box<dyn FnOnce(&Page) -> Result<Option<Vec<Mutation>>, CqlError> + Send>;
+
+/// A change of the schema, given the catalog as it is.
+pub type ChangeSchema = Box<dyn FnOnce(&Catalog) -> Changed + Send>;
+
+/// See the head of this file.
+pub trait Coordinator {
+    /// The schema as this shard knows it.
+    fn catalog(&self) -> Catalog;
+
+    /// The clock: microseconds since the Unix epoch.
+    fn wall_us(&self) -> i64;
+
+    /// The timestamp of a write that brings none: the clock, but never twice the same on this shard.
+    fn timestamp_us(&self) -> i64;
+
+    /// For `uuid()` and its like.
+    fn random_u64(&self) -> u64;
+
+    /// What this node tells of itself.
+    fn node_info(&self) -> NodeInfo;
+
+    /// This node's id: the counter shard it adds to.
+    fn host_id(&self) -> Uuid;
+
+    /// Ends when the write is durable.
+    fn apply(&self, mutation: Mutation) -> impl Future<Output = Result<(), CqlError>>;
+
+    /// All of them or, after an error, perhaps some; a crash leaves all or nothing of what one shard has.
+    fn apply_together(&self, mutations: Vec<Mutation>) -> impl Future<Output = Result<(), CqlError>>;
+
+    /// The next page of a read.
+    fn read(&self, command: ReadCommand) -> impl Future<Output = Result<Page, CqlError>>;
+
+    /// Reads part of one partition, lets `decide` say what to write to that partition, and writes it. Between reading
+    /// and writing no other call of this method touches the partition. Gives what was read.
+    fn read_and_write(
+        &self,
+        command: ReadCommand,
+        decide: Decide,
+    ) -> impl Future<Output = Result<Page, CqlError>>;
+
+    /// Ends when every shard knows the new schema and it is durable.
+    fn change_schema(
+        &self,
+        change: ChangeSchema,
+    ) -> impl Future<Output = Result<Vec<SchemaChange>, CqlError>>;
+
+    /// Empties a table.
+    fn truncate(&self, table: TableId) -> impl Future<Output = Result<(), CqlError>>;
+}

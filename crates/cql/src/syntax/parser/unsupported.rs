@@ -1,0 +1,95 @@
+//! Statements that are known by their first words and read no further.
+
+use super::{Parser, Problem, Result};
+use crate::syntax::ast::Unsupported;
+use crate::syntax::keyword::Keyword as K;
+use crate::syntax::lexer::TokenKind;
+
+/// First words, and what the statement is called. A longer beginning stands before one that it begins with.
+const BEGINNINGS: &[(&[K], &str)] = &[
+    (&[K::Create, K::Index], "CREATE INDEX"),
+    (&[K::Create, K::Custom, K::Index], "CREATE CUSTOM INDEX"),
+    (&[K::Create, K::Materialized, K::View], "CREATE MATERIALIZED VIEW"),
+    (&[K::Create, K::Or, K::Replace, K::Function], "CREATE FUNCTION"),
+    (&[K::Create, K::Or, K::Replace, K::Aggregate], "CREATE AGGREGATE"),
+    (&[K::Create, K::Function], "CREATE FUNCTION"),
+    (&[K::Create, K::Aggregate], "CREATE AGGREGATE"),
+    (&[K::Create, K::Trigger], "CREATE TRIGGER"),
+    (&[K::Create, K::User], "CREATE USER"),
+    (&[K::Create, K::Role], "CREATE ROLE"),
+    (&[K::Create, K::Service, K::Level], "CREATE SERVICE LEVEL"),
+    (&[K::Create, K::ServiceLevel], "CREATE SERVICE LEVEL"),
+    (&[K::Alter, K::Materialized, K::View], "ALTER MATERIALIZED VIEW"),
+    (&[K::Alter, K::User], "ALTER USER"),
+    (&[K::Alter, K::Role], "ALTER ROLE"),
+    (&[K::Alter, K::Service, K::Level], "ALTER SERVICE LEVEL"),
+    (&[K::Alter, K::ServiceLevel], "ALTER SERVICE LEVEL"),
+    (&[K::Drop, K::Index], "DROP INDEX"),
+    (&[K::Drop, K::Materialized, K::View], "DROP MATERIALIZED VIEW"),
+    (&[K::Drop, K::Function], "DROP FUNCTION"),
+    (&[K::Drop, K::Aggregate], "DROP AGGREGATE"),
+    (&[K::Drop, K::Trigger], "DROP TRIGGER"),
+    (&[K::Drop, K::User], "DROP USER"),
+    (&[K::Drop, K::Role], "DROP ROLE"),
+    (&[K::Drop, K::Identity], "DROP IDENTITY"),
+    (&[K::Drop, K::Service, K::Level], "DROP SERVICE LEVEL"),
+    (&[K::Drop, K::ServiceLevel], "DROP SERVICE LEVEL"),
+    (&[K::Add, K::Identity], "ADD IDENTITY"),
+    (&[K::Grant], "GRANT"),
+    (&[K::Revoke], "REVOKE"),
+    (&[K::List, K::Roles], "LIST ROLES"),
+    (&[K::List, K::Users], "LIST USERS"),
+    (&[K::List, K::Superusers], "LIST SUPERUSERS"),
+    (&[K::List, K::Service, K::Level], "LIST SERVICE LEVEL"),
+    (&[K::List, K::ServiceLevel], "LIST SERVICE LEVEL"),
+    (&[K::List, K::ServiceLevels], "LIST SERVICE LEVELS"),
+    (&[K::List, K::All, K::Service, K::Levels], "LIST ALL SERVICE LEVELS"),
+    (&[K::List, K::All, K::ServiceLevels], "LIST ALL SERVICE LEVELS"),
+    (&[K::List, K::Attached, K::Service, K::Level], "LIST ATTACHED SERVICE LEVEL"),
+    (&[K::List, K::Attached, K::ServiceLevel], "LIST ATTACHED SERVICE LEVEL"),
+    (&[K::List, K::All, K::Attached, K::Service, K::Levels], "LIST ALL ATTACHED SERVICE LEVELS"),
+    (&[K::List, K::All, K::Attached, K::ServiceLevels], "LIST ALL ATTACHED SERVICE LEVELS"),
+    (&[K::List, K::Effective, K::Service, K::Level], "LIST EFFECTIVE SERVICE LEVEL"),
+    (&[K::List, K::Effective, K::ServiceLevel], "LIST EFFECTIVE SERVICE LEVEL"),
+    (&[K::List, K::All], "LIST PERMISSIONS"),
+    (&[K::List, K::Create], "LIST PERMISSIONS"),
+    (&[K::List, K::Alter], "LIST PERMISSIONS"),
+    (&[K::List, K::Drop], "LIST PERMISSIONS"),
+    (&[K::List, K::Select], "LIST PERMISSIONS"),
+    (&[K::List, K::Modify], "LIST PERMISSIONS"),
+    (&[K::List, K::Authorize], "LIST PERMISSIONS"),
+    (&[K::List, K::Describe], "LIST PERMISSIONS"),
+    (&[K::List, K::Execute], "LIST PERMISSIONS"),
+    (&[K::List, K::Unmask], "LIST PERMISSIONS"),
+    (&[K::List, K::SelectMasked], "LIST PERMISSIONS"),
+    (&[K::Attach, K::Service, K::Level], "ATTACH SERVICE LEVEL"),
+    (&[K::Attach, K::ServiceLevel], "ATTACH SERVICE LEVEL"),
+    (&[K::Detach, K::Service, K::Level], "DETACH SERVICE LEVEL"),
+    (&[K::Detach, K::ServiceLevel], "DETACH SERVICE LEVEL"),
+    (&[K::Prune, K::Materialized, K::View], "PRUNE MATERIALIZED VIEW"),
+];
+
+impl Parser<'_> {
+    /// The statement that begins with one of [`BEGINNINGS`], up to its end, if it is one.
+    ///
+    /// Errors: a token that is none.
+    pub fn unsupported(&mut self) -> Result<Option<Unsupported>> {
+        let mut lexer = self.lexer;
+        let words: [TokenKind; 5] =
+            [self.current.kind, self.ahead.kind, lexer.next().kind, lexer.next().kind, lexer.next().kind];
+        let begins = |beginning: &[K]| {
+            beginning.iter().zip(words).all(|(&word, kind)| kind == TokenKind::Keyword(word))
+        };
+        let Some((_, what)) = BEGINNINGS.iter().find(|(beginning, _)| begins(beginning)) else {
+            return Ok(None);
+        };
+        let start = self.start();
+        while !matches!(self.current.kind, TokenKind::Semicolon | TokenKind::End) {
+            if matches!(self.current.kind, TokenKind::Unknown | TokenKind::Unterminated) {
+                return Err(self.unexpected(Problem::NoneOf("CQL")));
+            }
+            self.advance();
+        }
+        Ok(Some(Unsupported { what, span: self.span_from(start) }))
+    }
+}

@@ -1,0 +1,252 @@
+//! From terms of the text to prepared terms, given the type that is wanted.
+
+use std::sync::Arc;
+
+use catalog::Catalog;
+use model::CqlType;
+use model::types::UserType;
+
+use super::{Expr, Markers, literal};
+use crate::CqlError;
+use crate::error::invalid;
+use crate::function;
+use crate::protocol::ColumnSpec;
+use crate::syntax::{Literal, Marker, Term, TypeName};
+
+/// What preparing a statement needs: the schema, the statement's table, and what has been learnt of its markers.
+#[derive(Debug)]
+pub struct Planner<'c> {
+    pub catalog: &'c Catalog,
+    /// Of the statement's table; types without a keyspace are looked up there.
+    pub keyspace: Arc<str>,
+    pub table: Arc<str>,
+    pub markers: Markers,
+}
+
+impl<'c> Planner<'c> {
+    pub fn new(catalog: &'c Catalog, keyspace: &str, table: &str, markers: usize) -> Self {
+        Self { catalog, keyspace: keyspace.into(), table: table.into(), markers: Markers::new(markers) }
+    }
+
+    /// A column of the statement's table, or what stands for one: `[limit]`, `value(m)`.
+    pub fn spec(&self, name: &str, ty: &CqlType) -> ColumnSpec {
+        ColumnSpec {
+            keyspace: self.keyspace.clone(),
+            table: self.table.clone(),
+            name: name.to_string(),
+            column_type: ty.clone(),
+        }
+    }
+
+    /// The type of that name, user types looked up in the statement's keyspace.
+    pub fn resolve_type(&self, name: &TypeName) -> Result<CqlType, CqlError> {
+        let keyspace = self.keyspace.clone();
+        Ok(self.catalog.parse_type(&keyspace, &name.to_string())?)
+    }
+
+    /// A marker for a value of `ty`; `name` is what it is for.
+    pub fn marker(&mut self, marker: &Marker, name: &str, ty: &CqlType) -> Expr {
+        let spec = self.spec(name, ty);
+        self.markers.set(marker, spec);
+        Expr::Marker { index: marker.index, ty: ty.without_reversed().clone() }
+    }
+
+    /// The term as a value of `ty`; `name` is what it is for, in errors and for a marker's name.
+    ///
+    /// # Errors
+    /// It is no value of that type.
+    pub fn term(&mut self, term: &Term, name: &str, ty: &CqlType) -> Result<Expr, CqlError> {
+        let ty = ty.without_reversed();
+        match term {
+            Term::Literal(constant) => self.literal(constant, name, ty),
+            Term::Null(_) => Ok(Expr::NULL),
+            Term::Marker(marker) => Ok(self.marker(marker, name, ty)),
+            Term::List { elements, .. } => match ty {
+                CqlType::List { element, .. } => {
+                    self.sequence(elements, &format!("value({name})"), element, ty)
+                }
+                CqlType::Vector { element, dimension } => {
+                    if elements.len() != *dimension as usize {
+                        return invalid!(
+                            "Invalid vector literal for {name} of type {}: expected {dimension} elements, but found {}",
+                            ty.to_cql(),
+                            elements.len()
+                        );
+                    }
+                    self.sequence(elements, name, element, ty)
+                }
+                _ => invalid!("Invalid list literal for {name} of type {}", ty.to_cql()),
+            },
+            Term::Set { elements, .. } => match ty {
+                CqlType::Set { element, .. } => {
+                    self.sequence(elements, &format!("value({name})"), element, ty)
+                }
+                // {} is also the empty map and a UDT of which nothing is said.
+                CqlType::Map { .. } if elements.is_empty() => {
+                    Expr::Map { ty: ty.clone(), entries: vec![] }.folded()
+                }
+                CqlType::Udt { user, .. } if elements.is_empty() => self.user_type(user, &[], name, ty),
+                _ => invalid!("Invalid set literal for {name} of type {}", ty.to_cql()),
+            },
+            Term::Map { entries, .. } => {
+                let CqlType::Map { entry, .. } = ty else {
+                    return invalid!("Invalid map literal for {name} of type {}", ty.to_cql());
+                };
+                let (key_name, value_name) = (format!("key({name})"), format!("value({name})"));
+                let mut prepared = Vec::with_capacity(entries.len());
+                for (key, value) in entries {
+                    prepared.push((
+                        self.element(key, &key_name, &entry.0)?,
+                        self.element(value, &value_name, &entry.1)?,
+                    ));
+                }
+                Expr::Map { ty: ty.clone(), entries: prepared }.folded()
+            }
+            Term::Udt { fields, .. } => match ty {
+                CqlType::Udt { user, .. } => {
+                    let fields: Vec<_> = fields.iter().map(|(field, term)| (field.as_str(), term)).collect();
+                    self.user_type(&user.clone(), &fields, name, ty)
+                }
+                CqlType::Map { .. } => {
+                    invalid!("Invalid map literal for {name}: its keys are names; put strings in quotes")
+                }
+                _ => invalid!("Invalid user type literal for {name} of type {}", ty.to_cql()),
+            },
+            Term::Tuple { elements, .. } => match ty {
+                CqlType::Tuple(components) => {
+                    if elements.len() > components.len() {
+                        return invalid!(
+                            "Invalid tuple literal for {name}: too many elements. Type {} expects {} but got {}",
+                            ty.to_cql(),
+                            components.len(),
+                            elements.len()
+                        );
+                    }
+                    let mut prepared = Vec::with_capacity(elements.len());
+                    for (number, (element, component)) in elements.iter().zip(components.iter()).enumerate() {
+                        prepared.push(self.term(element, &format!("{name}[{number}]"), component)?);
+                    }
+                    Expr::Sequence { ty: ty.clone(), elements: prepared }.folded()
+                }
+                // Mere parentheses.
+                _ if elements.len() == 1 => self.term(&elements[0], name, ty),
+                _ => invalid!("Invalid tuple literal for {name} of type {}", ty.to_cql()),
+            },
+            Term::Hint { ty: hint, term, .. } => {
+                let hinted = self.resolve_type(hint)?;
+                if !is_assignable(ty, &hinted) {
+                    return invalid!(
+                        "Cannot assign value of type {} to {name} of type {}",
+                        hinted.to_cql(),
+                        ty.to_cql()
+                    );
+                }
+                self.term(term, name, &hinted)
+            }
+            Term::Call { .. } | Term::Cast { .. } | Term::Arithmetic { .. } | Term::Negate { .. } => {
+                let (expr, found) = function::prepare(self, term, name, Some(ty))?;
+                if !is_assignable(ty, &found) {
+                    return invalid!(
+                        "Type error: cannot assign result of {} (type {}) to {name} (type {})",
+                        function::describe(term),
+                        found.to_cql(),
+                        ty.to_cql()
+                    );
+                }
+                Ok(expr)
+            }
+        }
+    }
+
+    fn literal(&self, constant: &Literal, name: &str, ty: &CqlType) -> Result<Expr, CqlError> {
+        Ok(Expr::constant(&literal::literal_bytes(constant, name, ty)?))
+    }
+
+    /// An element of a collection: not null.
+    fn element(&mut self, term: &Term, name: &str, ty: &CqlType) -> Result<Expr, CqlError> {
+        if matches!(term, Term::Null(_)) {
+            return invalid!("null is not supported inside collections");
+        }
+        self.term(term, name, ty)
+    }
+
+    fn sequence(
+        &mut self,
+        elements: &[Term],
+        element_name: &str,
+        element_type: &CqlType,
+        ty: &CqlType,
+    ) -> Result<Expr, CqlError> {
+        let elements = elements.iter().map(|element| self.element(element, element_name, element_type));
+        let elements = elements.collect::<Result<Vec<_>, _>>()?;
+        Expr::Sequence { ty: ty.clone(), elements }.folded()
+    }
+
+    fn user_type(
+        &mut self,
+        user: &UserType,
+        fields: &[(&str, &Term)],
+        name: &str,
+        ty: &CqlType,
+    ) -> Result<Expr, CqlError> {
+        for (given, _) in fields {
+            if !user.fields.iter().any(|field| field.name == *given) {
+                return invalid!("Unknown field '{given}' in value of user defined type {}", user.name);
+            }
+        }
+        let mut elements = Vec::with_capacity(user.fields.len());
+        for field in &user.fields {
+            let given = fields.iter().rev().find(|(given, _)| *given == field.name);
+            elements.push(match given {
+                Some((_, term)) => self.term(term, &format!("{name}.{}", field.name), &field.field_type)?,
+                None => Expr::NULL,
+            });
+        }
+        Expr::Sequence { ty: ty.clone(), elements }.folded()
+    }
+
+    /// The type of a term where nothing says which one is wanted; `None` if it has none by itself (a marker, null, an
+    /// empty collection).
+    pub fn natural_type(&self, term: &Term) -> Result<Option<CqlType>, CqlError> {
+        Ok(match term {
+            Term::Literal(constant) => Some(literal::natural_type(constant)),
+            Term::Hint { ty, .. } | Term::Cast { ty, .. } => Some(self.resolve_type(ty)?),
+            Term::Call { .. } | Term::Arithmetic { .. } | Term::Negate { .. } => {
+                function::natural_type(self, term)?
+            }
+            Term::List { elements, .. } => self.first_type(elements)?.map(CqlType::list),
+            Term::Set { elements, .. } => self.first_type(elements)?.map(CqlType::set),
+            Term::Map { entries, .. } => match entries.first() {
+                Some((key, value)) => match (self.natural_type(key)?, self.natural_type(value)?) {
+                    (Some(key), Some(value)) => Some(CqlType::map(key, value)),
+                    _ => None,
+                },
+                None => None,
+            },
+            Term::Tuple { elements, .. } => {
+                let types = elements.iter().map(|element| self.natural_type(element));
+                types.collect::<Result<Option<Vec<_>>, _>>()?.map(CqlType::tuple)
+            }
+            Term::Null(_) | Term::Marker(_) | Term::Udt { .. } => None,
+        })
+    }
+
+    fn first_type(&self, elements: &[Term]) -> Result<Option<CqlType>, CqlError> {
+        elements.first().map_or(Ok(None), |first| self.natural_type(first))
+    }
+}
+
+/// Whether a value of type `from` can stand where one of type `to` is wanted without being converted: the same type
+/// apart from being frozen, or bytes that mean the same in both.
+pub fn is_assignable(to: &CqlType, from: &CqlType) -> bool {
+    let (to, from) = (to.without_reversed(), from.without_reversed());
+    match (to, from) {
+        (CqlType::Blob, _) => true,
+        (CqlType::Text, CqlType::Ascii)
+        | (CqlType::Uuid, CqlType::TimeUuid)
+        | (CqlType::Counter | CqlType::Timestamp, CqlType::BigInt)
+        | (CqlType::BigInt, CqlType::Counter)
+        | (CqlType::Varint, CqlType::BigInt | CqlType::Int | CqlType::SmallInt | CqlType::TinyInt) => true,
+        _ => to.freeze() == from.freeze(),
+    }
+}
