@@ -4,6 +4,7 @@
 //! others each shard has the partitions whose tokens are its own ([`Sharder`]).
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -262,9 +263,8 @@ async fn change_schema_locked(
     let timestamp_us = shard.wall_us().max(node.last_schema_us.get() + 1);
     node.last_schema_us.set(timestamp_us);
     // The directories come first: a table that is known can be flushed.
-    for table in new.all_tables().filter(|table| old.table_by_id(table.schema.id).is_none()) {
-        make_dir(shard, &node.options.data_dir, &table.schema).await?;
-    }
+    let made = new.all_tables().filter(|table| old.table_by_id(table.schema.id).is_none());
+    make_dirs(shard, &node.options.data_dir, made.map(|table| &*table.schema)).await?;
     // One entry of the log for all, so that a crash leaves the schema as it was or as it is to be.
     node.engine.apply_together(catalog::mutations_for(&old, &new, timestamp_us, now_s(shard))).await?;
     // It is durable in the log of the system tables; a flush that fails now is tried again by itself.
@@ -319,13 +319,21 @@ async fn take_over(shard: &Shard, new: Catalog) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Makes a table's directory, so that a power failure does not take it away.
-pub async fn make_dir(shard: &Shard, data_dir: &Path, schema: &TableSchema) -> Result<(), EngineError> {
-    let dir = table_dir(data_dir, schema);
+/// Makes the directories of tables, so that a power failure does not take them away.
+pub async fn make_dirs<'a>(
+    shard: &Shard,
+    data_dir: &Path,
+    schemas: impl IntoIterator<Item = &'a TableSchema>,
+) -> Result<(), EngineError> {
     let files = shard.files();
-    files.create_dir_all(&dir).await?;
-    for above in dir.ancestors().skip(1).take(3) {
-        files.sync_dir(above).await?;
+    let mut above = BTreeSet::new();
+    for schema in schemas {
+        let dir = table_dir(data_dir, schema);
+        files.create_dir_all(&dir).await?;
+        above.extend(dir.ancestors().skip(1).take(3).map(Path::to_path_buf));
+    }
+    for dir in above {
+        files.sync_dir(&dir).await?;
     }
     Ok(())
 }

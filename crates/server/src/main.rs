@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use server::bench::BenchCommand;
+use server::cql_server;
 use server::nodetool::{self, NodetoolArguments};
-use server::serve::{self, NoListeners, ServeArguments};
+use server::serve::{self, ServeArguments};
 
 /// Allocations on a shard are freed on the same shard, nearly always; mimalloc is made for that.
 #[global_allocator]
@@ -46,8 +47,8 @@ enum Command {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done: Result<(), Box<dyn Error + Send + Sync>> = match arguments.command {
-        None => serve::run(&arguments.serve, NoListeners::start).map_err(Into::into),
-        Some(Command::Serve(serve)) => serve::run(&serve, NoListeners::start).map_err(Into::into),
+        None => serve::run(&arguments.serve, cql_server::start).map_err(Into::into),
+        Some(Command::Serve(serve)) => serve::run(&serve, cql_server::start).map_err(Into::into),
         Some(Command::Nodetool(arguments)) => nodetool::run(&arguments).map_err(Into::into),
         Some(Command::Bench(command)) => command.run(),
         Some(Command::Version) => {

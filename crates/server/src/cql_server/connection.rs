@@ -131,6 +131,11 @@ impl Connection {
         None
     }
 
+    /// Whether a request is under way.
+    pub fn has_requests(&self) -> bool {
+        self.requests.get() > 0
+    }
+
     fn may_read(&self) -> bool {
         self.requests.get() < self.cql.options.requests_per_connection_max
             && self.outbound.borrow().pending_bytes() < PENDING_BYTES_MAX

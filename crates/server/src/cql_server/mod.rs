@@ -8,6 +8,7 @@
 //! | prepared statements | `statements.rs` |
 //! | how statements reach the storage | `node.rs` |
 //! | who is told what happens | `events.rs` |
+//! | from the configuration to all of it | `wiring.rs` |
 //!
 //! Each shard has a [`CqlShard`] with its own connections and its own copy of every prepared statement, so that a
 //! request touches nothing of another shard unless its partition lives there.
@@ -19,10 +20,12 @@ mod node;
 mod session;
 mod statements;
 mod transport;
+mod wiring;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use base::HashMap;
 use catalog::Catalog;
@@ -30,8 +33,7 @@ use cql::system::NodeInfo;
 use engine::EngineError;
 use runtime::{CpuGroup, Event, Shard};
 
-pub use listener::{CqlServer, ListenError};
-pub use transport::TlsSettings;
+pub use wiring::start;
 
 use connection::Connection;
 use statements::Statements;
@@ -52,6 +54,8 @@ pub struct CqlOptions {
     pub requests_per_connection_max: u32,
     /// Bytes of requests under way on one shard; then its connections are not read until some are answered.
     pub request_bytes_max: usize,
+    /// Connections that are open now, on all shards.
+    pub open_connections: Arc<AtomicU64>,
     /// Bytes of prepared statements on one shard; beyond, those that were not used for longest go.
     pub prepared_bytes_max: usize,
 }
@@ -128,6 +132,11 @@ impl CqlShard {
     /// Whether there is room for the bytes of another request. One alone always has.
     pub fn has_room(&self) -> bool {
         self.request_bytes.get() < self.options.request_bytes_max
+    }
+
+    /// Whether a request is under way.
+    pub fn is_busy(&self) -> bool {
+        self.request_bytes.get() > 0 || self.connections.borrow().values().any(|one| one.has_requests())
     }
 
     pub fn take_room(&self, bytes: usize) {
