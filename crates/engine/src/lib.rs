@@ -15,6 +15,7 @@ pub mod options;
 mod partition_locks;
 pub mod read;
 pub mod recover;
+pub mod report;
 pub mod shard;
 pub mod sharder;
 pub mod table;

@@ -4,13 +4,15 @@
 //! others each shard has the partitions whose tokens are its own ([`Sharder`]).
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use catalog::system::is_system_keyspace;
 use catalog::{Catalog, Changed, SchemaChange};
-use model::{Mutation, PartitionRange, TableId, TableSchema};
+use model::{Mutation, PartitionKey, PartitionRange, TableId, TableSchema};
 use runtime::{CpuGroup, Shard};
+use sstable::name::Component;
 
 use crate::commitlog::CommitLog;
 use crate::error::EngineError;
@@ -18,7 +20,8 @@ use crate::options::EngineOptions;
 use crate::read::gather::merge_pages;
 use crate::read::run::now_s;
 use crate::read::{Page, ReadCommand};
-use crate::shard::{EngineShard, ShardReport};
+use crate::report::{ShardReport, TableReport};
+use crate::shard::EngineShard;
 use crate::sharder::Sharder;
 use crate::table::truncation::{self, Truncation};
 use crate::table::{Table, files};
@@ -260,9 +263,8 @@ async fn change_schema_locked(
     let timestamp_us = shard.wall_us().max(node.last_schema_us.get() + 1);
     node.last_schema_us.set(timestamp_us);
     // The directories come first: a table that is known can be flushed.
-    for table in new.all_tables().filter(|table| old.table_by_id(table.schema.id).is_none()) {
-        make_dir(shard, &node.options.data_dir, &table.schema).await?;
-    }
+    let made = new.all_tables().filter(|table| old.table_by_id(table.schema.id).is_none());
+    make_dirs(shard, &node.options.data_dir, made.map(|table| &*table.schema)).await?;
     // One entry of the log for all, so that a crash leaves the schema as it was or as it is to be.
     node.engine.apply_together(catalog::mutations_for(&old, &new, timestamp_us, now_s(shard))).await?;
     // It is durable in the log of the system tables; a flush that fails now is tried again by itself.
@@ -317,13 +319,21 @@ async fn take_over(shard: &Shard, new: Catalog) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Makes a table's directory, so that a power failure does not take it away.
-pub async fn make_dir(shard: &Shard, data_dir: &Path, schema: &TableSchema) -> Result<(), EngineError> {
-    let dir = table_dir(data_dir, schema);
+/// Makes the directories of tables, so that a power failure does not take them away.
+pub async fn make_dirs<'a>(
+    shard: &Shard,
+    data_dir: &Path,
+    schemas: impl IntoIterator<Item = &'a TableSchema>,
+) -> Result<(), EngineError> {
     let files = shard.files();
-    files.create_dir_all(&dir).await?;
-    for above in dir.ancestors().skip(1).take(3) {
-        files.sync_dir(above).await?;
+    let mut above = BTreeSet::new();
+    for schema in schemas {
+        let dir = table_dir(data_dir, schema);
+        files.create_dir_all(&dir).await?;
+        above.extend(dir.ancestors().skip(1).take(3).map(Path::to_path_buf));
+    }
+    for dir in above {
+        files.sync_dir(&dir).await?;
     }
     Ok(())
 }
@@ -475,9 +485,15 @@ async fn snapshot_locked(
     shard.files().create_dir_all(&to).await?;
     shard.files().sync_dir(&dir).await?;
     shard.files().sync_dir(&dir.join(SNAPSHOTS)).await?;
+    let is_system = is_system_keyspace(&schema.keyspace);
     let link = move |shard: Shard| {
         let to = to.clone();
-        async move { Ok(EngineShard::of(&shard)?.table(table)?.link_sstables(shard.files(), &to).await?) }
+        async move {
+            if is_system && shard.id() != 0 {
+                return Ok(0);
+            }
+            Ok(EngineShard::of(&shard)?.table(table)?.link_sstables(shard.files(), &to).await?)
+        }
     };
     Ok(on_all(shard, CpuGroup::Maintenance, link).await?.into_iter().sum())
 }
@@ -502,6 +518,39 @@ pub fn catalog(shard: &Shard) -> Result<Catalog, EngineError> {
 /// What every shard has and does.
 pub async fn report(shard: &Shard) -> Result<Vec<ShardReport>, EngineError> {
     on_all(shard, CpuGroup::Maintenance, |shard| async move { Ok(EngineShard::of(&shard)?.report()) }).await
+}
+
+/// What every table has and does: a list for each shard, in the order of the tables' names.
+pub async fn table_reports(shard: &Shard) -> Result<Vec<Vec<TableReport>>, EngineError> {
+    let ask = |shard: Shard| async move {
+        let tables = EngineShard::of(&shard)?.tables();
+        Ok(tables.iter().map(|table| TableReport::of(table)).collect())
+    };
+    on_all(shard, CpuGroup::Maintenance, ask).await
+}
+
+/// The Data.db files that have something of the partition, in the order of their names.
+pub async fn sstables_of_key(
+    shard: &Shard,
+    table: TableId,
+    key: PartitionKey,
+) -> Result<Vec<PathBuf>, EngineError> {
+    let node = NodeShard::of(shard)?;
+    let schema = node.catalog.borrow().table_by_id(table).map(|table| table.schema.clone());
+    let schema = schema.ok_or(EngineError::UnknownTable(table))?;
+    let call =
+        shard.call(owner(&node, &schema, key.token()), CpuGroup::Maintenance, move |shard| async move {
+            let table = EngineShard::of(&shard)?.table(table)?;
+            table.check_readable()?;
+            let mut found = vec![];
+            for sstable in table.sstables_with(&key).await? {
+                let data = sstable.name().file_name(&Component::Data);
+                found.push(sstable.dir().join(data));
+            }
+            found.sort();
+            Ok(found)
+        });
+    call.await?
 }
 
 /// Flushes what can be flushed, makes the rest durable in the log, and stops. What is asked afterwards is refused.

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use base::HashMap;
+use catalog::is_system_keyspace;
 use catalog::Catalog;
 use model::{Mutation, TableId, codec};
 use reader::{CompactReader, Keep, ReadSpec};
@@ -23,7 +24,7 @@ use crate::commitlog::format::split_id;
 use crate::commitlog::replay::{self, OldSegment, ReplayReport, Replayed};
 use crate::commitlog::{CommitLog, CommitLogOptions, SyncMode};
 use crate::error::EngineError;
-use crate::node::{NodeShard, make_dir, on_all, publish};
+use crate::node::{NodeShard, make_dirs, on_all, publish};
 use crate::options::{EngineOptions, OnDamagedLog};
 use crate::read::run::now_s;
 use crate::shard::EngineShard;
@@ -32,6 +33,8 @@ use crate::table::{files, truncation};
 /// What a start found and did.
 #[derive(Clone, Debug, Default)]
 pub struct OpenReport {
+    /// The node's id, made at the first start.
+    pub host_id: uuid::Uuid,
     pub replay: ReplayReport,
     /// How long reading the logs of all shards and applying them to memtables took.
     pub replay_us: u64,
@@ -64,16 +67,20 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     shard.set_local(Rc::new(Held(lock)));
     let host_id = host_id(shard, &options.data_dir).await?;
 
-    let mut report =
-        OpenReport { removed_sstables: clean_up(&files, &options.data_dir).await?, ..OpenReport::default() };
+    let mut report = OpenReport {
+        host_id: uuid::Uuid::from_bytes(host_id),
+        removed_sstables: clean_up(&files, &options.data_dir).await?,
+        ..OpenReport::default()
+    };
     let old_schema = replay::list(&files, &schema_log_dir(&options)).await?;
     let old = replay::list(&files, &log_dir(&options)).await?;
     let first_base = first_base(shard, old.iter().chain(&old_schema));
 
     start_shards(shard, &options, host_id, first_base).await?;
     let node = NodeShard::of(shard)?;
-    for schema in catalog::system_tables() {
-        make_dir(shard, &options.data_dir, &schema).await?;
+    let system_tables = catalog::system_tables();
+    make_dirs(shard, &options.data_dir, system_tables.iter().map(|schema| &**schema)).await?;
+    for schema in system_tables {
         let table = node.make_table(&schema);
         table.open_sstables(&files, node.engine.cache(), shard.shard_count()).await?;
         // Without its schema a node would take every table for unknown.
@@ -90,13 +97,13 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     let catalog = stored.with_system_tables();
     if catalog != stored {
         // The first start of this build: drivers find the system tables where they find all others.
+        // They are durable in the log of the system tables.
         node.engine.apply_together(catalog::mutations_for(&stored, &catalog, 0, now_s(shard))).await?;
-        node.engine.flush(&system).await?;
     }
-    for table in catalog.all_tables() {
-        // A crash may have come between the schema and the directory, if somebody removed it by hand.
-        make_dir(shard, &options.data_dir, &table.schema).await?;
-    }
+    // A crash may have come between the schema and the directory, if somebody removed it by hand.
+    let users = || catalog.all_tables().filter(|table| !is_system_keyspace(&table.schema.keyspace));
+    make_dirs(shard, &options.data_dir, users().map(|table| &*table.schema)).await?;
+    let users: Vec<TableId> = users().map(|table| table.schema.id).collect();
     report.unknown_dirs = unknown_dirs(&files, &options.data_dir, &catalog).await?;
     finish_truncations(&files, &options.data_dir, &catalog).await?;
     publish(shard, catalog).await?;
@@ -114,7 +121,9 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     refuse_damage(&options, &report.replay)?;
     let flush_started_us = shard.now_us();
     report.replay_us = flush_started_us - replay_started_us;
-    crate::node::flush(shard, vec![]).await?;
+    if !old.is_empty() && !users.is_empty() {
+        crate::node::flush(shard, users).await?;
+    }
     report.flush_us = shard.now_us() - flush_started_us;
     remove_segments(&files, &log_dir(&options), &old).await?;
     Ok(report)

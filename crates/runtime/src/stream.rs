@@ -87,7 +87,7 @@ impl Stream {
     }
 
     /// Waits for bytes and appends up to `max` of them to `into`; 0 is the end. Memory for them is reserved only
-    /// once there is something to read.
+    /// once there is something to read, so an empty vector that waits costs nothing.
     pub async fn read(&self, into: &mut Vec<u8>, max: usize) -> io::Result<usize> {
         assert!(max > 0, "reading nothing looks like the end");
         loop {

@@ -1,34 +1,215 @@
 //! Functions of CQL: which there are, which one a call means, what it gives.
+//!
+//! | question | file |
+//! |---|---|
+//! | which overload a call means | `resolve.rs` |
+//! | the functions by name | `native.rs`; of times `time.rs`, of collections and vectors `collection.rs` |
+//! | `CAST` | `cast.rs` |
+//! | `+ - * / %` | `arithmetic.rs` |
+//! | numbers of all types, and what converts them | `number.rs` |
+//! | days, months and durations | `calendar.rs` |
+//! | functions of many rows | `aggregate.rs` |
+//!
+//! A function is null if an argument is. Calls of constants are evaluated when the statement is prepared, but for
+//! those that are not the same every time, such as `now()`.
+//! Source: Cassandra 4.1 and 5.0 `cql3/functions`.
+
+mod aggregate;
+mod arithmetic;
+mod calendar;
+mod cast;
+mod collection;
+mod native;
+mod number;
+mod resolve;
+#[cfg(test)]
+mod tests;
+mod time;
+
+use std::borrow::Cow;
+use std::sync::Arc;
 
 use model::CqlType;
 
+pub use aggregate::{Accumulator, Aggregate};
+pub use resolve::Arg;
+use resolve::Signature;
+
 use crate::CqlError;
 use crate::error::invalid;
-use crate::syntax::Term;
-use crate::term::{Expr, Planner};
+use crate::syntax::{ArithmeticOp, QualifiedName, Term, TypeName};
+use crate::term::{Call, Env, Expr, Planner, Value};
 
 /// Prepares a call, cast or arithmetic; gives the term and its type.
 ///
 /// `wanted` is the type that the place takes; `name` is what it is for.
+///
+/// # Errors
+/// No such function, arguments that it does not take.
 pub fn prepare(
-    _planner: &mut Planner<'_>,
+    planner: &mut Planner<'_>,
     term: &Term,
-    _name: &str,
-    _wanted: Option<&CqlType>,
+    name: &str,
+    wanted: Option<&CqlType>,
 ) -> Result<(Expr, CqlType), CqlError> {
-    invalid!("Unknown function '{}'", describe(term))
+    let signature = resolve_term(planner, term, wanted)?;
+    apply(planner, &signature, arguments(term), name)
 }
 
 /// The type that a call, cast or arithmetic has by itself.
-pub fn natural_type(_planner: &Planner<'_>, _term: &Term) -> Result<Option<CqlType>, CqlError> {
-    Ok(None)
+///
+/// # Errors
+/// As [`prepare`].
+pub fn natural_type(planner: &Planner<'_>, term: &Term) -> Result<Option<CqlType>, CqlError> {
+    if let Term::Cast { ty, .. } = term {
+        return planner.resolve_type(ty).map(Some);
+    }
+    Ok(Some(resolve_term(planner, term, None)?.result))
 }
 
 /// How errors call it.
 pub fn describe(term: &Term) -> String {
     match term {
-        Term::Call { name, .. } => name.name.text.clone(),
-        Term::Cast { .. } => "cast".to_string(),
-        _ => "an operation".to_string(),
+        Term::Call { name, .. } => format!("function {}", written(name)),
+        Term::Cast { ty, .. } => format!("a cast to {ty}"),
+        Term::Arithmetic { op, .. } => format!("operation {}", op.symbol()),
+        _ => "a negation".to_string(),
     }
+}
+
+/// A call with arguments that are prepared already, or are terms.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn call(
+    planner: &mut Planner<'_>,
+    name: &QualifiedName,
+    args: Vec<Arg<'_>>,
+    wanted: Option<&CqlType>,
+) -> Result<(Expr, CqlType), CqlError> {
+    let signature = resolve::call(planner, name, &args, wanted)?;
+    apply(planner, &signature, args, &written(name))
+}
+
+/// `CAST(arg AS ty)`
+///
+/// # Errors
+/// As [`prepare`].
+pub fn cast(planner: &mut Planner<'_>, arg: Arg<'_>, ty: &TypeName) -> Result<(Expr, CqlType), CqlError> {
+    let signature = resolve_cast(planner, &arg, ty)?;
+    apply(planner, &signature, vec![arg], "cast")
+}
+
+/// `left op right`
+///
+/// # Errors
+/// As [`prepare`].
+pub fn arithmetic(
+    planner: &mut Planner<'_>,
+    op: ArithmeticOp,
+    left: Arg<'_>,
+    right: Arg<'_>,
+    wanted: Option<&CqlType>,
+) -> Result<(Expr, CqlType), CqlError> {
+    let args = vec![left, right];
+    let signature = arithmetic::resolve(planner, op, &args, wanted)?;
+    apply(planner, &signature, args, "an operand")
+}
+
+/// `-arg`
+///
+/// # Errors
+/// As [`prepare`].
+pub fn negate(
+    planner: &mut Planner<'_>,
+    arg: Arg<'_>,
+    wanted: Option<&CqlType>,
+) -> Result<(Expr, CqlType), CqlError> {
+    let signature = arithmetic::resolve_negate(planner, &arg, wanted)?;
+    apply(planner, &signature, vec![arg], "an operand")
+}
+
+/// A function that this crate makes for itself: an element of a map, a field of a UDT.
+pub fn built_in(
+    name: &str,
+    args: Vec<Expr>,
+    run: impl Fn(&[&[u8]]) -> Result<Option<Vec<u8>>, CqlError> + Send + Sync + 'static,
+) -> Expr {
+    let run =
+        Arc::new(move |_: &Env<'_>, args: &[Option<Cow<'_, [u8]>>]| with_values(args, |args| run(args)));
+    Expr::Call(Call { name: name.into(), args, run })
+}
+
+fn arguments(term: &Term) -> Vec<Arg<'_>> {
+    match term {
+        Term::Call { args, .. } => args.iter().map(Arg::of).collect(),
+        Term::Cast { term, .. } | Term::Negate { term, .. } => vec![Arg::of(term)],
+        Term::Arithmetic { left, right, .. } => vec![Arg::of(left), Arg::of(right)],
+        _ => vec![],
+    }
+}
+
+fn resolve_term(planner: &Planner<'_>, term: &Term, wanted: Option<&CqlType>) -> Result<Signature, CqlError> {
+    let args = arguments(term);
+    match term {
+        Term::Call { name, .. } => resolve::call(planner, name, &args, wanted),
+        Term::Cast { ty, .. } => resolve_cast(planner, &args[0], ty),
+        Term::Arithmetic { op, .. } => arithmetic::resolve(planner, *op, &args, wanted),
+        Term::Negate { .. } => arithmetic::resolve_negate(planner, &args[0], wanted),
+        _ => Err(CqlError::Server("a term that is no function was resolved as one".to_string())),
+    }
+}
+
+fn resolve_cast(planner: &Planner<'_>, arg: &Arg<'_>, ty: &TypeName) -> Result<Signature, CqlError> {
+    let to = planner.resolve_type(ty)?;
+    match arg.natural_type(planner)? {
+        Some(from) => cast::signature(&from, &to),
+        None => invalid!(
+            "Cannot infer the type of what is cast to {}; put a type in parentheses in front of it",
+            to.to_cql()
+        ),
+    }
+}
+
+/// `ks.f` or `f`, as the text has it.
+fn written(name: &QualifiedName) -> String {
+    match &name.keyspace {
+        Some(keyspace) => format!("{}.{}", keyspace.text, name.name.text),
+        None => name.name.text.clone(),
+    }
+}
+
+fn apply(
+    planner: &mut Planner<'_>,
+    signature: &Signature,
+    args: Vec<Arg<'_>>,
+    name: &str,
+) -> Result<(Expr, CqlType), CqlError> {
+    let mut prepared = Vec::with_capacity(args.len());
+    for (number, (arg, ty)) in args.into_iter().zip(&signature.args).enumerate() {
+        prepared.push(match arg {
+            Arg::Typed(expr, _) => expr,
+            Arg::Term(term) => planner.term(&term, &format!("arg{number}({name})"), ty)?,
+        });
+    }
+    let foldable = signature.is_pure && prepared.iter().all(Expr::is_constant);
+    let call = Call { name: signature.name.clone(), args: prepared, run: signature.run.clone() };
+    let mut expr = Expr::Call(call);
+    if foldable {
+        let env = Env { bound: &[], inputs: &[], now_us: 0, random: &|| 0 };
+        expr = match expr.evaluate(&env)? {
+            Value::Bytes(bytes) => Expr::constant(&bytes),
+            Value::Null | Value::Unset => Expr::NULL,
+        };
+    }
+    Ok((expr, signature.result.clone()))
+}
+
+/// Null if an argument is; else what `run` says of the values.
+fn with_values<'v>(
+    args: &'v [Option<Cow<'_, [u8]>>],
+    run: impl FnOnce(&[&'v [u8]]) -> Result<Option<Vec<u8>>, CqlError>,
+) -> Result<Option<Vec<u8>>, CqlError> {
+    let values: Option<smallvec::SmallVec<[&[u8]; 4]>> = args.iter().map(Option::as_deref).collect();
+    values.map_or(Ok(None), |values| run(&values))
 }

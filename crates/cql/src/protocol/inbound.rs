@@ -151,6 +151,11 @@ impl Inbound {
 
     /// Where to read into; never empty.
     pub fn space(&mut self) -> &mut [u8] {
+        self.room(READ_BYTES)
+    }
+
+    /// At least so many bytes at the end of the input, and twice what waits there if that is more.
+    fn room(&mut self, bytes_min: usize) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
             if self.input.len() > KEPT_BYTES {
@@ -158,12 +163,12 @@ impl Inbound {
             }
         }
         let used = self.end - self.start;
-        if self.input.len() - self.end < READ_BYTES {
+        if self.input.len() - self.end < bytes_min {
             if self.start >= used {
                 self.input.copy_within(self.start..self.end, 0);
                 (self.start, self.end) = (0, used);
             }
-            let wanted = self.end + READ_BYTES.max(used);
+            let wanted = self.end + bytes_min.max(used);
             if self.input.len() < wanted {
                 self.input.resize(wanted, 0);
             }
@@ -180,14 +185,30 @@ impl Inbound {
         }
     }
 
-    /// Copies bytes in, for those who have them already.
+    /// Copies bytes in, for those who have them already: connections that share a buffer to read into need
+    /// memory only for what is not complete.
     pub fn feed(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            let space = self.space();
+            let space = self.room(bytes.len().min(READ_BYTES));
             let len = space.len().min(bytes.len());
             space[..len].copy_from_slice(&bytes[..len]);
             self.filled(len);
             bytes = &bytes[len..];
+        }
+    }
+
+    /// Gives buffers back, for a connection that is idle; what was read and not taken stays.
+    pub fn release_memory(&mut self) {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+            self.input = Vec::new();
+        }
+        if !matches!(self.payload, Payload::Plain { .. }) {
+            self.plain = Vec::new();
+        }
+        if self.large.is_empty() || self.large_is_given {
+            self.large_is_given = false;
+            self.large = Vec::new();
         }
     }
 

@@ -1,4 +1,48 @@
 //! Native protocol v3 to v5: bytes to requests, answers to bytes, and the other way round for clients.
+//!
+//! | question | file |
+//! |---|---|
+//! | where does a message end, is it whole, is it too large | `inbound.rs`, `header.rs`, `segment.rs` |
+//! | what does a client ask | `request.rs`, `values.rs`; read by `decode.rs` |
+//! | how is it answered | `reply.rs`, `rows.rs`, `failure.rs`, `supported.rs`, `event.rs` |
+//! | how do answers travel | `outbound.rs`, `compression.rs` |
+//! | how are types and columns named | `data_type.rs`, `column.rs` |
+//! | what does a client write and read | `client/`, `response.rs` |
+//!
+//! A server's connection is an [`Inbound`] and an [`Outbound`]:
+//!
+//! ```
+//! use cql::protocol::{BODY_BYTES_MAX_DEFAULT, Inbound, Outbound, Reply, Request, RequestMessage, Side, Supported};
+//!
+//! let mut inbound = Inbound::new(Side::Server, BODY_BYTES_MAX_DEFAULT);
+//! let mut outbound = Outbound::new();
+//! inbound.feed(b"\x04\0\0\x01\x05\0\0\0\0"); // from a socket: OPTIONS
+//! loop {
+//!     match inbound.next() {
+//!         Ok(None) => break,
+//!         Ok(Some(envelope)) => {
+//!             let reply = Reply::new(envelope.header.version, envelope.header.stream);
+//!             outbound.envelope(|out| match RequestMessage::decode(&envelope) {
+//!                 Ok(message) if message.request == Request::Options => {
+//!                     reply.supported(out, &Supported::new("3.4.7"));
+//!                 }
+//!                 Ok(_) => reply.void(out),
+//!                 Err(error) => reply.error(out, &error),
+//!             });
+//!         }
+//!         Err(error) => {
+//!             outbound.envelope(|out| error.write(out));
+//!             if error.close {
+//!                 break;
+//!             }
+//!         }
+//!     }
+//! }
+//! assert_eq!(outbound.ready()[..5], [0x84, 0, 0, 1, 0x06]); // to the socket
+//! ```
+//!
+//! **Guarantee:** no bytes from outside make anything here panic, or need more memory than a small multiple of
+//! their length; a length is believed when as many bytes have come.
 
 pub mod client;
 mod column;

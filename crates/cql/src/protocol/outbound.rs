@@ -146,6 +146,14 @@ impl Outbound {
         }
     }
 
+    /// Gives buffers back, for a connection that is idle; what waits to be sent stays.
+    pub fn release_memory(&mut self) {
+        if self.out.is_empty() {
+            self.out = Vec::new();
+        }
+        self.scratch = Vec::new();
+    }
+
     /// Bytes that wait to be sent, about.
     pub fn pending_bytes(&self) -> usize {
         self.out.len() - self.sent_bytes

@@ -9,7 +9,7 @@ use crate::error::invalid;
 use crate::syntax::{Literal, LiteralKind};
 
 /// Whether a constant of this kind can be a value of the type.
-pub(super) fn fits(kind: LiteralKind, ty: &CqlType) -> bool {
+pub(crate) fn fits(kind: LiteralKind, ty: &CqlType) -> bool {
     use CqlType as T;
     match kind {
         LiteralKind::String => {
@@ -83,7 +83,13 @@ pub fn literal_bytes(literal: &Literal, name: &str, ty: &CqlType) -> Result<Vec<
             ty.to_cql()
         );
     }
-    // An odd number of digits is read with a zero in front by nobody: refused.
-    let bytes = ty.bytes_of(&literal.text)?;
-    Ok(bytes)
+    match (literal.kind, ty) {
+        (LiteralKind::String, CqlType::Text | CqlType::Ascii) => {
+            ty.validate(literal.text.as_bytes())?;
+            Ok(literal.text.as_bytes().to_vec())
+        }
+        (LiteralKind::String, _) => Ok(ty.bytes_of(&format!("'{}'", literal.text.replace('\'', "''")))?),
+        // An odd number of digits is read with a zero in front by nobody: refused.
+        _ => Ok(ty.bytes_of(&literal.text)?),
+    }
 }

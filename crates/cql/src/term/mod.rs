@@ -14,7 +14,8 @@ mod literal;
 mod markers;
 mod prepare;
 
-pub use expr::{Call, Env, Expr, Value};
+pub use expr::{Call, Env, Expr, ScalarFunction, Value};
+pub(crate) use literal::fits as literal_fits;
 pub use literal::literal_bytes;
 pub use markers::{Bound, Markers, bind};
 pub use prepare::{Planner, is_assignable};

@@ -348,6 +348,8 @@ impl FlushQueue {
         *self.no_space.borrow_mut() = None;
         job.table.log.release(job.table.schema().id, &job.sealed.uses.take());
         if let Some(written) = written {
+            let flushes = &job.table.counters.flushes;
+            flushes.set(flushes.get() + 1);
             self.count(|stats| {
                 stats.flushes += 1;
                 stats.last_error = None;

@@ -155,10 +155,11 @@ impl Poller {
         self.epoll.as_raw_fd()
     }
 
-    /// Watches a socket until the returned value is dropped. It counts as ready until a call says otherwise.
+    /// Watches a socket until the returned value is dropped. It counts as writable; epoll reports at once what there
+    /// is to read.
     pub(crate) fn register(self: &Rc<Self>, fd: RawFd) -> io::Result<Registered> {
         let source = Rc::new(Source {
-            ready: Cell::new(READABLE | WRITABLE),
+            ready: Cell::new(WRITABLE),
             reader: RefCell::default(),
             writer: RefCell::default(),
         });

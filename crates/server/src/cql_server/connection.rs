@@ -9,6 +9,7 @@ use std::io;
 use std::rc::Rc;
 
 use cql::protocol::{Envelope, Event as Pushed, EventType, Header, Inbound, Outbound, Reply, Side};
+use cql::system::ClientInfo;
 use runtime::{CpuGroup, Event};
 
 use super::CqlShard;
@@ -25,6 +26,7 @@ pub(crate) struct Connection {
     outbound: RefCell<Outbound>,
     pub session: Session,
     requests: Cell<u32>,
+    requests_total: Cell<u64>,
     /// Something is to be sent.
     to_send: Event,
     /// Some request has ended, or bytes have left.
@@ -44,6 +46,7 @@ impl Connection {
             outbound: RefCell::new(Outbound::new()),
             session: Session::default(),
             requests: Cell::new(0),
+            requests_total: Cell::new(0),
             to_send: Event::new(),
             relieved: Event::new(),
             closed: Cell::new(false),
@@ -90,7 +93,9 @@ impl Connection {
             }
             let read = loop {
                 match self.transport.try_read(inbound.space()) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.transport.readable().await,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        self.transport.readable().await
+                    }
                     done => break done?,
                 }
             };
@@ -103,6 +108,7 @@ impl Connection {
 
     /// Begins to answer a request. If it settles how the connection goes on, that is returned.
     fn request(self: &Rc<Self>, header: Header, body: &[u8]) -> Option<session::Started> {
+        self.requests_total.set(self.requests_total.get() + 1);
         let counter = &self.cql.counters.requests;
         counter.set(counter.get() + 1);
         if let Some(done) = session::answer_at_once(self, header, body) {
@@ -123,6 +129,11 @@ impl Connection {
         };
         self.cql.shard.spawn(CpuGroup::Statement, request).detach();
         None
+    }
+
+    /// Whether a request is under way.
+    pub fn has_requests(&self) -> bool {
+        self.requests.get() > 0
     }
 
     fn may_read(&self) -> bool {
@@ -192,7 +203,9 @@ impl Connection {
                 None if self.closing.get() || self.closed.get() => break,
                 None => more.await,
                 Some(Ok(_)) => self.relieved.signal(),
-                Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => self.transport.writable().await,
+                Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.transport.writable().await
+                }
                 Some(Err(_)) => break,
             }
         }
@@ -211,6 +224,21 @@ impl Connection {
 
     pub fn peer_addr(&self) -> std::net::SocketAddr {
         self.transport.peer_addr()
+    }
+
+    /// What `system_views.clients` says of it.
+    pub fn client_info(&self) -> ClientInfo {
+        let (driver_name, driver_version) = self.session.driver.borrow().clone().unzip();
+        ClientInfo {
+            address: self.peer_addr().ip(),
+            port: self.peer_addr().port(),
+            protocol_version: self.session.version().map_or(0, |version| version.number()),
+            requests: self.requests_total.get(),
+            username: "anonymous".to_string(),
+            driver_name,
+            driver_version,
+            tls: self.transport.tls_parameters(),
+        }
     }
 
     /// Registers for events.

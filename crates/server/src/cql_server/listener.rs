@@ -8,14 +8,19 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use cql::protocol::StatusChange;
-use engine::{Engine, EngineError};
-use runtime::{Accepted, CpuGroup, ListenOptions, Listener, NetError, Shard};
+use engine::EngineError;
+use runtime::{Accepted, CpuGroup, ListenOptions, Listener, NetError, Remote, Shard};
 
 use super::connection::Connection;
 use super::transport::{TlsSettings, Transport};
 use super::{CqlOptions, CqlShard, events};
+
+/// How long requests under way may take when the node stops.
+const DRAIN_US_MAX: u64 = 5_000_000;
+const DRAIN_LOOK_US: u64 = 5_000;
 
 /// Which connections a port takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +34,15 @@ enum Door {
 impl Door {
     fn is_shard_aware(self) -> bool {
         matches!(self, Self::ShardAware | Self::ShardAwareTls)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "CQL clients",
+            Self::ShardAware => "shard-aware CQL clients",
+            Self::Tls => "encrypted CQL clients",
+            Self::ShardAwareTls => "encrypted shard-aware CQL clients",
+        }
     }
 
     fn is_tls(self) -> bool {
@@ -75,46 +89,47 @@ pub struct Ports {
     pub shard_aware_tls: Option<(SocketAddr, TlsSettings)>,
 }
 
-/// The listening server. It goes on until [`Self::stop`].
-pub struct CqlServer {
-    /// Where it listens, in the order plain, shard-aware, TLS, shard-aware TLS; only those that were asked for.
-    pub addresses: Vec<SocketAddr>,
-    address: SocketAddr,
+/// What was opened.
+pub struct Opened {
+    /// What each is called in the log, and its address; the ordinary one is first.
+    pub addresses: Vec<(&'static str, SocketAddr)>,
+    /// Why a port that clients can do without is not open.
+    pub missing: Vec<String>,
 }
 
 /// What shard 0 keeps of the listeners.
 struct Doors {
     listeners: Vec<Rc<Listener>>,
+    /// By shard.
     open_connections: Vec<Cell<usize>>,
 }
 
-impl CqlServer {
-    /// Listens and serves. Ends when all ports are open.
-    ///
-    /// # Errors
-    /// A port is taken or not allowed; then none is open.
-    pub fn start(engine: &Engine, options: CqlOptions, ports: Ports) -> Result<Self, ListenError> {
-        let options = Arc::new(options);
-        let asked = engine.ask(0, move |shard| async move { Ok(start(&shard, options, ports).await) });
-        let addresses = asked.wait()??;
-        Ok(Self { address: addresses[0], addresses })
+/// Listens and serves; on shard 0. Ends when the ports are open.
+///
+/// # Errors
+/// The ordinary port or the one with TLS is taken or not allowed; then none is open.
+pub async fn start(shard: &Shard, mut options: CqlOptions, ports: Ports) -> Result<Opened, ListenError> {
+    let mut wanted = vec![(Door::Plain, ports.plain, None)];
+    wanted.extend(ports.shard_aware.map(|address| (Door::ShardAware, address, None)));
+    wanted.extend(ports.tls.map(|(address, tls)| (Door::Tls, address, Some(tls))));
+    wanted.extend(ports.shard_aware_tls.map(|(address, tls)| (Door::ShardAwareTls, address, Some(tls))));
+    let (mut open, mut missing) = (vec![], vec![]);
+    for (door, address, tls) in wanted {
+        match shard.net().listen(address, ListenOptions::default()) {
+            Ok(listener) => open.push((door, Rc::new(listener), tls)),
+            Err(error) if door.is_shard_aware() => missing.push(format!("no {}: {error}", door.name())),
+            Err(error) => return Err(error.into()),
+        }
     }
-
-    /// Takes no more connections, and tells clients that the node goes down; those that are there go on.
-    pub fn stop(&self, engine: &Engine) -> Result<(), EngineError> {
-        let address = self.address;
-        let stop = move |shard: Shard| async move {
-            if let Some(doors) = shard.local::<Doors>() {
-                doors.listeners.iter().for_each(|listener| listener.close());
-            }
-            events::status_changed(&shard, StatusChange::Down, address).await;
-            Ok(())
-        };
-        engine.ask(0, stop).wait()
+    let port_of = |door: Door| {
+        open.iter().find(|(open, _, _)| *open == door).map(|(_, listener, _)| listener.local_addr().port())
+    };
+    options.shard_aware_port = port_of(Door::ShardAware);
+    options.shard_aware_port_ssl = port_of(Door::ShardAwareTls);
+    if let Some(port) = port_of(Door::Plain) {
+        options.node.rpc_port = port;
     }
-}
-
-async fn start(shard: &Shard, options: Arc<CqlOptions>, ports: Ports) -> Result<Vec<SocketAddr>, ListenError> {
+    let options = Arc::new(options);
     for target in 0..shard.shard_count() {
         let options = options.clone();
         let started = shard.call(target, CpuGroup::Statement, |shard| async move {
@@ -122,25 +137,41 @@ async fn start(shard: &Shard, options: Arc<CqlOptions>, ports: Ports) -> Result<
         });
         started.await.map_err(EngineError::from)?;
     }
-    let mut wanted = vec![(Door::Plain, ports.plain, None)];
-    wanted.extend(ports.shard_aware.map(|address| (Door::ShardAware, address, None)));
-    wanted.extend(ports.tls.map(|(address, tls)| (Door::Tls, address, Some(tls))));
-    wanted.extend(ports.shard_aware_tls.map(|(address, tls)| (Door::ShardAwareTls, address, Some(tls))));
-    let mut open = vec![];
-    for (door, address, tls) in wanted {
-        let listener = shard.net().listen(address, ListenOptions::default())?;
-        open.push((door, Rc::new(listener), tls));
-    }
     let open_connections = (0..shard.shard_count()).map(|_| Cell::new(0)).collect();
     let listeners: Vec<_> = open.iter().map(|(_, listener, _)| listener.clone()).collect();
-    let addresses = listeners.iter().map(|listener| listener.local_addr()).collect();
+    let addresses = open.iter().map(|(door, listener, _)| (door.name(), listener.local_addr())).collect();
     let doors = Rc::new(Doors { listeners, open_connections });
     shard.set_local(doors.clone());
     for (door, listener, tls) in open {
         let accepting = accept(shard.clone(), doors.clone(), door, listener, tls, options.clone());
         shard.spawn(CpuGroup::Statement, accepting).detach();
     }
-    Ok(addresses)
+    Ok(Opened { addresses, missing })
+}
+
+/// Takes no more connections, tells clients that the node at `address` goes down, lets requests under way end, and
+/// closes what is open.
+pub async fn stop(remote: &Remote, address: SocketAddr) {
+    let stop_listening = move |shard: Shard| async move {
+        if let Some(doors) = shard.local::<Doors>() {
+            doors.listeners.iter().for_each(|listener| listener.close());
+        }
+        events::status_changed(&shard, StatusChange::Down, address).await;
+    };
+    // A shard that is gone has nothing to stop.
+    let _ = remote.call(0, CpuGroup::Statement, stop_listening).await;
+    for target in 0..remote.shard_count() {
+        let close = |shard: Shard| async move {
+            let Ok(cql) = CqlShard::of(&shard) else { return };
+            let deadline_us = shard.now_us() + DRAIN_US_MAX;
+            while cql.is_busy() && shard.now_us() < deadline_us {
+                shard.sleep_us(DRAIN_LOOK_US).await;
+            }
+            let open: Vec<_> = cql.connections.borrow().values().cloned().collect();
+            open.iter().for_each(|connection| connection.close());
+        };
+        let _ = remote.call(target, CpuGroup::Statement, close).await;
+    }
 }
 
 async fn accept(
@@ -165,6 +196,8 @@ async fn accept(
         };
         let count = &doors.open_connections[target as usize];
         count.set(count.get() + 1);
+        options.open_connections.fetch_add(1, Ordering::Relaxed);
+        let open_connections = options.open_connections.clone();
         let tls = tls.clone();
         let served = shard.call(target, CpuGroup::Statement, move |shard| serve(shard, accepted, tls));
         let doors = doors.clone();
@@ -172,6 +205,7 @@ async fn accept(
             let _ = served.await;
             let count = &doors.open_connections[target as usize];
             count.set(count.get() - 1);
+            open_connections.fetch_sub(1, Ordering::Relaxed);
         };
         shard.spawn(CpuGroup::Statement, ended).detach();
     }

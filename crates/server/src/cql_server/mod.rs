@@ -8,6 +8,7 @@
 //! | prepared statements | `statements.rs` |
 //! | how statements reach the storage | `node.rs` |
 //! | who is told what happens | `events.rs` |
+//! | from the configuration to all of it | `wiring.rs` |
 //!
 //! Each shard has a [`CqlShard`] with its own connections and its own copy of every prepared statement, so that a
 //! request touches nothing of another shard unless its partition lives there.
@@ -19,18 +20,20 @@ mod node;
 mod session;
 mod statements;
 mod transport;
+mod wiring;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use base::HashMap;
+use catalog::Catalog;
 use cql::system::NodeInfo;
 use engine::EngineError;
 use runtime::{CpuGroup, Event, Shard};
 
-pub use listener::{CqlServer, ListenError};
-pub use transport::TlsSettings;
+pub use wiring::start;
 
 use connection::Connection;
 use statements::Statements;
@@ -40,6 +43,9 @@ use statements::Statements;
 pub struct CqlOptions {
     /// What `system.local` says of this node.
     pub node: NodeInfo,
+    /// Ports where a client's source port chooses the shard, as they are told to clients.
+    pub shard_aware_port: Option<u16>,
+    pub shard_aware_port_ssl: Option<u16>,
     /// Requests with larger bodies are refused.
     pub body_bytes_max: usize,
     /// Connections of all shards together; more are closed at once.
@@ -48,6 +54,8 @@ pub struct CqlOptions {
     pub requests_per_connection_max: u32,
     /// Bytes of requests under way on one shard; then its connections are not read until some are answered.
     pub request_bytes_max: usize,
+    /// Connections that are open now, on all shards.
+    pub open_connections: Arc<AtomicU64>,
     /// Bytes of prepared statements on one shard; beyond, those that were not used for longest go.
     pub prepared_bytes_max: usize,
 }
@@ -64,6 +72,8 @@ pub(crate) struct CqlShard {
     /// Some request has ended.
     pub released: Event,
     last_timestamp_us: Cell<i64>,
+    /// The engine's catalog, and the one that clients see, which is made of it.
+    seen_catalog: RefCell<(Catalog, Catalog)>,
     pub counters: Counters,
 }
 
@@ -87,6 +97,7 @@ impl CqlShard {
             request_bytes: Cell::new(0),
             released: Event::new(),
             last_timestamp_us: Cell::new(0),
+            seen_catalog: RefCell::new((Catalog::empty(), Catalog::empty().with_virtual_tables())),
             counters: Counters::default(),
         }));
     }
@@ -103,9 +114,29 @@ impl CqlShard {
         next
     }
 
+    /// The catalog as clients see it.
+    pub fn with_virtual_tables(&self, catalog: &Catalog) -> Catalog {
+        let mut seen = self.seen_catalog.borrow_mut();
+        if !seen.0.is_same(catalog) {
+            *seen = (catalog.clone(), catalog.with_virtual_tables());
+        }
+        seen.1.clone()
+    }
+
+    /// What this node tells of itself, with the clients of this shard.
+    pub fn node_info(&self) -> NodeInfo {
+        let clients = self.connections.borrow().values().map(|connection| connection.client_info()).collect();
+        NodeInfo { clients, ..self.options.node.clone() }
+    }
+
     /// Whether there is room for the bytes of another request. One alone always has.
     pub fn has_room(&self) -> bool {
         self.request_bytes.get() < self.options.request_bytes_max
+    }
+
+    /// Whether a request is under way.
+    pub fn is_busy(&self) -> bool {
+        self.request_bytes.get() > 0 || self.connections.borrow().values().any(|one| one.has_requests())
     }
 
     pub fn take_room(&self, bytes: usize) {

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use catalog::{Catalog, SchemaChange};
+use cql::system::{self, NodeInfo};
 use cql::{ChangeSchema, Coordinator, CqlError, Decide};
 use engine::EngineError;
 use engine::node::{self, NodeShard};
@@ -26,6 +27,18 @@ impl Node {
     pub fn on(cql: &Rc<CqlShard>) -> Result<Self, CqlError> {
         let node = NodeShard::of(&cql.shard).map_err(|error| cql_error(&error))?;
         Ok(Self { shard: cql.shard.clone(), cql: cql.clone(), node })
+    }
+
+    /// A page of a table that is computed when it is read; `None`: the table is stored.
+    fn read_virtual(&self, command: &ReadCommand) -> Result<Option<Page>, CqlError> {
+        let catalog = self.catalog();
+        match catalog.table_by_id(command.table) {
+            Some(table) if system::is_virtual(&table.schema) => {
+                let now_s = u32::try_from(self.shard.wall_us() / 1_000_000).unwrap_or(0);
+                system::read_virtual(command, now_s, &self.node_info(), &catalog)
+            }
+            _ => Ok(None),
+        }
     }
 }
 
@@ -51,7 +64,7 @@ impl From<EngineError> for Refused {
 
 impl Coordinator for Node {
     fn catalog(&self) -> Catalog {
-        self.node.catalog.borrow().with_virtual_tables()
+        self.cql.with_virtual_tables(&self.node.catalog.borrow())
     }
 
     fn wall_us(&self) -> i64 {
@@ -64,6 +77,10 @@ impl Coordinator for Node {
 
     fn random_u64(&self) -> u64 {
         self.shard.random_u64()
+    }
+
+    fn node_info(&self) -> NodeInfo {
+        self.cql.node_info()
     }
 
     fn host_id(&self) -> Uuid {
@@ -79,6 +96,9 @@ impl Coordinator for Node {
     }
 
     async fn read(&self, command: ReadCommand) -> Result<Page, CqlError> {
+        if let Some(page) = self.read_virtual(&command)? {
+            return Ok(page);
+        }
         node::read(&self.shard, command).await.map_err(|error| cql_error(&error))
     }
 

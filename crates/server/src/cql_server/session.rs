@@ -8,12 +8,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cql::protocol::{
-    self, BatchQuery, Compression, Envelope, EventType, Execute, Header, Opcode, PreparedReply, ProtocolVersion,
+    BatchQuery, Compression, Envelope, EventType, Execute, Header, Opcode, PreparedReply, ProtocolVersion,
     QueryParameters, Reply, Request, RequestMessage, SendMetadata, ShardingInfo, Startup, Supported, Values,
 };
 use cql::{Coordinator, CqlError, Execution, Outcome, Prepared, ResultRows};
 use engine::sharder::IGNORE_MSB;
-use runtime::CpuGroup;
 
 use super::connection::Connection;
 use super::node::Node;
@@ -118,7 +117,9 @@ fn agreed(version: ProtocolVersion, startup: &Startup<'_>) -> Result<Started, Cq
         Some("lz4") => Some(Compression::Lz4),
         Some("snappy") if !version.has_segments() => Some(Compression::Snappy),
         Some(other) => {
-            return Err(CqlError::Protocol(format!("Unknown compression algorithm: {other}; SUPPORTED lists those there are")));
+            return Err(CqlError::Protocol(format!(
+                "Unknown compression algorithm: {other}; SUPPORTED lists those there are"
+            )));
         }
     };
     Ok((version, compression))
@@ -131,8 +132,8 @@ fn supported(cql: &CqlShard) -> Supported {
             shard: cql.shard.id(),
             shards_count: cql.shard.shard_count(),
             ignore_msb: IGNORE_MSB,
-            shard_aware_port: node.shard_aware_port,
-            shard_aware_port_ssl: node.shard_aware_port_ssl,
+            shard_aware_port: cql.options.shard_aware_port,
+            shard_aware_port_ssl: cql.options.shard_aware_port_ssl,
         }),
         lwt_mark: true,
         ..Supported::new(&node.cql_version)
@@ -218,6 +219,8 @@ async fn run(
             let prepared = known(cql, &node, id).await?;
             let outcome = execute(&node, &prepared, &parameters, warnings).await?;
             let metadata = match &outcome {
+                // What a condition is answered with depends on whether it held.
+                Outcome::Rows(_) if prepared.is_conditional => SendMetadata::Full,
                 Outcome::Rows(rows) => SendMetadata::for_execute(
                     header.version,
                     parameters.skip_metadata,
@@ -231,7 +234,8 @@ async fn run(
         }
         Request::Batch(batch) => {
             let keyspace = batch.parameters.keyspace.or(session_keyspace.as_deref());
-            let mut statements: Vec<(Arc<Prepared>, &Values<'_>)> = Vec::with_capacity(batch.statements.len());
+            let mut statements: Vec<(Arc<Prepared>, &Values<'_>)> =
+                Vec::with_capacity(batch.statements.len());
             for statement in &batch.statements {
                 let prepared = match statement.query {
                     BatchQuery::Text(text) => Arc::new(Prepared::new(&node.catalog(), keyspace, text)?),
@@ -295,7 +299,10 @@ fn execution<'a>(node: &Node, parameters: &QueryParameters<'a>) -> Execution<'a>
         now_us: node.wall_us(),
         timestamp_us: parameters.timestamp_us,
         now_s: parameters.now_s.and_then(|now_s| u32::try_from(now_s).ok()),
-        page_rows: parameters.page_size_rows.and_then(|rows| u32::try_from(rows).ok()).filter(|rows| *rows > 0),
+        page_rows: parameters
+            .page_size_rows
+            .and_then(|rows| u32::try_from(rows).ok())
+            .filter(|rows| *rows > 0),
         paging_state: parameters.paging_state,
     }
 }

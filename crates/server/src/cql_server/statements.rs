@@ -57,10 +57,6 @@ impl Statements {
         }
     }
 
-    pub fn len(&self) -> usize {
-        self.by_id.borrow().len()
-    }
-
     fn tick(&self) -> u64 {
         self.uses.set(self.uses.get() + 1);
         self.uses.get()

@@ -7,13 +7,37 @@ use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use runtime::Stream;
 
 /// Certificate and key with which connections are encrypted.
 #[derive(Clone)]
 pub struct TlsSettings(pub Arc<rustls::ServerConfig>);
+
+impl TlsSettings {
+    /// Certificates and their key in PEM, as ScyllaDB's `client_encryption_options` name them.
+    ///
+    /// # Errors
+    /// A file cannot be read, holds nothing of the kind, or the two do not belong together.
+    pub fn from_pem(certificates: &Path, key: &Path) -> Result<Self, String> {
+        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificates)
+            .and_then(|found| found.collect())
+            .map_err(|error| format!("no certificate in {}: {error}", certificates.display()))?;
+        let private = PrivateKeyDer::from_pem_file(key)
+            .map_err(|error| format!("no private key in {}: {error}", key.display()))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private))
+            .map_err(|error| format!("{} with {}: {error}", certificates.display(), key.display()))?;
+        Ok(Self(Arc::new(config)))
+    }
+}
 
 impl fmt::Debug for TlsSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -59,6 +83,14 @@ impl Transport {
 
     pub fn peer_addr(&self) -> SocketAddr {
         self.stream.peer_addr()
+    }
+
+    /// Protocol and cipher suite, once the handshake is done; `None` without encryption.
+    pub fn tls_parameters(&self) -> Option<(String, String)> {
+        let tls = self.tls.as_ref()?.borrow();
+        let version = tls.protocol_version()?.as_str()?.to_string();
+        let suite = tls.negotiated_cipher_suite()?.suite().as_str()?.to_string();
+        Some((version, suite))
     }
 
     /// Reads what there is; 0 is the end.

@@ -131,6 +131,39 @@ fn execute_and_batch() {
     check_request(V5, &batch, &format!("05 00 0102 0d 00000028 {queries} 0004 00000020 0000000000000001"));
 }
 
+/// Messages that the Python driver 3.29.2 wrote.
+#[test]
+fn a_driver_writes_the_same() {
+    let messages = [
+        "03000102070000001c000000015100063c0000138800000002737400090000000000000007",
+        "030001020a0000001b000269640001210002000000020102ffffffff0000000000000007",
+        "04000102070000001c000000015100063c0000138800000002737400090000000000000007",
+        "040001020d000000260100020000000001510000010002696400020000000178ffffffff0004200000000000000001",
+        "040001020b000000110001000d534348454d415f4348414e4745",
+        "05000102070000002300000001510006000000bc000013880000000273740009000000000000000700026b73",
+        "050001020a000000210002696400016d0001000000210002000000020102ffffffff0000000000000007",
+        "0500010209000000110000000555534520610000000100026b73",
+        "050001020d000000290100020000000001510000010002696400020000000178ffffffff0004000000200000000000000001",
+    ];
+    for message in messages {
+        let bytes = bytes_of(message);
+        only_envelope(Side::Server, &bytes, |envelope| {
+            let read = RequestMessage::decode(envelope).unwrap();
+            assert_eq!(request_bytes(envelope.header.version, 0x0102, &read.request), bytes, "{read:?}");
+        });
+    }
+}
+
+#[test]
+fn compression_is_agreed_at_startup() {
+    let startup = |name| Startup { options: vec![("CQL_VERSION", "3.0.0"), ("compression", name)] };
+    assert_eq!(startup("LZ4").compression(V5), Ok(Some(Compression::Lz4)));
+    assert_eq!(startup("snappy").compression(V4), Ok(Some(Compression::Snappy)));
+    assert!(startup("snappy").compression(V5).is_err());
+    assert!(startup("zstd").compression(V4).is_err());
+    assert_eq!(Startup::default().compression(V4), Ok(None));
+}
+
 #[test]
 fn unset_is_null_in_v3() {
     let bytes = bytes_of("03 00 0000 0a 0000000d 0002 'id' 0001 01 0001 fffffffe");

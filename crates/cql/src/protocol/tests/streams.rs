@@ -59,6 +59,66 @@ fn drain(inbound: &mut Inbound, into: &mut Vec<Vec<u8>>) {
     }
 }
 
+/// As a server and a client use it: the answer to STARTUP travels as before, what follows as agreed.
+#[test]
+fn a_conversation() {
+    for (version, compression) in SETUPS {
+        let (mut to_server, mut at_server) = (Outbound::new(), Inbound::new(Side::Server, 1 << 20));
+        let (mut to_client, mut at_client) = (Outbound::new(), Inbound::new(Side::Client, 1 << 20));
+        let name = compression.map(Compression::name).unwrap_or_default();
+        let text = "SELECT 'SELECT' ".repeat(100);
+        let requests = [
+            Request::Options,
+            Request::Startup(Startup { options: vec![("CQL_VERSION", "3.0.0"), ("COMPRESSION", name)] }),
+            Request::Query { text: &text, parameters: QueryParameters::new(Consistency::One) },
+            Request::Prepare { text: &text, keyspace: None },
+        ];
+        for (stream, request) in (0..).zip(&requests) {
+            to_server.envelope(|out| write_request(out, &RequestHead::new(version, stream), request));
+            let len = to_server.ready().len();
+            at_server.feed(to_server.ready());
+            to_server.sent(len);
+            let envelope = at_server.next().unwrap().expect("a request");
+            let message = RequestMessage::decode(&envelope).unwrap();
+            assert_eq!(&message.request, request);
+            let reply = Reply::new(version, envelope.header.stream);
+            let agreed = match &message.request {
+                Request::Startup(startup) => Some(startup.compression(version).unwrap()),
+                _ => None,
+            };
+            to_client.envelope(|out| match agreed {
+                Some(_) => reply.ready(out),
+                None => reply.set_keyspace(out, &text),
+            });
+            if let Some(agreed) = agreed {
+                assert_eq!(agreed, compression);
+                at_server.started(version, agreed);
+                to_client.started(version, agreed);
+            }
+            let len = to_client.ready().len();
+            at_client.feed(to_client.ready());
+            to_client.sent(len);
+            let envelope = at_client.next().unwrap().expect("an answer");
+            assert_eq!(envelope.header.stream, stream);
+            let answer = ResponseMessage::decode(&envelope).unwrap().response;
+            match agreed {
+                Some(_) => assert_eq!(answer, Response::Ready),
+                None => assert_eq!(answer, Response::SetKeyspace(text.clone())),
+            }
+            if agreed.is_some() {
+                to_server.started(version, agreed.flatten());
+                at_client.started(version, agreed.flatten());
+            }
+            for (inbound, outbound) in [(&mut at_server, &mut to_client), (&mut at_client, &mut to_server)] {
+                assert_eq!(inbound.next(), Ok(None));
+                inbound.release_memory();
+                outbound.release_memory();
+                assert_eq!(inbound.memory_bytes(), 0, "an idle connection needs nothing");
+            }
+        }
+    }
+}
+
 #[test]
 fn bytes_may_come_in_any_pieces() {
     for seed in 0..300 {
@@ -74,6 +134,9 @@ fn bytes_may_come_in_any_pieces() {
                 rest = &rest[len..];
                 if rng.chance(2, 3) {
                     drain(&mut inbound, &mut seen);
+                }
+                if rng.chance(1, 4) {
+                    inbound.release_memory();
                 }
             }
             drain(&mut inbound, &mut seen);

@@ -1,0 +1,297 @@
+//! `+ - * / %` and the minus in front.
+//!
+//! Of two numbers the result has the wider type: floating-point if one of them is, an integer of unlimited size
+//! or a decimal if one of them has no limit. Integers wrap round, as in Java. To times, durations are added.
+
+use model::CqlType;
+use model::types::Duration;
+use num_bigint::BigInt;
+
+use super::calendar;
+use super::number::{Decimal, Number, is_numeric, power_of_ten};
+use super::resolve::{Arg, Fit, Signature};
+use crate::CqlError;
+use crate::error::invalid;
+use crate::syntax::{ArithmeticOp, Term};
+use crate::term::Planner;
+
+/// Digits behind the point that a quotient of decimals has at least, before zeros are taken off.
+const QUOTIENT_SCALE: i32 = 32;
+const QUOTIENT_SCALE_MAX: i32 = 1_000;
+
+pub fn resolve(
+    planner: &Planner<'_>,
+    op: ArithmeticOp,
+    args: &[Arg<'_>],
+    wanted: Option<&CqlType>,
+) -> Result<Signature, CqlError> {
+    // Constants that can be what is wanted are that, and are calculated with as such.
+    if let Some(wanted) = wanted.filter(|wanted| is_numeric(wanted))
+        && args.iter().all(|arg| matches!(arg, Arg::Term(term) if is_open(term)))
+    {
+        let fits = args.iter().map(|arg| arg.fits(planner, wanted)).collect::<Result<Vec<_>, _>>()?;
+        if fits.iter().all(|fit| *fit > Fit::No) {
+            return numbers(op, wanted, wanted);
+        }
+    }
+    let (left, right) = (args[0].natural_type(planner)?, args[1].natural_type(planner)?);
+    match (left, right) {
+        (None, None) => match wanted {
+            Some(wanted) if is_numeric(wanted) => numbers(op, wanted, wanted),
+            _ => invalid!(
+                "Ambiguous '{}' operation: use type hint to disambiguate, example '(int) ?'",
+                op.symbol()
+            ),
+        },
+        (Some(left), None) if calendar::is_time(&left) => times(op, &left, &CqlType::Duration),
+        (Some(known), None) | (None, Some(known)) => numbers(op, &known, &known),
+        (Some(left), Some(right)) if calendar::is_time(&left) && right == CqlType::Duration => {
+            times(op, &left, &right)
+        }
+        (Some(left), Some(right)) => numbers(op, &left, &right),
+    }
+}
+
+/// A constant or a marker, or calculated from such.
+fn is_open(term: &Term) -> bool {
+    match term {
+        Term::Literal(_) | Term::Marker(_) => true,
+        Term::Arithmetic { left, right, .. } => is_open(left) && is_open(right),
+        Term::Negate { term, .. } => is_open(term),
+        Term::Tuple { elements, .. } => elements.len() == 1 && is_open(&elements[0]),
+        _ => false,
+    }
+}
+
+pub fn resolve_negate(
+    planner: &Planner<'_>,
+    arg: &Arg<'_>,
+    wanted: Option<&CqlType>,
+) -> Result<Signature, CqlError> {
+    let ty = match (arg.natural_type(planner)?, wanted) {
+        (Some(natural), _) => natural,
+        (None, Some(wanted)) => wanted.clone(),
+        (None, None) => {
+            return invalid!("Ambiguous negation: use type hint to disambiguate, example '-(int) ?'");
+        }
+    };
+    if !is_numeric(&ty) {
+        return invalid!("the '-' operation is not supported for {}", ty.to_cql());
+    }
+    let own = ty.clone();
+    Ok(Signature::new("_negate", [ty.clone()], ty, move |args| {
+        Ok(match Number::read(&own, args[0])? {
+            None => None,
+            Some(Number::Float(value)) => Some(Number::Float(-value).write(&own)?),
+            Some(Number::Double(value)) => Some(Number::Double(-value).write(&own)?),
+            Some(Number::Int(value)) => Some(Number::Int(value.wrapping_neg()).write(&own)?),
+            Some(Number::Big(value)) => Some(Number::Big(-value).write(&own)?),
+            Some(Number::Decimal(Decimal { unscaled, scale })) => {
+                Some(Number::Decimal(Decimal { unscaled: -unscaled, scale }).write(&own)?)
+            }
+        })
+    }))
+}
+
+fn name(op: ArithmeticOp) -> &'static str {
+    match op {
+        ArithmeticOp::Add => "_add",
+        ArithmeticOp::Subtract => "_substract",
+        ArithmeticOp::Multiply => "_multiply",
+        ArithmeticOp::Divide => "_divide",
+        ArithmeticOp::Remainder => "_modulo",
+    }
+}
+
+/// Bytes of a type; `None` for those without a limit.
+fn width(ty: &CqlType) -> Option<u8> {
+    match ty {
+        CqlType::TinyInt => Some(1),
+        CqlType::SmallInt => Some(2),
+        CqlType::Int | CqlType::Float => Some(4),
+        CqlType::BigInt | CqlType::Counter | CqlType::Double => Some(8),
+        _ => None,
+    }
+}
+
+/// The type of a result.
+fn result_type(left: &CqlType, right: &CqlType) -> CqlType {
+    let is_floating = |ty: &CqlType| matches!(ty, CqlType::Float | CqlType::Double | CqlType::Decimal);
+    let widest = width(left).zip(width(right)).map(|(left, right)| left.max(right));
+    match (is_floating(left) || is_floating(right), widest) {
+        (true, Some(..=4)) => CqlType::Float,
+        (true, Some(_)) => CqlType::Double,
+        (true, None) => CqlType::Decimal,
+        (false, Some(1)) => CqlType::TinyInt,
+        (false, Some(2)) => CqlType::SmallInt,
+        (false, Some(..=4)) => CqlType::Int,
+        (false, Some(_)) => CqlType::BigInt,
+        (false, None) => CqlType::Varint,
+    }
+}
+
+fn numbers(op: ArithmeticOp, left: &CqlType, right: &CqlType) -> Result<Signature, CqlError> {
+    let (left, right) = (left.without_reversed().clone(), right.without_reversed().clone());
+    if !is_numeric(&left) || !is_numeric(&right) {
+        return invalid!(
+            "the '{}' operation is not supported between {} and {}",
+            op.symbol(),
+            left.to_cql(),
+            right.to_cql()
+        );
+    }
+    let result = result_type(&left, &right);
+    let (result_of, args) = (result.clone(), [left.clone(), right.clone()]);
+    Ok(Signature::new(name(op), args, result, move |args| {
+        let (Some(a), Some(b)) = (Number::read(&left, args[0])?, Number::read(&right, args[1])?) else {
+            return Ok(None);
+        };
+        let number = calculate(op, &a, &b, &result_of).map_err(|text| CqlError::FunctionFailure {
+            keyspace: "system".to_string(),
+            function: name(op).to_string(),
+            arguments: vec![left.to_cql(), right.to_cql()],
+            text: format!(
+                "the operation '{} {} {}' failed: {text}",
+                left.to_cql(),
+                op.symbol(),
+                right.to_cql()
+            ),
+        })?;
+        Ok(Some(number.write(&result_of)?))
+    }))
+}
+
+fn calculate(op: ArithmeticOp, a: &Number, b: &Number, result: &CqlType) -> Result<Number, String> {
+    use ArithmeticOp as Op;
+    let text = |error: CqlError| error.to_string();
+    let by_zero = || "/ by zero".to_string();
+    match result {
+        CqlType::Float => {
+            let (a, b) = (a.to_f64() as f32, b.to_f64() as f32);
+            Ok(Number::Float(match op {
+                Op::Add => a + b,
+                Op::Subtract => a - b,
+                Op::Multiply => a * b,
+                Op::Divide => a / b,
+                Op::Remainder => a % b,
+            }))
+        }
+        CqlType::Double => {
+            let (a, b) = (a.to_f64(), b.to_f64());
+            Ok(Number::Double(match op {
+                Op::Add => a + b,
+                Op::Subtract => a - b,
+                Op::Multiply => a * b,
+                Op::Divide => a / b,
+                Op::Remainder => a % b,
+            }))
+        }
+        CqlType::Decimal => {
+            let (a, b) = (a.to_decimal().map_err(text)?, b.to_decimal().map_err(text)?);
+            decimals(op, &a, &b).map(Number::Decimal)
+        }
+        CqlType::Varint => {
+            let (a, b) = (a.to_big().map_err(text)?, b.to_big().map_err(text)?);
+            let zero = b == BigInt::from(0);
+            Ok(Number::Big(match op {
+                Op::Add => a + b,
+                Op::Subtract => a - b,
+                Op::Multiply => a * b,
+                Op::Divide | Op::Remainder if zero => return Err(by_zero()),
+                Op::Divide => a / b,
+                Op::Remainder => a % b,
+            }))
+        }
+        // Smaller integers are cut to their size when they are written.
+        _ => {
+            let (a, b) = (a.to_i64().map_err(text)?, b.to_i64().map_err(text)?);
+            Ok(Number::Int(match op {
+                Op::Add => a.wrapping_add(b),
+                Op::Subtract => a.wrapping_sub(b),
+                Op::Multiply => a.wrapping_mul(b),
+                Op::Divide | Op::Remainder if b == 0 => return Err(by_zero()),
+                Op::Divide => a.wrapping_div(b),
+                Op::Remainder => a.wrapping_rem(b),
+            }))
+        }
+    }
+}
+
+fn decimals(op: ArithmeticOp, a: &Decimal, b: &Decimal) -> Result<Decimal, String> {
+    let text = |error: CqlError| error.to_string();
+    let scale = a.scale.max(b.scale);
+    let aligned = || -> Result<(BigInt, BigInt), String> {
+        Ok((a.unscaled_at(scale).map_err(text)?, b.unscaled_at(scale).map_err(text)?))
+    };
+    let zero = BigInt::from(0);
+    Ok(match op {
+        ArithmeticOp::Add => {
+            let (a, b) = aligned()?;
+            Decimal { unscaled: a + b, scale }
+        }
+        ArithmeticOp::Subtract => {
+            let (a, b) = aligned()?;
+            Decimal { unscaled: a - b, scale }
+        }
+        ArithmeticOp::Multiply => {
+            let scale = a.scale.checked_add(b.scale).ok_or("the scale is too large")?;
+            Decimal { unscaled: &a.unscaled * &b.unscaled, scale }
+        }
+        ArithmeticOp::Divide | ArithmeticOp::Remainder if b.unscaled == zero => {
+            return Err("/ by zero".to_string());
+        }
+        ArithmeticOp::Divide => {
+            let scale = scale.clamp(QUOTIENT_SCALE, QUOTIENT_SCALE_MAX);
+            divided(a, b, scale).map_err(text)?
+        }
+        ArithmeticOp::Remainder => {
+            let (a, b) = aligned()?;
+            Decimal { unscaled: a % b, scale }
+        }
+    })
+}
+
+/// The quotient at `scale`, halves away from zero, without zeros at its end.
+pub fn divided(a: &Decimal, b: &Decimal, scale: i32) -> Result<Decimal, CqlError> {
+    // a × 10^-as / (b × 10^-bs) = q × 10^-scale
+    let shift = i64::from(scale) - i64::from(a.scale) + i64::from(b.scale);
+    let (mut above, mut below) = (a.unscaled.clone(), b.unscaled.clone());
+    if shift >= 0 {
+        above *= power_of_ten(shift)?;
+    } else {
+        below *= power_of_ten(-shift)?;
+    }
+    let zero = BigInt::from(0);
+    let negative = (above < zero) != (below < zero);
+    let (above, below) = (BigInt::from(above.magnitude().clone()), BigInt::from(below.magnitude().clone()));
+    let mut quotient: BigInt = (above * 2 + &below) / (below * 2);
+    let mut scale = scale;
+    let ten = BigInt::from(10);
+    while scale > 0 && quotient != zero && &quotient % &ten == zero {
+        quotient /= &ten;
+        scale -= 1;
+    }
+    if quotient == zero {
+        scale = 0;
+    }
+    Ok(Decimal { unscaled: if negative { -quotient } else { quotient }, scale })
+}
+
+fn times(op: ArithmeticOp, ty: &CqlType, duration: &CqlType) -> Result<Signature, CqlError> {
+    let sign = match op {
+        ArithmeticOp::Add => 1,
+        ArithmeticOp::Subtract => -1,
+        _ => {
+            return invalid!(
+                "the '{}' operation is not supported between {} and duration",
+                op.symbol(),
+                ty.to_cql()
+            );
+        }
+    };
+    let own = ty.clone();
+    Ok(Signature::new(name(op), [ty.clone(), duration.clone()], ty.clone(), move |args| {
+        let Some(duration) = Duration::from_bytes(args[1]) else { return Ok(None) };
+        calendar::plus(&own, args[0], duration, sign)
+    }))
+}

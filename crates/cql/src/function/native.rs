@@ -1,0 +1,129 @@
+//! The functions by name.
+
+use std::sync::Arc;
+
+use model::{CqlType, PartitionKey};
+
+use super::number::{NUMERIC, Number};
+use super::resolve::Signature;
+use super::{collection, time};
+use crate::restriction::key::partition_key;
+use crate::term::Planner;
+
+/// Types of the functions that make blobs and take them apart.
+const SCALARS: [(&str, CqlType); 20] = [
+    ("ascii", CqlType::Ascii),
+    ("bigint", CqlType::BigInt),
+    ("boolean", CqlType::Boolean),
+    ("counter", CqlType::Counter),
+    ("date", CqlType::Date),
+    ("decimal", CqlType::Decimal),
+    ("double", CqlType::Double),
+    ("duration", CqlType::Duration),
+    ("float", CqlType::Float),
+    ("inet", CqlType::Inet),
+    ("int", CqlType::Int),
+    ("smallint", CqlType::SmallInt),
+    ("text", CqlType::Text),
+    ("time", CqlType::Time),
+    ("timestamp", CqlType::Timestamp),
+    ("timeuuid", CqlType::TimeUuid),
+    ("tinyint", CqlType::TinyInt),
+    ("uuid", CqlType::Uuid),
+    ("varchar", CqlType::Text),
+    ("varint", CqlType::Varint),
+];
+
+/// The overloads of a function, given what is known of the arguments; `None`: there is no such function.
+pub fn overloads(planner: &Planner<'_>, name: &str, args: &[Option<CqlType>]) -> Option<Vec<Signature>> {
+    if name == "token" {
+        return token(planner).map(|signature| vec![signature]);
+    }
+    time::overloads(name)
+        .or_else(|| blob(name).map(|signature| vec![signature]))
+        .or_else(|| math(name))
+        .or_else(|| collection::overload(name, args))
+}
+
+/// The token of a partition key of the statement's table.
+fn token(planner: &Planner<'_>) -> Option<Signature> {
+    let schema = planner.catalog.schema(&planner.keyspace, &planner.table)?.clone();
+    let types: Vec<CqlType> =
+        schema.partition_key.iter().map(|column| column.ty.without_reversed().clone()).collect();
+    Some(Signature::new("token", types, CqlType::BigInt, move |args| {
+        let key: PartitionKey = partition_key(&schema, args)?;
+        Ok(Some(key.token().to_be_bytes().to_vec()))
+    }))
+}
+
+fn blob(name: &str) -> Option<Signature> {
+    let typed = |wanted: &str| SCALARS.iter().find(|(known, _)| *known == wanted).map(|(_, ty)| ty.clone());
+    if let Some(ty) = name.strip_suffix("asblob").or_else(|| name.strip_suffix("_as_blob")).and_then(typed) {
+        return Some(Signature::new(name, [ty], CqlType::Blob, |args| Ok(Some(args[0].to_vec()))));
+    }
+    let ty = name.strip_prefix("blobas").or_else(|| name.strip_prefix("blob_as_")).and_then(typed)?;
+    let (result, name) = (ty.clone(), Arc::<str>::from(name));
+    let of = name.clone();
+    Some(Signature::new(&name, [CqlType::Blob], result, move |args| {
+        let value = args[0];
+        let ty = if ty.is_counter() { &CqlType::BigInt } else { &ty };
+        match ty.validate(value) {
+            Ok(()) => Ok(Some(value.to_vec())),
+            Err(_) => crate::error::invalid!(
+                "In call to function system.{of}, value 0x{} is not a valid binary representation for type {}",
+                hexadecimal(value),
+                ty.to_cql()
+            ),
+        }
+    }))
+}
+
+/// As errors show it: of long values the beginning.
+fn hexadecimal(bytes: &[u8]) -> String {
+    const SHOWN_BYTES: usize = 64;
+    let mut text: String = bytes.iter().take(SHOWN_BYTES).map(|byte| format!("{byte:02x}")).collect();
+    if bytes.len() > SHOWN_BYTES {
+        text.push('…');
+    }
+    text
+}
+
+/// For each numeric type one overload, which gives the same type.
+fn math(name: &str) -> Option<Vec<Signature>> {
+    let of: fn(f64) -> f64 = match name {
+        "abs" => f64::abs,
+        "exp" => f64::exp,
+        "log" => f64::ln,
+        "log10" => f64::log10,
+        // Halves go up, as Java's Math.round has it; for decimals away from zero.
+        "round" => |value| (value + 0.5).floor(),
+        _ => return None,
+    };
+    let exact = matches!(name, "abs" | "round");
+    let of_type = |ty: &CqlType| {
+        let own = ty.clone();
+        let is_abs = name == "abs";
+        Signature::new(name, [ty.clone()], ty.clone(), move |args| {
+            let Some(number) = Number::read(&own, args[0])? else { return Ok(None) };
+            let result = match number {
+                Number::Int(value) if exact => Number::Int(if is_abs { value.wrapping_abs() } else { value }),
+                Number::Big(value) if exact => Number::Big(match is_abs {
+                    true => value.magnitude().clone().into(),
+                    false => value,
+                }),
+                Number::Decimal(mut decimal) if is_abs => {
+                    decimal.unscaled = decimal.unscaled.magnitude().clone().into();
+                    Number::Decimal(decimal)
+                }
+                Number::Decimal(decimal) if exact => {
+                    let one = super::number::Decimal { unscaled: 1.into(), scale: 0 };
+                    let rounded = super::arithmetic::divided(&decimal, &one, 0)?;
+                    Number::Decimal(rounded)
+                }
+                other => Number::Double(of(other.to_f64())),
+            };
+            Ok(Some(result.write(&own)?))
+        })
+    };
+    Some(NUMERIC.iter().filter(|ty| !ty.is_counter()).map(of_type).collect())
+}

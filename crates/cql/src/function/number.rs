@@ -1,0 +1,186 @@
+//! Numbers of all types, and what converts one into another: as Java's narrowing and widening do.
+
+use model::CqlType;
+use model::types::CqlValue;
+use num_bigint::BigInt;
+
+use crate::CqlError;
+use crate::error::invalid;
+
+/// Decimals further apart than so many digits are not brought to one scale: a few bytes would become gigabytes.
+pub const DIGITS_MAX: i64 = 10_000;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Number {
+    Int(i64),
+    Big(BigInt),
+    /// `unscaled × 10^-scale`
+    Decimal(Decimal),
+    Float(f32),
+    Double(f64),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decimal {
+    pub unscaled: BigInt,
+    pub scale: i32,
+}
+
+pub const NUMERIC: [CqlType; 9] = [
+    CqlType::TinyInt,
+    CqlType::SmallInt,
+    CqlType::Int,
+    CqlType::BigInt,
+    CqlType::Varint,
+    CqlType::Decimal,
+    CqlType::Float,
+    CqlType::Double,
+    CqlType::Counter,
+];
+
+pub fn is_numeric(ty: &CqlType) -> bool {
+    NUMERIC.contains(ty.without_reversed())
+}
+
+impl Number {
+    /// `None`: the empty value, which is no number.
+    pub fn read(ty: &CqlType, bytes: &[u8]) -> Result<Option<Self>, CqlError> {
+        let ty = match ty.without_reversed() {
+            CqlType::Counter => &CqlType::BigInt,
+            other => other,
+        };
+        Ok(Some(match CqlValue::decode(ty, bytes)? {
+            CqlValue::TinyInt(value) => Self::Int(value.into()),
+            CqlValue::SmallInt(value) => Self::Int(value.into()),
+            CqlValue::Int(value) => Self::Int(value.into()),
+            CqlValue::BigInt(value) => Self::Int(value),
+            CqlValue::Varint(value) => Self::Big(value),
+            CqlValue::Decimal { unscaled, scale } => Self::Decimal(Decimal { unscaled, scale }),
+            CqlValue::Float(value) => Self::Float(value),
+            CqlValue::Double(value) => Self::Double(value),
+            CqlValue::Empty => return Ok(None),
+            _ => return invalid!("{} is not a numeric type", ty.to_cql()),
+        }))
+    }
+
+    /// As a value of `ty`; integers keep their lowest bits.
+    pub fn write(&self, ty: &CqlType) -> Result<Vec<u8>, CqlError> {
+        let value = match ty.without_reversed() {
+            CqlType::TinyInt => CqlValue::TinyInt(self.to_i64_by_i32()? as i8),
+            CqlType::SmallInt => CqlValue::SmallInt(self.to_i64_by_i32()? as i16),
+            CqlType::Int => CqlValue::Int(self.to_i64_by_i32()? as i32),
+            CqlType::BigInt | CqlType::Counter => CqlValue::BigInt(self.to_i64()?),
+            CqlType::Varint => CqlValue::Varint(self.to_big()?),
+            CqlType::Decimal => {
+                let Decimal { unscaled, scale } = self.to_decimal()?;
+                CqlValue::Decimal { unscaled, scale }
+            }
+            CqlType::Float => CqlValue::Float(match self {
+                Self::Float(value) => *value,
+                Self::Decimal(decimal) => decimal.text().parse().unwrap_or(f32::NAN),
+                Self::Int(value) => *value as f32,
+                other => other.to_f64() as f32,
+            }),
+            CqlType::Double => CqlValue::Double(self.to_f64()),
+            other => return invalid!("{} is not a numeric type", other.to_cql()),
+        };
+        let ty = if ty.is_counter() { &CqlType::BigInt } else { ty };
+        Ok(value.encode(ty)?)
+    }
+
+    pub fn to_f64(&self) -> f64 {
+        match self {
+            Self::Int(value) => *value as f64,
+            Self::Big(value) => value.to_string().parse().unwrap_or(f64::NAN),
+            Self::Decimal(decimal) => decimal.text().parse().unwrap_or(f64::NAN),
+            Self::Float(value) => f64::from(*value),
+            Self::Double(value) => *value,
+        }
+    }
+
+    /// Floating-point numbers go to the nearest end of 32 bits if they lie outside, then lose their upper bits.
+    fn to_i64_by_i32(&self) -> Result<i64, CqlError> {
+        Ok(match self {
+            Self::Float(value) => i64::from(*value as i32),
+            Self::Double(value) => i64::from(*value as i32),
+            other => other.to_i64()?,
+        })
+    }
+
+    pub fn to_i64(&self) -> Result<i64, CqlError> {
+        Ok(match self {
+            Self::Int(value) => *value,
+            Self::Float(value) => *value as i64,
+            Self::Double(value) => *value as i64,
+            Self::Big(_) | Self::Decimal(_) => lowest_bits(&self.to_big()?),
+        })
+    }
+
+    pub fn to_big(&self) -> Result<BigInt, CqlError> {
+        Ok(match self {
+            Self::Int(value) => BigInt::from(*value),
+            Self::Big(value) => value.clone(),
+            Self::Decimal(decimal) => decimal.truncated()?,
+            Self::Float(_) | Self::Double(_) => self.to_decimal()?.truncated()?,
+        })
+    }
+
+    pub fn to_decimal(&self) -> Result<Decimal, CqlError> {
+        let text = match self {
+            Self::Int(value) => return Ok(Decimal { unscaled: BigInt::from(*value), scale: 0 }),
+            Self::Big(value) => return Ok(Decimal { unscaled: value.clone(), scale: 0 }),
+            Self::Decimal(decimal) => return Ok(decimal.clone()),
+            Self::Float(value) if value.is_finite() => format!("{value:?}"),
+            Self::Double(value) if value.is_finite() => format!("{value:?}"),
+            other => return invalid!("{} cannot be a decimal", other.to_f64()),
+        };
+        let bytes = CqlType::Decimal.bytes_of(&text)?;
+        match CqlValue::decode(&CqlType::Decimal, &bytes)? {
+            CqlValue::Decimal { unscaled, scale } => Ok(Decimal { unscaled, scale }),
+            _ => invalid!("{text} cannot be a decimal"),
+        }
+    }
+}
+
+fn lowest_bits(value: &BigInt) -> i64 {
+    let bytes = value.to_signed_bytes_le();
+    let fill = if value < &BigInt::from(0) { 0xFF } else { 0 };
+    let mut low = [fill; 8];
+    let len = bytes.len().min(8);
+    low[..len].copy_from_slice(&bytes[..len]);
+    i64::from_le_bytes(low)
+}
+
+/// 10 to the power of `digits`.
+///
+/// # Errors
+/// More than [`DIGITS_MAX`].
+pub fn power_of_ten(digits: i64) -> Result<BigInt, CqlError> {
+    if digits > DIGITS_MAX {
+        return invalid!("A decimal of {digits} digits is too long to calculate with (at most {DIGITS_MAX})");
+    }
+    Ok(BigInt::from(10).pow(u32::try_from(digits).unwrap_or(0)))
+}
+
+impl Decimal {
+    fn text(&self) -> String {
+        format!("{}e{}", self.unscaled, -i64::from(self.scale))
+    }
+
+    /// Without what is behind the point.
+    fn truncated(&self) -> Result<BigInt, CqlError> {
+        if self.scale <= 0 {
+            return Ok(&self.unscaled * power_of_ten(-i64::from(self.scale))?);
+        }
+        // Fewer digits than the point needs: nothing is left of it.
+        if i64::from(self.scale) > self.unscaled.bits() as i64 {
+            return Ok(BigInt::from(0));
+        }
+        Ok(&self.unscaled / power_of_ten(i64::from(self.scale))?)
+    }
+
+    /// The same number with more digits behind the point.
+    pub fn unscaled_at(&self, scale: i32) -> Result<BigInt, CqlError> {
+        Ok(&self.unscaled * power_of_ten(i64::from(scale) - i64::from(self.scale))?)
+    }
+}

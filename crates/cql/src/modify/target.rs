@@ -1,0 +1,146 @@
+//! Which partitions and rows a write is of: the key columns of VALUES, or WHERE.
+
+use std::borrow::Cow;
+
+use model::{ClusteringKey, ClusteringPrefix, ClusteringRange, KeyColumn, PartitionKey, TableSchema};
+use smallvec::SmallVec;
+
+use crate::CqlError;
+use crate::error::invalid;
+use crate::restriction::{Partitions, Restrictions, key};
+use crate::term::{Env, Expr, Value};
+
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// Of INSERT: a term for each key column; `row` is `None` if only static columns are written.
+    Values {
+        partition: Vec<Expr>,
+        row: Option<Vec<Expr>>,
+    },
+    Where(Restrictions),
+}
+
+/// How the rows are named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// No clustering column was named, though the table has some.
+    Nothing,
+    /// Whole keys; of a table without clustering columns the one row.
+    Keys,
+    Ranges,
+}
+
+/// The rows of an execution.
+#[derive(Clone, Debug)]
+pub enum Rows {
+    Unnamed,
+    Keys(SmallVec<[ClusteringKey; 1]>),
+    Ranges(SmallVec<[ClusteringRange; 1]>),
+}
+
+impl Target {
+    pub fn named(&self, schema: &TableSchema) -> Named {
+        match self {
+            Self::Values { row: Some(_), .. } => Named::Keys,
+            Self::Values { row: None, .. } => Named::Nothing,
+            Self::Where(_) if schema.clustering.is_empty() => Named::Keys,
+            Self::Where(restrictions) => {
+                let clustering = &restrictions.clustering;
+                if clustering.is_everything() {
+                    Named::Nothing
+                } else if !clustering.has_slice() && clustering.fixed_columns() == schema.clustering.len() {
+                    Named::Keys
+                } else {
+                    Named::Ranges
+                }
+            }
+        }
+    }
+
+    /// Whether the partition, and the row, is given by IN.
+    pub fn has_in(&self) -> (bool, bool) {
+        match self {
+            Self::Values { .. } => (false, false),
+            Self::Where(restrictions) => (restrictions.partition.is_in(), restrictions.clustering.has_in()),
+        }
+    }
+
+    /// For each partition key column the marker that gives it; `None` if some column comes from elsewhere.
+    pub fn partition_markers(&self) -> Option<Vec<u16>> {
+        match self {
+            Self::Values { partition, .. } => {
+                let marker = |expr: &Expr| match expr {
+                    Expr::Marker { index, .. } => u16::try_from(*index).ok(),
+                    _ => None,
+                };
+                partition.iter().map(marker).collect()
+            }
+            Self::Where(restrictions) => {
+                Some(restrictions.partition.markers()).filter(|markers| !markers.is_empty())
+            }
+        }
+    }
+
+    /// The partition of a target that names one, by `=`.
+    #[inline]
+    pub fn partition(&self, schema: &TableSchema, env: &Env<'_>) -> Result<PartitionKey, CqlError> {
+        match self {
+            Self::Values { partition, .. } => {
+                key::partition_key(schema, &values(partition, &schema.partition_key, env)?)
+            }
+            Self::Where(restrictions) => restrictions.partition.key(schema, env),
+        }
+    }
+
+    /// Every partition, each once.
+    pub fn partitions(
+        &self,
+        schema: &TableSchema,
+        env: &Env<'_>,
+    ) -> Result<SmallVec<[PartitionKey; 1]>, CqlError> {
+        match self {
+            Self::Values { .. } => Ok(SmallVec::from_elem(self.partition(schema, env)?, 1)),
+            Self::Where(restrictions) => match restrictions.partitions(env)? {
+                Partitions::Keys(keys) => Ok(keys),
+                Partitions::Range(_) => invalid!("a write names its partitions"),
+            },
+        }
+    }
+
+    #[inline]
+    pub fn rows(&self, schema: &TableSchema, env: &Env<'_>) -> Result<Rows, CqlError> {
+        Ok(match (self, self.named(schema)) {
+            (_, Named::Nothing) => Rows::Unnamed,
+            (Self::Values { row, .. }, _) => {
+                let values = values(row.as_deref().unwrap_or_default(), &schema.clustering, env)?;
+                Rows::Keys(SmallVec::from_elem(row_key(schema, &values)?, 1))
+            }
+            (Self::Where(_), Named::Keys) if schema.clustering.is_empty() => {
+                Rows::Keys(SmallVec::from_elem(ClusteringPrefix::EMPTY, 1))
+            }
+            (Self::Where(restrictions), Named::Keys) => Rows::Keys(restrictions.row_keys(env)?.into()),
+            (Self::Where(restrictions), Named::Ranges) => Rows::Ranges(restrictions.ranges(env)?),
+        })
+    }
+}
+
+fn row_key(schema: &TableSchema, values: &[Cow<'_, [u8]>]) -> Result<ClusteringKey, CqlError> {
+    match values {
+        [] => Ok(ClusteringPrefix::EMPTY),
+        values => key::clustering_key(schema, values),
+    }
+}
+
+#[inline]
+fn values<'a>(
+    exprs: &'a [Expr],
+    columns: &[KeyColumn],
+    env: &Env<'a>,
+) -> Result<SmallVec<[Cow<'a, [u8]>; 4]>, CqlError> {
+    let value = |(expr, column): (&'a Expr, &KeyColumn)| match expr.evaluate(env)? {
+        Value::Bytes(bytes) => Ok(bytes),
+        Value::Null => invalid!("Invalid null value in condition for column {}", column.name),
+        Value::Unset => invalid!("Invalid unset value for column {}", column.name),
+    };
+    exprs.iter().zip(columns).map(value).collect()
+}

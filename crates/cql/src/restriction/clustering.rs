@@ -1,0 +1,274 @@
+//! Which rows of a partition: ranges of clustering keys.
+//!
+//! Equalities and IN make prefixes; a slice, if there is one, stands behind them and ends the matter. A slice of
+//! several columns whose order is not the same in all of them is several ranges: `(a, b) > (1, 2)` is
+//! `a = 1 AND b > 2` and `a > 1`. Both ends are taken apart in this way, and what they have in common is the
+//! answer; neighbours are joined, so that columns of one direction give one range.
+
+use model::{ClusteringKey, ClusteringPrefix, ClusteringRange, Position, TableSchema};
+use smallvec::SmallVec;
+
+use super::key::clustering_prefix;
+use super::relation::{Restriction, Test};
+use super::terms::{Bound, Bytes, Terms, required};
+use super::{ColumnRef, IN_PRODUCT_MAX};
+use crate::CqlError;
+use crate::error::invalid;
+use crate::term::Env;
+
+/// What is said of the first clustering columns without a gap.
+#[derive(Clone, Debug, Default)]
+pub struct ClusteringRestriction {
+    /// In the order of the columns; only the last one may be a slice.
+    restrictions: Vec<Restriction>,
+    /// Columns with = or IN.
+    fixed: usize,
+    /// Nothing but equalities of single columns.
+    is_plain: bool,
+}
+
+type Values<'a> = Vec<Bytes<'a>>;
+
+impl ClusteringRestriction {
+    pub(super) fn new(restrictions: Vec<Restriction>) -> Self {
+        let fixed = restrictions
+            .iter()
+            .filter(|restriction| !matches!(restriction.test, Test::Slice(_)))
+            .map(|restriction| restriction.columns.len())
+            .sum();
+        let is_plain = restrictions
+            .iter()
+            .all(|restriction| matches!(&restriction.test, Test::Eq(Terms::Each(terms)) if terms.len() == 1));
+        Self { restrictions, fixed, is_plain }
+    }
+
+    /// Every row is wanted.
+    pub fn is_everything(&self) -> bool {
+        self.restrictions.is_empty()
+    }
+
+    /// How many clustering columns have one value or several by IN.
+    pub fn fixed_columns(&self) -> usize {
+        self.fixed
+    }
+
+    /// The column has one value.
+    pub fn has_eq(&self, column: usize) -> bool {
+        let wanted = ColumnRef::Clustering(column);
+        self.restrictions.iter().any(|restriction| {
+            matches!(restriction.test, Test::Eq(_)) && restriction.columns.contains(&wanted)
+        })
+    }
+
+    pub fn has_slice(&self) -> bool {
+        self.restrictions.last().is_some_and(|last| matches!(last.test, Test::Slice(_)))
+    }
+
+    pub fn has_in(&self) -> bool {
+        self.restrictions.iter().any(|restriction| matches!(restriction.test, Test::In(_)))
+    }
+
+    /// The wanted ranges: disjoint, rising in the table's order; none if no row can be meant.
+    ///
+    /// # Errors
+    /// Null, unset, a value that cannot be in a key; more than [`IN_PRODUCT_MAX`] prefixes.
+    pub fn ranges<'a>(
+        &'a self,
+        schema: &TableSchema,
+        env: &Env<'a>,
+    ) -> Result<SmallVec<[ClusteringRange; 1]>, CqlError> {
+        if self.restrictions.is_empty() {
+            return Ok(SmallVec::from_elem(ClusteringRange::all(), 1));
+        }
+        if self.is_plain {
+            return Ok(SmallVec::from_elem(ClusteringRange::of_prefix(self.plain_prefix(schema, env)?), 1));
+        }
+        let prefixes = self.prefixes(schema, env)?;
+        let mut ranges = vec![];
+        match self.restrictions.last().map(|last| (&last.test, &last.columns)) {
+            Some((Test::Slice(slice), columns)) => {
+                let names: Vec<&str> = columns.iter().map(|column| column.name(schema)).collect();
+                let end = |bound: &'a Option<Bound>| -> Result<Option<(Values<'a>, bool)>, CqlError> {
+                    let Some(bound) = bound else { return Ok(None) };
+                    let values = bound.terms.evaluate(env, &names[..bound.terms.len()])?;
+                    Ok(Some((values, bound.inclusive)))
+                };
+                let (start, end) = (end(&slice.start)?, end(&slice.end)?);
+                for prefix in &prefixes {
+                    slice_ranges(schema, prefix, start.as_ref(), end.as_ref(), &mut ranges)?;
+                }
+            }
+            _ => {
+                for prefix in &prefixes {
+                    ranges.push(ClusteringRange::of_prefix(clustering_prefix(schema, prefix)?));
+                }
+            }
+        }
+        Ok(joined(schema, ranges).into())
+    }
+
+    /// The wanted rows, where every clustering column has = or IN.
+    ///
+    /// # Errors
+    /// As [`Self::ranges`].
+    pub fn keys<'a>(&'a self, schema: &TableSchema, env: &Env<'a>) -> Result<Vec<ClusteringKey>, CqlError> {
+        debug_assert_eq!(self.fixed, schema.clustering.len());
+        if self.is_plain {
+            return Ok(vec![self.plain_prefix(schema, env)?]);
+        }
+        let prefixes = self.prefixes(schema, env)?;
+        let keys = prefixes.iter().map(|prefix| clustering_prefix(schema, prefix));
+        let mut keys = keys.collect::<Result<Vec<_>, _>>()?;
+        keys.sort_by(|a, b| schema.compare_keys(a, b));
+        keys.dedup();
+        Ok(keys)
+    }
+
+    #[inline]
+    fn plain_prefix<'a>(&'a self, schema: &TableSchema, env: &Env<'a>) -> Result<ClusteringPrefix, CqlError> {
+        let mut values: SmallVec<[Bytes<'a>; 4]> = SmallVec::with_capacity(self.restrictions.len());
+        for (restriction, column) in self.restrictions.iter().zip(&schema.clustering) {
+            if let Test::Eq(Terms::Each(terms)) = &restriction.test {
+                values.push(required(&terms[0], env, &column.name)?);
+            }
+        }
+        clustering_prefix(schema, &values)
+    }
+
+    /// Every combination of what = and IN say.
+    fn prefixes<'a>(&'a self, schema: &TableSchema, env: &Env<'a>) -> Result<Vec<Values<'a>>, CqlError> {
+        let mut prefixes: Vec<Values<'a>> = vec![vec![]];
+        for restriction in &self.restrictions {
+            let names: Vec<&str> = restriction.columns.iter().map(|column| column.name(schema)).collect();
+            let choices = match &restriction.test {
+                Test::Eq(terms) => vec![terms.evaluate(env, &names)?],
+                Test::In(terms) => terms.evaluate(env, &names)?,
+                _ => break,
+            };
+            let count = prefixes.len().saturating_mul(choices.len());
+            if count > IN_PRODUCT_MAX {
+                return invalid!(
+                    "The IN restrictions of the clustering columns name {count} rows, more than the maximum of {IN_PRODUCT_MAX}"
+                );
+            }
+            let longer = |prefix: &Values<'a>, choice: &Values<'a>| {
+                prefix.iter().chain(choice).cloned().collect::<Values<'a>>()
+            };
+            prefixes = prefixes
+                .iter()
+                .flat_map(|prefix| choices.iter().map(move |choice| longer(prefix, choice)))
+                .collect();
+        }
+        Ok(prefixes)
+    }
+}
+
+/// Splits the restrictions on clustering columns into those that make ranges and the rest, which filters.
+pub(super) fn split(restrictions: Vec<Restriction>) -> (Vec<Restriction>, Vec<Restriction>) {
+    let first = |restriction: &Restriction| match restriction.columns[0] {
+        ColumnRef::Clustering(at) => at,
+        _ => usize::MAX,
+    };
+    let mut restrictions = restrictions;
+    // Stable, and tests that make no ranges behind those of the same column that do.
+    restrictions.sort_by_key(|restriction| {
+        let makes_ranges = matches!(restriction.test, Test::Eq(_) | Test::In(_) | Test::Slice(_));
+        (first(restriction), !makes_ranges)
+    });
+    let (mut ranges, mut filters) = (vec![], vec![]);
+    let mut next = Some(0);
+    for restriction in restrictions {
+        match (&restriction.test, next) {
+            (Test::Eq(_) | Test::In(_), Some(at)) if first(&restriction) == at => {
+                next = Some(at + restriction.columns.len());
+                ranges.push(restriction);
+            }
+            (Test::Slice(_), Some(at)) if first(&restriction) == at => {
+                next = None;
+                ranges.push(restriction);
+            }
+            _ => filters.push(restriction),
+        }
+    }
+    (ranges, filters)
+}
+
+/// The end of a slice: the values of its columns, and whether they belong to it.
+type End<'e, 'a> = Option<&'e (Values<'a>, bool)>;
+
+fn slice_ranges<'a>(
+    schema: &TableSchema,
+    prefix: &Values<'a>,
+    start: End<'_, 'a>,
+    end: End<'_, 'a>,
+    out: &mut Vec<ClusteringRange>,
+) -> Result<(), CqlError> {
+    let above = pieces(schema, prefix, start, true)?;
+    let below = pieces(schema, prefix, end, false)?;
+    for a in &above {
+        for b in &below {
+            let start = later(schema, &a.start, &b.start);
+            let end = earlier(schema, &a.end, &b.end);
+            if schema.compare_positions(start, end).is_lt() {
+                out.push(ClusteringRange { start: start.clone(), end: end.clone() });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn later<'p>(schema: &TableSchema, a: &'p Position, b: &'p Position) -> &'p Position {
+    if schema.compare_positions(a, b).is_ge() { a } else { b }
+}
+
+fn earlier<'p>(schema: &TableSchema, a: &'p Position, b: &'p Position) -> &'p Position {
+    if schema.compare_positions(a, b).is_le() { a } else { b }
+}
+
+/// The rows behind `prefix` whose further columns are, as values and not in the table's order, above (or below) the
+/// end: for each column of the end those that agree with it before that column and are above it there.
+fn pieces<'a>(
+    schema: &TableSchema,
+    prefix: &Values<'a>,
+    end: End<'_, 'a>,
+    above: bool,
+) -> Result<Vec<ClusteringRange>, CqlError> {
+    let Some((values, inclusive)) = end else {
+        return Ok(vec![ClusteringRange::of_prefix(clustering_prefix(schema, prefix)?)]);
+    };
+    let mut pieces = vec![];
+    let mut agreed: Values<'a> = prefix.clone();
+    for (number, value) in values.iter().enumerate() {
+        let around = clustering_prefix(schema, &agreed)?;
+        let descending = schema.clustering[agreed.len()].ty.is_reversed();
+        agreed.push(value.clone());
+        let at = clustering_prefix(schema, &agreed)?;
+        let with_it = *inclusive && number + 1 == values.len();
+        // Rows above the value stand behind it in an ascending column, and in front of it in a descending one.
+        pieces.push(if above != descending {
+            let start = if with_it { Position::before(at) } else { Position::after(at) };
+            ClusteringRange { start, end: Position::after(around) }
+        } else {
+            let end = if with_it { Position::after(at) } else { Position::before(at) };
+            ClusteringRange { start: Position::before(around), end }
+        });
+    }
+    Ok(pieces)
+}
+
+/// Sorts ranges and joins those that touch or overlap.
+fn joined(schema: &TableSchema, mut ranges: Vec<ClusteringRange>) -> Vec<ClusteringRange> {
+    ranges.sort_by(|a, b| schema.compare_positions(&a.start, &b.start));
+    let mut joined: Vec<ClusteringRange> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if schema.compare_positions(&range.start, &last.end).is_le() => {
+                if schema.compare_positions(&range.end, &last.end).is_gt() {
+                    last.end = range.end;
+                }
+            }
+            _ => joined.push(range),
+        }
+    }
+    joined
+}

@@ -1,0 +1,87 @@
+//! Columns by name, as WHERE and SELECT speak of them.
+
+use model::{Column, ColumnId, ColumnKind, CqlType, TableSchema};
+
+use crate::CqlError;
+use crate::error::invalid;
+
+/// Which column of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ColumnRef {
+    /// By its place in the partition key.
+    PartitionKey(usize),
+    /// By its place among the clustering columns.
+    Clustering(usize),
+    /// A static column.
+    Static(ColumnId),
+    /// A regular column.
+    Regular(ColumnId),
+}
+
+impl ColumnRef {
+    /// # Errors
+    /// The table has no column of that name.
+    pub fn named(schema: &TableSchema, name: &str) -> Result<Self, CqlError> {
+        if let Some(at) = schema.partition_key.iter().position(|column| column.name == name) {
+            return Ok(Self::PartitionKey(at));
+        }
+        if let Some(at) = schema.clustering.iter().position(|column| column.name == name) {
+            return Ok(Self::Clustering(at));
+        }
+        match schema.column_named(name) {
+            Some(column) => Ok(Self::of(column)),
+            None => invalid!("Undefined column name {name} in table {}", schema.full_name()),
+        }
+    }
+
+    /// A column that has cells.
+    pub fn of(column: &Column) -> Self {
+        match column.kind {
+            ColumnKind::Static => Self::Static(column.id),
+            ColumnKind::Regular => Self::Regular(column.id),
+        }
+    }
+
+    /// The columns of `SELECT *`: partition key, clustering columns, then static and then regular columns by name.
+    /// Source: Cassandra's `TableMetadata.allColumnsInSelectOrder`.
+    pub fn all(schema: &TableSchema) -> Vec<Self> {
+        let mut all: Vec<Self> = (0..schema.partition_key.len()).map(Self::PartitionKey).collect();
+        all.extend((0..schema.clustering.len()).map(Self::Clustering));
+        for kind in [ColumnKind::Static, ColumnKind::Regular] {
+            let mut columns: Vec<&Column> = schema.columns_of(kind).collect();
+            columns.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
+            all.extend(columns.into_iter().map(Self::of));
+        }
+        all
+    }
+
+    /// The column of `schema`, which is the one that it was looked up in.
+    fn cells(self, schema: &TableSchema) -> Option<&Column> {
+        match self {
+            Self::Static(id) | Self::Regular(id) => schema.column(id),
+            Self::PartitionKey(_) | Self::Clustering(_) => None,
+        }
+    }
+
+    /// Without `Reversed`.
+    pub fn ty(self, schema: &TableSchema) -> &CqlType {
+        let ty = match self {
+            Self::PartitionKey(at) => &schema.partition_key[at].ty,
+            Self::Clustering(at) => &schema.clustering[at].ty,
+            _ => &self.cells(schema).expect("a column of this table").ty,
+        };
+        ty.without_reversed()
+    }
+
+    pub fn name(self, schema: &TableSchema) -> &str {
+        match self {
+            Self::PartitionKey(at) => &schema.partition_key[at].name,
+            Self::Clustering(at) => &schema.clustering[at].name,
+            _ => &self.cells(schema).expect("a column of this table").name,
+        }
+    }
+
+    pub fn is_key(self) -> bool {
+        matches!(self, Self::PartitionKey(_) | Self::Clustering(_))
+    }
+}

@@ -1,0 +1,170 @@
+//! Tests that no key answers: they are made on every row that is read, and are what ALLOW FILTERING allows.
+//!
+//! A column without a value passes no test. Values compare in the order of their type, whichever way the table
+//! sorts them.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use model::TableSchema;
+use model::types::{CollectionIter, CqlType, MapIter};
+use smallvec::SmallVec;
+
+use super::ColumnRef;
+use super::relation::{Restriction, Test};
+use super::terms::{Bytes, required};
+use crate::CqlError;
+use crate::term::Env;
+
+/// Prepared filters.
+#[derive(Clone, Debug, Default)]
+pub struct Filters {
+    restrictions: Vec<Restriction>,
+}
+
+/// Filters with the values of an execution.
+#[derive(Debug)]
+pub struct BoundFilters<'a> {
+    filters: Vec<BoundFilter<'a>>,
+}
+
+#[derive(Debug)]
+struct BoundFilter<'a> {
+    columns: SmallVec<[ColumnRef; 2]>,
+    types: Vec<CqlType>,
+    test: BoundTest<'a>,
+}
+
+type Values<'a> = Vec<Bytes<'a>>;
+
+#[derive(Debug)]
+enum BoundTest<'a> {
+    Eq(Values<'a>),
+    NotEq(Values<'a>),
+    In(Vec<Values<'a>>),
+    Slice { start: Option<(Values<'a>, bool)>, end: Option<(Values<'a>, bool)> },
+    Contains(Bytes<'a>),
+    ContainsKey(Bytes<'a>),
+    Entry { key: Bytes<'a>, value: Bytes<'a> },
+}
+
+impl Filters {
+    pub(super) fn new(restrictions: Vec<Restriction>) -> Self {
+        Self { restrictions }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.restrictions.is_empty()
+    }
+
+    /// Whether a column of this kind is tested.
+    pub fn any(&self, wanted: impl Fn(ColumnRef) -> bool) -> bool {
+        self.restrictions.iter().flat_map(|restriction| &restriction.columns).any(|column| wanted(*column))
+    }
+
+    /// # Errors
+    /// Null, unset, or values that are not of the column's type.
+    pub fn bind<'a>(&'a self, schema: &TableSchema, env: &Env<'a>) -> Result<BoundFilters<'a>, CqlError> {
+        let bind = |restriction: &'a Restriction| {
+            let names: Vec<&str> = restriction.columns.iter().map(|column| column.name(schema)).collect();
+            let one = |expr| required(expr, env, names[0]);
+            let test = match &restriction.test {
+                Test::Eq(terms) => BoundTest::Eq(terms.evaluate(env, &names)?),
+                Test::NotEq(terms) => BoundTest::NotEq(terms.evaluate(env, &names)?),
+                Test::In(terms) => BoundTest::In(terms.evaluate(env, &names)?),
+                Test::Slice(slice) => {
+                    let end = |bound: &'a Option<super::terms::Bound>| {
+                        let evaluate = |bound: &'a super::terms::Bound| {
+                            let values = bound.terms.evaluate(env, &names[..bound.terms.len()])?;
+                            Ok::<_, CqlError>((values, bound.inclusive))
+                        };
+                        bound.as_ref().map(evaluate).transpose()
+                    };
+                    BoundTest::Slice { start: end(&slice.start)?, end: end(&slice.end)? }
+                }
+                Test::Contains(expr) => BoundTest::Contains(one(expr)?),
+                Test::ContainsKey(expr) => BoundTest::ContainsKey(one(expr)?),
+                Test::Entry { key, value } => BoundTest::Entry { key: one(key)?, value: one(value)? },
+            };
+            let types = restriction.columns.iter().map(|column| column.ty(schema).clone()).collect();
+            Ok(BoundFilter { columns: restriction.columns.clone(), types, test })
+        };
+        Ok(BoundFilters { filters: self.restrictions.iter().map(bind).collect::<Result<_, CqlError>>()? })
+    }
+}
+
+impl BoundFilters<'_> {
+    /// Whether a row passes; `value` gives what is in its columns, collections in their frozen form.
+    pub fn pass<'r>(&self, mut value: impl FnMut(ColumnRef) -> Option<Cow<'r, [u8]>>) -> bool {
+        self.filters.iter().all(|filter| {
+            let values: Option<SmallVec<[Cow<'r, [u8]>; 2]>> =
+                filter.columns.iter().map(|column| value(*column)).collect();
+            values.is_some_and(|values| filter.test.holds(&filter.types, &values))
+        })
+    }
+}
+
+impl BoundTest<'_> {
+    fn holds(&self, types: &[CqlType], have: &[Cow<'_, [u8]>]) -> bool {
+        match self {
+            Self::Eq(values) => compare(types, have, values).is_eq(),
+            Self::NotEq(values) => compare(types, have, values).is_ne(),
+            Self::In(list) => list.iter().any(|values| compare(types, have, values).is_eq()),
+            Self::Slice { start, end } => {
+                let above = start.as_ref().is_none_or(|(values, inclusive)| {
+                    let order = compare(types, have, values);
+                    order.is_gt() || (*inclusive && order.is_eq())
+                });
+                above
+                    && end.as_ref().is_none_or(|(values, inclusive)| {
+                        let order = compare(types, have, values);
+                        order.is_lt() || (*inclusive && order.is_eq())
+                    })
+            }
+            Self::Contains(wanted) => contains(&types[0], &have[0], wanted),
+            Self::ContainsKey(wanted) => map_entries(&types[0], &have[0])
+                .is_some_and(|mut entries| entries.any(|(key, _, ty)| ty.0.compare(key, wanted).is_eq())),
+            Self::Entry { key: wanted, value } => {
+                map_entries(&types[0], &have[0]).is_some_and(|mut entries| {
+                    entries.any(|(key, found, ty)| {
+                        ty.0.compare(key, wanted).is_eq() && ty.1.compare(found, value).is_eq()
+                    })
+                })
+            }
+        }
+    }
+}
+
+/// Over as many columns as `wanted` has.
+fn compare(types: &[CqlType], have: &[Cow<'_, [u8]>], wanted: &[Bytes<'_>]) -> Ordering {
+    let each = types.iter().zip(have).zip(wanted);
+    each.map(|((ty, a), b)| compare_as(ty, a, b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+/// Counters are numbers here.
+fn compare_as(ty: &CqlType, a: &[u8], b: &[u8]) -> Ordering {
+    if ty.is_counter() { CqlType::BigInt.compare(a, b) } else { ty.compare(a, b) }
+}
+
+fn contains(ty: &CqlType, bytes: &[u8], wanted: &[u8]) -> bool {
+    match ty {
+        CqlType::List { element, .. } | CqlType::Set { element, .. } => {
+            CollectionIter::new(bytes).is_ok_and(|mut all| {
+                all.any(|item| matches!(item, Ok(Some(item)) if element.compare(item, wanted).is_eq()))
+            })
+        }
+        _ => map_entries(ty, bytes)
+            .is_some_and(|mut entries| entries.any(|(_, value, ty)| ty.1.compare(value, wanted).is_eq())),
+    }
+}
+
+type Entry<'v> = (&'v [u8], &'v [u8], &'v (CqlType, CqlType));
+
+fn map_entries<'v>(ty: &'v CqlType, bytes: &'v [u8]) -> Option<impl Iterator<Item = Entry<'v>>> {
+    let CqlType::Map { entry, .. } = ty else { return None };
+    let entries = MapIter::new(bytes).ok()?;
+    Some(entries.filter_map(move |item| match item {
+        Ok((Some(key), Some(value))) => Some((key, value, &**entry)),
+        _ => None,
+    }))
+}

@@ -1,0 +1,76 @@
+//! Keys from values: what may be one, and its bytes.
+
+use model::key::composite_key;
+use model::types::CqlType;
+use model::{ClusteringKey, ClusteringPrefix, PartitionKey, TableSchema};
+
+use crate::CqlError;
+use crate::error::invalid;
+
+/// The most bytes of a partition key, and of each value in a clustering key: lengths are 16 bits.
+pub const KEY_BYTES_MAX: usize = u16::MAX as usize;
+
+/// The partition key of these values, one for each of its columns.
+///
+/// # Errors
+/// It is empty or longer than [`KEY_BYTES_MAX`].
+#[inline]
+pub fn partition_key(schema: &TableSchema, values: &[impl AsRef<[u8]>]) -> Result<PartitionKey, CqlError> {
+    debug_assert_eq!(schema.partition_key.len(), values.len());
+    if let [value] = values {
+        let value = value.as_ref();
+        if value.is_empty() {
+            return invalid!("Key may not be empty");
+        }
+        check_length(value.len())?;
+        return Ok(PartitionKey::new(value));
+    }
+    check_length(values.iter().map(|value| value.as_ref().len() + 3).sum())?;
+    Ok(PartitionKey::new(composite_key(values.iter().map(AsRef::as_ref)).as_slice()))
+}
+
+#[inline]
+fn check_length(len: usize) -> Result<(), CqlError> {
+    if len > KEY_BYTES_MAX {
+        return invalid!("Key length of {len} is longer than maximum of {KEY_BYTES_MAX}");
+    }
+    Ok(())
+}
+
+/// The first values of a clustering key, all of them for a row's.
+///
+/// # Errors
+/// A value that is empty where its type has no use for that, or longer than [`KEY_BYTES_MAX`].
+#[inline]
+pub fn clustering_prefix(
+    schema: &TableSchema,
+    values: &[impl AsRef<[u8]>],
+) -> Result<ClusteringPrefix, CqlError> {
+    for (value, column) in values.iter().zip(&schema.clustering) {
+        check_clustering_value(&column.name, column.ty.without_reversed(), value.as_ref())?;
+    }
+    Ok(ClusteringPrefix::new(values.iter().map(AsRef::as_ref)))
+}
+
+/// The key of a row: [`clustering_prefix`] with a value for each clustering column.
+///
+/// # Errors
+/// As [`clustering_prefix`].
+pub fn clustering_key(schema: &TableSchema, values: &[impl AsRef<[u8]>]) -> Result<ClusteringKey, CqlError> {
+    debug_assert_eq!(schema.clustering.len(), values.len());
+    clustering_prefix(schema, values)
+}
+
+#[inline]
+fn check_clustering_value(name: &str, ty: &CqlType, value: &[u8]) -> Result<(), CqlError> {
+    if value.len() > KEY_BYTES_MAX {
+        return invalid!(
+            "The value of clustering column {name} is too long ({} > {KEY_BYTES_MAX} bytes)",
+            value.len()
+        );
+    }
+    if value.is_empty() && matches!(ty, CqlType::Vector { .. }) {
+        return invalid!("Invalid empty value for clustering column {name}");
+    }
+    Ok(())
+}

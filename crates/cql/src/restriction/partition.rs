@@ -1,0 +1,189 @@
+//! Which partitions: keys, or a range of tokens.
+
+use model::{PartitionKey, PartitionRange, RingPosition, TableSchema};
+use smallvec::SmallVec;
+
+use super::IN_PRODUCT_MAX;
+use super::key::partition_key;
+use super::relation::Test;
+use super::terms::{Bound, Bytes, Terms, required};
+use crate::CqlError;
+use crate::error::invalid;
+use crate::term::{Env, Expr};
+
+/// What is said of the partition key.
+#[derive(Clone, Debug)]
+pub struct PartitionRestriction {
+    /// One for each key column, or none at all: then every partition of the token's range is wanted.
+    keys: Vec<Test>,
+    token: Option<Test>,
+    is_in: bool,
+}
+
+/// The wanted partitions of an execution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Partitions {
+    /// By the values of the key columns, no key twice. Perhaps none.
+    Keys(SmallVec<[PartitionKey; 1]>),
+    Range(PartitionRange),
+}
+
+impl PartitionRestriction {
+    /// `keys`: an equality or IN for each key column, or empty.
+    pub(super) fn new(keys: Vec<Test>, token: Option<Test>) -> Self {
+        let is_in = keys.iter().any(|test| matches!(test, Test::In(_)));
+        Self { keys, token, is_in }
+    }
+
+    /// Every partition of the table.
+    pub fn is_everything(&self) -> bool {
+        self.keys.is_empty() && self.token.is_none()
+    }
+
+    /// Keys are named, by = or IN.
+    pub fn has_keys(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
+    /// One partition at most.
+    pub fn is_single(&self) -> bool {
+        !self.keys.is_empty() && !self.is_in
+    }
+
+    /// A key column is restricted by IN.
+    pub fn is_in(&self) -> bool {
+        self.is_in
+    }
+
+    pub fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
+    /// For each key column the marker that gives it; empty if some column comes from elsewhere.
+    pub fn markers(&self) -> Vec<u16> {
+        let marker = |test: &Test| match test {
+            Test::Eq(Terms::Each(terms)) => match &terms[..] {
+                [Expr::Marker { index, .. }] => u16::try_from(*index).ok(),
+                _ => None,
+            },
+            _ => None,
+        };
+        self.keys.iter().map(marker).collect::<Option<Vec<_>>>().unwrap_or_default()
+    }
+
+    /// The key of a restriction that [`Self::is_single`] and has no token.
+    ///
+    /// # Errors
+    /// Null, unset, or no key: see [`partition_key`].
+    #[inline]
+    pub fn key<'a>(&'a self, schema: &TableSchema, env: &Env<'a>) -> Result<PartitionKey, CqlError> {
+        let mut values: SmallVec<[Bytes<'a>; 4]> = SmallVec::with_capacity(self.keys.len());
+        for (test, column) in self.keys.iter().zip(&schema.partition_key) {
+            match test {
+                Test::Eq(Terms::Each(terms)) if terms.len() == 1 => {
+                    values.push(required(&terms[0], env, &column.name)?);
+                }
+                _ => unreachable!("a single partition is one by equalities"),
+            }
+        }
+        partition_key(schema, &values)
+    }
+
+    /// # Errors
+    /// Null, unset, or no key; more than [`IN_PRODUCT_MAX`] keys.
+    pub fn partitions<'a>(&'a self, schema: &TableSchema, env: &Env<'a>) -> Result<Partitions, CqlError> {
+        let range = self.token.as_ref().map(|test| token_range(test, env)).transpose()?;
+        if self.keys.is_empty() {
+            return Ok(match range {
+                None => Partitions::Range(PartitionRange::all()),
+                Some(Some(range)) => Partitions::Range(range),
+                Some(None) => Partitions::Keys(SmallVec::new()),
+            });
+        }
+        let mut keys: SmallVec<[PartitionKey; 1]> = match self.is_in {
+            true => self.product(schema, env)?.into(),
+            false => SmallVec::from_iter([self.key(schema, env)?]),
+        };
+        match range {
+            None => {}
+            Some(None) => keys.clear(),
+            Some(Some(range)) => keys.retain(|key| range.contains(key)),
+        }
+        Ok(Partitions::Keys(keys))
+    }
+
+    /// Every combination of the columns' values; they rise, column by column, as the peers have them.
+    fn product<'a>(&'a self, schema: &TableSchema, env: &Env<'a>) -> Result<Vec<PartitionKey>, CqlError> {
+        let mut combinations: Vec<Vec<Bytes<'a>>> = vec![vec![]];
+        for (test, column) in self.keys.iter().zip(&schema.partition_key) {
+            let name = [column.name.as_str()];
+            let mut values: Vec<Bytes<'a>> = match test {
+                Test::Eq(terms) => terms.evaluate(env, &name)?,
+                Test::In(terms) => terms.evaluate(env, &name)?.into_iter().flatten().collect(),
+                _ => unreachable!("keys are named by equality and IN"),
+            };
+            values.sort_by(|a, b| column.ty.compare(a, b));
+            values.dedup();
+            let count = combinations.len().saturating_mul(values.len());
+            if count > IN_PRODUCT_MAX {
+                return invalid!(
+                    "The IN restrictions of the partition key name {count} partitions, more than the maximum of {IN_PRODUCT_MAX}"
+                );
+            }
+            combinations = combinations
+                .iter()
+                .flat_map(|first| {
+                    values.iter().map(move |value| {
+                        let mut longer = first.clone();
+                        longer.push(value.clone());
+                        longer
+                    })
+                })
+                .collect();
+        }
+        combinations.iter().map(|values| partition_key(schema, values)).collect()
+    }
+}
+
+/// `None`: no token is in it. The least token is also the end of the ring, as in the peers: nothing lies in front
+/// of it, so as an upper end it means that there is none.
+fn token_range<'a>(test: &'a Test, env: &Env<'a>) -> Result<Option<PartitionRange>, CqlError> {
+    let token = |terms: &'a Terms| -> Result<i64, CqlError> {
+        let values = terms.evaluate(env, &["partition key token"])?;
+        match <[u8; 8]>::try_from(&*values[0]) {
+            Ok(bytes) => Ok(i64::from_be_bytes(bytes)),
+            Err(_) => invalid!("Invalid empty value for the partition key token"),
+        }
+    };
+    let (start, end) = match test {
+        Test::Eq(terms) => {
+            let at = token(terms)?;
+            (Some((at, true)), Some((at, true)))
+        }
+        Test::Slice(slice) => {
+            let bound = |bound: &'a Option<Bound>| {
+                let evaluate = |bound: &'a Bound| Ok::<_, CqlError>((token(&bound.terms)?, bound.inclusive));
+                bound.as_ref().map(evaluate).transpose()
+            };
+            (bound(&slice.start)?, bound(&slice.end)?)
+        }
+        _ => unreachable!("tokens are compared"),
+    };
+    let end = end.filter(|(token, _)| *token != i64::MIN);
+    if let (Some((first, with_first)), Some((last, with_last))) = (start, end)
+        && (first > last || (first == last && !(with_first && with_last)))
+    {
+        return Ok(None);
+    }
+    let start = match start {
+        None => RingPosition::BeforeToken(i64::MIN),
+        Some((token, true)) => RingPosition::BeforeToken(token),
+        Some((token, false)) => RingPosition::AfterToken(token),
+    };
+    let end = match end {
+        None => RingPosition::AfterToken(i64::MAX),
+        Some((token, true)) => RingPosition::AfterToken(token),
+        Some((token, false)) => RingPosition::BeforeToken(token),
+    };
+    Ok(Some(PartitionRange::Between { start, end }))
+}

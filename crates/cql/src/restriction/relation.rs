@@ -1,0 +1,452 @@
+//! From the relations of the text to tests of columns, and what may be said of a column more than once.
+//!
+//! Source of rules and texts: Cassandra 4.1 `cql3/SingleColumnRelation.java`, `MultiColumnRelation.java` and
+//! `cql3/restrictions`.
+
+use model::{CqlType, TableSchema};
+use smallvec::{SmallVec, smallvec};
+
+use super::ColumnRef;
+use super::terms::{Bound, InTerms, Terms, tuple_type};
+use crate::CqlError;
+use crate::error::invalid;
+use crate::syntax::{CompareOp, Ident, InValues, Relation, RelationTarget, Term};
+use crate::term::{Expr, Planner};
+
+pub type Columns = SmallVec<[ColumnRef; 2]>;
+
+/// What is said of a column, or of several together.
+#[derive(Clone, Debug)]
+pub struct Restriction {
+    pub columns: Columns,
+    pub test: Test,
+}
+
+#[derive(Clone, Debug)]
+pub enum Test {
+    Eq(Terms),
+    NotEq(Terms),
+    In(InTerms),
+    Slice(Slice),
+    Contains(Expr),
+    ContainsKey(Expr),
+    /// `m[key] = value`
+    Entry {
+        key: Expr,
+        value: Expr,
+    },
+}
+
+/// At least one end. Of several columns together the ends may speak of the first ones only.
+#[derive(Clone, Debug)]
+pub struct Slice {
+    pub start: Option<Bound>,
+    pub end: Option<Bound>,
+}
+
+impl Slice {
+    pub fn of(op: CompareOp, terms: Terms) -> Option<Self> {
+        let bound = |inclusive| Some(Bound { terms, inclusive });
+        Some(match op {
+            CompareOp::Greater => Self { start: bound(false), end: None },
+            CompareOp::GreaterEq => Self { start: bound(true), end: None },
+            CompareOp::Less => Self { start: None, end: bound(false) },
+            CompareOp::LessEq => Self { start: None, end: bound(true) },
+            _ => return None,
+        })
+    }
+
+    /// # Errors
+    /// Both have the same end; `name` is what they are of.
+    pub fn merge(&mut self, other: Self, name: &str) -> Result<(), CqlError> {
+        for (end, mine, theirs) in
+            [("start", &mut self.start, other.start), ("end", &mut self.end, other.end)]
+        {
+            match (&mine, theirs) {
+                (_, None) => {}
+                (None, theirs) => *mine = theirs,
+                (Some(_), Some(_)) => {
+                    return invalid!("More than one restriction was found for the {end} bound on {name}");
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The tests of WHERE. Those of `token()` stand apart.
+#[derive(Clone, Debug, Default)]
+pub struct Tests {
+    pub restrictions: Vec<Restriction>,
+    pub token: Option<Test>,
+}
+
+impl Tests {
+    pub fn prepare(
+        planner: &mut Planner<'_>,
+        schema: &TableSchema,
+        relations: &[Relation],
+    ) -> Result<Self, CqlError> {
+        let mut tests = Self::default();
+        for relation in relations {
+            tests.add(planner, schema, relation)?;
+        }
+        Ok(tests)
+    }
+
+    fn add(
+        &mut self,
+        planner: &mut Planner<'_>,
+        schema: &TableSchema,
+        relation: &Relation,
+    ) -> Result<(), CqlError> {
+        match relation {
+            Relation::Compare { target, op, value, .. } => match target {
+                RelationTarget::Column(column) => {
+                    let column = ColumnRef::named(schema, column.as_str())?;
+                    let test = single(planner, schema, column, *op, value)?;
+                    self.merge(schema, Restriction { columns: smallvec![column], test })
+                }
+                RelationTarget::Element { column, key } => {
+                    let column = ColumnRef::named(schema, column.as_str())?;
+                    let test = entry(planner, schema, column, key, *op, value)?;
+                    self.merge(schema, Restriction { columns: smallvec![column], test })
+                }
+                RelationTarget::Field { column, field } => {
+                    invalid!("Field {}.{} cannot be used in WHERE", column.as_str(), field.as_str())
+                }
+                RelationTarget::Tuple { columns, .. } => {
+                    let columns = clustering_columns(schema, columns)?;
+                    let terms = tuple(planner, schema, &columns, value)?;
+                    let test = match op {
+                        CompareOp::Eq => Test::Eq(terms),
+                        op => match Slice::of(*op, terms) {
+                            Some(slice) => Test::Slice(slice),
+                            None => {
+                                return invalid!("{} cannot be used for multi-column relations", symbol(*op));
+                            }
+                        },
+                    };
+                    self.merge(schema, Restriction { columns, test })
+                }
+                RelationTarget::Token { columns, .. } => {
+                    check_token_columns(schema, columns)?;
+                    let terms = Terms::one(planner.term(value, "partition key token", &CqlType::BigInt)?);
+                    let test = match op {
+                        CompareOp::Eq => Test::Eq(terms),
+                        op => match Slice::of(*op, terms) {
+                            Some(slice) => Test::Slice(slice),
+                            None => {
+                                return invalid!("{} cannot be used with the token function", symbol(*op));
+                            }
+                        },
+                    };
+                    self.add_token(schema, test)
+                }
+            },
+            Relation::In { target, values, .. } => {
+                let columns: Columns = match target {
+                    RelationTarget::Column(column) => smallvec![ColumnRef::named(schema, column.as_str())?],
+                    RelationTarget::Tuple { columns, .. } => clustering_columns(schema, columns)?,
+                    RelationTarget::Token { .. } => {
+                        return invalid!("IN cannot be used with the token function");
+                    }
+                    RelationTarget::Element { .. } | RelationTarget::Field { .. } => {
+                        return invalid!("IN cannot be used with elements and fields in WHERE");
+                    }
+                };
+                let test = in_test(planner, schema, &columns, values)?;
+                self.merge(schema, Restriction { columns, test })
+            }
+            Relation::IsNotNull { column, .. } => {
+                ColumnRef::named(schema, column.as_str())?;
+                invalid!("Unsupported restriction: {} IS NOT NULL", column.as_str())
+            }
+            Relation::IndexExpression { index, .. } => invalid!("Index {} not found", index.as_str()),
+        }
+    }
+
+    fn add_token(&mut self, schema: &TableSchema, test: Test) -> Result<(), CqlError> {
+        let names: Vec<&str> = schema.partition_key.iter().map(|column| column.name.as_str()).collect();
+        match (&mut self.token, test) {
+            (None, test) => self.token = Some(test),
+            (Some(Test::Slice(slice)), Test::Slice(other)) => {
+                slice.merge(other, &format!("token({})", names.join(", ")))?;
+            }
+            (Some(_), _) => {
+                return invalid!(
+                    "{} cannot be restricted by more than one relation if it includes an Equal",
+                    names.join(", ")
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn merge(&mut self, schema: &TableSchema, new: Restriction) -> Result<(), CqlError> {
+        let joins = |test: &Test| matches!(test, Test::Eq(_) | Test::In(_) | Test::Slice(_));
+        if !joins(&new.test) {
+            self.restrictions.push(new);
+            return Ok(());
+        }
+        let common =
+            |old: &Restriction| old.columns.iter().find(|column| new.columns.contains(column)).copied();
+        let found = self
+            .restrictions
+            .iter_mut()
+            .filter(|old| joins(&old.test))
+            .find_map(|old| common(old).map(|column| (old, column)));
+        let Some((old, column)) = found else {
+            self.restrictions.push(new);
+            return Ok(());
+        };
+        let name = column.name(schema);
+        match (&mut old.test, new.test) {
+            (Test::Eq(_), _) => {
+                invalid!("{name} cannot be restricted by more than one relation if it includes an Equal")
+            }
+            (Test::In(_), _) => {
+                invalid!("{name} cannot be restricted by more than one relation if it includes a IN")
+            }
+            (Test::Slice(slice), Test::Slice(other)) => {
+                if old.columns[0] != new.columns[0] {
+                    return invalid!(
+                        "Column \"{name}\" cannot be restricted by two inequalities not starting with the same column"
+                    );
+                }
+                slice.merge(other, name)?;
+                if new.columns.len() > old.columns.len() {
+                    old.columns = new.columns;
+                }
+                Ok(())
+            }
+            _ => invalid!(
+                "Column \"{name}\" cannot be restricted by both an equality and an inequality relation"
+            ),
+        }
+    }
+}
+
+pub fn symbol(op: CompareOp) -> &'static str {
+    match op {
+        CompareOp::Eq => "=",
+        CompareOp::NotEq => "!=",
+        CompareOp::Less => "<",
+        CompareOp::LessEq => "<=",
+        CompareOp::Greater => ">",
+        CompareOp::GreaterEq => ">=",
+        CompareOp::Contains => "CONTAINS",
+        CompareOp::ContainsKey => "CONTAINS KEY",
+        CompareOp::Like => "LIKE",
+    }
+}
+
+fn single(
+    planner: &mut Planner<'_>,
+    schema: &TableSchema,
+    column: ColumnRef,
+    op: CompareOp,
+    value: &Term,
+) -> Result<Test, CqlError> {
+    let (name, ty) = (column.name(schema), column.ty(schema));
+    match op {
+        CompareOp::Contains => {
+            let element = match ty {
+                CqlType::List { element, .. } | CqlType::Set { element, .. } => element,
+                CqlType::Map { entry, .. } => &entry.1,
+                _ => return invalid!("Cannot use CONTAINS on non-collection column {name}"),
+            };
+            Ok(Test::Contains(planner.term(value, &format!("value({name})"), element)?))
+        }
+        CompareOp::ContainsKey => {
+            let CqlType::Map { entry, .. } = ty else {
+                return invalid!("Cannot use CONTAINS KEY on non-map column {name}");
+            };
+            Ok(Test::ContainsKey(planner.term(value, &format!("key({name})"), &entry.0)?))
+        }
+        CompareOp::Like => {
+            invalid!(
+                "LIKE restriction is only supported on properly indexed columns. {name} LIKE is not valid."
+            )
+        }
+        _ => {
+            check_comparable(name, ty, symbol(op))?;
+            let terms = Terms::one(planner.term(value, name, ty)?);
+            match op {
+                CompareOp::Eq => Ok(Test::Eq(terms)),
+                CompareOp::NotEq => Ok(Test::NotEq(terms)),
+                _ if ty.references_duration() => {
+                    invalid!("Slice restrictions are not supported on {} columns", of_durations(ty))
+                }
+                op => Ok(Slice::of(op, terms).map(Test::Slice).expect("the others were met above")),
+            }
+        }
+    }
+}
+
+fn of_durations(ty: &CqlType) -> &'static str {
+    match ty {
+        CqlType::Duration => "duration",
+        CqlType::Tuple(_) => "tuples containing durations",
+        CqlType::Udt { .. } => "UDTs containing durations",
+        _ => "collections containing durations",
+    }
+}
+
+fn check_comparable(name: &str, ty: &CqlType, symbol: &str) -> Result<(), CqlError> {
+    if ty.is_multi_cell() && ty.is_collection() {
+        return invalid!(
+            "Collection column '{name}' ({}) cannot be restricted by a '{symbol}' relation",
+            ty.to_cql()
+        );
+    }
+    if ty.is_multi_cell() {
+        return invalid!(
+            "Non-frozen UDT column '{name}' ({}) cannot be restricted by any relation",
+            ty.to_cql()
+        );
+    }
+    Ok(())
+}
+
+fn entry(
+    planner: &mut Planner<'_>,
+    schema: &TableSchema,
+    column: ColumnRef,
+    key: &Term,
+    op: CompareOp,
+    value: &Term,
+) -> Result<Test, CqlError> {
+    let (name, ty) = (column.name(schema), column.ty(schema));
+    let CqlType::Map { entry, multi_cell } = ty else {
+        return invalid!("Column {name} cannot be used as a map");
+    };
+    if !multi_cell {
+        return invalid!("Map-entry equality predicates on frozen map column {name} are not supported");
+    }
+    if op != CompareOp::Eq {
+        return invalid!("Only EQ relations are supported on map entries");
+    }
+    Ok(Test::Entry {
+        key: planner.term(key, &format!("key({name})"), &entry.0)?,
+        value: planner.term(value, &format!("value({name})"), &entry.1)?,
+    })
+}
+
+fn names<'s>(schema: &'s TableSchema, columns: &[ColumnRef]) -> Vec<&'s str> {
+    columns.iter().map(|column| column.name(schema)).collect()
+}
+
+/// The columns of `(a, b)`: neighbours in the clustering key, in its order.
+fn clustering_columns(schema: &TableSchema, idents: &[Ident]) -> Result<Columns, CqlError> {
+    let mut columns = Columns::new();
+    for ident in idents {
+        let column = ColumnRef::named(schema, ident.as_str())?;
+        let ColumnRef::Clustering(at) = column else {
+            return invalid!(
+                "Multi-column relations can only be applied to clustering columns but was applied to: {}",
+                ident.as_str()
+            );
+        };
+        if columns.contains(&column) {
+            return invalid!("Column \"{}\" appeared twice in a relation", ident.as_str());
+        }
+        if let Some(ColumnRef::Clustering(last)) = columns.last()
+            && *last + 1 != at
+        {
+            let all: Vec<&str> = idents.iter().map(Ident::as_str).collect();
+            return invalid!(
+                "Clustering columns must appear in the PRIMARY KEY order in multi-column relations: ({})",
+                all.join(", ")
+            );
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}
+
+fn check_token_columns(schema: &TableSchema, idents: &[Ident]) -> Result<(), CqlError> {
+    for ident in idents {
+        let column = ColumnRef::named(schema, ident.as_str())?;
+        if !matches!(column, ColumnRef::PartitionKey(_)) {
+            return invalid!(
+                "The token() function is only supported on the partition key, found {} among the arguments",
+                ident.as_str()
+            );
+        }
+    }
+    let given: Vec<&str> = idents.iter().map(Ident::as_str).collect();
+    let expected: Vec<&str> = schema.partition_key.iter().map(|column| column.name.as_str()).collect();
+    if given.len() < expected.len() {
+        return invalid!(
+            "The token() function must be applied to all partition key components or none of them"
+        );
+    }
+    if given != expected {
+        return invalid!(
+            "The token function arguments must be in the partition key order: {}",
+            expected.join(", ")
+        );
+    }
+    Ok(())
+}
+
+/// One value for each column.
+fn tuple(
+    planner: &mut Planner<'_>,
+    schema: &TableSchema,
+    columns: &[ColumnRef],
+    value: &Term,
+) -> Result<Terms, CqlError> {
+    if let Term::Tuple { elements, .. } = value {
+        if elements.len() != columns.len() {
+            return invalid!(
+                "Expected {} elements in value tuple, but got {}",
+                columns.len(),
+                elements.len()
+            );
+        }
+        let terms = elements
+            .iter()
+            .zip(columns)
+            .map(|(element, column)| planner.term(element, column.name(schema), column.ty(schema)));
+        return Ok(Terms::Each(terms.collect::<Result<_, _>>()?));
+    }
+    let ty = tuple_type(columns.iter().map(|column| column.ty(schema)));
+    let name = format!("({})", names(schema, columns).join(","));
+    Ok(Terms::Tuple { tuple: planner.term(value, &name, &ty)?, columns: columns.len() })
+}
+
+fn in_test(
+    planner: &mut Planner<'_>,
+    schema: &TableSchema,
+    columns: &[ColumnRef],
+    values: &InValues,
+) -> Result<Test, CqlError> {
+    let names = names(schema, columns);
+    if let [column] = columns {
+        check_comparable(names[0], column.ty(schema), "IN")?;
+    }
+    match values {
+        InValues::List(list) => {
+            let each = |term: &Term| match columns {
+                [column] => Ok(Terms::one(planner.term(term, names[0], column.ty(schema))?)),
+                _ => tuple(planner, schema, columns, term),
+            };
+            let mut terms = list.iter().map(each).collect::<Result<Vec<_>, CqlError>>()?;
+            // One value is an equality, and can stand wherever one can.
+            Ok(if terms.len() == 1 { Test::Eq(terms.remove(0)) } else { Test::In(InTerms::List(terms)) })
+        }
+        InValues::Marker(marker) => {
+            let (element, name) = match columns {
+                [column] => (column.ty(schema).freeze(), format!("in({})", names[0])),
+                _ => {
+                    let types = columns.iter().map(|column| column.ty(schema));
+                    (tuple_type(types), format!("in({})", names.join(",")))
+                }
+            };
+            let list = planner.marker(marker, &name, &CqlType::list(element));
+            Ok(Test::In(InTerms::Marker { list, columns: columns.len() }))
+        }
+    }
+}

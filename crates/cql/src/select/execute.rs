@@ -1,0 +1,431 @@
+//! Carries out a plan: reads pages of storage until a page of the client is full.
+//!
+//! 1. The bound values give keys or a range, ranges of rows, filters and limits; a paging state, where to begin.
+//! 2. Keys are read one after another, each with as many reads as it takes; a range of the ring likewise.
+//! 3. Each row that passes the filters goes into the result. Limits are counted here; where nothing is filtered they
+//!    go with the read, so that storage stops in time.
+//! 4. A page ends when it has its rows, or [`PAGE_BYTES`], or when a filtering read has done
+//!    [`FILTER_READS_A_PAGE`] reads without filling it: then it may even be empty, and the client asks again.
+
+use std::sync::Arc;
+
+use model::key::split_composite_key;
+use model::{ClusteringRange, PartitionKey, PartitionRange, TableSchema};
+use reader::{Page, PagingState, PartitionPage, ReadCommand};
+use smallvec::{SmallVec, smallvec};
+
+use super::rows::RowsBuilder;
+use super::value::RowView;
+use super::{SelectPlan, limit, paging};
+use crate::coordinator::Coordinator;
+use crate::error::invalid;
+use crate::outcome::{Execution, ResultRows};
+use crate::restriction::{BoundFilters, Partitions};
+use crate::term::Env;
+use crate::{CqlError, protocol};
+
+/// A page of a paged read ends when its cells take so many bytes.
+const PAGE_BYTES: usize = 1 << 20;
+/// An unpaged result is refused beyond this: no frame has room for more.
+const RESULT_BYTES_MAX: usize = 256 << 20;
+/// Rows of one read of storage where the client does not say how many it takes.
+const READ_ROWS: u64 = 10_000;
+/// A filtering read asks for at least so many: few of them will pass.
+const FILTER_READ_ROWS: u64 = 1_000;
+const FILTER_READS_A_PAGE: u32 = 16;
+
+/// The next page of the rows that the statement asks for; all of them if the client pages not.
+///
+/// # Errors
+/// Values that the statement cannot be carried out with, a paging state that is not one of it; and what storage says.
+pub async fn execute<C: Coordinator>(
+    plan: &SelectPlan,
+    coordinator: &C,
+    bound: &[protocol::Value<'_>],
+    execution: &Execution<'_>,
+) -> Result<ResultRows, CqlError> {
+    let random = || coordinator.random_u64();
+    let env = Env { bound, inputs: &[], now_us: execution.now_us, random: &random };
+    let limit_rows = limit::evaluate(plan.limit.as_ref(), &env, &limit::OF_ALL)?;
+    let partition_limit = limit::evaluate(plan.partition_limit.as_ref(), &env, &limit::PER_PARTITION)?;
+    let is_aggregate = plan.selection.is_aggregate();
+    let page_rows = execution.page_rows.filter(|_| !is_aggregate).map(u64::from);
+    if plan.order.is_across_partitions && page_rows.is_some_and(|rows| limit_rows > rows) {
+        return invalid!(
+            "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the ORDER BY or the IN and sort client side, or disable paging for this query"
+        );
+    }
+    let ranges: SmallVec<[ClusteringRange; 1]> = plan.restrictions.ranges(&env)?;
+    let partitions = plan.restrictions.partitions(&env)?;
+    let filters = plan.restrictions.filters.bind(&plan.schema, &env)?;
+    let rows = ResultRows::new(Arc::clone(&plan.metadata));
+    let now_s = execution.now_s();
+    let mut rows = RowsBuilder::new(&plan.schema, &plan.selection, rows, env, now_s)?;
+    if ranges.is_empty() && !plan.restrictions.clustering.is_everything() {
+        return rows.finish();
+    }
+    let paging = match execution.paging_state.filter(|_| !is_aggregate) {
+        Some(bytes) => Some(paging::decode(bytes, &plan.schema)?),
+        None => None,
+    };
+    // One row for each partition, or for all: limits of rows have no meaning then.
+    let limit_rows = if is_aggregate { u64::MAX } else { limit_rows };
+    let partition_limit = if plan.is_distinct { 1 } else { partition_limit };
+    let mut reading = Reading {
+        plan,
+        filters,
+        pushes_limits: plan.restrictions.filters.is_empty()
+            && (plan.restrictions.wants_static_only_partitions() || !plan.schema.has_static()),
+        partitions,
+        ranges: Arc::from(ranges.as_slice()),
+        now_s,
+        at: 0,
+        limit_rows,
+        partition_limit,
+        remaining: limit_rows,
+        partition_rows: 0,
+        paging: None,
+        continued: None,
+    };
+    reading.resume(paging)?;
+    if plan.order.is_across_partitions {
+        reading.sorted(coordinator, &mut rows).await?;
+        return rows.finish();
+    }
+    let next = reading.fill(coordinator, &mut rows, page_rows).await?;
+    let mut rows = rows.finish()?;
+    rows.paging_state = next.map(|state| paging::encode(&state));
+    Ok(rows)
+}
+
+struct Reading<'p, 'a> {
+    plan: &'p SelectPlan,
+    filters: BoundFilters<'a>,
+    /// Storage may count rows: every row that it gives is one of the result.
+    pushes_limits: bool,
+    partitions: Partitions,
+    ranges: Arc<[ClusteringRange]>,
+    now_s: u32,
+    /// The key that is read, of several.
+    at: usize,
+    limit_rows: u64,
+    partition_limit: u64,
+    /// What is left of `limit_rows`.
+    remaining: u64,
+    /// Rows of the current partition so far.
+    partition_rows: u64,
+    /// Where the next read begins, inside the current key or range.
+    paging: Option<PagingState>,
+    /// The partition of which this read gives further rows, if there are any.
+    continued: Option<PartitionKey>,
+}
+
+/// What became of a page of storage.
+enum Taken {
+    /// All rows were taken.
+    All,
+    /// The client's page is full, and the rows behind this were not taken.
+    Full(PagingState),
+    /// The limit is reached.
+    Done,
+}
+
+impl Reading<'_, '_> {
+    fn resume(&mut self, state: Option<PagingState>) -> Result<(), CqlError> {
+        let Some(state) = state else { return Ok(()) };
+        self.remaining = self.remaining.min(state.remaining_rows);
+        match &self.partitions {
+            Partitions::Keys(keys) => {
+                let Some(at) = keys.iter().position(|key| *key == state.key) else {
+                    return Err(paging::invalid_state());
+                };
+                self.at = if state.row.is_some() { at } else { at + 1 };
+            }
+            Partitions::Range(range) if range.contains(&state.key) => {}
+            Partitions::Range(_) => return Err(paging::invalid_state()),
+        }
+        self.partition_rows = if state.row.is_some() { state.partition_rows } else { 0 };
+        if state.row.is_some() || matches!(self.partitions, Partitions::Range(_)) {
+            self.paging = Some(state);
+        }
+        Ok(())
+    }
+
+    /// The next read; `None`: there is nothing more.
+    fn command(&mut self, rows: u64) -> Option<ReadCommand> {
+        if self.remaining == 0 {
+            return None;
+        }
+        let partitions = match &self.partitions {
+            Partitions::Keys(keys) => PartitionRange::Key(keys.get(self.at)?.clone()),
+            Partitions::Range(range) => range.clone(),
+        };
+        let limit_rows = if self.pushes_limits { self.remaining } else { u64::MAX };
+        self.continued = None;
+        let paging = self.paging.take().map(|mut state| {
+            state.remaining_rows = limit_rows;
+            self.continued = state.row.is_some().then(|| state.key.clone());
+            state
+        });
+        Some(ReadCommand {
+            ranges: Arc::clone(&self.ranges),
+            reversed: self.plan.order.is_reversed,
+            now_s: Some(self.now_s),
+            limit_rows,
+            partition_limit_rows: match self.pushes_limits || self.plan.is_distinct {
+                true => self.partition_limit,
+                false => u64::MAX,
+            },
+            page_rows: match self.pushes_limits {
+                true => rows.min(limit_rows),
+                false => rows.clamp(FILTER_READ_ROWS, READ_ROWS),
+            },
+            paging,
+            bypass_cache: self.plan.bypass_cache,
+            ..ReadCommand::new(self.plan.schema.id, partitions)
+        })
+    }
+
+    /// Goes on behind a page of storage that ended with `next`; `false`: there is nothing more.
+    fn advance(&mut self, next: Option<PagingState>) -> bool {
+        match (next, &self.partitions) {
+            (Some(state), Partitions::Keys(_)) if state.row.is_none() => self.at += 1,
+            (Some(state), _) => {
+                if state.row.is_none() {
+                    self.partition_rows = 0;
+                }
+                // Of a partition that has had its rows nothing more is wanted.
+                let is_full = self.partition_rows >= self.partition_limit;
+                let row = state.row.filter(|_| !is_full);
+                if row.is_none() && matches!(self.partitions, Partitions::Keys(_)) {
+                    self.at += 1;
+                } else {
+                    self.paging = Some(PagingState { row, ..state });
+                    return true;
+                }
+            }
+            (None, Partitions::Keys(_)) => self.at += 1,
+            (None, Partitions::Range(_)) => return false,
+        }
+        self.partition_rows = 0;
+        matches!(&self.partitions, Partitions::Keys(keys) if self.at < keys.len())
+    }
+
+    /// Where the next page of the client begins.
+    fn state(&self) -> Option<PagingState> {
+        if let Some(state) = &self.paging {
+            return Some(PagingState {
+                partition_rows: self.partition_rows,
+                remaining_rows: self.remaining,
+                ..state.clone()
+            });
+        }
+        // At the beginning of a key: behind the one before it.
+        let Partitions::Keys(keys) = &self.partitions else { return None };
+        keys.get(self.at)?;
+        let key = keys.get(self.at.checked_sub(1)?)?.clone();
+        Some(PagingState { key, row: None, partition_rows: 0, remaining_rows: self.remaining })
+    }
+
+    /// Reads until the page is full or nothing is left; gives where the next one begins.
+    async fn fill<C: Coordinator>(
+        &mut self,
+        coordinator: &C,
+        rows: &mut RowsBuilder<'_>,
+        page_rows: Option<u64>,
+    ) -> Result<Option<PagingState>, CqlError> {
+        let wanted = page_rows.map_or(u64::MAX, |rows| rows.max(1));
+        let mut reads = 0;
+        loop {
+            let room = wanted - u64::from(rows.rows.count());
+            let Some(command) = self.command(room.min(READ_ROWS)) else { return Ok(None) };
+            let page = coordinator.read(command).await?;
+            reads += 1;
+            let taken = self.take(&page, rows, wanted)?;
+            if self.remaining == 0 {
+                return Ok(None);
+            }
+            match taken {
+                Taken::Done => return Ok(None),
+                Taken::Full(state) => return Ok(Some(state)),
+                Taken::All => {}
+            }
+            if !self.advance(page.next) {
+                return Ok(None);
+            }
+            let bytes = rows.rows.cells().len();
+            let is_full = u64::from(rows.rows.count()) >= wanted || bytes >= PAGE_BYTES;
+            let is_tired = !self.pushes_limits && reads >= FILTER_READS_A_PAGE;
+            if page_rows.is_some() && (is_full || is_tired) {
+                return Ok(self.state());
+            }
+            if bytes > RESULT_BYTES_MAX {
+                return invalid!(
+                    "The result has more than {RESULT_BYTES_MAX} bytes; ask for it in pages, or for less"
+                );
+            }
+        }
+    }
+
+    /// Puts the rows of a page of storage into the result.
+    fn take(&mut self, page: &Page, rows: &mut RowsBuilder<'_>, wanted: u64) -> Result<Taken, CqlError> {
+        for (number, partition) in page.partitions.iter().enumerate() {
+            let is_last = number + 1 == page.partitions.len();
+            self.begin(partition);
+            let key_values = key_values(&self.plan.schema, &partition.key)?;
+            let mut view =
+                RowView { partition_key: &key_values, static_row: &partition.static_row, row: None };
+            if partition.rows.is_empty() {
+                let is_wanted = self.plan.restrictions.wants_static_only_partitions();
+                if is_wanted && self.passes(&view) {
+                    rows.add(&view)?;
+                    self.count();
+                    if self.remaining == 0 {
+                        return Ok(Taken::Done);
+                    }
+                    if !is_last && u64::from(rows.rows.count()) >= wanted {
+                        return Ok(Taken::Full(self.stopped(&partition.key, None)));
+                    }
+                }
+                continue;
+            }
+            for (at, row) in partition.rows.iter().enumerate() {
+                if self.partition_rows >= self.partition_limit {
+                    break;
+                }
+                view.row = Some(row);
+                if !self.passes(&view) {
+                    continue;
+                }
+                rows.add(&view)?;
+                self.count();
+                if self.remaining == 0 {
+                    return Ok(Taken::Done);
+                }
+                let is_end = is_last && at + 1 == partition.rows.len();
+                if !is_end && u64::from(rows.rows.count()) >= wanted {
+                    let row = Some(&row.key).filter(|_| self.partition_rows < self.partition_limit);
+                    return Ok(Taken::Full(self.stopped(&partition.key, row)));
+                }
+            }
+        }
+        Ok(Taken::All)
+    }
+
+    /// A partition's rows follow; only the first one of a page may have begun on an earlier one.
+    fn begin(&mut self, partition: &PartitionPage) {
+        if self.continued.take().is_none_or(|key| key != partition.key) {
+            self.partition_rows = 0;
+        }
+    }
+
+    #[inline]
+    fn passes(&self, view: &RowView<'_>) -> bool {
+        let schema: &TableSchema = &self.plan.schema;
+        self.plan.restrictions.filters.is_empty()
+            || self.filters.pass(|column| view.value(schema, column).ok().flatten())
+    }
+
+    #[inline]
+    fn count(&mut self) {
+        self.partition_rows += 1;
+        self.remaining = self.remaining.saturating_sub(1);
+    }
+
+    fn stopped(&self, key: &PartitionKey, row: Option<&model::ClusteringKey>) -> PagingState {
+        PagingState {
+            key: key.clone(),
+            row: row.cloned(),
+            partition_rows: if row.is_some() { self.partition_rows } else { 0 },
+            remaining_rows: self.remaining,
+        }
+    }
+
+    /// Reads everything, up to the limit from each partition, and sorts it.
+    async fn sorted<C: Coordinator>(
+        &mut self,
+        coordinator: &C,
+        rows: &mut RowsBuilder<'_>,
+    ) -> Result<(), CqlError> {
+        let schema = Arc::clone(&self.plan.schema);
+        let Partitions::Keys(keys) = &self.partitions else { return Ok(()) };
+        let keys = keys.len();
+        let mut pages: Vec<Page> = vec![];
+        let mut places: Vec<(usize, usize, Option<usize>)> = vec![];
+        while self.at < keys {
+            let key_at = self.at;
+            let Some(command) = self.command(READ_ROWS) else { break };
+            let mut page = coordinator.read(command).await?;
+            let next = page.next.take();
+            for (partition_at, partition) in page.partitions.iter().enumerate() {
+                self.begin(partition);
+                let key_values = key_values(&schema, &partition.key)?;
+                let mut view =
+                    RowView { partition_key: &key_values, static_row: &partition.static_row, row: None };
+                if partition.rows.is_empty()
+                    && self.plan.restrictions.wants_static_only_partitions()
+                    && self.passes(&view)
+                {
+                    places.push((pages.len(), partition_at, None));
+                }
+                for (row_at, row) in partition.rows.iter().enumerate() {
+                    view.row = Some(row);
+                    if self.partition_rows < self.partition_limit && self.remaining > 0 && self.passes(&view)
+                    {
+                        self.count();
+                        places.push((pages.len(), partition_at, Some(row_at)));
+                    }
+                }
+            }
+            pages.push(page);
+            if self.remaining == 0 {
+                self.paging = None;
+                self.partition_rows = 0;
+                self.at = key_at + 1;
+            } else {
+                self.advance(next);
+            }
+            if self.at != key_at {
+                self.remaining = self.limit_rows;
+            }
+        }
+        let row_of = |(page, partition, row): (usize, usize, Option<usize>)| {
+            let partition = &pages[page].partitions[partition];
+            (partition, row.map(|row| &partition.rows[row]))
+        };
+        places.sort_by(|a, b| {
+            let (_, a) = row_of(*a);
+            let (_, b) = row_of(*b);
+            match (a, b) {
+                (Some(a), Some(b)) => {
+                    let order = schema.compare_keys(&a.key, &b.key);
+                    if self.plan.order.is_reversed { order.reverse() } else { order }
+                }
+                (a, b) => a.is_some().cmp(&b.is_some()),
+            }
+        });
+        let limit = usize::try_from(self.limit_rows).unwrap_or(usize::MAX);
+        for place in places.into_iter().take(limit) {
+            let (partition, row) = row_of(place);
+            let key_values = key_values(&schema, &partition.key)?;
+            rows.add(&RowView { partition_key: &key_values, static_row: &partition.static_row, row })?;
+        }
+        Ok(())
+    }
+}
+
+/// The values of the partition key's columns.
+#[inline]
+fn key_values<'k>(schema: &TableSchema, key: &'k PartitionKey) -> Result<SmallVec<[&'k [u8]; 4]>, CqlError> {
+    if schema.partition_key.len() == 1 {
+        return Ok(smallvec![key.bytes()]);
+    }
+    match split_composite_key(key.bytes()) {
+        Ok(values) if values.len() == schema.partition_key.len() => Ok(values.into()),
+        _ => Err(CqlError::Server(format!(
+            "a partition key of table {} does not have {} values",
+            schema.full_name(),
+            schema.partition_key.len()
+        ))),
+    }
+}

@@ -1,0 +1,172 @@
+//! Rows of a result in the making.
+
+use std::borrow::Cow;
+
+use model::TableSchema;
+
+use super::selection::{CellsOf, Computed, Input, Selection, Work};
+use super::value::{Cells, RowView, cell_time};
+use crate::CqlError;
+use crate::function::Accumulator;
+use crate::outcome::ResultRows;
+use crate::term::{Env, Expr, Value};
+
+type Bytes<'a> = Cow<'a, [u8]>;
+
+/// Takes rows in, gives result rows out; one for all if there are aggregates.
+pub struct RowsBuilder<'a> {
+    schema: &'a TableSchema,
+    env: Env<'a>,
+    now_s: u32,
+    work: BoundWork<'a>,
+    pub rows: ResultRows,
+}
+
+enum BoundWork<'a> {
+    Plain(&'a [crate::restriction::ColumnRef]),
+    Computed {
+        computed: &'a Computed,
+        times: Vec<TimeKeys<'a>>,
+    },
+    Aggregated {
+        computed: &'a Computed,
+        times: Vec<TimeKeys<'a>>,
+        accumulators: Vec<Accumulator>,
+        /// The inputs of the first row: what columns beside aggregates show.
+        first: Option<Vec<Option<Vec<u8>>>>,
+    },
+}
+
+/// The values of the keys in one input's [`CellsOf`].
+type TimeKeys<'a> = (Option<Bytes<'a>>, Option<Bytes<'a>>);
+
+impl<'a> RowsBuilder<'a> {
+    pub fn new(
+        schema: &'a TableSchema,
+        selection: &'a Selection,
+        rows: ResultRows,
+        env: Env<'a>,
+        now_s: u32,
+    ) -> Result<Self, CqlError> {
+        let work = match &selection.work {
+            Work::Plain(columns) => BoundWork::Plain(columns),
+            Work::Computed(computed) => {
+                let times = computed.inputs.iter().map(|input| time_keys(input, &env));
+                let times = times.collect::<Result<Vec<_>, _>>()?;
+                if computed.aggregates.is_empty() {
+                    BoundWork::Computed { computed, times }
+                } else {
+                    let accumulators =
+                        computed.aggregates.iter().map(|call| call.aggregate.start()).collect();
+                    BoundWork::Aggregated { computed, times, accumulators, first: None }
+                }
+            }
+        };
+        Ok(Self { schema, env, now_s, work, rows })
+    }
+
+    #[inline]
+    pub fn add(&mut self, view: &RowView<'_>) -> Result<(), CqlError> {
+        match &mut self.work {
+            BoundWork::Plain(columns) => {
+                for column in *columns {
+                    view.write(self.schema, *column, &mut self.rows)?;
+                }
+                self.rows.end_row();
+            }
+            BoundWork::Computed { computed, times } => {
+                let inputs = inputs(self.schema, computed, times, view, self.now_s)?;
+                output(computed, &self.env, &inputs, &mut self.rows)?;
+            }
+            BoundWork::Aggregated { computed, times, accumulators, first } => {
+                let inputs = inputs(self.schema, computed, times, view, self.now_s)?;
+                let env = Env { inputs: &inputs, ..self.env };
+                for (call, accumulator) in computed.aggregates.iter().zip(accumulators) {
+                    match &call.arg {
+                        None => accumulator.add(Some(&[]))?,
+                        Some(arg) => match arg.evaluate(&env)? {
+                            Value::Bytes(bytes) => accumulator.add(Some(&bytes))?,
+                            Value::Null | Value::Unset => {}
+                        },
+                    }
+                }
+                if first.is_none() {
+                    *first = Some(inputs.into_iter().map(|input| input.map(Cow::into_owned)).collect());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows; of aggregates the one row.
+    pub fn finish(mut self) -> Result<ResultRows, CqlError> {
+        if let BoundWork::Aggregated { computed, accumulators, first, .. } = self.work {
+            let results = accumulators.into_iter().map(Accumulator::finish).collect::<Result<Vec<_>, _>>()?;
+            let mut inputs = first.unwrap_or_else(|| vec![None; computed.inputs.len()]);
+            for (slot, input) in inputs.iter_mut().zip(&computed.inputs) {
+                if let Input::Aggregate(number) = input {
+                    slot.clone_from(&results[*number]);
+                }
+            }
+            let inputs: Vec<Option<Bytes<'_>>> =
+                inputs.iter().map(|input| input.as_deref().map(Cow::Borrowed)).collect();
+            output(computed, &self.env, &inputs, &mut self.rows)?;
+        }
+        Ok(self.rows)
+    }
+}
+
+fn time_keys<'a>(input: &'a Input, env: &Env<'a>) -> Result<TimeKeys<'a>, CqlError> {
+    let key = |expr: &'a Expr| expr.evaluate(env)?.required(|| "the key of an element".to_string());
+    Ok(match input {
+        Input::Time { of: CellsOf::One(expr), .. } => (key(expr)?, None),
+        Input::Time { of: CellsOf::Between(from, to), .. } => {
+            let end = |end: &'a Option<Expr>| end.as_ref().map_or(Ok(None), key);
+            (end(from)?, end(to)?)
+        }
+        _ => (None, None),
+    })
+}
+
+fn inputs<'r>(
+    schema: &TableSchema,
+    computed: &Computed,
+    times: &[TimeKeys<'_>],
+    view: &RowView<'r>,
+    now_s: u32,
+) -> Result<Vec<Option<Bytes<'r>>>, CqlError> {
+    let input = |(input, keys): (&Input, &TimeKeys<'_>)| match input {
+        Input::Value(column) => view.value(schema, *column),
+        Input::Aggregate(_) => Ok(None),
+        Input::Time { what, column, id, of } => {
+            let cells = match (of, keys) {
+                (CellsOf::All, _) => Cells::All,
+                (CellsOf::One(_), (Some(key), _)) => Cells::One(key),
+                // No element has the key null.
+                (CellsOf::One(_), _) => return Ok(None),
+                (CellsOf::Between(..), (from, to)) => Cells::Between(from.as_deref(), to.as_deref()),
+            };
+            let Some(definition) = schema.column(*id) else { return Ok(None) };
+            let time = cell_time(*what, view.data(*column), definition, &cells, now_s);
+            Ok(time.map(Cow::Owned))
+        }
+    };
+    computed.inputs.iter().zip(times).map(input).collect()
+}
+
+fn output(
+    computed: &Computed,
+    env: &Env<'_>,
+    inputs: &[Option<Bytes<'_>>],
+    rows: &mut ResultRows,
+) -> Result<(), CqlError> {
+    let env = Env { bound: env.bound, inputs, now_us: env.now_us, random: env.random };
+    for expr in &computed.outputs {
+        match expr.evaluate(&env)? {
+            Value::Bytes(bytes) => rows.cell(Some(&bytes)),
+            Value::Null | Value::Unset => rows.cell(None),
+        }
+    }
+    rows.end_row();
+    Ok(())
+}

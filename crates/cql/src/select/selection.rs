@@ -1,0 +1,564 @@
+//! What stands between SELECT and FROM: from selectors to what is done with each row.
+//!
+//! Columns as they are go from the row into the result. Anything else is a term over inputs, which are values and
+//! times of columns; aggregates are inputs as well, that have no value before the last row has been seen.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use model::types::{CollectionBuilder, CollectionIter, CqlType, MapIter, TupleIter};
+use model::{ColumnId, TableSchema};
+
+use crate::CqlError;
+use crate::error::invalid;
+use crate::function::{self, Aggregate, Arg};
+use crate::protocol::ColumnSpec;
+use crate::restriction::ColumnRef;
+use crate::syntax::{CellTime, QualifiedName, SelectItem, Selection as Selectors, Selector, Term};
+use crate::term::{Expr, Planner, is_assignable};
+
+/// A prepared selection.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    pub columns: Vec<ColumnSpec>,
+    pub work: Work,
+    is_all: bool,
+}
+
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// Columns as they are.
+    Plain(Vec<ColumnRef>),
+    Computed(Computed),
+}
+
+#[derive(Clone, Debug)]
+pub struct Computed {
+    pub inputs: Vec<Input>,
+    pub outputs: Vec<Expr>,
+    pub aggregates: Vec<AggregateCall>,
+}
+
+/// What a term over a row may speak of.
+#[derive(Clone, Debug)]
+pub enum Input {
+    Value(ColumnRef),
+    /// Of a static or regular column.
+    Time {
+        what: CellTime,
+        column: ColumnRef,
+        id: ColumnId,
+        of: CellsOf,
+    },
+    /// The result of an aggregate, by its number.
+    Aggregate(usize),
+}
+
+/// The cells of a column, as [`super::value::Cells`] before the keys have values.
+#[derive(Clone, Debug)]
+pub enum CellsOf {
+    All,
+    One(Expr),
+    Between(Option<Expr>, Option<Expr>),
+}
+
+#[derive(Clone, Debug)]
+pub struct AggregateCall {
+    pub aggregate: Aggregate,
+    /// `None`: of rows, whatever is in them.
+    pub arg: Option<Expr>,
+}
+
+impl Selection {
+    /// # Errors
+    /// Unknown columns and functions, types that do not fit.
+    pub fn prepare(
+        planner: &mut Planner<'_>,
+        schema: &Arc<TableSchema>,
+        selectors: &Selectors,
+    ) -> Result<Self, CqlError> {
+        match selectors {
+            Selectors::All => {
+                let all = ColumnRef::all(schema);
+                let columns =
+                    all.iter().map(|column| planner.spec(column.name(schema), column.ty(schema))).collect();
+                Ok(Self { columns, work: Work::Plain(all), is_all: true })
+            }
+            Selectors::Items(items) => Self::of_items(planner, schema, items),
+        }
+    }
+
+    fn of_items(
+        planner: &mut Planner<'_>,
+        schema: &Arc<TableSchema>,
+        items: &[SelectItem],
+    ) -> Result<Self, CqlError> {
+        let plain: Option<Vec<&crate::syntax::Ident>> = items
+            .iter()
+            .map(|item| match &item.selector {
+                Selector::Column(column) => Some(column),
+                _ => None,
+            })
+            .collect();
+        let mut columns = Vec::with_capacity(items.len());
+        if let Some(plain) = plain {
+            let refs = plain.iter().map(|column| ColumnRef::named(schema, column.as_str()));
+            let refs = refs.collect::<Result<Vec<_>, _>>()?;
+            for (item, column) in items.iter().zip(&refs) {
+                columns.push(planner.spec(&item.column_name(), column.ty(schema)));
+            }
+            return Ok(Self { columns, work: Work::Plain(refs), is_all: false });
+        }
+        let mut builder = Builder { planner, schema, inputs: vec![], aggregates: vec![], inside: false };
+        let mut outputs = Vec::with_capacity(items.len());
+        for item in items {
+            let (expr, ty) = builder.output(&item.selector)?;
+            columns.push(builder.planner.spec(&item.column_name(), &ty));
+            outputs.push(expr);
+        }
+        let Builder { inputs, aggregates, .. } = builder;
+        Ok(Self { columns, work: Work::Computed(Computed { inputs, outputs, aggregates }), is_all: false })
+    }
+
+    pub fn is_aggregate(&self) -> bool {
+        matches!(&self.work, Work::Computed(computed) if !computed.aggregates.is_empty())
+    }
+
+    /// The columns that are read.
+    pub fn reads(&self) -> Vec<ColumnRef> {
+        match &self.work {
+            Work::Plain(columns) => columns.clone(),
+            Work::Computed(computed) => computed
+                .inputs
+                .iter()
+                .filter_map(|input| match input {
+                    Input::Value(column) | Input::Time { column, .. } => Some(*column),
+                    Input::Aggregate(_) => None,
+                })
+                .collect(),
+        }
+    }
+
+    /// Static columns, perhaps with columns of the partition key, and nothing else.
+    pub fn is_only_static(&self) -> bool {
+        let reads = self.reads();
+        let allowed =
+            |column: &ColumnRef| matches!(column, ColumnRef::Static(_) | ColumnRef::PartitionKey(_));
+        !self.is_all
+            && reads.iter().any(|column| matches!(column, ColumnRef::Static(_)))
+            && reads.iter().all(allowed)
+    }
+}
+
+struct Builder<'b, 'c> {
+    planner: &'b mut Planner<'c>,
+    schema: &'b Arc<TableSchema>,
+    inputs: Vec<Input>,
+    aggregates: Vec<AggregateCall>,
+    /// Inside the argument of an aggregate.
+    inside: bool,
+}
+
+type Selected = Arg<'static>;
+
+impl Builder<'_, '_> {
+    fn output(&mut self, selector: &Selector) -> Result<(Expr, CqlType), CqlError> {
+        let selected = self.select(selector)?;
+        self.typed(selected, selector)
+    }
+
+    /// What has no type yet gets the one that it has by itself.
+    fn typed(&mut self, selected: Selected, selector: &Selector) -> Result<(Expr, CqlType), CqlError> {
+        match selected {
+            Arg::Typed(expr, ty) => Ok((expr, ty)),
+            Arg::Term(term) => match self.planner.natural_type(&term)? {
+                Some(ty) => Ok((self.planner.term(&term, "[selection]", &ty)?, ty)),
+                None => invalid!(
+                    "Cannot infer type for term {} in selection clause (try using a cast to force a type)",
+                    selector.column_name()
+                ),
+            },
+        }
+    }
+
+    fn input(&mut self, input: Input) -> Expr {
+        if let Input::Value(wanted) = &input
+            && let Some(at) =
+                self.inputs.iter().position(|known| matches!(known, Input::Value(known) if known == wanted))
+        {
+            return Expr::Input(at);
+        }
+        self.inputs.push(input);
+        Expr::Input(self.inputs.len() - 1)
+    }
+
+    fn aggregate(&mut self, aggregate: Aggregate, arg: Option<Expr>) -> Selected {
+        let ty = aggregate.result.clone();
+        self.aggregates.push(AggregateCall { aggregate, arg });
+        let number = self.aggregates.len() - 1;
+        Arg::Typed(self.input(Input::Aggregate(number)), ty)
+    }
+
+    fn select(&mut self, selector: &Selector) -> Result<Selected, CqlError> {
+        let term = |term: Term| Ok(Arg::Term(Cow::Owned(term)));
+        match selector {
+            Selector::Column(name) => {
+                let column = ColumnRef::named(self.schema, name.as_str())?;
+                let ty = column.ty(self.schema).clone();
+                Ok(Arg::Typed(self.input(Input::Value(column)), ty))
+            }
+            Selector::Literal(literal) => term(Term::Literal(literal.clone())),
+            Selector::Null(span) => term(Term::Null(*span)),
+            Selector::Marker(marker) => term(Term::Marker(marker.clone())),
+            Selector::CountRows(_) => {
+                self.check_not_inside("count")?;
+                Ok(self.aggregate(Aggregate::count_rows(), None))
+            }
+            Selector::CellTime { what, of, .. } => self.cell_time(*what, of),
+            Selector::Call { name, args, .. } => self.call(name, args),
+            Selector::Cast { of, ty, .. } => {
+                let arg = self.select(of)?;
+                let (expr, ty) = function::cast(self.planner, arg, ty)?;
+                Ok(Arg::Typed(expr, ty))
+            }
+            Selector::Hint { ty, of, span } => match self.select(of)? {
+                Arg::Term(inner) => {
+                    term(Term::Hint { ty: ty.clone(), term: Box::new(inner.into_owned()), span: *span })
+                }
+                Arg::Typed(expr, found) => {
+                    let hinted = self.planner.resolve_type(ty)?;
+                    if !is_assignable(&hinted, &found) {
+                        return invalid!(
+                            "Cannot assign value of type {} to type {}",
+                            found.to_cql(),
+                            hinted.to_cql()
+                        );
+                    }
+                    Ok(Arg::Typed(expr, hinted))
+                }
+            },
+            Selector::Field { of, field } => {
+                let (expr, ty) = self.output(of)?;
+                self.field(expr, &ty, of, field.as_str())
+            }
+            Selector::Element { of, key, .. } => {
+                let (expr, ty) = self.output(of)?;
+                self.element(expr, &ty, of, key)
+            }
+            Selector::Slice { of, from, to, .. } => {
+                let (expr, ty) = self.output(of)?;
+                self.slice(expr, &ty, of, from.as_ref(), to.as_ref())
+            }
+            Selector::Tuple { elements, span } => {
+                if let [only] = &elements[..] {
+                    return self.select(only);
+                }
+                match self.all(elements)? {
+                    Ok(elements) => term(Term::Tuple { elements, span: *span }),
+                    Err(typed) => {
+                        let (elements, types): (Vec<_>, Vec<_>) = typed.into_iter().unzip();
+                        let ty = CqlType::tuple(types);
+                        Ok(Arg::Typed(Expr::Sequence { ty: ty.clone(), elements }, ty))
+                    }
+                }
+            }
+            Selector::List { elements, span } => match self.all(elements)? {
+                Ok(elements) => term(Term::List { elements, span: *span }),
+                Err(typed) => self.sequence(typed, CqlType::list, "list"),
+            },
+            Selector::Set { elements, span } => match self.all(elements)? {
+                Ok(elements) => term(Term::Set { elements, span: *span }),
+                Err(typed) => self.sequence(typed, CqlType::set, "set"),
+            },
+            Selector::MapOrUdt { entries, span } => self.map(entries, *span),
+            Selector::Arithmetic { op, left, right } => {
+                let (left, right) = (self.select(left)?, self.select(right)?);
+                let (expr, ty) = function::arithmetic(self.planner, *op, left, right, None)?;
+                Ok(Arg::Typed(expr, ty))
+            }
+            Selector::Negate { of, .. } => {
+                let arg = self.select(of)?;
+                let (expr, ty) = function::negate(self.planner, arg, None)?;
+                Ok(Arg::Typed(expr, ty))
+            }
+        }
+    }
+
+    /// Terms if all are, else all with types.
+    #[allow(clippy::type_complexity, reason = "both sides are plain lists")]
+    fn all(&mut self, selectors: &[Selector]) -> Result<Result<Vec<Term>, Vec<(Expr, CqlType)>>, CqlError> {
+        let selected = selectors.iter().map(|selector| self.select(selector));
+        let selected = selected.collect::<Result<Vec<_>, _>>()?;
+        if selected.iter().all(|arg| matches!(arg, Arg::Term(_))) {
+            let terms = selected.into_iter().filter_map(|arg| match arg {
+                Arg::Term(term) => Some(term.into_owned()),
+                Arg::Typed(..) => None,
+            });
+            return Ok(Ok(terms.collect()));
+        }
+        let typed = selected.into_iter().zip(selectors).map(|(arg, selector)| self.typed(arg, selector));
+        Ok(Err(typed.collect::<Result<_, _>>()?))
+    }
+
+    fn sequence(
+        &mut self,
+        typed: Vec<(Expr, CqlType)>,
+        of: fn(CqlType) -> CqlType,
+        what: &str,
+    ) -> Result<Selected, CqlError> {
+        let element = typed[0].1.clone();
+        if typed.iter().any(|(_, ty)| !is_assignable(&element, ty)) {
+            return invalid!("The elements of a {what} have to be of one type");
+        }
+        let ty = of(element).freeze();
+        let elements = typed.into_iter().map(|(expr, _)| expr).collect();
+        Ok(Arg::Typed(Expr::Sequence { ty: ty.clone(), elements }, ty))
+    }
+
+    fn map(
+        &mut self,
+        entries: &[(Selector, Selector)],
+        span: crate::syntax::Span,
+    ) -> Result<Selected, CqlError> {
+        let mut terms = vec![];
+        let mut typed = vec![];
+        for (key, value) in entries {
+            let (key_arg, value_arg) = (self.select(key)?, self.select(value)?);
+            if let (Arg::Term(key), Arg::Term(value)) = (&key_arg, &value_arg) {
+                terms.push((key.clone().into_owned(), value.clone().into_owned()));
+            }
+            if terms.len() < entries.len() {
+                typed.push((key, key_arg, value, value_arg));
+            }
+        }
+        if terms.len() == entries.len() {
+            return Ok(Arg::Term(Cow::Owned(Term::Map { entries: terms, span })));
+        }
+        let mut prepared = vec![];
+        let mut types: Option<(CqlType, CqlType)> = None;
+        for (key, key_arg, value, value_arg) in typed {
+            let ((key, key_type), (value, value_type)) =
+                (self.typed(key_arg, key)?, self.typed(value_arg, value)?);
+            let known = types.get_or_insert_with(|| (key_type.clone(), value_type.clone()));
+            if !is_assignable(&known.0, &key_type) || !is_assignable(&known.1, &value_type) {
+                return invalid!("The keys and the values of a map have to be of one type each");
+            }
+            prepared.push((key, value));
+        }
+        let Some((key, value)) = types else { return invalid!("A map without entries has no type") };
+        let ty = CqlType::map(key, value).freeze();
+        Ok(Arg::Typed(Expr::Map { ty: ty.clone(), entries: prepared }, ty))
+    }
+
+    fn check_not_inside(&self, name: &str) -> Result<(), CqlError> {
+        if self.inside {
+            return invalid!(
+                "aggregate functions cannot be used as arguments of aggregate functions (found {name})"
+            );
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, name: &QualifiedName, args: &[Selector]) -> Result<Selected, CqlError> {
+        let own = name.keyspace.as_ref().is_none_or(|keyspace| keyspace.text == "system");
+        if own && Aggregate::is_name(&name.name.text) {
+            return self.aggregate_call(&name.name.text, args);
+        }
+        let args = args.iter().map(|arg| self.select(arg)).collect::<Result<Vec<_>, _>>()?;
+        let (expr, ty) = function::call(self.planner, name, args, None)?;
+        Ok(Arg::Typed(expr, ty))
+    }
+
+    fn aggregate_call(&mut self, name: &str, args: &[Selector]) -> Result<Selected, CqlError> {
+        self.check_not_inside(name)?;
+        let [arg] = args else {
+            return invalid!(
+                "Invalid number of arguments in call to function {name}: 1 required but {} provided",
+                args.len()
+            );
+        };
+        self.inside = true;
+        let prepared = self.output(arg);
+        self.inside = false;
+        let (expr, ty) = prepared?;
+        match Aggregate::named(name, Some(&ty)) {
+            Some(aggregate) => Ok(self.aggregate(aggregate, Some(expr))),
+            None => invalid!(
+                "Invalid call to function {name}, none of its type signatures match (it takes numbers, {} is of type {})",
+                arg.column_name(),
+                ty.to_cql()
+            ),
+        }
+    }
+
+    fn cell_time(&mut self, what: CellTime, of: &Selector) -> Result<Selected, CqlError> {
+        let (name, within) = match of {
+            Selector::Column(name) => (name, None),
+            Selector::Field { of: inner, .. }
+            | Selector::Element { of: inner, .. }
+            | Selector::Slice { of: inner, .. } => match &**inner {
+                Selector::Column(name) => (name, Some(of)),
+                _ => return invalid!("{} takes a column, or elements or a field of one", what.name()),
+            },
+            _ => return invalid!("{} takes a column, or elements or a field of one", what.name()),
+        };
+        let column = ColumnRef::named(self.schema, name.as_str())?;
+        let (ColumnRef::Static(id) | ColumnRef::Regular(id)) = column else {
+            return invalid!(
+                "Cannot use selection function {} on PRIMARY KEY part {}",
+                match what {
+                    CellTime::WriteTime => "writeTime",
+                    CellTime::MaxWriteTime => "maxWriteTime",
+                    CellTime::Ttl => "ttl",
+                },
+                name.as_str()
+            );
+        };
+        let ty = column.ty(self.schema).clone();
+        let one = if what == CellTime::Ttl { CqlType::Int } else { CqlType::BigInt };
+        let (of, is_list) = match within {
+            None => (CellsOf::All, ty.is_multi_cell()),
+            // The cell is one; what is asked of a part of it is asked of it.
+            Some(_) if !ty.is_multi_cell() => (CellsOf::All, false),
+            Some(Selector::Field { field, .. }) => {
+                let at = field_at(&ty, field.as_str(), name.as_str())?;
+                (CellsOf::One(Expr::constant(&(at as i16).to_be_bytes())), false)
+            }
+            Some(Selector::Element { key, .. }) => {
+                let (key_type, _) = element_types(&ty, name.as_str())?;
+                (CellsOf::One(self.planner.term(key, &format!("key({})", name.as_str()), &key_type)?), false)
+            }
+            Some(Selector::Slice { from, to, .. }) => {
+                let (key_type, _) = element_types(&ty, name.as_str())?;
+                let mut end = |end: &Option<Term>| {
+                    let name = format!("key({})", name.as_str());
+                    end.as_ref().map(|end| self.planner.term(end, &name, &key_type)).transpose()
+                };
+                (CellsOf::Between(end(from)?, end(to)?), true)
+            }
+            Some(_) => return invalid!("{} takes a column, or elements or a field of one", what.name()),
+        };
+        let ty = if is_list && what != CellTime::MaxWriteTime { CqlType::list(one).freeze() } else { one };
+        Ok(Arg::Typed(self.input(Input::Time { what, column, id, of }), ty))
+    }
+
+    fn field(&mut self, expr: Expr, ty: &CqlType, of: &Selector, field: &str) -> Result<Selected, CqlError> {
+        let CqlType::Udt { user, .. } = ty else {
+            return invalid!(
+                "Invalid field selection: {} of type {} is not a user type",
+                of.column_name(),
+                ty.to_cql()
+            );
+        };
+        let at = field_at(ty, field, &of.column_name())?;
+        let field_type = user.fields[at].field_type.clone();
+        let taken =
+            function::built_in("field", vec![expr], move |args| match TupleIter::new(args[0]).nth(at) {
+                Some(field) => Ok(field?.map(<[u8]>::to_vec)),
+                None => Ok(None),
+            });
+        Ok(Arg::Typed(taken, field_type))
+    }
+
+    fn element(&mut self, expr: Expr, ty: &CqlType, of: &Selector, key: &Term) -> Result<Selected, CqlError> {
+        let (key_type, value_type) = element_types(ty, &of.column_name())?;
+        let key = self.planner.term(key, &format!("key({})", of.column_name()), &key_type)?;
+        let is_map = matches!(ty, CqlType::Map { .. });
+        let taken = function::built_in("element", vec![expr, key], move |args| {
+            let equal = |key: &[u8]| key_type.compare(key, args[1]).is_eq();
+            if is_map {
+                for entry in MapIter::new(args[0])? {
+                    if let (Some(key), Some(value)) = entry?
+                        && equal(key)
+                    {
+                        return Ok(Some(value.to_vec()));
+                    }
+                }
+            } else {
+                for element in CollectionIter::new(args[0])? {
+                    if let Some(element) = element?
+                        && equal(element)
+                    {
+                        return Ok(Some(element.to_vec()));
+                    }
+                }
+            }
+            Ok(None)
+        });
+        Ok(Arg::Typed(taken, value_type))
+    }
+
+    fn slice(
+        &mut self,
+        expr: Expr,
+        ty: &CqlType,
+        of: &Selector,
+        from: Option<&Term>,
+        to: Option<&Term>,
+    ) -> Result<Selected, CqlError> {
+        let (key_type, _) = element_types(ty, &of.column_name())?;
+        let name = format!("key({})", of.column_name());
+        let mut args = vec![expr];
+        for end in [from, to].into_iter().flatten() {
+            args.push(self.planner.term(end, &name, &key_type)?);
+        }
+        let (has_from, has_to) = (from.is_some(), to.is_some());
+        let is_map = matches!(ty, CqlType::Map { .. });
+        let taken = function::built_in("slice", args, move |args| {
+            let from = has_from.then(|| args[1]);
+            let to = has_to.then(|| args[args.len() - 1]);
+            let inside = |key: &[u8]| {
+                from.is_none_or(|from| key_type.compare(key, from).is_ge())
+                    && to.is_none_or(|to| key_type.compare(key, to).is_le())
+            };
+            let mut out = CollectionBuilder::new();
+            let mut any = false;
+            if is_map {
+                for entry in MapIter::new(args[0])? {
+                    if let (Some(key), Some(value)) = entry?
+                        && inside(key)
+                    {
+                        any = true;
+                        out.push(key);
+                        out.push(value);
+                    }
+                }
+                return Ok(any.then(|| out.finish_map()));
+            }
+            for element in CollectionIter::new(args[0])? {
+                if let Some(element) = element?
+                    && inside(element)
+                {
+                    any = true;
+                    out.push(element);
+                }
+            }
+            Ok(any.then(|| out.finish()))
+        });
+        Ok(Arg::Typed(taken, ty.clone()))
+    }
+}
+
+/// The types of what chooses an element, and of the element.
+fn element_types(ty: &CqlType, name: &str) -> Result<(CqlType, CqlType), CqlError> {
+    match ty {
+        CqlType::Map { entry, .. } => Ok((entry.0.clone(), entry.1.clone())),
+        CqlType::Set { element, .. } => Ok(((**element).clone(), (**element).clone())),
+        CqlType::List { .. } => {
+            invalid!("Element selection is only allowed on sets and maps, but {name} is a list")
+        }
+        other => {
+            invalid!("Invalid element selection: {name} is of type {} is not a collection", other.to_cql())
+        }
+    }
+}
+
+fn field_at(ty: &CqlType, field: &str, name: &str) -> Result<usize, CqlError> {
+    let CqlType::Udt { user, .. } = ty else {
+        return invalid!("Invalid field selection: {name} of type {} is not a user type", ty.to_cql());
+    };
+    match user.fields.iter().position(|known| known.name == field) {
+        Some(at) => Ok(at),
+        None => invalid!("{name} of type {} has no field {field}", user.name),
+    }
+}

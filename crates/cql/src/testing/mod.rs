@@ -1,0 +1,224 @@
+//! A storage in memory behind the port, for tests: everything is at once, nothing is ever lost.
+//!
+//! Tables are [`MemorySource`]s; a read takes all that is live and cuts its page out of that, so it can be checked
+//! by eye. The clock stands until it is set.
+
+use crate::system::NodeInfo;
+use std::cell::{Cell, RefCell};
+
+use base::HashMap;
+use base::rng::Rng;
+use catalog::{Catalog, Keyspace, SchemaChange, TableSettings};
+use model::{ClusteringRow, Mutation, PartitionRange, Purge, Row, TableId, TableSchema};
+use reader::{
+    CompactReader, Fragment, Keep, MemorySource, Page, PagingState, PartitionPage, ReadCommand, ReadSpec,
+    Reader, Source, Step,
+};
+use std::sync::Arc;
+use uuid::Uuid;
+
+use crate::coordinator::{ChangeSchema, Coordinator, Decide};
+use crate::error::CqlError;
+
+/// See the head of this file.
+#[derive(Debug)]
+pub struct MemoryCoordinator {
+    catalog: RefCell<Catalog>,
+    tables: RefCell<HashMap<TableId, MemorySource>>,
+    now_us: Cell<i64>,
+    last_timestamp_us: Cell<i64>,
+    random: RefCell<Rng>,
+    reads: Cell<u64>,
+    /// No page has more rows than this, whatever the read says.
+    page_rows_max: Cell<u64>,
+}
+
+impl MemoryCoordinator {
+    /// With these tables, and a keyspace for each that is named.
+    pub fn new(tables: &[Arc<TableSchema>]) -> Self {
+        let mut catalog = Catalog::empty();
+        for table in tables {
+            if catalog.keyspace(&table.keyspace).is_none() {
+                let keyspace = Keyspace::simple(table.keyspace.as_str()).expect("a name");
+                catalog = catalog.create_keyspace(keyspace).expect("a new keyspace").0;
+            }
+            catalog = catalog.create_table(table.clone(), TableSettings::default()).expect("a new table").0;
+        }
+        Self {
+            catalog: RefCell::new(catalog),
+            tables: RefCell::default(),
+            now_us: Cell::new(1_700_000_000_000_000),
+            last_timestamp_us: Cell::new(0),
+            random: RefCell::new(Rng::new(1)),
+            reads: Cell::new(0),
+            page_rows_max: Cell::new(u64::MAX),
+        }
+    }
+
+    pub fn set_now_us(&self, now_us: i64) {
+        self.now_us.set(now_us);
+    }
+
+    pub fn set_catalog(&self, catalog: Catalog) {
+        *self.catalog.borrow_mut() = catalog;
+    }
+
+    /// As storage does whose rows are large: pages end sooner than asked for.
+    pub fn set_page_rows_max(&self, rows: u64) {
+        self.page_rows_max.set(rows);
+    }
+
+    /// How many pages have been read.
+    pub fn reads(&self) -> u64 {
+        self.reads.get()
+    }
+
+    pub fn write(&self, mutation: &Mutation) {
+        self.tables.borrow_mut().entry(mutation.schema.id).or_default().apply(mutation);
+    }
+
+    /// What a table holds, deletions and all.
+    pub fn table(&self, id: TableId) -> MemorySource {
+        self.tables.borrow().get(&id).cloned().unwrap_or_default()
+    }
+
+    fn page(&self, command: &ReadCommand) -> Result<Page, CqlError> {
+        self.reads.set(self.reads.get() + 1);
+        let catalog = self.catalog.borrow();
+        let Some(table) = catalog.table_by_id(command.table) else {
+            return Err(CqlError::Server(format!("no table with id {}", command.table)));
+        };
+        let now_s = command.now_s.unwrap_or((self.now_us.get() / 1_000_000) as u32);
+        let source = self.table(command.table);
+        Ok(cut(command, live_partitions(&table.schema, &source, command, now_s), self.page_rows_max.get()))
+    }
+}
+
+/// All that is live, and its place: how many rows of the partition came before.
+fn live_partitions(
+    schema: &Arc<TableSchema>,
+    source: &MemorySource,
+    command: &ReadCommand,
+    now_s: u32,
+) -> Vec<(PartitionPage, u64)> {
+    let Some(wanted) = command.remaining_partitions() else { return vec![] };
+    let resumed = command.paging.as_ref().filter(|paging| paging.row.is_some());
+    let mut out = vec![];
+    for key in source.partitions().keys().filter(|key| wanted.contains(key)) {
+        let resumed = resumed.filter(|paging| paging.key == *key);
+        let ranges = match resumed.and_then(|paging| paging.row.as_ref()) {
+            Some(row) => command.ranges_behind(schema, row).into(),
+            None => command.ranges.clone(),
+        };
+        let before = resumed.map_or(0, |paging| paging.partition_rows);
+        let spec = ReadSpec::new(schema.clone(), PartitionRange::Key(key.clone()))
+            .ranges(ranges)
+            .reversed(command.reversed);
+        let mut reader = CompactReader::new(source.reader(&spec), Purge::nothing(now_s), Keep::Live);
+        let mut page = PartitionPage { key: key.clone(), static_row: Row::new(), rows: vec![] };
+        let mut there = false;
+        while let Step::Ready(fragment) = reader.next().expect("memory can be read") {
+            match fragment {
+                Fragment::PartitionStart { .. } => there = true,
+                Fragment::Static(row) => page.static_row = (*row).clone(),
+                Fragment::Row(row) => page.rows.push(ClusteringRow { key: row.key, row: (*row.row).clone() }),
+                Fragment::Change(_) | Fragment::PartitionEnd => {}
+            }
+        }
+        let allowed = command.partition_limit_rows.saturating_sub(before);
+        page.rows.truncate(usize::try_from(allowed).unwrap_or(usize::MAX));
+        // A partition that was begun on an earlier page has had its static row there.
+        if there && (!page.rows.is_empty() || resumed.is_none()) {
+            out.push((page, before));
+        }
+    }
+    out
+}
+
+fn cut(command: &ReadCommand, partitions: Vec<(PartitionPage, u64)>, page_rows_max: u64) -> Page {
+    let remaining = command.paging.as_ref().map_or(command.limit_rows, |paging| paging.remaining_rows);
+    let room = command.page_rows.max(1).min(page_rows_max).min(remaining);
+    let mut page = Page::default();
+    let mut rows = 0;
+    for (mut partition, before) in partitions {
+        if rows >= room {
+            break;
+        }
+        let whole = partition.row_count();
+        let fits = (room - rows).min(whole);
+        partition.rows.truncate(fits as usize);
+        rows += fits;
+        if rows >= room && remaining > rows {
+            let ended = fits == whole;
+            page.next = Some(PagingState {
+                key: partition.key.clone(),
+                row: if ended { None } else { partition.rows.last().map(|row| row.key.clone()) },
+                partition_rows: if ended { 0 } else { before + fits },
+                remaining_rows: remaining - rows,
+            });
+        }
+        page.partitions.push(partition);
+    }
+    page
+}
+
+impl Coordinator for MemoryCoordinator {
+    fn catalog(&self) -> Catalog {
+        self.catalog.borrow().clone()
+    }
+
+    fn wall_us(&self) -> i64 {
+        self.now_us.get()
+    }
+
+    fn timestamp_us(&self) -> i64 {
+        let timestamp_us = self.now_us.get().max(self.last_timestamp_us.get() + 1);
+        self.last_timestamp_us.set(timestamp_us);
+        timestamp_us
+    }
+
+    fn random_u64(&self) -> u64 {
+        self.random.borrow_mut().next_u64()
+    }
+
+    fn node_info(&self) -> NodeInfo {
+        NodeInfo::new(self.host_id(), std::net::IpAddr::from([127, 0, 0, 1]), 9042)
+    }
+
+    fn host_id(&self) -> Uuid {
+        Uuid::from_u128(0x1234_5678_9abc_4def_8123_4567_89ab_cdef)
+    }
+
+    async fn apply(&self, mutation: Mutation) -> Result<(), CqlError> {
+        self.write(&mutation);
+        Ok(())
+    }
+
+    async fn apply_together(&self, mutations: Vec<Mutation>) -> Result<(), CqlError> {
+        mutations.iter().for_each(|mutation| self.write(mutation));
+        Ok(())
+    }
+
+    async fn read(&self, command: ReadCommand) -> Result<Page, CqlError> {
+        self.page(&command)
+    }
+
+    async fn read_and_write(&self, command: ReadCommand, decide: Decide) -> Result<Page, CqlError> {
+        let page = self.page(&command)?;
+        for mutation in decide(&page)?.unwrap_or_default() {
+            self.write(&mutation);
+        }
+        Ok(page)
+    }
+
+    async fn change_schema(&self, change: ChangeSchema) -> Result<Vec<SchemaChange>, CqlError> {
+        let (catalog, changes) = change(&self.catalog())?;
+        self.set_catalog(catalog);
+        Ok(changes)
+    }
+
+    async fn truncate(&self, table: TableId) -> Result<(), CqlError> {
+        self.tables.borrow_mut().remove(&table);
+        Ok(())
+    }
+}

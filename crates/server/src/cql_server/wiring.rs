@@ -1,0 +1,129 @@
+//! From the configuration to listeners that serve, and their end.
+
+use std::future::Future;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use base::murmur3;
+use cql::system::NodeInfo;
+use engine::Engine;
+use runtime::Remote;
+
+use super::CqlOptions;
+use super::listener::{self, Ports};
+use super::transport::TlsSettings;
+use crate::config::Config;
+use crate::serve::{ClientListeners, ServeError};
+use crate::{info, warning};
+
+/// Bytes of requests under way on a shard.
+const REQUEST_BYTES_MAX: usize = 64 << 20;
+const PREPARED_BYTES_MAX: usize = 16 << 20;
+const REQUESTS_PER_CONNECTION_MAX: u32 = 1024;
+const CONNECTIONS_MAX_DEFAULT: usize = 100_000;
+
+struct Listeners {
+    remote: Remote,
+    address: SocketAddr,
+    connections: Arc<AtomicU64>,
+}
+
+impl ClientListeners for Listeners {
+    fn is_listening(&self) -> bool {
+        true
+    }
+
+    fn connections(&self) -> u64 {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    fn stop(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(listener::stop(&self.remote, self.address))
+    }
+}
+
+fn address_of(host: &str, port: u16, option: &str) -> Result<SocketAddr, ServeError> {
+    let found = (host, port).to_socket_addrs().map(|mut all| all.next());
+    found.ok().flatten().ok_or_else(|| {
+        ServeError::from(format!("{option} {host}: no such host; an address of this machine is expected"))
+    })
+}
+
+/// Serves CQL as configured.
+///
+/// # Errors
+/// A port is taken, an address is not this machine's, or the certificate cannot be used.
+pub fn start(engine: &Engine, config: &Arc<Config>) -> Result<Arc<dyn ClientListeners>, ServeError> {
+    let host = config.cql_address();
+    let plain = address_of(host, config.native_transport_port, "rpc_address")?;
+    let beside = |port: u16| (port != 0).then(|| SocketAddr::new(plain.ip(), port));
+    let tls = tls_settings(config)?;
+    let ports = Ports {
+        plain,
+        shard_aware: beside(config.native_shard_aware_transport_port),
+        tls: tls.clone().and_then(|tls| Some((beside(config.native_transport_port_ssl)?, tls))),
+        shard_aware_tls: tls
+            .and_then(|tls| Some((beside(config.native_shard_aware_transport_port_ssl)?, tls))),
+    };
+    let connections = Arc::new(AtomicU64::new(0));
+    let options = CqlOptions {
+        node: node_info(engine, config, plain)?,
+        shard_aware_port: None,
+        shard_aware_port_ssl: None,
+        body_bytes_max: usize::try_from(config.native_transport_max_frame_bytes).unwrap_or(usize::MAX),
+        connections_max: config
+            .native_transport_max_concurrent_connections
+            .map_or(CONNECTIONS_MAX_DEFAULT, |max| usize::try_from(max).unwrap_or(usize::MAX)),
+        requests_per_connection_max: REQUESTS_PER_CONNECTION_MAX,
+        request_bytes_max: REQUEST_BYTES_MAX,
+        prepared_bytes_max: PREPARED_BYTES_MAX,
+        open_connections: connections.clone(),
+    };
+    let started =
+        engine.ask(0, move |shard| async move { Ok(listener::start(&shard, options, ports).await) });
+    let opened = started.wait().map_err(|error| ServeError::from(error.to_string()))?.map_err(|error| {
+        ServeError::from(format!(
+            "cannot serve CQL: {error}; stop what listens there, or choose another port with --native-transport-port"
+        ))
+    })?;
+    for text in &opened.missing {
+        warning!("cql", "{text}; clients do without");
+    }
+    for (what, address) in &opened.addresses {
+        info!("cql", "Starting listening for {what} on {address}");
+    }
+    let address = opened.addresses[0].1;
+    Ok(Arc::new(Listeners { remote: engine.remote().clone(), address, connections }))
+}
+
+fn tls_settings(config: &Config) -> Result<Option<TlsSettings>, ServeError> {
+    let encryption = &config.client_encryption;
+    if !encryption.enabled {
+        return Ok(None);
+    }
+    match (&encryption.certificate, &encryption.keyfile) {
+        (Some(certificate), Some(key)) => Ok(Some(TlsSettings::from_pem(certificate, key)?)),
+        _ => Err(ServeError::from(
+            "client_encryption_options: enabled, but certificate and keyfile (PEM files) are not both given"
+                .to_string(),
+        )),
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "a node says since when it runs")]
+fn node_info(engine: &Engine, config: &Config, plain: SocketAddr) -> Result<NodeInfo, ServeError> {
+    let host_id = engine.open_report().host_id;
+    let told = address_of(config.broadcast_address(), plain.port(), "broadcast_rpc_address")?;
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    // Any token does; the node's own stays the same.
+    let token = murmur3::hash128(host_id.as_bytes()).0 as i64;
+    Ok(NodeInfo {
+        cluster_name: config.cluster_name.clone(),
+        tokens: vec![token],
+        generation_s: i32::try_from(since.as_secs()).unwrap_or(i32::MAX),
+        ..NodeInfo::new(host_id, told.ip(), plain.port())
+    })
+}
