@@ -30,7 +30,7 @@ final class Queries {
       for (Row row : session.execute(prepared.bind(values).setPageSize(Integer.parseInt(fields[1])))) {
         List<String> columns = new ArrayList<>();
         for (int index = 0; index < row.size(); index++) {
-          columns.add(text(row.getObject(index)));
+          columns.add(row.isNull(index) ? "~" : text(row.getObject(index))); // the driver makes an empty collection of null
         }
         digest.update((String.join("\t", columns) + "\n").getBytes(StandardCharsets.UTF_8));
         rows++;
