@@ -24,6 +24,7 @@ use crate::settings::{TableSettings, check_options};
 use crate::store;
 use crate::system::{self, is_system_keyspace};
 use crate::user_types::{self, Types};
+use crate::virtual_tables::virtual_tables;
 
 /// A table: what storage knows of it, and its other options.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +67,12 @@ impl Catalog {
     /// Nothing at all; [`Self::with_system_tables`] makes it a node's first catalog.
     pub fn empty() -> Self {
         Self::default()
+    }
+
+    /// Whether both are one and the same value; equal ones need not be.
+    #[inline]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
     }
 
     /// In the order of their names.
@@ -136,8 +143,19 @@ impl Catalog {
     /// what it has loaded. Tables in the system keyspaces that this build does not know are left as they are.
     #[must_use]
     pub fn with_system_tables(&self) -> Self {
+        self.with_tables(system::system_tables())
+    }
+
+    /// The catalog as clients see it: with the tables that are computed when they are read. A node makes no files
+    /// for those, so it does not know them itself.
+    #[must_use]
+    pub fn with_virtual_tables(&self) -> Self {
+        self.with_tables(virtual_tables())
+    }
+
+    fn with_tables(&self, schemas: Vec<Arc<TableSchema>>) -> Self {
         let mut keyspaces = self.inner.keyspaces.clone();
-        for schema in system::system_tables() {
+        for schema in schemas {
             let entry = keyspaces.entry(schema.keyspace.clone()).or_insert_with(|| {
                 Arc::new(Entry {
                     keyspace: Keyspace::local(&schema.keyspace),
@@ -155,7 +173,7 @@ impl Catalog {
     pub fn create_keyspace(&self, keyspace: Keyspace) -> Changed {
         let name = keyspace.name.clone();
         refuse_system(&name)?;
-        let keyspace = Keyspace::new(name.clone(), keyspace.replication, keyspace.durable_writes)?;
+        let keyspace = keyspace.checked()?;
         if self.entry(&name).is_some() {
             return Err(CatalogError::AlreadyExists { keyspace: name, table: String::new() });
         }
@@ -168,7 +186,7 @@ impl Catalog {
         let name = keyspace.name.clone();
         refuse_system(&name)?;
         let mut entry = self.expect_keyspace(&name)?.clone();
-        entry.keyspace = Keyspace::new(name.clone(), keyspace.replication, keyspace.durable_writes)?;
+        entry.keyspace = keyspace.checked()?;
         self.with(&name, entry, vec![event(ChangeKind::Updated, &name, Target::Keyspace)])
     }
 

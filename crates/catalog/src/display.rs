@@ -1,13 +1,14 @@
 //! Tables, types and keyspaces as the CQL that makes them, laid out as Cassandra 4.1's `DESCRIBE`.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use model::types::{UserType, push_identifier};
 use model::{ColumnKind, CqlType, TableSchema};
 
+use crate::compression::compression_to_map;
 use crate::keyspace::Keyspace;
-use crate::settings::{TableSettings, compression_to_map};
+use crate::other_options::{map_literal, quoted};
+use crate::settings::TableSettings;
 
 fn identifier(name: &str) -> String {
     let mut out = String::new();
@@ -15,18 +16,8 @@ fn identifier(name: &str) -> String {
     out
 }
 
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
-
 fn double(value: f64) -> String {
     CqlType::Double.text_of(&value.to_be_bytes())
-}
-
-fn map(entries: &BTreeMap<String, String>) -> String {
-    let entries: Vec<_> =
-        entries.iter().map(|(key, value)| format!("{}: {}", quoted(key), quoted(value))).collect();
-    format!("{{{}}}", entries.join(", "))
 }
 
 /// `CREATE KEYSPACE … ;`
@@ -36,11 +27,16 @@ pub fn describe_keyspace(keyspace: &Keyspace) -> String {
         write!(replication, ", {}: {}", quoted(key), quoted(value)).expect("a String takes all");
     }
     // Two spaces, as Cassandra has them.
-    format!(
-        "CREATE KEYSPACE {} WITH replication = {replication}}}  AND durable_writes = {};",
+    let mut out = format!(
+        "CREATE KEYSPACE {} WITH replication = {replication}}}  AND durable_writes = {}",
         identifier(&keyspace.name),
         keyspace.durable_writes
-    )
+    );
+    for (name, value) in &keyspace.others {
+        write!(out, " AND {name} = {value}").expect("a String takes all");
+    }
+    out.push(';');
+    out
 }
 
 /// `CREATE TYPE … ;`
@@ -55,18 +51,31 @@ pub fn describe_type(user: &UserType) -> String {
     )
 }
 
-/// [`describe_table_with`] the default settings.
-pub fn describe_table(schema: &TableSchema) -> String {
-    describe_table_with(schema, &TableSettings::default())
+/// Whether a description has what only a copy of the same data needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Internals {
+    /// The table as it is used.
+    Hidden,
+    /// Its id and, for columns that were dropped, the statements that lead to the same table: they are created,
+    /// dropped at their time, and added again if they are there again.
+    Shown,
 }
 
-/// `CREATE TABLE … WITH ID = … ;` and, for columns that were dropped, the statements that lead to the same
-/// table: they are created, dropped at their time, and added again if they are there again.
-pub fn describe_table_with(schema: &TableSchema, settings: &TableSettings) -> String {
+/// [`describe_table_with`] the default settings and internals.
+pub fn describe_table(schema: &TableSchema) -> String {
+    describe_table_with(schema, &TableSettings::default(), Internals::Shown)
+}
+
+/// `CREATE TABLE … ;`
+pub fn describe_table_with(schema: &TableSchema, settings: &TableSettings, internals: Internals) -> String {
+    let records = match internals {
+        Internals::Hidden => &[][..],
+        Internals::Shown => &schema.dropped,
+    };
     let table = format!("{}.{}", identifier(&schema.keyspace), identifier(&schema.name));
     let (partition_key, clustering) = (&schema.partition_key, &schema.clustering);
     let inline_key = partition_key.len() == 1 && clustering.is_empty();
-    let is_dropped = |name: &str| schema.dropped.iter().any(|dropped| dropped.name == name);
+    let is_dropped = |name: &str| records.iter().any(|dropped| dropped.name == name);
     let column = |name: &str, ty: &CqlType, kind: ColumnKind| {
         let suffix = if kind == ColumnKind::Static { " static" } else { "" };
         format!("{} {}{suffix}", identifier(name), ty.to_cql())
@@ -81,7 +90,7 @@ pub fn describe_table_with(schema: &TableSchema, settings: &TableSettings) -> St
         let columns = schema.columns_of(kind).filter(|column| !is_dropped(&column.name));
         lines.extend(columns.map(|c| column(&c.name, &c.ty, c.kind)));
     }
-    lines.extend(schema.dropped.iter().map(|dropped| column(&dropped.name, &dropped.ty, dropped.kind)));
+    lines.extend(records.iter().map(|dropped| column(&dropped.name, &dropped.ty, dropped.kind)));
     if !inline_key {
         let names: Vec<_> = partition_key.iter().map(|key| identifier(&key.name)).collect();
         let mut key = names.join(", ");
@@ -96,10 +105,10 @@ pub fn describe_table_with(schema: &TableSchema, settings: &TableSettings) -> St
     }
 
     let mut out = format!("CREATE TABLE {table} (\n    {}\n) WITH ", lines.join(",\n    "));
-    out.push_str(&options(schema, settings).join("\n    AND "));
+    out.push_str(&options(schema, settings, internals).join("\n    AND "));
     out.push(';');
 
-    for dropped in &schema.dropped {
+    for dropped in records {
         let (name, time_us) = (identifier(&dropped.name), dropped.dropped_time_us);
         write!(out, "\nALTER TABLE {table} DROP {name} USING TIMESTAMP {time_us};")
             .expect("a String takes all");
@@ -112,9 +121,12 @@ pub fn describe_table_with(schema: &TableSchema, settings: &TableSettings) -> St
 }
 
 /// What stands behind `WITH`, in Cassandra's order.
-fn options(schema: &TableSchema, settings: &TableSettings) -> Vec<String> {
+fn options(schema: &TableSchema, settings: &TableSettings, internals: Internals) -> Vec<String> {
     let options = &schema.options;
-    let mut out = vec![format!("ID = {}", schema.id)];
+    let mut out = vec![];
+    if internals == Internals::Shown {
+        out.push(format!("ID = {}", schema.id));
+    }
     if !schema.clustering.is_empty() {
         let order = |ty: &CqlType| if ty.is_reversed() { "DESC" } else { "ASC" };
         let columns: Vec<_> = schema
@@ -133,11 +145,11 @@ fn options(schema: &TableSchema, settings: &TableSettings) -> Vec<String> {
     for (name, value) in [
         ("additional_write_policy", quoted(&settings.additional_write_policy)),
         ("bloom_filter_fp_chance", double(options.bloom_filter_fp_chance)),
-        ("caching", map(&settings.caching)),
-        ("cdc", settings.cdc.to_string()),
+        ("caching", map_literal(&settings.caching)),
+        ("cdc", settings.others.get("cdc").cloned().unwrap_or_else(|| settings.cdc.to_string())),
         ("comment", quoted(&options.comment)),
-        ("compaction", map(&settings.compaction)),
-        ("compression", map(&compression_to_map(&options.compression))),
+        ("compaction", map_literal(&settings.compaction)),
+        ("compression", map_literal(&compression_to_map(&options.compression, &settings.compression))),
         ("memtable", quoted(&settings.memtable)),
         ("crc_check_chance", double(options.crc_check_chance)),
         ("default_time_to_live", options.default_ttl_s.to_string()),
@@ -151,5 +163,7 @@ fn options(schema: &TableSchema, settings: &TableSettings) -> Vec<String> {
     ] {
         out.push(format!("{name} = {value}"));
     }
+    let others = settings.others.iter().filter(|(name, _)| *name != "cdc");
+    out.extend(others.map(|(name, value)| format!("{name} = {value}")));
     out
 }

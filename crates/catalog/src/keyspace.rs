@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::{CatalogError, configuration, invalid};
+use crate::other_options::is_of_keyspaces;
 
 /// Names of keyspaces and tables are part of paths and may be so long. Source: Cassandra 4.1
 /// `SchemaConstants.NAME_LENGTH`.
@@ -19,6 +20,8 @@ pub struct Keyspace {
     pub replication: BTreeMap<String, String>,
     /// False: writes may skip the commit log.
     pub durable_writes: bool,
+    /// Options of other versions and of ScyllaDB, each as the CQL of its value.
+    pub others: BTreeMap<String, String>,
 }
 
 impl Keyspace {
@@ -51,7 +54,7 @@ impl Keyspace {
             }
             _ => return configuration!("Unable to find replication strategy class '{class}'"),
         }
-        Ok(Self { name, replication, durable_writes })
+        Ok(Self { name, replication, durable_writes, others: BTreeMap::new() })
     }
 
     /// A keyspace with one copy of everything: `SimpleStrategy` with replication factor 1.
@@ -62,10 +65,24 @@ impl Keyspace {
         Self::new(name, [("class", "SimpleStrategy"), ("replication_factor", "1")], true)
     }
 
+    /// What [`Self::new`] makes of it, with its other options.
+    pub(crate) fn checked(self) -> Result<Self, CatalogError> {
+        let Self { name, replication, durable_writes, others } = self;
+        if let Some(name) = others.keys().find(|name| !is_of_keyspaces(name)) {
+            return configuration!("'{name}' is not an option of a keyspace");
+        }
+        Ok(Self { others, ..Self::new(name, replication, durable_writes)? })
+    }
+
     /// A keyspace of this node alone.
     pub(crate) fn local(name: &str) -> Self {
         let class = ("class".to_string(), format!("{LOCATOR}LocalStrategy"));
-        Self { name: name.to_string(), replication: [class].into(), durable_writes: true }
+        Self {
+            name: name.to_string(),
+            replication: [class].into(),
+            durable_writes: true,
+            others: BTreeMap::new(),
+        }
     }
 
     /// The strategy as CQL shows it: without the package if that is Cassandra's own.

@@ -4,9 +4,11 @@
 //! |---|---|
 //! | what exists, what may change, into what | `catalog.rs`, rules of a table: `alter.rs` |
 //! | what a keyspace is, how it is replicated | `keyspace.rs` |
-//! | options of a table beside those of its storage | `settings.rs` |
+//! | options of a table beside those of its storage | `settings.rs`; `compression.rs`, `compaction.rs`, `retry.rs` |
+//! | options of other versions and of ScyllaDB | `other_options.rs` |
 //! | which types are inside a type, what happens to them | `user_types.rs` |
-//! | the system tables: columns, ids | `system.rs` |
+//! | the system tables: columns, ids | `system.rs`, `definition.rs` |
+//! | system tables that are computed when they are read | `virtual_tables.rs` |
 //! | a change as writes to the system tables | `store.rs` |
 //! | the catalog from what the system tables hold | `load.rs` |
 //! | a table as CQL | `display.rs` |
@@ -17,25 +19,34 @@
 mod alter;
 mod catalog;
 mod change;
+mod compaction;
+mod compression;
+mod definition;
 mod display;
 mod error;
 mod keyspace;
 #[cfg(test)]
 mod laws;
 mod load;
+mod other_options;
+mod retry;
 #[cfg(test)]
 mod rules;
 mod settings;
 mod store;
 pub mod system;
 mod user_types;
+pub mod virtual_tables;
 
 pub use catalog::{Catalog, Changed, Table};
 pub use change::{ChangeKind, SchemaChange, Target};
-pub use display::{describe_keyspace, describe_table, describe_table_with, describe_type};
+pub use compression::{compression_from_map, compression_to_map};
+pub use display::{Internals, describe_keyspace, describe_table, describe_table_with, describe_type};
 pub use error::CatalogError;
 pub use keyspace::Keyspace;
 pub use load::load;
-pub use settings::{TableSettings, compression_from_map, compression_to_map};
+pub use other_options::{OptionValue, is_of_keyspaces, is_of_tables, keyspace_option, table_option};
+pub use settings::TableSettings;
 pub use store::mutations_for;
-pub use system::{SYSTEM_KEYSPACES, system_tables};
+pub use system::{SYSTEM_KEYSPACES, is_system_keyspace, system_tables};
+pub use virtual_tables::virtual_tables;

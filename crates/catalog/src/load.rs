@@ -16,16 +16,17 @@ use model::key::split_composite_key;
 use model::schema::DroppedColumn;
 use model::types::{CqlValue, UdtField, UserType};
 use model::{
-    Column, ColumnData, ColumnId, ColumnKind, CqlType, Partition, PartitionKey, Row, TableId, TableOptions,
-    TableSchema,
+    Column, ColumnData, ColumnId, ColumnKind, Compression, CqlType, Partition, PartitionKey, Row, TableId,
+    TableOptions, TableSchema,
 };
 use uuid::Uuid;
 
 use crate::alter::MAX_COLUMN_IDS;
 use crate::catalog::{Catalog, Entry, check_table};
+use crate::compression::compression_from_map;
 use crate::error::CatalogError;
 use crate::keyspace::{Keyspace, check_name};
-use crate::settings::{TableSettings, compression_from_map};
+use crate::settings::TableSettings;
 use crate::store::{Place, RowKey};
 use crate::system::system_table;
 use crate::user_types::{self, Types};
@@ -47,6 +48,7 @@ pub fn load(
             name: name.clone(),
             replication: fields.text_map("replication")?.unwrap_or_default(),
             durable_writes: fields.boolean("durable_writes")?.unwrap_or(true),
+            others: fields.text_map("messina_options")?.unwrap_or_default(),
         };
         check_name("Keyspace", name).map_err(|error| fields.corrupt(error))?;
         let types = load_types(&rows, name)?;
@@ -442,14 +444,19 @@ fn load_dropped(fields: &Fields, name: &str, exact_us: Option<i64>) -> Result<Dr
     })
 }
 
+fn load_compression(fields: &Fields) -> Result<(Compression, BTreeMap<String, String>), CatalogError> {
+    match fields.text_map("compression")? {
+        Some(options) => compression_from_map(&options).map_err(|error| fields.corrupt(error)),
+        None => Ok((TableOptions::default().compression, BTreeMap::new())),
+    }
+}
+
 fn load_options(fields: &Fields) -> Result<TableOptions, CatalogError> {
     let default = TableOptions::default();
     let count = |column: &str, default: u32| Ok(fields.count(column)?.unwrap_or(default));
-    let compression = fields.text_map("compression")?.map(|options| compression_from_map(&options));
-    let compression = compression.transpose().map_err(|error| fields.corrupt(error))?;
     Ok(TableOptions {
         comment: fields.text_or("comment", "")?,
-        compression: compression.unwrap_or(default.compression),
+        compression: load_compression(fields)?.0,
         bloom_filter_fp_chance: fields.double_or("bloom_filter_fp_chance", default.bloom_filter_fp_chance)?,
         gc_grace_s: count("gc_grace_seconds", default.gc_grace_s)?,
         default_ttl_s: count("default_time_to_live", default.default_ttl_s)?,
@@ -478,8 +485,10 @@ fn load_settings(fields: &Fields) -> Result<TableSettings, CatalogError> {
         caching: fields.text_map("caching")?.unwrap_or(default.caching),
         cdc: fields.boolean("cdc")?.unwrap_or(false),
         compaction: fields.text_map("compaction")?.unwrap_or(default.compaction),
+        compression: load_compression(fields)?.1,
         extensions: extensions.unwrap_or_default(),
         memtable: fields.text_or("memtable", &default.memtable)?,
+        others: fields.text_map("messina_options")?.unwrap_or_default(),
         read_repair: fields.text_or("read_repair", &default.read_repair)?,
         speculative_retry: fields.text_or("speculative_retry", &default.speculative_retry)?,
     })

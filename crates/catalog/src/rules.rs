@@ -12,8 +12,8 @@ use uuid::Uuid;
 
 use crate::system::system_table;
 use crate::{
-    Catalog, CatalogError, ChangeKind, Keyspace, SchemaChange, TableSettings, Target, describe_keyspace,
-    describe_table, describe_table_with, describe_type, load, mutations_for,
+    Catalog, CatalogError, ChangeKind, Internals, Keyspace, SchemaChange, TableSettings, Target,
+    describe_keyspace, describe_table, describe_table_with, describe_type, load, mutations_for,
 };
 
 fn keyspace(name: &str) -> Keyspace {
@@ -420,7 +420,10 @@ fn tables_are_described_as_cassandra_does() {
         .unwrap();
     let mut settings = TableSettings::default();
     settings.extensions.insert("e".to_string(), vec![0, 255]);
-    assert_eq!(describe_table_with(&plain, &settings), include_str!("describe_plain.cql").trim_end());
+    assert_eq!(
+        describe_table_with(&plain, &settings, Internals::Shown),
+        include_str!("describe_plain.cql").trim_end()
+    );
 }
 
 #[test]

@@ -21,7 +21,7 @@ use model::{
 };
 
 use crate::catalog::{Catalog, Entry, Table};
-use crate::settings::compression_to_map;
+use crate::compression::compression_to_map;
 use crate::system::{self, system_table};
 
 /// A system table, in the order in which additions are written.
@@ -303,6 +303,7 @@ fn rows_of_keyspace(entry: &Entry) -> Rows {
     let fields = vec![
         ("durable_writes", CqlValue::Boolean(keyspace.durable_writes)),
         ("replication", text_map(&keyspace.replication)),
+        ("messina_options", text_map(&keyspace.others)),
     ];
     let mut rows = Rows::from([(RowKey::new(Place::Keyspaces, &[&keyspace.name], &[]), fields)]);
     for user in entry.types.values() {
@@ -377,6 +378,10 @@ fn table_fields(Table { schema, settings }: &Table) -> Fields {
     }
     let extensions = settings.extensions.iter();
     let extensions = extensions.map(|(name, bytes)| (text(name), CqlValue::Blob(bytes.clone()))).collect();
+    let chance = |name: &str| {
+        let chance = settings.others.get(name).and_then(|chance| chance.parse().ok());
+        CqlValue::Double(chance.unwrap_or(0.0))
+    };
     let mut fields = vec![
         ("additional_write_policy", text(&settings.additional_write_policy)),
         ("bloom_filter_fp_chance", CqlValue::Double(options.bloom_filter_fp_chance)),
@@ -384,10 +389,10 @@ fn table_fields(Table { schema, settings }: &Table) -> Fields {
         ("cdc", CqlValue::Boolean(settings.cdc)),
         ("comment", text(&options.comment)),
         ("compaction", text_map(&settings.compaction)),
-        ("compression", text_map(&compression_to_map(&options.compression))),
+        ("compression", text_map(&compression_to_map(&options.compression, &settings.compression))),
         ("crc_check_chance", CqlValue::Double(options.crc_check_chance)),
         // The two chances have had no effect since 4.0; drivers ask for them.
-        ("dclocal_read_repair_chance", CqlValue::Double(0.0)),
+        ("dclocal_read_repair_chance", chance("dclocal_read_repair_chance")),
         ("default_time_to_live", int(options.default_ttl_s)),
         ("extensions", CqlValue::Map(extensions)),
         ("flags", CqlValue::Set(flags)),
@@ -395,9 +400,10 @@ fn table_fields(Table { schema, settings }: &Table) -> Fields {
         ("id", CqlValue::Uuid(schema.id.into_bytes())),
         ("max_index_interval", int(options.max_index_interval)),
         ("memtable_flush_period_in_ms", int(options.memtable_flush_period_ms)),
+        ("messina_options", text_map(&settings.others)),
         ("min_index_interval", int(options.min_index_interval)),
         ("read_repair", text(&settings.read_repair)),
-        ("read_repair_chance", CqlValue::Double(0.0)),
+        ("read_repair_chance", chance("read_repair_chance")),
         ("speculative_retry", text(&settings.speculative_retry)),
     ];
     if settings.memtable != "default" {

@@ -3,7 +3,8 @@
 //! Drivers and cqlsh read `system_schema` to learn what tables there are; its columns, their types and the
 //! ids of its tables are Cassandra's (source: 4.1 `schema/SchemaKeyspace.java`). What Cassandra has no place
 //! for is in `system.messina_column_ids`: the number of each column, the bound that new numbers start from,
-//! and when a column was dropped to the microsecond (`dropped_columns` has milliseconds).
+//! and when a column was dropped to the microsecond (`dropped_columns` has milliseconds); and in the columns
+//! `messina_options` of `keyspaces` and `tables`: options that Cassandra 4.1 does not have.
 //!
 //! Column ids here follow the order of the definitions below, not the alphabet: **a new column goes to the
 //! end of its list**, or commit logs of older builds are misread.
@@ -11,16 +12,24 @@
 use std::sync::Arc;
 
 use md5::{Digest, Md5};
-use model::{
-    Column, ColumnId, ColumnKind, Compression, CqlType, KeyColumn, TableId, TableOptions, TableSchema,
-};
+use model::{TableId, TableSchema};
 use uuid::Uuid;
+
+use crate::definition::Definition;
 
 pub const SYSTEM: &str = "system";
 pub const SYSTEM_SCHEMA: &str = "system_schema";
 
 /// Keyspaces that belong to the database: nobody creates, alters or drops anything in them.
-pub const SYSTEM_KEYSPACES: [&str; 4] = [SYSTEM, SYSTEM_SCHEMA, "system_views", "system_virtual_schema"];
+pub const SYSTEM_KEYSPACES: [&str; 7] = [
+    SYSTEM,
+    SYSTEM_SCHEMA,
+    "system_auth",
+    "system_distributed",
+    "system_traces",
+    "system_views",
+    "system_virtual_schema",
+];
 
 pub const KEYSPACES: &str = "keyspaces";
 pub const TABLES: &str = "tables";
@@ -34,9 +43,6 @@ pub const AGGREGATES: &str = "aggregates";
 pub const TRIGGERS: &str = "triggers";
 /// In `system`.
 pub const COLUMN_IDS: &str = "messina_column_ids";
-
-const SEVEN_DAYS_S: u32 = 7 * 24 * 3600;
-const HOUR_MS: u32 = 3600 * 1000;
 
 /// Whether the keyspace is one of [`SYSTEM_KEYSPACES`], in whatever case.
 pub fn is_system_keyspace(keyspace: &str) -> bool {
@@ -68,55 +74,6 @@ pub(crate) fn system_table(name: &str) -> Arc<TableSchema> {
     definition.expect("the name is one of the constants above").schema()
 }
 
-struct Definition {
-    keyspace: &'static str,
-    name: &'static str,
-    comment: &'static str,
-    partition_key: &'static [&'static str],
-    clustering: &'static [&'static str],
-    /// Name and type in CQL; `static ` before the type.
-    columns: &'static [(&'static str, &'static str)],
-}
-
-/// The key columns that are not `text`.
-const OTHER_KEYS: &[(&str, &str)] = &[("argument_types", "frozen<list<text>>")];
-
-fn cql(text: &str) -> CqlType {
-    CqlType::from_cql(text, &|_| None).expect("the types below are Cassandra's own")
-}
-
-impl Definition {
-    fn schema(&self) -> Arc<TableSchema> {
-        let key = |name: &&str| {
-            let other = OTHER_KEYS.iter().find(|(other, _)| other == name);
-            KeyColumn { name: name.to_string(), ty: other.map_or(CqlType::Text, |(_, ty)| cql(ty)) }
-        };
-        let mut builder = TableSchema::builder(self.keyspace, self.name)
-            .id(system_table_id(self.keyspace, self.name))
-            .options(TableOptions {
-                comment: self.comment.to_string(),
-                compression: Compression::Lz4 { chunk_bytes: 16 * 1024 },
-                gc_grace_s: SEVEN_DAYS_S,
-                memtable_flush_period_ms: HOUR_MS,
-                ..TableOptions::default()
-            });
-        for KeyColumn { name, ty } in self.partition_key.iter().map(key) {
-            builder = builder.partition_key(name, ty);
-        }
-        for KeyColumn { name, ty } in self.clustering.iter().map(key) {
-            builder = builder.clustering(name, ty);
-        }
-        for (id, (name, ty)) in (0..).zip(self.columns) {
-            let (kind, ty) = match ty.strip_prefix("static ") {
-                Some(ty) => (ColumnKind::Static, ty),
-                None => (ColumnKind::Regular, *ty),
-            };
-            builder = builder.column(Column { id: ColumnId(id), name: name.to_string(), ty: cql(ty), kind });
-        }
-        builder.build().expect("a definition below is a table")
-    }
-}
-
 const DEFINITIONS: &[Definition] = &[
     Definition {
         keyspace: SYSTEM_SCHEMA,
@@ -124,7 +81,11 @@ const DEFINITIONS: &[Definition] = &[
         comment: "keyspace definitions",
         partition_key: &["keyspace_name"],
         clustering: &[],
-        columns: &[("durable_writes", "boolean"), ("replication", "frozen<map<text, text>>")],
+        columns: &[
+            ("durable_writes", "boolean"),
+            ("replication", "frozen<map<text, text>>"),
+            ("messina_options", "frozen<map<text, text>>"),
+        ],
     },
     Definition {
         keyspace: SYSTEM_SCHEMA,
@@ -154,6 +115,7 @@ const DEFINITIONS: &[Definition] = &[
             ("additional_write_policy", "text"),
             ("cdc", "boolean"),
             ("read_repair", "text"),
+            ("messina_options", "frozen<map<text, text>>"),
         ],
     },
     Definition {
@@ -232,7 +194,7 @@ const DEFINITIONS: &[Definition] = &[
         name: FUNCTIONS,
         comment: "user defined function definitions",
         partition_key: &["keyspace_name"],
-        clustering: &["function_name", "argument_types"],
+        clustering: &["function_name", "argument_types frozen<list<text>>"],
         columns: &[
             ("argument_names", "frozen<list<text>>"),
             ("body", "text"),
@@ -246,7 +208,7 @@ const DEFINITIONS: &[Definition] = &[
         name: AGGREGATES,
         comment: "user defined aggregate definitions",
         partition_key: &["keyspace_name"],
-        clustering: &["aggregate_name", "argument_types"],
+        clustering: &["aggregate_name", "argument_types frozen<list<text>>"],
         columns: &[
             ("final_func", "text"),
             ("initcond", "text"),
@@ -275,6 +237,8 @@ const DEFINITIONS: &[Definition] = &[
 
 #[cfg(test)]
 mod tests {
+    use model::ColumnId;
+
     use super::*;
 
     /// Names of directories that a real Cassandra 4.1 makes.

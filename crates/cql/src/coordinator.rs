@@ -11,6 +11,7 @@ use reader::{Page, ReadCommand};
 use uuid::Uuid;
 
 use crate::CqlError;
+use crate::system::NodeInfo;
 
 /// What is to become of a partition, given what is in it; `None`: nothing is to be written.
 pub type Decide = Box<dyn FnOnce(&Page) -> Result<Option<Vec<Mutation>>, CqlError> + Send>;
@@ -31,6 +32,9 @@ pub trait Coordinator {
 
     /// For `uuid()` and its like.
     fn random_u64(&self) -> u64;
+
+    /// What this node tells of itself.
+    fn node_info(&self) -> NodeInfo;
 
     /// This node's id: the counter shard it adds to.
     fn host_id(&self) -> Uuid;

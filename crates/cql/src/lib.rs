@@ -4,16 +4,24 @@
 //! socket nor disk is here: the storage is behind a port that the server implements.
 
 mod coordinator;
+pub mod describe;
 mod error;
 pub mod function;
+pub mod modify;
 mod outcome;
 pub mod protocol;
 pub mod restriction;
+mod row_set;
+pub mod schema;
 pub mod select;
+mod statement;
 pub mod syntax;
+pub mod system;
 pub mod term;
 pub mod testing;
 
 pub use coordinator::{ChangeSchema, Coordinator, Decide};
 pub use error::{CqlError, WriteKind};
 pub use outcome::{Execution, Outcome, ResultRows};
+pub use row_set::RowSet;
+pub use statement::{Prepared, execute_batch};

@@ -14,7 +14,7 @@ use crate::node;
 use crate::options::EngineOptions;
 use crate::read::{Page, ReadCommand};
 use crate::recover::{self, OpenReport};
-use crate::shard::ShardReport;
+use crate::report::ShardReport;
 use crate::sharder::Sharder;
 
 /// How the engine's shards run.
@@ -165,9 +165,15 @@ impl Engine {
         self.ask(0, |shard| async move { node::report(&shard).await }).wait()
     }
 
+    /// Flushes, makes the rest durable in the log, and refuses writes from then on. The shards run on until the
+    /// engine is dropped; not to be followed by [`Self::close`], which does both.
+    pub fn drain(&self) -> Answer<()> {
+        self.ask(0, |shard| async move { node::close(&shard).await })
+    }
+
     /// Flushes and stops.
     pub fn close(self) -> Result<(), EngineError> {
-        let closed = self.ask(0, |shard| async move { node::close(&shard).await }).wait();
+        let closed = self.drain().wait();
         let stopped = self.runtime.shutdown().map_err(|panic| EngineError::Start(panic.to_string()));
         closed.and(stopped)
     }

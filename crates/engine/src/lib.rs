@@ -9,12 +9,13 @@
 pub mod commitlog;
 pub mod engine;
 pub mod error;
-mod event;
 pub mod memtable;
 pub mod node;
 pub mod options;
+mod partition_locks;
 pub mod read;
 pub mod recover;
+pub mod report;
 pub mod shard;
 pub mod sharder;
 pub mod table;

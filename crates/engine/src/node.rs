@@ -9,20 +9,22 @@ use std::rc::Rc;
 
 use catalog::system::is_system_keyspace;
 use catalog::{Catalog, Changed, SchemaChange};
-use model::{Mutation, PartitionRange, TableId, TableSchema};
+use model::{Mutation, PartitionKey, PartitionRange, TableId, TableSchema};
 use runtime::{CpuGroup, Shard};
+use sstable::name::Component;
 
 use crate::commitlog::CommitLog;
 use crate::error::EngineError;
-use crate::event::Event;
 use crate::options::EngineOptions;
 use crate::read::gather::merge_pages;
 use crate::read::run::now_s;
 use crate::read::{Page, ReadCommand};
-use crate::shard::{EngineShard, ShardReport};
+use crate::report::{ShardReport, TableReport};
+use crate::shard::EngineShard;
 use crate::sharder::Sharder;
 use crate::table::truncation::{self, Truncation};
 use crate::table::{Table, files};
+use runtime::Event;
 
 /// What each shard knows of the node it is part of.
 pub struct NodeShard {
@@ -148,6 +150,56 @@ pub async fn read(shard: &Shard, command: ReadCommand) -> Result<Page, EngineErr
             Ok(merge_pages(&command, pages))
         }
     }
+}
+
+/// Writes all, each where it belongs: what one shard has of them is in its log wholly or not at all.
+pub async fn apply_together(shard: &Shard, mutations: Vec<Mutation>) -> Result<(), EngineError> {
+    let node = NodeShard::of(shard)?;
+    let mut by_shard: Vec<Vec<Mutation>> = (0..shard.shard_count()).map(|_| vec![]).collect();
+    for mutation in mutations {
+        by_shard[owner(&node, &mutation.schema, mutation.key.token()) as usize].push(mutation);
+    }
+    let calls: Vec<_> = (0..shard.shard_count())
+        .zip(by_shard)
+        .filter(|(_, mutations)| !mutations.is_empty())
+        .map(|(target, mutations)| {
+            shard.call(target, CpuGroup::Statement, |shard| async move {
+                EngineShard::of(&shard)?.apply_together(mutations).await
+            })
+        })
+        .collect();
+    let mut failed = None;
+    for call in calls {
+        if let Err(error) = call.await.map_err(EngineError::from).and_then(|result| result) {
+            failed.get_or_insert(error);
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+/// See [`EngineShard::read_and_write`]; on the shard that has the partition.
+pub async fn read_and_write<E>(
+    shard: &Shard,
+    mut command: ReadCommand,
+    decide: impl FnOnce(&Page) -> Result<Option<Vec<Mutation>>, E> + Send + 'static,
+) -> Result<Page, E>
+where
+    E: From<EngineError> + Send + 'static,
+{
+    let node = NodeShard::of(shard)?;
+    command.now_s.get_or_insert_with(|| now_s(shard));
+    let PartitionRange::Key(key) = &command.partitions else {
+        return Err(EngineError::Invalid("a conditional write is to one partition".to_string()).into());
+    };
+    let schema = node.engine.table(command.table)?.schema();
+    let target = owner(&node, &schema, key.token());
+    if target == shard.id() {
+        return node.engine.read_and_write(&command, decide).await;
+    }
+    let call = shard.call(target, CpuGroup::Statement, move |shard| async move {
+        EngineShard::of(&shard)?.read_and_write(&command, decide).await
+    });
+    call.await.map_err(EngineError::from)?
 }
 
 /// Runs `f` on every shard at once; all results in the order of the shards, or the first error.
@@ -425,9 +477,15 @@ async fn snapshot_locked(
     shard.files().create_dir_all(&to).await?;
     shard.files().sync_dir(&dir).await?;
     shard.files().sync_dir(&dir.join(SNAPSHOTS)).await?;
+    let is_system = is_system_keyspace(&schema.keyspace);
     let link = move |shard: Shard| {
         let to = to.clone();
-        async move { Ok(EngineShard::of(&shard)?.table(table)?.link_sstables(shard.files(), &to).await?) }
+        async move {
+            if is_system && shard.id() != 0 {
+                return Ok(0);
+            }
+            Ok(EngineShard::of(&shard)?.table(table)?.link_sstables(shard.files(), &to).await?)
+        }
     };
     Ok(on_all(shard, CpuGroup::Maintenance, link).await?.into_iter().sum())
 }
@@ -452,6 +510,39 @@ pub fn catalog(shard: &Shard) -> Result<Catalog, EngineError> {
 /// What every shard has and does.
 pub async fn report(shard: &Shard) -> Result<Vec<ShardReport>, EngineError> {
     on_all(shard, CpuGroup::Maintenance, |shard| async move { Ok(EngineShard::of(&shard)?.report()) }).await
+}
+
+/// What every table has and does: a list for each shard, in the order of the tables' names.
+pub async fn table_reports(shard: &Shard) -> Result<Vec<Vec<TableReport>>, EngineError> {
+    let ask = |shard: Shard| async move {
+        let tables = EngineShard::of(&shard)?.tables();
+        Ok(tables.iter().map(|table| TableReport::of(table)).collect())
+    };
+    on_all(shard, CpuGroup::Maintenance, ask).await
+}
+
+/// The Data.db files that have something of the partition, in the order of their names.
+pub async fn sstables_of_key(
+    shard: &Shard,
+    table: TableId,
+    key: PartitionKey,
+) -> Result<Vec<PathBuf>, EngineError> {
+    let node = NodeShard::of(shard)?;
+    let schema = node.catalog.borrow().table_by_id(table).map(|table| table.schema.clone());
+    let schema = schema.ok_or(EngineError::UnknownTable(table))?;
+    let call =
+        shard.call(owner(&node, &schema, key.token()), CpuGroup::Maintenance, move |shard| async move {
+            let table = EngineShard::of(&shard)?.table(table)?;
+            table.check_readable()?;
+            let mut found = vec![];
+            for sstable in table.sstables_with(&key).await? {
+                let data = sstable.name().file_name(&Component::Data);
+                found.push(sstable.dir().join(data));
+            }
+            found.sort();
+            Ok(found)
+        });
+    call.await?
 }
 
 /// Flushes what can be flushed, makes the rest durable in the log, and stops. What is asked afterwards is refused.

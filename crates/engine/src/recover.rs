@@ -32,6 +32,8 @@ use crate::table::{files, truncation};
 /// What a start found and did.
 #[derive(Clone, Debug, Default)]
 pub struct OpenReport {
+    /// The node's id, made at the first start.
+    pub host_id: uuid::Uuid,
     pub replay: ReplayReport,
     /// How long reading the logs of all shards and applying them to memtables took.
     pub replay_us: u64,
@@ -64,8 +66,11 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     shard.set_local(Rc::new(Held(lock)));
     let host_id = host_id(shard, &options.data_dir).await?;
 
-    let mut report =
-        OpenReport { removed_sstables: clean_up(&files, &options.data_dir).await?, ..OpenReport::default() };
+    let mut report = OpenReport {
+        host_id: uuid::Uuid::from_bytes(host_id),
+        removed_sstables: clean_up(&files, &options.data_dir).await?,
+        ..OpenReport::default()
+    };
     let old_schema = replay::list(&files, &schema_log_dir(&options)).await?;
     let old = replay::list(&files, &log_dir(&options)).await?;
     let first_base = first_base(shard, old.iter().chain(&old_schema));

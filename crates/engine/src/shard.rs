@@ -8,17 +8,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::HashMap;
-use model::{Mutation, TableId, codec};
+use model::{Mutation, PartitionRange, TableId, codec};
 use runtime::{CpuGroup, JoinHandle, Shard};
 use sstable::read::ChunkCache;
 
-use crate::commitlog::{CommitLog, LogError};
+use crate::commitlog::{Appended, CommitLog, LogError};
 use crate::error::EngineError;
-use crate::event::Event;
+use crate::partition_locks::PartitionLocks;
 use crate::read::{Page, ReadCommand, run};
-use crate::table::flush::{FlushQueue, FlushStats};
+use crate::report::ShardReport;
+use crate::table::flush::FlushQueue;
 use crate::table::validate::validate;
 use crate::table::{LoggedMemtable, Table};
+use runtime::Event;
 
 /// How often periods and ages are looked at.
 const TICK_US: u64 = 1_000_000;
@@ -42,18 +44,9 @@ pub struct EngineShard {
     last_segment: Cell<u64>,
     /// Kept between writes for its memory.
     scratch: RefCell<Vec<u8>>,
+    locks: PartitionLocks,
     stopping: Cell<bool>,
     tasks: RefCell<Vec<JoinHandle<()>>>,
-}
-
-/// What one shard has and does, for metrics and tests.
-#[derive(Clone, Debug, Default)]
-pub struct ShardReport {
-    pub dirty_bytes: usize,
-    pub log_bytes: u64,
-    pub log_appended_bytes: u64,
-    pub sstables: usize,
-    pub flushes: FlushStats,
 }
 
 impl EngineShard {
@@ -74,6 +67,7 @@ impl EngineShard {
             pressure: Event::new(),
             last_segment: Cell::new(0),
             scratch: RefCell::default(),
+            locks: PartitionLocks::default(),
             stopping: Cell::new(false),
             tasks: RefCell::default(),
         });
@@ -127,12 +121,21 @@ impl EngineShard {
     /// After an error the write has not been acknowledged; it may have happened nevertheless if the log failed
     /// while writing it.
     pub async fn apply(&self, mutation: Mutation) -> Result<(), EngineError> {
+        let started_us = self.shard.now_us();
+        let (table, appended) = self.append(mutation).await?;
+        appended.durable().await?;
+        table.counters.writes.add_us(self.shard.now_us() - started_us);
+        Ok(())
+    }
+
+    /// Writes to log and memtable; what is left of [`Self::apply`] is to wait until it is durable.
+    async fn append(&self, mutation: Mutation) -> Result<(Rc<Table>, Appended), EngineError> {
         validate(&mutation)?;
         let id = mutation.schema.id;
         let mut entry = self.scratch.take();
         entry.clear();
         codec::encode(&mutation, &mut entry);
-        let appended = loop {
+        let (table, appended) = loop {
             let table = self.table(id)?;
             if self.dirty_bytes.get() >= self.dirty_bytes_max {
                 self.wait_for_memory().await?;
@@ -146,10 +149,34 @@ impl EngineShard {
             // From here to the memtable nothing waits: log and memtable agree on what comes before what.
             let appended = table.log.append(id, &entry);
             self.put(&table.active(), mutation, appended.position.segment);
-            break appended;
+            break (table, appended);
         };
         self.scratch.replace(entry);
-        Ok(appended.durable().await?)
+        Ok((table, appended))
+    }
+
+    /// Reads part of one partition, lets `decide` say what to write to it, and writes that. Two of these never meet at
+    /// a partition; the next one sees what this one wrote. Ends when the writes are durable; gives what was read.
+    pub async fn read_and_write<E: From<EngineError>>(
+        &self,
+        command: &ReadCommand,
+        decide: impl FnOnce(&Page) -> Result<Option<Vec<Mutation>>, E>,
+    ) -> Result<Page, E> {
+        let PartitionRange::Key(key) = &command.partitions else {
+            return Err(EngineError::Invalid("a conditional write is to one partition".to_string()).into());
+        };
+        let guard = self.locks.lock(command.table, key.clone()).await;
+        let page = self.read(command).await?;
+        let mut last = None;
+        for mutation in decide(&page)?.unwrap_or_default() {
+            last = Some(self.append(mutation).await?.1);
+        }
+        drop(guard);
+        if let Some(last) = last {
+            // The log is written in order: what was appended before is durable with it.
+            last.durable().await.map_err(EngineError::from)?;
+        }
+        Ok(page)
     }
 
     /// Writes to tables of one log, all or nothing: after a crash either all of it is there or nothing, since it
@@ -264,7 +291,10 @@ impl EngineShard {
     /// Reads the next page of what this shard has.
     pub async fn read(&self, command: &ReadCommand) -> Result<Page, EngineError> {
         let table = self.table(command.table)?;
-        run::read_page(&self.shard, &table, command).await
+        let started_us = self.shard.now_us();
+        let page = run::read_page(&self.shard, &table, command).await?;
+        table.counters.reads.add_us(self.shard.now_us() - started_us);
+        Ok(page)
     }
 
     /// Flushes the tables, all if none is named; what has been written before is in SSTables afterwards.
@@ -344,6 +374,8 @@ impl EngineShard {
             log_appended_bytes: self.log.appended_bytes(),
             sstables: self.tables.borrow().values().map(|table| table.sstables().len()).sum(),
             flushes: self.flushes.stats(),
+            cache: self.cache.stats(),
+            runtime: self.shard.stats(),
         }
     }
 

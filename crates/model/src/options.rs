@@ -2,14 +2,44 @@
 //!
 //! Options that only the CQL layer cares about are kept by it; this is what decides how data are stored.
 
-/// How `Data.db` is compressed.
+/// How `Data.db` is to be compressed: in chunks of `chunk_bytes` uncompressed bytes, a power of two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compression {
     None,
-    /// LZ4 in chunks of `chunk_bytes` uncompressed bytes, a power of two.
     Lz4 {
         chunk_bytes: u32,
     },
+    Snappy {
+        chunk_bytes: u32,
+    },
+    Deflate {
+        chunk_bytes: u32,
+    },
+    /// `level` as zstd has them, from -131072 to 22.
+    Zstd {
+        chunk_bytes: u32,
+        level: i32,
+    },
+}
+
+impl Compression {
+    /// `None`: Data.db is not compressed.
+    pub fn chunk_bytes(&self) -> Option<u32> {
+        match self {
+            Self::None => None,
+            Self::Lz4 { chunk_bytes }
+            | Self::Snappy { chunk_bytes }
+            | Self::Deflate { chunk_bytes }
+            | Self::Zstd { chunk_bytes, .. } => Some(*chunk_bytes),
+        }
+    }
+
+    /// What SSTables are written with. Of the codecs there is LZ4: a table that wants another one gets LZ4 in
+    /// chunks of the same size, and keeps its setting.
+    #[must_use]
+    pub fn written(&self) -> Self {
+        self.chunk_bytes().map_or(Self::None, |chunk_bytes| Self::Lz4 { chunk_bytes })
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

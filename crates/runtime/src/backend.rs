@@ -1,17 +1,21 @@
-//! What a world must offer to a shard: a clock, random numbers, a turn's end, and files.
+//! What a world must offer to a shard: a clock, random numbers, a turn's end, files and sockets.
 //!
-//! `real` and `sim` implement it; the types above (`Shard`, `Files`, `File`) hold it behind `Rc<dyn …>` and
+//! `real` and `sim` implement it; the types above (`Shard`, `Files`, `File`, `Net`, `Stream`) hold it behind `Rc<dyn …>` and
 //! add what both share: retries of short reads and writes, alignment, errors that name the file, accounting.
 
 use std::any::Any;
 use std::future::Future;
-use std::io;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 
 use crate::buf::IoBuf;
 use crate::files::{DirEntry, OpenOptions};
+use crate::net::ListenOptions;
 
 /// An operation under way. It owns what it works on, so that dropping it stops nothing and frees nothing early.
 pub(crate) type Op<T> = Pin<Box<dyn Future<Output = T>>>;
@@ -38,6 +42,39 @@ pub(crate) trait Backend {
     /// The lock lasts until the returned value is dropped.
     fn lock_dir(&self, path: &Path) -> Op<io::Result<Box<dyn Any>>>;
     fn free_bytes(&self, path: &Path) -> Op<io::Result<u64>>;
+
+    fn listen(&self, addr: SocketAddr, options: &ListenOptions) -> io::Result<Box<dyn BackendListener>>;
+    fn connect(&self, addr: SocketAddr) -> Op<io::Result<Box<dyn BackendStream>>>;
+    /// The end came from a listener of the same world.
+    fn adopt(&self, end: End) -> io::Result<Box<dyn BackendStream>>;
+}
+
+/// One end of a connection on its way between shards. Dropping it closes the connection.
+pub(crate) type End = Box<dyn Any + Send>;
+
+pub(crate) trait BackendListener {
+    /// A connection and who connected, or `WouldBlock`.
+    fn try_accept(&self) -> io::Result<(End, SocketAddr)>;
+    /// Ready if `try_accept` may have something else than `WouldBlock`.
+    fn poll_acceptable(&self, context: &mut Context<'_>) -> Poll<()>;
+    /// Stops listening and wakes who waits.
+    fn close(&self);
+    fn local_addr(&self) -> SocketAddr;
+}
+
+/// Each direction remembers one waker, the latest.
+pub(crate) trait BackendStream {
+    /// Writes bytes into `into` from its start on, and nothing else; how many. 0 is the end.
+    fn try_read(&self, into: &mut [MaybeUninit<u8>]) -> io::Result<usize>;
+    fn try_write(&self, parts: &[IoSlice<'_>]) -> io::Result<usize>;
+    fn poll_readable(&self, context: &mut Context<'_>) -> Poll<()>;
+    fn poll_writable(&self, context: &mut Context<'_>) -> Poll<()>;
+    /// Ends writing, and reading too if asked for.
+    fn shutdown(&self, reading_too: bool) -> io::Result<()>;
+    fn local_addr(&self) -> io::Result<SocketAddr>;
+    fn set_nodelay(&self, nodelay: bool) -> io::Result<()>;
+    fn set_keepalive(&self, after_s: Option<u32>) -> io::Result<()>;
+    fn set_buffer_bytes(&self, bytes: u32) -> io::Result<()>;
 }
 
 pub(crate) trait BackendFile {

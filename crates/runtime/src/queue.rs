@@ -123,6 +123,11 @@ impl Inbox {
         self.has_mail.load(Ordering::Acquire)
     }
 
+    /// How many parcels wait.
+    pub(crate) fn len(&self) -> usize {
+        if self.has_mail() { self.lock().parcels.len() } else { 0 }
+    }
+
     /// Takes everything out, in order of arrival, into `parcels`, which must be empty.
     pub(crate) fn take_into(&self, parcels: &mut Vec<Parcel>) {
         assert!(parcels.is_empty(), "mail is handled before more is fetched");

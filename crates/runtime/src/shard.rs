@@ -19,6 +19,7 @@ use crate::ShardId;
 use crate::backend::Backend;
 use crate::files::Files;
 use crate::group::CpuGroup;
+use crate::net::Net;
 use crate::queue::{self, LocalQueue, Message, Parcel};
 use crate::remote::Remote;
 use crate::reply::{Reply, ShardGone, reply};
@@ -31,6 +32,7 @@ struct Inner {
     timers: Rc<Timers>,
     backend: Rc<dyn Backend>,
     files: Files,
+    net: Net,
     stats: Rc<StatsCell>,
     live: Rc<LiveTasks>,
     locals: RefCell<HashMap<TypeId, Rc<dyn Any>>>,
@@ -46,12 +48,13 @@ pub struct Shard(Rc<Inner>);
 
 impl Shard {
     pub(crate) fn new(queue: Rc<LocalQueue>, id: ShardId, backend: Rc<dyn Backend>, may_block: bool) -> Self {
-        let stats = Rc::new(StatsCell::default());
+        let (stats, timers) = (Rc::new(StatsCell::default()), Rc::new(Timers::default()));
         Self(Rc::new(Inner {
             id,
             queue,
-            timers: Rc::default(),
             files: Files::new(Rc::clone(&backend), Rc::clone(&stats)),
+            net: Net::new(Rc::clone(&backend), Rc::clone(&timers), Rc::clone(&stats)),
+            timers,
             backend,
             stats,
             live: Rc::default(),
@@ -136,6 +139,11 @@ impl Shard {
         &self.0.files
     }
 
+    /// The network this shard sees.
+    pub fn net(&self) -> &Net {
+        &self.0.net
+    }
+
     /// Runs `f` as a task of `group` on `target` (which may be this shard) and brings the result back.
     ///
     /// The call is on its way when this returns; dropping the future does not stop it.
@@ -180,7 +188,7 @@ impl Shard {
 
     /// This shard's counters so far.
     pub fn stats(&self) -> ShardStats {
-        self.0.stats.get()
+        ShardStats { inbox: self.0.queue.inbox().len() as u64, ..self.0.stats.get() }
     }
 
     pub(crate) fn stats_cell(&self) -> &Rc<StatsCell> {
@@ -200,6 +208,9 @@ impl Shard {
         let mut mail = self.0.mail.take();
         self.0.queue.inbox().take_into(&mut mail);
         let received = mail.len();
+        if received > 0 {
+            self.0.stats.add(|stats| stats.inbox_max = stats.inbox_max.max(received as u64));
+        }
         for parcel in mail.drain(..) {
             match parcel {
                 Parcel::Wake(group, runnable) => {

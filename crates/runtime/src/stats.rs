@@ -13,7 +13,7 @@ pub struct IoCounters {
     pub write_bytes: u64,
 }
 
-/// A shard's counters since it started.
+/// A shard's counters since it started, and what it holds now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShardStats {
     /// Times a task was polled.
@@ -34,6 +34,20 @@ pub struct ShardStats {
     pub idle_spin_us: u64,
     /// Per I/O class, indexed like [`IoClass::ALL`].
     pub io: [IoCounters; IoClass::ALL.len()],
+    /// Messages and wake-ups in the inbox now.
+    pub inbox: u64,
+    /// The most that were ever taken out of it at once.
+    pub inbox_max: u64,
+    /// Connections accepted by listeners of this shard.
+    pub accepted: u64,
+    /// Accepts that failed for lack of descriptors or memory, each followed by a pause.
+    pub accept_failures: u64,
+    /// Connections made from here.
+    pub connected: u64,
+    /// Streams of this shard that are open now.
+    pub open_sockets: u64,
+    pub socket_read_bytes: u64,
+    pub socket_written_bytes: u64,
 }
 
 impl ShardStats {

@@ -1,5 +1,16 @@
-//! What the `messina` program is made of, for itself and for programs that measure it beside others.
-//!
-//! So far: the benchmarks ([`mod@bench`]). The program's subcommands are in `main.rs`.
+//! What the binary `messina` is made of. A library too, so that programs outside the workspace (`bench/peers`) can
+//! use the same workload and the same report.
 
+pub mod admin;
 pub mod bench;
+pub mod config;
+pub mod cql_server;
+pub mod logging;
+pub mod memory_dir;
+pub mod node;
+pub mod nodetool;
+pub mod serve;
+pub mod suggest;
+
+/// The version of this build.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

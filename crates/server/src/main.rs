@@ -1,33 +1,59 @@
-//! The `messina` program: one subcommand for each thing it does.
-//!
-//! `messina bench engine`: how fast is the storage engine, and where is the limit?
+//! The `messina` program: one subcommand for each thing it does. Without one it serves.
 
+use std::error::Error;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use server::bench::BenchCommand;
+use server::nodetool::{self, NodetoolArguments};
+use server::serve::{self, NoListeners, ServeArguments};
 
 /// Allocations on a shard are freed on the same shard, nearly always; mimalloc is made for that.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
-#[command(name = "messina", version, about = "A wide-column database")]
+#[command(
+    name = "messina",
+    version,
+    about = "A wide-column database",
+    args_conflicts_with_subcommands = true,
+    args_override_self = true
+)]
 struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: ServeArguments,
 }
 
 #[derive(Subcommand)]
 enum Command {
+    /// Runs a node; what `messina` alone does.
+    #[command(args_override_self = true)]
+    Serve(ServeArguments),
+    /// Looks after a running node.
+    // It has a help of its own, as people know it.
+    #[command(disable_help_flag = true)]
+    Nodetool(NodetoolArguments),
     /// Measures parts of the database on this machine.
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Prints the version.
+    Version,
 }
 
 fn main() -> ExitCode {
-    let done = match Arguments::parse().command {
-        Command::Bench(command) => command.run(),
+    let arguments = Arguments::parse();
+    let done: Result<(), Box<dyn Error + Send + Sync>> = match arguments.command {
+        None => serve::run(&arguments.serve, NoListeners::start).map_err(Into::into),
+        Some(Command::Serve(serve)) => serve::run(&serve, NoListeners::start).map_err(Into::into),
+        Some(Command::Nodetool(arguments)) => nodetool::run(&arguments).map_err(Into::into),
+        Some(Command::Bench(command)) => command.run(),
+        Some(Command::Version) => {
+            println!("messina {}", server::VERSION);
+            Ok(())
+        }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

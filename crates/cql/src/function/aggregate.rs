@@ -41,7 +41,10 @@ enum Sum {
     Integers(BigInt),
     Decimals(Decimal),
     /// With what was lost by rounding.
-    Floats { sum: f64, lost: f64 },
+    Floats {
+        sum: f64,
+        lost: f64,
+    },
 }
 
 impl Aggregate {
@@ -133,7 +136,8 @@ impl Sum {
                 let value = number.to_f64();
                 let next = *sum + value;
                 if next.is_finite() {
-                    *lost += if sum.abs() >= value.abs() { (*sum - next) + value } else { (value - next) + *sum };
+                    *lost +=
+                        if sum.abs() >= value.abs() { (*sum - next) + value } else { (value - next) + *sum };
                 } else {
                     *lost = 0.0;
                 }

@@ -71,7 +71,9 @@ pub fn resolve_negate(
     let ty = match (arg.natural_type(planner)?, wanted) {
         (Some(natural), _) => natural,
         (None, Some(wanted)) => wanted.clone(),
-        (None, None) => return invalid!("Ambiguous negation: use type hint to disambiguate, example '-(int) ?'"),
+        (None, None) => {
+            return invalid!("Ambiguous negation: use type hint to disambiguate, example '-(int) ?'");
+        }
     };
     if !is_numeric(&ty) {
         return invalid!("the '-' operation is not supported for {}", ty.to_cql());
@@ -114,8 +116,7 @@ fn width(ty: &CqlType) -> Option<u8> {
 
 /// The type of a result.
 fn result_type(left: &CqlType, right: &CqlType) -> CqlType {
-    let is_floating =
-        |ty: &CqlType| matches!(ty, CqlType::Float | CqlType::Double | CqlType::Decimal);
+    let is_floating = |ty: &CqlType| matches!(ty, CqlType::Float | CqlType::Double | CqlType::Decimal);
     let widest = width(left).zip(width(right)).map(|(left, right)| left.max(right));
     match (is_floating(left) || is_floating(right), widest) {
         (true, Some(..=4)) => CqlType::Float,

@@ -20,12 +20,7 @@ pub fn is_time(ty: &CqlType) -> bool {
 ///
 /// # Errors
 /// Out of the type's range; a part of a day added to a date.
-pub fn plus(
-    ty: &CqlType,
-    value: &[u8],
-    duration: Duration,
-    sign: i64,
-) -> Result<Option<Vec<u8>>, CqlError> {
+pub fn plus(ty: &CqlType, value: &[u8], duration: Duration, sign: i64) -> Result<Option<Vec<u8>>, CqlError> {
     let range = || CqlError::Invalid(format!("The result is out of the range of {}", ty.to_cql()));
     match ty.without_reversed() {
         CqlType::Timestamp => {

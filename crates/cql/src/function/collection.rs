@@ -14,11 +14,13 @@ pub fn overload(name: &str, args: &[Option<CqlType>]) -> Option<Vec<Signature>> 
     let first = args.first().and_then(Option::as_ref).map(|ty| ty.without_reversed().clone());
     Some(match (name, first) {
         ("map_keys", Some(CqlType::Map { entry, multi_cell })) => {
-            let (map, set) = (CqlType::Map { entry: entry.clone(), multi_cell }, CqlType::set(entry.0.clone()));
+            let (map, set) =
+                (CqlType::Map { entry: entry.clone(), multi_cell }, CqlType::set(entry.0.clone()));
             vec![Signature::new(name, [map], set.freeze(), |args| of_entries(args[0], |(key, _)| key))]
         }
         ("map_values", Some(CqlType::Map { entry, multi_cell })) => {
-            let (map, list) = (CqlType::Map { entry: entry.clone(), multi_cell }, CqlType::list(entry.1.clone()));
+            let (map, list) =
+                (CqlType::Map { entry: entry.clone(), multi_cell }, CqlType::list(entry.1.clone()));
             vec![Signature::new(name, [map], list.freeze(), |args| of_entries(args[0], |(_, value)| value))]
         }
         ("collection_count", Some(ty)) if ty.is_collection() => {

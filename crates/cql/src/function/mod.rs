@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use model::CqlType;
 
-pub use aggregate::{Aggregate, Accumulator};
+pub use aggregate::{Accumulator, Aggregate};
 pub use resolve::Arg;
 use resolve::Signature;
 
@@ -135,9 +135,8 @@ pub fn built_in(
     args: Vec<Expr>,
     run: impl Fn(&[&[u8]]) -> Result<Option<Vec<u8>>, CqlError> + Send + Sync + 'static,
 ) -> Expr {
-    let run = Arc::new(move |_: &Env<'_>, args: &[Option<Cow<'_, [u8]>>]| {
-        with_values(args, |args| run(args))
-    });
+    let run =
+        Arc::new(move |_: &Env<'_>, args: &[Option<Cow<'_, [u8]>>]| with_values(args, |args| run(args)));
     Expr::Call(Call { name: name.into(), args, run })
 }
 
@@ -150,11 +149,7 @@ fn arguments(term: &Term) -> Vec<Arg<'_>> {
     }
 }
 
-fn resolve_term(
-    planner: &Planner<'_>,
-    term: &Term,
-    wanted: Option<&CqlType>,
-) -> Result<Signature, CqlError> {
+fn resolve_term(planner: &Planner<'_>, term: &Term, wanted: Option<&CqlType>) -> Result<Signature, CqlError> {
     let args = arguments(term);
     match term {
         Term::Call { name, .. } => resolve::call(planner, name, &args, wanted),
@@ -169,7 +164,10 @@ fn resolve_cast(planner: &Planner<'_>, arg: &Arg<'_>, ty: &TypeName) -> Result<S
     let to = planner.resolve_type(ty)?;
     match arg.natural_type(planner)? {
         Some(from) => cast::signature(&from, &to),
-        None => invalid!("Cannot infer the type of what is cast to {}; put a type in parentheses in front of it", to.to_cql()),
+        None => invalid!(
+            "Cannot infer the type of what is cast to {}; put a type in parentheses in front of it",
+            to.to_cql()
+        ),
     }
 }
 

@@ -114,9 +114,8 @@ impl Signature {
         result: CqlType,
         run: impl Fn(&[&[u8]]) -> Result<Option<Vec<u8>>, CqlError> + Send + Sync + 'static,
     ) -> Self {
-        let run = Arc::new(move |_: &Env<'_>, args: &[Option<Cow<'_, [u8]>>]| {
-            with_values(args, |args| run(args))
-        });
+        let run =
+            Arc::new(move |_: &Env<'_>, args: &[Option<Cow<'_, [u8]>>]| with_values(args, |args| run(args)));
         Self { name: name.into(), args: args.into(), result, is_pure: true, run }
     }
 
@@ -197,9 +196,8 @@ pub fn pick(
             fitting = gives;
         }
     }
-    let list = |overloads: &[Signature]| {
-        overloads.iter().map(Signature::describe).collect::<Vec<_>>().join(", ")
-    };
+    let list =
+        |overloads: &[Signature]| overloads.iter().map(Signature::describe).collect::<Vec<_>>().join(", ");
     match fitting[..] {
         [only] => Ok(overloads.swap_remove(only)),
         [] => invalid!(

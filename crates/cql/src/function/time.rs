@@ -59,9 +59,7 @@ pub fn converts(from: &CqlType, to: &CqlType) -> bool {
     use CqlType as T;
     matches!(
         (from, to),
-        (T::TimeUuid, T::Timestamp | T::Date)
-            | (T::Timestamp, T::Date)
-            | (T::Date, T::Timestamp)
+        (T::TimeUuid, T::Timestamp | T::Date) | (T::Timestamp, T::Date) | (T::Date, T::Timestamp)
     )
 }
 

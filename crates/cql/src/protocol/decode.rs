@@ -58,7 +58,7 @@ impl<'a> RequestMessage<'a> {
 }
 
 impl<'a> Request<'a> {
-    #[inline]
+    #[inline(always)]
     fn decode(
         opcode: Opcode,
         version: ProtocolVersion,
@@ -70,8 +70,12 @@ impl<'a> Request<'a> {
                 let id = take.u16_bytes()?;
                 let result_metadata_id =
                     if version >= ProtocolVersion::V5 { Some(take.u16_bytes()?) } else { None };
-                let parameters = parameters(take, body, version)?;
-                Self::Execute(Execute { id, result_metadata_id, parameters })
+                let parameters = QueryParameters::new(consistency(take)?);
+                let mut request = Self::Execute(Execute { id, result_metadata_id, parameters });
+                if let Self::Execute(execute) = &mut request {
+                    fill(&mut execute.parameters, take, body, version)?;
+                }
+                request
             }
             Opcode::Query => {
                 Self::Query { text: long_string(take)?, parameters: parameters(take, body, version)? }
@@ -103,7 +107,7 @@ impl<'a> Request<'a> {
 
 fn startup<'a>(take: &mut Take<'a>) -> Result<Startup<'a>, CqlError> {
     let (count, capacity) = counted(take, 4)?;
-    let mut options = SmallVec::with_capacity(capacity);
+    let mut options = Vec::with_capacity(capacity);
     for _ in 0..count {
         options.push((string(take)?, string(take)?));
     }
@@ -127,15 +131,16 @@ fn register(take: &mut Take<'_>) -> Result<SmallVec<[EventType; 3]>, CqlError> {
 }
 
 /// `<n>` and the values. Before v4 any negative length is null.
-#[inline]
+#[inline(always)]
 fn values<'a>(
+    values: &mut Values<'a>,
     take: &mut Take<'a>,
     body: &'a [u8],
     version: ProtocolVersion,
     named: bool,
-) -> Result<Values<'a>, CqlError> {
-    let (count, capacity) = counted(take, 4)?;
-    let mut values = Values::within(body, capacity);
+) -> Result<(), CqlError> {
+    let count = take.u16()?;
+    *values = Values::within(body);
     for _ in 0..count {
         if named {
             values.push_name(string(take)?);
@@ -154,19 +159,32 @@ fn values<'a>(
             )));
         }
     }
-    Ok(values)
+    Ok(())
 }
 
-#[inline]
+#[inline(always)]
 fn parameters<'a>(
     take: &mut Take<'a>,
     body: &'a [u8],
     version: ProtocolVersion,
 ) -> Result<QueryParameters<'a>, CqlError> {
     let mut parameters = QueryParameters::new(consistency(take)?);
+    fill(&mut parameters, take, body, version)?;
+    Ok(parameters)
+}
+
+/// What follows the consistency level. Filled in where it will stay: moving a request about costs as much as
+/// reading it.
+#[inline]
+fn fill<'a>(
+    parameters: &mut QueryParameters<'a>,
+    take: &mut Take<'a>,
+    body: &'a [u8],
+    version: ProtocolVersion,
+) -> Result<(), CqlError> {
     let flags = if version >= ProtocolVersion::V5 { take.u32()? } else { u32::from(take.u8()?) };
     if flags & flag::VALUES != 0 {
-        parameters.values = values(take, body, version, flags & flag::NAMES != 0)?;
+        values(&mut parameters.values, take, body, version, flags & flag::NAMES != 0)?;
     }
     parameters.skip_metadata = flags & flag::SKIP_METADATA != 0;
     if flags & flag::PAGE_SIZE != 0 {
@@ -197,7 +215,7 @@ fn parameters<'a>(
             parameters.now_s = Some(take.i32()?);
         }
     }
-    Ok(parameters)
+    Ok(())
 }
 
 /// The flag for names stands behind the values it would be about, so nobody can send names in a batch.
@@ -220,7 +238,9 @@ fn batch<'a>(take: &mut Take<'a>, body: &'a [u8], version: ProtocolVersion) -> R
                 )));
             }
         };
-        statements.push(BatchStatement { query, values: values(take, body, version, false)? });
+        let mut bound = Values::default();
+        values(&mut bound, take, body, version, false)?;
+        statements.push(BatchStatement { query, values: bound });
     }
     let parameters = parameters(take, body, version)?;
     Ok(Batch { batch_type, statements, parameters })

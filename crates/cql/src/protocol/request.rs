@@ -5,7 +5,9 @@
 
 use smallvec::SmallVec;
 
-use super::{Consistency, EventType, Values};
+use super::wire::{cut, protocol_error};
+use super::{Compression, Consistency, EventType, ProtocolVersion, Values};
+use crate::CqlError;
 
 /// A message of a client.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,13 +25,34 @@ pub enum Request<'a> {
 /// The options of STARTUP, in the order sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Startup<'a> {
-    pub options: SmallVec<[(&'a str, &'a str); 8]>,
+    pub options: Vec<(&'a str, &'a str)>,
 }
 
 impl<'a> Startup<'a> {
-    /// Names are compared exactly; of a name that is sent twice the last one counts.
+    /// Case of the name does not matter; of one that is sent twice the last counts.
     pub fn option(&self, name: &str) -> Option<&'a str> {
-        self.options.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| *value)
+        let mut found = self.options.iter().rev().filter(|(key, _)| key.eq_ignore_ascii_case(name));
+        found.next().map(|(_, value)| *value)
+    }
+
+    /// What COMPRESSION asks for, to give to [`super::Inbound::started`] and [`super::Outbound::started`].
+    ///
+    /// # Errors
+    /// [`CqlError::Protocol`]: an unknown algorithm, or Snappy in v5.
+    pub fn compression(&self, version: ProtocolVersion) -> Result<Option<Compression>, CqlError> {
+        let Some(name) = self.option("COMPRESSION").filter(|name| !name.is_empty()) else { return Ok(None) };
+        match Compression::from_name(name) {
+            Some(Compression::Snappy) if version.has_segments() => {
+                Err(protocol_error("Snappy compression is not supported in protocol V5; lz4 is".into()))
+            }
+            Some(compression) => Ok(Some(compression)),
+            None => {
+                let name = cut(name, 40);
+                Err(protocol_error(format!(
+                    "Unknown compression algorithm: {name}; there are lz4 and snappy"
+                )))
+            }
+        }
     }
 }
 

@@ -190,6 +190,12 @@ impl RowsWriter<'_, '_> {
         self.out[at..at + 4].copy_from_slice(&len.to_be_bytes());
     }
 
+    /// Appends `count` rows whose cells have been written before, each as [`Self::cell`] does it.
+    pub fn encoded_rows(&mut self, cells: &[u8], count: u32) {
+        self.out.extend_from_slice(cells);
+        self.rows += count as i32;
+    }
+
     #[inline]
     pub fn end_row(&mut self) {
         self.rows += 1;

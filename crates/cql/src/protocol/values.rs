@@ -1,6 +1,4 @@
-//! Bound values, where they lie in the message: eight bytes for each, and up to sixteen without an allocation.
-
-use smallvec::SmallVec;
+//! Bound values, where they lie in the message: eight bytes for each, and up to eight without an allocation.
 
 /// What is bound to a marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,25 +12,59 @@ pub enum Value<'a> {
 const NULL: i32 = -1;
 const UNSET: i32 = -2;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Slot {
     offset: u32,
     /// Bytes, or [`NULL`], or [`UNSET`].
     len: i32,
 }
 
+/// Slots that need no allocation.
+const INLINE_SLOTS: usize = 8;
+
+/// The first ones lie here, the others in a vector. Simpler than what can move its elements, and faster.
+#[derive(Clone, Debug, Default)]
+struct Slots {
+    count: usize,
+    inline: [Slot; INLINE_SLOTS],
+    more: Vec<Slot>,
+}
+
+impl Slots {
+    #[inline]
+    fn push(&mut self, slot: Slot) {
+        match self.inline.get_mut(self.count) {
+            Some(place) => *place = slot,
+            None => self.more.push(slot),
+        }
+        self.count += 1;
+    }
+
+    #[inline]
+    fn get(&self, index: usize) -> Option<Slot> {
+        if index >= self.count {
+            return None;
+        }
+        match self.inline.get(index) {
+            Some(slot) => Some(*slot),
+            None => self.more.get(index - INLINE_SLOTS).copied(),
+        }
+    }
+}
+
 /// The values of a statement, in the order sent, perhaps with names.
 #[derive(Clone, Debug, Default)]
 pub struct Values<'a> {
     bytes: &'a [u8],
-    slots: SmallVec<[Slot; 16]>,
+    slots: Slots,
     names: Option<Vec<&'a str>>,
 }
 
 impl<'a> Values<'a> {
     /// For values that [`Self::push`] will find in `bytes`.
-    pub(super) fn within(bytes: &'a [u8], count: usize) -> Self {
-        Self { bytes, slots: SmallVec::with_capacity(count), names: None }
+    #[inline]
+    pub(super) fn within(bytes: &'a [u8]) -> Self {
+        Self { bytes, slots: Slots::default(), names: None }
     }
 
     /// `len` bytes at `offset` of the message, or null (-1) or unset (-2); the caller has checked the range.
@@ -47,17 +79,17 @@ impl<'a> Values<'a> {
 
     #[inline]
     pub fn len(&self) -> usize {
-        self.slots.len()
+        self.slots.count
     }
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.slots.is_empty()
+        self.slots.count == 0
     }
 
     #[inline]
     pub fn get(&self, index: usize) -> Option<Value<'a>> {
-        self.slots.get(index).map(|slot| self.value(*slot))
+        self.slots.get(index).map(|slot| self.value(slot))
     }
 
     /// Names, one for each value, if the client sent names.
@@ -73,7 +105,7 @@ impl<'a> Values<'a> {
 
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Value<'a>> + '_ {
-        self.slots.iter().map(|slot| self.value(*slot))
+        (0..self.len()).map(|index| self.value(self.slots.get(index).expect("as many as were counted")))
     }
 
     #[inline]
@@ -89,5 +121,46 @@ impl<'a> Values<'a> {
 impl PartialEq for Values<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.names == other.names && self.iter().eq(other.iter())
+    }
+}
+
+/// Values put together by a client; [`Self::values`] is what a request takes.
+#[derive(Clone, Debug, Default)]
+pub struct ValueBuffer {
+    bytes: Vec<u8>,
+    slots: Slots,
+    names: Vec<String>,
+}
+
+impl ValueBuffer {
+    /// # Panics
+    /// If all values together have more than 2 GiB.
+    pub fn push(&mut self, value: Value<'_>) {
+        let (offset, len) = match value {
+            Value::Bytes(bytes) => {
+                let offset = self.bytes.len();
+                self.bytes.extend_from_slice(bytes);
+                assert!(i32::try_from(self.bytes.len()).is_ok(), "values of more than 2 GiB");
+                (offset, bytes.len() as i32)
+            }
+            Value::Null => (0, NULL),
+            Value::Unset => (0, UNSET),
+        };
+        self.slots.push(Slot { offset: offset as u32, len });
+    }
+
+    /// For markers with names. Either all values have one or none counts.
+    pub fn push_named(&mut self, name: &str, value: Value<'_>) {
+        self.names.push(name.to_owned());
+        self.push(value);
+    }
+
+    pub fn values(&self) -> Values<'_> {
+        let is_named = self.slots.count > 0 && self.names.len() == self.slots.count;
+        Values {
+            bytes: &self.bytes,
+            slots: self.slots.clone(),
+            names: is_named.then(|| self.names.iter().map(String::as_str).collect()),
+        }
     }
 }

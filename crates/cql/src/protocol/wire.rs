@@ -5,7 +5,7 @@
 
 use base::bytes::{Take, Truncated};
 
-use super::Consistency;
+use super::{Consistency, CustomPayload};
 use crate::CqlError;
 
 /// What a two-byte length can say.
@@ -26,6 +26,7 @@ pub(super) fn protocol_error(text: String) -> CqlError {
     CqlError::Protocol(text)
 }
 
+#[inline]
 fn utf8<'a>(bytes: &'a [u8], take: &Take<'_>) -> Result<&'a str, CqlError> {
     std::str::from_utf8(bytes).map_err(|error| {
         let start = take.offset() - bytes.len();
@@ -34,11 +35,13 @@ fn utf8<'a>(bytes: &'a [u8], take: &Take<'_>) -> Result<&'a str, CqlError> {
 }
 
 /// `[string]`
+#[inline]
 pub(super) fn string<'a>(take: &mut Take<'a>) -> Result<&'a str, CqlError> {
     utf8(take.u16_bytes()?, take)
 }
 
 /// `[long string]`
+#[inline]
 pub(super) fn long_string<'a>(take: &mut Take<'a>) -> Result<&'a str, CqlError> {
     let len = take.i32()?;
     let len = usize::try_from(len).map_err(|_| protocol_error(format!("a string of {len} bytes")))?;
@@ -62,13 +65,14 @@ pub(super) fn consistency(take: &mut Take<'_>) -> Result<Consistency, CqlError> 
 }
 
 /// A `[short]` count, and as much capacity as the rest of the message can fill if each takes `each_bytes`.
+#[inline]
 pub(super) fn counted(take: &mut Take<'_>, each_bytes: usize) -> Result<(usize, usize), CqlError> {
     let count = usize::from(take.u16()?);
     Ok((count, count.min(take.remaining() / each_bytes)))
 }
 
 /// `[bytes map]`
-pub(super) fn bytes_map<'a>(take: &mut Take<'a>) -> Result<Vec<(&'a str, Option<&'a [u8]>)>, CqlError> {
+pub(super) fn bytes_map<'a>(take: &mut Take<'a>) -> Result<CustomPayload<'a>, CqlError> {
     let (count, capacity) = counted(take, 6)?;
     let mut map = Vec::with_capacity(capacity);
     for _ in 0..count {
@@ -92,10 +96,12 @@ pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }
 
+#[inline]
 pub(super) fn put_u16(out: &mut Vec<u8>, value: u16) {
     out.extend_from_slice(&value.to_be_bytes());
 }
 
+#[inline]
 pub(super) fn put_i32(out: &mut Vec<u8>, value: i32) {
     out.extend_from_slice(&value.to_be_bytes());
 }
@@ -118,6 +124,7 @@ pub(super) fn put_long_string(out: &mut Vec<u8>, text: &str) {
 }
 
 /// `[short bytes]`
+#[inline]
 pub(super) fn put_short_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     let bytes = &bytes[..bytes.len().min(SHORT_MAX)];
     put_u16(out, bytes.len() as u16);
@@ -129,6 +136,7 @@ pub(super) fn put_short_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
     match bytes {
         Some(bytes) => {
+            out.reserve(4 + bytes.len());
             put_i32(out, bytes.len() as i32);
             out.extend_from_slice(bytes);
         }

@@ -36,9 +36,9 @@ impl ClusteringRestriction {
             .filter(|restriction| !matches!(restriction.test, Test::Slice(_)))
             .map(|restriction| restriction.columns.len())
             .sum();
-        let is_plain = restrictions.iter().all(|restriction| {
-            matches!(&restriction.test, Test::Eq(Terms::Each(terms)) if terms.len() == 1)
-        });
+        let is_plain = restrictions
+            .iter()
+            .all(|restriction| matches!(&restriction.test, Test::Eq(Terms::Each(terms)) if terms.len() == 1));
         Self { restrictions, fixed, is_plain }
     }
 
@@ -125,11 +125,7 @@ impl ClusteringRestriction {
     }
 
     #[inline]
-    fn plain_prefix<'a>(
-        &'a self,
-        schema: &TableSchema,
-        env: &Env<'a>,
-    ) -> Result<ClusteringPrefix, CqlError> {
+    fn plain_prefix<'a>(&'a self, schema: &TableSchema, env: &Env<'a>) -> Result<ClusteringPrefix, CqlError> {
         let mut values: SmallVec<[Bytes<'a>; 4]> = SmallVec::with_capacity(self.restrictions.len());
         for (restriction, column) in self.restrictions.iter().zip(&schema.clustering) {
             if let Test::Eq(Terms::Each(terms)) = &restriction.test {

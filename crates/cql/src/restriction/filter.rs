@@ -66,8 +66,7 @@ impl Filters {
     /// Null, unset, or values that are not of the column's type.
     pub fn bind<'a>(&'a self, schema: &TableSchema, env: &Env<'a>) -> Result<BoundFilters<'a>, CqlError> {
         let bind = |restriction: &'a Restriction| {
-            let names: Vec<&str> =
-                restriction.columns.iter().map(|column| column.name(schema)).collect();
+            let names: Vec<&str> = restriction.columns.iter().map(|column| column.name(schema)).collect();
             let one = |expr| required(expr, env, names[0]);
             let test = match &restriction.test {
                 Test::Eq(terms) => BoundTest::Eq(terms.evaluate(env, &names)?),
@@ -149,10 +148,11 @@ fn compare_as(ty: &CqlType, a: &[u8], b: &[u8]) -> Ordering {
 
 fn contains(ty: &CqlType, bytes: &[u8], wanted: &[u8]) -> bool {
     match ty {
-        CqlType::List { element, .. } | CqlType::Set { element, .. } => CollectionIter::new(bytes)
-            .is_ok_and(|mut all| {
+        CqlType::List { element, .. } | CqlType::Set { element, .. } => {
+            CollectionIter::new(bytes).is_ok_and(|mut all| {
                 all.any(|item| matches!(item, Ok(Some(item)) if element.compare(item, wanted).is_eq()))
-            }),
+            })
+        }
         _ => map_entries(ty, bytes)
             .is_some_and(|mut entries| entries.any(|(_, value, ty)| ty.1.compare(value, wanted).is_eq())),
     }

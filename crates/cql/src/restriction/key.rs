@@ -56,10 +56,7 @@ pub fn clustering_prefix(
 ///
 /// # Errors
 /// As [`clustering_prefix`].
-pub fn clustering_key(
-    schema: &TableSchema,
-    values: &[impl AsRef<[u8]>],
-) -> Result<ClusteringKey, CqlError> {
+pub fn clustering_key(schema: &TableSchema, values: &[impl AsRef<[u8]>]) -> Result<ClusteringKey, CqlError> {
     debug_assert_eq!(schema.clustering.len(), values.len());
     clustering_prefix(schema, values)
 }

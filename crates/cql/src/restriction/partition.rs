@@ -3,9 +3,9 @@
 use model::{PartitionKey, PartitionRange, RingPosition, TableSchema};
 use smallvec::SmallVec;
 
+use super::IN_PRODUCT_MAX;
 use super::key::partition_key;
 use super::relation::Test;
-use super::IN_PRODUCT_MAX;
 use super::terms::{Bound, Bytes, Terms, required};
 use crate::CqlError;
 use crate::error::invalid;
@@ -162,8 +162,7 @@ fn token_range<'a>(test: &'a Test, env: &Env<'a>) -> Result<Option<PartitionRang
         }
         Test::Slice(slice) => {
             let bound = |bound: &'a Option<Bound>| {
-                let evaluate =
-                    |bound: &'a Bound| Ok::<_, CqlError>((token(&bound.terms)?, bound.inclusive));
+                let evaluate = |bound: &'a Bound| Ok::<_, CqlError>((token(&bound.terms)?, bound.inclusive));
                 bound.as_ref().map(evaluate).transpose()
             };
             (bound(&slice.start)?, bound(&slice.end)?)

@@ -31,7 +31,10 @@ pub enum Test {
     Contains(Expr),
     ContainsKey(Expr),
     /// `m[key] = value`
-    Entry { key: Expr, value: Expr },
+    Entry {
+        key: Expr,
+        value: Expr,
+    },
 }
 
 /// At least one end. Of several columns together the ends may speak of the first ones only.
@@ -119,7 +122,9 @@ impl Tests {
                         CompareOp::Eq => Test::Eq(terms),
                         op => match Slice::of(*op, terms) {
                             Some(slice) => Test::Slice(slice),
-                            None => return invalid!("{} cannot be used for multi-column relations", symbol(*op)),
+                            None => {
+                                return invalid!("{} cannot be used for multi-column relations", symbol(*op));
+                            }
                         },
                     };
                     self.merge(schema, Restriction { columns, test })
@@ -131,7 +136,9 @@ impl Tests {
                         CompareOp::Eq => Test::Eq(terms),
                         op => match Slice::of(*op, terms) {
                             Some(slice) => Test::Slice(slice),
-                            None => return invalid!("{} cannot be used with the token function", symbol(*op)),
+                            None => {
+                                return invalid!("{} cannot be used with the token function", symbol(*op));
+                            }
                         },
                     };
                     self.add_token(schema, test)
@@ -182,7 +189,8 @@ impl Tests {
             self.restrictions.push(new);
             return Ok(());
         }
-        let common = |old: &Restriction| old.columns.iter().find(|column| new.columns.contains(column)).copied();
+        let common =
+            |old: &Restriction| old.columns.iter().find(|column| new.columns.contains(column)).copied();
         let found = self
             .restrictions
             .iter_mut()
@@ -257,7 +265,9 @@ fn single(
             Ok(Test::ContainsKey(planner.term(value, &format!("key({name})"), &entry.0)?))
         }
         CompareOp::Like => {
-            invalid!("LIKE restriction is only supported on properly indexed columns. {name} LIKE is not valid.")
+            invalid!(
+                "LIKE restriction is only supported on properly indexed columns. {name} LIKE is not valid."
+            )
         }
         _ => {
             check_comparable(name, ty, symbol(op))?;

@@ -25,7 +25,10 @@ pub enum Terms {
 pub enum InTerms {
     List(Vec<Terms>),
     /// A marker for a list of values, or of tuples if there are several columns.
-    Marker { list: Expr, columns: usize },
+    Marker {
+        list: Expr,
+        columns: usize,
+    },
 }
 
 /// One end of a slice.

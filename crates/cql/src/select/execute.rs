@@ -370,7 +370,8 @@ impl Reading<'_, '_> {
                 }
                 for (row_at, row) in partition.rows.iter().enumerate() {
                     view.row = Some(row);
-                    if self.partition_rows < self.partition_limit && self.remaining > 0 && self.passes(&view) {
+                    if self.partition_rows < self.partition_limit && self.remaining > 0 && self.passes(&view)
+                    {
                         self.count();
                         places.push((pages.len(), partition_at, Some(row_at)));
                     }

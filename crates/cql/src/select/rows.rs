@@ -24,7 +24,10 @@ pub struct RowsBuilder<'a> {
 
 enum BoundWork<'a> {
     Plain(&'a [crate::restriction::ColumnRef]),
-    Computed { computed: &'a Computed, times: Vec<TimeKeys<'a>> },
+    Computed {
+        computed: &'a Computed,
+        times: Vec<TimeKeys<'a>>,
+    },
     Aggregated {
         computed: &'a Computed,
         times: Vec<TimeKeys<'a>>,
@@ -98,8 +101,7 @@ impl<'a> RowsBuilder<'a> {
     /// The rows; of aggregates the one row.
     pub fn finish(mut self) -> Result<ResultRows, CqlError> {
         if let BoundWork::Aggregated { computed, accumulators, first, .. } = self.work {
-            let results =
-                accumulators.into_iter().map(Accumulator::finish).collect::<Result<Vec<_>, _>>()?;
+            let results = accumulators.into_iter().map(Accumulator::finish).collect::<Result<Vec<_>, _>>()?;
             let mut inputs = first.unwrap_or_else(|| vec![None; computed.inputs.len()]);
             for (slot, input) in inputs.iter_mut().zip(&computed.inputs) {
                 if let Input::Aggregate(number) = input {

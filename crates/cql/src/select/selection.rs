@@ -44,7 +44,12 @@ pub struct Computed {
 pub enum Input {
     Value(ColumnRef),
     /// Of a static or regular column.
-    Time { what: CellTime, column: ColumnRef, id: ColumnId, of: CellsOf },
+    Time {
+        what: CellTime,
+        column: ColumnRef,
+        id: ColumnId,
+        of: CellsOf,
+    },
     /// The result of an aggregate, by its number.
     Aggregate(usize),
 }
@@ -137,7 +142,8 @@ impl Selection {
     /// Static columns, perhaps with columns of the partition key, and nothing else.
     pub fn is_only_static(&self) -> bool {
         let reads = self.reads();
-        let allowed = |column: &ColumnRef| matches!(column, ColumnRef::Static(_) | ColumnRef::PartitionKey(_));
+        let allowed =
+            |column: &ColumnRef| matches!(column, ColumnRef::Static(_) | ColumnRef::PartitionKey(_));
         !self.is_all
             && reads.iter().any(|column| matches!(column, ColumnRef::Static(_)))
             && reads.iter().all(allowed)
@@ -388,12 +394,12 @@ impl Builder<'_, '_> {
     fn cell_time(&mut self, what: CellTime, of: &Selector) -> Result<Selected, CqlError> {
         let (name, within) = match of {
             Selector::Column(name) => (name, None),
-            Selector::Field { of: inner, .. } | Selector::Element { of: inner, .. } | Selector::Slice { of: inner, .. } => {
-                match &**inner {
-                    Selector::Column(name) => (name, Some(of)),
-                    _ => return invalid!("{} takes a column, or elements or a field of one", what.name()),
-                }
-            }
+            Selector::Field { of: inner, .. }
+            | Selector::Element { of: inner, .. }
+            | Selector::Slice { of: inner, .. } => match &**inner {
+                Selector::Column(name) => (name, Some(of)),
+                _ => return invalid!("{} takes a column, or elements or a field of one", what.name()),
+            },
             _ => return invalid!("{} takes a column, or elements or a field of one", what.name()),
         };
         let column = ColumnRef::named(self.schema, name.as_str())?;
@@ -446,12 +452,11 @@ impl Builder<'_, '_> {
         };
         let at = field_at(ty, field, &of.column_name())?;
         let field_type = user.fields[at].field_type.clone();
-        let taken = function::built_in("field", vec![expr], move |args| {
-            match TupleIter::new(args[0]).nth(at) {
+        let taken =
+            function::built_in("field", vec![expr], move |args| match TupleIter::new(args[0]).nth(at) {
                 Some(field) => Ok(field?.map(<[u8]>::to_vec)),
                 None => Ok(None),
-            }
-        });
+            });
         Ok(Arg::Typed(taken, field_type))
     }
 
@@ -542,10 +547,9 @@ fn element_types(ty: &CqlType, name: &str) -> Result<(CqlType, CqlType), CqlErro
         CqlType::List { .. } => {
             invalid!("Element selection is only allowed on sets and maps, but {name} is a list")
         }
-        other => invalid!(
-            "Invalid element selection: {name} is of type {} is not a collection",
-            other.to_cql()
-        ),
+        other => {
+            invalid!("Invalid element selection: {name} is of type {} is not a collection", other.to_cql())
+        }
     }
 }
 

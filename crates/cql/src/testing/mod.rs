@@ -3,6 +3,7 @@
 //! Tables are [`MemorySource`]s; a read takes all that is live and cuts its page out of that, so it can be checked
 //! by eye. The clock stands until it is set.
 
+use crate::system::NodeInfo;
 use std::cell::{Cell, RefCell};
 
 use base::HashMap;
@@ -41,8 +42,7 @@ impl MemoryCoordinator {
                 let keyspace = Keyspace::simple(table.keyspace.as_str()).expect("a name");
                 catalog = catalog.create_keyspace(keyspace).expect("a new keyspace").0;
             }
-            catalog =
-                catalog.create_table(table.clone(), TableSettings::default()).expect("a new table").0;
+            catalog = catalog.create_table(table.clone(), TableSettings::default()).expect("a new table").0;
         }
         Self {
             catalog: RefCell::new(catalog),
@@ -179,6 +179,10 @@ impl Coordinator for MemoryCoordinator {
 
     fn random_u64(&self) -> u64 {
         self.random.borrow_mut().next_u64()
+    }
+
+    fn node_info(&self) -> NodeInfo {
+        NodeInfo::new(self.host_id(), std::net::IpAddr::from([127, 0, 0, 1]), 9042)
     }
 
     fn host_id(&self) -> Uuid {

@@ -23,7 +23,7 @@ use runtime::{CpuGroup, FileError, IoBuf, IoClass, JoinHandle, Shard};
 use super::format::{self, CHUNK_ALIGNMENT_BYTES, ChunkHeader, HEADER_BYTES};
 use super::segment::{Segment, Segments, Uses};
 use super::{CommitLogOptions, LogError, LogPosition, SyncMode};
-use crate::event::Event;
+use runtime::Event;
 
 /// Entries wait when this much has gathered and is not written.
 const GATHERED_BYTES_MAX: usize = 4 << 20;

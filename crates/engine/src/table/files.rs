@@ -4,9 +4,11 @@ use std::path::Path;
 use std::rc::Rc;
 
 use base::HashSet;
+use model::{PartitionKey, PartitionRange};
+use reader::{ReadSpec, Reader, Source, Step};
 use runtime::{FileError, Files, IoClass};
 use sstable::name::{Component, Generation, SstableName};
-use sstable::read::{ChunkCache, SSTable};
+use sstable::read::{ChunkCache, SSTable, SSTableSource};
 use sstable::write::remove_sstable;
 
 use super::Table;
@@ -68,6 +70,23 @@ impl Table {
     fn first_generation_from(&self, from: u64, shard_count: u32) -> u64 {
         let (count, shard) = (u64::from(shard_count), u64::from(self.shard_id));
         from + (shard + count - from % count) % count
+    }
+
+    /// The SSTables that have something of the partition; a bloom filter alone would name too many.
+    pub async fn sstables_with(&self, key: &PartitionKey) -> Result<Vec<Rc<SSTable>>, EngineError> {
+        let spec = ReadSpec::new(self.schema(), PartitionRange::Key(key.clone()));
+        let mut found = vec![];
+        for sstable in self.sstables().iter().filter(|sstable| sstable.may_contain(key)) {
+            let mut reader = SSTableSource::new(sstable.clone(), IoClass::Maintenance).reader(&spec);
+            loop {
+                match reader.next()? {
+                    Step::Load => reader.load().await?,
+                    Step::Ready(_) => break found.push(sstable.clone()),
+                    Step::End => break,
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// The number of the next SSTable that this shard would write.

@@ -25,8 +25,8 @@ use sstable::write::{WriteError, WriteOptions, Written, write_reader};
 use super::{LoggedMemtable, Table};
 use crate::commitlog::LogError;
 use crate::error::EngineError;
-use crate::event::Event;
 use crate::memtable::LeastTimes;
+use runtime::Event;
 
 /// The first pause after a failed flush, and the longest.
 const RETRY_US_MIN: u64 = 100_000;
@@ -348,6 +348,8 @@ impl FlushQueue {
         *self.no_space.borrow_mut() = None;
         job.table.log.release(job.table.schema().id, &job.sealed.uses.take());
         if let Some(written) = written {
+            let flushes = &job.table.counters.flushes;
+            flushes.set(flushes.get() + 1);
             self.count(|stats| {
                 stats.flushes += 1;
                 stats.last_error = None;

@@ -25,9 +25,10 @@ use sstable::read::{SSTable, SSTableSource};
 
 use crate::commitlog::{CommitLog, Uses};
 use crate::error::EngineError;
-use crate::event::Event;
 use crate::memtable::Memtable;
+use crate::report::TableCounters;
 use crate::sharder::Sharder;
+use runtime::Event;
 use truncation::Truncation;
 
 /// A memtable with the commit log entries it holds.
@@ -78,6 +79,7 @@ pub struct Table {
     changed: Event,
     dropped: Cell<bool>,
     truncation: RefCell<Truncation>,
+    pub counters: TableCounters,
     /// Memtables that truncates have taken away, kept with their log entries until the truncate is durable.
     forgotten: RefCell<Vec<Memtables>>,
 }
@@ -105,6 +107,7 @@ impl Table {
             changed: Event::new(),
             dropped: Cell::new(false),
             truncation: RefCell::default(),
+            counters: TableCounters::default(),
             forgotten: RefCell::default(),
         })
     }

@@ -202,3 +202,36 @@ fn memory_stays_bounded_by_flushing() {
     assert_eq!(everything(&engine, &table).len(), 8000);
     engine.close().unwrap();
 }
+
+#[test]
+fn writes_that_depend_on_what_is_there_do_not_lose_each_other() {
+    let dir = dir("read_and_write");
+    let engine = open(options(&dir), 2);
+    let table = table(&engine);
+    let asked: Vec<_> = (0..200u32)
+        .map(|i| {
+            let table = table.clone();
+            // From either shard, whichever has the partition.
+            engine.ask(i % 2, move |shard| async move {
+                let command = ReadCommand::new(table.id, PartitionRange::Key(PartitionKey::new("sum")));
+                let decide = move |page: &engine::Page| {
+                    let row = page.partitions.first().and_then(|partition| partition.rows.first());
+                    let before = row.map_or(0, |row| match row.row.cells() {
+                        [(_, model::ColumnData::Simple(cell))] => {
+                            std::str::from_utf8(&cell.value).unwrap().parse::<i64>().unwrap()
+                        }
+                        other => panic!("{other:?}"),
+                    });
+                    let after = before + 1;
+                    Ok::<_, EngineError>(Some(vec![insert(&table, "sum", 1, &after.to_string(), after)]))
+                };
+                engine::node::read_and_write(&shard, command, decide).await.map(drop)
+            })
+        })
+        .collect();
+    for asked in asked {
+        asked.wait().unwrap();
+    }
+    assert_eq!(everything(&engine, &table), [("sum".to_string(), 1, "200".to_string())]);
+    engine.close().unwrap();
+}

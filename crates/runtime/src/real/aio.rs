@@ -12,6 +12,7 @@ use std::rc::Rc;
 use super::calls;
 use super::eventfd::EventFd;
 use super::helpers::Helpers;
+use super::poller::Poller;
 use super::reactor::{AtSlot, Reactor, Slot, Transfer, TransferKind, UnderWay};
 use super::threads::on_helper;
 use crate::backend::{Op, Transferred};
@@ -61,10 +62,11 @@ pub(crate) struct Aio {
     in_kernel: Cell<usize>,
     helpers: Helpers,
     doorbell: EventFd,
+    sockets: Rc<Poller>,
 }
 
 impl Aio {
-    pub(crate) fn new(helpers: Helpers, doorbell: EventFd) -> io::Result<Self> {
+    pub(crate) fn new(helpers: Helpers, doorbell: EventFd, sockets: Rc<Poller>) -> io::Result<Self> {
         let mut context: libc::c_ulong = 0;
         // SAFETY: the kernel fills `context`, which is 0 as it wants.
         check(unsafe { libc::syscall(libc::SYS_io_setup, EVENTS_MAX, &mut context) })?;
@@ -75,6 +77,7 @@ impl Aio {
             in_kernel: Cell::new(0),
             helpers,
             doorbell,
+            sockets,
         })
     }
 
@@ -188,7 +191,7 @@ impl Reactor for Aio {
     }
 
     fn park(&self, timeout_us: Option<u64>) {
-        self.doorbell.wait(timeout_us);
+        self.doorbell.wait_with(self.sockets.fd(), timeout_us);
     }
 
     fn in_flight(&self) -> usize {

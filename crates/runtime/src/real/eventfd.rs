@@ -29,18 +29,18 @@ impl EventFd {
         unsafe { libc::read(self.fd(), (&raw mut count).cast(), 8) };
     }
 
-    /// Sleeps until a ring or until the time is over; forgets the rings.
-    pub(crate) fn wait(&self, timeout_us: Option<u64>) {
-        let mut waiting = libc::pollfd { fd: self.fd(), events: libc::POLLIN, revents: 0 };
+    /// Sleeps until a ring, until `other` is readable or until the time is over; forgets the rings.
+    pub(crate) fn wait_with(&self, other: RawFd, timeout_us: Option<u64>) {
+        let mut waiting = [self.fd(), other].map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
         let timeout = timeout_us.map(|us| libc::timespec {
             tv_sec: (us / 1_000_000) as libc::time_t,
             tv_nsec: (us % 1_000_000 * 1000) as libc::c_long,
         });
         let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        // SAFETY: one pollfd of ours, and a timeout that lives until the call returns. An interrupted sleep is a
+        // SAFETY: two pollfds of ours, and a timeout that lives until the call returns. An interrupted sleep is a
         // short one.
-        unsafe { libc::ppoll(&mut waiting, 1, timeout, std::ptr::null()) };
-        if waiting.revents != 0 {
+        unsafe { libc::ppoll(waiting.as_mut_ptr(), 2, timeout, std::ptr::null()) };
+        if waiting[0].revents != 0 {
             self.clear();
         }
     }

@@ -48,7 +48,8 @@ pub(crate) trait Reactor {
     fn push(&self);
     /// Hands out what has completed; returns how much.
     fn reap(&self) -> usize;
-    /// Sleeps until something completes, the doorbell rings or the time is over. May return early.
+    /// Sleeps until something completes, the doorbell rings, a socket has something to report or the time
+    /// is over. May return early.
     fn park(&self, timeout_us: Option<u64>);
     /// Operations that the kernel still holds memory of.
     fn in_flight(&self) -> usize;

@@ -1,6 +1,6 @@
 //! The life of a shard's thread.
 //!
-//! A turn: take in mail, fire timers, reap I/O, run ready tasks up to the quota, deliver the outbox, submit I/O. An
+//! A turn: take in mail, fire timers, reap I/O, ask which sockets are ready, run ready tasks up to the quota, deliver the outbox, submit I/O. An
 //! idle shard looks for work for `idle_poll_us` and then sleeps until a completion, a timer or the doorbell. Before
 //! it sleeps it says so and looks once more at its mail (`Inbox::fall_asleep`), so no ring is missed.
 
@@ -16,6 +16,7 @@ use super::aio::Aio;
 use super::calls::check;
 use super::eventfd::EventFd;
 use super::helpers::Helpers;
+use super::poller::Poller;
 use super::reactor::Reactor;
 use super::threads::Threads;
 use super::uring::Uring;
@@ -90,12 +91,14 @@ impl ShardThread {
             pin_to(core)?;
         }
         let (helpers, doorbell) = (self.helpers.clone(), self.doorbell.clone());
+        let poller = Rc::new(Poller::new()?);
+        let sockets = Rc::clone(&poller);
         let reactor: Rc<dyn Reactor> = match self.kind {
-            BackendKind::IoUring => Rc::new(Uring::new(doorbell)?),
-            BackendKind::LinuxAio => Rc::new(Aio::new(helpers, doorbell)?),
-            BackendKind::Threads => Rc::new(Threads::new(helpers, doorbell)),
+            BackendKind::IoUring => Rc::new(Uring::new(doorbell, sockets)?),
+            BackendKind::LinuxAio => Rc::new(Aio::new(helpers, doorbell, sockets)?),
+            BackendKind::Threads => Rc::new(Threads::new(helpers, doorbell, sockets)),
         };
-        let backend = RealBackend::new(self.started, Rc::clone(&reactor), self.helpers.clone())?;
+        let backend = RealBackend::new(self.started, Rc::clone(&reactor), poller, self.helpers.clone())?;
         Ok((reactor, Rc::new(backend)))
     }
 
@@ -104,7 +107,7 @@ impl ShardThread {
         while !self.stop.load(Ordering::Acquire) {
             shard.stats_cell().add(|stats| stats.turns += 1);
             backend.begin_turn(self.turn.quota_us);
-            let mut done = shard.handle_mail() + reactor.reap();
+            let mut done = shard.handle_mail() + reactor.reap() + backend.poll_sockets();
             if shard.timers().next_deadline_us().is_some() {
                 done += shard.timers().fire(backend.now_us());
             }
@@ -127,7 +130,7 @@ impl ShardThread {
         let deadline_us = shard.timers().next_deadline_us().unwrap_or(u64::MAX);
         let mut now_us = since_us;
         while now_us < since_us + self.turn.idle_poll_us {
-            if inbox.has_mail() || now_us >= deadline_us || reactor.reap() > 0 {
+            if inbox.has_mail() || now_us >= deadline_us || reactor.reap() + backend.poll_sockets() > 0 {
                 break;
             }
             std::hint::spin_loop();

@@ -2,10 +2,12 @@
 
 use std::io;
 use std::os::fd::AsRawFd;
+use std::rc::Rc;
 
 use super::calls;
 use super::eventfd::EventFd;
 use super::helpers::Helpers;
+use super::poller::Poller;
 use super::reactor::{Reactor, Transfer, TransferKind};
 use crate::backend::{Op, Transferred};
 use crate::buf::IoBuf;
@@ -13,11 +15,12 @@ use crate::buf::IoBuf;
 pub(crate) struct Threads {
     helpers: Helpers,
     doorbell: EventFd,
+    sockets: Rc<Poller>,
 }
 
 impl Threads {
-    pub(crate) fn new(helpers: Helpers, doorbell: EventFd) -> Self {
-        Self { helpers, doorbell }
+    pub(crate) fn new(helpers: Helpers, doorbell: EventFd, sockets: Rc<Poller>) -> Self {
+        Self { helpers, doorbell, sockets }
     }
 }
 
@@ -33,7 +36,7 @@ impl Reactor for Threads {
     }
 
     fn park(&self, timeout_us: Option<u64>) {
-        self.doorbell.wait(timeout_us);
+        self.doorbell.wait_with(self.sockets.fd(), timeout_us);
     }
 
     fn in_flight(&self) -> usize {

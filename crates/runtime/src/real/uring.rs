@@ -1,7 +1,8 @@
 //! io_uring: reads, writes and data syncs go straight into the kernel's queue, one system call per turn.
 //!
 //! The ring is made on the shard's thread, with single issuer and deferred task work where the kernel has them, and
-//! with less where it has not. Sleeping is waiting for one completion; the doorbell is a poll request in the ring.
+//! with less where it has not. Sleeping is waiting for one completion; doorbell and sockets are a poll request each in
+//! the ring.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -14,14 +15,16 @@ use io_uring::{IoUring, opcode, squeue};
 
 use super::calls;
 use super::eventfd::EventFd;
+use super::poller::Poller;
 use super::reactor::{AtSlot, Reactor, Slot, Transfer, TransferKind, UnderWay};
 use crate::backend::{Op, Transferred};
 
 /// Slots of the submission queue; the completion queue has twice as many.
 const ENTRIES: u32 = 256;
 
-/// The user data of the doorbell's poll request; operations are numbered from 0.
+/// The user data of the poll requests; operations are numbered from 0.
 const DOORBELL: u64 = u64::MAX;
+const SOCKETS: u64 = u64::MAX - 1;
 
 pub(crate) struct Uring {
     ring: RefCell<IoUring>,
@@ -30,12 +33,15 @@ pub(crate) struct Uring {
     backlog: RefCell<VecDeque<usize>>,
     in_ring: Cell<usize>,
     /// The doorbell's poll request is in the ring.
-    listening: Cell<bool>,
+    hears_doorbell: Cell<bool>,
+    /// That of the sockets is.
+    hears_sockets: Cell<bool>,
     doorbell: EventFd,
+    sockets: Rc<Poller>,
 }
 
 impl Uring {
-    pub(crate) fn new(doorbell: EventFd) -> io::Result<Self> {
+    pub(crate) fn new(doorbell: EventFd, sockets: Rc<Poller>) -> io::Result<Self> {
         let ring = build()?;
         if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_nodrop() {
             let text = "the kernel's io_uring is too old: it cannot wait with a timeout (5.11 can)";
@@ -46,8 +52,10 @@ impl Uring {
             under_way: RefCell::default(),
             backlog: RefCell::default(),
             in_ring: Cell::new(0),
-            listening: Cell::new(false),
+            hears_doorbell: Cell::new(false),
+            hears_sockets: Cell::new(false),
             doorbell,
+            sockets,
         })
     }
 
@@ -67,14 +75,21 @@ impl Uring {
         !queue.is_empty()
     }
 
-    fn listen(&self, ring: &mut IoUring) {
-        if self.listening.get() {
-            return;
+    /// Puts the poll requests into the ring that are not there; true if both are.
+    fn listen(&self, ring: &mut IoUring) -> bool {
+        let sources = [
+            (&self.hears_doorbell, self.doorbell.fd(), DOORBELL),
+            (&self.hears_sockets, self.sockets.fd(), SOCKETS),
+        ];
+        for (hears, fd, user_data) in sources {
+            if !hears.get() {
+                let poll = opcode::PollAdd::new(Fd(fd), libc::POLLIN as u32).build();
+                // SAFETY: the descriptor is ours and outlives the ring.
+                let pushed = unsafe { ring.submission().push(&poll.user_data(user_data)) };
+                hears.set(pushed.is_ok());
+            }
         }
-        let poll = opcode::PollAdd::new(Fd(self.doorbell.fd()), libc::POLLIN as u32).build();
-        // SAFETY: the eventfd is ours and outlives the ring.
-        let pushed = unsafe { ring.submission().push(&poll.user_data(DOORBELL)) };
-        self.listening.set(pushed.is_ok());
+        self.hears_doorbell.get() && self.hears_sockets.get()
     }
 }
 
@@ -170,10 +185,17 @@ impl Reactor for Uring {
                     }
                 }
             };
-            if completion.user_data() == DOORBELL {
-                self.listening.set(false);
-                self.doorbell.clear();
-                continue;
+            match completion.user_data() {
+                DOORBELL => {
+                    self.hears_doorbell.set(false);
+                    self.doorbell.clear();
+                    continue;
+                }
+                SOCKETS => {
+                    self.hears_sockets.set(false);
+                    continue;
+                }
+                _ => (),
             }
             let (transfer, slot) = self.under_way.borrow_mut().remove(completion.user_data() as usize);
             self.in_ring.set(self.in_ring.get() - 1);
@@ -188,9 +210,8 @@ impl Reactor for Uring {
 
     fn park(&self, timeout_us: Option<u64>) {
         let ring = &mut *self.ring.borrow_mut();
-        self.listen(ring);
-        let nothing_to_wait_for = !self.listening.get() && self.in_ring.get() == 0;
-        if nothing_to_wait_for || !ring.completion().is_empty() {
+        // With a full submission queue the next turn makes room first.
+        if !self.listen(ring) || !ring.completion().is_empty() {
             return;
         }
         let timeout =

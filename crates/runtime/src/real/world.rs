@@ -1,11 +1,12 @@
-//! The real machine as a shard sees it: the system's clocks and random numbers, and files by way of the reactor and
-//! the helper threads.
+//! The real machine as a shard sees it: the system's clocks and random numbers, files by way of the reactor and the
+//! helper threads, sockets by way of the poller.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::fs;
 use std::future::ready;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::rc::Rc;
@@ -16,10 +17,13 @@ use base::rng::Rng;
 
 use super::calls;
 use super::helpers::Helpers;
+use super::poller::Poller;
 use super::reactor::{Reactor, Transfer, TransferKind};
-use crate::backend::{Backend, BackendFile, Op, Transferred};
+use super::sockets;
+use crate::backend::{Backend, BackendFile, BackendListener, BackendStream, End, Op, Transferred};
 use crate::buf::IoBuf;
 use crate::files::{DirEntry, OpenOptions};
+use crate::net::ListenOptions;
 
 /// The machine, for one shard.
 pub(crate) struct RealBackend {
@@ -27,6 +31,7 @@ pub(crate) struct RealBackend {
     turn_ends_us: Cell<u64>,
     rng: RefCell<Rng>,
     reactor: Rc<dyn Reactor>,
+    poller: Rc<Poller>,
     helpers: Helpers,
 }
 
@@ -62,14 +67,24 @@ fn random_seed() -> io::Result<u64> {
 }
 
 impl RealBackend {
-    pub(crate) fn new(started: Instant, reactor: Rc<dyn Reactor>, helpers: Helpers) -> io::Result<Self> {
+    pub(crate) fn new(
+        started: Instant,
+        reactor: Rc<dyn Reactor>,
+        poller: Rc<Poller>,
+        helpers: Helpers,
+    ) -> io::Result<Self> {
         let rng = RefCell::new(Rng::new(random_seed()?));
-        Ok(Self { started, turn_ends_us: Cell::new(u64::MAX), rng, reactor, helpers })
+        Ok(Self { started, turn_ends_us: Cell::new(u64::MAX), rng, reactor, poller, helpers })
     }
 
     /// A turn begins that may take `quota_us`.
     pub(crate) fn begin_turn(&self, quota_us: u64) {
         self.turn_ends_us.set(self.now_us() + quota_us);
+    }
+
+    /// Takes in which sockets are ready; returns how many reported something.
+    pub(crate) fn poll_sockets(&self) -> usize {
+        self.poller.poll()
     }
 
     fn on_helper<T: Send + 'static>(
@@ -165,6 +180,18 @@ impl Backend for RealBackend {
     fn free_bytes(&self, path: &Path) -> Op<io::Result<u64>> {
         let path = path.to_owned();
         self.on_helper(move || calls::free_bytes(&path))
+    }
+
+    fn listen(&self, addr: SocketAddr, options: &ListenOptions) -> io::Result<Box<dyn BackendListener>> {
+        sockets::listen(&self.poller, addr, options)
+    }
+
+    fn connect(&self, addr: SocketAddr) -> Op<io::Result<Box<dyn BackendStream>>> {
+        Box::pin(sockets::connect(Rc::clone(&self.poller), addr))
+    }
+
+    fn adopt(&self, end: End) -> io::Result<Box<dyn BackendStream>> {
+        sockets::adopt(&self.poller, end)
     }
 }
 

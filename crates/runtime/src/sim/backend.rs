@@ -1,4 +1,4 @@
-//! A simulated process as a shard sees it: the world's clock, and file operations that take a while and may fail.
+//! A simulated process as a shard sees it: the world's clock and network, and file operations that take a while and may fail.
 //!
 //! An operation takes effect at once when it completes; until then nothing of it is visible. It holds its file open,
 //! like the kernel, whatever becomes of the future that waits for it.
@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::task::{Poll, Waker};
@@ -15,10 +16,12 @@ use base::rng::Rng;
 use super::disk::InodeId;
 use super::faults::FaultPlan;
 use super::inode::FileData;
+use super::net;
 use super::world::World;
-use crate::backend::{Backend, BackendFile, Op, Transferred};
+use crate::backend::{Backend, BackendFile, BackendListener, BackendStream, End, Op, Transferred};
 use crate::buf::{ALIGNMENT_BYTES, IoBuf};
 use crate::files::{DirEntry, LOCK_FILE_NAME, OpenOptions};
+use crate::net::ListenOptions;
 use crate::real::taken_by;
 
 /// Files live in memory here; a longer one is a mistake and gets EFBIG.
@@ -41,7 +44,7 @@ impl SimBackend {
 }
 
 /// Begins an operation; what it gives back arrives when it has happened.
-fn begin<T: 'static>(world: &World, happen: impl FnOnce(&World) -> T + 'static) -> Op<T> {
+pub(super) fn begin<T: 'static>(world: &World, happen: impl FnOnce(&World) -> T + 'static) -> Op<T> {
     let slot: Rc<RefCell<(Option<Waker>, Option<T>)>> = Rc::new(RefCell::new((None, None)));
     let filled = Rc::clone(&slot);
     world.begin(Box::new(move |world| {
@@ -67,7 +70,7 @@ fn begin<T: 'static>(world: &World, happen: impl FnOnce(&World) -> T + 'static) 
     }))
 }
 
-fn os_error(code: i32) -> io::Error {
+pub(super) fn os_error(code: i32) -> io::Error {
     io::Error::from_raw_os_error(code)
 }
 
@@ -192,6 +195,18 @@ impl Backend for SimBackend {
             let used_bytes = world.disk.borrow().used_bytes();
             Ok(capacity.map_or(FREE_BYTES_UNLIMITED, |bytes| bytes.saturating_sub(used_bytes)))
         })
+    }
+
+    fn listen(&self, addr: SocketAddr, options: &ListenOptions) -> io::Result<Box<dyn BackendListener>> {
+        net::listen(&self.world, addr, options)
+    }
+
+    fn connect(&self, addr: SocketAddr) -> Op<io::Result<Box<dyn BackendStream>>> {
+        net::connect(&self.world, addr)
+    }
+
+    fn adopt(&self, end: End) -> io::Result<Box<dyn BackendStream>> {
+        Ok(net::adopt(&self.world, end))
     }
 }
 

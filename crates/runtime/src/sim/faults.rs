@@ -22,7 +22,7 @@ pub struct FaultPlan {
     pub read_error_paths: Option<PathFilter>,
     /// Every write to and sync of these files fails with EIO.
     pub write_error_paths: Option<PathFilter>,
-    /// Probability that a read or write moves fewer bytes than asked for.
+    /// Probability that a read or write, of a file or a socket, moves fewer bytes than asked for.
     pub short_transfer: f64,
     /// The file system cannot reserve space: `allocate` falls back to writing zeros.
     pub allocate_unsupported: bool,
@@ -35,6 +35,11 @@ pub struct FaultPlan {
     /// Probability that an operation takes `spike_us` longer.
     pub spike: f64,
     pub spike_us: u64,
+    /// Probability that a connection breaks, for both ends, when bytes arrive.
+    pub net_reset: f64,
+    /// Probability that an end which closes does not tell its peer, as when a machine vanishes: the peer gets neither
+    /// the end nor an error, and its writes fill up.
+    pub net_silent_close: f64,
     /// The world stops before it does the operation after this many, counted since it was made.
     pub crash_after_ops: Option<u64>,
 }
@@ -54,6 +59,8 @@ impl Default for FaultPlan {
             latency_us_max: 300,
             spike: 0.0,
             spike_us: 20_000,
+            net_reset: 0.0,
+            net_silent_close: 0.0,
             crash_after_ops: None,
         }
     }
@@ -92,6 +99,8 @@ impl fmt::Debug for FaultPlan {
             .field("sync_error", &self.sync_error)
             .field("short_transfer", &self.short_transfer)
             .field("capacity_bytes", &self.capacity_bytes)
+            .field("net_reset", &self.net_reset)
+            .field("net_silent_close", &self.net_silent_close)
             .field("crash_after_ops", &self.crash_after_ops)
             .finish_non_exhaustive()
     }

@@ -21,8 +21,11 @@
 //! - After a failed sync, unsynced data may be gone though it was readable, and later syncs do not bring it back.
 //! - Tasks of a shard run in any order; mail between shards keeps its order, but the tasks it starts do not.
 //! - `need_preempt` answers true at any time.
+//! - Bytes of a connection arrive late and in pieces; reads and writes are short; connections break; peers vanish
+//!   without a word. All nodes of a world share one network, of connections between addresses that somebody listens on.
 //!
-//! Faults it never makes: synced data is never lost or changed (but by [`SimDisk`], by hand); a sector is never torn
+//! Faults it never makes: bytes of a connection are never lost, doubled or changed, unless it breaks;
+//! synced data is never lost or changed (but by [`SimDisk`], by hand); a sector is never torn
 //! within; a rename is never half done; a read never gives bytes of another file or place; clocks never go back;
 //! names (as opposed to bytes) never fail to be created for lack of space; memory is never short.
 
@@ -30,6 +33,7 @@ mod backend;
 mod disk;
 mod faults;
 mod inode;
+mod net;
 mod sim_disk;
 mod world;
 

@@ -14,6 +14,7 @@ use base::rng::Rng;
 use super::backend::SimBackend;
 use super::disk::{Disk, InodeId};
 use super::faults::FaultPlan;
+use super::net::Network;
 use super::sim_disk::SimDisk;
 use crate::ShardId;
 use crate::group::CpuGroup;
@@ -95,6 +96,7 @@ struct Node {
 pub(crate) struct World {
     pub(crate) rng: RefCell<Rng>,
     pub(crate) disk: RefCell<Disk>,
+    pub(crate) network: RefCell<Network>,
     pub(crate) faults: RefCell<FaultPlan>,
     /// Who has locked which directory, by process id.
     pub(crate) locks: RefCell<BTreeMap<InodeId, u32>>,
@@ -301,6 +303,7 @@ impl SimWorld {
         let world = World {
             rng: RefCell::new(Rng::new(options.seed)),
             disk: RefCell::new(Disk::new()),
+            network: RefCell::default(),
             faults: RefCell::new(options.faults.clone()),
             locks: RefCell::default(),
             now_us: Cell::new(1_000_000),

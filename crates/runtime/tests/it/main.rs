@@ -2,6 +2,9 @@
 
 mod calls;
 mod files;
+mod net;
+mod net_real;
+mod net_sim;
 mod real;
 mod sim;
 mod tasks;

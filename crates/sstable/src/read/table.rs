@@ -103,9 +103,12 @@ impl SSTable {
 
     /// Bytes of memory that stay used while it is open: filter, summary, chunk places and checksums.
     pub fn memory_bytes(&self) -> usize {
+        self.filter_bytes() + self.summary.memory_bytes() + self.data.memory_bytes()
+    }
+
+    /// Bytes of memory of its bloom filter.
+    pub fn filter_bytes(&self) -> usize {
         self.filter.as_ref().map_or(0, Filter::memory_bytes)
-            + self.summary.memory_bytes()
-            + self.data.memory_bytes()
     }
 
     /// How many partitions it has; exact if Messina or a writer that keeps full histograms wrote it.

@@ -57,14 +57,14 @@ pub(super) struct DataFile {
 
 impl DataFile {
     pub(super) fn new(out: OutputFile, compression: &Compression) -> Self {
-        let framing = match compression {
-            Compression::None => Framing::Plain(ChunkCrcsBuilder::new(CHUNK_BYTES_DEFAULT)),
-            Compression::Lz4 { chunk_bytes } => {
-                assert!(chunk_bytes.is_power_of_two() && *chunk_bytes <= CHUNK_BYTES_MAX, "{chunk_bytes}");
+        let framing = match compression.chunk_bytes() {
+            None => Framing::Plain(ChunkCrcsBuilder::new(CHUNK_BYTES_DEFAULT)),
+            Some(chunk_bytes) => {
+                assert!(chunk_bytes.is_power_of_two() && chunk_bytes <= CHUNK_BYTES_MAX, "{chunk_bytes}");
                 Framing::Lz4(Lz4Framing {
-                    chunk_bytes: *chunk_bytes,
+                    chunk_bytes,
                     offsets: ChunkOffsets::default(),
-                    stored: vec![0; LZ4_LENGTH_BYTES + get_maximum_output_size(*chunk_bytes as usize) + 4],
+                    stored: vec![0; LZ4_LENGTH_BYTES + get_maximum_output_size(chunk_bytes as usize) + 4],
                     table: CompressTable::default(),
                 })
             }

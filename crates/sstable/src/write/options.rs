@@ -43,7 +43,7 @@ impl WriteOptions {
     pub fn for_table(schema: &TableSchema, origin: &str, io_class: IoClass) -> Self {
         let options = &schema.options;
         Self {
-            compression: options.compression.clone(),
+            compression: options.compression.written(),
             bloom_filter_fp_chance: options.bloom_filter_fp_chance,
             min_index_interval: options.min_index_interval,
             column_index_bytes: index::BLOCK_BYTES_DEFAULT,
@@ -67,9 +67,9 @@ impl WriteOptions {
 
     /// The components an SSTable written so has, in the order in which TOC.txt lists them.
     pub(super) fn components(&self) -> Vec<Component> {
-        let checksums = match self.compression {
-            Compression::None => Component::Crc,
-            Compression::Lz4 { .. } => Component::CompressionInfo,
+        let checksums = match self.compression.chunk_bytes() {
+            None => Component::Crc,
+            Some(_) => Component::CompressionInfo,
         };
         let mut components = vec![Component::Data, Component::Index, Component::Summary];
         components.extend(self.has_filter().then_some(Component::Filter));

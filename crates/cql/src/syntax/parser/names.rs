@@ -73,7 +73,12 @@ impl Parser<'_> {
     pub fn at_call(&self) -> bool {
         match self.ahead.kind {
             TokenKind::ParenOpen => Self::names_function(self.current),
-            TokenKind::Dot => self.at_name() && Self::names_function(self.third()),
+            TokenKind::Dot => {
+                let mut lexer = self.lexer;
+                self.at_name()
+                    && Self::names_function(lexer.next())
+                    && lexer.next().kind == TokenKind::ParenOpen
+            }
             _ => false,
         }
     }

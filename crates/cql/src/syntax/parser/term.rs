@@ -185,10 +185,13 @@ impl Parser<'_> {
                 | TokenKind::Blob
                 | TokenKind::Duration
                 | TokenKind::Question
-                | TokenKind::Colon
                 | TokenKind::BracketOpen
                 | TokenKind::BraceOpen
                 | TokenKind::ParenOpen => true,
+                // `{(a): b}` is a map.
+                TokenKind::Colon => {
+                    Self::is_name(self.ahead) && self.ahead.span.start == self.current.span.end
+                }
                 _ => false,
             }
     }

@@ -67,16 +67,16 @@ fn lines_count_from_one_and_columns_in_characters() {
     );
     check(
         "INSERT INTO t (a) VALUES ('é☃', x)",
-        "line 1:32 no viable alternative at input 'x' (...t (a) VALUES ('é☃', [x])); expected a value",
+        "line 1:32 no viable alternative at input 'x' (INSERT INTO t (a) VALUES ('é☃', [x])); expected a value",
     );
 }
 
 #[test]
 fn what_is_not_closed() {
     check(
-        "SELECT * FROM t WHERE a = 'it's'",
-        "line 1:31 what begins here is not closed: a string needs a ' at its end (and '' for each ' within) \
-         (SELECT * FROM t WHERE a = 'it's['])",
+        "SELECT * FROM t WHERE a = 'it''s",
+        "line 1:26 what begins here is not closed: a string needs a ' at its end (and '' for each ' within) \
+         (SELECT * FROM t WHERE a = ['it''s])",
     );
     assert!(error("SELECT \"a FROM t").starts_with("line 1:7 what begins here is not closed: a quoted name"));
     assert!(error("SELECT a /* FROM t").starts_with("line 1:9 what begins here is not closed: a comment"));

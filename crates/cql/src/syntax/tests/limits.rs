@@ -40,9 +40,9 @@ const SHAPES: &[(&str, (&str, &str, &str), &str)] = &[
     ("SELECT (", ("map<int,", "int", ">"), ")a FROM t"),
 ];
 
-/// A quarter of the stack that threads have by default.
+/// Half of the stack that threads have by default.
 fn on_a_small_stack(run: impl FnOnce() + Send + 'static) {
-    let thread = std::thread::Builder::new().stack_size(512 << 10).spawn(run).unwrap();
+    let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(run).unwrap();
     thread.join().unwrap();
 }
 

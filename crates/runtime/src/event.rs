@@ -26,8 +26,8 @@ impl Event {
     }
 
     /// Ends when it happens the next time, counted from this call and not from the first poll.
-    pub fn next(&self) -> Next<'_> {
-        Next { event: self, seen: self.count.get() }
+    pub fn next(&self) -> NextEvent<'_> {
+        NextEvent { event: self, seen: self.count.get() }
     }
 
     /// Waits until `done` says so; it is asked now and each time after the event.
@@ -44,12 +44,12 @@ impl Event {
 
 /// See [`Event::next`].
 #[must_use = "does nothing unless awaited"]
-pub struct Next<'a> {
+pub struct NextEvent<'a> {
     event: &'a Event,
     seen: u64,
 }
 
-impl Future for Next<'_> {
+impl Future for NextEvent<'_> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {

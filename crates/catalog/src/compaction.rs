@@ -1,0 +1,249 @@
+//! `compaction`: the strategies of both vendors, and what may be said to each.
+//!
+//! Sources: the strategies' `validateOptions` in Cassandra 3.11 (DateTiered), 4.1 and 5.0 (Unified), and ScyllaDB's
+//! documentation (Incremental, which was once called Hybrid).
+
+use std::collections::BTreeMap;
+
+use crate::error::{CatalogError, configuration};
+use crate::settings::map;
+
+const COMPACTION: &str = "org.apache.cassandra.db.compaction.";
+const STRATEGY: &str = "CompactionStrategy";
+
+/// What the value of an option is.
+#[derive(Clone, Copy)]
+enum Shape {
+    Boolean,
+    /// At least so much.
+    Integer(i64),
+    /// Both ends are excluded or, with `true`, included.
+    Number(f64, f64, bool),
+    Word(&'static [&'static str]),
+    /// A number of bytes, perhaps with a unit: `100MiB`.
+    Size,
+    /// `T4`, `L10`, `N`, `-8`, several of them with commas between.
+    Scaling,
+}
+
+use Shape::{Boolean, Integer, Number, Scaling, Size, Word};
+
+type Options = &'static [(&'static str, Shape)];
+
+const COMMON: Options = &[
+    ("enabled", Boolean),
+    ("min_threshold", Integer(2)),
+    ("max_threshold", Integer(2)),
+    ("tombstone_threshold", Number(0.0, 1.0, true)),
+    ("tombstone_compaction_interval", Integer(1)),
+    ("unchecked_tombstone_compaction", Boolean),
+    ("only_purge_repaired_tombstones", Boolean),
+    ("log_all", Boolean),
+    ("provide_overlapping_tombstones", Word(&["NONE", "ROW", "CELL"])),
+];
+const SIZE_TIERED: Options = &[
+    ("bucket_low", Number(0.0, 1.0, false)),
+    ("bucket_high", Number(1.0, f64::MAX, false)),
+    ("min_sstable_size", Integer(0)),
+    ("min_sstable_age", Integer(0)),
+    ("cold_reads_to_omit", Number(0.0, 1.0, true)),
+];
+const LEVELED: Options =
+    &[("sstable_size_in_mb", Integer(1)), ("fanout_size", Integer(1)), ("single_sstable_uplevel", Boolean)];
+const INCREMENTAL: Options =
+    &[("sstable_size_in_mb", Integer(1)), ("space_amplification_goal", Number(1.0, 2.0, true))];
+const TIME_WINDOW: Options = &[
+    ("compaction_window_unit", Word(&["MINUTES", "HOURS", "DAYS"])),
+    ("compaction_window_size", Integer(1)),
+    ("timestamp_resolution", TIME_UNIT),
+    ("expired_sstable_check_frequency_seconds", Integer(0)),
+    ("unsafe_aggressive_sstable_expiration", Boolean),
+    ("enable_optimized_twcs_queries", Boolean),
+];
+const DATE_TIERED: Options = &[
+    ("base_time_seconds", Integer(1)),
+    ("max_sstable_age_days", Number(0.0, f64::MAX, true)),
+    ("max_window_size_seconds", Integer(1)),
+    ("timestamp_resolution", TIME_UNIT),
+    ("expired_sstable_check_frequency_seconds", Integer(0)),
+];
+const UNIFIED: Options = &[
+    ("scaling_parameters", Scaling),
+    ("target_sstable_size", Size),
+    ("min_sstable_size", Size),
+    ("flush_size_override", Size),
+    ("base_shard_count", Integer(1)),
+    ("sstable_growth", Number(0.0, 1.0, true)),
+    ("max_sstables_to_compact", Integer(0)),
+    ("overlap_inclusion_method", Word(&["NONE", "SINGLE", "TRANSITIVE"])),
+    ("survival_factor", Number(0.0, f64::MAX, false)),
+    ("parallelize_output_shards", Boolean),
+    ("expired_sstable_check_frequency_seconds", Integer(0)),
+    ("unsafe_aggressive_sstable_expiration", Boolean),
+];
+const TIME_UNIT: Shape =
+    Word(&["DAYS", "HOURS", "MINUTES", "SECONDS", "MILLISECONDS", "MICROSECONDS", "NANOSECONDS"]);
+
+/// Each strategy, what can be said to it beside [`COMMON`], and whether it has thresholds.
+const STRATEGIES: [(&str, &[Options], bool); 9] = [
+    ("SizeTiered", &[SIZE_TIERED], true),
+    ("Leveled", &[LEVELED, SIZE_TIERED], true),
+    ("TimeWindow", &[TIME_WINDOW, SIZE_TIERED], true),
+    ("DateTiered", &[DATE_TIERED], true),
+    ("Incremental", &[INCREMENTAL, SIZE_TIERED], true),
+    ("Hybrid", &[INCREMENTAL, SIZE_TIERED], true),
+    ("Unified", &[UNIFIED], false),
+    ("InMemory", &[], false),
+    ("Null", &[], false),
+];
+
+pub(crate) fn default() -> BTreeMap<String, String> {
+    let class = format!("{COMPACTION}SizeTiered{STRATEGY}");
+    map(&[("class", &class), ("max_threshold", "32"), ("min_threshold", "4")])
+}
+
+/// The options in their stored form: the class by its full name, thresholds spelled out.
+///
+/// # Errors
+/// No or an unknown class, an option that it has not, a value out of its range.
+pub(crate) fn checked(
+    mut options: BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, CatalogError> {
+    let Some(class) = options.get("class") else {
+        return configuration!("Missing sub-option 'class' for the 'compaction' option.");
+    };
+    let class = if class.contains('.') { class.clone() } else { format!("{COMPACTION}{class}") };
+    let name = class.strip_prefix(COMPACTION).and_then(|class| class.strip_suffix(STRATEGY));
+    let strategy = STRATEGIES.iter().find(|(strategy, ..)| Some(*strategy) == name);
+    let Some((strategy, own, has_thresholds)) = strategy else {
+        return configuration!("Unable to find compaction strategy class '{class}'");
+    };
+    let known = || own.iter().copied().chain([COMMON]).flatten();
+    for (option, value) in options.iter().filter(|(option, _)| *option != "class") {
+        let Some((_, shape)) = known().find(|(known, _)| known == option) else {
+            return configuration!(
+                "Properties specified [{option}] are not understood by {strategy}{STRATEGY}"
+            );
+        };
+        check_value(option, value, *shape)?;
+    }
+    options.insert("class".to_string(), class);
+    if *has_thresholds {
+        for (option, value) in [("max_threshold", "32"), ("min_threshold", "4")] {
+            options.entry(option.to_string()).or_insert_with(|| value.to_string());
+        }
+    }
+    let number = |option: &str| options.get(option).and_then(|value| value.parse::<f64>().ok());
+    if let (Some(min), Some(max)) = (number("min_threshold"), number("max_threshold"))
+        && min > max
+    {
+        return configuration!(
+            "Min compaction threshold {min} cannot be greater than max compaction threshold {max}"
+        );
+    }
+    if let (Some(low), Some(high)) = (number("bucket_low"), number("bucket_high"))
+        && high <= low
+    {
+        return configuration!(
+            "bucket_high value ({high}) is less than or equal to the bucket_low value ({low})"
+        );
+    }
+    Ok(options)
+}
+
+fn check_value(option: &str, value: &str, shape: Shape) -> Result<(), CatalogError> {
+    let fail = |expected: String| {
+        configuration!("{value} is not valid for compaction option '{option}': {expected}")
+    };
+    match shape {
+        Boolean if value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("false") => Ok(()),
+        Boolean => fail("it must be either 'true' or 'false'".to_string()),
+        Integer(least) => match value.parse::<i64>() {
+            Ok(number) if number >= least => Ok(()),
+            _ => fail(format!("it must be an integer of at least {least}")),
+        },
+        Number(least, most, included) => match value.parse::<f64>() {
+            Ok(number) if included && (least..=most).contains(&number) => Ok(()),
+            Ok(number) if !included && number > least && number < most => Ok(()),
+            _ if most == f64::MAX => fail(format!("it must be a number greater than {least}")),
+            _ => fail(format!("it must be a number between {least} and {most}")),
+        },
+        Word(words) if words.contains(&value.to_ascii_uppercase().as_str()) => Ok(()),
+        Word(words) => fail(format!("it must be one of {}", words.join(", "))),
+        Size if is_size(value) => Ok(()),
+        Size => fail("it must be a size, as in 100MiB".to_string()),
+        Scaling if value.split(',').all(|part| is_scaling(part.trim())) => Ok(()),
+        Scaling => fail("it must be a list of N, T and a number, L and a number, or a number".to_string()),
+    }
+}
+
+fn is_size(text: &str) -> bool {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic()).trim_end();
+    let unit = text[digits.len()..].trim();
+    let units = ["", "B", "KiB", "MiB", "GiB", "TiB", "KB", "MB", "GB"];
+    digits.parse::<f64>().is_ok_and(|number| number >= 0.0 && number.is_finite())
+        && units.iter().any(|known| known.eq_ignore_ascii_case(unit))
+}
+
+fn is_scaling(text: &str) -> bool {
+    let text = text.to_ascii_uppercase();
+    match text.as_bytes().first() {
+        Some(b'N') => text.len() == 1,
+        Some(b'T' | b'L') => text[1..].parse::<u32>().is_ok_and(|fanout| fanout >= 2),
+        _ => text.parse::<i32>().is_ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_strategy_knows_its_options() {
+        for (class, option, value) in [
+            ("SizeTiered", "bucket_low", "0.7"),
+            ("SizeTiered", "enabled", "false"),
+            ("Leveled", "sstable_size_in_mb", "320"),
+            ("Leveled", "bucket_high", "2"),
+            ("TimeWindow", "compaction_window_unit", "hours"),
+            ("TimeWindow", "timestamp_resolution", "MILLISECONDS"),
+            ("DateTiered", "max_sstable_age_days", "0.5"),
+            ("Incremental", "space_amplification_goal", "1.5"),
+            ("Hybrid", "sstable_size_in_mb", "1000"),
+            ("Unified", "scaling_parameters", "T4, L10, N, -2"),
+            ("Unified", "target_sstable_size", "1GiB"),
+            ("Null", "tombstone_threshold", "0.3"),
+        ] {
+            let name = format!("{class}CompactionStrategy");
+            let stored = checked(map(&[("class", &name), (option, value)])).unwrap();
+            assert_eq!(stored["class"], format!("{COMPACTION}{name}"));
+            assert_eq!(stored[option], value);
+            assert_eq!(checked(stored.clone()), Ok(stored));
+        }
+        let leveled = checked(map(&[("class", "LeveledCompactionStrategy")])).unwrap();
+        assert_eq!((leveled["min_threshold"].as_str(), leveled["max_threshold"].as_str()), ("4", "32"));
+        assert_eq!(checked(default()), Ok(default()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let error = |class: &str, options: &[(&str, &str)]| {
+            let mut all = map(options);
+            all.insert("class".to_string(), format!("{class}CompactionStrategy"));
+            checked(all).unwrap_err().to_string()
+        };
+        assert!(error("No", &[]).contains("class 'org.apache.cassandra.db.compaction.NoCompactionStrategy'"));
+        assert!(error("Leveled", &[("colour", "1")]).contains("[colour] are not understood by LeveledComp"));
+        assert!(error("SizeTiered", &[("fanout_size", "1")]).contains("not understood by SizeTiered"));
+        assert!(error("SizeTiered", &[("bucket_low", "1")]).contains("between 0 and 1"));
+        assert!(error("SizeTiered", &[("bucket_low", "NaN")]).contains("between 0 and 1"));
+        assert!(error("SizeTiered", &[("min_threshold", "1")]).contains("at least 2"));
+        assert!(error("SizeTiered", &[("min_threshold", "33")]).contains("greater than max"));
+        assert!(error("TimeWindow", &[("compaction_window_unit", "YEARS")]).contains("MINUTES, HOURS, DAYS"));
+        assert!(error("Unified", &[("target_sstable_size", "big")]).contains("as in 100MiB"));
+        assert!(error("Unified", &[("scaling_parameters", "T1")]).contains("a list of N, T"));
+        assert!(error("Null", &[("enabled", "1")]).contains("'true' or 'false'"));
+        assert!(checked(map(&[("class", "com.example.Mine")])).is_err());
+    }
+}

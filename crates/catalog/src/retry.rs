@@ -1,0 +1,81 @@
+//! `speculative_retry` and `additional_write_policy`: when a coordinator asks one replica more.
+//!
+//! `ALWAYS`, `NEVER` (also `NONE`), `99p` (also `99PERCENTILE`), `50ms`, and `MIN(99p,50ms)`, `MAX(…)`; case does not
+//! matter. Source: Cassandra 4.1 `service/reads/SpeculativeRetryPolicy.java` and those that implement it.
+
+use crate::error::{CatalogError, configuration};
+
+/// The policy in the spelling in which Cassandra stores it.
+pub(crate) fn checked(option: &str, text: &str) -> Result<String, CatalogError> {
+    let upper = text.trim().to_ascii_uppercase();
+    let normal = match upper.as_str() {
+        "ALWAYS" => Some("ALWAYS".to_string()),
+        "NEVER" | "NONE" => Some("NEVER".to_string()),
+        _ => percentile(&upper).or_else(|| fixed(&upper)).or_else(|| hybrid(&upper)),
+    };
+    match normal {
+        Some(normal) => Ok(normal),
+        None => configuration!("Invalid value {text} for option '{option}'"),
+    }
+}
+
+fn number(text: &str) -> Option<f64> {
+    let is_number = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+    text.bytes().all(is_number).then(|| text.parse().ok())?
+}
+
+fn percentile(text: &str) -> Option<String> {
+    let number = number(text.strip_suffix("PERCENTILE").or(text.strip_suffix('P'))?.trim_end())?;
+    (number > 0.0 && number < 100.0).then(|| format!("{number}p"))
+}
+
+fn fixed(text: &str) -> Option<String> {
+    let number = number(text.strip_suffix("MS")?.trim_end())?;
+    // Cassandra keeps whole milliseconds in an int.
+    (number <= f64::from(i32::MAX)).then(|| format!("{}ms", number as i32))
+}
+
+fn hybrid(text: &str) -> Option<String> {
+    let function = ["MIN", "MAX"].into_iter().find(|function| text.starts_with(function))?;
+    let arguments = text[3..].trim().strip_prefix('(')?.strip_suffix(')')?;
+    let (first, second) = arguments.split_once(',')?;
+    let (first, second) = (first.trim(), second.trim());
+    // One of each kind, in either order; stored in this one.
+    let (percentile, fixed) = match (percentile(first), percentile(second)) {
+        (Some(percentile), None) => (percentile, fixed(second)?),
+        (None, Some(percentile)) => (percentile, fixed(first)?),
+        _ => return None,
+    };
+    Some(format!("{function}({percentile},{fixed})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_becomes_one() {
+        for (text, expect) in [
+            ("99p", "99p"),
+            ("99PERCENTILE", "99p"),
+            ("99.0percentile", "99p"),
+            ("99.9P", "99.9p"),
+            ("50ms", "50ms"),
+            ("50.0 MS", "50ms"),
+            ("always", "ALWAYS"),
+            ("NONE", "NEVER"),
+            ("Never", "NEVER"),
+            ("min(99p, 50ms)", "MIN(99p,50ms)"),
+            ("MAX(50MS,99.5PERCENTILE)", "MAX(99.5p,50ms)"),
+        ] {
+            assert_eq!(checked("speculative_retry", text).as_deref(), Ok(expect));
+            assert_eq!(checked("speculative_retry", expect).as_deref(), Ok(expect));
+        }
+        for text in
+            ["", "p", "ms", "0p", "100p", "-1ms", "1e3ms", "infms", "min(1p,2p)", "max(1ms)", "99", "MIN"]
+        {
+            let error = checked("additional_write_policy", text).unwrap_err().to_string();
+            assert_eq!(error, format!("Invalid value {text} for option 'additional_write_policy'"));
+        }
+    }
+}

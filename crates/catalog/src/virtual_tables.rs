@@ -1,0 +1,435 @@
+//! The system tables that are not stored but computed when they are read: what node this is, who else is there,
+//! and what Cassandra's tools look for and find empty here.
+//!
+//! Names, columns and types are Cassandra 4.1's (source: `db/SystemKeyspace.java`, `auth/AuthKeyspace.java`,
+//! `tracing/TraceKeyspace.java`, `schema/SystemDistributedKeyspace.java`, `db/virtual/*.java`). What is in them, the
+//! CQL layer says.
+
+use std::sync::{Arc, LazyLock};
+
+use model::TableSchema;
+
+use crate::definition::Definition;
+use crate::system::SYSTEM;
+
+pub const AUTH: &str = "system_auth";
+pub const DISTRIBUTED: &str = "system_distributed";
+pub const TRACES: &str = "system_traces";
+/// What the node is doing.
+pub const VIEWS_KS: &str = "system_views";
+/// What `system_schema` does not have: [`VIEWS_KS`] and itself.
+pub const VIRTUAL_SCHEMA: &str = "system_virtual_schema";
+
+/// Every table that is computed when it is read; the same values in every call.
+pub fn virtual_tables() -> Vec<Arc<TableSchema>> {
+    static TABLES: LazyLock<Vec<Arc<TableSchema>>> =
+        LazyLock::new(|| DEFINITIONS.iter().map(Definition::schema).collect());
+    TABLES.clone()
+}
+
+/// Whether it is one of [`virtual_tables`].
+pub fn is_virtual_table(keyspace: &str, name: &str) -> bool {
+    DEFINITIONS.iter().any(|table| table.keyspace == keyspace && table.name == name)
+}
+
+/// Whether clients find the keyspace in `system_virtual_schema` and not in `system_schema`.
+pub fn is_virtual_keyspace(name: &str) -> bool {
+    matches!(name, VIEWS_KS | VIRTUAL_SCHEMA)
+}
+
+const DEFINITIONS: &[Definition] = &[
+    Definition {
+        keyspace: SYSTEM,
+        name: "local",
+        comment: "information about the local node",
+        partition_key: &["key"],
+        clustering: &[],
+        columns: &[
+            ("bootstrapped", "text"),
+            ("broadcast_address", "inet"),
+            ("broadcast_port", "int"),
+            ("cluster_name", "text"),
+            ("cql_version", "text"),
+            ("data_center", "text"),
+            ("gossip_generation", "int"),
+            ("host_id", "uuid"),
+            ("listen_address", "inet"),
+            ("listen_port", "int"),
+            ("native_protocol_version", "text"),
+            ("partitioner", "text"),
+            ("rack", "text"),
+            ("release_version", "text"),
+            ("rpc_address", "inet"),
+            ("rpc_port", "int"),
+            ("schema_version", "uuid"),
+            ("tokens", "set<text>"),
+            ("truncated_at", "map<uuid, blob>"),
+        ],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: "peers",
+        comment: "information about known peers in the cluster",
+        partition_key: &["peer inet"],
+        clustering: &[],
+        columns: &[
+            ("data_center", "text"),
+            ("host_id", "uuid"),
+            ("preferred_ip", "inet"),
+            ("rack", "text"),
+            ("release_version", "text"),
+            ("rpc_address", "inet"),
+            ("schema_version", "uuid"),
+            ("tokens", "set<text>"),
+        ],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: "peers_v2",
+        comment: "information about known peers in the cluster",
+        partition_key: &["peer inet"],
+        clustering: &["peer_port int"],
+        columns: &[
+            ("data_center", "text"),
+            ("host_id", "uuid"),
+            ("native_address", "inet"),
+            ("native_port", "int"),
+            ("preferred_ip", "inet"),
+            ("preferred_port", "int"),
+            ("rack", "text"),
+            ("release_version", "text"),
+            ("schema_version", "uuid"),
+            ("tokens", "set<text>"),
+        ],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: "IndexInfo",
+        comment: "built column indexes",
+        partition_key: &["table_name"],
+        clustering: &["index_name"],
+        columns: &[("value", "blob")],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: "built_views",
+        comment: "built views",
+        partition_key: &["keyspace_name"],
+        clustering: &["view_name"],
+        columns: &[("status_replicated", "boolean")],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: "view_builds_in_progress",
+        comment: "views builds current progress",
+        partition_key: &["keyspace_name"],
+        clustering: &["view_name", "start_token", "end_token"],
+        columns: &[("keys_built", "bigint"), ("last_token", "text")],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: "batches",
+        comment: "batches awaiting replay",
+        partition_key: &["id timeuuid"],
+        clustering: &[],
+        columns: &[("mutations", "list<blob>"), ("version", "int")],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: "paxos",
+        comment: "in-progress paxos proposals",
+        partition_key: &["row_key blob"],
+        clustering: &["cf_id uuid"],
+        columns: &[
+            ("in_progress_ballot", "timeuuid"),
+            ("in_progress_read_ballot", "timeuuid"),
+            ("most_recent_commit", "blob"),
+            ("most_recent_commit_at", "timeuuid"),
+            ("most_recent_commit_version", "int"),
+            ("proposal", "blob"),
+            ("proposal_ballot", "timeuuid"),
+            ("proposal_version", "int"),
+        ],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: "compaction_history",
+        comment: "week-long compaction history",
+        partition_key: &["id timeuuid"],
+        clustering: &[],
+        columns: &[
+            ("bytes_in", "bigint"),
+            ("bytes_out", "bigint"),
+            ("columnfamily_name", "text"),
+            ("compacted_at", "timestamp"),
+            ("keyspace_name", "text"),
+            ("rows_merged", "map<int, bigint>"),
+        ],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: "size_estimates",
+        comment: "per-table primary range size estimates",
+        partition_key: &["keyspace_name"],
+        clustering: &["table_name", "range_start", "range_end"],
+        columns: &[("mean_partition_size", "bigint"), ("partitions_count", "bigint")],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: "table_estimates",
+        comment: "per-table range size estimates",
+        partition_key: &["keyspace_name"],
+        clustering: &["table_name", "range_type", "range_start", "range_end"],
+        columns: &[("mean_partition_size", "bigint"), ("partitions_count", "bigint")],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: "available_ranges_v2",
+        comment: "available keyspace/ranges during bootstrap/replace that are ready to be served",
+        partition_key: &["keyspace_name"],
+        clustering: &[],
+        columns: &[("full_ranges", "set<blob>"), ("transient_ranges", "set<blob>")],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: "prepared_statements",
+        comment: "prepared statements",
+        partition_key: &["prepared_id blob"],
+        clustering: &[],
+        columns: &[("logged_keyspace", "text"), ("query_string", "text")],
+    },
+    Definition {
+        keyspace: AUTH,
+        name: "roles",
+        comment: "role definitions",
+        partition_key: &["role"],
+        clustering: &[],
+        columns: &[
+            ("can_login", "boolean"),
+            ("is_superuser", "boolean"),
+            ("member_of", "set<text>"),
+            ("salted_hash", "text"),
+        ],
+    },
+    Definition {
+        keyspace: AUTH,
+        name: "role_members",
+        comment: "role memberships lookup table",
+        partition_key: &["role"],
+        clustering: &["member"],
+        columns: &[],
+    },
+    Definition {
+        keyspace: AUTH,
+        name: "role_permissions",
+        comment: "permissions granted to db roles",
+        partition_key: &["role"],
+        clustering: &["resource"],
+        columns: &[("permissions", "set<text>")],
+    },
+    Definition {
+        keyspace: AUTH,
+        name: "resource_role_permissons_index",
+        comment: "index of db roles with permissions granted on a resource",
+        partition_key: &["resource"],
+        clustering: &["role"],
+        columns: &[],
+    },
+    Definition {
+        keyspace: AUTH,
+        name: "network_permissions",
+        comment: "user network permissions",
+        partition_key: &["role"],
+        clustering: &[],
+        columns: &[("dcs", "frozen<set<text>>")],
+    },
+    Definition {
+        keyspace: DISTRIBUTED,
+        name: "view_build_status",
+        comment: "Materialized View build status",
+        partition_key: &["keyspace_name", "view_name"],
+        clustering: &["host_id uuid"],
+        columns: &[("status", "text")],
+    },
+    Definition {
+        keyspace: DISTRIBUTED,
+        name: "repair_history",
+        comment: "Repair history",
+        partition_key: &["keyspace_name", "columnfamily_name"],
+        clustering: &["id timeuuid"],
+        columns: &[
+            ("coordinator", "inet"),
+            ("coordinator_port", "int"),
+            ("exception_message", "text"),
+            ("exception_stacktrace", "text"),
+            ("finished_at", "timestamp"),
+            ("parent_id", "timeuuid"),
+            ("participants", "set<inet>"),
+            ("participants_v2", "set<text>"),
+            ("range_begin", "text"),
+            ("range_end", "text"),
+            ("started_at", "timestamp"),
+            ("status", "text"),
+        ],
+    },
+    Definition {
+        keyspace: DISTRIBUTED,
+        name: "parent_repair_history",
+        comment: "Repair history",
+        partition_key: &["parent_id timeuuid"],
+        clustering: &[],
+        columns: &[
+            ("columnfamily_names", "set<text>"),
+            ("exception_message", "text"),
+            ("exception_stacktrace", "text"),
+            ("finished_at", "timestamp"),
+            ("keyspace_name", "text"),
+            ("options", "map<text, text>"),
+            ("requested_ranges", "set<text>"),
+            ("started_at", "timestamp"),
+            ("successful_ranges", "set<text>"),
+        ],
+    },
+    Definition {
+        keyspace: TRACES,
+        name: "sessions",
+        comment: "tracing sessions",
+        partition_key: &["session_id uuid"],
+        clustering: &[],
+        columns: &[
+            ("client", "inet"),
+            ("command", "text"),
+            ("coordinator", "inet"),
+            ("coordinator_port", "int"),
+            ("duration", "int"),
+            ("parameters", "map<text, text>"),
+            ("request", "text"),
+            ("started_at", "timestamp"),
+        ],
+    },
+    Definition {
+        keyspace: TRACES,
+        name: "events",
+        comment: "tracing events",
+        partition_key: &["session_id uuid"],
+        clustering: &["event_id timeuuid"],
+        columns: &[
+            ("activity", "text"),
+            ("source", "inet"),
+            ("source_elapsed", "int"),
+            ("source_port", "int"),
+            ("thread", "text"),
+        ],
+    },
+    Definition {
+        keyspace: VIEWS_KS,
+        name: "clients",
+        comment: "currently connected clients",
+        partition_key: &["address inet"],
+        clustering: &["port int"],
+        columns: &[
+            ("connection_stage", "text"),
+            ("driver_name", "text"),
+            ("driver_version", "text"),
+            ("hostname", "text"),
+            ("protocol_version", "int"),
+            ("request_count", "bigint"),
+            ("ssl_cipher_suite", "text"),
+            ("ssl_enabled", "boolean"),
+            ("ssl_protocol", "text"),
+            ("username", "text"),
+        ],
+    },
+    Definition {
+        keyspace: VIEWS_KS,
+        name: "settings",
+        comment: "current settings",
+        partition_key: &["name"],
+        clustering: &[],
+        columns: &[("value", "text")],
+    },
+    Definition {
+        keyspace: VIRTUAL_SCHEMA,
+        name: "keyspaces",
+        comment: "virtual keyspace definitions",
+        partition_key: &["keyspace_name"],
+        clustering: &[],
+        columns: &[],
+    },
+    Definition {
+        keyspace: VIRTUAL_SCHEMA,
+        name: "tables",
+        comment: "virtual table definitions",
+        partition_key: &["keyspace_name"],
+        clustering: &["table_name"],
+        columns: &[("comment", "text")],
+    },
+    Definition {
+        keyspace: VIRTUAL_SCHEMA,
+        name: "columns",
+        comment: "virtual column definitions",
+        partition_key: &["keyspace_name"],
+        clustering: &["table_name", "column_name"],
+        columns: &[
+            ("clustering_order", "text"),
+            ("column_name_bytes", "blob"),
+            ("kind", "text"),
+            ("position", "int"),
+            ("type", "text"),
+        ],
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Catalog, is_system_keyspace};
+
+    /// What drivers compare columns by: position in the key, kind, name, type.
+    fn columns(schema: &TableSchema) -> Vec<String> {
+        let keys = schema.partition_key.iter().chain(&schema.clustering).map(|key| (&key.name, &key.ty));
+        let all = keys.chain(schema.columns().iter().map(|column| (&column.name, &column.ty)));
+        all.map(|(name, ty)| format!("{name} {}", ty.to_cql())).collect()
+    }
+
+    #[test]
+    fn clients_find_them_beside_those_that_are_stored() {
+        let catalog = Catalog::empty().with_system_tables();
+        let visible = catalog.with_virtual_tables();
+        for schema in virtual_tables() {
+            assert!(is_system_keyspace(&schema.keyspace), "{}", schema.full_name());
+            assert!(catalog.schema(&schema.keyspace, &schema.name).is_none(), "{}", schema.full_name());
+            assert_eq!(visible.schema(&schema.keyspace, &schema.name), Some(&schema));
+            assert_eq!(visible.table_by_id(schema.id).map(|table| &table.schema), Some(&schema));
+        }
+        let stored = catalog.all_tables().count();
+        assert_eq!(visible.all_tables().count(), stored + virtual_tables().len());
+        assert_eq!(catalog.schema_version(), visible.schema_version());
+    }
+
+    #[test]
+    fn tables_that_drivers_read_have_cassandras_columns() {
+        let visible = Catalog::empty().with_virtual_tables();
+        let peers = visible.schema(SYSTEM, "peers_v2").unwrap();
+        let expect = [
+            "peer inet",
+            "peer_port int",
+            "data_center text",
+            "host_id uuid",
+            "native_address inet",
+            "native_port int",
+            "preferred_ip inet",
+            "preferred_port int",
+            "rack text",
+            "release_version text",
+            "schema_version uuid",
+            "tokens set<text>",
+        ];
+        assert_eq!(columns(peers), expect);
+        let local = visible.schema(SYSTEM, "local").unwrap();
+        assert_eq!(local.id.simple().to_string(), "7ad54392bcdd35a684174e047860b377");
+        assert_eq!(local.columns().len(), 19);
+        let events = visible.schema(TRACES, "events").unwrap();
+        assert_eq!(columns(events)[..2], ["session_id uuid", "event_id timeuuid"]);
+    }
+}

@@ -1,0 +1,86 @@
+//! What can be described, its name, and the CQL that makes it.
+
+use catalog::{Catalog, Internals, Keyspace, Table, describe_keyspace, describe_table_with, describe_type};
+use model::CqlType;
+use model::types::{CqlValue, UserType, push_identifier};
+
+use crate::RowSet;
+
+#[derive(Clone, Copy)]
+pub(super) enum Element<'a> {
+    Keyspace(&'a Keyspace),
+    Table(&'a Table),
+    Type(&'a UserType),
+}
+
+impl<'a> Element<'a> {
+    /// Keyspace, kind and name.
+    fn names(self) -> [CqlValue; 3] {
+        let (keyspace, kind, name) = match self {
+            Self::Keyspace(keyspace) => (&keyspace.name, "keyspace", &keyspace.name),
+            Self::Table(table) => (&table.schema.keyspace, "table", &table.schema.name),
+            Self::Type(user) => (&user.keyspace, "type", &user.name),
+        };
+        let identifier = |name: &str| {
+            let mut out = String::new();
+            push_identifier(&mut out, name);
+            CqlValue::Text(out)
+        };
+        [identifier(keyspace), CqlValue::Text(kind.to_string()), identifier(name)]
+    }
+
+    fn statement(self, internals: Internals) -> String {
+        match self {
+            Self::Keyspace(keyspace) => describe_keyspace(keyspace),
+            Self::Table(table) => describe_table_with(&table.schema, &table.settings, internals),
+            Self::Type(user) => describe_type(user),
+        }
+    }
+}
+
+/// The keyspace, its types and its tables, in an order in which they can be created.
+pub(super) fn of_keyspace<'a>(catalog: &'a Catalog, keyspace: &'a Keyspace) -> Vec<Element<'a>> {
+    let mut elements = vec![Element::Keyspace(keyspace)];
+    elements.extend(types_in_order(catalog, &keyspace.name).into_iter().map(Element::Type));
+    elements.extend(catalog.tables(&keyspace.name).map(|table| Element::Table(table)));
+    elements
+}
+
+/// Types after those that they use, else by name.
+fn types_in_order<'a>(catalog: &'a Catalog, keyspace: &str) -> Vec<&'a UserType> {
+    let mut waiting: Vec<&UserType> = catalog.types(keyspace).map(|user| &**user).collect();
+    let mut ordered: Vec<&UserType> = vec![];
+    while !waiting.is_empty() {
+        let uses = |user: &UserType, other: &UserType| {
+            let is_other = |ty: &CqlType| matches!(ty, CqlType::Udt { user, .. } if user.name == other.name);
+            user.fields.iter().any(|field| field.field_type.any(&is_other))
+        };
+        let all = waiting.clone();
+        let (later, now): (Vec<_>, Vec<_>) =
+            all.iter().partition(|user| all.iter().any(|other| uses(user, other)));
+        assert!(!now.is_empty(), "the catalog has no types in a circle");
+        ordered.extend(now);
+        waiting = later;
+    }
+    ordered
+}
+
+const NAMES: [(&str, CqlType); 3] =
+    [("keyspace_name", CqlType::Text), ("type", CqlType::Text), ("name", CqlType::Text)];
+
+pub(super) fn names(elements: &[Element<'_>]) -> RowSet {
+    let mut set = RowSet::new("system", "describe", &NAMES);
+    elements.iter().for_each(|element| set.push(element.names()));
+    set
+}
+
+pub(super) fn statements(elements: &[Element<'_>], internals: Internals) -> RowSet {
+    let [keyspace, kind, name] = NAMES;
+    let mut set =
+        RowSet::new("system", "describe", &[keyspace, kind, name, ("create_statement", CqlType::Text)]);
+    for element in elements {
+        let statement = CqlValue::Text(element.statement(internals));
+        set.push(element.names().into_iter().chain([statement]));
+    }
+    set
+}

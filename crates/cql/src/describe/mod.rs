@@ -1,0 +1,167 @@
+//! DESCRIBE, answered by the server: what there is, and the CQL that makes it.
+//!
+//! Columns, order and error texts are Cassandra 4.1's (source: `cql3/statements/DescribeStatement.java`); cqlsh shows
+//! the last column as it is. The rows of a result come in one page, whatever page size the client asks for.
+
+mod elements;
+#[cfg(test)]
+mod tests;
+
+use catalog::{Catalog, Internals, Keyspace, Table, is_system_keyspace};
+use model::CqlType;
+use model::types::CqlValue;
+
+use crate::syntax::ast::{Describe, DescribeTarget, QualifiedName};
+use crate::system::NodeInfo;
+use crate::{CqlError, RowSet};
+
+use elements::Element;
+
+/// The answer to a DESCRIBE statement of a connection that uses the keyspace `in_use`.
+///
+/// # Errors
+/// What is to be described is not there, or cannot be.
+pub fn describe(
+    statement: &Describe,
+    in_use: Option<&str>,
+    catalog: &Catalog,
+    info: &NodeInfo,
+) -> Result<RowSet, CqlError> {
+    let internals = if statement.with_internals { Internals::Shown } else { Internals::Hidden };
+    let scope = Scope { catalog, in_use };
+    let statements = |elements: Vec<Element<'_>>| Ok(elements::statements(&elements, internals));
+    match &statement.target {
+        DescribeTarget::Cluster => Ok(cluster(in_use, info)),
+        DescribeTarget::Keyspaces => {
+            Ok(elements::names(&catalog.keyspaces().map(Element::Keyspace).collect::<Vec<_>>()))
+        }
+        DescribeTarget::Tables => {
+            scope.list(|keyspace| catalog.tables(keyspace).map(|table| Element::Table(table)).collect())
+        }
+        DescribeTarget::Types => {
+            scope.list(|keyspace| catalog.types(keyspace).map(|user| Element::Type(user)).collect())
+        }
+        DescribeTarget::Functions | DescribeTarget::Aggregates => scope.list(|_| vec![]),
+        DescribeTarget::Schema { full } => {
+            let keyspaces =
+                catalog.keyspaces().filter(|keyspace| *full || !is_system_keyspace(&keyspace.name));
+            statements(keyspaces.flat_map(|keyspace| elements::of_keyspace(catalog, keyspace)).collect())
+        }
+        DescribeTarget::Keyspace { name, only } => {
+            let keyspace = scope.keyspace(name.as_ref().map(|name| name.as_str()))?;
+            statements(match only {
+                true => vec![Element::Keyspace(keyspace)],
+                false => elements::of_keyspace(catalog, keyspace),
+            })
+        }
+        DescribeTarget::Table(name) => statements(vec![Element::Table(scope.table(name)?)]),
+        DescribeTarget::Type(name) => {
+            let keyspace = scope.keyspace_of(name)?;
+            match catalog.user_type(&keyspace.name, name.name.as_str()) {
+                Some(user) => statements(vec![Element::Type(user)]),
+                None => scope.not_found("User defined type", name),
+            }
+        }
+        DescribeTarget::Index(name) => {
+            let keyspace = scope.keyspace_of(name)?;
+            let (index, keyspace) = (name.name.as_str(), keyspace.name.as_str());
+            invalid(format!("Table for existing index '{index}' not found in '{keyspace}'"))
+        }
+        DescribeTarget::MaterializedView(name) => scope.not_found("Materialized view", name),
+        DescribeTarget::Function(name) => scope.not_found("User defined function", name),
+        DescribeTarget::Aggregate(name) => scope.not_found("User defined aggregate", name),
+        DescribeTarget::Any(name) => statements(scope.any(name)?),
+    }
+}
+
+fn invalid<T>(text: String) -> Result<T, CqlError> {
+    Err(CqlError::Invalid(text))
+}
+
+/// Where names are looked up.
+struct Scope<'a> {
+    catalog: &'a Catalog,
+    in_use: Option<&'a str>,
+}
+
+impl<'a> Scope<'a> {
+    fn existing(&self, name: &str) -> Result<&'a Keyspace, CqlError> {
+        match self.catalog.keyspace(name) {
+            Some(keyspace) => Ok(keyspace),
+            None => invalid(format!("'{name}' not found in keyspaces")),
+        }
+    }
+
+    fn keyspace(&self, name: Option<&str>) -> Result<&'a Keyspace, CqlError> {
+        match name.or(self.in_use) {
+            Some(name) => self.existing(name),
+            None => invalid("No keyspace specified and no current keyspace".to_string()),
+        }
+    }
+
+    fn keyspace_of(&self, name: &QualifiedName) -> Result<&'a Keyspace, CqlError> {
+        self.keyspace(name.keyspace.as_ref().map(|keyspace| keyspace.as_str()))
+    }
+
+    fn table(&self, name: &QualifiedName) -> Result<&'a Table, CqlError> {
+        let keyspace = self.keyspace_of(name)?;
+        match self.catalog.table(&keyspace.name, name.name.as_str()) {
+            Some(table) => Ok(table),
+            None => {
+                let (table, keyspace) = (name.name.as_str(), keyspace.name.as_str());
+                invalid(format!("Table '{table}' not found in keyspace '{keyspace}'"))
+            }
+        }
+    }
+
+    fn not_found<T>(&self, what: &str, name: &QualifiedName) -> Result<T, CqlError> {
+        let keyspace = self.keyspace_of(name)?;
+        invalid(format!("{what} '{}' not found in '{}'", name.name.as_str(), keyspace.name))
+    }
+
+    /// Of the keyspace in use or, if there is none, of all.
+    fn list(&self, elements: impl Fn(&'a str) -> Vec<Element<'a>>) -> Result<RowSet, CqlError> {
+        let keyspaces = match self.in_use {
+            Some(name) => vec![self.existing(name)?],
+            None => self.catalog.keyspaces().collect(),
+        };
+        let all: Vec<_> = keyspaces.into_iter().flat_map(|keyspace| elements(&keyspace.name)).collect();
+        Ok(elements::names(&all))
+    }
+
+    /// A keyspace or a table, looked for in this order.
+    fn any(&self, name: &QualifiedName) -> Result<Vec<Element<'a>>, CqlError> {
+        let text = name.name.as_str();
+        if name.keyspace.is_none()
+            && let Some(keyspace) = self.catalog.keyspace(text)
+        {
+            return Ok(elements::of_keyspace(self.catalog, keyspace));
+        }
+        let keyspace =
+            name.keyspace.as_ref().map(|keyspace| keyspace.as_str()).or(self.in_use).unwrap_or(text);
+        let keyspace = self.existing(keyspace)?;
+        match self.catalog.table(&keyspace.name, text) {
+            Some(table) => Ok(vec![Element::Table(table)]),
+            None => invalid(format!("'{text}' not found in keyspace '{}'", keyspace.name)),
+        }
+    }
+}
+
+/// Names of Java classes stand without their package.
+fn cluster(in_use: Option<&str>, info: &NodeInfo) -> RowSet {
+    let short = |class: &str| CqlValue::Text(class.rsplit('.').next().unwrap_or(class).to_string());
+    let mut columns =
+        vec![("cluster", CqlType::Text), ("partitioner", CqlType::Text), ("snitch", CqlType::Text)];
+    let mut row =
+        vec![CqlValue::Text(info.cluster_name.clone()), short(&info.partitioner), short(&info.snitch)];
+    if in_use.is_some_and(|keyspace| !is_system_keyspace(keyspace)) {
+        let list = CqlType::list(CqlType::Text);
+        columns.push(("range_ownership", CqlType::map(CqlType::Text, list)));
+        let owner = CqlValue::Text(format!("{}:{}", info.broadcast_address, info.broadcast_port));
+        let owned = |token: &i64| (CqlValue::Text(token.to_string()), CqlValue::List(vec![owner.clone()]));
+        row.push(CqlValue::Map(info.tokens.iter().map(owned).collect()));
+    }
+    let mut set = RowSet::new("system", "describe", &columns);
+    set.push(row);
+    set
+}

@@ -1,0 +1,330 @@
+//! INSERT, UPDATE and DELETE, prepared.
+//!
+//! Texts of errors follow Cassandra 4.1 `cql3/statements/{Modification,Update,Delete}Statement.java`.
+
+use std::sync::Arc;
+
+use catalog::Catalog;
+use model::{Column, ColumnKind, TableSchema};
+
+use super::condition::Condition;
+use super::operation::{self, Operation, OperationKind};
+use super::relations;
+use super::target::{KeyPart, Keys, Rows};
+use super::using::Using;
+use crate::CqlError;
+use crate::error::invalid;
+use crate::syntax::{Delete, DeleteTarget, Insert, InsertValues, Modification, QualifiedName, Term, Update};
+use crate::term::{Expr, Planner};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    Insert,
+    Update,
+    Delete,
+}
+
+/// A change of one table. Operations are sorted by column id.
+#[derive(Clone, Debug)]
+pub struct Change {
+    pub schema: Arc<TableSchema>,
+    pub verb: Verb,
+    pub using: Using,
+    pub partition: Keys,
+    pub rows: Rows,
+    pub row_ops: Vec<Operation>,
+    pub static_ops: Vec<Operation>,
+    pub condition: Option<Condition>,
+    /// Sets cells of one row by its whole key; nothing is read, nothing but the row is written.
+    pub is_one_row: bool,
+}
+
+/// Keyspaces that only the server writes.
+const READ_ONLY: [&str; 4] = ["system", "system_schema", "system_views", "system_virtual_schema"];
+
+/// The table that a statement names; `keyspace` is the one of the connection.
+pub fn table_of<'c>(
+    catalog: &'c Catalog,
+    keyspace: Option<&str>,
+    name: &QualifiedName,
+) -> Result<&'c Arc<TableSchema>, CqlError> {
+    let keyspace = match (&name.keyspace, keyspace) {
+        (Some(named), _) => named.text.as_str(),
+        (None, Some(used)) => used,
+        (None, None) => {
+            return invalid!(
+                "No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename"
+            );
+        }
+    };
+    if catalog.keyspace(keyspace).is_none() {
+        return invalid!("keyspace {keyspace} does not exist");
+    }
+    match catalog.schema(keyspace, &name.name.text) {
+        Some(_) if READ_ONLY.contains(&keyspace) => {
+            Err(CqlError::Unauthorized(format!("{keyspace} keyspace is not user-modifiable.")))
+        }
+        Some(schema) => Ok(schema),
+        None => invalid!("table {} does not exist", name.name.text),
+    }
+}
+
+pub fn table_name(modification: &Modification) -> &QualifiedName {
+    match modification {
+        Modification::Insert(insert) => &insert.table,
+        Modification::Update(update) => &update.table,
+        Modification::Delete(delete) => &delete.table,
+    }
+}
+
+impl Change {
+    pub fn insert(
+        planner: &mut Planner<'_>,
+        schema: &Arc<TableSchema>,
+        insert: &Insert,
+    ) -> Result<Self, CqlError> {
+        if schema.has_counters() {
+            return invalid!("INSERT statements are not allowed on counter tables, use UPDATE instead");
+        }
+        let using = Using::prepare(planner, &insert.using)?;
+        let InsertValues::Columns { columns, values } = &insert.values else {
+            return invalid!("INSERT JSON is not supported yet; name the columns and VALUES");
+        };
+        let mut partition: Vec<Option<Expr>> = vec![None; schema.partition_key.len()];
+        let mut clustering: Vec<Option<Expr>> = vec![None; schema.clustering.len()];
+        let mut operations = Vec::new();
+        for (at, column) in columns.iter().enumerate() {
+            if columns[..at].contains(column) {
+                return invalid!("The column names contains duplicates");
+            }
+        }
+        if columns.len() != values.len() {
+            return invalid!("Unmatched column names/values");
+        }
+        for (name, value) in columns.iter().zip(values) {
+            let name = name.text.as_str();
+            let mut key = |columns: &[model::KeyColumn], exprs: &mut [Option<Expr>]| {
+                let Some(at) = columns.iter().position(|column| column.name == name) else {
+                    return Ok(false);
+                };
+                exprs[at] = Some(key_value(planner, value, &columns[at])?);
+                Ok::<_, CqlError>(true)
+            };
+            if key(&schema.partition_key, &mut partition)? || key(&schema.clustering, &mut clustering)? {
+                continue;
+            }
+            let column = column_of(schema, name)?;
+            operations
+                .push(Operation { column: column.clone(), kind: operation::set(planner, column, value)? });
+        }
+        let missing = |columns: &[model::KeyColumn], exprs: &[Option<Expr>]| {
+            let missing = columns.iter().zip(exprs).filter(|(_, expr)| expr.is_none());
+            missing.map(|(column, _)| column.name.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let missing_partition = missing(&schema.partition_key, &partition);
+        if !missing_partition.is_empty() {
+            return invalid!("Some partition key parts are missing: {missing_partition}");
+        }
+        let is_static_only =
+            !operations.is_empty() && operations.iter().all(|op| op.column.kind == ColumnKind::Static);
+        let missing_clustering = missing(&schema.clustering, &clustering);
+        let rows = if missing_clustering.is_empty() {
+            Rows::Keys(Keys::One(clustering.into_iter().flatten().collect()))
+        } else if is_static_only && clustering.iter().all(Option::is_none) {
+            Rows::Unnamed
+        } else {
+            return invalid!("Some clustering keys are missing: {missing_clustering}");
+        };
+        let condition = insert.if_not_exists.then_some(Condition::NotExists);
+        let partition = Keys::new(vec![KeyPart::Exactly(partition.into_iter().flatten().collect())]);
+        Self::new(schema, Verb::Insert, using, (partition, rows), operations, condition)
+    }
+
+    pub fn update(
+        planner: &mut Planner<'_>,
+        schema: &Arc<TableSchema>,
+        update: &Update,
+    ) -> Result<Self, CqlError> {
+        let using = Using::prepare(planner, &update.using)?;
+        let mut operations: Vec<Operation> = Vec::new();
+        for (at, assignment) in update.assignments.iter().enumerate() {
+            let name = assignment.column.text.as_str();
+            if is_key(schema, name) {
+                return invalid!("PRIMARY KEY part {name} found in SET part");
+            }
+            let column = column_of(schema, name)?;
+            let mut earlier = update.assignments[..at].iter().filter(|other| other.column.text == name);
+            if earlier.any(|other| !operation::are_compatible(&other.op, &assignment.op)) {
+                return invalid!("Multiple incompatible setting of column {name}");
+            }
+            let kind = operation::assign(planner, column, assignment)?;
+            operations.push(Operation { column: column.clone(), kind });
+        }
+        let key = relations::prepare(planner, schema, &update.relations, "UPDATE", false)?;
+        let condition = update.conditions.as_ref();
+        let condition =
+            condition.map(|condition| Condition::prepare(planner, schema, condition)).transpose()?;
+        Self::new(schema, Verb::Update, using, key, operations, condition)
+    }
+
+    pub fn delete(
+        planner: &mut Planner<'_>,
+        schema: &Arc<TableSchema>,
+        delete: &Delete,
+    ) -> Result<Self, CqlError> {
+        let using = Using::prepare(planner, &delete.using)?;
+        let mut operations = Vec::new();
+        for target in &delete.targets {
+            let (DeleteTarget::Column(column)
+            | DeleteTarget::Element { column, .. }
+            | DeleteTarget::Field { column, .. }) = target;
+            let name = column.text.as_str();
+            if is_key(schema, name) {
+                return invalid!("Invalid identifier {name} for deletion (should not be a PRIMARY KEY part)");
+            }
+            let column = column_of(schema, name)?;
+            let kind = operation::delete(planner, column, target)?;
+            let is_repeated = matches!(kind, OperationKind::Delete)
+                && operations.iter().any(|other: &Operation| {
+                    other.column.id == column.id && matches!(other.kind, OperationKind::Delete)
+                });
+            if !is_repeated {
+                operations.push(Operation { column: column.clone(), kind });
+            }
+        }
+        let key = relations::prepare(planner, schema, &delete.relations, "DELETE", true)?;
+        let condition = delete.conditions.as_ref();
+        let condition =
+            condition.map(|condition| Condition::prepare(planner, schema, condition)).transpose()?;
+        Self::new(schema, Verb::Delete, using, key, operations, condition)
+    }
+
+    fn new(
+        schema: &Arc<TableSchema>,
+        verb: Verb,
+        using: Using,
+        (partition, rows): (Keys, Rows),
+        operations: Vec<Operation>,
+        condition: Option<Condition>,
+    ) -> Result<Self, CqlError> {
+        let (mut static_ops, mut row_ops): (Vec<_>, Vec<_>) =
+            operations.into_iter().partition(|op| op.column.kind == ColumnKind::Static);
+        static_ops.sort_by_key(|op| op.column.id);
+        row_ops.sort_by_key(|op| op.column.id);
+        let is_one_row = verb != Verb::Delete
+            && partition.is_one()
+            && matches!(&rows, Rows::Keys(keys) if keys.is_one())
+            && static_ops.is_empty()
+            && !row_ops.iter().any(|op| op.kind.reads());
+        let change = Self {
+            schema: schema.clone(),
+            verb,
+            using,
+            partition,
+            rows,
+            row_ops,
+            static_ops,
+            condition,
+            is_one_row,
+        };
+        change.check_using()?;
+        change.check_rows()?;
+        Ok(change)
+    }
+
+    fn check_using(&self) -> Result<(), CqlError> {
+        let is_counter = self.schema.has_counters();
+        match (&self.using.timestamp, &self.condition) {
+            (_, Some(_)) if is_counter => {
+                invalid!("Conditional updates are not supported on counter tables")
+            }
+            (Some(_), Some(_)) => invalid!("Cannot provide custom timestamp for conditional updates"),
+            (Some(_), None) if is_counter => {
+                invalid!("Cannot provide custom timestamp for counter updates")
+            }
+            _ if is_counter && self.using.ttl.is_some() => {
+                invalid!("Cannot provide custom TTL for counter updates")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// That the rows named are those that the operations and conditions need.
+    fn check_rows(&self) -> Result<(), CqlError> {
+        let statement = if self.verb == Verb::Delete { "DELETE" } else { "UPDATE" };
+        let condition_is_of = |kind| self.condition.as_ref().is_some_and(|condition| condition.is_of(kind));
+        let is_of_static = self.row_ops.is_empty()
+            && !condition_is_of(ColumnKind::Regular)
+            && (!self.static_ops.is_empty() || condition_is_of(ColumnKind::Static));
+        match &self.rows {
+            Rows::Unnamed if self.verb != Verb::Delete && !is_of_static => {
+                let names: Vec<&str> = self.schema.clustering.iter().map(|c| c.name.as_str()).collect();
+                return invalid!("Some clustering keys are missing: {}", names.join(", "));
+            }
+            Rows::Keys(_) | Rows::Ranges(_)
+                if self.verb != Verb::Insert && is_of_static && !self.static_ops.is_empty() =>
+            {
+                return invalid!(
+                    "Invalid restrictions on clustering columns since the {statement} statement modifies only \
+                     static columns"
+                );
+            }
+            Rows::Unnamed | Rows::Ranges(_) if self.condition.is_some() => {
+                const ALL: &str = "DELETE statements must restrict all PRIMARY KEY columns with equality relations in order to";
+                if !self.row_ops.is_empty() {
+                    return invalid!("{ALL} delete non static columns");
+                }
+                if !is_of_static || !matches!(self.rows, Rows::Unnamed) {
+                    return invalid!("{ALL} use IF condition on non static columns");
+                }
+            }
+            Rows::Unnamed if !self.row_ops.is_empty() => {
+                return invalid!("Range deletions are not supported for specific columns");
+            }
+            Rows::Ranges(_) if !self.row_ops.is_empty() || !self.static_ops.is_empty() => {
+                return invalid!("Range deletions are not supported for specific columns");
+            }
+            _ => {}
+        }
+        if self.condition.is_some() {
+            let what = if self.verb == Verb::Delete { "deletions" } else { "updates" };
+            if self.partition.has_choices() {
+                return invalid!("IN on the partition key is not supported with conditional {what}");
+            }
+            if matches!(&self.rows, Rows::Keys(keys) if keys.has_choices()) {
+                return invalid!("IN on the clustering key columns is not supported with conditional {what}");
+            }
+        }
+        Ok(())
+    }
+
+    /// DELETE of rows, ranges or the partition, and not of columns.
+    pub fn deletes_rows(&self) -> bool {
+        self.verb == Verb::Delete && self.row_ops.is_empty() && self.static_ops.is_empty()
+    }
+
+    /// The marker bound to each partition key column, if each is a marker and nothing else.
+    pub fn partition_markers(&self) -> Option<Vec<usize>> {
+        let Keys::One(exprs) = &self.partition else { return None };
+        let marker = |expr: &Expr| match expr {
+            Expr::Marker { index, .. } => Some(*index),
+            _ => None,
+        };
+        exprs.iter().map(marker).collect()
+    }
+}
+
+fn key_value(planner: &mut Planner<'_>, value: &Term, column: &model::KeyColumn) -> Result<Expr, CqlError> {
+    planner.term(value, &column.name, &column.ty)
+}
+
+fn is_key(schema: &TableSchema, name: &str) -> bool {
+    schema.partition_key.iter().chain(&schema.clustering).any(|column| column.name == name)
+}
+
+fn column_of<'s>(schema: &'s TableSchema, name: &str) -> Result<&'s Column, CqlError> {
+    match schema.column_named(name) {
+        Some(column) => Ok(column),
+        None => invalid!("Undefined column name {name} in table {}", schema.full_name()),
+    }
+}

@@ -1,0 +1,347 @@
+//! IF: what must hold of a partition so that a write happens.
+//!
+//! Prepared as [`Condition`], bound to the values of one execution as [`BoundCondition`], which owns what it needs
+//! and asks a page. Null and what is not there are the same. Rules and texts follow Cassandra 4.1
+//! `cql3/conditions/ColumnCondition.java`.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use model::types::{CollectionIter, CqlType, MapIter, TupleIter};
+use model::{Column, ColumnData, ColumnKind, Row, TableSchema};
+use reader::Page;
+
+use super::existing;
+use super::operation::field_number;
+use super::write::RowAt;
+use crate::CqlError;
+use crate::error::invalid;
+use crate::syntax::{self, CompareOp, ConditionTest, Conditions, InValues, RelationTarget};
+use crate::term::{Env, Expr, Planner, Value};
+
+#[derive(Clone, Debug)]
+pub enum Condition {
+    Exists,
+    NotExists,
+    /// All of them.
+    Columns(Vec<ColumnCondition>),
+}
+
+#[derive(Clone, Debug)]
+pub struct ColumnCondition {
+    pub column: Column,
+    part: Part<Expr>,
+    test: Test,
+}
+
+/// Which part of the column's value is compared.
+#[derive(Clone, Debug)]
+enum Part<K> {
+    Whole,
+    /// By a map's key or a list's index.
+    Element(K),
+    Field(u16),
+}
+
+#[derive(Clone, Debug)]
+enum Test {
+    Compare(CompareOp, Expr),
+    In(Vec<Expr>),
+    /// A bound list.
+    InList(Expr),
+}
+
+impl Condition {
+    pub fn prepare(
+        planner: &mut Planner<'_>,
+        schema: &TableSchema,
+        conditions: &Conditions,
+    ) -> Result<Self, CqlError> {
+        let conditions = match conditions {
+            Conditions::Exists => return Ok(Self::Exists),
+            Conditions::All(conditions) => conditions,
+        };
+        let prepared = conditions.iter().map(|condition| one(planner, schema, condition));
+        Ok(Self::Columns(prepared.collect::<Result<_, _>>()?))
+    }
+
+    fn columns(&self) -> &[ColumnCondition] {
+        match self {
+            Self::Columns(columns) => columns,
+            Self::Exists | Self::NotExists => &[],
+        }
+    }
+
+    pub fn is_of(&self, kind: ColumnKind) -> bool {
+        self.columns().iter().any(|condition| condition.column.kind == kind)
+    }
+}
+
+fn one(
+    planner: &mut Planner<'_>,
+    schema: &TableSchema,
+    condition: &syntax::Condition,
+) -> Result<ColumnCondition, CqlError> {
+    let name = match &condition.target {
+        RelationTarget::Column(column)
+        | RelationTarget::Element { column, .. }
+        | RelationTarget::Field { column, .. } => &column.text,
+        RelationTarget::Token { .. } | RelationTarget::Tuple { .. } => {
+            return invalid!("IF conditions compare columns, elements and fields");
+        }
+    };
+    let mut keys = schema.partition_key.iter().chain(&schema.clustering);
+    if keys.any(|key| key.name == *name) {
+        return invalid!("PRIMARY KEY column '{name}' cannot have IF conditions");
+    }
+    let Some(column) = schema.column_named(name) else {
+        return invalid!("Undefined column name {name} in table {}", schema.full_name());
+    };
+    let (part, part_name, ty) = match &condition.target {
+        RelationTarget::Element { key, .. } => match column.ty.without_reversed() {
+            CqlType::Map { entry, .. } => (
+                Part::Element(planner.term(key, &format!("key({name})"), &entry.0)?),
+                format!("value({name})"),
+                entry.1.clone(),
+            ),
+            CqlType::List { element, .. } => (
+                Part::Element(planner.term(key, &format!("idx({name})"), &CqlType::Int)?),
+                format!("value({name})"),
+                (**element).clone(),
+            ),
+            CqlType::Set { .. } => return invalid!("Invalid element access syntax for set column {name}"),
+            _ => return invalid!("Invalid element access syntax for non-collection column {name}"),
+        },
+        RelationTarget::Field { field, .. } => {
+            let CqlType::Udt { user, .. } = column.ty.without_reversed() else {
+                return invalid!("Invalid field access syntax for non-UDT column {name}");
+            };
+            let number = field_number(column, field)?;
+            let field_type = user.fields[usize::from(number)].field_type.clone();
+            (Part::Field(number), format!("{name}.{}", field.text), field_type)
+        }
+        _ => (Part::Whole, name.clone(), column.ty.clone()),
+    };
+    let test = match &condition.test {
+        ConditionTest::Compare(op, value) => {
+            match op {
+                CompareOp::Contains | CompareOp::ContainsKey | CompareOp::Like => {
+                    return invalid!("CONTAINS and LIKE are not supported in IF conditions yet");
+                }
+                CompareOp::Eq | CompareOp::NotEq => {}
+                _ if ty.references_duration() => {
+                    return invalid!("Slice conditions are not supported on durations ({name})");
+                }
+                _ => {}
+            }
+            Test::Compare(*op, planner.term(value, &part_name, &ty)?)
+        }
+        ConditionTest::In(InValues::List(values)) => {
+            let values = values.iter().map(|value| planner.term(value, &part_name, &ty));
+            Test::In(values.collect::<Result<_, _>>()?)
+        }
+        ConditionTest::In(InValues::Marker(marker)) => {
+            let list = CqlType::list(ty.freeze()).freeze();
+            Test::InList(planner.marker(marker, &format!("in({part_name})"), &list))
+        }
+    };
+    Ok(ColumnCondition { column: column.clone(), part, test })
+}
+
+/// A condition on one row, with its values.
+#[derive(Clone, Debug)]
+pub struct BoundCondition {
+    /// Where EXISTS looks, and conditions on columns that are not static.
+    pub at: RowAt,
+    asked: Asked,
+}
+
+#[derive(Clone, Debug)]
+enum Asked {
+    Exists,
+    NotExists,
+    Columns(Vec<Comparison>),
+}
+
+#[derive(Clone, Debug)]
+struct Comparison {
+    column: Column,
+    /// The list's index as four bytes.
+    part: Part<Vec<u8>>,
+    /// Of what is compared.
+    ty: CqlType,
+    op: CompareOp,
+    /// One of them, for IN; else there is one. `None`: null.
+    values: Vec<Option<Vec<u8>>>,
+}
+
+impl BoundCondition {
+    pub fn bind(condition: &Condition, at: RowAt, env: &Env<'_>) -> Result<Self, CqlError> {
+        let asked = match condition {
+            Condition::Exists => Asked::Exists,
+            Condition::NotExists => Asked::NotExists,
+            Condition::Columns(columns) => {
+                let bound = columns.iter().map(|condition| Comparison::bind(condition, env));
+                Asked::Columns(bound.collect::<Result<_, _>>()?)
+            }
+        };
+        Ok(Self { at, asked })
+    }
+
+    /// Whether it can stand beside `other`, which is of the same row.
+    pub fn agrees_with(&self, other: &Self) -> Result<(), CqlError> {
+        match (&self.asked, &other.asked) {
+            (Asked::Exists, Asked::NotExists) | (Asked::NotExists, Asked::Exists) => {
+                invalid!("Cannot mix IF EXISTS and IF NOT EXISTS conditions for the same row")
+            }
+            (Asked::Columns(_), Asked::NotExists) | (Asked::NotExists, Asked::Columns(_)) => {
+                invalid!("Cannot mix IF conditions and IF NOT EXISTS for the same row")
+            }
+            (Asked::Columns(_), Asked::Exists) | (Asked::Exists, Asked::Columns(_)) => {
+                invalid!("Cannot mix IF conditions and IF EXISTS for the same row")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it holds of what was read of its partition.
+    pub fn holds(&self, schema: &TableSchema, page: &Page) -> bool {
+        let row = self.at.find(schema, page);
+        match &self.asked {
+            Asked::Exists => row.is_some(),
+            Asked::NotExists => row.is_none(),
+            Asked::Columns(comparisons) => comparisons.iter().all(|comparison| {
+                let row = match comparison.column.kind {
+                    ColumnKind::Static => RowAt::Static.find(schema, page),
+                    ColumnKind::Regular => row,
+                };
+                comparison.holds(row)
+            }),
+        }
+    }
+}
+
+fn operand(expr: &Expr, env: &Env<'_>) -> Result<Option<Vec<u8>>, CqlError> {
+    match expr.evaluate(env)? {
+        Value::Bytes(bytes) => Ok(Some(bytes.into_owned())),
+        Value::Null => Ok(None),
+        Value::Unset => invalid!("Invalid 'unset' value in condition"),
+    }
+}
+
+impl Comparison {
+    fn bind(condition: &ColumnCondition, env: &Env<'_>) -> Result<Self, CqlError> {
+        let whole = condition.column.ty.without_reversed();
+        let (part, ty) = match (&condition.part, whole) {
+            (Part::Element(key), CqlType::Map { entry, .. }) => {
+                (element_key(key, env, "map")?, entry.1.clone())
+            }
+            (Part::Element(key), CqlType::List { element, .. }) => {
+                (element_key(key, env, "list")?, (**element).clone())
+            }
+            (Part::Field(number), CqlType::Udt { user, .. }) => {
+                (Part::Field(*number), user.fields[usize::from(*number)].field_type.clone())
+            }
+            _ => (Part::Whole, whole.clone()),
+        };
+        let (op, values) = match &condition.test {
+            Test::Compare(op, expr) => {
+                let value = operand(expr, env)?;
+                if value.is_none() && !matches!(op, CompareOp::Eq | CompareOp::NotEq) {
+                    return invalid!("Invalid comparison with null for operator \"{op}\"");
+                }
+                (*op, vec![value])
+            }
+            Test::In(exprs) => {
+                let values = exprs.iter().map(|expr| operand(expr, env));
+                (CompareOp::Eq, values.collect::<Result<_, _>>()?)
+            }
+            Test::InList(expr) => {
+                let Some(list) = operand(expr, env)? else {
+                    return invalid!("Invalid null list in IN condition");
+                };
+                let values = CollectionIter::new(&list)?;
+                let values = values.map(|value| Ok(value?.map(<[u8]>::to_vec)));
+                (CompareOp::Eq, values.collect::<Result<_, CqlError>>()?)
+            }
+        };
+        Ok(Self { column: condition.column.clone(), part, ty, op, values })
+    }
+
+    fn holds(&self, row: Option<&Row>) -> bool {
+        let existing = self.existing(row);
+        let existing = existing.as_deref();
+        self.values.iter().any(|wanted| self.compares(existing, wanted.as_deref()))
+    }
+
+    fn compares(&self, existing: Option<&[u8]>, wanted: Option<&[u8]>) -> bool {
+        // A collection of many cells without any is null, and equals the empty one.
+        let is_collection = self.ty.is_multi_cell() && self.ty.is_collection();
+        let wanted = if is_collection { wanted.filter(|bytes| bytes.len() > 4) } else { wanted };
+        let (existing, wanted) = match (existing, wanted) {
+            (None, None) => {
+                return matches!(self.op, CompareOp::Eq | CompareOp::LessEq | CompareOp::GreaterEq);
+            }
+            (Some(existing), Some(wanted)) => (existing, wanted),
+            // Nothing is less than something only where nothing is the empty collection.
+            (None, Some(_)) => {
+                return self.op == CompareOp::NotEq
+                    || is_collection && matches!(self.op, CompareOp::Less | CompareOp::LessEq);
+            }
+            (Some(_), None) => {
+                return self.op == CompareOp::NotEq
+                    || is_collection && matches!(self.op, CompareOp::Greater | CompareOp::GreaterEq);
+            }
+        };
+        let order = self.ty.compare(existing, wanted);
+        match self.op {
+            CompareOp::Eq => order == Ordering::Equal,
+            CompareOp::NotEq => order != Ordering::Equal,
+            CompareOp::Less => order.is_lt(),
+            CompareOp::LessEq => order.is_le(),
+            CompareOp::Greater => order.is_gt(),
+            CompareOp::GreaterEq => order.is_ge(),
+            CompareOp::Contains | CompareOp::ContainsKey | CompareOp::Like => false,
+        }
+    }
+
+    /// What is compared with: the column, or the part of it.
+    fn existing<'r>(&self, row: Option<&'r Row>) -> Option<Cow<'r, [u8]>> {
+        let data = row?.cell(self.column.id)?;
+        match (&self.part, data) {
+            (Part::Whole, _) => existing::value(&self.column, row),
+            (Part::Element(key), ColumnData::Complex(complex)) => match &self.column.ty {
+                CqlType::Map { entry, .. } => {
+                    let mut cells = complex.cells.iter();
+                    let found = cells.find(|element| entry.0.compare(&element.path, key).is_eq())?;
+                    Some(Cow::Borrowed(&found.cell.value))
+                }
+                _ => complex.cells.get(list_index(key)?).map(|element| Cow::Borrowed(&*element.cell.value)),
+            },
+            (Part::Field(number), ColumnData::Complex(complex)) => {
+                existing::element(complex, &number.to_be_bytes()).map(|value| Cow::Borrowed(&**value))
+            }
+            (Part::Element(key), ColumnData::Simple(cell)) => match self.column.ty.without_reversed() {
+                CqlType::Map { entry, .. } => MapIter::new(&cell.value)
+                    .ok()?
+                    .flatten()
+                    .find_map(|(k, v)| entry.0.compare(k?, key).is_eq().then_some(Cow::Borrowed(v?))),
+                _ => CollectionIter::new(&cell.value).ok()?.nth(list_index(key)?)?.ok()?.map(Cow::Borrowed),
+            },
+            (Part::Field(number), ColumnData::Simple(cell)) => {
+                TupleIter::new(&cell.value).nth(usize::from(*number))?.ok()?.map(Cow::Borrowed)
+            }
+        }
+    }
+}
+
+fn element_key(key: &Expr, env: &Env<'_>, what: &str) -> Result<Part<Vec<u8>>, CqlError> {
+    match operand(key, env)? {
+        Some(key) => Ok(Part::Element(key)),
+        None => invalid!("Invalid null value for {what} element access"),
+    }
+}
+
+fn list_index(key: &[u8]) -> Option<usize> {
+    usize::try_from(i32::from_be_bytes(key.try_into().ok()?)).ok()
+}

@@ -1,0 +1,137 @@
+//! The part of a write that depends on what is there: counters, and list elements by index or by value.
+
+use model::{
+    Cell, Column, ColumnData, CqlType, Mutation, PathCell, Row, SmallBytes, TableSchema,
+    counter::{self, CounterShard},
+};
+use reader::Page;
+
+use super::write::{Moment, RowAt};
+use crate::CqlError;
+use crate::error::invalid;
+
+/// A change of one column of one row, waiting for the row to be read.
+#[derive(Clone, Debug)]
+pub struct Edit {
+    pub at: RowAt,
+    pub column: Column,
+    pub kind: EditKind,
+    timestamp_us: i64,
+    ttl_s: u32,
+    now_s: u32,
+}
+
+#[derive(Clone, Debug)]
+pub enum EditKind {
+    /// `None` deletes the element.
+    SetIndex {
+        index: i32,
+        value: Option<SmallBytes>,
+    },
+    DeleteIndex(i32),
+    RemoveValues(Vec<SmallBytes>),
+    /// Adds to a counter.
+    Count(i64),
+}
+
+/// Whose share of a counter is raised.
+#[derive(Clone, Copy, Debug)]
+pub struct CounterNode {
+    pub id: [u8; 16],
+    /// Microseconds: what the clock of a new share begins with, so that a share that was deleted and begun anew
+    /// does not lose against what is left of the old one.
+    pub wall_us: i64,
+}
+
+impl Edit {
+    pub fn new(at: RowAt, column: &Column, kind: EditKind, moment: &Moment<'_>) -> Self {
+        let Moment { timestamp_us, ttl_s, now_s, .. } = *moment;
+        Self { at, column: column.clone(), kind, timestamp_us, ttl_s, now_s }
+    }
+
+    /// Adds to `mutation` what the edit comes to, given what is there.
+    ///
+    /// # Errors
+    /// An index that the list does not have; a counter that is none.
+    pub fn resolve(&self, mutation: &mut Mutation, page: &Page, node: CounterNode) -> Result<(), CqlError> {
+        let schema = mutation.schema.clone();
+        let existing = self.at.find(&schema, page).and_then(|row| row.cell(self.column.id));
+        let change = match &self.kind {
+            EditKind::Count(delta) => self.count(existing, *delta, node)?,
+            _ => self.list(&schema, existing)?,
+        };
+        let row = match &self.at {
+            RowAt::Static => &mut mutation.partition.static_row,
+            RowAt::Key(key) if change.is_empty() && mutation.partition.row(&schema, key).is_none() => {
+                return Ok(());
+            }
+            RowAt::Key(key) => mutation.partition.row_mut(&schema, key.clone()),
+        };
+        row.merge(&change, &schema);
+        Ok(())
+    }
+
+    fn list(&self, schema: &TableSchema, existing: Option<&ColumnData>) -> Result<Row, CqlError> {
+        let cells: &[PathCell] = match existing {
+            Some(ColumnData::Complex(complex)) => &complex.cells,
+            _ => &[],
+        };
+        let mut row = Row::new();
+        let dead = || Cell::tombstone(self.timestamp_us, self.now_s);
+        match &self.kind {
+            EditKind::SetIndex { index, value } => {
+                if cells.is_empty() {
+                    return invalid!("Attempted to set an element on a list which is null");
+                }
+                let cell = match (value, self.ttl_s) {
+                    (None, _) => dead(),
+                    (Some(value), 0) => Cell::live(self.timestamp_us, value.clone()),
+                    (Some(value), ttl_s) => {
+                        Cell::expiring(self.timestamp_us, ttl_s, self.now_s, value.clone())
+                    }
+                };
+                row.set_element(schema, &self.column, at(cells, *index)?.path.clone(), cell);
+            }
+            EditKind::DeleteIndex(index) => {
+                if cells.is_empty() {
+                    return invalid!("Attempted to delete an element from a list which is null");
+                }
+                row.set_element(schema, &self.column, at(cells, *index)?.path.clone(), dead());
+            }
+            EditKind::RemoveValues(values) => {
+                let CqlType::List { element, .. } = &self.column.ty else { return Ok(row) };
+                let is_removed =
+                    |cell: &&PathCell| values.iter().any(|v| element.compare(v, &cell.cell.value).is_eq());
+                for cell in cells.iter().filter(is_removed) {
+                    row.set_element(schema, &self.column, cell.path.clone(), dead());
+                }
+            }
+            EditKind::Count(_) => {}
+        }
+        Ok(row)
+    }
+
+    fn count(&self, existing: Option<&ColumnData>, delta: i64, node: CounterNode) -> Result<Row, CqlError> {
+        let mut shard = CounterShard { id: node.id, clock: node.wall_us, count: delta };
+        if let Some(ColumnData::Simple(cell)) = existing {
+            let shards = counter::decode(&cell.value).map_err(|error| CqlError::Server(error.to_string()))?;
+            if let Some(mine) = shards.iter().find(|shard| shard.id == node.id) {
+                shard.clock = node.wall_us.max(mine.clock.saturating_add(1));
+                shard.count = mine.count.wrapping_add(delta);
+            }
+        }
+        let mut row = Row::new();
+        row.push(
+            self.column.id,
+            ColumnData::Simple(Cell::live(self.timestamp_us, counter::encode(&[shard]))),
+        );
+        Ok(row)
+    }
+}
+
+fn at(cells: &[PathCell], index: i32) -> Result<&PathCell, CqlError> {
+    match usize::try_from(index).ok().and_then(|index| cells.get(index)) {
+        Some(cell) => Ok(cell),
+        None => invalid!("List index {index} out of bound, list has size {}", cells.len()),
+    }
+}

@@ -1,0 +1,293 @@
+//! Carrying a prepared write out.
+//!
+//! The usual case is one mutation straight from the bound values. Batches and IN make one mutation for each
+//! partition. What depends on what is there is read first: lists by an ordinary read, counters and conditions while
+//! the partition is held.
+
+use std::sync::Arc;
+
+use model::{ClusteringRange, Mutation, PartitionRange, TableId};
+use reader::{Page, ReadCommand};
+
+use super::batch::{self, BatchLimits};
+use super::change::Change;
+use super::condition::BoundCondition;
+use super::edit::{CounterNode, EditKind};
+use super::list_path::ListPaths;
+use super::plan::ModifyPlan;
+use super::reply::Reply;
+use super::target::{self, Rows};
+use super::using::Using;
+use super::write::{self, Moment, PartitionWrite, RowAt, Writes};
+use crate::error::invalid;
+use crate::protocol::Value;
+use crate::syntax::BatchKind;
+use crate::term::Env;
+use crate::{Coordinator, CqlError, Decide, Execution, Outcome};
+
+/// A change and the values of its statement's markers.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    change: &'a Change,
+    bound: &'a [Value<'a>],
+}
+
+/// Carries a plan out. `bound` has a value for each of [`ModifyPlan::markers`]; what a client ought to be told
+/// besides goes to `warnings`.
+///
+/// # Errors
+/// A value that does not fit its place, or what the storage says.
+pub async fn execute<C: Coordinator>(
+    plan: &ModifyPlan,
+    coordinator: &C,
+    bound: &[Value<'_>],
+    execution: &Execution<'_>,
+    limits: &BatchLimits,
+    warnings: &mut Vec<String>,
+) -> Result<Outcome, CqlError> {
+    if let (None, None, [change]) = (&plan.batch, &plan.reply, &plan.changes[..])
+        && let Some(mutation) = usual(change, coordinator, bound, execution)
+    {
+        let mutation = mutation?;
+        if !mutation.partition.is_empty() {
+            coordinator.apply(mutation).await?;
+        }
+        return Ok(Outcome::Void);
+    }
+    let parts: Vec<Part<'_>> = plan.changes.iter().map(|change| Part { change, bound }).collect();
+    let base_us = match &plan.batch {
+        Some((_, Using { timestamp: Some(_), .. })) => {
+            let random = || coordinator.random_u64();
+            let env = Env { bound, inputs: &[], now_us: execution.now_us, random: &random };
+            let (_, using) = plan.batch.as_ref().expect("it has a timestamp");
+            Some(using.timestamp_us(&env, || base_us(coordinator, execution, false))?)
+        }
+        _ => None,
+    };
+    let kind = plan.batch.as_ref().map_or(BatchKind::Logged, |(kind, _)| *kind);
+    let all = Request { parts: &parts, base_us, coordinator, execution };
+    match &plan.reply {
+        Some(reply) => all.conditionally(reply).await,
+        None => all.unconditionally(kind, limits, warnings).await,
+    }
+}
+
+/// Carries out a batch of the protocol: prepared statements, each with its values.
+///
+/// # Errors
+/// As [`execute`], and what may not stand together in a batch.
+pub async fn execute_batch<C: Coordinator>(
+    kind: BatchKind,
+    statements: &[(&ModifyPlan, &[Value<'_>])],
+    coordinator: &C,
+    execution: &Execution<'_>,
+    limits: &BatchLimits,
+    warnings: &mut Vec<String>,
+) -> Result<Outcome, CqlError> {
+    let mut parts = Vec::with_capacity(statements.len());
+    for (plan, bound) in statements {
+        if plan.is_batch() {
+            return invalid!(
+                "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed."
+            );
+        }
+        parts.extend(plan.changes.iter().map(|change| Part { change, bound }));
+    }
+    let changes: Vec<&Change> = parts.iter().map(|part| part.change).collect();
+    batch::check(kind, &changes, &Using::default())?;
+    let all = Request { parts: &parts, base_us: None, coordinator, execution };
+    if changes.iter().any(|change| change.condition.is_some()) {
+        return all.conditionally(&Reply::new(&changes, true)).await;
+    }
+    all.unconditionally(kind, limits, warnings).await
+}
+
+/// The mutation of the usual case, without planning; `None`: it is not the usual case.
+#[inline]
+fn usual<C: Coordinator>(
+    change: &Change,
+    coordinator: &C,
+    bound: &[Value<'_>],
+    execution: &Execution<'_>,
+) -> Option<Result<Mutation, CqlError>> {
+    if !change.is_one_row {
+        return None;
+    }
+    let random = || coordinator.random_u64();
+    let clock = || coordinator.timestamp_us();
+    let paths = ListPaths::new(&clock, &random);
+    let env = Env { bound, inputs: &[], now_us: execution.now_us, random: &random };
+    match moment(change, env, &paths, execution, || base_us(coordinator, execution, false)) {
+        Ok(moment) => write::one_row(change, &moment),
+        Err(error) => Some(Err(error)),
+    }
+}
+
+/// The timestamp of what brings none. A conditional write never has its client's: clients' clocks do not agree on
+/// an order, and conditions are about order.
+fn base_us<C: Coordinator>(coordinator: &C, execution: &Execution<'_>, is_conditional: bool) -> i64 {
+    match execution.timestamp_us {
+        Some(timestamp_us) if !is_conditional => timestamp_us,
+        _ => coordinator.timestamp_us(),
+    }
+}
+
+#[inline]
+fn moment<'a>(
+    change: &Change,
+    env: Env<'a>,
+    paths: &'a ListPaths<'a>,
+    execution: &Execution<'_>,
+    base_us: impl FnOnce() -> i64,
+) -> Result<Moment<'a>, CqlError> {
+    let now_s = execution.now_s();
+    Ok(Moment {
+        env,
+        paths,
+        timestamp_us: change.using.timestamp_us(&env, base_us)?,
+        ttl_s: change.using.ttl_s(&change.schema, &env, now_s)?,
+        now_s,
+    })
+}
+
+/// Changes that are carried out together.
+struct Request<'a, C> {
+    parts: &'a [Part<'a>],
+    /// USING TIMESTAMP of the batch.
+    base_us: Option<i64>,
+    coordinator: &'a C,
+    execution: &'a Execution<'a>,
+}
+
+impl<C: Coordinator> Request<'_, C> {
+    /// What is written, one for each partition, and the conditions.
+    fn writes(&self, is_conditional: bool) -> Result<(Vec<PartitionWrite>, Vec<BoundCondition>), CqlError> {
+        let random = || self.coordinator.random_u64();
+        let clock = || self.coordinator.timestamp_us();
+        let paths = ListPaths::new(&clock, &random);
+        let mut drawn_us = self.base_us;
+        let mut writes = Writes::default();
+        let mut conditions = Vec::new();
+        for Part { change, bound } in self.parts {
+            let env = Env { bound, inputs: &[], now_us: self.execution.now_us, random: &random };
+            let base_us =
+                || *drawn_us.get_or_insert_with(|| base_us(self.coordinator, self.execution, is_conditional));
+            let moment = moment(change, env, &paths, self.execution, base_us)?;
+            write::add(change, &moment, &mut writes)?;
+            if let Some(condition) = &change.condition {
+                let at = match &change.rows {
+                    Rows::Keys(keys) => {
+                        let mut keys = target::row_keys(keys, &change.schema, &env)?;
+                        keys.pop().map_or(RowAt::Static, RowAt::Key)
+                    }
+                    Rows::Unnamed | Rows::Ranges(_) => RowAt::Static,
+                };
+                let bound = BoundCondition::bind(condition, at, &env)?;
+                let mut same_row = conditions.iter().filter(|other: &&BoundCondition| other.at == bound.at);
+                same_row.try_for_each(|other| other.agrees_with(&bound))?;
+                conditions.push(bound);
+            }
+        }
+        Ok((writes.writes, conditions))
+    }
+
+    fn node(&self) -> CounterNode {
+        CounterNode { id: *self.coordinator.host_id().as_bytes(), wall_us: self.coordinator.wall_us() }
+    }
+
+    async fn unconditionally(
+        &self,
+        kind: BatchKind,
+        limits: &BatchLimits,
+        warnings: &mut Vec<String>,
+    ) -> Result<Outcome, CqlError> {
+        let (writes, _) = self.writes(false)?;
+        let node = self.node();
+        let mut mutations = Vec::with_capacity(writes.len());
+        for mut write in writes {
+            if write.edits.iter().any(|edit| matches!(edit.kind, EditKind::Count(_))) {
+                let command = read_for(&write, &[], self.execution.now_s());
+                let decide: Decide = Box::new(move |page| resolve(write, page, node));
+                self.coordinator.read_and_write(command, decide).await?;
+                continue;
+            }
+            if !write.edits.is_empty() {
+                let page = self.coordinator.read(read_for(&write, &[], self.execution.now_s())).await?;
+                for edit in std::mem::take(&mut write.edits) {
+                    edit.resolve(&mut write.mutation, &page, node)?;
+                }
+            }
+            if !write.mutation.partition.is_empty() {
+                mutations.push(write.mutation);
+            }
+        }
+        limits.check(kind, &mutations, warnings)?;
+        match mutations.len() {
+            0 => {}
+            1 => self.coordinator.apply(mutations.remove(0)).await?,
+            _ => self.coordinator.apply_together(mutations).await?,
+        }
+        Ok(Outcome::Void)
+    }
+
+    async fn conditionally(&self, reply: &Reply) -> Result<Outcome, CqlError> {
+        let (mut writes, conditions) = self.writes(true)?;
+        let (Some(write), true) = (writes.pop(), writes.is_empty()) else {
+            return invalid!("Batch with conditions cannot span multiple partitions");
+        };
+        let node = self.node();
+        let schema = write.mutation.schema.clone();
+        let conditions: Arc<[BoundCondition]> = conditions.into();
+        let command = read_for(&write, &conditions, self.execution.now_s());
+        let decide: Decide = {
+            let (schema, conditions) = (schema.clone(), conditions.clone());
+            Box::new(move |page| {
+                if conditions.iter().all(|condition| condition.holds(&schema, page)) {
+                    return resolve(write, page, node);
+                }
+                Ok(None)
+            })
+        };
+        let page = self.coordinator.read_and_write(command, decide).await?;
+        let applied = conditions.iter().all(|condition| condition.holds(&schema, &page));
+        Ok(Outcome::Rows(if applied { reply.applied() } else { reply.refused(&conditions, &page) }))
+    }
+}
+
+/// What is to be written, given what is there.
+fn resolve(
+    mut write: PartitionWrite,
+    page: &Page,
+    node: CounterNode,
+) -> Result<Option<Vec<Mutation>>, CqlError> {
+    for edit in &write.edits {
+        edit.resolve(&mut write.mutation, page, node)?;
+    }
+    Ok((!write.mutation.partition.is_empty()).then(|| vec![write.mutation]))
+}
+
+/// Reads the rows that a write's edits and conditions ask for, on one page. If none asks for a row, the static row
+/// and with it one row, by which a partition without static columns is told from none.
+fn read_for(write: &PartitionWrite, conditions: &[BoundCondition], now_s: u32) -> ReadCommand {
+    let Mutation { schema, key, .. } = &write.mutation;
+    let table: TableId = schema.id;
+    let mut command = ReadCommand::new(table, PartitionRange::Key(key.clone()));
+    command.now_s = Some(now_s);
+    command.page_rows = u64::MAX;
+    command.page_bytes = u64::MAX;
+    let places = write.edits.iter().map(|edit| &edit.at).chain(conditions.iter().map(|asked| &asked.at));
+    let mut rows: Vec<_> = places
+        .filter_map(|at| match at {
+            RowAt::Static => None,
+            RowAt::Key(key) => Some(key),
+        })
+        .collect();
+    rows.sort_by(|a, b| schema.compare_keys(a, b));
+    rows.dedup_by(|a, b| schema.compare_keys(a, b).is_eq());
+    if rows.is_empty() {
+        command.limit_rows = 1;
+    } else {
+        command.ranges = rows.into_iter().map(|key| ClusteringRange::of_prefix(key.clone())).collect();
+    }
+    command
+}

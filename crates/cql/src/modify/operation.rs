@@ -1,0 +1,219 @@
+//! What a statement does to one column: from assignments and deletions to prepared operations.
+//!
+//! Texts of errors follow Cassandra 4.1 `cql3/Operation.java`.
+
+use model::Column;
+use model::types::CqlType;
+
+use crate::CqlError;
+use crate::error::invalid;
+use crate::syntax::{Assignment, AssignmentOp, DeleteTarget, Ident, Term};
+use crate::term::{Expr, Planner};
+
+#[derive(Clone, Debug)]
+pub struct Operation {
+    pub column: Column,
+    pub kind: OperationKind,
+}
+
+#[derive(Clone, Debug)]
+pub enum OperationKind {
+    /// A column of one cell gets a value, or a tombstone for null.
+    Set(Expr),
+    /// What a column of many cells had is deleted, what the value has is written.
+    Replace(Expr),
+    /// Elements behind a list's last, into a set, entries into a map.
+    Append(Expr),
+    /// Elements in front of a list's first.
+    Prepend(Expr),
+    /// Elements of a set, entries of a map by a set of keys.
+    Remove(Expr),
+    /// Every element of a list that equals one of these.
+    RemoveFromList(Expr),
+    /// A map's entry, or a tombstone for null.
+    Put {
+        key: Expr,
+        value: Expr,
+    },
+    /// The element of a list at an index.
+    SetIndex {
+        index: Expr,
+        value: Expr,
+    },
+    /// A field of a UDT by its number, or a tombstone for null.
+    SetField {
+        field: [u8; 2],
+        value: Expr,
+    },
+    /// Adds to a counter, or takes from it.
+    Count {
+        delta: Expr,
+        subtract: bool,
+    },
+    /// The whole column.
+    Delete,
+    /// A map's entry or a set's element.
+    DeleteElement(Expr),
+    DeleteIndex(Expr),
+    DeleteField([u8; 2]),
+}
+
+impl OperationKind {
+    /// Whether what it writes depends on what is there.
+    pub fn reads(&self) -> bool {
+        matches!(
+            self,
+            Self::RemoveFromList(_) | Self::SetIndex { .. } | Self::DeleteIndex(_) | Self::Count { .. }
+        )
+    }
+}
+
+/// `column = value`, as SET and VALUES have it.
+pub fn set(planner: &mut Planner<'_>, column: &Column, value: &Term) -> Result<OperationKind, CqlError> {
+    if column.ty.is_counter() {
+        return invalid!(
+            "Cannot set the value of counter column {} (counters can only be incremented/decremented, not set)",
+            column.name
+        );
+    }
+    let expr = planner.term(value, &column.name, &column.ty)?;
+    Ok(if column.is_complex() { OperationKind::Replace(expr) } else { OperationKind::Set(expr) })
+}
+
+/// One assignment of SET; `column` is the one it names.
+pub fn assign(
+    planner: &mut Planner<'_>,
+    column: &Column,
+    assignment: &Assignment,
+) -> Result<OperationKind, CqlError> {
+    let name = &column.name;
+    let refuse = |what: &str| invalid!("Invalid operation ({assignment}) for {what} column {name}");
+    let ty = &column.ty;
+    match &assignment.op {
+        AssignmentOp::Set(value) => set(planner, column, value),
+        AssignmentOp::SetField { field, value } => {
+            let CqlType::Udt { user, multi_cell } = ty else { return refuse("non-UDT") };
+            if !multi_cell {
+                return refuse("frozen UDT");
+            }
+            let number = field_number(column, field)?;
+            let field_type = user.fields[usize::from(number)].field_type.clone();
+            let value = planner.term(value, &format!("{name}.{}", field.text), &field_type)?;
+            Ok(OperationKind::SetField { field: number.to_be_bytes(), value })
+        }
+        AssignmentOp::SetElement { key, value } => {
+            if !ty.is_collection() {
+                return refuse("non collection");
+            }
+            if !ty.is_multi_cell() {
+                return refuse("frozen collection");
+            }
+            match ty {
+                CqlType::List { element, .. } => Ok(OperationKind::SetIndex {
+                    index: planner.term(key, &format!("idx({name})"), &CqlType::Int)?,
+                    value: planner.term(value, &format!("value({name})"), &element.clone())?,
+                }),
+                CqlType::Map { entry, .. } => Ok(OperationKind::Put {
+                    key: planner.term(key, &format!("key({name})"), &entry.0)?,
+                    value: planner.term(value, &format!("value({name})"), &entry.1)?,
+                }),
+                _ => refuse("set"),
+            }
+        }
+        AssignmentOp::Add(value) | AssignmentOp::Subtract(value) => {
+            let subtract = matches!(assignment.op, AssignmentOp::Subtract(_));
+            if ty.is_counter() {
+                return Ok(OperationKind::Count { delta: planner.term(value, name, ty)?, subtract });
+            }
+            if !ty.is_collection() {
+                return refuse(if matches!(ty, CqlType::Tuple(_)) && !subtract {
+                    "tuple"
+                } else {
+                    "non counter"
+                });
+            }
+            if !ty.is_multi_cell() {
+                return refuse("frozen collection");
+            }
+            Ok(match ty {
+                _ if !subtract => OperationKind::Append(planner.term(value, name, ty)?),
+                CqlType::List { .. } => OperationKind::RemoveFromList(planner.term(value, name, ty)?),
+                CqlType::Map { entry, .. } => {
+                    // Braces with entries are a map and not the keys of one.
+                    let keys = CqlType::set(entry.0.clone());
+                    OperationKind::Remove(planner.term(value, name, &keys)?)
+                }
+                _ => OperationKind::Remove(planner.term(value, name, ty)?),
+            })
+        }
+        AssignmentOp::Prepend(value) => match ty {
+            CqlType::List { multi_cell: true, .. } => {
+                Ok(OperationKind::Prepend(planner.term(value, name, ty)?))
+            }
+            CqlType::List { .. } => refuse("frozen list"),
+            // `c = 1 + c` and `s = {1} + s` say the same as the other way round.
+            CqlType::Counter => {
+                Ok(OperationKind::Count { delta: planner.term(value, name, ty)?, subtract: false })
+            }
+            _ => refuse("non list"),
+        },
+    }
+}
+
+/// What DELETE names, of `column`.
+pub fn delete(
+    planner: &mut Planner<'_>,
+    column: &Column,
+    target: &DeleteTarget,
+) -> Result<OperationKind, CqlError> {
+    let name = &column.name;
+    let ty = &column.ty;
+    match target {
+        DeleteTarget::Column(_) => Ok(OperationKind::Delete),
+        DeleteTarget::Field { field, .. } => match ty {
+            CqlType::Udt { multi_cell: true, .. } => {
+                Ok(OperationKind::DeleteField(field_number(column, field)?.to_be_bytes()))
+            }
+            CqlType::Udt { .. } => invalid!("Frozen UDT column {name} does not support field deletions"),
+            _ => invalid!("Invalid field deletion operation for non-UDT column {name}"),
+        },
+        DeleteTarget::Element { key, .. } => match ty {
+            _ if !ty.is_collection() => {
+                invalid!("Invalid deletion operation for non collection column {name}")
+            }
+            _ if !ty.is_multi_cell() => {
+                invalid!("Invalid deletion operation for frozen collection column {name}")
+            }
+            CqlType::Map { entry, .. } => {
+                Ok(OperationKind::DeleteElement(planner.term(key, &format!("key({name})"), &entry.0)?))
+            }
+            CqlType::Set { element, .. } => {
+                Ok(OperationKind::DeleteElement(planner.term(key, &format!("value({name})"), element)?))
+            }
+            _ => Ok(OperationKind::DeleteIndex(planner.term(key, &format!("idx({name})"), &CqlType::Int)?)),
+        },
+    }
+}
+
+/// The number of a UDT's field, which is its cell path.
+pub fn field_number(column: &Column, field: &Ident) -> Result<u16, CqlError> {
+    let CqlType::Udt { user, .. } = column.ty.without_reversed() else {
+        return invalid!("Column {} is no user defined type and has no fields", column.name);
+    };
+    let found = user.fields.iter().position(|known| known.name == field.text);
+    match found.and_then(|number| u16::try_from(number).ok()) {
+        Some(number) => Ok(number),
+        None => {
+            invalid!("UDT column {} does not have a field named {}", column.name, field.text)
+        }
+    }
+}
+
+/// Whether both can stand in one statement, of one column.
+pub fn are_compatible(a: &AssignmentOp, b: &AssignmentOp) -> bool {
+    match (a, b) {
+        (AssignmentOp::Set(_), _) | (_, AssignmentOp::Set(_)) => false,
+        (AssignmentOp::SetField { field: a, .. }, AssignmentOp::SetField { field: b, .. }) => a != b,
+        _ => true,
+    }
+}

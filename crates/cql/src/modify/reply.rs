@@ -1,0 +1,133 @@
+//! The rows that answer a conditional write: whether it was applied and, if not, what is there instead.
+//!
+//! As Cassandra has them: `[applied]` alone if it was applied or there is nothing to show; else behind it the
+//! columns of the conditions, or for IF EXISTS and IF NOT EXISTS all columns; in batches behind the primary key.
+
+use std::sync::Arc;
+
+use model::key::split_composite_key;
+use model::types::CqlType;
+use model::{ClusteringRow, Column, ColumnKind, TableSchema};
+use reader::{Page, PartitionPage};
+
+use super::change::Change;
+use super::condition::{BoundCondition, Condition};
+use super::existing;
+use super::write::RowAt;
+use crate::outcome::ResultRows;
+use crate::protocol::{ColumnSpec, ResultMetadata};
+
+#[derive(Clone, Debug)]
+pub struct Reply {
+    schema: Arc<TableSchema>,
+    applied: Arc<ResultMetadata>,
+    refused: Arc<ResultMetadata>,
+    shown: Vec<Shown>,
+}
+
+#[derive(Clone, Debug)]
+enum Shown {
+    Partition(usize),
+    Clustering(usize),
+    Column(Column),
+}
+
+impl Reply {
+    /// Of changes of one table; at least one.
+    pub fn new(changes: &[&Change], is_batch: bool) -> Self {
+        let schema = changes[0].schema.clone();
+        let keys = (0..schema.partition_key.len())
+            .map(Shown::Partition)
+            .chain((0..schema.clustering.len()).map(Shown::Clustering));
+        let conditions = || changes.iter().filter_map(|change| change.condition.as_ref());
+        let mut shown: Vec<Shown> = Vec::new();
+        if conditions().any(|condition| !matches!(condition, Condition::Columns(_))) {
+            shown.extend(keys);
+            for kind in [ColumnKind::Static, ColumnKind::Regular] {
+                let mut columns: Vec<&Column> = schema.columns_of(kind).collect();
+                columns.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
+                shown.extend(columns.into_iter().cloned().map(Shown::Column));
+            }
+        } else {
+            if is_batch {
+                shown.extend(keys);
+            }
+            let columns = conditions().flat_map(|condition| match condition {
+                Condition::Columns(columns) => &columns[..],
+                Condition::Exists | Condition::NotExists => &[],
+            });
+            for column in columns.map(|condition| &condition.column) {
+                if !shown.iter().any(|known| matches!(known, Shown::Column(known) if known.id == column.id)) {
+                    shown.push(Shown::Column(column.clone()));
+                }
+            }
+        }
+        let spec = |name: &str, ty: &CqlType| {
+            ColumnSpec::new(&schema.keyspace, &schema.name, name, ty.without_reversed().clone())
+        };
+        let applied = spec("[applied]", &CqlType::Boolean);
+        let specs = shown.iter().map(|shown| match shown {
+            Shown::Partition(at) => spec(&schema.partition_key[*at].name, &schema.partition_key[*at].ty),
+            Shown::Clustering(at) => spec(&schema.clustering[*at].name, &schema.clustering[*at].ty),
+            Shown::Column(column) => spec(&column.name, &column.ty),
+        });
+        let refused: Vec<ColumnSpec> = [applied.clone()].into_iter().chain(specs).collect();
+        Self {
+            applied: ResultMetadata::new(&[applied]).into(),
+            refused: ResultMetadata::new(&refused).into(),
+            schema,
+            shown,
+        }
+    }
+
+    pub fn applied(&self) -> ResultRows {
+        alone(&self.applied, true)
+    }
+
+    /// `page`: what was read of the partition.
+    pub fn refused(&self, conditions: &[BoundCondition], page: &Page) -> ResultRows {
+        let Some(partition) = page.partitions.first() else { return alone(&self.applied, false) };
+        let mut rows = ResultRows::new(self.refused.clone());
+        let is_asked = |row: &&ClusteringRow| {
+            conditions.iter().any(|condition| {
+                matches!(&condition.at, RowAt::Key(key) if self.schema.compare_keys(key, &row.key).is_eq())
+            })
+        };
+        for row in partition.rows.iter().filter(is_asked) {
+            self.row(&mut rows, partition, Some(row));
+        }
+        if rows.count() == 0 && !partition.static_row.is_empty() {
+            self.row(&mut rows, partition, None);
+        }
+        if rows.count() == 0 { alone(&self.applied, false) } else { rows }
+    }
+
+    fn row(&self, out: &mut ResultRows, partition: &PartitionPage, row: Option<&ClusteringRow>) {
+        out.cell(Some(&[0]));
+        let key = match self.schema.partition_key.len() {
+            1 => vec![partition.key.bytes()],
+            _ => split_composite_key(partition.key.bytes()).unwrap_or_default(),
+        };
+        for shown in &self.shown {
+            match shown {
+                Shown::Partition(at) => out.cell(key.get(*at).copied()),
+                Shown::Clustering(at) => out.cell(row.and_then(|row| row.key.values().nth(*at))),
+                Shown::Column(column) => {
+                    let row = match column.kind {
+                        ColumnKind::Static => Some(&partition.static_row),
+                        ColumnKind::Regular => row.map(|row| &row.row),
+                    };
+                    out.cell(existing::value(column, row).as_deref());
+                }
+            }
+        }
+        out.end_row();
+    }
+}
+
+fn alone(columns: &Arc<ResultMetadata>, applied: bool) -> ResultRows {
+    let mut rows = ResultRows::new(columns.clone());
+    rows.cell(Some(&[u8::from(applied)]));
+    rows.end_row();
+    rows
+}

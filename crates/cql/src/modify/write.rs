@@ -1,0 +1,487 @@
+//! A change carried out in thought: from a prepared change and the values of an execution to what is written.
+//!
+//! Most of a write is known without looking at the table. What is not (counters, list elements by index or value)
+//! is an [`Edit`], which becomes cells once its row has been read.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use model::types::{CollectionIter, CqlType, MapIter, TupleIter};
+use model::{
+    Cell, ClusteringKey, ClusteringRange, ClusteringRow, Column, ColumnData, ComplexCells, Liveness,
+    Mutation, PartitionKey, PathCell, Row, SmallBytes, TableId, TableSchema, Tombstone,
+};
+use reader::Page;
+
+use super::change::{Change, Verb};
+use super::edit::{Edit, EditKind};
+use super::list_path::ListPaths;
+use super::operation::{Operation, OperationKind};
+use super::target::{self, KEY_BYTES_MAX, Rows};
+use crate::CqlError;
+use crate::error::invalid;
+use crate::term::{Env, Expr, Value};
+
+/// What a write is made with, besides the plan.
+#[derive(Clone, Copy)]
+pub struct Moment<'a> {
+    pub env: Env<'a>,
+    pub paths: &'a ListPaths<'a>,
+    pub timestamp_us: i64,
+    /// 0: does not expire.
+    pub ttl_s: u32,
+    pub now_s: u32,
+}
+
+/// A row of a partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RowAt {
+    Static,
+    Key(ClusteringKey),
+}
+
+/// A write to one partition, of which some may depend on what is there.
+#[derive(Clone, Debug)]
+pub struct PartitionWrite {
+    pub mutation: Mutation,
+    pub edits: Vec<Edit>,
+}
+
+/// The writes of a request, one for each partition.
+#[derive(Debug, Default)]
+pub struct Writes {
+    pub writes: Vec<PartitionWrite>,
+    by_partition: base::HashMap<(TableId, PartitionKey), usize>,
+}
+
+impl Writes {
+    fn of(&mut self, schema: &Arc<TableSchema>, key: PartitionKey) -> &mut PartitionWrite {
+        let at = *self.by_partition.entry((schema.id, key)).or_insert_with_key(|(_, key)| {
+            let mutation = Mutation::new(schema.clone(), key.clone());
+            self.writes.push(PartitionWrite { mutation, edits: Vec::new() });
+            self.writes.len() - 1
+        });
+        &mut self.writes[at]
+    }
+}
+
+impl RowAt {
+    /// The row in the page of its partition; `None` if there is nothing in it.
+    pub fn find<'p>(&self, schema: &TableSchema, page: &'p Page) -> Option<&'p Row> {
+        let partition = page.partitions.first()?;
+        match self {
+            Self::Static => Some(&partition.static_row).filter(|row| !row.is_empty()),
+            Self::Key(key) => {
+                let found = partition.rows.binary_search_by(|row| schema.compare_keys(&row.key, key)).ok()?;
+                Some(&partition.rows[found].row)
+            }
+        }
+    }
+}
+
+impl Moment<'_> {
+    fn cell(&self, value: impl Into<SmallBytes>) -> Cell {
+        match self.ttl_s {
+            0 => Cell::live(self.timestamp_us, value),
+            ttl_s => Cell::expiring(self.timestamp_us, ttl_s, self.now_s, value),
+        }
+    }
+
+    fn dead(&self) -> Cell {
+        Cell::tombstone(self.timestamp_us, self.now_s)
+    }
+
+    /// Null is a tombstone.
+    pub fn cell_or_dead(&self, value: Option<impl Into<SmallBytes>>) -> Cell {
+        value.map_or_else(|| self.dead(), |value| self.cell(value))
+    }
+
+    fn liveness(&self) -> Liveness {
+        match self.ttl_s {
+            0 => Liveness::new(self.timestamp_us),
+            ttl_s => Liveness::expiring(self.timestamp_us, ttl_s, self.now_s),
+        }
+    }
+
+    fn tombstone(&self) -> Tombstone {
+        Tombstone::new(self.timestamp_us, self.now_s)
+    }
+
+    /// Deletes what a whole collection had before, and not what the same write puts into it.
+    fn before(&self) -> Tombstone {
+        Tombstone::new(self.timestamp_us.saturating_sub(1).max(i64::MIN + 1), self.now_s)
+    }
+}
+
+/// The mutation of a change of one row by its whole key without anything to be read: the usual case. `None` if the
+/// change is not of that kind.
+#[inline]
+pub fn one_row(change: &Change, moment: &Moment<'_>) -> Option<Result<Mutation, CqlError>> {
+    if !change.is_one_row {
+        return None;
+    }
+    let (Rows::Keys(rows), schema) = (&change.rows, &change.schema) else { return None };
+    let partition = change.partition.evaluate_one(&moment.env, |i| &schema.partition_key[i].name)?;
+    let row = rows.evaluate_one(&moment.env, |i| &schema.clustering[i].name)?;
+    let build = || {
+        let mut mutation = Mutation::new(schema.clone(), target::partition_key(&partition?)?);
+        let key = target::clustering_prefix(&row?)?;
+        let row = row_of(change, &change.row_ops, moment, |_, _| Ok(()))?;
+        if !row.is_empty() {
+            mutation.partition.push_row(schema, ClusteringRow { key, row });
+        }
+        Ok(mutation)
+    };
+    Some(build())
+}
+
+/// Adds what the change writes to `writes`, one for each partition.
+pub fn add(change: &Change, moment: &Moment<'_>, writes: &mut Writes) -> Result<(), CqlError> {
+    let schema = &*change.schema;
+    let partitions = target::partitions(&change.partition, schema, &moment.env)?;
+    let rows = RowTargets::of(change, &moment.env)?;
+    for key in partitions {
+        partition(change, &rows, moment, writes.of(&change.schema, key))?;
+    }
+    Ok(())
+}
+
+/// [`Rows`] with their values.
+enum RowTargets {
+    Unnamed,
+    Keys(Vec<ClusteringKey>),
+    Ranges(Vec<ClusteringRange>),
+}
+
+impl RowTargets {
+    fn of(change: &Change, env: &Env<'_>) -> Result<Self, CqlError> {
+        Ok(match &change.rows {
+            Rows::Unnamed => Self::Unnamed,
+            Rows::Keys(keys) => Self::Keys(target::row_keys(keys, &change.schema, env)?),
+            Rows::Ranges(ranges) => Self::Ranges(ranges.evaluate(&change.schema, env)?),
+        })
+    }
+}
+
+fn partition(
+    change: &Change,
+    rows: &RowTargets,
+    moment: &Moment<'_>,
+    write: &mut PartitionWrite,
+) -> Result<(), CqlError> {
+    let schema = &*change.schema;
+    let PartitionWrite { mutation, edits } = write;
+    if change.deletes_rows() {
+        let tombstone = moment.tombstone();
+        match rows {
+            RowTargets::Unnamed => mutation.partition.tombstone = mutation.partition.tombstone.max(tombstone),
+            RowTargets::Keys(_) if schema.clustering.is_empty() => {
+                mutation.partition.tombstone = mutation.partition.tombstone.max(tombstone);
+            }
+            RowTargets::Keys(keys) => {
+                for key in keys {
+                    let mut row = Row::new();
+                    row.deletion = tombstone;
+                    mutation.row_mut(key.clone()).merge(&row, schema);
+                }
+            }
+            RowTargets::Ranges(ranges) => {
+                ranges.iter().for_each(|range| mutation.delete_range(range.clone(), tombstone));
+            }
+        }
+        return Ok(());
+    }
+    if !change.static_ops.is_empty() {
+        let row = row_of(change, &change.static_ops, moment, |column, kind| {
+            push(edits, schema, Edit::new(RowAt::Static, column, kind, moment))
+        })?;
+        mutation.partition.static_row.merge(&row, schema);
+    }
+    let keys = match rows {
+        RowTargets::Keys(keys) if !change.row_ops.is_empty() || change.verb == Verb::Insert => &keys[..],
+        _ => &[],
+    };
+    for key in keys {
+        let row = row_of(change, &change.row_ops, moment, |column, kind| {
+            push(edits, schema, Edit::new(RowAt::Key(key.clone()), column, kind, moment))
+        })?;
+        if !row.is_empty() {
+            mutation.row_mut(key.clone()).merge(&row, schema);
+        }
+    }
+    Ok(())
+}
+
+/// Adds an edit. What is added to a counter twice is added up.
+fn push(edits: &mut Vec<Edit>, schema: &TableSchema, edit: Edit) -> Result<(), CqlError> {
+    if schema.has_counters()
+        && let Some(same) =
+            edits.iter_mut().find(|same| same.at == edit.at && same.column.id == edit.column.id)
+        && let (EditKind::Count(sum), EditKind::Count(delta)) = (&mut same.kind, &edit.kind)
+    {
+        *sum = sum.wrapping_add(*delta);
+        return Ok(());
+    }
+    edits.push(edit);
+    Ok(())
+}
+
+/// What the operations say of a row; what depends on the row as it is goes to `edit`.
+#[inline]
+fn row_of(
+    change: &Change,
+    operations: &[Operation],
+    moment: &Moment<'_>,
+    mut edit: impl FnMut(&Column, EditKind) -> Result<(), CqlError>,
+) -> Result<Row, CqlError> {
+    let mut row = Row::with_capacity(operations.len());
+    if change.verb == Verb::Insert && !std::ptr::eq(operations, &raw const change.static_ops[..]) {
+        row.liveness = moment.liveness();
+    }
+    for Operation { column, kind } in operations {
+        match kind {
+            OperationKind::Set(expr) => {
+                let cell = match expr.evaluate(&moment.env)? {
+                    Value::Bytes(bytes) => moment.cell(&*bytes),
+                    Value::Null => moment.dead(),
+                    Value::Unset => continue,
+                };
+                row.push(column.id, ColumnData::Simple(cell));
+            }
+            OperationKind::Delete if !column.is_complex() => {
+                row.push(column.id, ColumnData::Simple(moment.dead()));
+            }
+            kind => many_cells(change, column, kind, moment, &mut row, &mut edit)?,
+        }
+    }
+    Ok(row)
+}
+
+/// An operation on a column of many cells, or an edit.
+fn many_cells(
+    change: &Change,
+    column: &Column,
+    kind: &OperationKind,
+    moment: &Moment<'_>,
+    row: &mut Row,
+    edit: &mut dyn FnMut(&Column, EditKind) -> Result<(), CqlError>,
+) -> Result<(), CqlError> {
+    let env = &moment.env;
+    let mut complex = ComplexCells::default();
+    let one = |path: &[u8], cell: Cell| vec![PathCell { path: path.into(), cell }];
+    match kind {
+        OperationKind::Set(_) => {}
+        OperationKind::Delete => complex.deletion = moment.tombstone(),
+        OperationKind::Replace(expr) => {
+            let value = match expr.evaluate(env)? {
+                Value::Unset => return Ok(()),
+                value => value.required(|| column.name.clone())?,
+            };
+            complex.deletion = moment.before();
+            if let Some(bytes) = value {
+                complex.cells = elements(&column.ty, &bytes, moment, Placing::Behind)?;
+            }
+        }
+        OperationKind::Append(expr) | OperationKind::Prepend(expr) => {
+            let Value::Bytes(bytes) = expr.evaluate(env)? else { return Ok(()) };
+            let placing = match kind {
+                OperationKind::Append(_) => Placing::Behind,
+                _ => Placing::InFront,
+            };
+            complex.cells = elements(&column.ty, &bytes, moment, placing)?;
+        }
+        OperationKind::Remove(expr) => {
+            let Value::Bytes(bytes) = expr.evaluate(env)? else { return Ok(()) };
+            for key in items(&bytes)? {
+                complex.cells.push(PathCell { path: key?.into(), cell: moment.dead() });
+            }
+        }
+        OperationKind::Put { key, value } => {
+            let key = path(key, env, "map key")?;
+            let value = match value.evaluate(env)? {
+                Value::Unset => return Ok(()),
+                value => value.required(|| column.name.clone())?,
+            };
+            complex.cells = one(&key, moment.cell_or_dead(value.as_deref()));
+        }
+        OperationKind::DeleteElement(key) => {
+            let what = if matches!(column.ty, CqlType::Set { .. }) { "set element" } else { "map key" };
+            complex.cells = one(&path(key, env, what)?, moment.dead());
+        }
+        OperationKind::SetField { field, value } => {
+            let value = match value.evaluate(env)? {
+                Value::Unset => return Ok(()),
+                value => value.required(|| column.name.clone())?,
+            };
+            complex.cells = one(field, moment.cell_or_dead(value.as_deref()));
+        }
+        OperationKind::DeleteField(field) => complex.cells = one(field, moment.dead()),
+        OperationKind::RemoveFromList(expr) => {
+            let Value::Bytes(bytes) = expr.evaluate(env)? else { return Ok(()) };
+            let values = items(&bytes)?.map(|item| Ok(SmallBytes::from(item?)));
+            return edit(column, EditKind::RemoveValues(values.collect::<Result<_, CqlError>>()?));
+        }
+        OperationKind::SetIndex { index, value } => {
+            let index = list_index(index, env)?;
+            let value = match value.evaluate(env)? {
+                Value::Unset => return Ok(()),
+                value => value.required(|| column.name.clone())?,
+            };
+            return edit(column, EditKind::SetIndex { index, value: value.map(|value| (&*value).into()) });
+        }
+        OperationKind::DeleteIndex(index) => {
+            if matches!(index.evaluate(env)?, Value::Unset) {
+                return Ok(());
+            }
+            return edit(column, EditKind::DeleteIndex(list_index(index, env)?));
+        }
+        OperationKind::Count { delta, subtract } => {
+            let bytes = match delta.evaluate(env)? {
+                Value::Unset => return Ok(()),
+                Value::Null => return invalid!("Invalid null value for counter increment"),
+                Value::Bytes(bytes) => bytes,
+            };
+            let Ok(delta) = <[u8; 8]>::try_from(&*bytes).map(i64::from_be_bytes) else {
+                return invalid!("Invalid value for counter increment: it takes a bigint");
+            };
+            if *subtract && delta == i64::MIN {
+                return invalid!(
+                    "The negation of {delta} overflows supported counter precision (signed 8 bytes integer)"
+                );
+            }
+            return edit(column, EditKind::Count(if *subtract { -delta } else { delta }));
+        }
+    }
+    put(row, &change.schema, column, complex);
+    Ok(())
+}
+
+/// Adds cells to a column of the row, in whatever order they come; of two with one path the later stays.
+fn put(row: &mut Row, schema: &TableSchema, column: &Column, mut complex: ComplexCells) {
+    complex.cells.sort_by(|a, b| schema.compare_paths(column, &a.path, &b.path));
+    complex.cells.dedup_by(|later, kept| {
+        let is_same = schema.compare_paths(column, &later.path, &kept.path).is_eq();
+        if is_same {
+            std::mem::swap(&mut later.cell, &mut kept.cell);
+        }
+        is_same
+    });
+    if complex.is_empty() {
+        return;
+    }
+    let data = ColumnData::Complex(Box::new(complex));
+    if row.cells().last().is_none_or(|(last, _)| *last < column.id) {
+        row.push(column.id, data);
+    } else {
+        let mut more = Row::with_capacity(1);
+        more.push(column.id, data);
+        row.merge(&more, schema);
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Placing {
+    Behind,
+    InFront,
+}
+
+/// The cells of a collection's or UDT's value.
+fn elements(
+    ty: &CqlType,
+    bytes: &[u8],
+    moment: &Moment<'_>,
+    placing: Placing,
+) -> Result<Vec<PathCell>, CqlError> {
+    // Each element takes at least four bytes, so what is reserved is bounded by what was sent.
+    let mut cells = Vec::with_capacity(count(bytes).min(bytes.len() / 4));
+    match ty {
+        CqlType::Set { .. } => {
+            for item in items(bytes)? {
+                let item = item?;
+                check_path(item, "Set value", "Set values")?;
+                cells.push(PathCell { path: item.into(), cell: moment.cell(SmallBytes::new()) });
+            }
+        }
+        CqlType::Map { .. } if bytes.is_empty() => {}
+        CqlType::Map { .. } => {
+            for entry in MapIter::new(bytes)? {
+                let (Some(key), Some(value)) = entry? else { return null_inside() };
+                check_path(key, "Map key", "Map keys")?;
+                cells.push(PathCell { path: key.into(), cell: moment.cell(value) });
+            }
+        }
+        CqlType::Udt { .. } => {
+            for (number, field) in (0u16..).zip(TupleIter::new(bytes)) {
+                if let Some(value) = field? {
+                    cells.push(PathCell { path: number.to_be_bytes().into(), cell: moment.cell(value) });
+                }
+            }
+        }
+        _ => {
+            let values = items(bytes)?.collect::<Result<Vec<_>, _>>()?;
+            let element =
+                |(path, value): ([u8; 16], &[u8])| PathCell { path: path.into(), cell: moment.cell(value) };
+            match placing {
+                Placing::Behind => {
+                    cells.extend(values.into_iter().map(|value| element((moment.paths.append(), value))));
+                }
+                Placing::InFront => {
+                    cells.extend(moment.paths.prepend(values.len()).zip(values).map(element));
+                }
+            }
+        }
+    }
+    Ok(cells)
+}
+
+fn count(bytes: &[u8]) -> usize {
+    let count = bytes.first_chunk::<4>().map_or(0, |count| i32::from_be_bytes(*count));
+    usize::try_from(count).unwrap_or(0)
+}
+
+/// The elements of a list or set, none null.
+fn items(bytes: &[u8]) -> Result<impl Iterator<Item = Result<&[u8], CqlError>>, CqlError> {
+    const EMPTY: [u8; 4] = [0; 4];
+    let bytes = if bytes.is_empty() { &EMPTY } else { bytes };
+    Ok(CollectionIter::new(bytes)?.map(|item| item?.map_or_else(null_inside, Ok)))
+}
+
+fn null_inside<T>() -> Result<T, CqlError> {
+    invalid!("null is not supported inside collections")
+}
+
+/// The key of a map's entry, or an element of a set.
+fn path<'a>(expr: &'a Expr, env: &Env<'a>, what: &str) -> Result<Cow<'a, [u8]>, CqlError> {
+    match expr.evaluate(env)? {
+        Value::Null => invalid!("Invalid null {what}"),
+        Value::Unset => invalid!("Invalid unset {what}"),
+        Value::Bytes(bytes) => {
+            match what {
+                "map key" => check_path(&bytes, "Map key", "Map keys")?,
+                _ => check_path(&bytes, "Set value", "Set values")?,
+            }
+            Ok(bytes)
+        }
+    }
+}
+
+fn check_path(bytes: &[u8], one: &str, many: &str) -> Result<(), CqlError> {
+    if bytes.len() > KEY_BYTES_MAX {
+        return invalid!(
+            "{one} is too long. {many} are limited to {KEY_BYTES_MAX} bytes but {} bytes value provided",
+            bytes.len()
+        );
+    }
+    Ok(())
+}
+
+fn list_index(expr: &Expr, env: &Env<'_>) -> Result<i32, CqlError> {
+    match expr.evaluate(env)? {
+        Value::Null => invalid!("Invalid null value for list index"),
+        Value::Unset => invalid!("Invalid unset value for list index"),
+        Value::Bytes(bytes) => match <[u8; 4]>::try_from(&*bytes) {
+            Ok(bytes) => Ok(i32::from_be_bytes(bytes)),
+            Err(_) => invalid!("Invalid value for list index: it takes an int"),
+        },
+    }
+}

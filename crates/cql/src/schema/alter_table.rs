@@ -1,0 +1,183 @@
+//! ALTER TABLE and DROP TABLE.
+
+use std::sync::Arc;
+
+use catalog::{Catalog, CatalogError, Changed, Table, TableSettings};
+use model::schema::TableBuilder;
+use model::{KeyColumn, TableSchema};
+
+use super::create_table::{NO_TTL_ON_COUNTERS, STATICS_NEED_CLUSTERING, check_mask, check_nesting};
+use super::names::{keyspace_of, type_of, writable_keyspace};
+use super::table_options::GivenOptions;
+use super::{SchemaContext, SchemaPlan, refuse, to_catalog_error, unchanged};
+use crate::CqlError;
+use crate::syntax::ast::{AlterTable, AlterTableOp, ColumnDef, DropTable, Ident};
+
+/// What is to become of a table that is there.
+type AlterFunction = Box<dyn FnOnce(&Catalog, &Table) -> Changed + Send>;
+
+pub(super) fn drop(drop: &DropTable, context: &SchemaContext<'_>) -> Result<SchemaPlan, CqlError> {
+    let keyspace = keyspace_of(&drop.name, context.keyspace)?.to_string();
+    writable_keyspace(&keyspace)?;
+    let (name, if_exists) = (drop.name.name.text.clone(), drop.if_exists);
+    Ok(SchemaPlan::new(move |catalog| match catalog.table(&keyspace, &name) {
+        None if if_exists => unchanged(catalog),
+        _ => catalog.drop_table(&keyspace, &name),
+    }))
+}
+
+pub(super) fn plan(alter: &AlterTable, context: &SchemaContext<'_>) -> Result<SchemaPlan, CqlError> {
+    let keyspace = keyspace_of(&alter.name, context.keyspace)?.to_string();
+    writable_keyspace(&keyspace)?;
+    let mut warning = None;
+    let op: AlterFunction = match alter.op.clone() {
+        AlterTableOp::Add { if_not_exists, columns } => {
+            columns.iter().try_for_each(check_mask)?;
+            Box::new(move |catalog, table| add(catalog, table, &columns, if_not_exists))
+        }
+        AlterTableOp::Drop { if_exists, columns, timestamp } => {
+            let time_us = match timestamp {
+                None => context.timestamp_us,
+                Some(literal) => literal.text.parse().map_err(|_| {
+                    CqlError::Syntax(format!(
+                        "Invalid value {} for TIMESTAMP: it must fit 64 bits",
+                        literal.text
+                    ))
+                })?,
+            };
+            Box::new(move |catalog, table| drop_columns(catalog, table, &columns, if_exists, time_us))
+        }
+        AlterTableOp::Rename { if_exists, columns } => {
+            Box::new(move |catalog, table| rename(catalog, table, &columns, if_exists))
+        }
+        AlterTableOp::With(properties) => {
+            let given = GivenOptions::new(&properties)?;
+            if given.id.is_some() {
+                return Err(CqlError::Config("Cannot alter table id.".to_string()));
+            }
+            warning = given.warning();
+            Box::new(move |catalog, table| set_options(catalog, table, &given))
+        }
+        AlterTableOp::AlterType { .. } => return refuse!("Altering column types is no longer supported"),
+        AlterTableOp::DropCompactStorage => {
+            Box::new(|_, _| refuse!("Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE"))
+        }
+        AlterTableOp::Mask { column } => {
+            return refuse!("Column '{}' cannot be masked: masks are not supported yet", column.text);
+        }
+    };
+    let (name, if_exists) = (alter.name.name.text.clone(), alter.if_exists);
+    let plan = SchemaPlan::new(move |catalog| match catalog.table(&keyspace, &name) {
+        Some(table) => op(catalog, table),
+        None if if_exists => unchanged(catalog),
+        None => refuse!("Table '{keyspace}.{name}' doesn't exist"),
+    });
+    Ok(plan.with_warnings(warning))
+}
+
+/// The table with another definition, if it is another one.
+fn altered(catalog: &Catalog, old: &Table, schema: Arc<TableSchema>, settings: TableSettings) -> Changed {
+    if schema == old.schema && settings == *old.settings {
+        return unchanged(catalog);
+    }
+    catalog.alter_table(schema, settings)
+}
+
+fn built(catalog: &Catalog, old: &Table, builder: TableBuilder) -> Changed {
+    let schema = builder.build_with_ids_from(old.schema.column_id_bound());
+    let schema = schema.map_err(|error| CatalogError::Invalid(error.to_string()))?;
+    altered(catalog, old, schema, TableSettings::clone(&old.settings))
+}
+
+fn is_key_column(schema: &TableSchema, name: &str) -> bool {
+    schema.partition_key.iter().chain(&schema.clustering).any(|key| key.name == name)
+}
+
+fn add(catalog: &Catalog, table: &Table, columns: &[ColumnDef], if_not_exists: bool) -> Changed {
+    let schema = &table.schema;
+    let mut builder = schema.to_builder();
+    let mut added: Vec<&str> = vec![];
+    for ColumnDef { name, ty, is_static, .. } in columns {
+        let name = name.as_str();
+        let ty = type_of(catalog, &schema.keyspace, ty)?;
+        if is_key_column(schema, name) || schema.column_named(name).is_some() || added.contains(&name) {
+            if if_not_exists {
+                continue;
+            }
+            return refuse!("Column with name '{name}' already exists");
+        }
+        if *is_static && schema.clustering.is_empty() {
+            return refuse!("{STATICS_NEED_CLUSTERING}");
+        }
+        check_nesting(&ty).map_err(to_catalog_error)?;
+        if ty.is_counter() && !schema.has_counters() {
+            let text = format!("Cannot have a counter column (\"{name}\") in a non counter table");
+            return Err(CatalogError::Configuration(text));
+        }
+        if !ty.is_counter() && schema.has_counters() {
+            let text = format!("Cannot have a non counter column (\"{name}\") in a counter table");
+            return Err(CatalogError::Configuration(text));
+        }
+        builder = if *is_static { builder.static_column(name, ty) } else { builder.regular(name, ty) };
+        added.push(name);
+    }
+    built(catalog, table, builder)
+}
+
+fn drop_columns(
+    catalog: &Catalog,
+    table: &Table,
+    columns: &[Ident],
+    if_exists: bool,
+    time_us: i64,
+) -> Changed {
+    let schema = &table.schema;
+    let mut builder = schema.to_builder();
+    for name in columns.iter().map(Ident::as_str) {
+        if is_key_column(schema, name) {
+            return refuse!("Cannot drop PRIMARY KEY column {name}");
+        }
+        if schema.column_named(name).is_none() {
+            if if_exists {
+                continue;
+            }
+            return refuse!("Column {name} was not found in table '{}'", schema.full_name());
+        }
+        builder = builder.drop_column(name, time_us);
+    }
+    built(catalog, table, builder)
+}
+
+fn rename(catalog: &Catalog, table: &Table, columns: &[(Ident, Ident)], if_exists: bool) -> Changed {
+    let mut schema = TableSchema::clone(&table.schema);
+    for (from, to) in columns {
+        let (from, to) = (from.as_str(), to.as_str());
+        let name = schema.full_name();
+        if !is_key_column(&schema, from) {
+            match schema.column_named(from) {
+                Some(_) => return refuse!("Cannot rename non PRIMARY KEY column {from}"),
+                None if if_exists => continue,
+                None => return refuse!("Column {from} was not found in table {name}"),
+            }
+        }
+        if is_key_column(&schema, to) || schema.column_named(to).is_some() {
+            return refuse!(
+                "Cannot rename column {from} to {to} in table '{name}'; another column with that name already exists"
+            );
+        }
+        let mut keys = schema.partition_key.iter_mut().chain(&mut schema.clustering);
+        let key: Option<&mut KeyColumn> = keys.find(|key| key.name == from);
+        key.expect("it is a key column").name = to.to_string();
+    }
+    altered(catalog, table, Arc::new(schema), TableSettings::clone(&table.settings))
+}
+
+fn set_options(catalog: &Catalog, table: &Table, given: &GivenOptions) -> Changed {
+    let mut schema = TableSchema::clone(&table.schema);
+    let mut settings = TableSettings::clone(&table.settings);
+    given.apply(&mut schema.options, &mut settings).map_err(to_catalog_error)?;
+    if schema.has_counters() && schema.options.default_ttl_s > 0 {
+        return refuse!("{NO_TTL_ON_COUNTERS}");
+    }
+    altered(catalog, table, Arc::new(schema), settings)
+}

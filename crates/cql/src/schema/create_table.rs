@@ -1,0 +1,198 @@
+//! CREATE TABLE.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use catalog::{Catalog, CatalogError, TableSettings};
+use model::{CqlType, TableOptions, TableSchema};
+use uuid::Uuid;
+
+use super::names::{keyspace_of, type_of, writable_keyspace};
+use super::table_options::GivenOptions;
+use super::{SchemaContext, SchemaPlan, refuse, to_catalog_error, unchanged};
+use crate::CqlError;
+use crate::syntax::ast::{ColumnDef, CreateTable, Ident, Ordering, PrimaryKeyDef};
+
+pub(super) fn plan(create: &CreateTable, context: &SchemaContext<'_>) -> Result<SchemaPlan, CqlError> {
+    let keyspace = keyspace_of(&create.name, context.keyspace)?.to_string();
+    writable_keyspace(&keyspace)?;
+    check_text(create)?;
+    let given = GivenOptions::new(&create.with.properties)?;
+    let warning = given.warning();
+    let (mut options, mut settings) = (TableOptions::default(), TableSettings::default());
+    given.apply(&mut options, &mut settings)?;
+    let id = given.id.unwrap_or(context.new_table_id);
+    let create = create.clone();
+    let plan = SchemaPlan::new(move |catalog| {
+        if catalog.keyspace(&keyspace).is_none() {
+            return refuse!("Keyspace '{keyspace}' doesn't exist");
+        }
+        let name = &create.name.name.text;
+        if catalog.table(&keyspace, name).is_some() {
+            if create.if_not_exists {
+                return unchanged(catalog);
+            }
+            return Err(CatalogError::AlreadyExists { keyspace, table: name.clone() });
+        }
+        let schema = schema_of(catalog, &keyspace, &create, id, options).map_err(to_catalog_error)?;
+        catalog.create_table(schema, settings)
+    });
+    Ok(plan.with_warnings(warning))
+}
+
+/// What is wrong whatever types and options mean.
+fn check_text(create: &CreateTable) -> Result<(), CqlError> {
+    let table = &create.name.name.text;
+    for (at, column) in create.columns.iter().enumerate() {
+        let name = &column.name.text;
+        if create.columns[..at].iter().any(|other| other.name.text == *name) {
+            return refuse!("Duplicate column '{name}' declaration for table '{table}'");
+        }
+        check_mask(column)?;
+    }
+    for (at, order) in create.with.clustering_order.iter().enumerate() {
+        let name = &order.column.text;
+        if create.with.clustering_order[..at].iter().any(|other| other.column.text == *name) {
+            return refuse!("Duplicate column '{name}' in CLUSTERING ORDER BY clause for table '{table}'");
+        }
+    }
+    if create.with.compact_storage.is_some() {
+        return refuse!(
+            "COMPACT STORAGE is not supported: create the table without it (a table that was made so is read with \
+             its columns after ALTER TABLE … DROP COMPACT STORAGE)"
+        );
+    }
+    match create.primary_keys.len() {
+        0 => refuse!("No PRIMARY KEY specified for table '{table}' (exactly one required)"),
+        1 => Ok(()),
+        _ => refuse!("Multiple PRIMARY KEY specified for table '{table}' (exactly one required)"),
+    }
+}
+
+pub(super) fn check_mask(column: &ColumnDef) -> Result<(), CqlError> {
+    match column.masked {
+        Some(_) => refuse!("Column '{}' cannot be masked: masks are not supported yet", column.name.text),
+        None => Ok(()),
+    }
+}
+
+fn schema_of(
+    catalog: &Catalog,
+    keyspace: &str,
+    create: &CreateTable,
+    id: Uuid,
+    options: TableOptions,
+) -> Result<Arc<TableSchema>, CqlError> {
+    let table = &create.name.name.text;
+    let mut types = BTreeMap::new();
+    for column in &create.columns {
+        let ty = type_of(catalog, keyspace, &column.ty)?;
+        check_nesting(&ty)?;
+        types.insert(column.name.text.as_str(), ty);
+    }
+    let statics: Vec<&str> =
+        create.columns.iter().filter(|column| column.is_static).map(|column| column.name.as_str()).collect();
+    let key = &create.primary_keys[0];
+    check_key(table, key, &types, &statics)?;
+    let mut builder = TableSchema::builder(keyspace, table).id(id);
+    for column in &key.partition {
+        let ty = types.remove(column.as_str()).expect("the key was checked");
+        builder = builder.partition_key(&column.text, ty);
+    }
+    check_order(create, key)?;
+    for column in &key.clustering {
+        let ty = types.remove(column.as_str()).expect("the key was checked");
+        let mut orders = create.with.clustering_order.iter();
+        let order = orders.find(|order| order.column == *column).map(|order| order.ordering);
+        let ty = if order == Some(Ordering::Descending) { CqlType::reversed(ty) } else { ty };
+        builder = builder.clustering(&column.text, ty);
+    }
+    if key.clustering.is_empty() && !statics.is_empty() {
+        return refuse!("{STATICS_NEED_CLUSTERING}");
+    }
+    let counters = types.values().filter(|ty| ty.is_counter()).count();
+    if counters > 0 && counters < types.len() {
+        return refuse!("Cannot mix counter and non counter columns in the same table");
+    }
+    if counters > 0 && options.default_ttl_s > 0 {
+        return refuse!("{NO_TTL_ON_COUNTERS}");
+    }
+    for (name, ty) in types {
+        builder = match statics.contains(&name) {
+            true => builder.static_column(name, ty),
+            false => builder.regular(name, ty),
+        };
+    }
+    builder.options(options).build().map_err(|error| CqlError::Invalid(error.to_string()))
+}
+
+pub(super) const STATICS_NEED_CLUSTERING: &str = "Static columns are only useful (and thus allowed) if the table has at \
+                                                  least one clustering column";
+pub(super) const NO_TTL_ON_COUNTERS: &str = "Cannot set default_time_to_live on a table with counters";
+
+/// The fields of a non-frozen user type are one cell each.
+pub(super) fn check_nesting(ty: &CqlType) -> Result<(), CqlError> {
+    match ty {
+        CqlType::Udt { user, multi_cell: true }
+            if user.fields.iter().any(|field| field.field_type.is_multi_cell()) =>
+        {
+            refuse!("Non-frozen UDTs with nested non-frozen collections are not supported")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_key(
+    table: &str,
+    key: &PrimaryKeyDef,
+    types: &BTreeMap<&str, CqlType>,
+    statics: &[&str],
+) -> Result<(), CqlError> {
+    let columns: Vec<&Ident> = key.partition.iter().chain(&key.clustering).collect();
+    for (at, column) in columns.iter().enumerate() {
+        let name = column.as_str();
+        let Some(ty) = types.get(name) else {
+            return refuse!("Unknown column '{name}' referenced in PRIMARY KEY for table '{table}'");
+        };
+        if columns[..at].contains(column) {
+            return refuse!("Duplicate column '{name}' in PRIMARY KEY clause for table '{table}'");
+        }
+        if ty.is_multi_cell() {
+            let what = if ty.is_collection() { "collection" } else { "user-defined" };
+            return refuse!("Invalid non-frozen {what} type {} for PRIMARY KEY column '{name}'", ty.to_cql());
+        }
+        if ty.is_counter() {
+            return refuse!("counter type is not supported for PRIMARY KEY column '{name}'");
+        }
+        if ty.references_duration() {
+            return refuse!("duration type is not supported for PRIMARY KEY column '{name}'");
+        }
+        if statics.contains(&name) {
+            return refuse!("Static column '{name}' cannot be part of the PRIMARY KEY");
+        }
+    }
+    Ok(())
+}
+
+/// CLUSTERING ORDER names the clustering columns in their order, from the first on.
+fn check_order(create: &CreateTable, key: &PrimaryKeyDef) -> Result<(), CqlError> {
+    let orders = &create.with.clustering_order;
+    if orders.len() > key.clustering.len() {
+        return refuse!("Only clustering columns can be defined in CLUSTERING ORDER directive");
+    }
+    for (order, column) in orders.iter().zip(&key.clustering) {
+        if order.column == *column {
+            continue;
+        }
+        if orders.iter().any(|order| order.column == *column) {
+            return refuse!(
+                "The order of columns in the CLUSTERING ORDER directive must match that of the clustering columns \
+                 ({} must appear before {})",
+                column.text,
+                order.column.text
+            );
+        }
+        return refuse!("Missing CLUSTERING ORDER for column {}", column.text);
+    }
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! CREATE, ALTER and DROP KEYSPACE.
+
+use std::collections::BTreeMap;
+
+use catalog::{Keyspace, OptionValue, is_of_keyspaces, keyspace_option};
+
+use super::names::writable_keyspace;
+use super::properties::{self, boolean, map};
+use super::{SchemaContext, SchemaPlan, refuse, unchanged};
+use crate::CqlError;
+use crate::syntax::ast::{AlterKeyspace, CreateKeyspace, DropKeyspace, Property};
+
+/// What one statement says of a keyspace.
+#[derive(Default)]
+struct Given {
+    replication: Option<BTreeMap<String, String>>,
+    durable_writes: Option<bool>,
+    others: BTreeMap<String, String>,
+}
+
+impl Given {
+    fn new(properties: &[Property], data_center: &str) -> Result<Self, CqlError> {
+        let mut given = Self::default();
+        for property in properties {
+            let (name, value) = properties::of(property);
+            match name.as_str() {
+                "replication" => given.replication = Some(replication(&value, data_center)?),
+                "durable_writes" => given.durable_writes = Some(boolean(&name, &value)?),
+                _ if is_of_keyspaces(&name) => {
+                    let value = keyspace_option(&name, &value)?;
+                    given.others.insert(name, value);
+                }
+                _ => return properties::unknown(&name),
+            }
+        }
+        Ok(given)
+    }
+
+    fn warnings(&self, keyspace: &str) -> Vec<String> {
+        let factors = self.replication.iter().flatten().filter(|(name, _)| *name != "class");
+        let most = factors.filter_map(|(_, factor)| factor.parse::<u32>().ok()).max().unwrap_or(0);
+        let mut warnings = vec![];
+        if most > 1 {
+            warnings.push(format!(
+                "Your replication factor {most} for keyspace {keyspace} is higher than the number of nodes 1"
+            ));
+        }
+        if !self.others.is_empty() {
+            let names: Vec<_> = self.others.keys().map(String::as_str).collect();
+            warnings.push(format!("Stored, but without effect here: {}", names.join(", ")));
+        }
+        warnings
+    }
+}
+
+/// `replication_factor` of the network topology stands for every data center, and there is one.
+fn replication(value: &OptionValue, data_center: &str) -> Result<BTreeMap<String, String>, CqlError> {
+    let mut options = map("replication", value)?.clone();
+    let is_network = options.get("class").is_some_and(|class| class.ends_with("NetworkTopologyStrategy"));
+    if is_network && let Some(factor) = options.remove("replication_factor") {
+        options.entry(data_center.to_string()).or_insert(factor);
+    }
+    Ok(options)
+}
+
+pub(super) fn create(create: &CreateKeyspace, context: &SchemaContext<'_>) -> Result<SchemaPlan, CqlError> {
+    let name = create.name.text.clone();
+    writable_keyspace(&name)?;
+    let given = Given::new(&create.properties, context.data_center)?;
+    let warnings = given.warnings(&name);
+    let Given { replication: Some(replication), durable_writes, others } = given else {
+        return refuse!("Missing mandatory option 'replication'");
+    };
+    let keyspace = Keyspace::new(name.clone(), replication, durable_writes.unwrap_or(true))?;
+    let keyspace = Keyspace { others, ..keyspace };
+    let if_not_exists = create.if_not_exists;
+    let plan = SchemaPlan::new(move |catalog| match catalog.keyspace(&name) {
+        Some(_) if if_not_exists => unchanged(catalog),
+        _ => catalog.create_keyspace(keyspace),
+    });
+    Ok(plan.with_warnings(warnings))
+}
+
+pub(super) fn alter(alter: &AlterKeyspace, context: &SchemaContext<'_>) -> Result<SchemaPlan, CqlError> {
+    let name = alter.name.text.clone();
+    writable_keyspace(&name)?;
+    let given = Given::new(&alter.properties, context.data_center)?;
+    let warnings = given.warnings(&name);
+    let if_exists = alter.if_exists;
+    let plan = SchemaPlan::new(move |catalog| {
+        let Some(old) = catalog.keyspace(&name) else {
+            return if if_exists { unchanged(catalog) } else { refuse!("Keyspace '{name}' doesn't exist") };
+        };
+        let mut keyspace = old.clone();
+        // Without a strategy the old one stays as it is.
+        if let Some(replication) = given.replication.filter(|options| options.contains_key("class")) {
+            keyspace.replication = replication;
+        }
+        keyspace.durable_writes = given.durable_writes.unwrap_or(old.durable_writes);
+        keyspace.others.extend(given.others);
+        if keyspace == *old {
+            return unchanged(catalog);
+        }
+        catalog.alter_keyspace(keyspace)
+    });
+    Ok(plan.with_warnings(warnings))
+}
+
+pub(super) fn drop(drop: &DropKeyspace) -> Result<SchemaPlan, CqlError> {
+    let (name, if_exists) = (drop.name.text.clone(), drop.if_exists);
+    writable_keyspace(&name)?;
+    Ok(SchemaPlan::new(move |catalog| match catalog.keyspace(&name) {
+        None if if_exists => unchanged(catalog),
+        _ => catalog.drop_keyspace(&name),
+    }))
+}

@@ -1,0 +1,109 @@
+//! Which keyspace, table or type a name means.
+
+use std::sync::Arc;
+
+use catalog::{Catalog, CatalogError, Table, is_system_keyspace};
+use model::{CqlType, TableId};
+
+use super::refuse;
+use crate::CqlError;
+use crate::syntax::ast::{Ident, QualifiedName, TypeName, TypeNode};
+
+/// The keyspace of a name, or the one in use.
+///
+/// # Errors
+/// There is none.
+pub fn keyspace_of<'a>(name: &'a QualifiedName, in_use: Option<&'a str>) -> Result<&'a str, CqlError> {
+    match (&name.keyspace, in_use) {
+        (Some(keyspace), _) => Ok(&keyspace.text),
+        (None, Some(keyspace)) => Ok(keyspace),
+        (None, None) => refuse!(
+            "No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename"
+        ),
+    }
+}
+
+/// The table of a statement on data.
+///
+/// # Errors
+/// There is no such keyspace or table.
+pub fn table_of<'a>(
+    catalog: &'a Catalog,
+    name: &QualifiedName,
+    in_use: Option<&str>,
+) -> Result<&'a Arc<Table>, CqlError> {
+    let keyspace = keyspace_of(name, in_use)?;
+    if catalog.keyspace(keyspace).is_none() {
+        return refuse!("keyspace {keyspace} does not exist");
+    }
+    match catalog.table(keyspace, &name.name.text) {
+        Some(table) => Ok(table),
+        None => refuse!("unconfigured table {}", name.name.text),
+    }
+}
+
+/// The keyspace that USE names.
+///
+/// # Errors
+/// There is none of this name.
+pub fn used_keyspace(catalog: &Catalog, name: &Ident) -> Result<String, CqlError> {
+    match catalog.keyspace(&name.text) {
+        Some(keyspace) => Ok(keyspace.name.clone()),
+        None => refuse!("Keyspace '{}' does not exist", name.text),
+    }
+}
+
+/// The table that TRUNCATE names.
+///
+/// # Errors
+/// As [`table_of`], or it is one of the database's own.
+pub fn truncated_table(
+    catalog: &Catalog,
+    name: &QualifiedName,
+    in_use: Option<&str>,
+) -> Result<TableId, CqlError> {
+    let table = table_of(catalog, name, in_use)?;
+    writable_keyspace(&table.schema.keyspace)?;
+    Ok(table.schema.id)
+}
+
+/// Nobody changes the database's own keyspaces.
+pub(super) fn writable_keyspace(keyspace: &str) -> Result<(), CqlError> {
+    if is_system_keyspace(keyspace) {
+        let text = format!("{} keyspace is not user-modifiable.", keyspace.to_ascii_lowercase());
+        return Err(CqlError::Unauthorized(text));
+    }
+    Ok(())
+}
+
+/// The type that was written, with the user types of `keyspace`.
+pub(super) fn type_of(catalog: &Catalog, keyspace: &str, ty: &TypeName) -> Result<CqlType, CatalogError> {
+    check_user_types(catalog, keyspace, ty)?;
+    catalog.parse_type(keyspace, &ty.to_string())
+}
+
+fn check_user_types(catalog: &Catalog, keyspace: &str, ty: &TypeName) -> Result<(), CatalogError> {
+    let check = |inner| check_user_types(catalog, keyspace, inner);
+    match &ty.node {
+        TypeNode::Native(_) | TypeNode::Custom(_) => Ok(()),
+        TypeNode::List(inner)
+        | TypeNode::Set(inner)
+        | TypeNode::Frozen(inner)
+        | TypeNode::Vector(inner, _) => check(inner),
+        TypeNode::Map(key, value) => check(key).and_then(|()| check(value)),
+        TypeNode::Tuple(components) => components.iter().try_for_each(check),
+        TypeNode::User(name) => {
+            let of = name.keyspace.as_ref().map_or(keyspace, |keyspace| &keyspace.text);
+            if of != keyspace {
+                return refuse!(
+                    "Statement on keyspace {keyspace} cannot refer to a user type in keyspace {of}; user types can \
+                     only be used in the keyspace they are defined in"
+                );
+            }
+            match catalog.user_type(keyspace, &name.name.text) {
+                Some(_) => Ok(()),
+                None => refuse!("Unknown type {keyspace}.{}", name.name.text),
+            }
+        }
+    }
+}

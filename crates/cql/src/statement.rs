@@ -1,0 +1,254 @@
+//! A statement from its text to its outcome, whatever kind it is.
+//!
+//! [`Prepared::new`] parses and plans: all that the text and the schema decide is decided there, once.
+//! [`Prepared::execute`] carries it out with bound values, any number of times, on any shard.
+
+use std::sync::Arc;
+
+use catalog::Catalog;
+use md5::{Digest, Md5};
+use model::TableId;
+use model::TableSchema;
+
+use crate::modify::{self, BatchLimits, ModifyPlan};
+use crate::protocol::{BatchType, ColumnSpec, ResultMetadata, Values};
+use crate::schema::{self, SchemaContext};
+use crate::select::{self, SelectPlan};
+use crate::syntax::{BatchKind, Modification, Statement, Truncate, parse};
+use crate::term::{Planner, bind};
+use crate::{Coordinator, CqlError, Execution, Outcome, describe};
+
+/// A statement, ready to be carried out.
+pub struct Prepared {
+    /// MD5 of keyspace and text, as the peers make it.
+    pub id: [u8; 16],
+    pub text: Arc<str>,
+    /// The connection's when it was prepared.
+    pub keyspace: Option<Arc<str>>,
+    /// What clients are told of the bind markers.
+    pub variables: ResultMetadata,
+    /// Of each partition key column the number of its marker; empty if clients cannot tell the partition.
+    pub partition_key_indexes: Vec<u16>,
+    /// What clients are told of the rows.
+    pub result: Arc<ResultMetadata>,
+    /// It has an IF.
+    pub is_conditional: bool,
+    pub warnings: Vec<String>,
+    markers: Vec<ColumnSpec>,
+    /// The tables it was planned for, as they were.
+    tables: Vec<Arc<TableSchema>>,
+    plan: Plan,
+}
+
+enum Plan {
+    Select(Box<SelectPlan>),
+    Modify(Box<ModifyPlan>),
+    Truncate(Truncate),
+    /// What is judged when it runs: USE, DESCRIBE and changes of the schema.
+    Other(Box<Statement>),
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Prepared({})", self.text)
+    }
+}
+
+/// Cassandra's defaults: 5 KiB, 50 KiB, 10 partitions.
+const BATCH_LIMITS: BatchLimits =
+    BatchLimits { warn_bytes: Some(5 << 10), fail_bytes: Some(50 << 10), unlogged_partitions: Some(10) };
+
+impl Prepared {
+    /// `keyspace` is the one in use.
+    ///
+    /// # Errors
+    /// The text is no statement, or cannot be carried out on what there is.
+    pub fn new(catalog: &Catalog, keyspace: Option<&str>, text: &str) -> Result<Self, CqlError> {
+        let parsed = parse(text)?;
+        let count = parsed.markers.len();
+        let modification = |statement: &Modification| modify::prepare(catalog, keyspace, statement, count);
+        let plan = match parsed.statement {
+            Statement::Select(select) => {
+                let table = schema::table_of(catalog, &select.table, keyspace)?;
+                let planner = Planner::new(catalog, &table.schema.keyspace, &table.schema.name, count);
+                Plan::Select(Box::new(select::prepare(planner, &select)?))
+            }
+            Statement::Insert(insert) => {
+                Plan::Modify(Box::new(modification(&Modification::Insert(*insert))?))
+            }
+            Statement::Update(update) => {
+                Plan::Modify(Box::new(modification(&Modification::Update(*update))?))
+            }
+            Statement::Delete(delete) => {
+                Plan::Modify(Box::new(modification(&Modification::Delete(*delete))?))
+            }
+            Statement::Batch(batch) => {
+                Plan::Modify(Box::new(modify::prepare_batch(catalog, keyspace, &batch, count)?))
+            }
+            Statement::Truncate(truncate) => {
+                schema::truncated_table(catalog, &truncate.table, keyspace)?;
+                Plan::Truncate(truncate)
+            }
+            Statement::Unsupported(unsupported) => {
+                return Err(CqlError::Invalid(format!("{} is not supported yet", unsupported.what)));
+            }
+            other => Plan::Other(Box::new(other)),
+        };
+        let (markers, partition_key_indexes, ids): (&[ColumnSpec], Vec<u16>, Vec<TableId>) = match &plan {
+            Plan::Select(select) => {
+                (select.markers(), select.partition_key_markers().to_vec(), vec![select.table()])
+            }
+            Plan::Modify(modify) => {
+                let indexes = modify.partition_markers().unwrap_or_default();
+                let indexes = indexes.iter().map(|index| *index as u16).collect();
+                (modify.markers(), indexes, modify.tables().collect())
+            }
+            Plan::Truncate(_) | Plan::Other(_) => (&[], vec![], vec![]),
+        };
+        let markers = markers.to_vec();
+        let mut tables: Vec<Arc<TableSchema>> = vec![];
+        for id in ids {
+            if !tables.iter().any(|known| known.id == id)
+                && let Some(table) = catalog.table_by_id(id)
+            {
+                tables.push(table.schema.clone());
+            }
+        }
+        Ok(Self {
+            id: Self::id_of(keyspace, text),
+            text: text.into(),
+            keyspace: keyspace.map(Into::into),
+            variables: ResultMetadata::new(&markers),
+            partition_key_indexes,
+            result: match &plan {
+                Plan::Select(select) => select.metadata().clone(),
+                _ => Arc::new(ResultMetadata::none()),
+            },
+            is_conditional: matches!(&plan, Plan::Modify(modify) if modify.is_conditional()),
+            warnings: vec![],
+            markers,
+            tables,
+            plan,
+        })
+    }
+
+    /// The id of a statement prepared with that keyspace in use.
+    pub fn id_of(keyspace: Option<&str>, text: &str) -> [u8; 16] {
+        let digest = Md5::new().chain_update(keyspace.unwrap_or_default()).chain_update(text);
+        digest.finalize().into()
+    }
+
+    /// Whether the tables are still what they were when it was planned.
+    #[inline]
+    pub fn is_current(&self, catalog: &Catalog) -> bool {
+        self.tables
+            .iter()
+            .all(|table| catalog.table_by_id(table.id).is_some_and(|known| Arc::ptr_eq(&known.schema, table)))
+    }
+
+    /// About how much memory it takes.
+    pub fn memory_bytes(&self) -> usize {
+        // A plan has a few small allocations for each column and marker.
+        size_of::<Self>() + 8 * self.text.len() + 256 * self.markers.len() + 1024
+    }
+
+    /// Carries it out.
+    ///
+    /// # Errors
+    /// The values do not fit, or what the storage says.
+    pub async fn execute<C: Coordinator>(
+        &self,
+        coordinator: &C,
+        values: &Values<'_>,
+        execution: &Execution<'_>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Outcome, CqlError> {
+        match &self.plan {
+            Plan::Select(select) => {
+                let bound = bind(values, &self.markers)?;
+                let rows = select::execute(select, coordinator, &bound, execution).await?;
+                Ok(Outcome::Rows(rows))
+            }
+            Plan::Modify(modify) => {
+                let bound = bind(values, &self.markers)?;
+                modify::execute(modify, coordinator, &bound, execution, &BATCH_LIMITS, warnings).await
+            }
+            Plan::Truncate(truncate) => {
+                let catalog = coordinator.catalog();
+                let table = schema::truncated_table(&catalog, &truncate.table, self.keyspace.as_deref())?;
+                coordinator.truncate(table).await?;
+                Ok(Outcome::Void)
+            }
+            Plan::Other(statement) => self.other(statement, coordinator, execution, warnings).await,
+        }
+    }
+
+    async fn other<C: Coordinator>(
+        &self,
+        statement: &Statement,
+        coordinator: &C,
+        execution: &Execution<'_>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Outcome, CqlError> {
+        let keyspace = self.keyspace.as_deref();
+        let catalog = coordinator.catalog();
+        match statement {
+            Statement::Use(name) => Ok(Outcome::SetKeyspace(schema::used_keyspace(&catalog, name)?)),
+            Statement::Describe(what) => {
+                let rows = describe::describe(what, keyspace, &catalog, &coordinator.node_info())?;
+                Ok(Outcome::Rows(rows.result_rows()))
+            }
+            change => {
+                let random =
+                    (u128::from(coordinator.random_u64()) << 64) | u128::from(coordinator.random_u64());
+                let context = SchemaContext {
+                    keyspace,
+                    timestamp_us: execution.timestamp_us.unwrap_or_else(|| coordinator.timestamp_us()),
+                    new_table_id: uuid::Builder::from_random_bytes(random.to_be_bytes()).into_uuid(),
+                    data_center: &coordinator.node_info().data_center,
+                };
+                let Some(plan) = schema::plan(change, &context)? else {
+                    return Err(CqlError::Server(format!("nobody carries out {}", self.text)));
+                };
+                let changes = coordinator.change_schema(plan.change).await?;
+                warnings.extend(plan.warnings);
+                Ok(schema::answer(&changes).map_or(Outcome::Void, Outcome::SchemaChange))
+            }
+        }
+    }
+}
+
+/// Carries out a batch of the protocol: statements, each with its values.
+///
+/// # Errors
+/// One of them does not write, the values do not fit, or what the storage says.
+pub async fn execute_batch<C: Coordinator>(
+    coordinator: &C,
+    batch_type: BatchType,
+    statements: &[(Arc<Prepared>, &Values<'_>)],
+    execution: &Execution<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<Outcome, CqlError> {
+    let kind = match batch_type {
+        BatchType::Logged => BatchKind::Logged,
+        BatchType::Unlogged => BatchKind::Unlogged,
+        BatchType::Counter => BatchKind::Counter,
+    };
+    let mut parts = Vec::with_capacity(statements.len());
+    for (prepared, values) in statements {
+        let Plan::Modify(plan) = &prepared.plan else {
+            return Err(CqlError::Invalid(
+                "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed."
+                    .to_string(),
+            ));
+        };
+        parts.push((&**plan, bind(values, &prepared.markers)?));
+    }
+    let parts: Vec<_> = parts.iter().map(|(plan, bound)| (*plan, &bound[..])).collect();
+    modify::execute_batch(kind, &parts, coordinator, execution, &BATCH_LIMITS, warnings).await
+}
+
+const _: () = {
+    const fn is_shared<T: Send + Sync>() {}
+    is_shared::<Prepared>();
+};

@@ -1,0 +1,23 @@
+//! The system tables that are computed when they are read: who this node is, and what Cassandra's tools look for.
+//!
+//! [`read_virtual`] answers a read of any of them, `system_schema` included: the catalog that clients see has tables
+//! which are not stored. Column names and values are Cassandra's, since drivers make their picture of the cluster of
+//! them.
+//!
+//! | question | file |
+//! |---|---|
+//! | what a node tells of itself | `node_info.rs` |
+//! | which rows a table has | `tables.rs` |
+//! | values to rows | `rows.rs` |
+//! | rows to pages | `read.rs` |
+
+mod node_info;
+mod read;
+mod rows;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub use node_info::{ClientInfo, NodeInfo, TableEstimate};
+pub use read::{is_virtual, read_virtual};
+pub use tables::virtual_partitions;

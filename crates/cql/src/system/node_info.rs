@@ -1,0 +1,93 @@
+//! What a node tells of itself.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use model::TableId;
+use uuid::Uuid;
+
+/// The version of Cassandra whose behaviour drivers may expect.
+const RELEASE_VERSION: &str = "4.1.8";
+const CQL_VERSION: &str = "3.4.6";
+const NATIVE_PROTOCOL_VERSION: &str = "5";
+const STORAGE_PORT: u16 = 7000;
+
+/// See the head of this file. Addresses are those that clients reach the node by, never `0.0.0.0`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeInfo {
+    pub cluster_name: String,
+    pub host_id: Uuid,
+    pub data_center: String,
+    pub rack: String,
+    /// Where other nodes would find it.
+    pub broadcast_address: IpAddr,
+    pub broadcast_port: u16,
+    pub listen_address: IpAddr,
+    pub listen_port: u16,
+    /// Where clients find it.
+    pub rpc_address: IpAddr,
+    pub rpc_port: u16,
+    pub release_version: String,
+    pub cql_version: String,
+    pub native_protocol_version: String,
+    /// Full names of Java classes.
+    pub partitioner: String,
+    pub snitch: String,
+    /// Rising.
+    pub tokens: Vec<i64>,
+    /// When the node started, in seconds since the Unix epoch.
+    pub generation_s: i32,
+    /// By the names of the configuration file.
+    pub settings: BTreeMap<String, String>,
+    pub clients: Vec<ClientInfo>,
+    pub estimates: BTreeMap<TableId, TableEstimate>,
+}
+
+/// A connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientInfo {
+    pub address: IpAddr,
+    pub port: u16,
+    pub protocol_version: u8,
+    pub requests: u64,
+    pub username: String,
+    pub driver_name: Option<String>,
+    pub driver_version: Option<String>,
+    /// Protocol and cipher suite.
+    pub tls: Option<(String, String)>,
+}
+
+/// About how much is in a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableEstimate {
+    pub partitions: u64,
+    pub mean_partition_bytes: u64,
+}
+
+impl NodeInfo {
+    /// A cluster of one node that has the whole ring.
+    pub fn new(host_id: Uuid, address: IpAddr, port: u16) -> Self {
+        Self {
+            cluster_name: "Messina Cluster".to_string(),
+            host_id,
+            data_center: "datacenter1".to_string(),
+            rack: "rack1".to_string(),
+            broadcast_address: address,
+            broadcast_port: STORAGE_PORT,
+            listen_address: address,
+            listen_port: STORAGE_PORT,
+            rpc_address: address,
+            rpc_port: port,
+            release_version: RELEASE_VERSION.to_string(),
+            cql_version: CQL_VERSION.to_string(),
+            native_protocol_version: NATIVE_PROTOCOL_VERSION.to_string(),
+            partitioner: "org.apache.cassandra.dht.Murmur3Partitioner".to_string(),
+            snitch: "org.apache.cassandra.locator.SimpleSnitch".to_string(),
+            tokens: vec![0],
+            generation_s: 0,
+            settings: BTreeMap::new(),
+            clients: vec![],
+            estimates: BTreeMap::new(),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Rows to pages: a read of a computed table, with all that a read of a stored one can ask for.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use catalog::{Catalog, system, virtual_tables};
+use model::{
+    ClusteringKey, ClusteringRow, PartitionKey, PartitionRange, Purge, RingPosition, Row, TableSchema,
+};
+use reader::{
+    CompactReader, Fragment, Keep, MemorySource, Page, PagingState, PartitionPage, ReadCommand, ReadError,
+    ReadSpec, Reader, Source, Step, block_on_ready,
+};
+
+use super::node_info::NodeInfo;
+use super::tables::virtual_partitions;
+use crate::CqlError;
+
+/// Whether [`read_virtual`] answers reads of the table, and not the storage.
+pub fn is_virtual(table: &TableSchema) -> bool {
+    table.keyspace == system::SYSTEM_SCHEMA || virtual_tables::is_virtual_table(&table.keyspace, &table.name)
+}
+
+/// The next page of a read of a computed table; `None`: the table is stored.
+///
+/// `catalog` is the one that clients see, with virtual tables. `now_s` counts if the command brings no time.
+///
+/// # Errors
+/// The catalog has no such table.
+pub fn read_virtual(
+    command: &ReadCommand,
+    now_s: u32,
+    info: &NodeInfo,
+    catalog: &Catalog,
+) -> Result<Option<Page>, CqlError> {
+    let Some(table) = catalog.table_by_id(command.table) else {
+        return Err(CqlError::Invalid(format!("there is no table with the id {}", command.table)));
+    };
+    let Some(mutations) = virtual_partitions(&table.schema, info, catalog) else { return Ok(None) };
+    let source = MemorySource::new(&mutations);
+    let page = read_page(&table.schema, &source, command, command.now_s.unwrap_or(now_s));
+    page.map(Some).map_err(|error| CqlError::Server(error.to_string()))
+}
+
+fn read_page(
+    schema: &Arc<TableSchema>,
+    source: &MemorySource,
+    command: &ReadCommand,
+    now_s: u32,
+) -> Result<Page, ReadError> {
+    let mut page = PageBuilder::new(command);
+    let Some(mut partitions) = command.remaining_partitions() else { return Ok(page.finish()) };
+    if let Some(PagingState { key, row: Some(row), partition_rows, .. }) = &command.paging {
+        let spec = ReadSpec::new(schema.clone(), PartitionRange::Key(key.clone()));
+        let spec = spec.ranges(command.ranges_behind(schema, row)).reversed(command.reversed);
+        for partition in live_partitions(source, &spec, now_s)? {
+            page.push(partition, *partition_rows);
+        }
+        let PartitionRange::Between { end, .. } = partitions else { return Ok(page.finish()) };
+        partitions = PartitionRange::Between { start: RingPosition::AfterKey(key.clone()), end };
+    }
+    let spec = ReadSpec::new(schema.clone(), partitions);
+    let spec = spec.ranges(command.ranges.clone()).reversed(command.reversed);
+    for partition in live_partitions(source, &spec, now_s)? {
+        if !page.push(partition, 0) {
+            break;
+        }
+    }
+    Ok(page.finish())
+}
+
+fn live_partitions(
+    source: &MemorySource,
+    spec: &ReadSpec,
+    now_s: u32,
+) -> Result<Vec<PartitionPage>, ReadError> {
+    let mut reader = CompactReader::new(source.reader(spec), Purge::nothing(now_s), Keep::Live);
+    let mut partitions: Vec<PartitionPage> = vec![];
+    loop {
+        let fragment = match reader.next()? {
+            Step::Ready(fragment) => fragment,
+            Step::Load => {
+                block_on_ready(reader.load())?;
+                continue;
+            }
+            Step::End => return Ok(partitions),
+        };
+        let partition = partitions.last_mut();
+        match (fragment, partition) {
+            (Fragment::PartitionStart { key, .. }, _) => {
+                partitions.push(PartitionPage { key, static_row: Row::new(), rows: vec![] });
+            }
+            (Fragment::Static(row), Some(partition)) => partition.static_row = Rc::unwrap_or_clone(row),
+            (Fragment::Row(row), Some(partition)) => {
+                partition.rows.push(ClusteringRow { key: row.key, row: Rc::unwrap_or_clone(row.row) });
+            }
+            (Fragment::PartitionEnd, _) => {}
+            (Fragment::Change(_) | Fragment::Static(_) | Fragment::Row(_), _) => {
+                unreachable!("a live partition begins with its start and has no deletions")
+            }
+        }
+    }
+}
+
+/// Takes partitions until the page is full.
+struct PageBuilder<'a> {
+    command: &'a ReadCommand,
+    page: Page,
+    remaining_rows: u64,
+    rows: u64,
+    bytes: u64,
+}
+
+impl<'a> PageBuilder<'a> {
+    fn new(command: &'a ReadCommand) -> Self {
+        let remaining_rows =
+            command.paging.as_ref().map_or(command.limit_rows, |paging| paging.remaining_rows);
+        Self { command, page: Page::default(), remaining_rows, rows: 0, bytes: 0 }
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows >= self.command.page_rows.max(1).min(self.remaining_rows)
+            || self.bytes >= self.command.page_bytes
+    }
+
+    /// `earlier_rows`: how many of the partition's rows were on earlier pages. False: the page was full before,
+    /// and begins anew behind its last partition.
+    fn push(&mut self, partition: PartitionPage, earlier_rows: u64) -> bool {
+        let PartitionPage { key, static_row, rows } = partition;
+        if self.is_full() {
+            // What comes next may be the rest of the partition in which this page ends; it says so itself.
+            if self.page.next.is_none()
+                && let Some(last) = self.page.partitions.last()
+            {
+                self.page.next = Some(self.state(last.key.clone(), None, 0));
+            }
+            return false;
+        }
+        let wanted = self.command.partition_limit_rows.saturating_sub(earlier_rows);
+        let wanted = rows.len().min(usize::try_from(wanted).unwrap_or(usize::MAX));
+        if wanted == 0 && earlier_rows > 0 {
+            return true;
+        }
+        let mut taken = PartitionPage { key, static_row, rows: vec![] };
+        self.rows += u64::from(wanted == 0);
+        for row in rows.into_iter().take(wanted) {
+            if self.is_full() {
+                let at = taken.rows.last().map(|row: &ClusteringRow| row.key.clone());
+                let partition_rows = earlier_rows + taken.rows.len() as u64;
+                self.page.next = Some(self.state(taken.key.clone(), at, partition_rows));
+                break;
+            }
+            self.rows += 1;
+            self.bytes += row.heap_bytes() as u64;
+            taken.rows.push(row);
+        }
+        self.page.partitions.push(taken);
+        true
+    }
+
+    fn state(&self, key: PartitionKey, row: Option<ClusteringKey>, partition_rows: u64) -> PagingState {
+        let remaining_rows = self.remaining_rows.saturating_sub(self.rows);
+        PagingState { key, row, partition_rows, remaining_rows }
+    }
+
+    fn finish(mut self) -> Page {
+        self.page.next = self.page.next.filter(|next| next.remaining_rows > 0);
+        self.page
+    }
+}

@@ -1,0 +1,169 @@
+//! Which rows the computed tables have.
+
+use std::sync::Arc;
+
+use catalog::virtual_tables::{VIEWS_KS, VIRTUAL_SCHEMA, is_virtual_keyspace};
+use catalog::{Catalog, mutations_for, system};
+use model::types::CqlValue;
+use model::{ColumnKind, KeyColumn, Mutation, TableSchema};
+
+use super::node_info::NodeInfo;
+use super::read::is_virtual;
+use super::rows::{Rows, bigint, inet, int, text, uuid};
+
+/// What is in the table, as writes to it; `None`: the table is stored.
+///
+/// `catalog` is the one that clients see, with virtual tables.
+pub fn virtual_partitions(
+    table: &Arc<TableSchema>,
+    info: &NodeInfo,
+    catalog: &Catalog,
+) -> Option<Vec<Mutation>> {
+    if !is_virtual(table) {
+        return None;
+    }
+    if table.keyspace == system::SYSTEM_SCHEMA {
+        return Some(schema_rows(table, catalog));
+    }
+    let mut rows = Rows::new(table);
+    match (table.keyspace.as_str(), table.name.as_str()) {
+        (system::SYSTEM, "local") => local(&mut rows, info, catalog),
+        (system::SYSTEM, "size_estimates") => estimates(&mut rows, info, catalog, &[]),
+        (system::SYSTEM, "table_estimates") => {
+            ["primary", "local_primary"]
+                .iter()
+                .for_each(|kind| estimates(&mut rows, info, catalog, &[*kind]));
+        }
+        (VIEWS_KS, "clients") => clients(&mut rows, info),
+        (VIEWS_KS, "settings") => {
+            for (name, value) in &info.settings {
+                rows.push(vec![text(name)], [("value", Some(text(value)))]);
+            }
+        }
+        (VIRTUAL_SCHEMA, "keyspaces") => {
+            for keyspace in catalog.keyspaces().filter(|keyspace| is_virtual_keyspace(&keyspace.name)) {
+                rows.push(vec![text(&keyspace.name)], []);
+            }
+        }
+        (VIRTUAL_SCHEMA, "tables") => virtual_schemas(catalog).for_each(|schema| {
+            let key = vec![text(&schema.keyspace), text(&schema.name)];
+            rows.push(key, [("comment", Some(text(&schema.options.comment)))]);
+        }),
+        (VIRTUAL_SCHEMA, "columns") => {
+            virtual_schemas(catalog).for_each(|schema| columns(&mut rows, schema));
+        }
+        // The node is alone, builds no view, repairs nothing, and keeps no prepared statement.
+        _ => {}
+    }
+    Some(rows.finish())
+}
+
+/// What the store would write for the whole catalog: stored and computed tables alike.
+fn schema_rows(table: &TableSchema, catalog: &Catalog) -> Vec<Mutation> {
+    let mut mutations = mutations_for(&Catalog::empty(), catalog, 0, 0);
+    mutations.retain(|mutation| {
+        let keyspace = std::str::from_utf8(mutation.key.bytes()).unwrap_or_default();
+        mutation.schema.id == table.id && !is_virtual_keyspace(keyspace)
+    });
+    mutations
+}
+
+fn virtual_schemas(catalog: &Catalog) -> impl Iterator<Item = &TableSchema> {
+    catalog.all_tables().map(|table| &*table.schema).filter(|schema| is_virtual_keyspace(&schema.keyspace))
+}
+
+fn local(rows: &mut Rows, info: &NodeInfo, catalog: &Catalog) {
+    let tokens = info.tokens.iter().map(|token| text(token.to_string())).collect();
+    rows.push(
+        vec![text("local")],
+        [
+            ("bootstrapped", Some(text("COMPLETED"))),
+            ("broadcast_address", Some(inet(info.broadcast_address))),
+            ("broadcast_port", Some(int(info.broadcast_port))),
+            ("cluster_name", Some(text(&info.cluster_name))),
+            ("cql_version", Some(text(&info.cql_version))),
+            ("data_center", Some(text(&info.data_center))),
+            ("gossip_generation", Some(int(info.generation_s))),
+            ("host_id", Some(uuid(info.host_id))),
+            ("listen_address", Some(inet(info.listen_address))),
+            ("listen_port", Some(int(info.listen_port))),
+            ("native_protocol_version", Some(text(&info.native_protocol_version))),
+            ("partitioner", Some(text(&info.partitioner))),
+            ("rack", Some(text(&info.rack))),
+            ("release_version", Some(text(&info.release_version))),
+            ("rpc_address", Some(inet(info.rpc_address))),
+            ("rpc_port", Some(int(info.rpc_port))),
+            ("schema_version", Some(uuid(catalog.schema_version()))),
+            ("tokens", Some(CqlValue::Set(tokens))),
+        ],
+    );
+}
+
+/// A row for each range of the node; partitions are spread evenly. `kind`: what stands in the key between the
+/// table and the range.
+fn estimates(rows: &mut Rows, info: &NodeInfo, catalog: &Catalog, kind: &[&str]) {
+    let ranges = info.tokens.len() as u64;
+    for (id, estimate) in &info.estimates {
+        let Some(table) = catalog.table_by_id(*id) else { continue };
+        for (at, end) in info.tokens.iter().enumerate() {
+            let before = at.checked_sub(1).unwrap_or(info.tokens.len() - 1);
+            let mut key = vec![text(&table.schema.keyspace), text(&table.schema.name)];
+            key.extend(kind.iter().map(|kind| text(*kind)));
+            key.extend([text(info.tokens[before].to_string()), text(end.to_string())]);
+            rows.push(
+                key,
+                [
+                    ("mean_partition_size", Some(bigint(estimate.mean_partition_bytes))),
+                    ("partitions_count", Some(bigint(estimate.partitions / ranges))),
+                ],
+            );
+        }
+    }
+}
+
+fn clients(rows: &mut Rows, info: &NodeInfo) {
+    for client in &info.clients {
+        let tls = client.tls.as_ref();
+        rows.push(
+            vec![inet(client.address), int(client.port)],
+            [
+                ("connection_stage", Some(text("ready"))),
+                ("driver_name", client.driver_name.as_ref().map(text)),
+                ("driver_version", client.driver_version.as_ref().map(text)),
+                ("hostname", Some(text(client.address.to_string()))),
+                ("protocol_version", Some(int(client.protocol_version))),
+                ("request_count", Some(bigint(client.requests))),
+                ("ssl_cipher_suite", tls.map(|(_, suite)| text(suite))),
+                ("ssl_enabled", Some(CqlValue::Boolean(tls.is_some()))),
+                ("ssl_protocol", tls.map(|(protocol, _)| text(protocol))),
+                ("username", Some(text(&client.username))),
+            ],
+        );
+    }
+}
+
+fn columns(rows: &mut Rows, schema: &TableSchema) {
+    let mut push = |name: &str, kind: &str, position: i32, order: &str, ty: String| {
+        rows.push(
+            vec![text(&schema.keyspace), text(&schema.name), text(name)],
+            [
+                ("clustering_order", Some(text(order))),
+                ("column_name_bytes", Some(CqlValue::Blob(name.as_bytes().to_vec()))),
+                ("kind", Some(text(kind))),
+                ("position", Some(int(position))),
+                ("type", Some(text(ty))),
+            ],
+        );
+    };
+    for (position, KeyColumn { name, ty }) in (0..).zip(&schema.partition_key) {
+        push(name, "partition_key", position, "none", ty.to_cql());
+    }
+    for (position, KeyColumn { name, ty }) in (0..).zip(&schema.clustering) {
+        let order = if ty.is_reversed() { "desc" } else { "asc" };
+        push(name, "clustering", position, order, ty.to_cql());
+    }
+    for column in schema.columns() {
+        let kind = if column.kind == ColumnKind::Static { "static" } else { "regular" };
+        push(&column.name, kind, -1, "none", column.ty.to_cql());
+    }
+}

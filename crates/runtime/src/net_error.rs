@@ -1,0 +1,81 @@
+//! An error of a network operation: which operation, which address, what the system said, and what to do about it.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+/// A network operation failed.
+#[derive(Debug)]
+pub struct NetError {
+    /// The operation, e.g. `"listen on"`.
+    pub op: &'static str,
+    /// The address it was about.
+    pub addr: SocketAddr,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+impl NetError {
+    pub(crate) fn new(op: &'static str, addr: SocketAddr, source: io::Error) -> Self {
+        Self { op, addr, source }
+    }
+
+    /// Somebody listens there already.
+    pub fn is_address_in_use(&self) -> bool {
+        self.source.kind() == io::ErrorKind::AddrInUse
+    }
+
+    /// Nobody listens there.
+    pub fn is_refused(&self) -> bool {
+        self.source.kind() == io::ErrorKind::ConnectionRefused
+    }
+
+    fn advice(&self) -> Option<&'static str> {
+        match (self.source.kind(), self.source.raw_os_error()) {
+            (io::ErrorKind::AddrInUse, _) => {
+                Some("another program listens there: stop it, or choose another address or port")
+            }
+            (io::ErrorKind::AddrNotAvailable, _) => {
+                Some("no interface of this machine has the address: choose one that `ip address` lists")
+            }
+            (io::ErrorKind::PermissionDenied, _) => {
+                Some("ports below 1024 need the capability CAP_NET_BIND_SERVICE: choose a higher port")
+            }
+            (io::ErrorKind::ConnectionRefused, _) => {
+                Some("nobody listens there: check address and port, and whether the server runs")
+            }
+            (_, Some(libc::EMFILE)) => Some("raise the limit of open files (ulimit -n)"),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for NetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {} {}: {}", self.op, self.addr, self.source)?;
+        match self.advice() {
+            Some(advice) => write!(f, "; {advice}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for NetError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_names_operation_and_address_and_says_what_to_do() {
+        let addr = "127.0.0.1:9042".parse().expect("an address");
+        let error = NetError::new("listen on", addr, io::Error::from_raw_os_error(libc::EADDRINUSE));
+        let text = error.to_string();
+        assert!(text.starts_with("cannot listen on 127.0.0.1:9042: Address already in use"), "{text}");
+        assert!(text.contains("choose another address or port") && error.is_address_in_use(), "{text}");
+    }
+}

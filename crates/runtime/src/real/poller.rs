@@ -1,0 +1,227 @@
+//! Which sockets of a shard are ready: one epoll instance, looked at once a turn.
+//!
+//! A socket is registered once, edge-triggered, for both directions. What epoll reports is remembered in its
+//! [`Source`] until a system call says that it would block, so whoever waits asks the memory and not the kernel.
+//! A sleeping shard is woken through the descriptor of the epoll instance, which every reactor watches.
+//!
+//! Closing a socket takes it out of the epoll instance. A report on its way then finds the generation of its entry
+//! changed and is ignored.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use super::calls::check;
+
+/// The most reports that are fetched at once.
+const EVENTS_MAX: usize = 512;
+
+const READABLE: u8 = 1;
+const WRITABLE: u8 = 2;
+/// The peer sends no more: there is always something to read, if only the end.
+const ENDED: u8 = 4;
+
+/// What is known of one socket, and who waits for it.
+pub(crate) struct Source {
+    ready: Cell<u8>,
+    reader: RefCell<Option<Waker>>,
+    writer: RefCell<Option<Waker>>,
+}
+
+impl Source {
+    fn add(&self, ready: u8) {
+        self.ready.set(self.ready.get() | ready);
+        let wake = |flags, waiting: &RefCell<Option<Waker>>| {
+            if ready & flags != 0
+                && let Some(waker) = waiting.take()
+            {
+                waker.wake();
+            }
+        };
+        wake(READABLE, &self.reader);
+        wake(WRITABLE, &self.writer);
+    }
+
+    fn poll(&self, flag: u8, waiting: &RefCell<Option<Waker>>, context: &mut Context<'_>) -> Poll<()> {
+        if self.ready.get() & flag != 0 {
+            return Poll::Ready(());
+        }
+        let mut waiting = waiting.borrow_mut();
+        let known = waiting.as_ref().is_some_and(|waker| waker.will_wake(context.waker()));
+        let earlier = if known { None } else { waiting.replace(context.waker().clone()) };
+        drop(waiting);
+        drop(earlier);
+        Poll::Pending
+    }
+
+    pub(crate) fn poll_readable(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.poll(READABLE, &self.reader, context)
+    }
+
+    pub(crate) fn poll_writable(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.poll(WRITABLE, &self.writer, context)
+    }
+
+    pub(crate) fn is_readable(&self) -> bool {
+        self.ready.get() & READABLE != 0
+    }
+
+    pub(crate) fn is_writable(&self) -> bool {
+        self.ready.get() & WRITABLE != 0
+    }
+
+    /// A read would block: epoll will report whatever comes.
+    pub(crate) fn emptied(&self) {
+        self.ready.set(self.ready.get() & !(READABLE | ENDED));
+    }
+
+    /// A read took everything there was: epoll will report the next bytes. The end it may have reported already.
+    pub(crate) fn drained(&self) {
+        if self.ready.get() & ENDED == 0 {
+            self.ready.set(self.ready.get() & !READABLE);
+        }
+    }
+
+    /// A write would block: epoll will report room.
+    pub(crate) fn filled(&self) {
+        self.ready.set(self.ready.get() & !WRITABLE);
+    }
+
+    /// Wakes everybody.
+    pub(crate) fn end(&self) {
+        self.add(READABLE | WRITABLE | ENDED);
+    }
+}
+
+struct Entry {
+    generation: u32,
+    source: Option<Rc<Source>>,
+}
+
+#[derive(Default)]
+struct Entries {
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+}
+
+impl Entries {
+    fn insert(&mut self, source: Rc<Source>) -> (u32, u32) {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(Entry { generation: 0, source: None });
+            self.entries.len() as u32 - 1
+        });
+        let entry = &mut self.entries[number as usize];
+        entry.source = Some(source);
+        (number, entry.generation)
+    }
+
+    fn remove(&mut self, number: u32) -> Option<Rc<Source>> {
+        let entry = &mut self.entries[number as usize];
+        entry.generation = entry.generation.wrapping_add(1);
+        self.free.push(number);
+        entry.source.take()
+    }
+
+    fn get(&self, key: u64) -> Option<Rc<Source>> {
+        let entry = self.entries.get(key as u32 as usize)?;
+        if entry.generation == (key >> 32) as u32 { entry.source.clone() } else { None }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.entries.len() == self.free.len()
+    }
+}
+
+/// The epoll instance of one shard.
+pub(crate) struct Poller {
+    epoll: OwnedFd,
+    entries: RefCell<Entries>,
+    events: RefCell<Vec<libc::epoll_event>>,
+}
+
+impl Poller {
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: a plain call.
+        let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        // SAFETY: the descriptor was just made and nobody else owns it.
+        let epoll = unsafe { OwnedFd::from_raw_fd(fd) };
+        Ok(Self { epoll, entries: RefCell::default(), events: RefCell::default() })
+    }
+
+    /// Readable when a socket has something to report.
+    pub(crate) fn fd(&self) -> RawFd {
+        self.epoll.as_raw_fd()
+    }
+
+    /// Watches a socket until the returned value is dropped. It counts as writable; epoll reports at once what there
+    /// is to read.
+    pub(crate) fn register(self: &Rc<Self>, fd: RawFd) -> io::Result<Registered> {
+        let source = Rc::new(Source {
+            ready: Cell::new(WRITABLE),
+            reader: RefCell::default(),
+            writer: RefCell::default(),
+        });
+        let (number, generation) = self.entries.borrow_mut().insert(Rc::clone(&source));
+        let registered = Registered { poller: Rc::clone(self), number, source };
+        let wanted = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET;
+        let key = u64::from(generation) << 32 | u64::from(number);
+        let mut event = libc::epoll_event { events: wanted as u32, u64: key };
+        // SAFETY: both descriptors are open; the kernel copies the event.
+        check(unsafe { libc::epoll_ctl(self.fd(), libc::EPOLL_CTL_ADD, fd, &mut event) })?;
+        Ok(registered)
+    }
+
+    /// Takes in what the kernel has to report; returns how many sockets that was.
+    pub(crate) fn poll(&self) -> usize {
+        if self.entries.borrow().is_empty() {
+            return 0;
+        }
+        let mut events = self.events.take();
+        events.reserve(EVENTS_MAX);
+        let (room, at) = (EVENTS_MAX as libc::c_int, events.as_mut_ptr());
+        // SAFETY: room for as many events as said.
+        let got = match check(unsafe { libc::epoll_wait(self.fd(), at, room, 0) }) {
+            Ok(got) => got as usize,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            Err(error) => panic!("epoll_wait gives no reports: {error}"),
+        };
+        // SAFETY: the kernel filled as many.
+        unsafe { events.set_len(got) };
+        for event in events.drain(..) {
+            let (flags, key) = (event.events as libc::c_int, event.u64);
+            let Some(source) = self.entries.borrow().get(key) else { continue };
+            let mut ready = 0;
+            if flags & libc::EPOLLIN != 0 {
+                ready |= READABLE;
+            }
+            if flags & libc::EPOLLOUT != 0 {
+                ready |= WRITABLE;
+            }
+            if flags & libc::EPOLLRDHUP != 0 {
+                ready |= READABLE | ENDED;
+            }
+            if flags & (libc::EPOLLHUP | libc::EPOLLERR) != 0 {
+                ready |= READABLE | WRITABLE | ENDED;
+            }
+            source.add(ready);
+        }
+        self.events.replace(events);
+        got
+    }
+}
+
+/// A socket's place among those that are watched.
+pub(crate) struct Registered {
+    poller: Rc<Poller>,
+    number: u32,
+    pub(crate) source: Rc<Source>,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let source = self.poller.entries.borrow_mut().remove(self.number);
+        drop(source);
+    }
+}

@@ -1,0 +1,285 @@
+//! Metrics as Prometheus reads them, under the names that dashboards for ScyllaDB know where there is one.
+//!
+//! Everything that belongs to a shard has the label `shard`; tables have `ks` and `cf`. Counters begin at zero with
+//! each start. Format: Prometheus text exposition 0.0.4.
+
+use std::fmt::{Display, Write};
+
+use engine::report::{Latencies, ShardReport, TableReport};
+use runtime::IoClass;
+
+use crate::node::Mode;
+
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// What belongs to the process and not to a shard.
+pub struct Process {
+    pub uptime_s: f64,
+    pub resident_bytes: u64,
+    pub connections: u64,
+    pub mode: Mode,
+}
+
+/// The upper ends of the latency buckets, in microseconds: enough for percentiles on a dashboard.
+const BUCKETS_US: [u64; 12] =
+    [50, 103, 258, 535, 1_109, 2_759, 5_722, 11_864, 29_521, 105_778, 1_131_752, 12_108_970];
+
+/// A page of metrics being written: samples of a name must stand together.
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn family(&mut self, name: &str, kind: &str, help: &str) -> Family<'_> {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        Family { page: self, name: name.to_string() }
+    }
+}
+
+struct Family<'a> {
+    page: &'a mut Page,
+    name: String,
+}
+
+impl Family<'_> {
+    fn sample(&mut self, labels: &[(&str, &dyn Display)], value: impl Display) -> &mut Self {
+        self.sample_of("", labels, value)
+    }
+
+    fn sample_of(&mut self, suffix: &str, labels: &[(&str, &dyn Display)], value: impl Display) -> &mut Self {
+        let text = &mut self.page.0;
+        let _ = write!(text, "{}{suffix}", self.name);
+        for (index, (label, value)) in labels.iter().enumerate() {
+            let value = value.to_string().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let _ = write!(text, "{}{label}=\"{value}\"", if index == 0 { "{" } else { "," });
+        }
+        let _ = writeln!(text, "{} {value}", if labels.is_empty() { "" } else { "}" });
+        self
+    }
+
+    fn histogram(&mut self, labels: &[(&str, &dyn Display)], latencies: &Latencies) {
+        let histogram = &latencies.histogram;
+        let up_to = |end_us: u64| {
+            let offsets = histogram.offsets().iter().take_while(|offset| **offset <= end_us).count();
+            histogram.counts()[..offsets].iter().sum::<u64>()
+        };
+        for end_us in BUCKETS_US {
+            let labels: Vec<_> = labels.iter().copied().chain([("le", &end_us as &dyn Display)]).collect();
+            self.sample_of("_bucket", &labels, up_to(end_us));
+        }
+        let labels_inf: Vec<_> = labels.iter().copied().chain([("le", &"+Inf" as &dyn Display)]).collect();
+        self.sample_of("_bucket", &labels_inf, histogram.count());
+        self.sample_of("_sum", labels, latencies.total_us);
+        self.sample_of("_count", labels, histogram.count());
+    }
+}
+
+/// The whole page. `tables` has a list for each shard.
+pub fn text(process: &Process, shards: &[ShardReport], tables: &[Vec<TableReport>]) -> String {
+    let mut page = Page::default();
+    page.family("messina_build_info", "gauge", "The version, as a label.")
+        .sample(&[("version", &crate::VERSION)], 1);
+    page.family("scylla_node_operation_mode", "gauge", "3: normal, 6: draining, 7: drained.").sample(
+        &[],
+        match process.mode {
+            Mode::Normal => 3,
+            Mode::Draining => 6,
+            Mode::Drained => 7,
+        },
+    );
+    page.family("process_resident_memory_bytes", "gauge", "Physical memory of the process.")
+        .sample(&[], process.resident_bytes);
+    page.family("messina_uptime_seconds", "gauge", "Seconds since the start.")
+        .sample(&[], format_args!("{:.3}", process.uptime_s));
+    page.family("scylla_transport_current_connections", "gauge", "Client connections.")
+        .sample(&[], process.connections);
+    of_shards(&mut page, shards);
+    of_io(&mut page, shards);
+    of_tables(&mut page, tables);
+    page.0
+}
+
+/// Name, kind, help, value.
+type OfShard = (&'static str, &'static str, &'static str, fn(&ShardReport) -> u64);
+
+const OF_SHARD: &[OfShard] = &[
+    ("scylla_memory_dirty_bytes", "gauge", "Bytes of memtables.", |s| s.dirty_bytes as u64),
+    ("scylla_commitlog_disk_total_bytes", "gauge", "Disk space of the commit log.", |s| s.log_bytes),
+    ("scylla_commitlog_bytes_written", "counter", "Bytes of entries written to the commit log.", |s| {
+        s.log_appended_bytes
+    }),
+    ("scylla_sstables_currently_open_for_reading", "gauge", "Open SSTables.", |s| s.sstables as u64),
+    ("messina_flushes_total", "counter", "Memtables that became SSTables.", |s| s.flushes.flushes),
+    ("messina_flush_failures_total", "counter", "Flushes that failed and were tried again.", |s| {
+        s.flushes.failures
+    }),
+    ("messina_flush_memtable_bytes_total", "counter", "Bytes of memtables flushed.", |s| {
+        s.flushes.memtable_bytes
+    }),
+    ("messina_flush_uncompressed_bytes_total", "counter", "Bytes flushed before compression.", |s| {
+        s.flushes.uncompressed_bytes
+    }),
+    ("messina_flush_data_bytes_total", "counter", "Bytes of Data.db written by flushes.", |s| {
+        s.flushes.data_bytes
+    }),
+    ("messina_chunk_cache_hits_total", "counter", "Chunks found in the cache.", |s| s.cache.hits),
+    ("messina_chunk_cache_misses_total", "counter", "Chunks not found in the cache.", |s| s.cache.misses),
+    ("messina_chunk_cache_evictions_total", "counter", "Chunks that made room for others.", |s| {
+        s.cache.evictions
+    }),
+    ("messina_chunk_cache_bytes", "gauge", "Bytes of the cache.", |s| s.cache.used_bytes as u64),
+    ("scylla_reactor_polls", "counter", "Turns of the run loop.", |s| s.runtime.turns),
+    ("scylla_reactor_tasks_processed", "counter", "Times a task was run.", |s| s.runtime.polls),
+    ("messina_reactor_parks_total", "counter", "Times the shard went to sleep.", |s| s.runtime.parks),
+    ("messina_reactor_idle_spin_us_total", "counter", "Microseconds of looking for work.", |s| {
+        s.runtime.idle_spin_us
+    }),
+    ("messina_shard_calls_sent_total", "counter", "Calls to other shards.", |s| s.runtime.calls_sent),
+    ("messina_shard_calls_received_total", "counter", "Calls from other shards and threads.", |s| {
+        s.runtime.calls_received
+    }),
+];
+
+fn of_shards(page: &mut Page, shards: &[ShardReport]) {
+    for (name, kind, help, value) in OF_SHARD {
+        let mut family = page.family(name, kind, help);
+        for (shard, report) in shards.iter().enumerate() {
+            family.sample(&[("shard", &shard)], value(report));
+        }
+    }
+}
+
+fn of_io(page: &mut Page, shards: &[ShardReport]) {
+    type OfClass = (&'static str, &'static str, fn(&runtime::IoCounters) -> u64);
+    let families: [OfClass; 4] = [
+        ("scylla_io_queue_total_read_ops", "Reads, by class.", |io| io.reads),
+        ("scylla_io_queue_total_read_bytes", "Bytes read, by class.", |io| io.read_bytes),
+        ("scylla_io_queue_total_write_ops", "Writes, by class.", |io| io.writes),
+        ("scylla_io_queue_total_write_bytes", "Bytes written, by class.", |io| io.write_bytes),
+    ];
+    for (name, help, value) in families {
+        let mut family = page.family(name, "counter", help);
+        for (shard, report) in shards.iter().enumerate() {
+            for class in IoClass::ALL {
+                let io = report.runtime.io_of(class);
+                family.sample(&[("class", &class_name(class)), ("shard", &shard)], value(&io));
+            }
+        }
+    }
+}
+
+/// `memtable_flush`
+fn class_name(class: IoClass) -> String {
+    let mut name = String::new();
+    for c in format!("{class:?}").chars() {
+        if c.is_uppercase() && !name.is_empty() {
+            name.push('_');
+        }
+        name.push(c.to_ascii_lowercase());
+    }
+    name
+}
+
+type OfTable = (&'static str, &'static str, &'static str, fn(&TableReport) -> u64);
+
+const OF_TABLE: &[OfTable] = &[
+    ("scylla_column_family_live_sstable", "gauge", "SSTables.", |t| t.sstables.len() as u64),
+    ("scylla_column_family_live_disk_space", "gauge", "Bytes of Data.db and Index.db.", |t| {
+        t.sstables.iter().map(|sstable| sstable.disk_bytes).sum()
+    }),
+    ("messina_table_unreadable_sstables", "gauge", "SSTables that cannot be opened.", |t| {
+        t.unreadable as u64
+    }),
+    ("messina_table_memtable_bytes", "gauge", "Bytes of memtables.", |t| t.memtable_bytes as u64),
+    ("messina_table_partitions", "gauge", "Partitions of all SSTables and memtables, added up.", |t| {
+        let on_disk: u64 = t.sstables.iter().map(|sstable| sstable.partitions).sum();
+        on_disk + t.memtable_partitions as u64
+    }),
+    ("scylla_column_family_memtable_switch", "counter", "Memtables flushed.", |t| t.flushes),
+    ("scylla_column_family_pending_tasks", "gauge", "Memtables that wait for their flush.", |t| {
+        t.pending_flushes as u64
+    }),
+    ("messina_table_filter_bytes", "gauge", "Memory of bloom filters.", |t| {
+        t.sstables.iter().map(|sstable| sstable.filter_bytes as u64).sum()
+    }),
+];
+
+fn of_tables(page: &mut Page, tables: &[Vec<TableReport>]) {
+    let mut all: Vec<(usize, &TableReport)> = vec![];
+    for (shard, reports) in tables.iter().enumerate() {
+        all.extend(reports.iter().map(|table| (shard, table)));
+    }
+    for (name, kind, help, value) in OF_TABLE {
+        let mut family = page.family(name, kind, help);
+        for (shard, table) in &all {
+            family.sample(&[("cf", &table.name), ("ks", &table.keyspace), ("shard", shard)], value(table));
+        }
+    }
+    type OfRequests = (&'static str, &'static str, fn(&TableReport) -> &Latencies);
+    let families: [OfRequests; 2] = [
+        ("scylla_column_family_read_latency", "Pages read, in microseconds.", |t| &t.reads),
+        ("scylla_column_family_write_latency", "Writes until durable, in microseconds.", |t| &t.writes),
+    ];
+    for (name, help, of) in families {
+        let mut family = page.family(name, "histogram", help);
+        for (shard, table) in &all {
+            let labels: [(&str, &dyn Display); 3] =
+                [("cf", &table.name), ("ks", &table.keyspace), ("shard", shard)];
+            family.histogram(&labels, of(table));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_ends_of_the_histograms_own_buckets() {
+        let offsets = Latencies::default().histogram.offsets().to_vec();
+        let others: Vec<u64> = BUCKETS_US.into_iter().filter(|end_us| !offsets.contains(end_us)).collect();
+        assert_eq!(others, Vec::<u64>::new(), "{offsets:?}");
+    }
+
+    #[test]
+    fn a_page() {
+        let process = Process { uptime_s: 1.5, resident_bytes: 9, connections: 2, mode: Mode::Normal };
+        let mut writes = Latencies { total_us: 60_000_051, ..Latencies::default() };
+        writes.histogram.add(51);
+        writes.histogram.add(60_000_000);
+        let table = TableReport {
+            id: uuid::Uuid::nil(),
+            keyspace: "ks".into(),
+            name: "odd\"name".into(),
+            sstables: vec![],
+            unreadable: 0,
+            memtable_bytes: 77,
+            memtable_partitions: 3,
+            pending_flushes: 0,
+            flushes: 4,
+            reads: Latencies::default(),
+            writes,
+        };
+        let shard = ShardReport { dirty_bytes: 77, ..ShardReport::default() };
+        let page = text(&process, &[ShardReport::default(), shard], &[vec![], vec![table]]);
+        let labels = r#"cf="odd\"name",ks="ks",shard="1""#;
+        for line in [
+            "process_resident_memory_bytes 9".to_string(),
+            "scylla_memory_dirty_bytes{shard=\"1\"} 77".to_string(),
+            "scylla_io_queue_total_read_ops{class=\"memtable_flush\",shard=\"0\"} 0".to_string(),
+            format!("scylla_column_family_memtable_switch{{{labels}}} 4"),
+            format!("scylla_column_family_write_latency_bucket{{{labels},le=\"50\"}} 0"),
+            format!("scylla_column_family_write_latency_bucket{{{labels},le=\"103\"}} 1"),
+            format!("scylla_column_family_write_latency_bucket{{{labels},le=\"+Inf\"}} 2"),
+            format!("scylla_column_family_write_latency_sum{{{labels}}} 60000051"),
+        ] {
+            assert!(page.lines().any(|found| found == line), "{line}\n{page}");
+        }
+        // Each name stands in one place only.
+        let types: Vec<&str> = page.lines().filter(|line| line.starts_with("# TYPE")).collect();
+        let mut unique = types.clone();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(types.len(), unique.len());
+    }
+}

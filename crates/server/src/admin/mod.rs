@@ -1,0 +1,161 @@
+//! The admin API: JSON over HTTP, for `nodetool` and for scripts. It has no passwords; it listens on the loopback.
+//!
+//! | request | does |
+//! |---|---|
+//! | `GET /v1/version`, `GET /v1/info` | what runs here |
+//! | `GET /v1/tables?keyspace=&table=` | statistics of tables |
+//! | `POST /v1/flush?keyspace=&tables=a,b` | memtables to SSTables |
+//! | `POST /v1/compact` | an error: there is no compaction yet |
+//! | `POST /v1/drain` | stops serving, flushes; the process goes on |
+//! | `GET /v1/sstables?keyspace=&table=&key=` | the SSTables that have a partition |
+//! | `GET /v1/snapshots`, `POST …?tag=&keyspace=&table=`, `DELETE …?tag=&keyspace=` | snapshots |
+//!
+//! Answers are the types of [`answers`]; errors are `{"error": "…"}` with a status that says whose fault it is. A
+//! request that changes something and comes from a web page (it has an `Origin`) is refused.
+
+pub mod answers;
+mod disk;
+mod error;
+pub mod metrics;
+mod snapshots;
+mod tables;
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+
+use crate::node::{Mode, Node, resident_bytes};
+use answers::{Cache, Done, Info, Version};
+use error::ApiError;
+
+/// Where a single node is, for drivers that ask for data centers.
+pub const DATA_CENTER: &str = "datacenter1";
+pub const RACK: &str = "rack1";
+/// A single node owns the ring with one token.
+pub const TOKENS: u64 = 1;
+
+type Answer<T> = Result<Json<T>, ApiError>;
+type OfNode = State<Arc<Node>>;
+
+/// The API of a node.
+pub fn router(node: Arc<Node>) -> Router {
+    Router::new()
+        .route("/v1/version", get(version))
+        .route("/v1/info", get(info))
+        .route("/v1/tables", get(tables::stats))
+        .route("/v1/flush", post(tables::flush))
+        .route("/v1/compact", post(tables::compact))
+        .route("/v1/sstables", get(tables::sstables))
+        .route("/v1/drain", post(drain))
+        .route("/v1/snapshots", get(snapshots::list).post(snapshots::take).delete(snapshots::clear))
+        .fallback(unknown)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(middleware::from_fn(refuse_web_pages))
+        .with_state(node)
+}
+
+/// The metrics of a node, at `/metrics`.
+pub fn metrics_router(node: Arc<Node>) -> Router {
+    Router::new().route("/metrics", get(metrics_text)).fallback(unknown).with_state(node)
+}
+
+async fn refuse_web_pages(request: Request, next: Next) -> Response {
+    if request.method() != Method::GET && request.headers().contains_key(header::ORIGIN) {
+        let text = "requests of web pages may not change anything";
+        return ApiError::new(StatusCode::FORBIDDEN, text).into_response();
+    }
+    next.run(request).await
+}
+
+async fn unknown(request: Request) -> ApiError {
+    ApiError::not_found(format!("there is nothing at {}", request.uri().path()))
+}
+
+async fn wrong_method(request: Request) -> ApiError {
+    let text = format!("{} is not allowed at {}", request.method(), request.uri().path());
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, text)
+}
+
+async fn version() -> Json<Version> {
+    Json(Version { release_version: crate::VERSION.to_string() })
+}
+
+async fn info(State(node): OfNode) -> Answer<Info> {
+    let shards = node.shard_reports().await?;
+    let tables = tables::gather(&node, None, None).await?;
+    let config = &node.config;
+    let memory_bytes = config.memory_bytes(node.machine);
+    let sum = |of: fn(&engine::report::ShardReport) -> u64| shards.iter().map(of).sum::<u64>();
+    Ok(Json(Info {
+        cluster_name: config.cluster_name.clone(),
+        release_version: crate::VERSION.to_string(),
+        host_id: node.engine.open_report().host_id.to_string(),
+        address: config.broadcast_address().to_string(),
+        data_center: DATA_CENTER.to_string(),
+        rack: RACK.to_string(),
+        tokens: TOKENS,
+        mode: node.mode().name().to_string(),
+        shards: shards.len() as u32,
+        io_backend: node.engine.backend(),
+        data_dir: config.data_dir.display().to_string(),
+        generation: node.generation,
+        uptime_s: node.started.elapsed().as_secs(),
+        load_bytes: tables.iter().map(|table| table.space_used_live).sum(),
+        resident_bytes: resident_bytes(),
+        memory_budget_bytes: memory_bytes,
+        memtable_bytes: sum(|shard| shard.dirty_bytes as u64),
+        commitlog_bytes: sum(|shard| shard.log_bytes),
+        chunk_cache: Cache {
+            entries: sum(|shard| shard.cache.chunks),
+            size_bytes: sum(|shard| shard.cache.used_bytes as u64),
+            capacity_bytes: memory_bytes / 4,
+            hits: sum(|shard| shard.cache.hits),
+            misses: sum(|shard| shard.cache.misses),
+        },
+        native_transport: node.mode() == Mode::Normal && node.listeners.is_listening(),
+        connections: node.listeners.connections(),
+    }))
+}
+
+/// Refuses what a node that has been drained cannot do.
+fn check_serving(node: &Node) -> Result<(), ApiError> {
+    match node.mode() {
+        Mode::Normal => Ok(()),
+        mode => {
+            let text = format!("the node is {}; restart it to go on", mode.name());
+            Err(ApiError::new(StatusCode::CONFLICT, text))
+        }
+    }
+}
+
+async fn drain(State(node): OfNode) -> Answer<Done> {
+    crate::info!("admin", "draining, asked by the admin API");
+    // A client that goes away must not leave it half done.
+    let drained = tokio::spawn(async move { node.drain().await }).await;
+    match drained {
+        Ok(result) => result?,
+        Err(panic) => {
+            return Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, panic.to_string()));
+        }
+    }
+    crate::info!("admin", "drained; only a restart makes the node serve again");
+    Ok(Json(Done { count: 0 }))
+}
+
+async fn metrics_text(State(node): OfNode) -> Result<Response, ApiError> {
+    let shards = node.shard_reports().await?;
+    let tables = node.table_reports().await?;
+    let process = metrics::Process {
+        uptime_s: node.started.elapsed().as_secs_f64(),
+        resident_bytes: resident_bytes(),
+        connections: node.listeners.connections(),
+        mode: node.mode(),
+    };
+    let text = metrics::text(&process, &shards, &tables);
+    Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
+}

@@ -1,0 +1,222 @@
+//! Requests about tables: statistics, flush, compact, the SSTables of a partition.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use base::HashSet;
+use base::histogram::EstimatedHistogram;
+use catalog::Table;
+use engine::node;
+use engine::report::{Latencies, SSTableReport, TableReport};
+use model::key::composite_key;
+use model::{PartitionKey, TableSchema};
+use serde::Deserialize;
+use sstable::name::SstableName;
+
+use super::answers::{Done, RequestStats, SSTables, TableStats};
+use super::disk;
+use super::error::ApiError;
+use super::{Answer, OfNode, check_serving};
+use crate::node::Node;
+
+#[derive(Deserialize)]
+pub struct TableQuery {
+    keyspace: Option<String>,
+    table: Option<String>,
+}
+
+pub async fn stats(State(node): OfNode, Query(query): Query<TableQuery>) -> Answer<Vec<TableStats>> {
+    Ok(Json(gather(&node, query.keyspace.as_deref(), query.table.as_deref()).await?))
+}
+
+/// Statistics of the tables, over all shards, by keyspace and name.
+pub async fn gather(
+    node: &Node,
+    keyspace: Option<&str>,
+    table: Option<&str>,
+) -> Result<Vec<TableStats>, ApiError> {
+    let catalog = node.catalog().await?;
+    let wanted = select(&catalog, keyspace, table.map_or(vec![], |table| vec![table]).as_slice())?;
+    let reports = node.table_reports().await?;
+    let stats = wanted.iter().map(|table| {
+        let parts: Vec<&TableReport> =
+            reports.iter().flatten().filter(|report| report.id == table.schema.id).collect();
+        table_stats(node, &table.schema, &parts)
+    });
+    Ok(stats.collect())
+}
+
+/// The tables that are named; all of the keyspace, or of all keyspaces, if none is.
+pub fn select(
+    catalog: &catalog::Catalog,
+    keyspace: Option<&str>,
+    tables: &[&str],
+) -> Result<Vec<Arc<Table>>, ApiError> {
+    if let Some(keyspace) = keyspace
+        && catalog.keyspace(keyspace).is_none()
+    {
+        return Err(ApiError::not_found(format!("there is no keyspace {keyspace}")));
+    }
+    let all = Node::tables_of(catalog, keyspace);
+    if tables.is_empty() {
+        return Ok(all);
+    }
+    let Some(keyspace) = keyspace else {
+        return Err(ApiError::bad_request("name the keyspace of the table"));
+    };
+    let find = |name: &&str| {
+        let found = all.iter().find(|table| table.schema.name == *name).cloned();
+        found.ok_or_else(|| ApiError::not_found(format!("there is no table {keyspace}.{name}")))
+    };
+    tables.iter().map(find).collect()
+}
+
+fn table_stats(node: &Node, schema: &TableSchema, parts: &[&TableReport]) -> TableStats {
+    // An SSTable of a time with other shards is open on several.
+    let mut seen = HashSet::default();
+    let sstables: Vec<&SSTableReport> =
+        parts.iter().flat_map(|part| &part.sstables).filter(|sstable| seen.insert(sstable.name)).collect();
+    let live: Vec<SstableName> = sstables.iter().map(|sstable| sstable.name).collect();
+    let space = disk::table_space(&node::table_dir(&node.config.data_dir, schema), &live);
+    let sum = |of: fn(&SSTableReport) -> u64| sstables.iter().map(|sstable| of(sstable)).sum::<u64>();
+    let sum_parts = |of: fn(&TableReport) -> u64| parts.iter().map(|part| of(part)).sum::<u64>();
+    let mut partition_bytes = EstimatedHistogram::new(150);
+    sstables.iter().for_each(|sstable| partition_bytes.merge(&sstable.partition_bytes));
+    let uncompressed_bytes = sum(|sstable| sstable.uncompressed_bytes);
+    let memtable_partitions = sum_parts(|part| part.memtable_partitions as u64);
+    TableStats {
+        keyspace: schema.keyspace.clone(),
+        table: schema.name.clone(),
+        id: schema.id.to_string(),
+        sstable_count: sstables.len() as u64,
+        unreadable_sstables: parts.iter().map(|part| part.unreadable as u64).max().unwrap_or(0),
+        max_sstable_bytes: sstables.iter().map(|sstable| sstable.disk_bytes).max().unwrap_or(0),
+        space_used_live: space.live_bytes,
+        space_used_total: space.total_bytes,
+        space_used_by_snapshots: space.snapshot_bytes,
+        compression_ratio: if uncompressed_bytes == 0 {
+            -1.0
+        } else {
+            sum(|sstable| sstable.data_bytes) as f64 / uncompressed_bytes as f64
+        },
+        partitions_estimate: sum(|sstable| sstable.partitions) + memtable_partitions,
+        partition_min_bytes: partition_bytes.min(),
+        partition_max_bytes: partition_bytes.max(),
+        partition_mean_bytes: partition_bytes.mean().unwrap_or(0),
+        memtable_partitions,
+        memtable_bytes: sum_parts(|part| part.memtable_bytes as u64),
+        memtable_switch_count: sum_parts(|part| part.flushes),
+        pending_flushes: sum_parts(|part| part.pending_flushes as u64),
+        bloom_filter_bytes: sum(|sstable| sstable.filter_bytes as u64),
+        sstable_memory_bytes: sum(|sstable| sstable.memory_bytes as u64),
+        reads: request_stats(parts.iter().map(|part| &part.reads)),
+        writes: request_stats(parts.iter().map(|part| &part.writes)),
+    }
+}
+
+fn request_stats<'a>(parts: impl Iterator<Item = &'a Latencies>) -> RequestStats {
+    let mut all = Latencies::default();
+    parts.for_each(|part| all.merge(part));
+    RequestStats {
+        count: all.count(),
+        total_us: all.total_us,
+        p50_us: all.histogram.percentile(0.5),
+        p99_us: all.histogram.percentile(0.99),
+        max_us: all.histogram.max(),
+    }
+}
+
+#[derive(Deserialize)]
+pub struct FlushQuery {
+    keyspace: Option<String>,
+    /// Names with commas between.
+    tables: Option<String>,
+}
+
+fn names(list: Option<&str>) -> Vec<&str> {
+    list.unwrap_or_default().split(',').filter(|name| !name.is_empty()).collect()
+}
+
+pub async fn flush(State(node): OfNode, Query(query): Query<FlushQuery>) -> Answer<Done> {
+    check_serving(&node)?;
+    let catalog = node.catalog().await?;
+    let tables = select(&catalog, query.keyspace.as_deref(), &names(query.tables.as_deref()))?;
+    let ids: Vec<_> = tables.iter().map(|table| table.schema.id).collect();
+    let count = ids.len() as u64;
+    // No name at all means all tables to the engine.
+    if count > 0 {
+        node.engine.ask(0, |shard| async move { node::flush(&shard, ids).await }).get().await?;
+    }
+    Ok(Json(Done { count }))
+}
+
+pub async fn compact(State(node): OfNode, Query(query): Query<FlushQuery>) -> Answer<Done> {
+    let catalog = node.catalog().await?;
+    select(&catalog, query.keyspace.as_deref(), &names(query.tables.as_deref()))?;
+    let text = "compaction is not supported yet; SSTables stay as they were flushed";
+    Err(ApiError::new(StatusCode::NOT_IMPLEMENTED, text))
+}
+
+#[derive(Deserialize)]
+pub struct KeyQuery {
+    keyspace: String,
+    table: String,
+    /// The values of the partition key with colons between, as Cassandra's nodetool takes them.
+    key: String,
+}
+
+pub async fn sstables(State(node): OfNode, Query(query): Query<KeyQuery>) -> Answer<SSTables> {
+    let catalog = node.catalog().await?;
+    let table = select(&catalog, Some(&query.keyspace), &[&query.table])?.remove(0);
+    let key = parse_key(&table.schema, &query.key).map_err(ApiError::bad_request)?;
+    let id = table.schema.id;
+    let found = node.engine.ask(0, move |shard| async move { node::sstables_of_key(&shard, id, key).await });
+    let files = found.get().await?.iter().map(|path| path.display().to_string()).collect();
+    Ok(Json(SSTables { files }))
+}
+
+/// A partition key as text: values with colons between, texts without quotes.
+fn parse_key(schema: &TableSchema, text: &str) -> Result<PartitionKey, String> {
+    let columns = &schema.partition_key;
+    let parts: Vec<&str> = if columns.len() == 1 { vec![text] } else { text.split(':').collect() };
+    if parts.len() != columns.len() {
+        let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+        return Err(format!("{text:?} has {} values; the key is {}", parts.len(), names.join(":")));
+    }
+    let mut values = vec![];
+    for (column, part) in columns.iter().zip(parts) {
+        let bytes = column.ty.bytes_of(part).or_else(|error| {
+            // Not a literal as it stands; a text or a date is one with quotes around it.
+            column.ty.bytes_of(&format!("'{}'", part.replace('\'', "''"))).map_err(|_| error)
+        });
+        values.push(bytes.map_err(|error| format!("{}: {error}", column.name))?);
+    }
+    let bytes = match &values[..] {
+        [only] => only.clone(),
+        values => composite_key(values.iter().map(Vec::as_slice)),
+    };
+    Ok(PartitionKey::new(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::CqlType;
+
+    #[test]
+    fn keys_as_people_type_them() {
+        let table = TableSchema::builder("ks", "t").partition_key("a", CqlType::Text);
+        let one = table.clone().regular("v", CqlType::Int).build().unwrap();
+        let two = table.partition_key("b", CqlType::Int).regular("v", CqlType::Int).build().unwrap();
+        let check = |schema: &TableSchema, text: &str, bytes: &[u8]| {
+            assert_eq!(parse_key(schema, text).unwrap().bytes(), bytes, "{text}");
+        };
+        check(&one, "it's a:b", b"it's a:b");
+        check(&one, "'quoted'", b"quoted");
+        check(&two, "ab:7", &[0, 2, b'a', b'b', 0, 0, 4, 0, 0, 0, 7, 0]);
+        assert_eq!(parse_key(&two, "ab").unwrap_err(), "\"ab\" has 1 values; the key is a:b");
+        assert!(parse_key(&two, "ab:x").unwrap_err().starts_with("b: "));
+    }
+}

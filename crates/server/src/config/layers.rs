@@ -1,0 +1,270 @@
+//! The layers as settings, and settings into a [`Config`].
+//!
+//! A [`Setting`] is a name, a value as text, and where it was said. Later ones win. Names that nobody knows give a
+//! note with the nearest known one; values that are not allowed are errors, and all errors are reported together.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use yaml_serde::Value;
+
+use super::Config;
+use super::ignored::{self, Why};
+use super::options::{self, At, OPTIONS};
+use crate::suggest::nearest;
+
+/// What stands before the names in the environment.
+pub const VARIABLE_PREFIX: &str = "MESSINA_";
+
+/// One thing that somebody set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// As it is written; a part of a section is `section.name`.
+    pub name: String,
+    pub value: Given,
+    pub origin: Origin,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Given {
+    One(String),
+    List(Vec<String>),
+    /// Something that no option is: a list of lists, say.
+    Structure,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The line is known unless the file is written in an unusual way.
+    File {
+        path: PathBuf,
+        line: Option<usize>,
+    },
+    Environment,
+    /// The flag as it is typed.
+    Flag(String),
+}
+
+/// Something to be said in the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    pub is_warning: bool,
+    pub text: String,
+}
+
+/// What is wrong with a configuration, a line each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigErrors(Vec<String>);
+
+impl ConfigErrors {
+    pub fn of(error: String) -> Self {
+        Self(vec![error])
+    }
+}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("\n"))
+    }
+}
+
+impl std::error::Error for ConfigErrors {}
+
+impl Setting {
+    pub fn flag(flag: &str, name: &str, value: impl Into<String>) -> Self {
+        let value = Given::One(value.into());
+        Self { name: name.to_string(), value, origin: Origin::Flag(flag.to_string()) }
+    }
+
+    /// `messina.yaml, line 7: native_transport_port`
+    fn place(&self) -> String {
+        match &self.origin {
+            Origin::File { path, line: Some(line) } => {
+                format!("{}, line {line}: {}", path.display(), self.name)
+            }
+            Origin::File { path, line: None } => format!("{}: {}", path.display(), self.name),
+            Origin::Environment => format!("environment: {}", variable(&self.name)),
+            Origin::Flag(flag) => flag.clone(),
+        }
+    }
+}
+
+/// The name of an option in the environment: `MESSINA_CLIENT_ENCRYPTION_OPTIONS_ENABLED`.
+pub fn variable(name: &str) -> String {
+    format!("{VARIABLE_PREFIX}{}", name.replace('.', "_").to_ascii_uppercase())
+}
+
+/// The settings of a YAML file.
+///
+/// # Errors
+/// It is not YAML, or not names with values.
+pub fn from_yaml(path: &Path, text: &str) -> Result<Vec<Setting>, ConfigErrors> {
+    let wrong = |what: String| ConfigErrors::of(format!("{}: {what}", path.display()));
+    let value: Value = yaml_serde::from_str(text).map_err(|error| wrong(format!("not YAML: {error}")))?;
+    let mut settings = vec![];
+    match value {
+        Value::Null => {}
+        Value::Mapping(_) => flatten("", value, &mut settings),
+        _ => return Err(wrong("expected lines of the form `name: value`".into())),
+    }
+    let setting = |(name, value): (String, Given)| {
+        let line = line_of(text, &name);
+        Setting { name, value, origin: Origin::File { path: path.to_owned(), line } }
+    };
+    Ok(settings.into_iter().map(setting).collect())
+}
+
+fn flatten(name: &str, value: Value, into: &mut Vec<(String, Given)>) {
+    match value {
+        Value::Mapping(mapping) => {
+            for (key, value) in mapping {
+                let key = scalar(&key).unwrap_or_default();
+                let name = if name.is_empty() { key } else { format!("{name}.{key}") };
+                flatten(&name, value, into);
+            }
+        }
+        // A name without a value is not set.
+        Value::Null => {}
+        Value::Sequence(values) => {
+            let texts: Option<Vec<String>> = values.iter().map(scalar).collect();
+            into.push((name.to_string(), texts.map_or(Given::Structure, Given::List)));
+        }
+        value => into.push((name.to_string(), scalar(&value).map_or(Given::Structure, Given::One))),
+    }
+}
+
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(value) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+/// The line on which a name stands, counted from 1: each part of it behind the one before and further in.
+fn line_of(text: &str, name: &str) -> Option<usize> {
+    let mut from = 0;
+    let mut indent = None;
+    for part in name.split('.') {
+        let begins = |(_, line): &(usize, &str)| {
+            let inner = line.trim_start().trim_start_matches(['"', '\'']);
+            let rest = inner.strip_prefix(part).map(|rest| rest.trim_start_matches(['"', '\'']).trim_start());
+            let depth = line.len() - line.trim_start().len();
+            rest.is_some_and(|rest| rest.starts_with(':')) && indent.map_or(depth == 0, |least| depth > least)
+        };
+        let (line, found) = text.lines().enumerate().skip(from).find(begins)?;
+        indent = Some(found.len() - found.trim_start().len());
+        from = line + 1;
+    }
+    Some(from)
+}
+
+/// The settings among the environment's variables.
+pub fn from_environment(variables: &[(String, String)]) -> Vec<Setting> {
+    let mut settings: Vec<Setting> = variables
+        .iter()
+        .filter(|(variable, _)| variable != "MESSINA_CONFIG")
+        .filter_map(|(variable, value)| {
+            let rest = variable.strip_prefix(VARIABLE_PREFIX)?;
+            let name = spellings().find(|name| self::variable(name) == *variable);
+            let name = name.map_or_else(|| rest.to_ascii_lowercase(), str::to_string);
+            Some(Setting { name, value: Given::One(value.clone()), origin: Origin::Environment })
+        })
+        .collect();
+    settings.sort_by(|a, b| a.name.cmp(&b.name));
+    settings
+}
+
+/// All names of options with an effect.
+pub fn spellings() -> impl Iterator<Item = &'static str> {
+    OPTIONS
+        .iter()
+        .flat_map(|option| [option.name].into_iter().chain(option.also.iter().map(|(name, _)| *name)))
+}
+
+/// Puts the settings on top of the defaults, one after the other.
+///
+/// # Errors
+/// Every value that is not allowed, with its place and what would be.
+pub fn apply(settings: Vec<Setting>) -> Result<(Config, Vec<Note>), ConfigErrors> {
+    let mut config = Config::default();
+    let mut notes = vec![];
+    let mut errors = vec![];
+    let mut without_effect: Vec<(Why, String)> = vec![];
+    for setting in settings {
+        let Some((option, bare)) = options::find(&setting.name) else {
+            match ignored::why(&setting.name) {
+                Some(why) => without_effect.push((why, setting.name.clone())),
+                None => unknown(&setting, &mut notes, &mut errors),
+            }
+            continue;
+        };
+        let at = (option.at)(&mut config);
+        let done = match &setting.value {
+            Given::One(text) => at.set(text, bare).map_err(|allowed| (format!("{text:?}"), allowed)),
+            Given::List(texts) => match (&at, &texts[..]) {
+                (At::DataDirectories(_), [text]) => {
+                    at.set(text, bare).map_err(|allowed| (format!("{text:?}"), allowed))
+                }
+                (At::DataDirectories(_), _) => {
+                    let allowed = "one directory; put several disks together below it (RAID 0, LVM)";
+                    Err((format!("a list of {}", texts.len()), allowed.to_string()))
+                }
+                _ => Err(("a list".to_string(), at.kind())),
+            },
+            Given::Structure => Err(("a structure".to_string(), at.kind())),
+        };
+        if let Err((given, allowed)) = done {
+            errors.push(format!("{}: {given} is not allowed; expected {allowed}", setting.place()));
+        }
+    }
+    notes.extend(say_without_effect(without_effect));
+    errors.extend(contradictions(&config));
+    if errors.is_empty() { Ok((config, notes)) } else { Err(ConfigErrors(errors)) }
+}
+
+/// A flag that nobody knows is a mistake of who typed it just now; in a file or the environment, it is a note.
+fn unknown(setting: &Setting, notes: &mut Vec<Note>, errors: &mut Vec<String>) {
+    let known = spellings().chain(ignored::names());
+    let meant = match nearest(&setting.name, known) {
+        Some(name) if setting.origin == Origin::Environment => format!("; did you mean {}?", variable(name)),
+        Some(name) => format!("; did you mean {name}?"),
+        None => String::new(),
+    };
+    if matches!(setting.origin, Origin::Flag(_)) {
+        errors.push(format!("{}: there is no option {}{meant}", setting.place(), setting.name));
+    } else {
+        let text = format!("{}: unknown option, ignored{meant}", setting.place());
+        notes.push(Note { is_warning: true, text });
+    }
+}
+
+fn say_without_effect(mut names: Vec<(Why, String)>) -> Vec<Note> {
+    names.sort();
+    names.dedup();
+    let say = |group: &[(Why, String)]| {
+        let list: Vec<&str> = group.iter().map(|(_, name)| name.as_str()).collect();
+        Note { is_warning: false, text: format!("{}: {}", group[0].0.text(), list.join(", ")) }
+    };
+    names.chunk_by(|a, b| a.0 == b.0).map(say).collect()
+}
+
+/// What is allowed alone and not together.
+fn contradictions(config: &Config) -> Vec<String> {
+    let mut errors = vec![];
+    let tls = &config.client_encryption;
+    if tls.enabled && (tls.certificate.is_none() || tls.keyfile.is_none()) {
+        errors.push(
+            "client_encryption_options: enabled, but there is no certificate or keyfile; give both as PEM files"
+                .into(),
+        );
+    }
+    if config.tombstone_warn_threshold > config.tombstone_failure_threshold {
+        errors.push(format!(
+            "tombstone_warn_threshold is {} and tombstone_failure_threshold {}; reads would fail unwarned",
+            config.tombstone_warn_threshold, config.tombstone_failure_threshold
+        ));
+    }
+    errors
+}

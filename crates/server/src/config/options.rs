@@ -1,0 +1,307 @@
+//! The table of options: each is one place in a [`Config`], with its names, its type and what it does.
+//!
+//! The name is Cassandra's of 4.1 and later where Cassandra has the option, else ScyllaDB's, else ours. `also` are
+//! the other spellings, each with what a bare number counts there (`commitlog_segment_size_in_mb: 32`).
+
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use super::Config;
+use super::units::{self, Bare};
+
+/// One option.
+pub struct OptionDef {
+    pub name: &'static str,
+    pub also: &'static [(&'static str, Bare)],
+    pub at: for<'a> fn(&'a mut Config) -> At<'a>,
+    /// For the documentation.
+    pub what: &'static str,
+}
+
+/// Where a value goes, by its type. `Auto…` may be unset, which is written `auto` or, as the peers do, `-1`.
+pub enum At<'a> {
+    Text(&'a mut String),
+    AutoText(&'a mut Option<String>),
+    Path(&'a mut PathBuf),
+    AutoPath(&'a mut Option<PathBuf>),
+    /// `data_file_directories`: `<data_dir>/data`.
+    DataDirectories(&'a mut PathBuf),
+    Bool(&'a mut bool),
+    Port(&'a mut u16),
+    Number(&'a mut u64),
+    AutoNumber(&'a mut Option<u64>, RangeInclusive<u64>),
+    Millis(&'a mut u64, RangeInclusive<u64>),
+    Bytes(&'a mut u64),
+    AutoBytes(&'a mut Option<u64>, RangeInclusive<u64>),
+    Choice(&'a mut dyn Choose),
+}
+
+/// A value of an enumeration, by name.
+pub trait Choose {
+    fn names(&self) -> Vec<&'static str>;
+    fn name(&self) -> &'static str;
+    /// False if there is no such name.
+    fn choose(&mut self, name: &str) -> bool;
+}
+
+macro_rules! choice {
+    ($(#[$meta:meta])* $type:ident { $($variant:ident = $name:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $type { $($variant),+ }
+
+        impl Choose for $type {
+            fn names(&self) -> Vec<&'static str> {
+                vec![$($name),+]
+            }
+
+            fn name(&self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+
+            fn choose(&mut self, name: &str) -> bool {
+                // Classes may be named with their Java package.
+                let name = name.rsplit('.').next().unwrap_or(name);
+                match () {
+                    $(() if name.eq_ignore_ascii_case($name) => *self = Self::$variant,)+
+                    () => return false,
+                }
+                true
+            }
+        }
+    };
+}
+
+choice! {
+    /// When a write is acknowledged.
+    CommitlogSync { Periodic = "periodic", Batch = "batch", Group = "group" }
+}
+choice! {
+    /// What to do with a commit log that has lost durable writes.
+    OnDamagedCommitlog { Refuse = "refuse", Skip = "skip" }
+}
+choice! {
+    /// How I/O is done.
+    IoBackend { Auto = "auto", IoUring = "io_uring", LinuxAio = "linux_aio", Threads = "threads" }
+}
+choice! {
+    /// What is logged.
+    LogLevel { Error = "error", Warn = "warn", Info = "info", Debug = "debug", Trace = "trace" }
+}
+choice! {
+    /// Who may log in.
+    Authenticator { AllowAll = "AllowAllAuthenticator" }
+}
+choice! {
+    /// Who may do what.
+    Authorizer { AllowAll = "AllowAllAuthorizer" }
+}
+
+const fn option(
+    name: &'static str,
+    also: &'static [(&'static str, Bare)],
+    at: for<'a> fn(&'a mut Config) -> At<'a>,
+    what: &'static str,
+) -> OptionDef {
+    OptionDef { name, also, at, what }
+}
+
+const MS: Bare = Bare::Milliseconds;
+const NONE: Bare = Bare::Refused;
+const SHARDS: RangeInclusive<u64> = 1..=256;
+const MEMORY: RangeInclusive<u64> = 32 << 20..=1 << 44;
+const SEGMENT: RangeInclusive<u64> = 1 << 20..=1 << 30;
+const LOG: RangeInclusive<u64> = 8 << 20..=1 << 44;
+const TIMEOUT: RangeInclusive<u64> = 1..=u64::MAX;
+const SYNC: RangeInclusive<u64> = 1..=3_600_000;
+
+/// All options, in the order of the documentation.
+#[rustfmt::skip]
+pub const OPTIONS: &[OptionDef] = &[
+    option("cluster_name", &[], |c| At::Text(&mut c.cluster_name), "The name that drivers and `nodetool` show."),
+    option("data_dir", &[("workdir", NONE)], |c| At::Path(&mut c.data_dir), "Everything is kept below this directory."),
+    option("data_file_directories", &[("data_file_directory", NONE)], |c| At::DataDirectories(&mut c.data_dir), "Cassandra's way to say `data_dir`: one directory called `data`; `data_dir` is the directory it is in."),
+    option("in_memory", &[], |c| At::Bool(&mut c.in_memory), "Keep nothing: data live in a directory in memory that is removed at the end. For tests."),
+    option("memory", &[], |c| At::AutoBytes(&mut c.memory_bytes, MEMORY), "Limit for memtables (half) and caches (a quarter) of all shards; not taken in advance. `auto`: an eighth of the machine's memory, at most 2GiB."),
+    option("smp", &[], |c| At::AutoNumber(&mut c.smp, SHARDS), "Shards, each one thread. `auto`: one for each core that the process may use. May change from one start to the next."),
+    option("pin_shards", &[], |c| At::Bool(&mut c.pin_shards), "Tie each shard to a core."),
+    option("io_backend", &[("reactor_backend", NONE)], |c| At::Choice(&mut c.io_backend), "How I/O is done. `auto`: the first of the others that the machine allows."),
+    option("commitlog_sync", &[], |c| At::Choice(&mut c.commitlog_sync), "When a write is acknowledged: `batch` and `group` after it is synced to disk, `periodic` when the operating system has it."),
+    option("commitlog_sync_period", &[("commitlog_sync_period_in_ms", MS)], |c| At::Millis(&mut c.commitlog_sync_period_ms, SYNC), "With `periodic`: how often the commit log is synced, so how much a loss of power can cost."),
+    option("commitlog_sync_group_window", &[("commitlog_sync_group_window_in_ms", MS), ("commitlog_sync_batch_window_in_ms", MS)], |c| At::Millis(&mut c.commitlog_sync_group_window_ms, SYNC), "With `group`: how long a sync waits for company."),
+    option("commitlog_segment_size", &[("commitlog_segment_size_in_mb", Bare::MiB)], |c| At::AutoBytes(&mut c.commitlog_segment_bytes, SEGMENT), "Size of a commit log file; a mutation may be half as large. `auto`: 32MiB, or 8MiB with `in_memory`."),
+    option("commitlog_total_space", &[("commitlog_total_space_in_mb", Bare::MiB)], |c| At::AutoBytes(&mut c.commitlog_total_bytes, LOG), "Disk space of the commit log; tables are flushed to stay below. `auto`: 1GiB, or four segments a shard if that is more."),
+    option("on_damaged_commitlog", &[], |c| At::Choice(&mut c.on_damaged_commitlog), "What to do at the start if durable writes cannot be read back: do not start, or start without them."),
+    option("auto_snapshot", &[], |c| At::Bool(&mut c.auto_snapshot), "Snapshot a table before TRUNCATE and DROP."),
+    option("listen_address", &[], |c| At::Text(&mut c.listen_address), "Where CQL is spoken, unless `rpc_address` says otherwise."),
+    option("rpc_address", &[("native_transport_address", NONE)], |c| At::AutoText(&mut c.rpc_address), "Where CQL is spoken. `auto`: `listen_address`."),
+    option("broadcast_rpc_address", &[("broadcast_native_address", NONE)], |c| At::AutoText(&mut c.broadcast_rpc_address), "The address that clients are told. `auto`: the one where CQL is spoken."),
+    option("native_transport_port", &[], |c| At::Port(&mut c.native_transport_port), "Port for CQL."),
+    option("native_transport_port_ssl", &[], |c| At::Port(&mut c.native_transport_port_ssl), "Port for CQL with TLS; 0: none of its own."),
+    option("native_shard_aware_transport_port", &[], |c| At::Port(&mut c.native_shard_aware_transport_port), "Port for drivers that choose the shard by their own port; 0: none."),
+    option("native_shard_aware_transport_port_ssl", &[], |c| At::Port(&mut c.native_shard_aware_transport_port_ssl), "The same with TLS; 0: none."),
+    option("native_transport_max_frame_size", &[("native_transport_max_frame_size_in_mb", Bare::MiB)], |c| At::Bytes(&mut c.native_transport_max_frame_bytes), "Longer requests are refused."),
+    option("native_transport_max_concurrent_connections", &[], |c| At::AutoNumber(&mut c.native_transport_max_concurrent_connections, 1..=u64::MAX), "More connections are refused. `auto`: no limit but the system's."),
+    option("native_transport_idle_timeout", &[("native_transport_idle_timeout_in_ms", MS)], |c| At::Millis(&mut c.native_transport_idle_timeout_ms, 0..=u64::MAX), "Connections that are idle for so long are closed; 0: never."),
+    option("client_encryption_options.enabled", &[], |c| At::Bool(&mut c.client_encryption.enabled), "TLS for clients."),
+    option("client_encryption_options.optional", &[], |c| At::Bool(&mut c.client_encryption.optional), "Serve clients without TLS on the same port too."),
+    option("client_encryption_options.certificate", &[], |c| At::AutoPath(&mut c.client_encryption.certificate), "The server's certificate chain, PEM."),
+    option("client_encryption_options.keyfile", &[], |c| At::AutoPath(&mut c.client_encryption.keyfile), "Its private key, PEM."),
+    option("client_encryption_options.truststore", &[], |c| At::AutoPath(&mut c.client_encryption.truststore), "Certificates that clients' certificates must come from, PEM."),
+    option("client_encryption_options.require_client_auth", &[], |c| At::Bool(&mut c.client_encryption.require_client_auth), "Clients must have a certificate."),
+    option("authenticator", &[], |c| At::Choice(&mut c.authenticator), "Who may log in. There are no passwords yet."),
+    option("authorizer", &[], |c| At::Choice(&mut c.authorizer), "Who may do what. There are no permissions yet."),
+    option("read_request_timeout", &[("read_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.read_request_timeout_ms, TIMEOUT), "How long a read of single partitions may take."),
+    option("range_request_timeout", &[("range_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.range_request_timeout_ms, TIMEOUT), "How long a page of a scan may take."),
+    option("write_request_timeout", &[("write_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.write_request_timeout_ms, TIMEOUT), "How long a write may take."),
+    option("counter_write_request_timeout", &[("counter_write_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.counter_write_request_timeout_ms, TIMEOUT), "How long a counter update may take."),
+    option("cas_contention_timeout", &[("cas_contention_timeout_in_ms", MS)], |c| At::Millis(&mut c.cas_contention_timeout_ms, TIMEOUT), "How long a conditional statement waits for others on the same partition."),
+    option("truncate_request_timeout", &[("truncate_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.truncate_request_timeout_ms, TIMEOUT), "How long TRUNCATE may take."),
+    option("request_timeout", &[("request_timeout_in_ms", MS)], |c| At::Millis(&mut c.request_timeout_ms, TIMEOUT), "How long everything else may take."),
+    option("tombstone_warn_threshold", &[], |c| At::Number(&mut c.tombstone_warn_threshold), "A read that meets more tombstones is answered with a warning."),
+    option("tombstone_failure_threshold", &[], |c| At::Number(&mut c.tombstone_failure_threshold), "A read that meets more tombstones is refused."),
+    option("batch_size_warn_threshold", &[("batch_size_warn_threshold_in_kb", Bare::KiB)], |c| At::Bytes(&mut c.batch_size_warn_bytes), "A larger batch is answered with a warning."),
+    option("batch_size_fail_threshold", &[("batch_size_fail_threshold_in_kb", Bare::KiB)], |c| At::Bytes(&mut c.batch_size_fail_bytes), "A larger batch is refused."),
+    option("unlogged_batch_across_partitions_warn_threshold", &[], |c| At::Number(&mut c.unlogged_batch_across_partitions_warn_threshold), "An unlogged batch over more partitions is answered with a warning."),
+    option("max_memory_for_unlimited_query_soft_limit", &[], |c| At::Bytes(&mut c.max_memory_for_unlimited_query_soft_bytes), "An unpaged read that takes more memory is logged. A bare number counts bytes."),
+    option("max_memory_for_unlimited_query_hard_limit", &[("max_memory_for_unlimited_query", Bare::Bytes)], |c| At::Bytes(&mut c.max_memory_for_unlimited_query_hard_bytes), "An unpaged read that takes more memory is refused. A bare number counts bytes."),
+    option("api_address", &[], |c| At::Text(&mut c.api_address), "Where the admin API and `nodetool` are served. It has no passwords: keep it on the loopback."),
+    option("api_port", &[], |c| At::Port(&mut c.api_port), "Port of the admin API."),
+    option("prometheus_address", &[], |c| At::Text(&mut c.prometheus_address), "Where metrics are served."),
+    option("prometheus_port", &[], |c| At::Port(&mut c.prometheus_port), "Port of the metrics; 0: none."),
+    option("log_level", &[], |c| At::Choice(&mut c.log_level), "What is logged to standard error."),
+];
+
+/// Bare numbers of these count bytes also under their own name, as in ScyllaDB.
+const BARE_BYTES: &[&str] =
+    &["max_memory_for_unlimited_query_soft_limit", "max_memory_for_unlimited_query_hard_limit"];
+
+/// The option of this name or other spelling, and what a bare number counts there.
+pub fn find(name: &str) -> Option<(&'static OptionDef, Bare)> {
+    OPTIONS.iter().find_map(|option| {
+        if option.name == name {
+            let bare = if BARE_BYTES.contains(&name) { Bare::Bytes } else { Bare::Refused };
+            return Some((option, bare));
+        }
+        let (_, bare) = option.also.iter().find(|(other, _)| *other == name)?;
+        Some((option, *bare))
+    })
+}
+
+impl At<'_> {
+    /// Sets the value.
+    ///
+    /// # Errors
+    /// What would be allowed.
+    pub fn set(self, text: &str, bare: Bare) -> Result<(), String> {
+        let text = text.trim();
+        let is_auto = text == "auto" || text == "-1";
+        match self {
+            Self::Text(at) => {
+                if text.is_empty() {
+                    return Err("a text that is not empty".into());
+                }
+                *at = text.into();
+            }
+            Self::AutoText(at) => *at = (!is_auto && !text.is_empty()).then(|| text.into()),
+            Self::Path(at) => {
+                if text.is_empty() {
+                    return Err("a path".into());
+                }
+                *at = text.into();
+            }
+            Self::AutoPath(at) => *at = (!is_auto && !text.is_empty()).then(|| text.into()),
+            Self::DataDirectories(at) => {
+                let path = Path::new(text);
+                match (path.file_name(), path.parent()) {
+                    (Some(last), Some(above)) if last == "data" => {
+                        *at = if above.as_os_str().is_empty() { ".".into() } else { above.into() };
+                    }
+                    _ => return Err("a directory called `data`; or use data_dir".into()),
+                }
+            }
+            Self::Bool(at) => {
+                *at = match text.to_ascii_lowercase().as_str() {
+                    "true" | "yes" | "on" | "1" => true,
+                    "false" | "no" | "off" | "0" => false,
+                    _ => return Err("true or false".into()),
+                }
+            }
+            Self::Port(at) => *at = text.parse().map_err(|_| "a port, 0 to 65535".to_string())?,
+            Self::Number(at) => *at = text.parse().map_err(|_| "a whole number, 0 or more".to_string())?,
+            Self::AutoNumber(at, range) => {
+                let allowed = || format!("auto or a whole number{}", within(&range, |n| n.to_string()));
+                *at = if is_auto { None } else { Some(in_range(text.parse().ok(), &range, allowed)?) };
+            }
+            Self::Millis(at, range) => {
+                let allowed = || units::DURATION_FORM.to_string() + &within(&range, units::show_millis);
+                *at = in_range(units::parse_millis(text, bare), &range, allowed)?;
+            }
+            Self::Bytes(at) => *at = units::parse_bytes(text, bare).ok_or(units::SIZE_FORM)?,
+            Self::AutoBytes(at, range) => {
+                let allowed = || format!("auto or {}{}", units::SIZE_FORM, within(&range, units::show_bytes));
+                *at = if is_auto {
+                    None
+                } else {
+                    Some(in_range(units::parse_bytes(text, bare), &range, allowed)?)
+                };
+            }
+            Self::Choice(at) => {
+                if !at.choose(text) {
+                    return Err(at.names().join(" or "));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The value as it would be written.
+    pub fn show(self) -> String {
+        let auto = || "auto".to_string();
+        match self {
+            Self::Text(at) => at.clone(),
+            Self::AutoText(at) => at.clone().unwrap_or_else(auto),
+            Self::Path(at) => at.display().to_string(),
+            Self::AutoPath(at) => at.as_ref().map_or_else(auto, |path| path.display().to_string()),
+            Self::DataDirectories(at) => at.join("data").display().to_string(),
+            Self::Bool(at) => at.to_string(),
+            Self::Port(at) => at.to_string(),
+            Self::Number(at) => at.to_string(),
+            Self::AutoNumber(at, _) => at.map_or_else(auto, |number| number.to_string()),
+            Self::Millis(at, _) => units::show_millis(*at),
+            Self::Bytes(at) => units::show_bytes(*at),
+            Self::AutoBytes(at, _) => at.map_or_else(auto, units::show_bytes),
+            Self::Choice(at) => at.name().to_string(),
+        }
+    }
+
+    /// The type in words, for the documentation.
+    pub fn kind(&self) -> String {
+        match self {
+            Self::Text(_) | Self::AutoText(_) => "text".into(),
+            Self::Path(_) | Self::AutoPath(_) | Self::DataDirectories(_) => "path".into(),
+            Self::Bool(_) => "true, false".into(),
+            Self::Port(_) => "port".into(),
+            Self::Number(_) | Self::AutoNumber(..) => "number".into(),
+            Self::Millis(..) => "duration".into(),
+            Self::Bytes(_) | Self::AutoBytes(..) => "size".into(),
+            Self::Choice(at) => at.names().join(", "),
+        }
+    }
+}
+
+fn in_range(
+    value: Option<u64>,
+    range: &RangeInclusive<u64>,
+    allowed: impl Fn() -> String,
+) -> Result<u64, String> {
+    value.filter(|value| range.contains(value)).ok_or_else(allowed)
+}
+
+fn within(range: &RangeInclusive<u64>, show: impl Fn(u64) -> String) -> String {
+    match (*range.start(), *range.end()) {
+        (0, u64::MAX) => String::new(),
+        (least, u64::MAX) => format!("; at least {}", show(least)),
+        (least, most) => format!("; {} to {}", show(least), show(most)),
+    }
+}

@@ -1,0 +1,143 @@
+//! Durations and sizes as the peers write them: a number and a unit without a space, `10s`, `64MiB`.
+//!
+//! Sizes are powers of 1024 whether written `K` or `KiB`. `KB` and `MB` are refused: people mean different things.
+
+/// What a number without a unit counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bare {
+    /// Nothing: there must be a unit, unless the number is 0.
+    Refused,
+    Milliseconds,
+    Seconds,
+    Bytes,
+    KiB,
+    MiB,
+}
+
+pub const DURATION_FORM: &str = "a number with a unit: 500ms, 10s, 5m, 2h or 1d";
+pub const SIZE_FORM: &str = "a number with a unit: 512B, 64KiB (or 64K), 32MiB (or 32M), 2GiB (or 2G)";
+
+/// Number and unit of a text; `None` if it does not begin with a number.
+fn split(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..end].parse().ok()?;
+    Some((number, text[end..].trim()))
+}
+
+fn whole(value: f64) -> Option<u64> {
+    (0.0..1e15).contains(&value).then_some(value.round() as u64)
+}
+
+/// A duration in milliseconds. Less than one, but not 0, counts as 1.
+pub fn parse_millis(text: &str, bare: Bare) -> Option<u64> {
+    let (number, unit) = split(text)?;
+    let unit_ms = match unit {
+        "" => match bare {
+            Bare::Milliseconds => 1.0,
+            Bare::Seconds => 1e3,
+            _ if number == 0.0 => 1.0,
+            _ => return None,
+        },
+        "ns" => 1e-6,
+        "us" | "µs" => 1e-3,
+        "ms" => 1.0,
+        "s" => 1e3,
+        "m" => 60e3,
+        "h" => 3_600e3,
+        "d" => 86_400e3,
+        _ => return None,
+    };
+    let millis = number * unit_ms;
+    if millis > 0.0 && millis < 1.0 { Some(1) } else { whole(millis) }
+}
+
+/// A size in bytes.
+pub fn parse_bytes(text: &str, bare: Bare) -> Option<u64> {
+    let (number, unit) = split(text)?;
+    let shift = match unit {
+        "" => match bare {
+            Bare::Bytes => 0,
+            Bare::KiB => 10,
+            Bare::MiB => 20,
+            _ if number == 0.0 => 0,
+            _ => return None,
+        },
+        "B" => 0,
+        "K" | "k" | "KiB" => 10,
+        "M" | "MiB" => 20,
+        "G" | "GiB" => 30,
+        "T" | "TiB" => 40,
+        _ => return None,
+    };
+    whole(number * (1u64 << shift) as f64)
+}
+
+/// In the largest unit that divides it.
+pub fn show_millis(millis: u64) -> String {
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s")];
+    match units.iter().find(|(unit_ms, _)| millis >= *unit_ms && millis.is_multiple_of(*unit_ms)) {
+        Some((unit_ms, unit)) => format!("{}{unit}", millis / unit_ms),
+        None => format!("{millis}ms"),
+    }
+}
+
+/// In the largest unit that divides it.
+pub fn show_bytes(bytes: u64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    match units.iter().find(|(shift, _)| bytes >= 1 << shift && bytes.trailing_zeros() >= *shift) {
+        Some((shift, unit)) => format!("{}{unit}", bytes >> shift),
+        None => format!("{bytes}B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        let check = |text: &str, bare: Bare, millis: Option<u64>| {
+            assert_eq!(parse_millis(text, bare), millis, "{text}");
+        };
+        check("10s", Bare::Refused, Some(10_000));
+        check("10000ms", Bare::Refused, Some(10_000));
+        check("1.5m", Bare::Refused, Some(90_000));
+        check("2h", Bare::Refused, Some(7_200_000));
+        check("1d", Bare::Refused, Some(86_400_000));
+        check("3us", Bare::Refused, Some(1));
+        check("0", Bare::Refused, Some(0));
+        check("10000", Bare::Milliseconds, Some(10_000));
+        check("10", Bare::Seconds, Some(10_000));
+        for wrong in ["10000", "", "s", "-1s", "10 parsecs", "1e9s", "ten", "10ss"] {
+            check(wrong, Bare::Refused, None);
+        }
+        check("99999999999999999999d", Bare::Refused, None);
+    }
+
+    #[test]
+    fn sizes() {
+        let check =
+            |text: &str, bare: Bare, bytes: Option<u64>| assert_eq!(parse_bytes(text, bare), bytes, "{text}");
+        check("32MiB", Bare::Refused, Some(32 << 20));
+        check("2G", Bare::Refused, Some(2 << 30));
+        check("1.5KiB", Bare::Refused, Some(1536));
+        check("32", Bare::MiB, Some(32 << 20));
+        check("5", Bare::KiB, Some(5 << 10));
+        check("4096", Bare::Bytes, Some(4096));
+        for wrong in ["32", "32MB", "MiB", "-1", "1e3", "9999999999999T"] {
+            check(wrong, Bare::Refused, None);
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_read_back() {
+        for millis in [0, 1, 999, 1000, 1500, 60_000, 86_400_000] {
+            assert_eq!(parse_millis(&show_millis(millis), Bare::Refused), Some(millis));
+        }
+        for bytes in [0, 1, 1023, 1024, 32 << 20, 3 << 30, (3 << 30) + 1] {
+            assert_eq!(parse_bytes(&show_bytes(bytes), Bare::Refused), Some(bytes));
+        }
+        assert_eq!((show_millis(10_000), show_bytes(32 << 20)), ("10s".into(), "32MiB".into()));
+    }
+}

@@ -1,0 +1,170 @@
+//! CQL over the network: connections, what they ask, and what they are told.
+//!
+//! | question | file |
+//! |---|---|
+//! | who listens, which shard gets a connection | `listener.rs` |
+//! | bytes in, bytes out, how much at a time | `connection.rs`, encrypted: `transport.rs` |
+//! | what a message is answered with | `session.rs` |
+//! | prepared statements | `statements.rs` |
+//! | how statements reach the storage | `node.rs` |
+//! | who is told what happens | `events.rs` |
+//!
+//! Each shard has a [`CqlShard`] with its own connections and its own copy of every prepared statement, so that a
+//! request touches nothing of another shard unless its partition lives there.
+
+mod connection;
+mod events;
+mod listener;
+mod node;
+mod session;
+mod statements;
+mod transport;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::HashMap;
+use catalog::Catalog;
+use cql::system::NodeInfo;
+use engine::EngineError;
+use runtime::{CpuGroup, Event, Shard};
+
+pub use listener::{CqlServer, ListenError};
+pub use transport::TlsSettings;
+
+use connection::Connection;
+use statements::Statements;
+
+/// How CQL is served; the same on every shard.
+#[derive(Clone, Debug)]
+pub struct CqlOptions {
+    /// What `system.local` says of this node.
+    pub node: NodeInfo,
+    /// Ports where a client's source port chooses the shard, as they are told to clients.
+    pub shard_aware_port: Option<u16>,
+    pub shard_aware_port_ssl: Option<u16>,
+    /// Requests with larger bodies are refused.
+    pub body_bytes_max: usize,
+    /// Connections of all shards together; more are closed at once.
+    pub connections_max: usize,
+    /// Requests under way on one connection; then it is not read until some are answered.
+    pub requests_per_connection_max: u32,
+    /// Bytes of requests under way on one shard; then its connections are not read until some are answered.
+    pub request_bytes_max: usize,
+    /// Bytes of prepared statements on one shard; beyond, those that were not used for longest go.
+    pub prepared_bytes_max: usize,
+}
+
+/// What a shard knows of its clients.
+pub(crate) struct CqlShard {
+    pub shard: Shard,
+    pub options: Arc<CqlOptions>,
+    pub statements: Statements,
+    pub connections: RefCell<HashMap<u64, Rc<Connection>>>,
+    next_connection: Cell<u64>,
+    /// Bytes of requests under way.
+    request_bytes: Cell<usize>,
+    /// Some request has ended.
+    pub released: Event,
+    last_timestamp_us: Cell<i64>,
+    /// The engine's catalog, and the one that clients see, which is made of it.
+    seen_catalog: RefCell<(Catalog, Catalog)>,
+    pub counters: Counters,
+}
+
+/// What has been served, for metrics.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub requests: Cell<u64>,
+    pub errors: Cell<u64>,
+    pub connections_total: Cell<u64>,
+}
+
+impl CqlShard {
+    fn start(shard: &Shard, options: Arc<CqlOptions>) {
+        let statements = Statements::new(options.prepared_bytes_max);
+        shard.set_local(Rc::new(Self {
+            shard: shard.clone(),
+            options,
+            statements,
+            connections: RefCell::default(),
+            next_connection: Cell::new(0),
+            request_bytes: Cell::new(0),
+            released: Event::new(),
+            last_timestamp_us: Cell::new(0),
+            seen_catalog: RefCell::new((Catalog::empty(), Catalog::empty().with_virtual_tables())),
+            counters: Counters::default(),
+        }));
+    }
+
+    /// What this shard has of the server.
+    pub fn of(shard: &Shard) -> Result<Rc<Self>, EngineError> {
+        shard.local::<Self>().ok_or(EngineError::Stopped)
+    }
+
+    /// The clock in microseconds, but never twice the same on this shard.
+    pub fn timestamp_us(&self) -> i64 {
+        let next = self.shard.wall_us().max(self.last_timestamp_us.get() + 1);
+        self.last_timestamp_us.set(next);
+        next
+    }
+
+    /// The catalog as clients see it.
+    pub fn with_virtual_tables(&self, catalog: &Catalog) -> Catalog {
+        let mut seen = self.seen_catalog.borrow_mut();
+        if !seen.0.is_same(catalog) {
+            *seen = (catalog.clone(), catalog.with_virtual_tables());
+        }
+        seen.1.clone()
+    }
+
+    /// What this node tells of itself, with the clients of this shard.
+    pub fn node_info(&self) -> NodeInfo {
+        let clients = self.connections.borrow().values().map(|connection| connection.client_info()).collect();
+        NodeInfo { clients, ..self.options.node.clone() }
+    }
+
+    /// Whether there is room for the bytes of another request. One alone always has.
+    pub fn has_room(&self) -> bool {
+        self.request_bytes.get() < self.options.request_bytes_max
+    }
+
+    pub fn take_room(&self, bytes: usize) {
+        self.request_bytes.set(self.request_bytes.get() + bytes);
+    }
+
+    pub fn give_room(&self, bytes: usize) {
+        self.request_bytes.set(self.request_bytes.get() - bytes);
+        self.released.signal();
+    }
+
+    fn add_connection(&self, connection: Rc<Connection>) -> u64 {
+        let id = self.next_connection.get();
+        self.next_connection.set(id + 1);
+        self.connections.borrow_mut().insert(id, connection);
+        self.counters.connections_total.set(self.counters.connections_total.get() + 1);
+        id
+    }
+}
+
+/// Runs `f` on every shard and waits for all.
+pub(crate) async fn on_all_shards<F>(shard: &Shard, f: F)
+where
+    F: Fn(&CqlShard) + Clone + Send + 'static,
+{
+    let calls: Vec<_> = (0..shard.shard_count())
+        .map(|target| {
+            let f = f.clone();
+            shard.call(target, CpuGroup::Statement, |shard| async move {
+                if let Ok(cql) = CqlShard::of(&shard) {
+                    f(&cql);
+                }
+            })
+        })
+        .collect();
+    for call in calls {
+        // A shard that has stopped needs to know nothing.
+        let _ = call.await;
+    }
+}

@@ -1,0 +1,64 @@
+//! The prepared statements of a shard.
+//!
+//! A statement is prepared once, on the shard that is asked, and then given to all, so that any connection can
+//! execute it. Bounded in bytes: what was not used for longest is forgotten, and a client that comes back with its id
+//! is told so and prepares it again.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use base::HashMap;
+use cql::Prepared;
+
+/// MD5 of keyspace and text, as the peers make it.
+pub(crate) type StatementId = [u8; 16];
+
+struct Entry {
+    prepared: Arc<Prepared>,
+    last_use: Cell<u64>,
+}
+
+/// See the head of this file.
+pub(crate) struct Statements {
+    by_id: RefCell<HashMap<StatementId, Entry>>,
+    bytes: Cell<usize>,
+    bytes_max: usize,
+    /// Counts uses: a clock for `last_use`.
+    uses: Cell<u64>,
+}
+
+impl Statements {
+    pub fn new(bytes_max: usize) -> Self {
+        Self { by_id: RefCell::default(), bytes: Cell::new(0), bytes_max, uses: Cell::new(0) }
+    }
+
+    #[inline]
+    pub fn get(&self, id: &[u8]) -> Option<Arc<Prepared>> {
+        let id: &StatementId = id.try_into().ok()?;
+        let by_id = self.by_id.borrow();
+        let entry = by_id.get(id)?;
+        entry.last_use.set(self.tick());
+        Some(entry.prepared.clone())
+    }
+
+    /// Knows it from now on, in place of an earlier one with its id.
+    pub fn insert(&self, prepared: Arc<Prepared>) {
+        let mut by_id = self.by_id.borrow_mut();
+        let bytes = prepared.memory_bytes();
+        let entry = Entry { last_use: Cell::new(self.tick()), prepared };
+        if let Some(earlier) = by_id.insert(entry.prepared.id, entry) {
+            self.bytes.set(self.bytes.get() - earlier.prepared.memory_bytes());
+        }
+        self.bytes.set(self.bytes.get() + bytes);
+        while self.bytes.get() > self.bytes_max && by_id.len() > 1 {
+            let oldest = by_id.iter().min_by_key(|(_, entry)| entry.last_use.get()).map(|(id, _)| *id);
+            let gone = oldest.and_then(|id| by_id.remove(&id)).expect("there are several");
+            self.bytes.set(self.bytes.get() - gone.prepared.memory_bytes());
+        }
+    }
+
+    fn tick(&self) -> u64 {
+        self.uses.set(self.uses.get() + 1);
+        self.uses.get()
+    }
+}

@@ -1,0 +1,93 @@
+//! `--in-memory`: a directory that is in memory, as far as the system offers one, and gone afterwards.
+//!
+//! It is made below `/dev/shm` if that has room, else below the directory for temporary files. A process that was
+//! killed cannot remove its own; the next one does, which tells them by the lock that nobody holds.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+const NAME: &str = "messina-in-memory-";
+/// Containers often have a `/dev/shm` of 64 MiB, which is no place for data.
+const ROOM_BYTES: u64 = 256 << 20;
+
+/// Removed with everything in it when dropped.
+pub struct MemoryDir {
+    path: PathBuf,
+}
+
+impl MemoryDir {
+    #[allow(clippy::disallowed_methods, reason = "where temporary files belong is the environment's word")]
+    pub fn make() -> io::Result<Self> {
+        let shm = Path::new("/dev/shm");
+        let above = if free_bytes(shm) >= ROOM_BYTES { shm.to_owned() } else { std::env::temp_dir() };
+        remove_abandoned(&above);
+        let path = above.join(format!("{NAME}{}", std::process::id()));
+        fs::DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self { path })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes it now. What cannot be removed is the next process's.
+    pub fn remove(&self) {
+        drop(fs::remove_dir_all(&self.path));
+    }
+}
+
+impl Drop for MemoryDir {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// Removes what processes left that do not run any more.
+fn remove_abandoned(above: &Path) {
+    for entry in fs::read_dir(above).into_iter().flatten().flatten() {
+        let ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(NAME));
+        if !ours || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        // Without a lock file it is being made just now.
+        let Ok(lock) = File::open(entry.path().join(runtime::LOCK_FILE_NAME)) else { continue };
+        if lock.try_lock().is_ok() {
+            drop(fs::remove_dir_all(entry.path()));
+        }
+    }
+}
+
+/// Bytes that are free for this user; 0 if it cannot be said.
+fn free_bytes(path: &Path) -> u64 {
+    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()) else { return 0 };
+    // SAFETY: all zeros is a value of it.
+    let mut stat = unsafe { std::mem::zeroed::<libc::statvfs>() };
+    // SAFETY: the path ends in a zero byte, and `stat` is ours to be filled.
+    let failed = unsafe { libc::statvfs(path.as_ptr(), &mut stat) };
+    if failed != 0 { 0 } else { stat.f_bavail * stat.f_frsize }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "a test needs a place too")]
+    fn only_what_nobody_holds_is_removed() {
+        let above = std::env::temp_dir().join(format!("messina-memory-dir-test-{}", std::process::id()));
+        let dir = |name: &str| above.join(format!("{NAME}{name}"));
+        for name in ["dead", "alive", "young"] {
+            fs::create_dir_all(dir(name)).unwrap();
+        }
+        fs::create_dir_all(above.join("stranger")).unwrap();
+        File::create(dir("dead").join(runtime::LOCK_FILE_NAME)).unwrap();
+        let held = File::create(dir("alive").join(runtime::LOCK_FILE_NAME)).unwrap();
+        held.lock().unwrap();
+        remove_abandoned(&above);
+        assert!(!dir("dead").exists());
+        assert!(dir("alive").exists() && dir("young").exists() && above.join("stranger").exists());
+        fs::remove_dir_all(above).unwrap();
+    }
+}

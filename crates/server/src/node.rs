@@ -1,0 +1,123 @@
+//! The running node, as the admin API and the metrics see it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Instant;
+
+use catalog::{Catalog, Table};
+use engine::report::{ShardReport, TableReport};
+use engine::{Engine, EngineError, node};
+
+use crate::config::Config;
+use crate::config::storage::Machine;
+use crate::serve::ClientListeners;
+
+/// What the node does for its clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Mode {
+    Normal,
+    Draining,
+    /// Everything is on disk, and nothing more is taken. Only a restart ends it.
+    Drained,
+}
+
+impl Mode {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Normal => "NORMAL",
+            Self::Draining => "DRAINING",
+            Self::Drained => "DRAINED",
+        }
+    }
+}
+
+/// See the head of this file.
+pub struct Node {
+    pub engine: Engine,
+    pub config: Arc<Config>,
+    pub machine: Machine,
+    pub listeners: Arc<dyn ClientListeners>,
+    pub started: Instant,
+    /// Seconds since 1970 at the start.
+    pub generation: u64,
+    mode: AtomicU8,
+    /// Held by who drains.
+    draining: tokio::sync::Mutex<()>,
+}
+
+impl Node {
+    #[allow(clippy::disallowed_methods, reason = "uptime and generation are of the real world")]
+    pub fn new(
+        engine: Engine,
+        config: Arc<Config>,
+        machine: Machine,
+        listeners: Arc<dyn ClientListeners>,
+    ) -> Arc<Self> {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        Arc::new(Self {
+            engine,
+            config,
+            machine,
+            listeners,
+            started: Instant::now(),
+            generation: since.unwrap_or_default().as_secs(),
+            mode: AtomicU8::new(Mode::Normal as u8),
+            draining: tokio::sync::Mutex::new(()),
+        })
+    }
+
+    pub fn mode(&self) -> Mode {
+        match self.mode.load(Ordering::Acquire) {
+            0 => Mode::Normal,
+            1 => Mode::Draining,
+            _ => Mode::Drained,
+        }
+    }
+
+    /// Stops taking requests, flushes, and makes the rest durable in the log. Once is enough; later calls wait for the
+    /// first one. After an error the node does not serve either: what was acknowledged is in the log.
+    ///
+    /// Must run to its end: spawn it rather than drop it half-way.
+    pub async fn drain(&self) -> Result<(), EngineError> {
+        let _held = self.draining.lock().await;
+        if self.mode() != Mode::Normal {
+            return Ok(());
+        }
+        self.mode.store(Mode::Draining as u8, Ordering::Release);
+        self.listeners.stop().await;
+        let drained = self.engine.drain().get().await;
+        self.mode.store(Mode::Drained as u8, Ordering::Release);
+        drained
+    }
+
+    pub async fn catalog(&self) -> Result<Catalog, EngineError> {
+        self.engine.ask(0, |shard| async move { node::catalog(&shard) }).get().await
+    }
+
+    /// The tables of a keyspace, or of all.
+    pub fn tables_of(catalog: &Catalog, keyspace: Option<&str>) -> Vec<Arc<Table>> {
+        match keyspace {
+            Some(keyspace) => catalog.tables(keyspace).cloned().collect(),
+            None => catalog.all_tables().cloned().collect(),
+        }
+    }
+
+    pub async fn shard_reports(&self) -> Result<Vec<ShardReport>, EngineError> {
+        self.engine.ask(0, |shard| async move { node::report(&shard).await }).get().await
+    }
+
+    /// A list for each shard.
+    pub async fn table_reports(&self) -> Result<Vec<Vec<TableReport>>, EngineError> {
+        self.engine.ask(0, |shard| async move { node::table_reports(&shard).await }).get().await
+    }
+}
+
+/// Bytes of physical memory that this process has; 0 if the system does not say.
+pub fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+    // SAFETY: a plain call.
+    let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    pages * u64::try_from(page_bytes).unwrap_or(0)
+}

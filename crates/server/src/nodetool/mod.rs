@@ -1,0 +1,276 @@
+//! `messina nodetool`: looks after a running node, with the commands and the layouts that people know.
+//!
+//! A thin client of the admin API: [`http`] asks, [`text`] lays out; `--format json` prints the answer as it came.
+
+pub mod http;
+pub mod text;
+
+use std::fmt;
+use std::io::Write;
+
+use clap::{Args, ValueEnum};
+use serde::de::DeserializeOwned;
+
+use crate::admin::answers::{Done, Info, SSTables, Snapshot, TableStats, Version};
+use crate::suggest::nearest;
+use http::{Client, query};
+
+#[derive(Args, Debug)]
+pub struct NodetoolArguments {
+    /// Where the node's admin API is.
+    #[arg(short = 'h', long, default_value = "127.0.0.1")]
+    host: String,
+    #[arg(short = 'p', long, default_value_t = 10_000)]
+    port: u16,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// A command and its arguments; `help` names them all.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+#[derive(Debug)]
+pub struct NodetoolError(String);
+
+impl fmt::Display for NodetoolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "nodetool: {}", self.0)
+    }
+}
+
+impl std::error::Error for NodetoolError {}
+
+impl From<String> for NodetoolError {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+/// Names, arguments, what it does.
+const COMMANDS: &[(&str, &str, &str)] = &[
+    ("cfstats", "[KEYSPACE[.TABLE]]", "the same as tablestats"),
+    ("clearsnapshot", "(-t TAG | --all) [KEYSPACE]", "removes snapshots"),
+    ("compact", "[KEYSPACE [TABLE ...]]", "merges SSTables (not supported yet)"),
+    ("drain", "", "stops serving and flushes; only a restart ends it"),
+    ("flush", "[KEYSPACE [TABLE ...]]", "writes memtables to SSTables"),
+    ("getsstables", "KEYSPACE TABLE KEY", "the SSTables that have a partition"),
+    ("help", "", "this list"),
+    ("info", "", "the node: memory, load, uptime"),
+    ("listsnapshots", "", "the snapshots there are"),
+    ("snapshot", "[-t TAG] [KEYSPACE [TABLE]]", "keeps the SSTables as they are now"),
+    ("status", "", "the node in its ring"),
+    ("tablestats", "[KEYSPACE[.TABLE]]", "statistics of tables"),
+    ("version", "", "the version of the node"),
+];
+
+/// Runs one command and prints what it gives.
+///
+/// # Errors
+/// There is no such command, no node, or the node's own error.
+pub fn run(arguments: &NodetoolArguments) -> Result<(), NodetoolError> {
+    let words: Vec<&str> = arguments.command.iter().map(String::as_str).collect();
+    let (command, rest) = match &words[..] {
+        [] | ["help" | "--help", ..] => {
+            print(&help());
+            return Ok(());
+        }
+        [command, rest @ ..] => (*command, rest),
+    };
+    if !COMMANDS.iter().any(|(name, ..)| *name == command) {
+        return Err(unknown(command).into());
+    }
+    let call = Call {
+        client: Client { host: arguments.host.clone(), port: arguments.port },
+        format: arguments.format,
+        command,
+    };
+    let output = call.run(rest)?;
+    print(&output);
+    Ok(())
+}
+
+/// Whoever reads may stop before the end (`| head`).
+fn print(text: &str) {
+    drop(std::io::stdout().write_all(text.as_bytes()));
+}
+
+fn unknown(command: &str) -> String {
+    let names = COMMANDS.iter().map(|(name, ..)| *name);
+    let meant = nearest(command, names).map_or(String::new(), |name| format!("; did you mean {name}?"));
+    format!("there is no command {command}{meant} (`messina nodetool help` names them all)")
+}
+
+fn help() -> String {
+    let mut text = String::from(
+        "Usage: messina nodetool [-h HOST] [-p PORT] [--format text|json] COMMAND\n\nCommands:\n",
+    );
+    for (name, arguments, what) in COMMANDS {
+        text.push_str(&format!("  {:<44}{what}\n", format!("{name} {arguments}")));
+    }
+    text
+}
+
+struct Call<'a> {
+    client: Client,
+    format: Format,
+    command: &'a str,
+}
+
+impl Call<'_> {
+    fn run(&self, words: &[&str]) -> Result<String, String> {
+        match self.command {
+            "version" => {
+                self.none(words)?;
+                self.get("/v1/version", |version: Version| text::version(&version))
+            }
+            "info" => {
+                self.none(words)?;
+                self.get("/v1/info", |info: Info| text::info(&info))
+            }
+            "status" => {
+                self.none(words)?;
+                self.get("/v1/info", |info: Info| text::status(&info))
+            }
+            "tablestats" | "cfstats" => {
+                let (keyspace, table) = match words {
+                    [] => (None, None),
+                    [name] => match name.split_once('.') {
+                        Some((keyspace, table)) => (Some(keyspace), Some(table)),
+                        None => (Some(*name), None),
+                    },
+                    _ => return Err(self.usage()),
+                };
+                let path = query("/v1/tables", &[("keyspace", keyspace), ("table", table)]);
+                self.get(&path, |tables: Vec<TableStats>| text::table_stats(&tables))
+            }
+            "flush" | "compact" => {
+                let (keyspace, tables) = match words {
+                    [] => (None, None),
+                    [keyspace] => (Some(*keyspace), None),
+                    [keyspace, tables @ ..] => (Some(*keyspace), Some(tables.join(","))),
+                };
+                let asked = [("keyspace", keyspace), ("tables", tables.as_deref())];
+                let path = query(&format!("/v1/{}", self.command), &asked);
+                self.ask("POST", &path, |_: Done| String::new())
+            }
+            "drain" => {
+                self.none(words)?;
+                self.ask("POST", "/v1/drain", |_: Done| String::new())
+            }
+            "getsstables" => {
+                let [keyspace, table, key] = words else { return Err(self.usage()) };
+                let asked = [("keyspace", Some(*keyspace)), ("table", Some(*table)), ("key", Some(*key))];
+                self.get(&query("/v1/sstables", &asked), |found: SSTables| {
+                    found.files.iter().map(|file| format!("{file}\n")).collect()
+                })
+            }
+            "listsnapshots" => {
+                self.none(words)?;
+                self.get("/v1/snapshots", |snapshots: Vec<Snapshot>| text::snapshots(&snapshots))
+            }
+            "snapshot" => self.snapshot(words),
+            "clearsnapshot" => self.clear_snapshots(words),
+            _ => Err(self.usage()),
+        }
+    }
+
+    fn snapshot(&self, words: &[&str]) -> Result<String, String> {
+        let (tag, names) = match words {
+            ["-t" | "--tag", tag, names @ ..] => (tag.to_string(), names),
+            [names @ .., "-t" | "--tag", tag] => (tag.to_string(), names),
+            names => (now_ms().to_string(), names),
+        };
+        let (keyspace, table) = match names {
+            [] => (None, None),
+            [keyspace] => (Some(*keyspace), None),
+            [keyspace, table] => (Some(*keyspace), Some(*table)),
+            _ => return Err(self.usage()),
+        };
+        let asked = [("tag", Some(&tag[..])), ("keyspace", keyspace), ("table", table)];
+        let what = keyspace.unwrap_or("all keyspaces");
+        self.ask("POST", &query("/v1/snapshots", &asked), |_: Done| {
+            format!(
+                "Requested creating snapshot(s) for [{what}] with snapshot name [{tag}] and options {{skipFlush=false}}\n\
+                 Snapshot directory: {tag}\n"
+            )
+        })
+    }
+
+    fn clear_snapshots(&self, words: &[&str]) -> Result<String, String> {
+        let (tag, names) = match words {
+            ["--all", names @ ..] => (None, names),
+            ["-t" | "--tag", tag, names @ ..] => (Some(*tag), names),
+            _ => return Err(format!("name a snapshot with -t, or say --all; {}", self.usage())),
+        };
+        let keyspace = match names {
+            [] => None,
+            [keyspace] => Some(*keyspace),
+            _ => return Err(self.usage()),
+        };
+        let path = query("/v1/snapshots", &[("tag", tag), ("keyspace", keyspace)]);
+        let what = keyspace.unwrap_or("all keyspaces");
+        let which = tag.unwrap_or("all snapshots");
+        self.ask("DELETE", &path, |_: Done| {
+            format!("Requested clearing snapshot(s) for [{what}] with [{which}]\n")
+        })
+    }
+
+    fn get<T: DeserializeOwned>(&self, path: &str, show: impl Fn(T) -> String) -> Result<String, String> {
+        self.ask("GET", path, show)
+    }
+
+    fn ask<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        path: &str,
+        show: impl Fn(T) -> String,
+    ) -> Result<String, String> {
+        let body = self.client.ask(method, path)?;
+        if self.format == Format::Json {
+            return Ok(body + "\n");
+        }
+        let answer = serde_json::from_str(&body);
+        let wrong = |error| format!("an answer of another version? {error}: {}", body.escape_debug());
+        Ok(show(answer.map_err(wrong)?))
+    }
+
+    fn none(&self, words: &[&str]) -> Result<(), String> {
+        if words.is_empty() { Ok(()) } else { Err(self.usage()) }
+    }
+
+    fn usage(&self) -> String {
+        let arguments = COMMANDS.iter().find(|(name, ..)| *name == self.command).map_or("", |found| found.1);
+        format!("usage: messina nodetool {} {arguments}", self.command)
+    }
+}
+
+/// The name of a snapshot that was given none, as the peers make it.
+#[allow(clippy::disallowed_methods, reason = "a name for a person's command")]
+fn now_ms() -> u128 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.unwrap_or_default().as_millis()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_command_names_the_nearest() {
+        assert!(unknown("flsuh").starts_with("there is no command flsuh; did you mean flush? "));
+        assert!(unknown("tablestat").contains("did you mean tablestats?"));
+        assert!(!unknown("decommission").contains("did you mean"));
+    }
+
+    #[test]
+    fn help_names_every_command() {
+        let help = help();
+        assert!(COMMANDS.iter().all(|(name, _, what)| help.contains(name) && help.contains(what)), "{help}");
+    }
+}

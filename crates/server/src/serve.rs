@@ -1,0 +1,417 @@
+//! `messina serve`: a node from its start to its end.
+//!
+//! 1. The configuration is read; the admin sockets are bound, so that a taken port is found out before anything else.
+//! 2. The engine opens the directory; what it found goes to the log.
+//! 3. The clients' listeners are started ([`StartListeners`]), and the admin API and the metrics answer.
+//! 4. SIGTERM or SIGINT: listeners stop, memtables are flushed, the log is closed, and the process ends with 0. A
+//!    second signal ends it at once, which loses nothing that was acknowledged.
+//!
+//! The main thread does nothing but this: it is the one tokio thread of the process. Data are on the shards' threads.
+
+use std::fmt;
+use std::future::Future;
+use std::net::{TcpListener, ToSocketAddrs};
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::Args;
+use engine::{Engine, EngineError, OpenReport};
+use runtime::CpuGroup;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+
+use crate::admin;
+use crate::config::storage::Machine;
+use crate::config::{self, Config, Setting};
+use crate::logging;
+use crate::memory_dir::MemoryDir;
+use crate::node::Node;
+use crate::{error, info, warning};
+
+/// What ended a start or a run.
+#[derive(Debug)]
+pub struct ServeError(String);
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ServeError {}
+
+impl From<String> for ServeError {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+/// Who serves clients.
+pub trait ClientListeners: Send + Sync {
+    fn is_listening(&self) -> bool;
+    /// Open connections.
+    fn connections(&self) -> u64;
+    /// Stops taking connections and requests; ends when those under way have been answered, or soon after.
+    fn stop(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+}
+
+/// Starts to serve clients on a node that is open, and says so in the log. Runs on the main thread.
+pub type StartListeners = fn(&Engine, &Arc<Config>) -> Result<Arc<dyn ClientListeners>, ServeError>;
+
+/// A node that only the admin API reaches.
+pub struct NoListeners;
+
+impl NoListeners {
+    pub fn start(_: &Engine, _: &Arc<Config>) -> Result<Arc<dyn ClientListeners>, ServeError> {
+        Ok(Arc::new(Self))
+    }
+}
+
+impl ClientListeners for NoListeners {
+    fn is_listening(&self) -> bool {
+        false
+    }
+
+    fn connections(&self) -> u64 {
+        0
+    }
+
+    fn stop(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+#[derive(Args, Clone, Debug, Default)]
+pub struct ServeArguments {
+    /// The configuration; by default messina.yaml, if it is there.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Everything is kept below this directory [default: messina-data].
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<String>,
+    /// Keep nothing: for tests.
+    #[arg(long)]
+    in_memory: bool,
+    /// Where clients connect [default: 127.0.0.1].
+    #[arg(long, value_name = "ADDRESS")]
+    listen_address: Option<String>,
+    /// [default: 9042]
+    #[arg(long, value_name = "PORT")]
+    native_transport_port: Option<String>,
+    /// The admin API, for nodetool [default: 10000].
+    #[arg(long, value_name = "PORT")]
+    api_port: Option<String>,
+    /// Metrics; 0: none [default: 9180].
+    #[arg(long, value_name = "PORT")]
+    prometheus_port: Option<String>,
+    /// Shards, a thread each [default: one for each core].
+    #[arg(long, value_name = "N")]
+    smp: Option<String>,
+    /// Limit for memtables and caches [default: an eighth of the machine's memory, at most 2G].
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<String>,
+    /// error, warn, info, debug or trace [default: info].
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<String>,
+    /// Any option of messina.yaml: --set commitlog_sync=batch.
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+}
+
+impl ServeArguments {
+    /// The flags as settings; each is an option of the same name.
+    fn settings(&self) -> Result<Vec<Setting>, String> {
+        let flags = [
+            ("--data-dir", "data_dir", &self.data_dir),
+            ("--listen-address", "listen_address", &self.listen_address),
+            ("--native-transport-port", "native_transport_port", &self.native_transport_port),
+            ("--api-port", "api_port", &self.api_port),
+            ("--prometheus-port", "prometheus_port", &self.prometheus_port),
+            ("--smp", "smp", &self.smp),
+            ("--memory", "memory", &self.memory),
+            ("--log-level", "log_level", &self.log_level),
+        ];
+        let mut settings = vec![];
+        for (flag, name, value) in flags {
+            settings.extend(value.as_ref().map(|value| Setting::flag(flag, name, value)));
+        }
+        if self.listen_address.is_some() {
+            // The flag says where clients connect, whatever the file says.
+            settings.push(Setting::flag("--listen-address", "rpc_address", "auto"));
+        }
+        if self.in_memory {
+            settings.push(Setting::flag("--in-memory", "in_memory", "true"));
+        }
+        for text in &self.set {
+            let Some((name, value)) = text.split_once('=') else {
+                return Err(format!("--set {text}: expected NAME=VALUE"));
+            };
+            settings.push(Setting::flag(&format!("--set {text}"), name.trim(), value));
+        }
+        Ok(settings)
+    }
+}
+
+/// Serves until told to stop.
+///
+/// # Errors
+/// The node cannot start, or did not end well; the text says what to do.
+#[allow(clippy::disallowed_methods, reason = "how long a start takes is of the real world")]
+pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), ServeError> {
+    let began = Instant::now();
+    let loaded = config::load(arguments.config.as_deref(), arguments.settings()?)
+        .map_err(|errors| ServeError(errors.to_string()))?;
+    let mut config = loaded.config;
+    logging::set_level(config.log_level);
+    info!("init", "Messina {}, process {}", crate::VERSION, std::process::id());
+    match &loaded.file {
+        Some(file) => info!("config", "read {}", file.display()),
+        None => info!("config", "there is no {}; defaults, environment and flags", config::DEFAULT_FILE),
+    }
+    for note in loaded.notes {
+        if note.is_warning {
+            warning!("config", "{}", note.text);
+        } else {
+            info!("config", "{}", note.text);
+        }
+    }
+    let memory_dir = if config.in_memory { Some(in_memory(&mut config)?) } else { None };
+    let api = bind(&config.api_address, config.api_port, "api_port")?;
+    let metrics = match config.prometheus_port {
+        0 => None,
+        port => Some(bind(&config.prometheus_address, port, "prometheus_port")?),
+    };
+    // The admin API names files, and who asks may be elsewhere.
+    config.data_dir = std::path::absolute(&config.data_dir)
+        .map_err(|error| ServeError(format!("data_dir {}: {error}", config.data_dir.display())))?;
+    let machine = Machine::look();
+    let engine = open(&config, machine)?;
+    let config = Arc::new(config);
+    let listeners = start(&engine, &config)?;
+    let node = Node::new(engine, config, machine, listeners);
+    let served = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| ServeError(format!("cannot start the admin thread: {error}")))?
+        .block_on(serve(&node, api, metrics, memory_dir.as_ref(), began));
+    // The last owner stops the shards.
+    drop(node);
+    info!("init", "stopped");
+    served
+}
+
+fn in_memory(config: &mut Config) -> Result<MemoryDir, ServeError> {
+    let dir = MemoryDir::make()
+        .map_err(|error| ServeError(format!("in_memory: cannot make a temporary directory: {error}")))?;
+    config.data_dir = dir.path().to_owned();
+    warning!("init", "in_memory: everything is in {} and is removed at the end", dir.path().display());
+    Ok(dir)
+}
+
+fn bind(address: &str, port: u16, option: &str) -> Result<TcpListener, ServeError> {
+    let flag = option.replace('_', "-");
+    let wrong = |error: std::io::Error| {
+        let what = match error.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                format!("another process listens there; stop it, or choose another port with --{flag}")
+            }
+            std::io::ErrorKind::PermissionDenied => {
+                format!("{error}; ports below 1024 are for root, choose another with --{flag}")
+            }
+            _ => format!("{error}; is it an address of this machine?"),
+        };
+        ServeError(format!("cannot listen on {address}:{port} ({option}): {what}"))
+    };
+    let addresses: Vec<_> = (address, port).to_socket_addrs().map_err(wrong)?.collect();
+    let listener = TcpListener::bind(&addresses[..]).map_err(wrong)?;
+    listener.set_nonblocking(true).map_err(wrong)?;
+    Ok(listener)
+}
+
+fn open(config: &Config, machine: Machine) -> Result<Engine, ServeError> {
+    let options = config.engine_options(machine);
+    let shards = config.shard_options(machine);
+    info!(
+        "engine",
+        "opening {} with {} shards, {} for memtables and caches, commit log {:?} of {} at most",
+        options.data_dir.display(),
+        shards.shards,
+        config::units::show_bytes(options.memory_bytes),
+        options.commitlog_sync,
+        config::units::show_bytes(options.commitlog_total_bytes),
+    );
+    let engine = Engine::open_with(options, shards).map_err(|error| open_error(config, &error))?;
+    info!("engine", "I/O by {}", engine.backend());
+    report(engine.open_report());
+    Ok(engine)
+}
+
+fn open_error(config: &Config, error: &EngineError) -> ServeError {
+    let dir = config.data_dir.display();
+    ServeError(match error {
+        EngineError::DamagedLog(_) => {
+            format!("{error}: --set on_damaged_commitlog=skip")
+        }
+        EngineError::File(file) => match file.source.kind() {
+            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => format!(
+                "{dir} cannot be used: {error}; make it writable for this user, or choose another with --data-dir"
+            ),
+            _ => format!("{dir} cannot be opened: {error}"),
+        },
+        EngineError::Start(_) => format!("{error}; or use fewer shards with --smp"),
+        _ => error.to_string(),
+    })
+}
+
+/// What the start found and did.
+fn report(report: &OpenReport) {
+    let replay = &report.replay;
+    if replay.segments > 0 {
+        info!(
+            "engine",
+            "replayed {} entries ({} bytes, {} of dropped tables) of {} commit log segments in {} ms, flushed in {} ms",
+            replay.entries,
+            replay.bytes,
+            replay.skipped,
+            replay.segments,
+            report.replay_us / 1000,
+            report.flush_us / 1000,
+        );
+    }
+    for gap in &replay.truncated {
+        info!("engine", "commit log: cut off, was never synced: {gap}");
+    }
+    for gap in &replay.damaged {
+        warning!("engine", "commit log: lost: {gap}");
+    }
+    for path in &report.removed_sstables {
+        info!("engine", "removed {}, which was never finished", path.display());
+    }
+    for text in &report.unreadable_sstables {
+        error!("engine", "an SSTable cannot be opened, reads of its table fail: {text}");
+    }
+    for dir in &report.unknown_dirs {
+        warning!("engine", "{} belongs to no table and is left alone", dir.display());
+    }
+}
+
+/// From the first answer of the admin API to the end of the drain.
+async fn serve(
+    node: &Arc<Node>,
+    api: TcpListener,
+    metrics: Option<TcpListener>,
+    memory_dir: Option<&MemoryDir>,
+    began: Instant,
+) -> Result<(), ServeError> {
+    let failed = |what: &str, error: std::io::Error| ServeError(format!("cannot {what}: {error}"));
+    let mut terminate = signal(SignalKind::terminate()).map_err(|error| failed("take signals", error))?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| failed("take signals", error))?;
+    start_server("admin API", api, admin::router(node.clone()))?;
+    if let Some(metrics) = metrics {
+        start_server("Prometheus metrics", metrics, admin::metrics_router(node.clone()))?;
+    }
+    info!("init", "initialization completed in {} ms", began.elapsed().as_millis());
+    let mut gone = watch_shards(&node.engine);
+    let name = tokio::select! {
+        name = next_signal(&mut terminate, &mut interrupt) => name,
+        Some(shard) = gone.recv() => return Err(ServeError(format!(
+            "shard {shard} stopped by a panic, which is a defect of Messina; what was acknowledged is in the commit log"
+        ))),
+    };
+    info!("init", "{name}: stopping; a second signal stops at once");
+    let draining = tokio::spawn({
+        let node = node.clone();
+        async move { node.drain().await }
+    });
+    tokio::select! {
+        drained = draining => match drained {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(ServeError(format!("not everything could be flushed, the rest is in the commit log: {error}"))),
+            Err(panic) => Err(ServeError(panic.to_string())),
+        },
+        name = next_signal(&mut terminate, &mut interrupt) => {
+            warning!("init", "{name} again: stopping at once");
+            if let Some(dir) = memory_dir {
+                dir.remove();
+            }
+            std::process::exit(1);
+        }
+    }
+}
+
+fn start_server(what: &str, listener: TcpListener, router: axum::Router) -> Result<(), ServeError> {
+    let address = listener.local_addr();
+    let listener = tokio::net::TcpListener::from_std(listener);
+    let (Ok(address), Ok(listener)) = (address, listener) else {
+        return Err(ServeError(format!("cannot serve the {what}")));
+    };
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    info!("admin", "Starting listening for the {what} on {address}");
+    Ok(())
+}
+
+/// Says which shard has stopped, should one stop.
+fn watch_shards(engine: &Engine) -> mpsc::Receiver<u32> {
+    let (sender, receiver) = mpsc::channel(1);
+    let remote = engine.remote();
+    for shard in 0..remote.shard_count() {
+        // It never answers; that its shard is gone ends it.
+        let watch = remote.call(shard, CpuGroup::Background, |_| std::future::pending::<()>());
+        let sender = sender.clone();
+        tokio::spawn(async move {
+            let _ = watch.await;
+            let _ = sender.send(shard).await;
+        });
+    }
+    receiver
+}
+
+async fn next_signal(terminate: &mut Signal, interrupt: &mut Signal) -> &'static str {
+    tokio::select! {
+        _ = terminate.recv() => "SIGTERM",
+        _ = interrupt.recv() => "SIGINT",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "a test needs a place too")]
+    fn a_shard_that_panics_is_noticed() {
+        let dir = std::env::temp_dir().join(format!("messina-watch-test-{}", std::process::id()));
+        let engine = Engine::open(engine::EngineOptions::new(&dir)).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let gone = runtime.block_on(async {
+            let mut gone = watch_shards(&engine);
+            tokio::task::yield_now().await;
+            assert!(gone.try_recv().is_err(), "it runs");
+            let panics = engine.ask(0, |_| async { panic!("as the test wants it") });
+            let answer: Result<(), EngineError> = panics.get().await;
+            assert!(matches!(answer, Err(EngineError::Stopped)));
+            gone.recv().await
+        });
+        assert_eq!(gone, Some(0));
+        drop(engine);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn flags_are_settings() {
+        let arguments = ServeArguments {
+            listen_address: Some("10.0.0.1".into()),
+            memory: Some("1G".into()),
+            in_memory: true,
+            set: vec!["commitlog_sync=batch".into()],
+            ..ServeArguments::default()
+        };
+        let (config, _) = config::layers::apply(arguments.settings().unwrap()).unwrap();
+        assert_eq!((config.cql_address(), config.memory_bytes), ("10.0.0.1", Some(1 << 30)));
+        assert_eq!((config.in_memory, config.commitlog_sync), (true, config::CommitlogSync::Batch));
+        let wrong = ServeArguments { set: vec!["smp".into()], ..ServeArguments::default() };
+        assert_eq!(wrong.settings().unwrap_err(), "--set smp: expected NAME=VALUE");
+    }
+}

@@ -1,0 +1,4 @@
+//! The program itself, as its users meet it: started, asked, stopped, started again.
+
+mod process;
+mod serve;

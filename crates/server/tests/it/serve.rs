@@ -1,0 +1,206 @@
+//! `messina serve`, its admin API, its metrics and `messina nodetool`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+
+use catalog::{Keyspace, TableSettings};
+use engine::{Engine, EngineOptions};
+use model::{Cell, ClusteringPrefix, CqlType, Liveness, Mutation, PartitionKey, TableSchema};
+
+use crate::process::{Dir, Server, free_ports, http, output};
+
+/// A directory with a table `shop.orders` and a row of "ada" that is in the commit log only.
+fn with_a_table(data_dir: &Path) {
+    let engine = Engine::open(EngineOptions::new(data_dir)).unwrap();
+    engine.change_schema(|catalog| catalog.create_keyspace(Keyspace::simple("shop")?)).unwrap();
+    let table = TableSchema::builder("shop", "orders")
+        .partition_key("customer", CqlType::Text)
+        .clustering("number", CqlType::Int)
+        .regular("item", CqlType::Text)
+        .build()
+        .unwrap();
+    engine.change_schema(|catalog| catalog.create_table(table, TableSettings::default())).unwrap();
+    let orders = engine.table("shop", "orders").unwrap();
+    let mut order = Mutation::new(orders.clone(), PartitionKey::new("ada"));
+    let row = order.row_mut(ClusteringPrefix::new([&1i32.to_be_bytes()[..]]));
+    row.liveness = Liveness::new(1);
+    row.set(orders.column_named("item").unwrap(), Cell::live(1, "lamp"));
+    engine.apply(order).wait().unwrap();
+    // Not closed: a crash, as far as the directory can tell.
+}
+
+#[test]
+fn it_starts_answers_stops_and_starts_again() {
+    let dir = Dir::new("life");
+    with_a_table(&dir.0.join("messina-data"));
+    fs::write(dir.0.join("messina.yaml"), "cluster_nam: x\nnum_tokens: 16\ncluster_name: Strait\n").unwrap();
+    let server = Server::start(&dir.0, &[]);
+    let log = server.log();
+    assert!(log.contains(" - replayed "), "{log}");
+    assert!(log.contains("cluster_nam: unknown option, ignored; did you mean cluster_name?"), "{log}");
+    assert!(log.contains("has no effect on a single node: num_tokens"), "{log}");
+    assert!(log.lines().all(|line| line.contains(" [main] ") && line.contains(" - ")), "{log}");
+
+    assert_eq!(server.tool(&["version"]), format!("ReleaseVersion: {}\n", env!("CARGO_PKG_VERSION")));
+    let status = server.tool(&["status"]);
+    assert!(status.contains("\nUN  127.0.0.1  "), "{status}");
+    let info = server.tool(&["--format", "json", "info"]);
+    assert!(info.contains("\"cluster_name\":\"Strait\"") && info.contains("\"shards\":2"), "{info}");
+    let host_id = fs::read_to_string(dir.0.join("messina-data/host_id")).unwrap();
+    assert!(status.contains(host_id.trim()) && info.contains(host_id.trim()), "{status}{info}");
+
+    // The start has flushed what it replayed.
+    let stats = server.tool(&["tablestats", "shop.orders"]);
+    for line in ["\t\tTable: orders", "\t\tSSTable count: 1", "\t\tNumber of partitions (estimate): 1"] {
+        assert!(stats.lines().any(|found| found == line), "{line}\n{stats}");
+    }
+    let files = server.tool(&["getsstables", "shop", "orders", "ada"]);
+    assert!(files.ends_with("-big-Data.db\n") && files.lines().count() == 1, "{files}");
+    assert!(dir.0.join(files.trim()).exists(), "{files}");
+    assert_eq!(server.tool(&["getsstables", "shop", "orders", "bob"]), "");
+
+    server.tool(&["flush", "shop", "orders"]);
+    server.tool(&["snapshot", "-t", "before"]);
+    let snapshots = server.tool(&["listsnapshots"]);
+    assert!(
+        snapshots.lines().any(|line| line.starts_with("before") && line.contains(" orders ")),
+        "{snapshots}"
+    );
+    let (status, text) = server.nodetool(&["snapshot", "-t", "before", "shop"]);
+    assert!(!status.success() && text.contains("has a snapshot before already"), "{text}");
+    server.tool(&["clearsnapshot", "-t", "before"]);
+    assert_eq!(server.tool(&["listsnapshots"]), "There are no snapshots\n");
+
+    for (words, expected) in [
+        (&["flsuh"][..], "did you mean flush?"),
+        (&["flush", "nowhere"], "there is no keyspace nowhere"),
+        (&["flush", "shop", "carts"], "there is no table shop.carts"),
+        (&["compact", "shop"], "compaction is not supported yet"),
+        (&["getsstables", "shop"], "usage: messina nodetool getsstables KEYSPACE TABLE KEY"),
+    ] {
+        let (status, text) = server.nodetool(words);
+        assert!(!status.success() && text.contains(expected), "{words:?}: {text}");
+    }
+
+    let (status, page) = http(server.prometheus_port, "GET /metrics", "");
+    assert_eq!(status, "HTTP/1.1 200 OK");
+    let live =
+        |shard| format!("scylla_column_family_live_sstable{{cf=\"orders\",ks=\"shop\",shard=\"{shard}\"}} ");
+    let count = |shard| {
+        let found = page.lines().find_map(|line| line.strip_prefix(&live(shard)));
+        found.unwrap_or_else(|| panic!("shard {shard}\n{page}")).parse::<u32>().unwrap()
+    };
+    assert_eq!(count(0) + count(1), 1, "{page}");
+    let (status, text) = http(server.api_port, "GET /v1/nothing", "");
+    assert!(
+        status.contains("404") && text.contains("{\"error\":\"there is nothing at /v1/nothing\"}"),
+        "{text}"
+    );
+    let (status, _) = http(server.api_port, "POST /v1/drain", "Origin: http://evil.example\r\n");
+    assert!(status.contains("403"), "{status}");
+
+    let (status, log) = server.stop();
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert!(log.contains("SIGTERM: stopping") && log.lines().last().unwrap().ends_with("stopped"), "{log}");
+
+    let server = Server::start(&dir.0, &["--smp", "1"]);
+    assert!(!server.log().contains("replayed"), "{}", server.log());
+    assert_eq!(server.tool(&["getsstables", "shop", "orders", "ada"]), files);
+    server.tool(&["drain"]);
+    assert!(server.tool(&["status"]).contains("\nDN  "));
+    let (status, text) = server.nodetool(&["flush"]);
+    assert!(!status.success() && text.contains("the node is DRAINED; restart it"), "{text}");
+    server.signal(libc::SIGINT);
+    let (status, log) = server.end();
+    assert_eq!(status.code(), Some(0), "{log}");
+    let (status, text) = output(&["nodetool", "-p", "1", "status"]);
+    assert!(!status.success() && text.contains("failed to connect to '127.0.0.1:1'"), "{text}");
+}
+
+#[test]
+fn one_process_a_directory_and_one_a_port() {
+    let dir = Dir::new("two");
+    let server = Server::start(&dir.0, &[]);
+    let data_dir = dir.0.join("messina-data");
+    let data_dir = data_dir.to_str().unwrap();
+    let [api] = free_ports::<1>();
+    let other = ["--prometheus-port", "0", "--data-dir", data_dir, "--api-port"];
+    let (status, text) = output(&[&other[..], &[&api.to_string()]].concat());
+    assert_eq!(status.code(), Some(1), "{text}");
+    let holder = format!("process {} uses it", server.id());
+    assert!(text.contains(data_dir) && text.contains(&holder), "{text}");
+    let (status, text) = output(&[&other[..], &[&server.api_port.to_string()]].concat());
+    assert_eq!(status.code(), Some(1), "{text}");
+    let taken =
+        format!("cannot listen on 127.0.0.1:{} (api_port): another process listens there", server.api_port);
+    assert!(text.contains(&taken) && text.contains("--api-port"), "{text}");
+    // A process that is killed leaves nothing that keeps the next one out.
+    server.signal(libc::SIGKILL);
+    let (status, _) = server.end();
+    assert_eq!(status.signal(), Some(libc::SIGKILL));
+    Server::start(&dir.0, &[]).stop();
+}
+
+#[test]
+fn a_start_that_cannot_be_says_why() {
+    let dir = Dir::new("wrong");
+    let path = |name: &str| dir.0.join(name).to_str().unwrap().to_string();
+    fs::write(dir.0.join("bad.yaml"), "# ports\napi_port: many\nmemory: 2 parsecs\n").unwrap();
+    let (status, text) = output(&["serve", "--config", &path("bad.yaml")]);
+    assert_eq!(status.code(), Some(1), "{text}");
+    assert!(text.contains("bad.yaml, line 2: api_port: \"many\" is not allowed; expected a port"), "{text}");
+    assert!(text.contains("bad.yaml, line 3: memory: "), "{text}");
+    let (status, text) = output(&["--config", &path("absent.yaml")]);
+    assert!(!status.success() && text.contains("cannot read") && text.contains("absent.yaml"), "{text}");
+    let (status, text) = output(&["--memory", "lots"]);
+    assert!(!status.success() && text.contains("--memory: \"lots\" is not allowed"), "{text}");
+
+    let ports = ["--api-port", "0", "--prometheus-port", "0", "--data-dir"];
+    fs::write(dir.0.join("file"), "").unwrap();
+    let (status, text) = output(&[&ports[..], &[&path("file/data")]].concat());
+    assert!(!status.success() && text.contains("file/data cannot be opened: cannot "), "{text}");
+    // SAFETY: a plain call.
+    if unsafe { libc::geteuid() } != 0 {
+        fs::create_dir(dir.0.join("sealed")).unwrap();
+        fs::set_permissions(dir.0.join("sealed"), fs::Permissions::from_mode(0o500)).unwrap();
+        let (status, text) = output(&[&ports[..], &[&path("sealed")]].concat());
+        assert!(!status.success() && text.contains("make it writable for this user"), "{text}");
+    }
+
+    with_a_table(&dir.0.join("damaged"));
+    let logs = fs::read_dir(dir.0.join("damaged/commitlog")).unwrap().flatten();
+    let files = logs.map(|entry| entry.path()).filter(|path| path.is_file());
+    let mut logs = files.map(|path| (fs::read(&path).unwrap(), path));
+    let (mut bytes, path_of_log) =
+        logs.find(|(bytes, _)| bytes.windows(3).any(|word| word == b"ada")).unwrap();
+    // The header of the segment, in front of a chunk that is whole.
+    bytes[..64].fill(0x55);
+    fs::write(path_of_log, bytes).unwrap();
+    let (status, text) = output(&[&ports[..], &[&path("damaged")]].concat());
+    assert!(!status.success() && text.contains("--set on_damaged_commitlog=skip"), "{text}");
+    let server =
+        Server::start(&dir.0, &["--data-dir", &path("damaged"), "--set", "on_damaged_commitlog=skip"]);
+    assert!(
+        server.log().contains("WARN ") && server.log().contains("commit log: lost: "),
+        "{}",
+        server.log()
+    );
+    assert_eq!(server.tool(&["getsstables", "shop", "orders", "ada"]), "");
+    assert_eq!(server.stop().0.code(), Some(0));
+}
+
+#[test]
+fn in_memory_leaves_nothing() {
+    let dir = Dir::new("memory");
+    let server = Server::start(&dir.0, &["--in-memory"]);
+    let info = server.tool(&["--format", "json", "info"]);
+    let data_dir = info.split("\"data_dir\":\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    assert!(Path::new(data_dir).join("commitlog").is_dir(), "{info}");
+    let mode = fs::metadata(data_dir).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    assert_eq!(server.stop().0.code(), Some(0));
+    assert!(!Path::new(data_dir).exists(), "{data_dir}");
+    assert!(!dir.0.join("messina-data").exists());
+}
