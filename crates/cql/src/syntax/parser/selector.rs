@@ -80,7 +80,7 @@ impl Parser<'_> {
                 Ok(Selector::List { elements, span: self.span_from(start) })
             }
             TokenKind::BraceOpen => self.selector_braces(),
-            TokenKind::ParenOpen => match self.type_in_parens() {
+            TokenKind::ParenOpen => match self.type_in_parens()? {
                 Some(ty) => {
                     let of = match self.literal() {
                         Some(literal) => Selector::Literal(literal),

@@ -72,7 +72,7 @@ impl Parser<'_> {
                 Ok(Term::List { elements, span: self.span_from(start) })
             }
             TokenKind::BraceOpen => self.braces(),
-            TokenKind::ParenOpen => match self.type_in_parens() {
+            TokenKind::ParenOpen => match self.type_in_parens()? {
                 Some(ty) => {
                     let term = Box::new(self.signed_term()?);
                     Ok(Term::Hint { ty, term, span: self.span_from(start) })
@@ -143,19 +143,27 @@ impl Parser<'_> {
     }
 
     /// `'(' type ')'` before something that it can be the type of; takes nothing if it is not that.
-    pub fn type_in_parens(&mut self) -> Option<TypeName> {
-        let is_type = match self.ahead.kind {
+    ///
+    /// Errors: `(name<` is a type and nothing else, and must be one.
+    pub fn type_in_parens(&mut self) -> Result<Option<TypeName>> {
+        let may_be_type = match self.ahead.kind {
             TokenKind::String => self.third().kind == TokenKind::ParenClose,
             _ => Self::is_name(self.ahead) || self.ahead_is_keyword(Keyword::Set),
         };
-        if !is_type {
-            return None;
+        if !may_be_type {
+            return Ok(None);
         }
-        self.attempt(|parser| {
+        if self.third().kind == TokenKind::Less {
+            self.advance();
+            let ty = self.type_name()?;
+            self.expect(TokenKind::ParenClose)?;
+            return Ok(Some(ty));
+        }
+        Ok(self.attempt(|parser| {
             parser.advance();
             let ty = parser.type_name().ok()?;
             (parser.eat(TokenKind::ParenClose) && parser.at_operand()).then_some(ty)
-        })
+        }))
     }
 
     /// Whether something that has a value begins here, other than by a sign.

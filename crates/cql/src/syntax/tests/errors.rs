@@ -111,6 +111,7 @@ fn what_grammar_forbids() {
     assert!(error("BEGIN BATCH SELECT * FROM t; APPLY BATCH").contains("expected INSERT, UPDATE, DELETE"));
     assert!(error("CREATE INDEX 'open").contains("not closed"));
     assert!(error("SELECT s[..] FROM t").contains("expected a value"));
+    assert!(error("SELECT (list<int) a FROM t").contains("mismatched input ')' expecting '>'"));
     assert!(error("USE a; USE b").contains("mismatched input 'USE' expecting end of statement"));
 }
 

@@ -33,7 +33,6 @@ const SHAPES: &[(&str, (&str, &str, &str), &str)] = &[
     ("SELECT a", (" + a", "", ""), " FROM t"),
     ("SELECT a", (".b", "", ""), " FROM t"),
     ("SELECT a", ("[1]", "", ""), " FROM t"),
-    ("SELECT a", ("[1..", "2", "]"), " FROM t"),
     ("SELECT * FROM t WHERE ", ("(", "a = 1", ")"), ""),
     ("CREATE TYPE u (a ", ("list<", "int", ">"), ")"),
     ("CREATE TYPE u (a ", ("frozen<tuple<", "int", ">>"), ")"),
@@ -52,14 +51,10 @@ fn nesting_is_bounded() {
         for &(before, shape, after) in SHAPES {
             let fine = nested(before, shape, after, MAX_DEPTH / 4);
             assert!(parse(&fine).is_ok(), "{fine}: {:?}", parse(&fine));
-            for n in [MAX_DEPTH + 1, 10_000, 1_000_000] {
+            for n in [MAX_DEPTH + 1, 100_000] {
                 let deep = nested(before, shape, after, n);
-                // Many `[1..` are an error as they stand.
                 let Err(error) = parse(&deep) else { panic!("{before}{shape:?} {n} times is no error") };
-                assert!(
-                    error.to_string().contains("levels of nesting") || shape.0 == "[1..",
-                    "{shape:?}: {error}"
-                );
+                assert!(error.to_string().contains("levels of nesting"), "{shape:?}: {error}");
             }
         }
     });
