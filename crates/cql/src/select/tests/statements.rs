@@ -175,6 +175,8 @@ fn functions_and_aggregates() {
     let token = PartitionKey::new("a").token().to_string();
     check("SELECT token(k) FROM ks.one WHERE k = 'a'", &[&token]);
     check("SELECT (int) 5, abs(v), round(v) FROM ks.one WHERE k = 'c'", &["5|1.0|-1.0"]);
+    check("SELECT v FROM ks.wide WHERE k = (1 + 1) * 1 AND c = 3", &["235"]);
+    check("SELECT CAST((v + 1) * 2 AS text) FROM ks.wide WHERE k = 2 AND c = 3", &["472"]);
     check("SELECT sum(v), avg(v) FROM ks.one", &["3.0|1.0"]);
 }
 
@@ -183,6 +185,8 @@ fn markers_are_described_and_bound() {
     let storage = storage();
     let text = "SELECT v FROM ks.wide WHERE k = ? AND c IN ? AND d > :low PER PARTITION LIMIT ? LIMIT ?";
     let plan = plan(&storage, text).expect("a statement");
+    fn shared_by_shards<T: Send + Sync>(_: &T) {}
+    shared_by_shards(&plan);
     let names: Vec<&str> = plan.markers().iter().map(|marker| marker.name.as_str()).collect();
     assert_eq!(names, ["k", "in(c)", "low", "[per_partition_limit]", "[limit]"]);
     assert_eq!(plan.partition_key_markers(), [0]);
