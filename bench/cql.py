@@ -52,7 +52,7 @@ def install_latte():
 
 
 def measure(side, latte, options, round_number):
-    home = Path(os.environ.get("BENCH_DIR", REPO / "bench-data")) / f"cql-{side}"
+    home = Path(os.environ.get("BENCH_DIR", REPO / ".cache" / "bench")) / f"data-{side}"
     shutil.rmtree(home, ignore_errors=True)
     if side == "messina":
         node = nodes.Messina(home, cpus=SERVER_CORE, flags=["--smp", "1"], profile="dist")

@@ -82,20 +82,17 @@ def rust():
 
 
 def need_go():
-    """Go that is new enough for gocql; Debian 12's is not, so its newer one comes from backports under another name."""
+    """Go that is new enough for gocql, on the path."""
     wanted = tuple(map(int, re.search(r"^go (\d+)\.(\d+)", (HERE / "go" / "go.mod").read_text(), re.M).groups()))
-    homes = [None, *sorted(Path("/usr/lib").glob("go-1.*/bin"), reverse=True), Path("/usr/local/go/bin")]
     for attempt in range(2):
-        for home in homes:
-            program = shutil.which("go", path=home and str(home))
-            said = program and subprocess.run([program, "version"], stdout=subprocess.PIPE, text=True, env=dict(os.environ, GOTOOLCHAIN="local")).stdout
-            found = said and re.search(r"go(\d+)\.(\d+)", said)
-            if found and tuple(map(int, found.groups())) >= wanted:
-                os.environ["PATH"] = f"{Path(program).parent}:{os.environ['PATH']}"
-                return
+        program = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
+        said = program and subprocess.run([program, "version"], stdout=subprocess.PIPE, text=True, env=dict(os.environ, GOTOOLCHAIN="local")).stdout
+        found = said and re.search(r"go(\d+)\.(\d+)", said)
+        if found and tuple(map(int, found.groups())) >= wanted:
+            os.environ["PATH"] = f"{Path(program).parent}:{os.environ['PATH']}"
+            return
         if attempt == 0:
             install("golang-go")
-            homes = [None, *sorted(Path("/usr/lib").glob("go-1.*/bin"), reverse=True)]
     raise Trouble(f"Go {wanted[0]}.{wanted[1]} or newer is needed")
 
 
@@ -108,10 +105,18 @@ def install(package):
     """Installs one of Debian's packages, as root or by sudo."""
     if shutil.which("apt-get") is None:
         raise Trouble(f"{package} is missing and there is no apt-get; install what this system calls it")
+    update_index()
     say(f"installing {package}")
-    sudo = [] if os.geteuid() == 0 else ["sudo"]
-    run([*sudo, "apt-get", "update", "-qq"])
-    run([*sudo, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y", "-qq", "--no-install-recommends", package])
+    run([*as_root(), "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y", "-qq", "--no-install-recommends", package])
+
+
+def update_index():
+    """Debian's package index, as it is now."""
+    run([*as_root(), "apt-get", "update", "-qq"])
+
+
+def as_root():
+    return [] if os.geteuid() == 0 else ["sudo"]
 
 
 def run(command, cwd=None, **environment):

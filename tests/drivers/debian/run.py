@@ -148,9 +148,13 @@ def main():
     tally = Tally()
     node = None
     try:
-        packages, reverse = source.load(None if options.all else options.packages)
-        if len(packages) < 1000:
-            raise nodes.Trouble(f"apt-cache knows {len(packages)} packages; run apt-get update")
+        limit = None if options.all else options.packages
+        packages, reverse = source.load(limit)
+        if len(packages) < (limit or 50_000) * 9 // 10:
+            setup.update_index()
+            packages, reverse = source.load(limit)
+        if len(packages) < (limit or 50_000) * 9 // 10:
+            raise nodes.Trouble(f"apt-cache knows {len(packages)} packages only")
         setup.say(f"{len(packages)} packages, {len(reverse)} reverse dependencies")
         programs = {"java": setup.java(), "gocql": setup.go(), "rust": setup.rust()}
         node = nodes.Cassandra() if options.peer else nodes.Messina(flags=["--smp", "2"], profile=options.profile)
