@@ -124,7 +124,7 @@ class Messina(Node):
 
     def command(self):
         return [self.binary, "serve", "--data-dir", self.home / "data", "--listen-address", HOST, "--native-transport-port", self.port,
-                "--native-shard-aware-transport-port", self.shard_aware_port, "--api-port", self.api_port,
+                "--set", f"native_shard_aware_transport_port={self.shard_aware_port}", "--api-port", self.api_port,
                 "--prometheus-port", self.prometheus_port, *self.flags]
 
 
@@ -248,7 +248,9 @@ truncate_request_timeout: 60s
 
 
 def build_messina(profile):
-    """The binary, built if it is not up to date."""
+    """The binary, built if it is not up to date; MESSINA_BINARY names another that is taken as it is."""
+    if "MESSINA_BINARY" in os.environ:
+        return Path(os.environ["MESSINA_BINARY"])
     directory = "debug" if profile == "dev" else profile
     done = subprocess.run(["cargo", "build", "-q", "--profile", profile, "-p", "server", "--bin", "messina"], cwd=REPO)
     if done.returncode != 0:
