@@ -133,6 +133,10 @@ fn check_added(old: &TableSchema, new: &TableSchema, column: &Column) -> Result<
             old.column_id_bound()
         );
     }
+    // SSTables still have the cells of what was dropped.
+    if new.dropped.iter().any(|dropped| dropped.ty.is_counter() != column.ty.is_counter()) {
+        return invalid!("Cannot mix counter and non counter columns in the same table");
+    }
     let Some(before) = dropped(new, &column.name) else {
         return Ok(());
     };

@@ -74,7 +74,10 @@ fn keyspace(rng: &mut Rng) -> Result<Keyspace, CatalogError> {
         0 => [("class", "SimpleStrategy".to_string()), ("replication_factor", factor)],
         _ => [("class", "NetworkTopologyStrategy".to_string()), ("dc'1", factor)],
     };
-    Keyspace::new(name_of(rng, &KEYSPACES), options, rng.chance(1, 2))
+    let keyspace = Keyspace::new(name_of(rng, &KEYSPACES), options, rng.chance(1, 2))?;
+    let tablets = ("tablets".to_string(), "{'enabled': 'false'}".to_string());
+    let others = if rng.chance(1, 2) { [tablets].into() } else { BTreeMap::new() };
+    Ok(Keyspace { others, ..keyspace })
 }
 
 fn user_type(rng: &mut Rng, catalog: &Catalog, keyspace: &str) -> Result<UserType, CatalogError> {
@@ -96,8 +99,11 @@ fn user_type(rng: &mut Rng, catalog: &Catalog, keyspace: &str) -> Result<UserTyp
 fn options(rng: &mut Rng) -> TableOptions {
     TableOptions {
         comment: name_of(rng, &["", "a table", "it's"]).to_string(),
-        compression: match rng.below(2) {
+        compression: match rng.below(5) {
             0 => Compression::None,
+            1 => Compression::Snappy { chunk_bytes: 4096 },
+            2 => Compression::Deflate { chunk_bytes: 8192 },
+            3 => Compression::Zstd { chunk_bytes: 16_384, level: 3 - rng.below(5) as i32 },
             _ => Compression::Lz4 { chunk_bytes: 4096 << rng.below(3) },
         },
         bloom_filter_fp_chance: *rng.pick(&[0.01, 0.1, 1.0]),
@@ -113,6 +119,7 @@ fn settings(rng: &mut Rng) -> TableSettings {
         settings.compaction = [("class".to_string(), "LeveledCompactionStrategy".to_string())].into();
         settings.memtable = "skiplist".to_string();
         settings.extensions.insert("e".to_string(), vec![0, 255]);
+        settings.others.insert("tombstone_gc".to_string(), "{'mode': 'repair'}".to_string());
     }
     settings
 }

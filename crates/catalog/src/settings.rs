@@ -68,7 +68,7 @@ impl TableSettings {
     ///
     /// # Errors
     /// No or an unknown strategy, an option or a word that is not one of those allowed.
-    pub(crate) fn checked(mut self) -> Result<Self, CatalogError> {
+    pub fn checked(mut self) -> Result<Self, CatalogError> {
         self.compaction = compaction::checked(self.compaction)?;
         self.speculative_retry = retry::checked("speculative_retry", &self.speculative_retry)?;
         self.additional_write_policy =

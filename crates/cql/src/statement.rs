@@ -99,8 +99,7 @@ impl Prepared {
                 (select.markers(), select.partition_key_markers().to_vec(), vec![select.table()])
             }
             Plan::Modify(modify) => {
-                let indexes = modify.partition_markers().unwrap_or_default();
-                let indexes = indexes.iter().map(|index| *index as u16).collect();
+                let indexes = modify.partition_markers().unwrap_or_default().to_vec();
                 (modify.markers(), indexes, modify.tables().collect())
             }
             Plan::Truncate(_) | Plan::Other(_) => (&[], vec![], vec![]),

@@ -4,16 +4,16 @@
 
 use std::sync::Arc;
 
-use catalog::Catalog;
+use catalog::{Catalog, is_system_keyspace};
 use model::{Column, ColumnKind, TableSchema};
 
 use super::condition::Condition;
 use super::operation::{self, Operation, OperationKind};
-use super::relations;
-use super::target::{KeyPart, Keys, Rows};
+use super::target::{Named, Target};
 use super::using::Using;
 use crate::CqlError;
 use crate::error::invalid;
+use crate::restriction::{Restrictions, Rules, StatementKind};
 use crate::syntax::{Delete, DeleteTarget, Insert, InsertValues, Modification, QualifiedName, Term, Update};
 use crate::term::{Expr, Planner};
 
@@ -30,17 +30,14 @@ pub struct Change {
     pub schema: Arc<TableSchema>,
     pub verb: Verb,
     pub using: Using,
-    pub partition: Keys,
-    pub rows: Rows,
+    pub target: Target,
+    pub named: Named,
     pub row_ops: Vec<Operation>,
     pub static_ops: Vec<Operation>,
     pub condition: Option<Condition>,
     /// Sets cells of one row by its whole key; nothing is read, nothing but the row is written.
     pub is_one_row: bool,
 }
-
-/// Keyspaces that only the server writes.
-const READ_ONLY: [&str; 4] = ["system", "system_schema", "system_views", "system_virtual_schema"];
 
 /// The table that a statement names; `keyspace` is the one of the connection.
 pub fn table_of<'c>(
@@ -61,7 +58,7 @@ pub fn table_of<'c>(
         return invalid!("keyspace {keyspace} does not exist");
     }
     match catalog.schema(keyspace, &name.name.text) {
-        Some(_) if READ_ONLY.contains(&keyspace) => {
+        Some(_) if is_system_keyspace(keyspace) => {
             Err(CqlError::Unauthorized(format!("{keyspace} keyspace is not user-modifiable.")))
         }
         Some(schema) => Ok(schema),
@@ -128,16 +125,16 @@ impl Change {
         let is_static_only =
             !operations.is_empty() && operations.iter().all(|op| op.column.kind == ColumnKind::Static);
         let missing_clustering = missing(&schema.clustering, &clustering);
-        let rows = if missing_clustering.is_empty() {
-            Rows::Keys(Keys::One(clustering.into_iter().flatten().collect()))
+        let row = if missing_clustering.is_empty() {
+            Some(clustering.into_iter().flatten().collect())
         } else if is_static_only && clustering.iter().all(Option::is_none) {
-            Rows::Unnamed
+            None
         } else {
             return invalid!("Some clustering keys are missing: {missing_clustering}");
         };
         let condition = insert.if_not_exists.then_some(Condition::NotExists);
-        let partition = Keys::new(vec![KeyPart::Exactly(partition.into_iter().flatten().collect())]);
-        Self::new(schema, Verb::Insert, using, (partition, rows), operations, condition)
+        let target = Target::Values { partition: partition.into_iter().flatten().collect(), row };
+        Self::new(schema, Verb::Insert, using, target, operations, condition)
     }
 
     pub fn update(
@@ -160,11 +157,16 @@ impl Change {
             let kind = operation::assign(planner, column, assignment)?;
             operations.push(Operation { column: column.clone(), kind });
         }
-        let key = relations::prepare(planner, schema, &update.relations, "UPDATE", false)?;
         let condition = update.conditions.as_ref();
         let condition =
             condition.map(|condition| Condition::prepare(planner, schema, condition)).transpose()?;
-        Self::new(schema, Verb::Update, using, key, operations, condition)
+        let rules = Rules {
+            statement: StatementKind::Update,
+            allow_filtering: false,
+            only_static: is_only_static(&operations, condition.as_ref()),
+        };
+        let target = Target::Where(Restrictions::prepare(planner, schema, &update.relations, rules)?);
+        Self::new(schema, Verb::Update, using, target, operations, condition)
     }
 
     pub fn delete(
@@ -192,18 +194,23 @@ impl Change {
                 operations.push(Operation { column: column.clone(), kind });
             }
         }
-        let key = relations::prepare(planner, schema, &delete.relations, "DELETE", true)?;
         let condition = delete.conditions.as_ref();
         let condition =
             condition.map(|condition| Condition::prepare(planner, schema, condition)).transpose()?;
-        Self::new(schema, Verb::Delete, using, key, operations, condition)
+        let rules = Rules {
+            statement: StatementKind::Delete,
+            allow_filtering: false,
+            only_static: is_only_static(&operations, condition.as_ref()),
+        };
+        let target = Target::Where(Restrictions::prepare(planner, schema, &delete.relations, rules)?);
+        Self::new(schema, Verb::Delete, using, target, operations, condition)
     }
 
     fn new(
         schema: &Arc<TableSchema>,
         verb: Verb,
         using: Using,
-        (partition, rows): (Keys, Rows),
+        target: Target,
         operations: Vec<Operation>,
         condition: Option<Condition>,
     ) -> Result<Self, CqlError> {
@@ -211,17 +218,18 @@ impl Change {
             operations.into_iter().partition(|op| op.column.kind == ColumnKind::Static);
         static_ops.sort_by_key(|op| op.column.id);
         row_ops.sort_by_key(|op| op.column.id);
+        let named = target.named(schema);
         let is_one_row = verb != Verb::Delete
-            && partition.is_one()
-            && matches!(&rows, Rows::Keys(keys) if keys.is_one())
+            && named == Named::Keys
+            && target.has_in() == (false, false)
             && static_ops.is_empty()
             && !row_ops.iter().any(|op| op.kind.reads());
         let change = Self {
             schema: schema.clone(),
             verb,
             using,
-            partition,
-            rows,
+            target,
+            named,
             row_ops,
             static_ops,
             condition,
@@ -251,48 +259,44 @@ impl Change {
 
     /// That the rows named are those that the operations and conditions need.
     fn check_rows(&self) -> Result<(), CqlError> {
-        let statement = if self.verb == Verb::Delete { "DELETE" } else { "UPDATE" };
         let condition_is_of = |kind| self.condition.as_ref().is_some_and(|condition| condition.is_of(kind));
         let is_of_static = self.row_ops.is_empty()
             && !condition_is_of(ColumnKind::Regular)
             && (!self.static_ops.is_empty() || condition_is_of(ColumnKind::Static));
-        match &self.rows {
-            Rows::Unnamed if self.verb != Verb::Delete && !is_of_static => {
+        match self.named {
+            Named::Nothing if self.verb != Verb::Delete && !is_of_static => {
                 let names: Vec<&str> = self.schema.clustering.iter().map(|c| c.name.as_str()).collect();
                 return invalid!("Some clustering keys are missing: {}", names.join(", "));
             }
-            Rows::Keys(_) | Rows::Ranges(_)
-                if self.verb != Verb::Insert && is_of_static && !self.static_ops.is_empty() =>
-            {
-                return invalid!(
-                    "Invalid restrictions on clustering columns since the {statement} statement modifies only \
-                     static columns"
-                );
-            }
-            Rows::Unnamed | Rows::Ranges(_) if self.condition.is_some() => {
+            Named::Nothing | Named::Ranges if self.condition.is_some() => {
                 const ALL: &str = "DELETE statements must restrict all PRIMARY KEY columns with equality relations in order to";
                 if !self.row_ops.is_empty() {
                     return invalid!("{ALL} delete non static columns");
                 }
-                if !is_of_static || !matches!(self.rows, Rows::Unnamed) {
+                if !is_of_static || self.named == Named::Ranges {
                     return invalid!("{ALL} use IF condition on non static columns");
                 }
             }
-            Rows::Unnamed if !self.row_ops.is_empty() => {
+            Named::Nothing if !self.row_ops.is_empty() => {
                 return invalid!("Range deletions are not supported for specific columns");
             }
-            Rows::Ranges(_) if !self.row_ops.is_empty() || !self.static_ops.is_empty() => {
+            Named::Ranges if !self.row_ops.is_empty() || !self.static_ops.is_empty() => {
                 return invalid!("Range deletions are not supported for specific columns");
             }
             _ => {}
         }
         if self.condition.is_some() {
             let what = if self.verb == Verb::Delete { "deletions" } else { "updates" };
-            if self.partition.has_choices() {
-                return invalid!("IN on the partition key is not supported with conditional {what}");
-            }
-            if matches!(&self.rows, Rows::Keys(keys) if keys.has_choices()) {
-                return invalid!("IN on the clustering key columns is not supported with conditional {what}");
+            match self.target.has_in() {
+                (true, _) => {
+                    return invalid!("IN on the partition key is not supported with conditional {what}");
+                }
+                (_, true) => {
+                    return invalid!(
+                        "IN on the clustering key columns is not supported with conditional {what}"
+                    );
+                }
+                _ => {}
             }
         }
         Ok(())
@@ -302,16 +306,13 @@ impl Change {
     pub fn deletes_rows(&self) -> bool {
         self.verb == Verb::Delete && self.row_ops.is_empty() && self.static_ops.is_empty()
     }
+}
 
-    /// The marker bound to each partition key column, if each is a marker and nothing else.
-    pub fn partition_markers(&self) -> Option<Vec<usize>> {
-        let Keys::One(exprs) = &self.partition else { return None };
-        let marker = |expr: &Expr| match expr {
-            Expr::Marker { index, .. } => Some(*index),
-            _ => None,
-        };
-        exprs.iter().map(marker).collect()
-    }
+/// Whether nothing but static columns is written, and nothing else asked for.
+fn is_only_static(operations: &[Operation], condition: Option<&Condition>) -> bool {
+    !operations.is_empty()
+        && operations.iter().all(|op| op.column.kind == ColumnKind::Static)
+        && !condition.is_some_and(|condition| condition.is_of(ColumnKind::Regular))
 }
 
 fn key_value(planner: &mut Planner<'_>, value: &Term, column: &model::KeyColumn) -> Result<Expr, CqlError> {

@@ -16,7 +16,7 @@ use super::edit::{CounterNode, EditKind};
 use super::list_path::ListPaths;
 use super::plan::ModifyPlan;
 use super::reply::Reply;
-use super::target::{self, Rows};
+use super::target::Rows;
 use super::using::Using;
 use super::write::{self, Moment, PartitionWrite, RowAt, Writes};
 use crate::error::invalid;
@@ -175,11 +175,8 @@ impl<C: Coordinator> Request<'_, C> {
             let moment = moment(change, env, &paths, self.execution, base_us)?;
             write::add(change, &moment, &mut writes)?;
             if let Some(condition) = &change.condition {
-                let at = match &change.rows {
-                    Rows::Keys(keys) => {
-                        let mut keys = target::row_keys(keys, &change.schema, &env)?;
-                        keys.pop().map_or(RowAt::Static, RowAt::Key)
-                    }
+                let at = match change.target.rows(&change.schema, &env)? {
+                    Rows::Keys(mut keys) => keys.pop().map_or(RowAt::Static, RowAt::Key),
                     Rows::Unnamed | Rows::Ranges(_) => RowAt::Static,
                 };
                 let bound = BoundCondition::bind(condition, at, &env)?;

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | what a plan is, what clients are told of it | `plan.rs` |
 //! | INSERT, UPDATE, DELETE: what they may say | `change.rs` |
-//! | WHERE: which keys are named | `relations.rs`, `target.rs` |
+//! | which partitions and rows are named | `target.rs` |
 //! | SET and DELETE of a column | `operation.rs` |
 //! | USING | `using.rs` |
 //! | from values to a mutation | `write.rs`, list elements' places: `list_path.rs` |
@@ -28,7 +28,6 @@ mod existing;
 mod list_path;
 mod operation;
 mod plan;
-mod relations;
 mod reply;
 mod target;
 mod using;

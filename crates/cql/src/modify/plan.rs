@@ -20,7 +20,7 @@ pub struct ModifyPlan {
     pub(super) batch: Option<(BatchKind, Using)>,
     pub(super) reply: Option<Reply>,
     markers: Vec<ColumnSpec>,
-    partition_markers: Option<Vec<usize>>,
+    partition_markers: Option<Vec<u16>>,
 }
 
 /// Prepares INSERT, UPDATE or DELETE. `keyspace` is the connection's, `markers` how many the statement has.
@@ -38,7 +38,7 @@ pub fn prepare(
     let change = change(&mut planner, keyspace, modification)?;
     Ok(ModifyPlan {
         reply: change.condition.as_ref().map(|_| Reply::new(&[&change], false)),
-        partition_markers: change.partition_markers(),
+        partition_markers: change.target.partition_markers(),
         changes: vec![change],
         batch: None,
         markers: planner.markers.finish()?,
@@ -73,7 +73,7 @@ pub fn prepare_batch(
         partition_markers: all
             .first()
             .filter(|_| is_of_one_table)
-            .and_then(|first| first.partition_markers()),
+            .and_then(|first| first.target.partition_markers()),
         batch: Some((statement.kind, using)),
         markers: planner.markers.finish()?,
         changes,
@@ -102,7 +102,7 @@ impl ModifyPlan {
 
     /// Of each partition key column the index of its marker, so that clients can tell the partition; `None` if they
     /// cannot. Of a batch: its first statement's, if all are of one table.
-    pub fn partition_markers(&self) -> Option<&[usize]> {
+    pub fn partition_markers(&self) -> Option<&[u16]> {
         self.partition_markers.as_deref()
     }
 

@@ -97,7 +97,7 @@ impl Using {
 }
 
 fn expires(schema: &TableSchema, ttl_s: u32, now_s: u32) -> Result<u32, CqlError> {
-    if now_s.checked_add(ttl_s).is_none_or(|expiry_s| expiry_s >= NO_DELETION_TIME_S) {
+    if now_s.checked_add(ttl_s).is_none_or(|expiry_s| expiry_s == NO_DELETION_TIME_S) {
         return invalid!(
             "Request on table {} with ttl of {ttl_s} seconds exceeds maximum supported expiration date of \
              2106-02-07T06:28:14+00:00; use a lower TTL",

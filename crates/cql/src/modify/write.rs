@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use model::types::{CollectionIter, CqlType, MapIter, TupleIter};
 use model::{
-    Cell, ClusteringKey, ClusteringRange, ClusteringRow, Column, ColumnData, ComplexCells, Liveness,
-    Mutation, PartitionKey, PathCell, Row, SmallBytes, TableId, TableSchema, Tombstone,
+    Cell, ClusteringKey, ClusteringRow, Column, ColumnData, ComplexCells, Liveness, Mutation, PartitionKey,
+    PathCell, Row, SmallBytes, TableId, TableSchema, Tombstone,
 };
 use reader::Page;
 
@@ -17,9 +17,10 @@ use super::change::{Change, Verb};
 use super::edit::{Edit, EditKind};
 use super::list_path::ListPaths;
 use super::operation::{Operation, OperationKind};
-use super::target::{self, KEY_BYTES_MAX, Rows};
+use super::target::Rows;
 use crate::CqlError;
 use crate::error::invalid;
+use crate::restriction::key::KEY_BYTES_MAX;
 use crate::term::{Env, Expr, Value};
 
 /// What a write is made with, besides the plan.
@@ -120,14 +121,15 @@ pub fn one_row(change: &Change, moment: &Moment<'_>) -> Option<Result<Mutation, 
     if !change.is_one_row {
         return None;
     }
-    let (Rows::Keys(rows), schema) = (&change.rows, &change.schema) else { return None };
-    let partition = change.partition.evaluate_one(&moment.env, |i| &schema.partition_key[i].name)?;
-    let row = rows.evaluate_one(&moment.env, |i| &schema.clustering[i].name)?;
+    let (schema, env) = (&change.schema, &moment.env);
     let build = || {
-        let mut mutation = Mutation::new(schema.clone(), target::partition_key(&partition?)?);
-        let key = target::clustering_prefix(&row?)?;
-        let row = row_of(change, &change.row_ops, moment, |_, _| Ok(()))?;
-        if !row.is_empty() {
+        let mut mutation = Mutation::new(schema.clone(), change.target.partition(schema, env)?);
+        let Rows::Keys(keys) = change.target.rows(schema, env)? else { return Ok(mutation) };
+        let mut row = row_of(change, &change.row_ops, moment, |_, _| Ok(()))?;
+        if change.verb == Verb::Insert {
+            row.liveness = moment.liveness();
+        }
+        if let (Some(key), false) = (keys.into_iter().next(), row.is_empty()) {
             mutation.partition.push_row(schema, ClusteringRow { key, row });
         }
         Ok(mutation)
@@ -138,34 +140,16 @@ pub fn one_row(change: &Change, moment: &Moment<'_>) -> Option<Result<Mutation, 
 /// Adds what the change writes to `writes`, one for each partition.
 pub fn add(change: &Change, moment: &Moment<'_>, writes: &mut Writes) -> Result<(), CqlError> {
     let schema = &*change.schema;
-    let partitions = target::partitions(&change.partition, schema, &moment.env)?;
-    let rows = RowTargets::of(change, &moment.env)?;
-    for key in partitions {
+    let rows = change.target.rows(schema, &moment.env)?;
+    for key in change.target.partitions(schema, &moment.env)? {
         partition(change, &rows, moment, writes.of(&change.schema, key))?;
     }
     Ok(())
 }
 
-/// [`Rows`] with their values.
-enum RowTargets {
-    Unnamed,
-    Keys(Vec<ClusteringKey>),
-    Ranges(Vec<ClusteringRange>),
-}
-
-impl RowTargets {
-    fn of(change: &Change, env: &Env<'_>) -> Result<Self, CqlError> {
-        Ok(match &change.rows {
-            Rows::Unnamed => Self::Unnamed,
-            Rows::Keys(keys) => Self::Keys(target::row_keys(keys, &change.schema, env)?),
-            Rows::Ranges(ranges) => Self::Ranges(ranges.evaluate(&change.schema, env)?),
-        })
-    }
-}
-
 fn partition(
     change: &Change,
-    rows: &RowTargets,
+    rows: &Rows,
     moment: &Moment<'_>,
     write: &mut PartitionWrite,
 ) -> Result<(), CqlError> {
@@ -174,18 +158,18 @@ fn partition(
     if change.deletes_rows() {
         let tombstone = moment.tombstone();
         match rows {
-            RowTargets::Unnamed => mutation.partition.tombstone = mutation.partition.tombstone.max(tombstone),
-            RowTargets::Keys(_) if schema.clustering.is_empty() => {
+            Rows::Unnamed => mutation.partition.tombstone = mutation.partition.tombstone.max(tombstone),
+            Rows::Keys(_) if schema.clustering.is_empty() => {
                 mutation.partition.tombstone = mutation.partition.tombstone.max(tombstone);
             }
-            RowTargets::Keys(keys) => {
+            Rows::Keys(keys) => {
                 for key in keys {
                     let mut row = Row::new();
                     row.deletion = tombstone;
                     mutation.row_mut(key.clone()).merge(&row, schema);
                 }
             }
-            RowTargets::Ranges(ranges) => {
+            Rows::Ranges(ranges) => {
                 ranges.iter().for_each(|range| mutation.delete_range(range.clone(), tombstone));
             }
         }
@@ -198,13 +182,16 @@ fn partition(
         mutation.partition.static_row.merge(&row, schema);
     }
     let keys = match rows {
-        RowTargets::Keys(keys) if !change.row_ops.is_empty() || change.verb == Verb::Insert => &keys[..],
+        Rows::Keys(keys) if !change.row_ops.is_empty() || change.verb == Verb::Insert => &keys[..],
         _ => &[],
     };
     for key in keys {
-        let row = row_of(change, &change.row_ops, moment, |column, kind| {
+        let mut row = row_of(change, &change.row_ops, moment, |column, kind| {
             push(edits, schema, Edit::new(RowAt::Key(key.clone()), column, kind, moment))
         })?;
+        if change.verb == Verb::Insert {
+            row.liveness = moment.liveness();
+        }
         if !row.is_empty() {
             mutation.row_mut(key.clone()).merge(&row, schema);
         }
@@ -235,9 +222,6 @@ fn row_of(
     mut edit: impl FnMut(&Column, EditKind) -> Result<(), CqlError>,
 ) -> Result<Row, CqlError> {
     let mut row = Row::with_capacity(operations.len());
-    if change.verb == Verb::Insert && !std::ptr::eq(operations, &raw const change.static_ops[..]) {
-        row.liveness = moment.liveness();
-    }
     for Operation { column, kind } in operations {
         match kind {
             OperationKind::Set(expr) => {

@@ -20,7 +20,7 @@ mod names;
 mod properties;
 mod table_options;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod user_type;
 
 use catalog::{Catalog, CatalogError, ChangeKind, Changed, Target};

@@ -31,7 +31,7 @@ impl GivenOptions {
                 given.options.push((name, value));
             }
         }
-        given.apply(&mut TableOptions::default(), &mut TableSettings::default())?;
+        given.alone()?;
         Ok(given)
     }
 
@@ -44,10 +44,16 @@ impl GivenOptions {
         self.options.iter().try_for_each(|(name, value)| set(options, settings, name, value))
     }
 
+    /// The options of a new table, settings in their stored form.
+    fn alone(&self) -> Result<(TableOptions, TableSettings), CqlError> {
+        let (mut options, mut settings) = (TableOptions::default(), TableSettings::default());
+        self.apply(&mut options, &mut settings)?;
+        Ok((options, settings.checked()?))
+    }
+
     /// Which of them are stored and change nothing, in a sentence.
     pub(super) fn warning(&self) -> Option<String> {
-        let (mut options, mut settings) = (TableOptions::default(), TableSettings::default());
-        self.apply(&mut options, &mut settings).ok()?;
+        let (options, settings) = self.alone().ok()?;
         let names = settings.without_effect(&options);
         (!names.is_empty()).then(|| format!("Stored, but without effect here: {}", names.join(", ")))
     }

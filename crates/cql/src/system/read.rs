@@ -18,6 +18,10 @@ use crate::CqlError;
 
 /// Whether [`read_virtual`] answers reads of the table, and not the storage.
 pub fn is_virtual(table: &TableSchema) -> bool {
+    // Every read asks; most are of tables of users.
+    if !table.keyspace.starts_with(system::SYSTEM) {
+        return false;
+    }
     table.keyspace == system::SYSTEM_SCHEMA || virtual_tables::is_virtual_table(&table.keyspace, &table.name)
 }
 

@@ -1,1 +1,211 @@
+//! What clients read of the computed tables, through the reads that statements make.
 
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use catalog::{Catalog, virtual_tables};
+use model::{
+    ClusteringPrefix, ClusteringRange, ColumnData, CqlType, PartitionKey, PartitionRange, Row, TableSchema,
+};
+use reader::{Page, ReadCommand};
+use uuid::Uuid;
+
+use super::{ClientInfo, NodeInfo, TableEstimate, is_virtual, read_virtual};
+use crate::schema::tests::Session;
+
+fn info() -> NodeInfo {
+    let mut info = NodeInfo::new(Uuid::from_u128(7), IpAddr::V4(Ipv4Addr::LOCALHOST), 9042);
+    info.tokens = vec![-5, 0, 5];
+    info.settings.insert("native_transport_port".to_string(), "9042".to_string());
+    info
+}
+
+fn catalog() -> Catalog {
+    let mut session = Session::new();
+    session.run("CREATE TYPE u (f int)");
+    session.run("CREATE TABLE t (p int, k int, v u, PRIMARY KEY (p, k)) WITH CLUSTERING ORDER BY (k DESC)");
+    session.catalog.with_virtual_tables()
+}
+
+fn schema(catalog: &Catalog, name: &str) -> Arc<TableSchema> {
+    let (keyspace, name) = name.split_once('.').unwrap();
+    catalog.schema(keyspace, name).unwrap().clone()
+}
+
+fn read(catalog: &Catalog, info: &NodeInfo, command: &ReadCommand) -> Page {
+    read_virtual(command, 1_700_000_000, info, catalog).unwrap().expect("the table is computed")
+}
+
+fn read_all(catalog: &Catalog, info: &NodeInfo, table: &str) -> Page {
+    read(catalog, info, &ReadCommand::new(schema(catalog, table).id, PartitionRange::all()))
+}
+
+/// A simple column as text.
+fn value(schema: &TableSchema, row: &Row, column: &str) -> Option<String> {
+    let column = schema.column_named(column).unwrap();
+    match row.cell(column.id)? {
+        ColumnData::Simple(cell) => Some(column.ty.text_of(&cell.value)),
+        ColumnData::Complex(cells) => {
+            let element = column.ty.cell_path_type().unwrap();
+            let texts: Vec<_> = cells.cells.iter().map(|cell| element.text_of(&cell.path)).collect();
+            Some(texts.join(","))
+        }
+    }
+}
+
+#[test]
+fn a_node_says_who_it_is() {
+    let (catalog, info) = (catalog(), info());
+    let local = schema(&catalog, "system.local");
+    let command = ReadCommand::new(local.id, PartitionRange::Key(PartitionKey::new("local")));
+    let page = read(&catalog, &info, &command);
+    let row = &page.partitions[0].rows[0].row;
+    for (column, expect) in [
+        ("bootstrapped", "COMPLETED"),
+        ("cluster_name", "Messina Cluster"),
+        ("cql_version", "3.4.6"),
+        ("data_center", "datacenter1"),
+        ("host_id", "00000000-0000-0000-0000-000000000007"),
+        ("native_protocol_version", "5"),
+        ("partitioner", "org.apache.cassandra.dht.Murmur3Partitioner"),
+        ("rack", "rack1"),
+        ("release_version", "4.1.8"),
+        ("rpc_address", "127.0.0.1"),
+        ("rpc_port", "9042"),
+        ("schema_version", &catalog.schema_version().to_string()),
+    ] {
+        let found = value(&local, row, column).unwrap();
+        assert_eq!(found.trim_matches('\''), expect, "{column}");
+    }
+    assert_eq!(value(&local, row, "tokens").unwrap().replace('\'', ""), "-5,0,5");
+    assert_eq!(value(&local, row, "truncated_at"), None);
+    let elsewhere = ReadCommand::new(local.id, PartitionRange::Key(PartitionKey::new("other")));
+    assert!(read(&catalog, &info, &elsewhere).partitions.is_empty());
+}
+
+#[test]
+fn the_schema_has_stored_and_computed_tables() {
+    let catalog = catalog();
+    let keyspaces = read_all(&catalog, &info(), "system_schema.keyspaces");
+    let names: Vec<_> = keyspaces.partitions.iter().map(|p| p.key.bytes().to_vec()).collect();
+    for name in ["ks", "system", "system_schema", "system_auth", "system_distributed", "system_traces"] {
+        assert!(names.contains(&name.as_bytes().to_vec()), "{name}");
+    }
+    assert_eq!(names.len(), 6);
+    let virtual_keyspaces = read_all(&catalog, &info(), "system_virtual_schema.keyspaces");
+    assert_eq!(virtual_keyspaces.partitions.len(), 2);
+
+    // Every column of every table is in one of the two schemas, once.
+    let rows = |table: &str| read_all(&catalog, &info(), table).row_count();
+    let columns = |table: &Arc<catalog::Table>| {
+        let schema = &table.schema;
+        (schema.partition_key.len() + schema.clustering.len() + schema.columns().len()) as u64
+    };
+    let expect: u64 = catalog.all_tables().map(columns).sum();
+    assert_eq!(rows("system_schema.columns") + rows("system_virtual_schema.columns"), expect);
+    let tables = catalog.all_tables().count() as u64;
+    assert_eq!(rows("system_schema.tables") + rows("system_virtual_schema.tables"), tables);
+    assert_eq!(rows("system_schema.types"), 1);
+
+    let schema = schema(&catalog, "system_schema.columns");
+    let mut command = ReadCommand::new(schema.id, PartitionRange::Key(PartitionKey::new("ks")));
+    let of_k = ClusteringRange::of_prefix(ClusteringPrefix::new([&b"t"[..], b"k"]));
+    command.ranges = Arc::new([of_k]);
+    let page = read(&catalog, &info(), &command);
+    assert_eq!(page.row_count(), 1);
+    let row = &page.partitions[0].rows[0].row;
+    let text = |column: &str| value(&schema, row, column).unwrap().trim_matches('\'').to_string();
+    assert_eq!((text("clustering_order").as_str(), text("kind").as_str()), ("desc", "clustering"));
+}
+
+#[test]
+fn pages_together_are_the_whole() {
+    let catalog = catalog();
+    for table in ["system_schema.columns", "system_schema.keyspaces"] {
+        let schema = schema(&catalog, table);
+        for reversed in [false, true] {
+            for (limit_rows, partition_limit_rows) in
+                [(u64::MAX, u64::MAX), (40, u64::MAX), (u64::MAX, 3), (17, 5)]
+            {
+                let whole = ReadCommand {
+                    reversed,
+                    limit_rows,
+                    partition_limit_rows,
+                    ..ReadCommand::new(schema.id, PartitionRange::all())
+                };
+                let flat = |page: &Page| {
+                    let rows = page.partitions.iter().flat_map(|partition| {
+                        let keys = partition.rows.iter().map(|row| (partition.key.clone(), row.clone()));
+                        keys.collect::<Vec<_>>()
+                    });
+                    rows.collect::<Vec<_>>()
+                };
+                let expect = read(&catalog, &info(), &whole);
+                assert!(expect.next.is_none());
+                for page_rows in [1, 2, 7, 1000] {
+                    let mut found = vec![];
+                    let mut command = ReadCommand { page_rows, ..whole.clone() };
+                    loop {
+                        let page = read(&catalog, &info(), &command);
+                        assert!(page.row_count() <= page_rows);
+                        found.extend(flat(&page));
+                        assert!(found.len() <= 5000, "an endless read");
+                        match page.next {
+                            Some(next) => command.paging = Some(next),
+                            None => break,
+                        }
+                    }
+                    assert_eq!(found, flat(&expect), "{table} {reversed} {limit_rows} {page_rows}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_table_can_be_read_and_stored_ones_are_not_ours() {
+    let catalog = catalog();
+    let mut info = info();
+    let table = catalog.schema("ks", "t").unwrap();
+    info.estimates.insert(table.id, TableEstimate { partitions: 30, mean_partition_bytes: 100 });
+    info.clients.push(ClientInfo {
+        address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        port: 5000,
+        protocol_version: 4,
+        requests: 3,
+        username: "anonymous".to_string(),
+        driver_name: Some("a driver".to_string()),
+        driver_version: None,
+        tls: Some(("TLSv1.3".to_string(), "TLS_AES_256_GCM_SHA384".to_string())),
+    });
+    let mut filled = vec![];
+    for schema in virtual_tables() {
+        assert!(is_virtual(&schema));
+        let command = ReadCommand::new(schema.id, PartitionRange::all());
+        let rows = read(&catalog, &info, &command).row_count();
+        if rows > 0 {
+            filled.push((schema.full_name(), rows));
+        }
+    }
+    let columns = |name: &str| filled.iter().find(|(table, _)| table == name).unwrap().1;
+    assert_eq!(columns("system.local"), 1);
+    assert_eq!(columns("system.size_estimates"), 3);
+    assert_eq!(columns("system.table_estimates"), 6);
+    assert_eq!((columns("system_views.clients"), columns("system_views.settings")), (1, 1));
+    assert_eq!(filled.len(), 8, "{filled:?}");
+
+    let estimates = schema(&catalog, "system.size_estimates");
+    let page = read_all(&catalog, &info, "system.size_estimates");
+    let ranges: Vec<Vec<String>> = page.partitions[0]
+        .rows
+        .iter()
+        .map(|row| row.key.values().map(|value| CqlType::Text.text_of(value)).collect())
+        .collect();
+    assert!(ranges.iter().any(|key| key[1].contains("5") && key[2].contains("-5")), "{ranges:?}");
+    assert_eq!(value(&estimates, &page.partitions[0].rows[0].row, "partitions_count").as_deref(), Some("10"));
+
+    let stored = ReadCommand::new(table.id, PartitionRange::all());
+    assert_eq!(read_virtual(&stored, 0, &info, &catalog), Ok(None));
+    let unknown = ReadCommand::new(Uuid::from_u128(99), PartitionRange::all());
+    assert!(read_virtual(&unknown, 0, &info, &catalog).is_err());
+}

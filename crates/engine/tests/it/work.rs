@@ -204,6 +204,42 @@ fn memory_stays_bounded_by_flushing() {
 }
 
 #[test]
+fn reports_count_what_was_done_and_a_partition_knows_its_sstables() {
+    let dir = dir("reports");
+    let engine = open(options(&dir), 2);
+    let table = table(&engine);
+    let write = |p: &str| engine.apply(insert(&table, p, 1, "value", 1)).wait().unwrap();
+    (0..20).for_each(|i| write(&format!("key{i}")));
+    engine.flush(vec![table.id]).unwrap();
+    // Of the second SSTable of a shard, the bloom filter and the range of keys would both say "perhaps" sometimes.
+    ["key3", "key4"].into_iter().for_each(write);
+    engine.flush(vec![table.id]).unwrap();
+    write("key5");
+    for i in 0..20 {
+        let key = PartitionKey::new(format!("key{i}").as_str());
+        assert_eq!(all(&engine, ReadCommand::new(table.id, PartitionRange::Key(key.clone()))).len(), 1);
+        let id = table.id;
+        let asked =
+            engine.ask(0, move |shard| async move { engine::node::sstables_of_key(&shard, id, key).await });
+        let files = asked.wait().unwrap();
+        assert_eq!(files.len(), if i == 3 || i == 4 { 2 } else { 1 }, "key{i}: {files:?}");
+        assert!(files.iter().all(|file| file.is_file()), "{files:?}");
+    }
+    let asked = engine.ask(0, |shard| async move { engine::node::table_reports(&shard).await });
+    let reports = asked.wait().unwrap();
+    assert_eq!(reports.len(), 2);
+    let mine: Vec<_> = reports.iter().flatten().filter(|report| report.id == table.id).collect();
+    let sum = |of: &dyn Fn(&engine::report::TableReport) -> u64| mine.iter().map(|r| of(r)).sum::<u64>();
+    assert_eq!((sum(&|r| r.writes.count()), sum(&|r| r.reads.count())), (23, 20));
+    assert!(sum(&|r| r.writes.total_us) > 0);
+    assert_eq!(sum(&|r| r.flushes), sum(&|r| r.sstables.len() as u64));
+    assert_eq!(sum(&|r| r.sstables.iter().map(|sstable| sstable.partitions).sum()), 22);
+    assert_eq!(sum(&|r| r.memtable_partitions as u64), 1);
+    assert!(mine.iter().all(|report| report.pending_flushes == 0 && report.unreadable == 0));
+    engine.close().unwrap();
+}
+
+#[test]
 fn writes_that_depend_on_what_is_there_do_not_lose_each_other() {
     let dir = dir("read_and_write");
     let engine = open(options(&dir), 2);

@@ -1,0 +1,206 @@
+//! IF: what holds, what is answered, what is written.
+
+use super::*;
+
+fn with_row() -> Db {
+    let db = Db::new();
+    db.all(&[
+        "INSERT INTO t (k, c, v, w, l, e, m, u, fl) VALUES (1, 1, 5, 'x', [1, 2], {'a', 'b'}, {'p': 1}, \
+         {street: 's', number: 3}, [7])",
+        "INSERT INTO t (k, s) VALUES (1, 9)",
+    ]);
+    db
+}
+
+#[test]
+fn inserts_if_not_exists_happen_once() {
+    let db = Db::new();
+    let insert = |v: i32| format!("INSERT INTO p (k1, k2, v) VALUES ('long', 1, {v}) IF NOT EXISTS");
+    assert_eq!(db.asked(&insert(5)), "true");
+    assert_eq!(db.asked(&insert(6)), "false,long,1,5".replace("long", &int_text(b"long")));
+    assert_eq!(db.dump("p"), ["'long',1: v=5"]);
+}
+
+/// Four bytes print as an int in these tests, also where they are text.
+fn int_text(bytes: &[u8; 4]) -> String {
+    i32::from_be_bytes(*bytes).to_string()
+}
+
+#[test]
+fn if_exists_sees_rows_and_not_the_static_row() {
+    let db = Db::new();
+    db.all(&["INSERT INTO t (k, s) VALUES (1, 9)"]);
+    let update = "UPDATE t SET v = 1 WHERE k = 1 AND c = 1 IF EXISTS";
+    // No row is there; what is shown is the partition's static content.
+    assert!(db.asked(update).starts_with("false,1,-,9,"), "{}", db.asked(update));
+    db.all(&["INSERT INTO t (k, c) VALUES (1, 1)"]);
+    assert_eq!(db.asked(update), "true");
+    assert_eq!(db.asked("DELETE FROM t WHERE k = 1 AND c = 1 IF EXISTS"), "true");
+    assert_eq!(db.asked("DELETE FROM t WHERE k = 2 AND c = 1 IF EXISTS"), "false");
+    assert_eq!(db.asked("UPDATE t SET s = 1 WHERE k = 1 IF EXISTS"), "true");
+    assert_eq!(db.asked("INSERT INTO t (k, s) VALUES (3, 1) IF NOT EXISTS"), "true");
+    assert!(db.asked("INSERT INTO t (k, s) VALUES (3, 2) IF NOT EXISTS").starts_with("false,3,-,1,"));
+    assert_eq!(db.dump("t"), ["1: s=1", "3: s=1"]);
+}
+
+#[test]
+fn conditions_compare_by_type() {
+    let db = with_row();
+    let holds = |condition: &str| {
+        let answer = db.asked(&format!("UPDATE t SET fl = [7] WHERE k = 1 AND c = 1 IF {condition}"));
+        answer == "true"
+    };
+    for yes in [
+        "v = 5",
+        "v != 4",
+        "v > -1",
+        "v >= 5",
+        "v < 6",
+        "v <= 5",
+        "v IN (1, 5)",
+        "w = 'x'",
+        "w > 'a'",
+        "s = 9",
+        "s = 9 AND v = 5",
+        "l = [1, 2]",
+        "l > [1]",
+        "l[1] = 2",
+        "l[5] = null",
+        "l[-1] = null",
+        "e = {'b', 'a'}",
+        "e != {'a'}",
+        "m = {'p': 1}",
+        "m['p'] = 1",
+        "m['q'] = null",
+        "m['p'] IN (3, 1)",
+        "u.number = 3",
+        "u.street > 'a'",
+        "u = {street: 's', number: 3}",
+        "fl = [7]",
+        "fl[0] = 7",
+        "fu = null",
+        "sl = null",
+        "sl = []",
+        "sl < [1]",
+        "sl != [1]",
+        "fu.number = null",
+        "m != {}",
+    ] {
+        assert!(holds(yes), "{yes}");
+    }
+    for no in [
+        "v = 4",
+        "v != 5",
+        "v = null",
+        "v > 5",
+        "v < -1",
+        "v IN (1, 2)",
+        "v IN ()",
+        "s = 8",
+        "v = 5 AND s = 8",
+        "l = [1]",
+        "l = []",
+        "l = null",
+        "l[0] = 2",
+        "l[9] = 1",
+        "e = null",
+        "e != {'a', 'b'}",
+        "m['p'] = null",
+        "m['q'] = 1",
+        "u.number = 4",
+        "u = null",
+        "fl[1] = 7",
+        "sl != null",
+        "sl > [1]",
+        "sl IN ([1])",
+    ] {
+        assert!(!holds(no), "{no}");
+    }
+}
+
+#[test]
+fn refusals_show_the_columns_of_the_conditions() {
+    let db = with_row();
+    let at = "WHERE k = 1 AND c = 1";
+    assert_eq!(db.asked(&format!("UPDATE t SET v = 1 {at} IF v = 4 AND s = 1 AND v > 7")), "false,5,9");
+    assert_eq!(db.asked(&format!("DELETE v FROM t {at} IF u.number = 1 AND w = 'y'")).split(',').count(), 3);
+    assert_eq!(db.asked("UPDATE t SET v = 1 WHERE k = 7 AND c = 1 IF v = 4"), "false");
+    assert_eq!(db.asked("UPDATE t SET s = 1 WHERE k = 1 IF s = 4"), "false,9");
+    assert_eq!(db.asked("UPDATE t SET s = 1 WHERE k = 1 IF s = 9"), "true");
+    assert_eq!(db.dump("t")[1], "1: s=1");
+    assert_eq!(db.asked("DELETE FROM t WHERE k = 1 IF s = 1"), "true");
+    assert!(db.dump("t").is_empty());
+}
+
+#[test]
+fn conditions_see_values_that_were_bound() {
+    let db = with_row();
+    let (five, six) = (int(5), int(6));
+    let run = |text: &str, bound: &[Value<'_>]| match db.bound(text, bound) {
+        Ok(Outcome::Rows(rows)) => rows_text(&rows),
+        other => panic!("{other:?}"),
+    };
+    let update = "UPDATE t SET v = ? WHERE k = 1 AND c = 1 IF v = ?";
+    assert_eq!(run(update, &[Value::Bytes(&six), Value::Bytes(&five)]), "true");
+    assert_eq!(run(update, &[Value::Bytes(&six), Value::Bytes(&five)]), "false,6");
+    let list = [&int(2)[..], &int(4), &six, &int(4), &five].concat();
+    let update = "UPDATE t SET v = 7 WHERE k = 1 AND c = 1 IF v IN ?";
+    assert_eq!(run(update, &[Value::Bytes(&list)]), "true");
+    let refused = db.bound("UPDATE t SET v = 7 WHERE k = 1 AND c = 1 IF v = ?", &[Value::Unset]);
+    assert_eq!(refused.expect_err("unset"), "Invalid 'unset' value in condition");
+    let refused = db.bound("UPDATE t SET v = 7 WHERE k = 1 AND c = 1 IF v < ?", &[Value::Null]);
+    assert_eq!(refused.expect_err("null"), "Invalid comparison with null for operator \"<\"");
+}
+
+#[test]
+fn conditional_writes_come_after_what_they_saw() {
+    let db = Db::new();
+    let plan = db.plan("UPDATE p SET v = 1 WHERE k1 = 'a' AND k2 = 1 IF v = null").expect("a plan");
+    let execution = Execution { timestamp_us: Some(5), ..db.execution() };
+    wait(execute(&plan, &db.coordinator, &[], &execution, &BatchLimits::default(), &mut vec![]))
+        .expect("a write");
+    let row = db.only_row("p");
+    let ColumnData::Simple(cell) = &row.cells()[0].1 else { panic!("a simple column") };
+    assert_eq!(cell.timestamp_us, NOW_US, "not the client's");
+}
+
+#[test]
+fn list_elements_are_set_under_conditions() {
+    let db = with_row();
+    assert_eq!(db.asked("UPDATE t SET l[0] = 8, l = l + [3] WHERE k = 1 AND c = 1 IF v = 5"), "true");
+    assert!(db.dump("t")[0].contains(" l=[8, 2, 3]"), "{:?}", db.dump("t"));
+}
+
+#[test]
+fn batches_happen_if_all_their_conditions_hold() {
+    let db = with_row();
+    let batch = |v: i32| {
+        format!(
+            "BEGIN BATCH UPDATE t SET v = 6 WHERE k = 1 AND c = 1 IF v = {v}; \
+             INSERT INTO t (k, c, v) VALUES (1, 2, 7); DELETE s FROM t WHERE k = 1; APPLY BATCH"
+        )
+    };
+    assert_eq!(db.asked(&batch(4)), "false,1,1,5");
+    assert_eq!(db.dump("t").len(), 2);
+    assert_eq!(db.asked(&batch(5)), "true");
+    let lines = db.dump("t");
+    assert!(lines[0].contains(" v=6 ") && lines[1] == "1/2: v=7" && lines.len() == 2, "{lines:?}");
+    let two = "BEGIN BATCH UPDATE t SET v = 1 WHERE k = 1 AND c = 1 IF v = 1; \
+               UPDATE t SET v = 1 WHERE k = 1 AND c = 2 IF v = 7; APPLY BATCH";
+    assert_eq!(db.asked(two), "false,1,1,6|false,1,2,7");
+    let refused = |a: &str, b: &str| {
+        let at = "WHERE k = 1 AND c = 1";
+        db.refusal(&format!(
+            "BEGIN BATCH UPDATE t SET v = 1 {at} IF {a}; {}; APPLY BATCH",
+            match b {
+                "NOT EXISTS" => "INSERT INTO t (k, c) VALUES (1, 1) IF NOT EXISTS".to_string(),
+                b => format!("UPDATE t SET v = 1 {at} IF {b}"),
+            }
+        ))
+    };
+    assert_eq!(
+        refused("EXISTS", "NOT EXISTS"),
+        "Cannot mix IF EXISTS and IF NOT EXISTS conditions for the same row"
+    );
+    assert_eq!(refused("v = 1", "NOT EXISTS"), "Cannot mix IF conditions and IF NOT EXISTS for the same row");
+}
