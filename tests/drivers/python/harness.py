@@ -76,7 +76,7 @@ class Context:
         profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), row_factory=tuple_factory, request_timeout=60)
         return Cluster([self.host], port=self.port, protocol_version=self.protocol, compression=self.compression or False,
                        execution_profiles={EXEC_PROFILE_DEFAULT: profile}, connect_timeout=30, control_connection_timeout=30,
-                       max_schema_agreement_wait=30, idle_heartbeat_interval=0, **options)
+                       max_schema_agreement_wait=30, idle_heartbeat_interval=0, schema_event_refresh_window=0, **options)
 
     def rows(self, query, *values, **options):
         """All rows of a query, as tuples, over as many pages as it takes."""
