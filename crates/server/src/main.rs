@@ -8,6 +8,7 @@ use server::bench::BenchCommand;
 use server::cql_server;
 use server::nodetool::{self, NodetoolArguments};
 use server::serve::{self, ServeArguments};
+use server::shell::ShellCommand;
 
 /// Allocations on a shard are freed on the same shard, nearly always; mimalloc is made for that.
 #[global_allocator]
@@ -40,6 +41,7 @@ enum Command {
     /// Measures parts of the database on this machine.
     #[command(subcommand)]
     Bench(BenchCommand),
+    Shell(ShellCommand),
     /// Prints the version.
     Version,
 }
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Some(Command::Serve(serve)) => serve::run(&serve, cql_server::start).map_err(Into::into),
         Some(Command::Nodetool(arguments)) => nodetool::run(&arguments).map_err(Into::into),
         Some(Command::Bench(command)) => command.run(),
+        Some(Command::Shell(command)) => return command.run(),
         Some(Command::Version) => {
             println!("messina {}", server::VERSION);
             Ok(())

@@ -22,7 +22,7 @@ pub use ast::*;
 pub use keyword::Keyword;
 pub use lexer::{Token, TokenKind, tokens};
 pub use parser::{MAX_DEPTH, parse};
-pub use split::{StatementText, split_statements};
+pub use split::{StatementText, split_statements, statements};
 
 #[cfg(test)]
 mod tests;

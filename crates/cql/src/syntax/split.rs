@@ -19,19 +19,29 @@ pub struct StatementText<'a> {
 
 /// The statements of a script, in order. Empty ones (nothing but comments) are left out.
 pub fn split_statements(script: &str) -> Vec<StatementText<'_>> {
-    let mut found = Vec::new();
+    statements(script).collect()
+}
+
+/// As [`split_statements`], one at a time: of what follows a statement's `;` nothing is read until the next is
+/// asked for.
+pub fn statements(script: &str) -> impl Iterator<Item = StatementText<'_>> {
+    let mut tokens = tokens(script);
     let mut scan = Scan::default();
-    for token in tokens(script) {
-        match token.kind {
-            TokenKind::Comment => (),
-            TokenKind::Semicolon if !scan.in_batch() => {
-                found.extend(scan.finish(script, true));
+    std::iter::from_fn(move || {
+        for token in &mut tokens {
+            match token.kind {
+                TokenKind::Comment => (),
+                TokenKind::Semicolon if !scan.in_batch() => {
+                    let found = scan.finish(script, true);
+                    if found.is_some() {
+                        return found;
+                    }
+                }
+                _ => scan.take(token),
             }
-            _ => scan.take(token),
         }
-    }
-    found.extend(scan.finish(script, false));
-    found
+        scan.finish(script, false)
+    })
 }
 
 /// What is known of the statement that is being read.

@@ -1,0 +1,249 @@
+//! `messina shell`: a prompt for CQL, and a way to run statements from scripts.
+//!
+//! | question | file |
+//! |---|---|
+//! | how does a statement get to the server and its answer back | `connection.rs`, `tls.rs`, `session.rs` |
+//! | where does a statement end, what is a command | `input.rs`, `command.rs` |
+//! | what happens with it | `interpreter.rs`, `describe.rs`, `trace.rs`, `help.rs` |
+//! | how does a value, a table, an error look | `value.rs`, `table.rs`, `export.rs`, `place.rs`, `style.rs` |
+//! | what helps while typing | `names.rs`, `complete.rs`, `highlight.rs` |
+//! | who sits there | `prompt.rs`, `terminal.rs`, `output.rs` |
+//!
+//! Errors of statements end a script with exit code 2; without a connection it is 1.
+
+mod command;
+mod complete;
+mod connection;
+mod describe;
+mod export;
+mod failure;
+mod help;
+mod highlight;
+mod input;
+mod interpreter;
+mod names;
+mod output;
+mod place;
+mod prompt;
+mod session;
+mod style;
+mod table;
+mod terminal;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod trace;
+mod value;
+
+use std::io::{self, IsTerminal, Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use model::types::push_identifier;
+
+use connection::{Credentials, Target};
+use failure::Failure;
+use input::InputBuffer;
+use interpreter::Interpreter;
+use output::{Format, Output};
+use session::Session;
+use tls::TlsClient;
+
+const EXIT_NO_CONNECTION: u8 = 1;
+const EXIT_STATEMENT_FAILED: u8 = 2;
+/// Without anyone to page for, tables are aligned over so many rows.
+const SCRIPT_PAGE_ROWS: i32 = 5_000;
+const STDIN_CHUNK_BYTES: usize = 64 << 10;
+
+/// Opens a CQL prompt, or runs statements from -e, -f or a pipe.
+#[derive(Args)]
+pub struct ShellCommand {
+    /// Name or address of the server.
+    #[arg(default_value = "127.0.0.1")]
+    host: String,
+    #[arg(default_value_t = 9042)]
+    port: u16,
+    /// Run these statements and leave.
+    #[arg(short, long, value_name = "CQL", conflicts_with = "file")]
+    execute: Option<String>,
+    /// Run the statements of this file and leave.
+    #[arg(short, long)]
+    file: Option<PathBuf>,
+    /// Keyspace to use from the beginning.
+    #[arg(short, long)]
+    keyspace: Option<String>,
+    #[arg(short, long, value_name = "USER")]
+    username: Option<String>,
+    /// Asked for if there is a user and a terminal.
+    #[arg(short, long, requires = "username")]
+    password: Option<String>,
+    /// How results are written.
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+    /// Encrypt the connection.
+    #[arg(long)]
+    ssl: bool,
+    /// PEM file of the certificates that may sign the server's; without it any certificate is taken.
+    #[arg(long, value_name = "FILE", requires = "ssl")]
+    ssl_ca: Option<PathBuf>,
+    /// How long to wait for an answer, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
+    request_timeout: f64,
+    /// How long to wait for a connection, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
+    connect_timeout: f64,
+    /// No colours, even on a terminal. So does the environment's NO_COLOR.
+    #[arg(long)]
+    no_color: bool,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 1e6 => Ok(seconds),
+        _ => Err("a number of seconds above 0, such as 2.5".to_string()),
+    }
+}
+
+impl ShellCommand {
+    /// Runs until the input ends. Exit code: 0, 1 without a connection, 2 if a statement of a script failed.
+    pub fn run(self) -> ExitCode {
+        match self.run_shell() {
+            Ok(()) => ExitCode::SUCCESS,
+            // As with `| head`: whoever reads has enough.
+            Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Err(Failure::InScript(text)) => {
+                eprintln!("{text}");
+                ExitCode::from(EXIT_STATEMENT_FAILED)
+            }
+            Err(failure) => {
+                eprintln!("messina shell: {failure}");
+                ExitCode::from(EXIT_NO_CONNECTION)
+            }
+        }
+    }
+
+    fn run_shell(&self) -> Result<(), Failure> {
+        let is_prompt = self.execute.is_none() && self.file.is_none() && io::stdin().is_terminal();
+        let script = self.script()?;
+        terminal::catch_interrupts();
+        let mut session = Session::open(self.target(is_prompt)?)?;
+        if let Some(keyspace) = &self.keyspace {
+            let mut text = "USE ".to_string();
+            push_identifier(&mut text, keyspace);
+            session.query(&text, None)?;
+        }
+        let on_terminal = io::stdout().is_terminal();
+        let color = on_terminal && !self.no_color && environment("NO_COLOR").is_none();
+        let mut output = Output::new(Box::new(io::stdout()), Box::new(io::stderr()), self.format);
+        output.set_color(color);
+        if on_terminal {
+            output.width = terminal::width_columns();
+        }
+        if is_prompt {
+            output.is_interactive = on_terminal;
+        } else {
+            session.page_rows = Some(SCRIPT_PAGE_ROWS);
+        }
+        let home = environment("HOME").map(PathBuf::from);
+        let history = match environment("MESSINA_HISTORY") {
+            Some(path) => Some(PathBuf::from(path)),
+            None => home.as_ref().map(|home| home.join(".messina_history")),
+        };
+        let mut shell = Interpreter::new(session, output, home);
+        match script {
+            Some((name, text)) => shell.run_script(&name, &text).map(drop),
+            None if is_prompt => {
+                let greeting =
+                    format!("{}\n{}\nUse HELP for help.\n", shell.host_line()?, shell.version_line()?);
+                shell.output.message(&greeting)?;
+                prompt::run(&mut shell, history, color)
+            }
+            None => run_stdin(&mut shell, io::stdin().lock()),
+        }
+    }
+
+    /// What `-e` or `-f` names, and what to call it.
+    fn script(&self) -> Result<Option<(String, String)>, Failure> {
+        match (&self.execute, &self.file) {
+            (Some(text), _) => Ok(Some(("-e".to_string(), text.clone()))),
+            (None, Some(path)) => {
+                let text = std::fs::read_to_string(path);
+                let text = text
+                    .map_err(|error| Failure::Command(format!("cannot read {}: {error}", path.display())))?;
+                Ok(Some((path.display().to_string(), text)))
+            }
+            (None, None) => Ok(None),
+        }
+    }
+
+    fn target(&self, can_ask: bool) -> Result<Target, Failure> {
+        let credentials = match (&self.username, &self.password) {
+            (None, _) => None,
+            (Some(user), Some(password)) => {
+                Some(Credentials { user: user.clone(), password: password.clone() })
+            }
+            (Some(user), None) if can_ask => {
+                eprint!("Password: ");
+                io::stderr().flush()?;
+                let password = terminal::read_hidden_line()?;
+                eprintln!();
+                Some(Credentials { user: user.clone(), password })
+            }
+            (Some(_), None) => {
+                return Err(Failure::Command("-u needs -p where there is no terminal to ask on".to_string()));
+            }
+        };
+        let tls = match self.ssl {
+            true => Some(TlsClient::new(self.ssl_ca.as_deref()).map_err(Failure::Command)?),
+            false => None,
+        };
+        Ok(Target {
+            host: self.host.clone(),
+            port: self.port,
+            tls,
+            credentials,
+            connect_timeout: Duration::from_secs_f64(self.connect_timeout),
+            request_timeout: Duration::from_secs_f64(self.request_timeout),
+        })
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "the shell is a user's program; its settings come from there")]
+fn environment(name: &str) -> Option<std::ffi::OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// Runs statements as they come, so that who writes into the pipe sees answers before its end.
+fn run_stdin(shell: &mut Interpreter, mut stdin: impl Read) -> Result<(), Failure> {
+    const NAME: &str = "<stdin>";
+    let mut input = InputBuffer::default();
+    let mut chunk = vec![0; STDIN_CHUNK_BYTES];
+    let mut waiting: Vec<u8> = Vec::new();
+    loop {
+        let bytes = match stdin.read(&mut chunk) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => match terminal::take_interrupted() {
+                true => return Err(Failure::InScript(format!("{NAME}: interrupted"))),
+                false => continue,
+            },
+            Err(error) => return Err(Failure::InScript(format!("{NAME}: {error}"))),
+        };
+        waiting.extend_from_slice(&chunk[..bytes]);
+        let is_end = bytes == 0;
+        let whole_lines = match waiting.iter().rposition(|byte| *byte == b'\n') {
+            _ if is_end => waiting.len(),
+            Some(at) => at + 1,
+            None => continue,
+        };
+        let lines: Vec<u8> = waiting.drain(..whole_lines).collect();
+        let lines = String::from_utf8(lines)
+            .map_err(|error| Failure::InScript(format!("{NAME}: not UTF-8: {}", error.utf8_error())))?;
+        input.push(&lines);
+        let flow = shell.run_buffer(NAME, &mut input, is_end)?;
+        if is_end || flow == interpreter::Flow::Exit {
+            return Ok(());
+        }
+    }
+}
