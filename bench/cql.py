@@ -103,6 +103,7 @@ def figure(side, what, report, cpu_s, ready_s, resident_bytes, options, round_nu
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "commit": said("git", "rev-parse", "--short=12", "HEAD"),
         "side": side if side == "messina" else f"cassandra {nodes.toolchain.RELEASES['5.0']}",
+        "build": "" if side != "messina" else "as given" if "BINARY_UNDER_TEST" in os.environ else "dist",
         "workload": what,
         "round": round_number,
         "ops_per_s": round(result["request_count"] / result["elapsed_time_s"]),

@@ -2,8 +2,8 @@
 
 use crate::{Verdict, connect};
 use bigdecimal::BigDecimal;
-use futures::future::{BoxFuture, FutureExt, try_join_all};
 use futures::TryStreamExt;
+use futures::future::{BoxFuture, FutureExt, try_join_all};
 use num_bigint::BigInt;
 use scylla::client::session::Session;
 use scylla::errors::{DbError, ExecutionError, RequestAttemptError};
@@ -68,7 +68,12 @@ pub async fn run(contact: &str, compression: &str, shards: Option<usize>) -> Exi
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-async fn open(contact: &str, compression: &str, keyspace: &str, shards: Option<usize>) -> Result<Suite, Box<dyn std::error::Error + Send + Sync>> {
+async fn open(
+    contact: &str,
+    compression: &str,
+    keyspace: &str,
+    shards: Option<usize>,
+) -> Result<Suite, Box<dyn std::error::Error + Send + Sync>> {
     let session = connect(contact, compression).await?;
     let suite = Suite { session, keyspace: keyspace.to_owned(), shards };
     ddl(&suite, &format!("DROP KEYSPACE IF EXISTS {keyspace}")).await?;
@@ -91,14 +96,23 @@ fn equal<T: PartialEq + Debug>(what: &str, expected: T, got: T) -> Verdict {
 /// Writes values of a type and reads them back, and null.
 async fn round_trip<T>(suite: &Suite, cql_type: &str, values: Vec<T>) -> Verdict
 where
-    T: scylla::serialize::value::SerializeValue + for<'f, 'm> scylla::deserialize::value::DeserializeValue<'f, 'm> + PartialEq + Debug + Clone,
+    T: scylla::serialize::value::SerializeValue
+        + for<'f, 'm> scylla::deserialize::value::DeserializeValue<'f, 'm>
+        + PartialEq
+        + Debug
+        + Clone,
 {
-    let table: String = format!("type_{cql_type}").chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    let table: String =
+        format!("type_{cql_type}").chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     ddl(suite, &format!("CREATE TABLE {table} (id int PRIMARY KEY, v {cql_type})")).await?;
     let insert = suite.session.prepare(format!("INSERT INTO {table} (id, v) VALUES (?, ?)")).await?;
     let select = suite.session.prepare(format!("SELECT v FROM {table} WHERE id = ?")).await?;
     for (id, value) in values.into_iter().map(Some).chain([None]).enumerate() {
-        suite.session.execute_unpaged(&insert, (id as i32, &value)).await.map_err(|error| format!("{cql_type}: {error}"))?;
+        suite
+            .session
+            .execute_unpaged(&insert, (id as i32, &value))
+            .await
+            .map_err(|error| format!("{cql_type}: {error}"))?;
         let got = suite.session.execute_unpaged(&select, (id as i32,)).await?.into_rows_result()?;
         let (got,) = got.single_row::<(Option<T>,)>().map_err(|error| format!("{cql_type}: {error}"))?;
         equal(cql_type, value, got)?;
@@ -112,23 +126,52 @@ async fn types(suite: &Suite) -> Verdict {
     round_trip(suite, "blob", vec![vec![], vec![0u8, 255, 7], vec![3; 300_000]]).await?;
     round_trip(suite, "boolean", vec![true, false]).await?;
     round_trip(suite, "date", vec![CqlDate(1 << 31), CqlDate(0), CqlDate((1 << 31) + 19675)]).await?;
-    round_trip(suite, "decimal", vec!["-1.50".parse::<BigDecimal>()?, "123456789012345678901234567890.5".parse()?]).await?;
+    round_trip(
+        suite,
+        "decimal",
+        vec!["-1.50".parse::<BigDecimal>()?, "123456789012345678901234567890.5".parse()?],
+    )
+    .await?;
     round_trip(suite, "double", vec![0.0, -1e300, f64::INFINITY]).await?;
-    round_trip(suite, "duration", vec![CqlDuration { months: 14, days: 3, nanoseconds: 4_000_000_000 }, CqlDuration { months: -1, days: -2, nanoseconds: -3 }]).await?;
+    round_trip(
+        suite,
+        "duration",
+        vec![
+            CqlDuration { months: 14, days: 3, nanoseconds: 4_000_000_000 },
+            CqlDuration { months: -1, days: -2, nanoseconds: -3 },
+        ],
+    )
+    .await?;
     round_trip(suite, "float", vec![1.5f32, -1.25e30]).await?;
     round_trip(suite, "inet", vec!["127.0.0.1".parse::<IpAddr>()?, "2001:db8::1".parse()?]).await?;
     round_trip(suite, "int", vec![0, i32::MIN, i32::MAX]).await?;
     round_trip(suite, "smallint", vec![0, i16::MIN, i16::MAX]).await?;
     round_trip(suite, "text", vec![String::new(), "naïve 日本語 😀".into(), "x".repeat(200_000)]).await?;
     round_trip(suite, "time", vec![CqlTime(0), CqlTime(86_399_999_999_999)]).await?;
-    round_trip(suite, "timestamp", vec![CqlTimestamp(0), CqlTimestamp(1_700_000_000_123), CqlTimestamp(-2_174_759_694_000)]).await?;
-    round_trip(suite, "timeuuid", vec![CqlTimeuuid::from(Uuid::parse_str("a5ac0bd0-7f41-11ee-b962-0242ac120002")?)]).await?;
+    round_trip(
+        suite,
+        "timestamp",
+        vec![CqlTimestamp(0), CqlTimestamp(1_700_000_000_123), CqlTimestamp(-2_174_759_694_000)],
+    )
+    .await?;
+    round_trip(
+        suite,
+        "timeuuid",
+        vec![CqlTimeuuid::from(Uuid::parse_str("a5ac0bd0-7f41-11ee-b962-0242ac120002")?)],
+    )
+    .await?;
     round_trip(suite, "tinyint", vec![0, i8::MIN, i8::MAX]).await?;
     round_trip(suite, "uuid", vec![Uuid::nil(), Uuid::max()]).await?;
-    round_trip(suite, "varint", vec![BigInt::from(0), BigInt::from(-1) * BigInt::from(u64::MAX), BigInt::from(255)]).await?;
+    round_trip(
+        suite,
+        "varint",
+        vec![BigInt::from(0), BigInt::from(-1) * BigInt::from(u64::MAX), BigInt::from(255)],
+    )
+    .await?;
     round_trip(suite, "list<int>", vec![vec![3, 1, 2]]).await?;
     round_trip(suite, "set<text>", vec![BTreeSet::from(["a".to_owned(), "b".into()])]).await?;
-    round_trip(suite, "map<text, bigint>", vec![BTreeMap::from([("a".to_owned(), 1i64), ("b".into(), -2)])]).await?;
+    round_trip(suite, "map<text, bigint>", vec![BTreeMap::from([("a".to_owned(), 1i64), ("b".into(), -2)])])
+        .await?;
     round_trip(suite, "tuple<int, text>", vec![(Some(1), Some("a".to_owned())), (None, None)]).await
 }
 
@@ -140,7 +183,12 @@ struct Street {
 
 async fn user_types(suite: &Suite) -> Verdict {
     ddl(suite, "CREATE TYPE street (name text, number int)").await?;
-    round_trip(suite, "frozen<street>", vec![Street { name: Some("Via".into()), number: 7 }, Street { name: None, number: 8 }]).await?;
+    round_trip(
+        suite,
+        "frozen<street>",
+        vec![Street { name: Some("Via".into()), number: 7 }, Street { name: None, number: 8 }],
+    )
+    .await?;
     round_trip(suite, "street", vec![Street { name: Some("Via".into()), number: 9 }]).await?;
     let deep = vec![BTreeMap::from([("a".to_owned(), BTreeSet::from([1, 2]))]), BTreeMap::new()];
     round_trip(suite, "list<frozen<map<text, frozen<set<int>>>>>", vec![deep]).await
@@ -164,7 +212,8 @@ async fn values(suite: &Suite) -> Verdict {
     suite.session.execute_unpaged(&insert, Named { b: 2, a: "x", id: 1 }).await?;
     suite.session.execute_unpaged(&insert, (1, None::<&str>, MaybeUnset::<i32>::Unset)).await?;
     suite.session.execute_unpaged(&insert, (1, Unset, Unset)).await?;
-    let got = suite.session.query_unpaged("SELECT a, b FROM vals WHERE id = 1", ()).await?.into_rows_result()?;
+    let got =
+        suite.session.query_unpaged("SELECT a, b FROM vals WHERE id = 1", ()).await?.into_rows_result()?;
     equal("row", (None, Some(2)), got.single_row::<(Option<String>, Option<i32>)>()?)
 }
 
@@ -184,17 +233,30 @@ async fn paging(suite: &Suite) -> Verdict {
     }
     for (order, expected) in [("ASC", (0..250).collect::<Vec<i32>>()), ("DESC", (0..250).rev().collect())] {
         for size in [3, 100, 249, 250, 251] {
-            let mut select = suite.session.prepare(format!("SELECT c FROM pages WHERE k = ? ORDER BY c {order}")).await?;
+            let mut select =
+                suite.session.prepare(format!("SELECT c FROM pages WHERE k = ? ORDER BY c {order}")).await?;
             select.set_page_size(size);
-            let rows: Vec<(i32,)> = suite.session.execute_iter(select, (1,)).await?.rows_stream::<(i32,)>()?.try_collect().await?;
-            equal(&format!("{order}, page of {size}"), expected.clone(), rows.into_iter().map(|(c,)| c).collect())?;
+            let rows: Vec<(i32,)> = suite
+                .session
+                .execute_iter(select, (1,))
+                .await?
+                .rows_stream::<(i32,)>()?
+                .try_collect()
+                .await?;
+            equal(
+                &format!("{order}, page of {size}"),
+                expected.clone(),
+                rows.into_iter().map(|(c,)| c).collect(),
+            )?;
         }
     }
     let mut select = suite.session.prepare("SELECT c FROM pages WHERE k = 1").await?;
     select.set_page_size(40);
     let (first, state) = suite.session.execute_single_page(&select, (), PagingState::start()).await?;
     equal("first page", 40, first.into_rows_result()?.rows_num())?;
-    let PagingStateResponse::HasMorePages { state } = state else { return Err("no more pages after the first".into()) };
+    let PagingStateResponse::HasMorePages { state } = state else {
+        return Err("no more pages after the first".into());
+    };
     let (second, _) = suite.session.execute_single_page(&select, (), state).await?;
     equal("first row of the second page", (40,), second.into_rows_result()?.first_row::<(i32,)>()?)
 }
@@ -223,7 +285,8 @@ async fn counters(suite: &Suite) -> Verdict {
     for each in 1..=10 {
         suite.session.execute_unpaged(&add, (Counter(each),)).await?;
     }
-    let got = suite.session.query_unpaged("SELECT n FROM counts WHERE k = 1", ()).await?.into_rows_result()?;
+    let got =
+        suite.session.query_unpaged("SELECT n FROM counts WHERE k = 1", ()).await?.into_rows_result()?;
     equal("count", (Counter(55),), got.single_row::<(Counter,)>()?)
 }
 
@@ -278,12 +341,19 @@ async fn errors(suite: &Suite) -> Verdict {
         ("SELECT * FROM no_such_table", |error| matches!(error, DbError::Invalid)),
         ("SELECT nothing FROM many", |error| matches!(error, DbError::Invalid)),
         ("SELECT * FROM many WHERE v = 'x'", |error| matches!(error, DbError::Invalid)),
-        ("CREATE TABLE many (id int PRIMARY KEY)", |error| matches!(error, DbError::AlreadyExists { table, .. } if table == "many")),
-        ("CREATE KEYSPACE bad WITH replication = {'class': 'NoSuchStrategy', 'replication_factor': 1}", |error| matches!(error, DbError::ConfigError)),
+        (
+            "CREATE TABLE many (id int PRIMARY KEY)",
+            |error| matches!(error, DbError::AlreadyExists { table, .. } if table == "many"),
+        ),
+        (
+            "CREATE KEYSPACE bad WITH replication = {'class': 'NoSuchStrategy', 'replication_factor': 1}",
+            |error| matches!(error, DbError::ConfigError),
+        ),
     ];
     for (query, right) in cases {
         match suite.session.query_unpaged(query, ()).await {
-            Err(ExecutionError::LastAttemptError(RequestAttemptError::DbError(error, _))) if right(&error) => {}
+            Err(ExecutionError::LastAttemptError(RequestAttemptError::DbError(error, _)))
+                if right(&error) => {}
             Err(error) => return Err(format!("{query}: the wrong error: {error:?}").into()),
             Ok(_) => return Err(format!("{query} did not fail").into()),
         }

@@ -22,7 +22,9 @@ async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[1..] {
         ["check", contact, compression] => checks::run(contact, compression, None).await,
-        ["check", contact, compression, shards] => checks::run(contact, compression, shards.parse().ok()).await,
+        ["check", contact, compression, shards] => {
+            checks::run(contact, compression, shards.parse().ok()).await
+        }
         ["queries", contact, file] => match queries::run(contact, file).await {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -37,12 +39,20 @@ async fn main() -> ExitCode {
     }
 }
 
-pub async fn connect(contact: &str, compression: &str) -> Result<Session, Box<dyn std::error::Error + Send + Sync>> {
+pub async fn connect(
+    contact: &str,
+    compression: &str,
+) -> Result<Session, Box<dyn std::error::Error + Send + Sync>> {
     let compression = match compression {
         "lz4" => Some(Compression::Lz4),
         "snappy" => Some(Compression::Snappy),
         _ => None,
     };
     let patience = Duration::from_secs(60);
-    Ok(SessionBuilder::new().known_node(contact).compression(compression).connection_timeout(patience).build().await?)
+    Ok(SessionBuilder::new()
+        .known_node(contact)
+        .compression(compression)
+        .connection_timeout(patience)
+        .build()
+        .await?)
 }

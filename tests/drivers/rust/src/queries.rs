@@ -33,19 +33,27 @@ fn text(value: Option<&CqlValue>) -> String {
         CqlValue::Int(number) => number.to_string(),
         CqlValue::BigInt(number) => number.to_string(),
         CqlValue::Boolean(truth) => truth.to_string(),
-        CqlValue::List(elements) => format!("[{}]", elements.iter().map(|each| text(Some(each))).collect::<Vec<_>>().join(",")),
+        CqlValue::List(elements) => {
+            format!("[{}]", elements.iter().map(|each| text(Some(each))).collect::<Vec<_>>().join(","))
+        }
         CqlValue::Set(elements) => {
             let mut parts: Vec<String> = elements.iter().map(|each| text(Some(each))).collect();
             parts.sort();
             format!("[{}]", parts.join(","))
         }
         CqlValue::Map(entries) => {
-            let mut parts: Vec<String> = entries.iter().map(|(key, value)| format!("{}={}", text(Some(key)), text(Some(value)))).collect();
+            let mut parts: Vec<String> = entries
+                .iter()
+                .map(|(key, value)| format!("{}={}", text(Some(key)), text(Some(value))))
+                .collect();
             parts.sort();
             format!("{{{}}}", parts.join(","))
         }
         CqlValue::UserDefinedType { fields, .. } => {
-            format!("({})", fields.iter().map(|(_, value)| text(value.as_ref())).collect::<Vec<_>>().join("|"))
+            format!(
+                "({})",
+                fields.iter().map(|(_, value)| text(value.as_ref())).collect::<Vec<_>>().join("|")
+            )
         }
         other => format!("unexpected {other:?}"),
     }
