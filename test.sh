@@ -4,12 +4,12 @@
 #   ./test.sh                all steps, in the order below
 #   ./test.sh fmt clippy     only these
 #
-# Needs Debian with rustup; what else is missing (C compiler, Python 3, a JDK from 11 to 17, Maven) is installed by package name, as root or by sudo.
-# The first run fetches crates, and Cassandra's jars by Maven; later runs need no network.
+# Needs Debian with rustup; what else is missing (C compiler, Python 3, a JDK from 11 to 17, Maven, Go) is installed by package name, as root or by sudo.
+# The first run fetches crates, Cassandra's jars by Maven, and the drivers; later runs need no network.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-ALL_STEPS=(tools fmt clippy doc tests simulation same_seed fresh_seeds sigkill peers_harness peers_write)
+ALL_STEPS=(tools fmt clippy doc tests simulation same_seed fresh_seeds sigkill peers_harness peers_write drivers real_input)
 
 # --- the steps ------------------------------------------------------------------------------------------------------------------
 
@@ -73,6 +73,14 @@ peers_harness() { # the judges themselves: they pass what Cassandra wrote and fa
 
 peers_write() { # SSTables of random schemas and data, judged by Cassandra's own tools
     tests/peers/run.sh --no-selftest
+}
+
+drivers() { # Python (protocol 3, 4, 5), cqlsh, Java, gocql and Rust against the server
+    tests/drivers/run.sh
+}
+
+real_input() { # 15,000 of Debian's packages, with a SIGKILL in mid-load, compared by five drivers (all 60,000: tests/drivers/debian/run.sh --all)
+    tests/drivers/debian/run.sh
 }
 
 # --- how they are run -----------------------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ pub struct Prepared {
 enum Plan {
     Select(Box<SelectPlan>),
     Modify(Box<ModifyPlan>),
-    Truncate(Truncate),
+    Truncate(Box<Truncate>),
     /// What is judged when it runs: USE, DESCRIBE and changes of the schema.
     Other(Box<Statement>),
 }
@@ -87,7 +87,7 @@ impl Prepared {
             }
             Statement::Truncate(truncate) => {
                 schema::truncated_table(catalog, &truncate.table, keyspace)?;
-                Plan::Truncate(truncate)
+                Plan::Truncate(Box::new(truncate))
             }
             Statement::Unsupported(unsupported) => {
                 return Err(CqlError::Invalid(format!("{} is not supported yet", unsupported.what)));

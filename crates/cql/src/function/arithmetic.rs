@@ -9,11 +9,11 @@ use num_bigint::BigInt;
 
 use super::calendar;
 use super::number::{Decimal, Number, is_numeric, power_of_ten};
-use super::resolve::{Arg, Fit, Signature};
+use super::resolve::{Arg, Signature};
 use crate::CqlError;
 use crate::error::invalid;
 use crate::syntax::{ArithmeticOp, Term};
-use crate::term::Planner;
+use crate::term::{Planner, literal_fits};
 
 /// Digits behind the point that a quotient of decimals has at least, before zeros are taken off.
 const QUOTIENT_SCALE: i32 = 32;
@@ -27,12 +27,9 @@ pub fn resolve(
 ) -> Result<Signature, CqlError> {
     // Constants that can be what is wanted are that, and are calculated with as such.
     if let Some(wanted) = wanted.filter(|wanted| is_numeric(wanted))
-        && args.iter().all(|arg| matches!(arg, Arg::Term(term) if is_open(term)))
+        && args.iter().all(|arg| matches!(arg, Arg::Term(term) if can_be(term, wanted)))
     {
-        let fits = args.iter().map(|arg| arg.fits(planner, wanted)).collect::<Result<Vec<_>, _>>()?;
-        if fits.iter().all(|fit| *fit > Fit::No) {
-            return numbers(op, wanted, wanted);
-        }
+        return numbers(op, wanted, wanted);
     }
     let (left, right) = (args[0].natural_type(planner)?, args[1].natural_type(planner)?);
     match (left, right) {
@@ -52,13 +49,14 @@ pub fn resolve(
     }
 }
 
-/// A constant or a marker, or calculated from such.
-fn is_open(term: &Term) -> bool {
+/// A marker, or a constant that can be of the type, or calculated from such.
+fn can_be(term: &Term, ty: &CqlType) -> bool {
     match term {
-        Term::Literal(_) | Term::Marker(_) => true,
-        Term::Arithmetic { left, right, .. } => is_open(left) && is_open(right),
-        Term::Negate { term, .. } => is_open(term),
-        Term::Tuple { elements, .. } => elements.len() == 1 && is_open(&elements[0]),
+        Term::Literal(literal) => literal_fits(literal.kind, ty.without_reversed()),
+        Term::Marker(_) => true,
+        Term::Arithmetic { left, right, .. } => can_be(left, ty) && can_be(right, ty),
+        Term::Negate { term, .. } => can_be(term, ty),
+        Term::Tuple { elements, .. } => elements.len() == 1 && can_be(&elements[0], ty),
         _ => false,
     }
 }
@@ -68,7 +66,9 @@ pub fn resolve_negate(
     arg: &Arg<'_>,
     wanted: Option<&CqlType>,
 ) -> Result<Signature, CqlError> {
+    let wanted = wanted.filter(|wanted| is_numeric(wanted));
     let ty = match (arg.natural_type(planner)?, wanted) {
+        (_, Some(wanted)) if matches!(arg, Arg::Term(term) if can_be(term, wanted)) => wanted.clone(),
         (Some(natural), _) => natural,
         (None, Some(wanted)) => wanted.clone(),
         (None, None) => {

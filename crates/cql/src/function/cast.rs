@@ -32,7 +32,8 @@ pub fn signature(from: &CqlType, to: &CqlType) -> Result<Signature, CqlError> {
     } else if matches!(to, CqlType::Text | CqlType::Ascii) && (is_numeric(&from) || TO_TEXT.contains(&from)) {
         |from, _, value| {
             let from = if from.is_counter() { &CqlType::BigInt } else { from };
-            Ok((!value.is_empty()).then(|| from.text_of(value).into_bytes()))
+            // As a value, not as a constant.
+            Ok((!value.is_empty()).then(|| from.text_of(value).replace('\'', "").into_bytes()))
         }
     } else {
         return invalid!("{} cannot be cast to {}", from.to_cql(), to.to_cql());

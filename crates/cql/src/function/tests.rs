@@ -1,1 +1,82 @@
+//! Functions as terms: what constants become when a statement is prepared.
 
+use catalog::{Catalog, Keyspace};
+
+use super::*;
+use crate::syntax::{InsertValues, Statement, parse};
+
+fn evaluate(text: &str, ty: &CqlType) -> Result<Option<String>, String> {
+    let statement = format!("INSERT INTO ks.t (a) VALUES ({text})");
+    let parsed = parse(&statement).map_err(|error| error.to_string())?;
+    let Statement::Insert(insert) = parsed.statement else { panic!("an INSERT") };
+    let InsertValues::Columns { values, .. } = &insert.values else { panic!("with values") };
+    let keyspace = Keyspace::simple("ks").expect("a name");
+    let catalog = Catalog::empty().create_keyspace(keyspace).expect("the first").0;
+    let mut planner = Planner::new(&catalog, "ks", "t", parsed.markers.len());
+    let expr = planner.term(&values[0], "a", ty).map_err(|error| error.to_string())?;
+    let env = Env { bound: &[], inputs: &[], now_us: 1_700_000_000_123_456, random: &|| 7 };
+    match expr.evaluate(&env).map_err(|error| error.to_string())? {
+        Value::Bytes(bytes) => {
+            ty.validate(&bytes).map_err(|error| error.to_string())?;
+            Ok(Some(ty.text_of(&bytes).replace('\'', "")))
+        }
+        Value::Null | Value::Unset => Ok(None),
+    }
+}
+
+/// The clock of [`evaluate`].
+fn moment() -> String {
+    CqlType::Timestamp.text_of(&1_700_000_000_123i64.to_be_bytes()).replace('\'', "")
+}
+
+#[track_caller]
+fn check(text: &str, ty: &CqlType, expected: &str) {
+    assert_eq!(evaluate(text, ty), Ok(Some(expected.to_string())), "{text}");
+}
+
+#[test]
+fn numbers_are_calculated_in_the_type_that_is_wanted() {
+    check("1 + 2 * 3", &CqlType::TinyInt, "7");
+    check("7 / 2", &CqlType::Int, "3");
+    check("7 / 2", &CqlType::Decimal, "3.5");
+    check("1.5 + 1", &CqlType::Double, "2.5");
+    check("(int) 7 % 4", &CqlType::Int, "3");
+    check("(int) 2147483647 + 1", &CqlType::Int, "-2147483648");
+    check("1.0 / 3", &CqlType::Decimal, "0.33333333333333333333333333333333");
+    check("-(5 + 1)", &CqlType::BigInt, "-6");
+    let refused = evaluate("1 + 1e20000", &CqlType::Decimal).expect_err("a number of 20,000 digits");
+    assert!(refused.contains("too long to calculate with"), "{refused}");
+}
+
+#[test]
+fn casts_narrow_as_java_does() {
+    check("CAST(300 AS tinyint)", &CqlType::TinyInt, "44");
+    check("CAST(1e20 AS int)", &CqlType::Int, "2147483647");
+    check("CAST(-1.9 AS bigint)", &CqlType::BigInt, "-1");
+    check("CAST(1.5 AS decimal)", &CqlType::Decimal, "1.5");
+    check("CAST(true AS text)", &CqlType::Text, "true");
+}
+
+#[test]
+fn times_and_uuids() {
+    check("currenttimestamp()", &CqlType::Timestamp, &moment());
+    check("to_timestamp(now())", &CqlType::Timestamp, &moment());
+    check("unixtimestampof(mintimeuuid('1970-01-01 00:00:01+0000'))", &CqlType::BigInt, "1000");
+    check("unixtimestampof(max_timeuuid('1970-01-01 00:00:01+0000'))", &CqlType::BigInt, "1000");
+    let uuid = evaluate("uuid()", &CqlType::Uuid).expect("a UUID").expect("not null");
+    assert_eq!(&uuid[14..15], "4", "a random UUID: {uuid}");
+    check("(date) '2024-03-31' - 1mo", &CqlType::Date, "2024-02-29");
+}
+
+#[test]
+fn overloads_and_errors() {
+    assert!(
+        evaluate("to_date(?)", &CqlType::Date)
+            .expect_err("two fit")
+            .starts_with("Ambiguous call to function to_date")
+    );
+    assert_eq!(evaluate("foo(1)", &CqlType::Int), Err("Unknown function 'foo'".to_string()));
+    let refused = evaluate("blobasint(0x01)", &CqlType::Int).expect_err("one byte");
+    assert!(refused.contains("is not a valid binary representation for type int"), "{refused}");
+    assert_eq!(evaluate("intasblob(null)", &CqlType::Blob), Ok(None));
+}

@@ -23,6 +23,9 @@ pub struct Reply {
     applied: Arc<ResultMetadata>,
     refused: Arc<ResultMetadata>,
     shown: Vec<Shown>,
+    /// Whether the static row is asked for: a static column is in a condition or, with IF [NOT] EXISTS, written.
+    /// If not, a partition of nothing but that row has nothing to show.
+    asks_static: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -41,7 +44,8 @@ impl Reply {
             .chain((0..schema.clustering.len()).map(Shown::Clustering));
         let conditions = || changes.iter().filter_map(|change| change.condition.as_ref());
         let mut shown: Vec<Shown> = Vec::new();
-        if conditions().any(|condition| !matches!(condition, Condition::Columns(_))) {
+        let is_of_existence = conditions().any(|condition| !matches!(condition, Condition::Columns(_)));
+        if is_of_existence {
             shown.extend(keys);
             for kind in [ColumnKind::Static, ColumnKind::Regular] {
                 let mut columns: Vec<&Column> = schema.columns_of(kind).collect();
@@ -62,6 +66,12 @@ impl Reply {
                 }
             }
         }
+        let asks_static = match is_of_existence {
+            true => changes.iter().any(|change| !change.static_ops.is_empty()),
+            false => shown
+                .iter()
+                .any(|shown| matches!(shown, Shown::Column(column) if column.kind == ColumnKind::Static)),
+        };
         let spec = |name: &str, ty: &CqlType| {
             ColumnSpec::new(&schema.keyspace, &schema.name, name, ty.without_reversed().clone())
         };
@@ -77,6 +87,7 @@ impl Reply {
             refused: ResultMetadata::new(&refused).into(),
             schema,
             shown,
+            asks_static,
         }
     }
 
@@ -96,7 +107,7 @@ impl Reply {
         for row in partition.rows.iter().filter(is_asked) {
             self.row(&mut rows, partition, Some(row));
         }
-        if rows.count() == 0 && !partition.static_row.is_empty() {
+        if rows.count() == 0 && self.asks_static && !partition.static_row.is_empty() {
             self.row(&mut rows, partition, None);
         }
         if rows.count() == 0 { alone(&self.applied, false) } else { rows }

@@ -33,6 +33,8 @@ const READ_ROWS: u64 = 10_000;
 /// A filtering read asks for at least so many: few of them will pass.
 const FILTER_READ_ROWS: u64 = 1_000;
 const FILTER_READS_A_PAGE: u32 = 16;
+/// Rows of several partitions that are sorted in memory, at most.
+const SORTED_ROWS_MAX: usize = 1_000_000;
 
 /// The next page of the rows that the statement asks for; all of them if the client pages not.
 ///
@@ -168,6 +170,8 @@ impl Reading<'_, '_> {
             state
         });
         Some(ReadCommand {
+            table: self.plan.schema.id,
+            partitions,
             ranges: Arc::clone(&self.ranges),
             reversed: self.plan.order.is_reversed,
             now_s: Some(self.now_s),
@@ -180,9 +184,9 @@ impl Reading<'_, '_> {
                 true => rows.min(limit_rows),
                 false => rows.clamp(FILTER_READ_ROWS, READ_ROWS),
             },
+            page_bytes: PAGE_BYTES as u64,
             paging,
             bypass_cache: self.plan.bypass_cache,
-            ..ReadCommand::new(self.plan.schema.id, partitions)
         })
     }
 
@@ -378,6 +382,11 @@ impl Reading<'_, '_> {
                 }
             }
             pages.push(page);
+            if places.len() > SORTED_ROWS_MAX {
+                return invalid!(
+                    "ORDER BY over several partitions sorts at most {SORTED_ROWS_MAX} rows; give a LIMIT or sort client side"
+                );
+            }
             if self.remaining == 0 {
                 self.paging = None;
                 self.partition_rows = 0;

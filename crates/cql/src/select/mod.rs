@@ -141,9 +141,9 @@ fn check_distinct(
             );
         }
     }
-    // Without partition key columns the rows of one partition look like those of another; one partition is one row.
+    // In a range of the ring nothing else tells the partitions apart.
     for (at, column) in schema.partition_key.iter().enumerate() {
-        if !restrictions.partition.is_single() && !reads.contains(&ColumnRef::PartitionKey(at)) {
+        if !restrictions.partition.has_keys() && !reads.contains(&ColumnRef::PartitionKey(at)) {
             return invalid!(
                 "SELECT DISTINCT queries must request all the partition key columns (missing {})",
                 column.name

@@ -62,8 +62,7 @@ pub(super) fn pages(
     let mut all = vec![];
     let mut state: Option<Vec<u8>> = None;
     for _ in 0..10_000 {
-        let result =
-            block_on_ready(execute(plan, storage, bound, &execution(page_rows, state.as_deref())))?;
+        let result = block_on_ready(execute(plan, storage, bound, &execution(page_rows, state.as_deref())))?;
         if let Some(page_rows) = page_rows {
             assert!(result.count() <= page_rows, "{} rows on a page of {page_rows}", result.count());
         }
@@ -82,7 +81,12 @@ pub(super) fn table_text(plan: &SelectPlan, rows: &[Cells]) -> Vec<String> {
     let row = |row: &Cells| {
         let cells = row.iter().zip(plan.columns()).map(|(cell, column)| {
             let ty = if column.column_type.is_counter() { &CqlType::BigInt } else { &column.column_type };
-            cell.as_ref().map_or(String::new(), |cell| ty.text_of(cell))
+            let text = cell.as_ref().map_or(String::new(), |cell| ty.text_of(cell));
+            // Strings by themselves without quotes.
+            match text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')) {
+                Some(inner) if !inner.contains('\'') => inner.to_string(),
+                _ => text,
+            }
         });
         cells.collect::<Vec<_>>().join("|")
     };

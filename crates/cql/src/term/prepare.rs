@@ -223,6 +223,8 @@ impl<'c> Planner<'c> {
                 },
                 None => None,
             },
+            // Mere parentheses.
+            Term::Tuple { elements, .. } if elements.len() == 1 => self.natural_type(&elements[0])?,
             Term::Tuple { elements, .. } => {
                 let types = elements.iter().map(|element| self.natural_type(element));
                 types.collect::<Result<Option<Vec<_>>, _>>()?.map(CqlType::tuple)

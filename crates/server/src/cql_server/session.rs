@@ -109,8 +109,11 @@ fn agreed(version: ProtocolVersion, startup: &Startup<'_>) -> Result<Started, Cq
     let Some(cql) = startup.option("CQL_VERSION") else {
         return Err(CqlError::Protocol("Missing value CQL_VERSION in STARTUP message".to_string()));
     };
-    if !cql.starts_with("3.") {
-        return Err(CqlError::Protocol(format!("CQL version {cql} is not spoken here; 3.x is")));
+    // A floor, as Cassandra has it: Rust's driver asks for 4.0.0.
+    if cql.split('.').next().and_then(|major| major.parse::<u32>().ok()).is_none_or(|major| major < 3) {
+        return Err(CqlError::Protocol(format!(
+            "CQL version {cql} is not supported by the binary protocol; 3.0.0 and later are"
+        )));
     }
     let compression = match startup.option("COMPRESSION").map(str::to_ascii_lowercase).as_deref() {
         None | Some("" | "none") => None,

@@ -1,7 +1,335 @@
-//! Single statements.
+//! Single statements: what they give, and the texts of what is refused.
+
+use model::types::{UdtField, UserType};
 
 use super::*;
+use crate::protocol::Value as Sent;
 
 fn int(value: i32) -> [u8; 4] {
     value.to_be_bytes()
+}
+
+fn point() -> CqlType {
+    let field = |name: &str| UdtField { name: name.to_string(), field_type: CqlType::Int };
+    CqlType::udt(UserType {
+        keyspace: "ks".into(),
+        name: "point".into(),
+        fields: vec![field("x"), field("y")],
+    })
+}
+
+fn tables() -> Vec<Arc<TableSchema>> {
+    let of = |name: &str| TableSchema::builder("ks", name);
+    [
+        of("wide")
+            .partition_key("k", CqlType::Int)
+            .clustering("c", CqlType::Int)
+            .clustering("d", CqlType::reversed(CqlType::Int))
+            .static_column("s", CqlType::Text)
+            .regular("v", CqlType::Int)
+            .regular("m", CqlType::map(CqlType::Text, CqlType::Int))
+            .regular("l", CqlType::list(CqlType::Int))
+            .regular("e", CqlType::set(CqlType::Int))
+            .regular("u", point()),
+        of("pair")
+            .partition_key("a", CqlType::Int)
+            .partition_key("b", CqlType::Text)
+            .regular("v", CqlType::Int),
+        of("one")
+            .partition_key("k", CqlType::Text)
+            .regular("v", CqlType::Double)
+            .regular("t", CqlType::Timestamp),
+    ]
+    .map(|builder| builder.build().expect("a table"))
+    .to_vec()
+}
+
+fn storage() -> MemoryCoordinator {
+    let tables = tables();
+    // The types of columns are in the schemas; the catalog needs the UDT as well.
+    let storage = MemoryCoordinator::new(&tables[1..]);
+    let wide = &tables[0];
+    let catalog = {
+        use crate::Coordinator;
+        let CqlType::Udt { user, .. } = point() else { unreachable!("a UDT") };
+        let catalog = storage.catalog().create_type((*user).clone()).expect("a type").0;
+        catalog.create_table(wide.clone(), catalog::TableSettings::default()).expect("a table").0
+    };
+    storage.set_catalog(catalog);
+    let key = |k: i32| PartitionKey::new(&int(k)[..]);
+    for k in 1..=3 {
+        for (c, d) in [(1, 1), (1, 2), (2, 1), (3, 5)] {
+            let v = (100 * k + 10 * c + d).to_string();
+            let row = [("v", v.as_str())];
+            write_row(&storage, wide, &key(k), Some(&[&int(c), &int(d)]), &row);
+        }
+    }
+    write_row(&storage, wide, &key(1), None, &[("s", "'one'")]);
+    write_row(&storage, wide, &key(4), None, &[("s", "'four'")]);
+    let rich = [("m", "{'a': 1, 'b': 2}"), ("l", "[3, 1, 3]"), ("e", "{5, 4}"), ("u", "{x: 7}")];
+    write_row(&storage, wide, &key(5), Some(&[&int(1), &int(1)]), &rich);
+    let pair = model::key::composite_key([&int(1)[..], b"x"]);
+    write_row(&storage, &tables[1], &PartitionKey::new(pair.as_slice()), Some(&[]), &[("v", "9")]);
+    for (k, v) in [("a", "1.5"), ("b", "2.5"), ("c", "-1")] {
+        let row = [("v", v), ("t", "'2024-02-29 12:00:00+0000'")];
+        write_row(&storage, &tables[2], &PartitionKey::new(k), Some(&[]), &row);
+    }
+    storage
+}
+
+#[track_caller]
+fn check(storage: &MemoryCoordinator, text: &str, bound: &[Sent<'_>], expected: &[&str]) {
+    let plan = plan(storage, text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let rows = pages(storage, &plan, bound, None).unwrap_or_else(|error| panic!("{text}: {error}"));
+    assert_eq!(table_text(&plan, &rows), expected, "{text}");
+}
+
+#[track_caller]
+fn check_refused(storage: &MemoryCoordinator, text: &str, bound: &[Sent<'_>], expected: &str) {
+    let found = plan(storage, text).and_then(|plan| pages(storage, &plan, bound, None));
+    let error = found.expect_err(text);
+    assert!(matches!(error, CqlError::Invalid(_)), "{text}: {error:?}");
+    assert_eq!(error.to_string(), expected, "{text}");
+}
+
+#[test]
+fn keys_slices_and_orders() {
+    let storage = storage();
+    let check = |text: &str, expected: &[&str]| check(&storage, text, &[], expected);
+    check("SELECT c, d, v FROM ks.wide WHERE k = 1", &["1|2|112", "1|1|111", "2|1|121", "3|5|135"]);
+    check("SELECT v FROM ks.wide WHERE k = 1 ORDER BY c DESC", &["135", "121", "111", "112"]);
+    check("SELECT v FROM ks.wide WHERE k = 1 ORDER BY c ASC, d DESC LIMIT 2", &["112", "111"]);
+    check("SELECT v FROM ks.wide WHERE k = 1 AND c = 1 ORDER BY d", &["111", "112"]);
+    check("SELECT v FROM ks.wide WHERE k = 1 AND (c, d) > (1, 1)", &["112", "121", "135"]);
+    check("SELECT v FROM ks.wide WHERE k = 1 AND (c, d) IN ((3, 5), (1, 1), (3, 5))", &["111", "135"]);
+    check("SELECT v FROM ks.wide WHERE k = 1 AND c IN (3, 1) AND d < 2", &["111"]);
+    check("SELECT v FROM ks.wide WHERE k IN (3, 1, 3) AND c = 2", &["121", "321"]);
+    check("SELECT v FROM ks.wide WHERE k IN (3, 1) AND c = 2 ORDER BY c DESC LIMIT 1", &["121"]);
+    check("SELECT v FROM ks.wide WHERE k IN (1, 2) PER PARTITION LIMIT 1", &["112", "212"]);
+    check("SELECT v FROM ks.wide WHERE k = 1 AND c IN ()", &[]);
+    check("SELECT v FROM ks.wide WHERE k IN ()", &[]);
+    check("SELECT v FROM ks.wide WHERE k IN (1, 2) AND c > 1 AND c < 3", &["121", "221"]);
+    check("SELECT a, b, v FROM ks.pair WHERE a = 1 AND b IN ('y', 'x')", &["1|x|9"]);
+    check("SELECT v FROM ks.pair WHERE token(a, b) = token(1, 'x')", &["9"]);
+    check("SELECT v FROM ks.wide WHERE v = 221 ALLOW FILTERING", &["221"]);
+    check("SELECT v FROM ks.wide WHERE k = 2 AND d = 1 ALLOW FILTERING", &["211", "221"]);
+}
+
+#[test]
+fn static_content_without_rows_is_a_row_where_whole_partitions_are_wanted() {
+    let storage = storage();
+    let check = |text: &str, expected: &[&str]| check(&storage, text, &[], expected);
+    check("SELECT k, c, s, v FROM ks.wide WHERE k = 4", &["4||four|"]);
+    check("SELECT k, c, s, v FROM ks.wide WHERE k = 4 AND c = 1", &[]);
+    check("SELECT DISTINCT k, s FROM ks.wide WHERE k IN (1, 2, 4)", &["1|one", "2|", "4|four"]);
+    check("SELECT s FROM ks.wide WHERE k = 1 LIMIT 1", &["one"]);
+    check("SELECT count(*) FROM ks.wide WHERE k = 4", &["1"]);
+}
+
+#[test]
+fn collections_and_their_parts() {
+    let storage = storage();
+    let check = |text: &str, expected: &[&str]| check(&storage, text, &[], expected);
+    check(
+        "SELECT m, l, e, u FROM ks.wide WHERE k = 5",
+        &["{'a': 1, 'b': 2}|[3, 1, 3]|{4, 5}|{x: 7, y: null}"],
+    );
+    check("SELECT m['b'], m['z'], u.x, u.y, e[4], e[6] FROM ks.wide WHERE k = 5", &["2||7||4|"]);
+    check("SELECT m['b'..], e[..4] FROM ks.wide WHERE k = 5", &["{'b': 2}|{4}"]);
+    check(
+        "SELECT writetime(m['a']), ttl(m['a']), maxwritetime(e) FROM ks.wide WHERE k = 5",
+        &["1700000000000000||1700000000000000"],
+    );
+    check(
+        "SELECT map_keys(m), collection_sum(l), collection_count(e) FROM ks.wide WHERE k = 5",
+        &["{'a', 'b'}|7|2"],
+    );
+    check(
+        "SELECT k FROM ks.wide WHERE m CONTAINS 2 AND m CONTAINS KEY 'a' AND m['a'] = 1 ALLOW FILTERING",
+        &["5"],
+    );
+    check("SELECT k FROM ks.wide WHERE l CONTAINS 9 ALLOW FILTERING", &[]);
+}
+
+#[test]
+fn functions_and_aggregates() {
+    let storage = storage();
+    let check = |text: &str, expected: &[&str]| check(&storage, text, &[], expected);
+    check(
+        "SELECT count(*), min(v), max(v), sum(v), avg(v), count(s) FROM ks.wide WHERE k = 1",
+        &["4|111|135|479|119|4"],
+    );
+    check("SELECT count(*), max(v), sum(v), avg(v) FROM ks.wide WHERE k = 99", &["0||0|0"]);
+    check(
+        "SELECT v + 1, v * 2.5, -v, v / 2 AS half FROM ks.wide WHERE k = 1 LIMIT 1",
+        &["113|280.0|-112|56"],
+    );
+    check(
+        "SELECT CAST(v AS text), intasblob(v), blobasint(0x00000007) FROM ks.wide WHERE k = 1 LIMIT 1",
+        &["112|0x00000070|7"],
+    );
+    check(
+        "SELECT to_date(t), to_unix_timestamp(t), todate(t + 1mo) FROM ks.one WHERE k = 'a'",
+        &["2024-02-29|1709208000000|2024-03-29"],
+    );
+    let token = PartitionKey::new("a").token().to_string();
+    check("SELECT token(k) FROM ks.one WHERE k = 'a'", &[&token]);
+    check("SELECT (int) 5, abs(v), round(v) FROM ks.one WHERE k = 'c'", &["5|1.0|-1.0"]);
+    check("SELECT v FROM ks.wide WHERE k = (1 + 1) * 1 AND c = 3", &["235"]);
+    check("SELECT CAST((v + 1) * 2 AS text) FROM ks.wide WHERE k = 2 AND c = 3", &["472"]);
+    check("SELECT sum(v), avg(v) FROM ks.one", &["3.0|1.0"]);
+}
+
+#[test]
+fn markers_are_described_and_bound() {
+    let storage = storage();
+    let text = "SELECT v FROM ks.wide WHERE k = ? AND c IN ? AND d > :low PER PARTITION LIMIT ? LIMIT ?";
+    let plan = plan(&storage, text).expect("a statement");
+    fn shared_by_shards<T: Send + Sync>(_: &T) {}
+    shared_by_shards(&plan);
+    let names: Vec<&str> = plan.markers().iter().map(|marker| marker.name.as_str()).collect();
+    assert_eq!(names, ["k", "in(c)", "low", "[per_partition_limit]", "[limit]"]);
+    assert_eq!(plan.partition_key_markers(), [0]);
+    assert!(plan.is_single_partition());
+    let list = CqlType::list(CqlType::Int).bytes_of("[1, 3]").expect("a list");
+    let (one, two) = (int(1), int(2));
+    let bound = [Sent::Bytes(&one), Sent::Bytes(&list), Sent::Bytes(&one), Sent::Unset, Sent::Bytes(&two)];
+    check(&storage, text, &bound, &["112", "135"]);
+    assert_eq!(plan.partition_key(&bound), Ok(Some(PartitionKey::new(&one[..]))));
+    check_refused(
+        &storage,
+        "SELECT v FROM ks.wide WHERE k = ?",
+        &[Sent::Null],
+        "Invalid null value in condition for column k",
+    );
+    check_refused(
+        &storage,
+        "SELECT v FROM ks.wide WHERE k = 1 AND c = ?",
+        &[Sent::Unset],
+        "Invalid unset value for column c",
+    );
+    check_refused(
+        &storage,
+        "SELECT v FROM ks.wide LIMIT ?",
+        &[Sent::Bytes(&int(0))],
+        "LIMIT must be strictly positive",
+    );
+    check_refused(&storage, "SELECT v FROM ks.one WHERE k = ?", &[Sent::Bytes(b"")], "Key may not be empty");
+    let long = [b'x'; 65_536];
+    check_refused(
+        &storage,
+        "SELECT v FROM ks.one WHERE k = ?",
+        &[Sent::Bytes(&long)],
+        "Key length of 65536 is longer than maximum of 65535",
+    );
+}
+
+#[test]
+fn what_the_peers_refuse_is_refused_in_their_words() {
+    let storage = storage();
+    let filtering = crate::restriction::NEEDS_FILTERING;
+    for (rest, expected) in [
+        ("SELECT x FROM ks.wide", "Undefined column name x in table ks.wide"),
+        ("SELECT v FROM ks.nothing", "table nothing does not exist"),
+        ("SELECT v FROM other.wide", "keyspace other does not exist"),
+        ("SELECT v FROM ks.wide WHERE v = 1", filtering),
+        ("SELECT v FROM ks.wide WHERE c = 1", filtering),
+        ("SELECT v FROM ks.wide WHERE k > 1", filtering),
+        ("SELECT v FROM ks.pair WHERE a = 1", filtering),
+        (
+            "SELECT v FROM ks.wide WHERE k = 1 AND d = 1",
+            "PRIMARY KEY column \"d\" cannot be restricted as preceding column \"c\" is not restricted",
+        ),
+        (
+            "SELECT v FROM ks.wide WHERE k = 1 AND c > 1 AND d = 1",
+            "Clustering column \"d\" cannot be restricted (preceding column \"c\" is restricted by a non-EQ relation)",
+        ),
+        (
+            "SELECT v FROM ks.wide WHERE k = 1 AND k = 2",
+            "k cannot be restricted by more than one relation if it includes an Equal",
+        ),
+        (
+            "SELECT v FROM ks.wide WHERE k = 1 AND c > 1 AND c >= 2",
+            "More than one restriction was found for the start bound on c",
+        ),
+        (
+            "SELECT v FROM ks.wide WHERE token(k) > 1 AND token(c) < 2",
+            "The token() function is only supported on the partition key, found c among the arguments",
+        ),
+        (
+            "SELECT v FROM ks.pair WHERE token(a) > 1",
+            "The token() function must be applied to all partition key components or none of them",
+        ),
+        (
+            "SELECT v FROM ks.wide ORDER BY c",
+            "ORDER BY is only supported when the partition key is restricted by an EQ or an IN.",
+        ),
+        ("SELECT v FROM ks.wide WHERE k = 1 ORDER BY c, d", "Unsupported order by relation"),
+        (
+            "SELECT s FROM ks.wide WHERE k = 1 AND c = 1",
+            "Cannot restrict clustering columns when selecting only static columns",
+        ),
+        (
+            "SELECT DISTINCT v FROM ks.wide",
+            "SELECT DISTINCT queries must only request partition key columns and/or static columns (not v)",
+        ),
+        ("SELECT nix(v) FROM ks.wide", "Unknown function 'nix'"),
+        ("SELECT writetime(k) FROM ks.wide", "Cannot use selection function writeTime on PRIMARY KEY part k"),
+        ("SELECT v FROM ks.wide LIMIT 0", "LIMIT must be strictly positive"),
+        ("SELECT v FROM ks.wide WHERE k IN (1, null)", "Invalid null value in condition for column k"),
+        ("SELECT l[0] FROM ks.wide", "Element selection is only allowed on sets and maps, but l is a list"),
+        ("SELECT CAST(v AS uuid) FROM ks.wide", "int cannot be cast to uuid"),
+        ("SELECT JSON v FROM ks.wide", "SELECT JSON is not supported yet"),
+        ("SELECT v FROM ks.wide GROUP BY k", "GROUP BY is not supported yet"),
+    ] {
+        check_refused(&storage, rest, &[], expected);
+    }
+    let division =
+        plan(&storage, "SELECT v / 0 FROM ks.wide").and_then(|plan| pages(&storage, &plan, &[], None));
+    let error = division.expect_err("nothing is divided by zero");
+    assert!(matches!(error, CqlError::FunctionFailure { .. }));
+    assert_eq!(error.to_string(), "the operation 'int / int' failed: / by zero");
+}
+
+#[test]
+fn a_paging_state_that_is_none_of_the_statement_is_refused() {
+    let storage = storage();
+    let plan_of = |text: &str| plan(&storage, text).expect("a statement");
+    let first = plan_of("SELECT v FROM ks.wide WHERE k IN (1, 2)");
+    let page = block_on_ready(execute(&first, &storage, &[], &execution(Some(1), None))).expect("a page");
+    let state = page.paging_state.expect("there is more");
+    let other = plan_of("SELECT v FROM ks.wide WHERE k = 3");
+    for (plan, state) in
+        [(&other, state.as_slice()), (&first, b"garbage"), (&first, b""), (&first, &state[..5])]
+    {
+        let refused = block_on_ready(execute(plan, &storage, &[], &execution(Some(1), Some(state))));
+        assert_eq!(refused.expect_err("refused").to_string(), "Invalid value for the paging state");
+    }
+    let sorted = plan_of("SELECT v FROM ks.wide WHERE k IN (1, 2) ORDER BY c");
+    let refused = block_on_ready(execute(&sorted, &storage, &[], &execution(Some(1), None)));
+    assert!(refused.expect_err("refused").to_string().starts_with("Cannot page queries with both ORDER BY"));
+}
+
+#[test]
+fn a_point_read_is_one_read_and_a_filter_that_finds_nothing_gives_way() {
+    let storage = storage();
+    let point = plan(&storage, "SELECT v FROM ks.one WHERE k = 'a'").expect("a statement");
+    let before = storage.reads();
+    let page = block_on_ready(execute(&point, &storage, &[], &execution(Some(5000), None))).expect("a page");
+    assert_eq!((page.count(), page.paging_state, storage.reads() - before), (1, None, 1));
+    storage.set_page_rows_max(1);
+    let filter = plan(&storage, "SELECT v FROM ks.wide WHERE v = -1 ALLOW FILTERING").expect("a statement");
+    let tables = tables();
+    for k in 10..40 {
+        write_row(
+            &storage,
+            &tables[0],
+            &PartitionKey::new(&int(k)[..]),
+            Some(&[&int(1), &int(1)]),
+            &[("v", "0")],
+        );
+    }
+    let page = block_on_ready(execute(&filter, &storage, &[], &execution(Some(10), None))).expect("a page");
+    assert!(page.count() == 0 && page.paging_state.is_some(), "an empty page that goes on");
+    assert_eq!(pages(&storage, &filter, &[], Some(10)), Ok(vec![]));
 }
