@@ -297,8 +297,13 @@ impl Connection {
 
     fn broken(&self, error: &io::Error) -> Failure {
         if error.kind() == ErrorKind::InvalidData && self.is_new() {
+            let text = error.to_string();
+            let hint = match text.contains("certificate") {
+                true => "--ssl-ca names a file with it or with its authority",
+                false => "servers often have a separate port for TLS, 9142",
+            };
             return Failure::Connection(format!(
-                "no encrypted connection to {}: {error} (servers often have a separate port for TLS, 9142)",
+                "no encrypted connection to {}: {text} ({hint})",
                 self.address
             ));
         }
