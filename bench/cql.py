@@ -64,7 +64,7 @@ def measure(side, latte, options, round_number):
         address = f"{nodes.HOST}:{node.port}"
         workload = str(REPO / "bench" / "cql.rn")
         params = ["-P", f"rows={options.rows}"]
-        patience = ["--request-timeout", "30s", "--consistency", "LOCAL_ONE"]
+        patience = ["--request-timeout", "30s", "--consistency", "LOCAL_ONE"]  # a pause of the JVM is not to end the run
 
         def run(command, *arguments):
             whole = ["taskset", "-c", CLIENT_CORE, str(latte), command, *params, *patience, *map(str, arguments), workload, address]
@@ -72,8 +72,7 @@ def measure(side, latte, options, round_number):
             if done.returncode != 0:
                 raise SystemExit(f"{' '.join(whole)}\n{done.stdout[-3000:]}\n{node.tail()}")
 
-        params_of_schema = [str(latte), "schema", *params, workload, address]
-        subprocess.run(["taskset", "-c", CLIENT_CORE, *params_of_schema], check=True, stdout=subprocess.DEVNULL)
+        run("schema")
         run("load", "-q")
         cycle = 0
         for what in ["write", "read"]:

@@ -16,7 +16,7 @@ use crate::schema::{self, SchemaContext};
 use crate::select::{self, SelectPlan};
 use crate::syntax::{BatchKind, Modification, Statement, Truncate, parse};
 use crate::term::{Planner, bind};
-use crate::{Coordinator, CqlError, Execution, Outcome, describe};
+use crate::{Coordinator, CqlError, Execution, Outcome, WriteKind, describe};
 
 /// A statement, ready to be carried out.
 pub struct Prepared {
@@ -149,6 +149,42 @@ impl Prepared {
     pub fn memory_bytes(&self) -> usize {
         // A plan has a few small allocations for each column and marker.
         size_of::<Self>() + 8 * self.text.len() + 256 * self.markers.len() + 1024
+    }
+
+    /// What USING TIMEOUT says, in microseconds.
+    ///
+    /// # Errors
+    /// It is no such timeout, or the values do not fit.
+    pub fn timeout_us(&self, values: &Values<'_>, now_us: i64) -> Result<Option<u64>, CqlError> {
+        match &self.plan {
+            Plan::Select(select) if select.has_timeout() => {
+                let timeout_us = select.timeout_us(&bind(values, &self.markers)?)?;
+                Ok(timeout_us.and_then(|timeout_us| u64::try_from(timeout_us).ok()))
+            }
+            Plan::Modify(modify) if modify.has_timeout() => {
+                let timeout_ns = modify.timeout_ns(&bind(values, &self.markers)?, now_us)?;
+                Ok(timeout_ns.map(|timeout_ns| timeout_ns / 1000))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// What is answered when it took too long.
+    pub fn timed_out(&self, consistency: u16) -> CqlError {
+        match &self.plan {
+            Plan::Modify(modify) => CqlError::WriteTimeout {
+                consistency,
+                received: 0,
+                required: 1,
+                kind: match () {
+                    () if modify.is_conditional() => WriteKind::Cas,
+                    () if modify.is_counter() => WriteKind::Counter,
+                    () if modify.is_batch() => WriteKind::Batch,
+                    () => WriteKind::Simple,
+                },
+            },
+            _ => CqlError::ReadTimeout { consistency, received: 0, required: 1, data_present: false },
+        }
     }
 
     /// Carries it out.

@@ -129,6 +129,15 @@ impl ModifyPlan {
         self.batch.is_some()
     }
 
+    /// Whether USING TIMEOUT is there.
+    #[inline]
+    pub fn has_timeout(&self) -> bool {
+        let of_batch = self.batch.as_ref().map(|(_, using)| using);
+        of_batch
+            .or(self.changes.first().map(|change| &change.using))
+            .is_some_and(|using| using.timeout.is_some())
+    }
+
     /// USING TIMEOUT of the statement, or of the batch: nanoseconds.
     ///
     /// # Errors

@@ -199,6 +199,12 @@ impl SelectPlan {
         self.restrictions.partition.key(&self.schema, &env).map(Some)
     }
 
+    /// Whether USING TIMEOUT is there.
+    #[inline]
+    pub fn has_timeout(&self) -> bool {
+        self.timeout.is_some()
+    }
+
     /// USING TIMEOUT in microseconds.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! The port of `cql` to this node's storage.
 
+use std::future::Future;
 use std::rc::Rc;
 
 use catalog::{Catalog, SchemaChange};
@@ -27,6 +28,11 @@ impl Node {
     pub fn on(cql: &Rc<CqlShard>) -> Result<Self, CqlError> {
         let node = NodeShard::of(&cql.shard).map_err(|error| cql_error(&error))?;
         Ok(Self { shard: cql.shard.clone(), cql: cql.clone(), node })
+    }
+
+    /// Ends after that time.
+    pub fn sleep_us(&self, us: u64) -> impl Future<Output = ()> + 'static {
+        self.shard.sleep_us(us)
     }
 
     /// A page of a table that is computed when it is read; `None`: the table is stored.

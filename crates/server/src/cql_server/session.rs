@@ -4,8 +4,11 @@
 //! answered when they end.
 
 use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 
 use cql::protocol::{
     BatchQuery, Compression, Envelope, EventType, Execute, Header, Opcode, PreparedReply, ProtocolVersion,
@@ -317,5 +320,24 @@ async fn execute(
     warnings: &mut Vec<String>,
 ) -> Result<Outcome, CqlError> {
     warnings.extend_from_slice(&prepared.warnings);
-    prepared.execute(node, &parameters.values, &execution(node, parameters), warnings).await
+    let execution = execution(node, parameters);
+    let timeout_us = prepared.timeout_us(&parameters.values, execution.now_us)?;
+    let outcome = prepared.execute(node, &parameters.values, &execution, warnings);
+    match timeout_us {
+        None => outcome.await,
+        Some(timeout_us) => {
+            let too_late = || prepared.timed_out(parameters.consistency as u16);
+            first_of(outcome, node.sleep_us(timeout_us)).await.unwrap_or_else(|| Err(too_late()))
+        }
+    }
+}
+
+/// What `wanted` gives, if it ends before `alarm`; otherwise it is given up.
+async fn first_of<T>(wanted: impl Future<Output = T>, alarm: impl Future<Output = ()>) -> Option<T> {
+    let (mut wanted, mut alarm) = (pin!(wanted), pin!(alarm));
+    poll_fn(|context| match wanted.as_mut().poll(context) {
+        Poll::Ready(value) => Poll::Ready(Some(value)),
+        Poll::Pending => alarm.as_mut().poll(context).map(|()| None),
+    })
+    .await
 }
