@@ -248,9 +248,9 @@ truncate_request_timeout: 60s
 
 
 def build_messina(profile):
-    """The binary, built if it is not up to date; MESSINA_BINARY names another that is taken as it is."""
-    if "MESSINA_BINARY" in os.environ:
-        return Path(os.environ["MESSINA_BINARY"])
+    """The binary, built if it is not up to date; BINARY_UNDER_TEST names another that is taken as it is."""
+    if "BINARY_UNDER_TEST" in os.environ:
+        return Path(os.environ["BINARY_UNDER_TEST"])
     directory = "debug" if profile == "dev" else profile
     done = subprocess.run(["cargo", "build", "-q", "--profile", profile, "-p", "server", "--bin", "messina"], cwd=REPO)
     if done.returncode != 0:

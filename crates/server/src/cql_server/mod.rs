@@ -10,7 +10,7 @@
 //! | who is told what happens | `events.rs` |
 //! | from the configuration to all of it | `wiring.rs` |
 //!
-//! Each shard has a [`CqlShard`] with its own connections and its own copy of every prepared statement, so that a
+//! Each shard has a `CqlShard` with its own connections and its own copy of every prepared statement, so that a
 //! request touches nothing of another shard unless its partition lives there.
 
 mod connection;
