@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Messina and Apache Cassandra 5.0, in turn on core 0, under the same load from `latte` on core 1.
 
-Messina: cargo's profile `dist`, `--smp 1`, everything else as it comes. Cassandra: from Maven, G1, a heap of 4 GB, the values of its
+Messina: cargo's profile `dist`, `--smp 1`, 4 GB for memtables and cache. Cassandra: from Maven, G1, a heap of 4 GB, the values of its
 cassandra_latest.yaml. Both keep a commit log with periodic sync, as they come, on the same disk. Each side gets rows to read, then a warm-up
 and a measurement of writes, then of reads. Server CPU is user and system time of the process, from /proc, over the measurement.
 """
@@ -55,7 +55,7 @@ def measure(side, latte, options, round_number):
     home = Path(os.environ.get("BENCH_DIR", REPO / ".cache" / "bench")) / f"data-{side}"
     shutil.rmtree(home, ignore_errors=True)
     if side == "messina":
-        node = nodes.Messina(home, cpus=SERVER_CORE, flags=["--smp", "1"], profile="dist")
+        node = nodes.Messina(home, cpus=SERVER_CORE, flags=["--smp", "1", "--memory", "4G"], profile="dist")
     else:
         node = nodes.Cassandra(home, cpus=SERVER_CORE, latest=True, heap="4G")
     figures = []

@@ -30,6 +30,9 @@ use crate::memory_dir::MemoryDir;
 use crate::node::Node;
 use crate::{error, info, warning};
 
+/// Fewer are worth a warning.
+const OPEN_FILES_WANTED: u64 = 10_000;
+
 /// What ended a start or a run.
 #[derive(Debug)]
 pub struct ServeError(String);
@@ -177,6 +180,7 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
             info!("config", "{}", note.text);
         }
     }
+    raise_open_files();
     let memory_dir = if config.in_memory { Some(in_memory(&mut config)?) } else { None };
     let api = bind(&config.api_address, config.api_port, "api_port")?;
     let metrics = match config.prometheus_port {
@@ -200,6 +204,24 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
     drop(node);
     info!("init", "stopped");
     served
+}
+
+/// Lets the process have as many files and connections open as it is allowed to; a shell gives few by default.
+fn raise_open_files() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: writes the two numbers.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
+        return;
+    }
+    let before = limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: reads the two numbers.
+    let raised = before < limit.rlim_max && unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } == 0;
+    let now = if raised { limit.rlim_cur } else { before };
+    info!("init", "at most {now} open files and connections (RLIMIT_NOFILE; {before} before)");
+    if now < OPEN_FILES_WANTED {
+        warning!("init", "that is few: ulimit -n, LimitNOFILE of systemd, or --ulimit nofile of docker raises it");
+    }
 }
 
 fn in_memory(config: &mut Config) -> Result<MemoryDir, ServeError> {

@@ -154,6 +154,11 @@ impl Outbound {
         self.scratch = Vec::new();
     }
 
+    /// Bytes held: to be sent, or kept for what will be.
+    pub fn memory_bytes(&self) -> usize {
+        self.out.capacity() + self.scratch.capacity()
+    }
+
     /// Bytes that wait to be sent, about.
     pub fn pending_bytes(&self) -> usize {
         self.out.len() - self.sent_bytes

@@ -9,6 +9,7 @@
 //! | what a node tells of itself | `node_info.rs` |
 //! | which rows a table has | `tables.rs` |
 //! | values to rows | `rows.rs` |
+//! | what was traced | `traces.rs` |
 //! | rows to pages | `read.rs` |
 
 mod node_info;
@@ -17,7 +18,9 @@ mod rows;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod traces;
 
 pub use node_info::{ClientInfo, NodeInfo, TableEstimate};
 pub use read::{is_virtual, read_virtual};
 pub use tables::virtual_partitions;
+pub use traces::{Trace, TraceEvent};

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use model::TableId;
 use uuid::Uuid;
+
+use super::traces::Trace;
 
 /// The version of Cassandra whose behaviour drivers may expect.
 const RELEASE_VERSION: &str = "4.1.8";
@@ -41,6 +44,8 @@ pub struct NodeInfo {
     pub settings: BTreeMap<String, String>,
     pub clients: Vec<ClientInfo>,
     pub estimates: BTreeMap<TableId, TableEstimate>,
+    /// The latest, oldest first.
+    pub traces: Vec<Arc<Trace>>,
 }
 
 /// A connection.
@@ -88,6 +93,7 @@ impl NodeInfo {
             settings: BTreeMap::new(),
             clients: vec![],
             estimates: BTreeMap::new(),
+            traces: vec![],
         }
     }
 }

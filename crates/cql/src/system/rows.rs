@@ -52,6 +52,11 @@ impl Rows {
                         row.set_element(schema, column, encoded(&value, element), cell(vec![]));
                     }
                 }
+                (CqlType::Map { entry, multi_cell: true }, CqlValue::Map(entries)) => {
+                    for (key, value) in entries {
+                        row.set_element(schema, column, encoded(&key, &entry.0), cell(encoded(&value, &entry.1)));
+                    }
+                }
                 (ty, value) => row.set(column, cell(encoded(&value, ty))),
             }
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catalog::virtual_tables::{VIEWS_KS, VIRTUAL_SCHEMA, is_virtual_keyspace};
+use catalog::virtual_tables::{TRACES, VIEWS_KS, VIRTUAL_SCHEMA, is_virtual_keyspace};
 use catalog::{Catalog, mutations_for, system};
 use model::types::CqlValue;
 use model::{ColumnKind, KeyColumn, Mutation, TableSchema};
@@ -10,6 +10,7 @@ use model::{ColumnKind, KeyColumn, Mutation, TableSchema};
 use super::node_info::NodeInfo;
 use super::read::is_virtual;
 use super::rows::{Rows, bigint, inet, int, text, uuid};
+use super::traces;
 
 /// What is in the table, as writes to it; `None`: the table is stored.
 ///
@@ -34,6 +35,8 @@ pub fn virtual_partitions(
                 .iter()
                 .for_each(|kind| estimates(&mut rows, info, catalog, &[*kind]));
         }
+        (TRACES, "sessions") => traces::sessions(&mut rows, info),
+        (TRACES, "events") => traces::events(&mut rows, info),
         (VIEWS_KS, "clients") => clients(&mut rows, info),
         (VIEWS_KS, "settings") => {
             for (name, value) in &info.settings {

@@ -10,7 +10,7 @@ use model::{
 use reader::{Page, ReadCommand};
 use uuid::Uuid;
 
-use super::{ClientInfo, NodeInfo, TableEstimate, is_virtual, read_virtual};
+use super::{ClientInfo, NodeInfo, TableEstimate, Trace, TraceEvent, is_virtual, read_virtual};
 use crate::schema::tests::Session;
 
 fn info() -> NodeInfo {
@@ -208,4 +208,38 @@ fn every_table_can_be_read_and_stored_ones_are_not_ours() {
     assert_eq!(read_virtual(&stored, 0, &info, &catalog), Ok(None));
     let unknown = ReadCommand::new(Uuid::from_u128(99), PartitionRange::all());
     assert!(read_virtual(&unknown, 0, &info, &catalog).is_err());
+}
+
+#[test]
+fn traces_are_sessions_with_their_events_in_order() {
+    let (catalog, mut info) = (catalog(), info());
+    let event = |activity: &str, elapsed_us| TraceEvent {
+        activity: activity.to_string(),
+        elapsed_us,
+        thread: "shard 1".to_string(),
+    };
+    let id = Trace::id_of(1_700_000_000_000_000, u64::MAX);
+    assert_eq!((id.get_version_num(), id.get_variant()), (1, uuid::Variant::RFC4122));
+    info.traces.push(Arc::new(Trace {
+        id,
+        client: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        command: "QUERY".to_string(),
+        request: "Execute CQL3 query".to_string(),
+        parameters: [("page_size", "100"), ("query", "SELECT")].map(|(a, b)| (a.into(), b.into())).into(),
+        started_us: 1_700_000_000_123_456,
+        duration_us: 70,
+        // Two in the same microsecond, and one behind a jump that carries over from the low 32 bits of the time.
+        events: vec![event("a", 1), event("b", 1), event("c", 500_000_000)],
+    }));
+    let sessions = schema(&catalog, "system_traces.sessions");
+    let page = read_all(&catalog, &info, "system_traces.sessions");
+    let row = &page.partitions[0].rows[0].row;
+    assert_eq!(page.partitions[0].key.bytes(), id.as_bytes());
+    assert_eq!(value(&sessions, row, "duration").unwrap(), "70");
+    assert_eq!(value(&sessions, row, "parameters").unwrap().replace('\'', ""), "page_size,query");
+    assert_eq!(value(&sessions, row, "coordinator").unwrap().trim_matches('\''), "127.0.0.1");
+    let events = schema(&catalog, "system_traces.events");
+    let page = read_all(&catalog, &info, "system_traces.events");
+    let activities = page.partitions[0].rows.iter().map(|row| value(&events, &row.row, "activity").unwrap());
+    assert_eq!(activities.collect::<String>().replace('\'', ""), "abc");
 }

@@ -2,13 +2,19 @@
 //!
 //! One task reads and starts a task for each request; the answers are appended as they come, in any order, and
 //! another task sends what has gathered. Reading stops while too many requests are under way, too many bytes of requests
-//! on the shard, or too many bytes of answers wait because the client does not take them.
+//! on the shard, or too many bytes of answers wait, or are to be expected, because the client does not take them.
+//!
+//! Guarantees: an idle connection keeps a few kilobytes; all together keep what `CqlOptions` allows, whatever clients
+//! send or do not read, plus the messages and pages that are just being worked on.
 
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 
-use cql::protocol::{Envelope, Event as Pushed, EventType, Header, Inbound, Outbound, Reply, Side};
+use cql::CqlError;
+use cql::protocol::{
+    Envelope, Event as Pushed, EventType, Header, Inbound, Outbound, ProtocolVersion, Reply, Side,
+};
 use cql::system::ClientInfo;
 use runtime::{CpuGroup, Event};
 
@@ -16,8 +22,18 @@ use super::CqlShard;
 use super::session::{self, Session};
 use super::transport::Transport;
 
-/// Answers that wait to be sent; more, and no further request is read.
-const PENDING_BYTES_MAX: usize = 1 << 20;
+/// Answers that wait to be sent and that are expected; more, and no further request is read.
+const ANSWER_BYTES_MAX: usize = 4 << 20;
+/// The same while all connections of the shard together have more than they should.
+const ANSWER_BYTES_MAX_IN_NEED: usize = 64 << 10;
+/// What an answer is taken for before there was one.
+const FIRST_ANSWER_BYTES: usize = 64 << 10;
+/// What the smallest is taken for.
+const LEAST_ANSWER_BYTES: usize = 4 << 10;
+/// Buffers of a connection that is idle may keep so much.
+const IDLE_BYTES_MAX: usize = 8 << 10;
+/// A message that has begun may have so much whatever the others have.
+const UNFINISHED_BYTES_MIN: usize = 1 << 20;
 
 /// See the head of this file.
 pub(crate) struct Connection {
@@ -27,6 +43,11 @@ pub(crate) struct Connection {
     pub session: Session,
     requests: Cell<u32>,
     requests_total: Cell<u64>,
+    /// Bytes of an answer, as it is to be expected: the largest of the last ones, forgotten slowly.
+    expected_bytes: Cell<usize>,
+    /// What this connection adds to the shard's `answer_bytes` and `unfinished_bytes`.
+    answer_bytes: Cell<usize>,
+    unfinished_bytes: Cell<usize>,
     /// Something is to be sent.
     to_send: Event,
     /// Some request has ended, or bytes have left.
@@ -47,6 +68,9 @@ impl Connection {
             session: Session::default(),
             requests: Cell::new(0),
             requests_total: Cell::new(0),
+            expected_bytes: Cell::new(FIRST_ANSWER_BYTES),
+            answer_bytes: Cell::new(0),
+            unfinished_bytes: Cell::new(0),
             to_send: Event::new(),
             relieved: Event::new(),
             closed: Cell::new(false),
@@ -58,12 +82,21 @@ impl Connection {
         if this.clone().receive().await.is_err() {
             this.close();
         } else {
-            this.relieved.until(|| this.requests.get() == 0 || this.closed.get()).await;
-            this.closing.set(true);
-            this.to_send.signal();
+            this.clone().finish().await;
         }
+        this.keeps_unfinished(0);
         sending.await;
+        *this.outbound.borrow_mut() = Outbound::new();
+        this.keeps_answers();
         cql.connections.borrow_mut().remove(&id);
+    }
+
+    /// Closes the connection when what is under way has been answered and sent. Who calls sees to it that nothing more
+    /// is read.
+    pub async fn finish(self: Rc<Self>) {
+        self.relieved.until(|| self.requests.get() == 0 || self.closed.get()).await;
+        self.closing.set(true);
+        self.to_send.signal();
     }
 
     async fn receive(self: Rc<Self>) -> io::Result<()> {
@@ -86,24 +119,66 @@ impl Connection {
                 }
                 if !self.may_read() {
                     self.wait_for_relief().await;
-                    if self.closed.get() {
-                        return Ok(());
-                    }
+                }
+                if self.is_ending() {
+                    return Ok(());
                 }
             }
+            self.keeps_unfinished(inbound.memory_bytes());
+            if self.is_too_much() {
+                self.refuse_unfinished();
+                return Ok(());
+            }
             let read = loop {
-                match self.transport.try_read(inbound.space()) {
+                let read = self.transport.try_read(&mut self.cql.read_buffer.borrow_mut());
+                match read {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        self.transport.readable().await
+                        if inbound.memory_bytes() > IDLE_BYTES_MAX {
+                            inbound.release_memory();
+                            self.keeps_unfinished(inbound.memory_bytes());
+                        }
+                        self.transport.readable().await;
+                        if self.is_ending() {
+                            return Ok(());
+                        }
                     }
                     done => break done?,
                 }
             };
-            if read == 0 || self.closed.get() {
+            if read == 0 {
                 return Ok(());
             }
-            inbound.filled(read);
+            inbound.feed(&self.cql.read_buffer.borrow()[..read]);
         }
+    }
+
+    /// Whether nothing more is to be read.
+    fn is_ending(&self) -> bool {
+        self.closed.get() || self.cql.is_stopping.get()
+    }
+
+    /// The shard has more of messages that are not complete than it may, and this one is not small.
+    fn is_too_much(&self) -> bool {
+        self.unfinished_bytes.get() > UNFINISHED_BYTES_MIN
+            && self.cql.unfinished_bytes.get() > self.cql.options.unfinished_bytes_max
+    }
+
+    fn refuse_unfinished(&self) {
+        let version = self.session.version().unwrap_or(ProtocolVersion::HIGHEST);
+        let text = "too many large requests arrive at once; send smaller ones, or fewer at a time";
+        let error = CqlError::Overloaded(text.to_string());
+        self.answer(|out| Reply::new(version, 0).error(out, &error));
+    }
+
+    fn keeps_unfinished(&self, bytes: usize) {
+        let all = &self.cql.unfinished_bytes;
+        all.set(all.get() - self.unfinished_bytes.replace(bytes) + bytes);
+    }
+
+    fn keeps_answers(&self) {
+        let bytes = self.outbound.borrow().memory_bytes();
+        let all = &self.cql.answer_bytes;
+        all.set(all.get() - self.answer_bytes.replace(bytes) + bytes);
     }
 
     /// Begins to answer a request. If it settles how the connection goes on, that is returned.
@@ -131,20 +206,23 @@ impl Connection {
         None
     }
 
-    /// Whether a request is under way.
-    pub fn has_requests(&self) -> bool {
-        self.requests.get() > 0
-    }
-
     fn may_read(&self) -> bool {
         self.requests.get() < self.cql.options.requests_per_connection_max
-            && self.outbound.borrow().pending_bytes() < PENDING_BYTES_MAX
             && self.cql.has_room()
+            && self.outbound.borrow().pending_bytes() + self.requests.get() as usize * self.expected_bytes.get()
+                < self.answer_bytes_max()
+    }
+
+    fn answer_bytes_max(&self) -> usize {
+        match self.cql.answer_bytes.get() < self.cql.options.answer_bytes_max {
+            true => ANSWER_BYTES_MAX,
+            false => ANSWER_BYTES_MAX_IN_NEED,
+        }
     }
 
     async fn wait_for_relief(&self) {
         loop {
-            if self.closed.get() || self.may_read() {
+            if self.is_ending() || self.may_read() {
                 return;
             }
             if self.cql.has_room() {
@@ -158,7 +236,14 @@ impl Connection {
     /// Appends an answer, which `append` writes as one envelope.
     pub fn answer(&self, append: impl FnOnce(&mut Vec<u8>)) {
         if !self.closed.get() {
-            self.outbound.borrow_mut().envelope(append);
+            let mut outbound = self.outbound.borrow_mut();
+            let before = outbound.pending_bytes();
+            outbound.envelope(append);
+            let bytes = outbound.pending_bytes() - before;
+            drop(outbound);
+            let expected = self.expected_bytes.get();
+            self.expected_bytes.set(bytes.max(expected - expected / 8).max(LEAST_ANSWER_BYTES));
+            self.keeps_answers();
             self.to_send.signal();
         }
     }
@@ -177,7 +262,7 @@ impl Connection {
         if session.wants(event.event_type())
             && let Some(version) = session.version()
             // A client that takes nothing is told nothing: events are not queued without bound.
-            && self.outbound.borrow().pending_bytes() < PENDING_BYTES_MAX
+            && self.outbound.borrow().pending_bytes() < self.answer_bytes_max()
         {
             self.answer(|out| Reply::event(version, out, event));
         }
@@ -195,10 +280,14 @@ impl Connection {
                     let sent = self.transport.try_write(ready);
                     if let Ok(sent) = sent {
                         outbound.sent(sent);
+                        if outbound.pending_bytes() == 0 && outbound.memory_bytes() > IDLE_BYTES_MAX {
+                            outbound.release_memory();
+                        }
                     }
                     Some(sent)
                 }
             };
+            self.keeps_answers();
             match sent {
                 None if self.closing.get() || self.closed.get() => break,
                 None => more.await,

@@ -18,7 +18,7 @@ use super::connection::Connection;
 use super::transport::{TlsSettings, Transport};
 use super::{CqlOptions, CqlShard, events};
 
-/// How long requests under way may take when the node stops.
+/// How long requests under way, and sending their answers, may take when the node stops.
 const DRAIN_US_MAX: u64 = 5_000_000;
 const DRAIN_LOOK_US: u64 = 5_000;
 
@@ -160,17 +160,20 @@ pub async fn stop(remote: &Remote, address: SocketAddr) {
     };
     // A shard that is gone has nothing to stop.
     let _ = remote.call(0, CpuGroup::Statement, stop_listening).await;
-    for target in 0..remote.shard_count() {
-        let close = |shard: Shard| async move {
-            let Ok(cql) = CqlShard::of(&shard) else { return };
-            let deadline_us = shard.now_us() + DRAIN_US_MAX;
-            while cql.is_busy() && shard.now_us() < deadline_us {
-                shard.sleep_us(DRAIN_LOOK_US).await;
-            }
-            let open: Vec<_> = cql.connections.borrow().values().cloned().collect();
-            open.iter().for_each(|connection| connection.close());
-        };
-        let _ = remote.call(target, CpuGroup::Statement, close).await;
+    let stop = |shard: Shard| async move {
+        let Ok(cql) = CqlShard::of(&shard) else { return };
+        cql.stop();
+        let deadline_us = shard.now_us() + DRAIN_US_MAX;
+        while !cql.connections.borrow().is_empty() && shard.now_us() < deadline_us {
+            shard.sleep_us(DRAIN_LOOK_US).await;
+        }
+        let open: Vec<_> = cql.connections.borrow().values().cloned().collect();
+        open.iter().for_each(|connection| connection.close());
+    };
+    let stops: Vec<_> =
+        (0..remote.shard_count()).map(|target| remote.call(target, CpuGroup::Statement, stop)).collect();
+    for stopped in stops {
+        let _ = stopped.await;
     }
 }
 
@@ -214,6 +217,9 @@ async fn accept(
 /// Serves a connection to its end.
 async fn serve(shard: Shard, accepted: Accepted, tls: Option<TlsSettings>) {
     let Ok(cql) = CqlShard::of(&shard) else { return };
+    if cql.is_stopping.get() {
+        return;
+    }
     // A connection that broke before it was looked at is no event.
     let Ok(stream) = shard.net().adopt(accepted) else { return };
     let _ = stream.set_nodelay(true);

@@ -7,10 +7,11 @@
 //! | what a message is answered with | `session.rs` |
 //! | prepared statements | `statements.rs` |
 //! | how statements reach the storage | `node.rs` |
+//! | what was traced | `traces.rs` |
 //! | who is told what happens | `events.rs` |
 //! | from the configuration to all of it | `wiring.rs` |
 //!
-//! Each shard has a [`CqlShard`] with its own connections and its own copy of every prepared statement, so that a
+//! Each shard has a `CqlShard` with its own connections and its own copy of every prepared statement, so that a
 //! request touches nothing of another shard unless its partition lives there.
 
 mod connection;
@@ -19,6 +20,7 @@ mod listener;
 mod node;
 mod session;
 mod statements;
+mod traces;
 mod transport;
 mod wiring;
 
@@ -37,6 +39,10 @@ pub use wiring::start;
 
 use connection::Connection;
 use statements::Statements;
+use traces::Traces;
+
+/// As much is read from a socket at once.
+const READ_BYTES: usize = 64 << 10;
 
 /// How CQL is served; the same on every shard.
 #[derive(Clone, Debug)]
@@ -54,6 +60,11 @@ pub struct CqlOptions {
     pub requests_per_connection_max: u32,
     /// Bytes of requests under way on one shard; then its connections are not read until some are answered.
     pub request_bytes_max: usize,
+    /// Bytes of answers that wait on one shard because clients do not take them; then only connections that have few are
+    /// read.
+    pub answer_bytes_max: usize,
+    /// Bytes of requests that have not arrived completely, on one shard; beyond, large ones are refused.
+    pub unfinished_bytes_max: usize,
     /// Connections that are open now, on all shards.
     pub open_connections: Arc<AtomicU64>,
     /// Bytes of prepared statements on one shard; beyond, those that were not used for longest go.
@@ -69,12 +80,21 @@ pub(crate) struct CqlShard {
     next_connection: Cell<u64>,
     /// Bytes of requests under way.
     request_bytes: Cell<usize>,
+    /// Buffers of answers.
+    answer_bytes: Cell<usize>,
+    /// Buffers of requests that have not arrived completely.
+    unfinished_bytes: Cell<usize>,
+    /// What was read from a socket, until it is with the connection's `Inbound`.
+    read_buffer: RefCell<Vec<u8>>,
+    /// No connection reads any more.
+    is_stopping: Cell<bool>,
     /// Some request has ended.
     pub released: Event,
     last_timestamp_us: Cell<i64>,
     /// The engine's catalog, and the one that clients see, which is made of it.
     seen_catalog: RefCell<(Catalog, Catalog)>,
     pub counters: Counters,
+    pub traces: Traces,
 }
 
 /// What has been served, for metrics.
@@ -95,10 +115,15 @@ impl CqlShard {
             connections: RefCell::default(),
             next_connection: Cell::new(0),
             request_bytes: Cell::new(0),
+            answer_bytes: Cell::new(0),
+            unfinished_bytes: Cell::new(0),
+            read_buffer: RefCell::new(vec![0; READ_BYTES]),
+            is_stopping: Cell::new(false),
             released: Event::new(),
             last_timestamp_us: Cell::new(0),
             seen_catalog: RefCell::new((Catalog::empty(), Catalog::empty().with_virtual_tables())),
             counters: Counters::default(),
+            traces: Traces::default(),
         }));
     }
 
@@ -123,10 +148,10 @@ impl CqlShard {
         seen.1.clone()
     }
 
-    /// What this node tells of itself, with the clients of this shard.
+    /// What this node tells of itself, with the clients of this shard and the traces of all.
     pub fn node_info(&self) -> NodeInfo {
         let clients = self.connections.borrow().values().map(|connection| connection.client_info()).collect();
-        NodeInfo { clients, ..self.options.node.clone() }
+        NodeInfo { clients, traces: self.traces.all(), ..self.options.node.clone() }
     }
 
     /// Whether there is room for the bytes of another request. One alone always has.
@@ -134,9 +159,12 @@ impl CqlShard {
         self.request_bytes.get() < self.options.request_bytes_max
     }
 
-    /// Whether a request is under way.
-    pub fn is_busy(&self) -> bool {
-        self.request_bytes.get() > 0 || self.connections.borrow().values().any(|one| one.has_requests())
+    /// Reads nothing more, and closes each connection when its requests under way have been answered.
+    pub fn stop(&self) {
+        self.is_stopping.set(true);
+        for connection in self.connections.borrow().values() {
+            self.shard.spawn(CpuGroup::Statement, connection.clone().finish()).detach();
+        }
     }
 
     pub fn take_room(&self, bytes: usize) {

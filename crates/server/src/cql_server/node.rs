@@ -2,17 +2,19 @@
 
 use std::future::Future;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use catalog::{Catalog, SchemaChange};
 use cql::system::{self, NodeInfo};
 use cql::{ChangeSchema, Coordinator, CqlError, Decide};
 use engine::EngineError;
 use engine::node::{self, NodeShard};
-use model::{Mutation, TableId};
+use model::{Mutation, PartitionRange, TableId, TableSchema};
 use reader::{Page, ReadCommand};
 use runtime::Shard;
 use uuid::Uuid;
 
+use super::traces::Recorder;
 use super::{CqlShard, events};
 
 /// The node as statements see it, on the shard of their connection.
@@ -20,14 +22,58 @@ pub(crate) struct Node {
     shard: Shard,
     cql: Rc<CqlShard>,
     node: Rc<NodeShard>,
+    /// Notes what is done, if the client wants to know.
+    trace: Option<Rc<Recorder>>,
 }
 
 impl Node {
     /// # Errors
     /// The engine has stopped.
-    pub fn on(cql: &Rc<CqlShard>) -> Result<Self, CqlError> {
+    pub fn on(cql: &Rc<CqlShard>, trace: Option<Rc<Recorder>>) -> Result<Self, CqlError> {
         let node = NodeShard::of(&cql.shard).map_err(|error| cql_error(&error))?;
-        Ok(Self { shard: cql.shard.clone(), cql: cql.clone(), node })
+        Ok(Self { shard: cql.shard.clone(), cql: cql.clone(), node, trace })
+    }
+
+    /// Notes what has just happened, if the client wants to know.
+    pub fn traced(&self, activity: impl FnOnce() -> String) {
+        if let Some(trace) = &self.trace {
+            trace.event(activity());
+        }
+    }
+
+    /// `shop.orders on shard 1`
+    fn place(&self, table: &TableSchema, token: Option<i64>) -> String {
+        match token {
+            Some(token) => {
+                let shard = self.node.sharder.shard_of(token);
+                format!("{}.{} on shard {shard}", table.keyspace, table.name)
+            }
+            None => format!("{}.{} on all shards", table.keyspace, table.name),
+        }
+    }
+
+    fn page_read(&self, before: Option<(Arc<TableSchema>, Option<i64>)>, page: &Page) {
+        let Some((table, token)) = before else { return };
+        self.traced(|| {
+            format!(
+                "Read a page of {} rows in {} partitions and {} tombstones of {}",
+                page.row_count(),
+                page.partitions.len(),
+                page.tombstones,
+                self.place(&table, token)
+            )
+        });
+    }
+
+    /// What is read, if somebody wants to know.
+    fn to_trace(&self, command: &ReadCommand) -> Option<(Arc<TableSchema>, Option<i64>)> {
+        self.trace.as_ref()?;
+        let table = self.catalog().table_by_id(command.table)?.schema.clone();
+        let token = match &command.partitions {
+            PartitionRange::Key(key) => Some(key.token()),
+            PartitionRange::Between { .. } => None,
+        };
+        Some((table, token))
     }
 
     /// Ends after that time.
@@ -94,27 +140,41 @@ impl Coordinator for Node {
     }
 
     async fn apply(&self, mutation: Mutation) -> Result<(), CqlError> {
-        node::apply(&self.shard, mutation).await.map_err(|error| cql_error(&error))
+        let place = self.trace.as_ref().map(|_| self.place(&mutation.schema, Some(mutation.key.token())));
+        node::apply(&self.shard, mutation).await.map_err(|error| cql_error(&error))?;
+        self.traced(|| format!("Wrote a mutation of {}", place.unwrap_or_default()));
+        Ok(())
     }
 
     async fn apply_together(&self, mutations: Vec<Mutation>) -> Result<(), CqlError> {
-        node::apply_together(&self.shard, mutations).await.map_err(|error| cql_error(&error))
+        let count = mutations.len();
+        node::apply_together(&self.shard, mutations).await.map_err(|error| cql_error(&error))?;
+        self.traced(|| format!("Wrote {count} mutations together"));
+        Ok(())
     }
 
     async fn read(&self, command: ReadCommand) -> Result<Page, CqlError> {
         if let Some(page) = self.read_virtual(&command)? {
             return Ok(page);
         }
-        node::read(&self.shard, command).await.map_err(|error| cql_error(&error))
+        let traced = self.to_trace(&command);
+        let page = node::read(&self.shard, command).await.map_err(|error| cql_error(&error))?;
+        self.page_read(traced, &page);
+        Ok(page)
     }
 
     async fn read_and_write(&self, command: ReadCommand, decide: Decide) -> Result<Page, CqlError> {
         let decide = move |page: &Page| decide(page).map_err(Refused);
-        node::read_and_write(&self.shard, command, decide).await.map_err(|Refused(error)| error)
+        let traced = self.to_trace(&command);
+        let page = node::read_and_write(&self.shard, command, decide).await.map_err(|Refused(error)| error)?;
+        self.page_read(traced, &page);
+        self.traced(|| "Decided on what was read, with the partition locked".to_string());
+        Ok(page)
     }
 
     async fn change_schema(&self, change: ChangeSchema) -> Result<Vec<SchemaChange>, CqlError> {
         let changes = node::change_schema(&self.shard, change).await.map_err(|error| cql_error(&error))?;
+        self.traced(|| format!("Changed the schema on all shards ({} changes)", changes.len()));
         events::schema_changed(&self.shard, &changes).await;
         Ok(changes)
     }

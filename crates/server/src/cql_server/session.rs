@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use cql::protocol::{
-    BatchQuery, Compression, Envelope, EventType, Execute, Header, Opcode, PreparedReply, ProtocolVersion,
+    BatchQuery, Compression, Envelope, EventType, Execute, Header, HeaderFlags, Opcode, PreparedReply, ProtocolVersion,
     QueryParameters, Reply, Request, RequestMessage, SendMetadata, ShardingInfo, Startup, Supported, Values,
 };
 use cql::{Coordinator, CqlError, Execution, Outcome, Prepared, ResultRows};
@@ -19,6 +19,7 @@ use engine::sharder::IGNORE_MSB;
 
 use super::connection::Connection;
 use super::node::Node;
+use super::traces::Recorder;
 use super::{CqlShard, on_all_shards};
 
 /// How messages travel after STARTUP.
@@ -160,8 +161,30 @@ enum Answer {
 /// Answers a statement.
 pub(crate) async fn answer(connection: &Rc<Connection>, header: Header, body: &[u8]) {
     let mut warnings = vec![];
-    let answer = run(connection, header, body, &mut warnings).await;
-    let reply = Reply { warnings: &warnings, ..Reply::new(header.version, header.stream) };
+    let trace = header.flags.has(HeaderFlags::TRACING).then(|| {
+        let client = connection.peer_addr().ip();
+        Rc::new(Recorder::new(&connection.cql.shard, client, header))
+    });
+    let answer = run(connection, header, body, trace.clone(), &mut warnings).await;
+    let tracing_id = match &trace {
+        Some(trace) => {
+            trace.event(match &answer {
+                Ok(Answer::Outcome { outcome: Outcome::Rows(rows), .. }) => {
+                    format!("Answering with {} rows", rows.count())
+                }
+                Ok(_) => "Answering".to_string(),
+                Err(error) => format!("Answering with an error: {error}"),
+            });
+            trace.finish().await;
+            Some(trace.id().into_bytes())
+        }
+        None => None,
+    };
+    let reply = Reply {
+        tracing_id: tracing_id.as_ref(),
+        warnings: &warnings,
+        ..Reply::new(header.version, header.stream)
+    };
     match answer {
         Ok(Answer::Outcome { outcome: Outcome::Void, .. }) => connection.answer(|out| reply.void(out)),
         Ok(Answer::Outcome { outcome: Outcome::Rows(rows), metadata }) => {
@@ -202,27 +225,37 @@ async fn run(
     connection: &Rc<Connection>,
     header: Header,
     body: &[u8],
+    trace: Option<Rc<Recorder>>,
     warnings: &mut Vec<String>,
 ) -> Result<Answer, CqlError> {
     let cql = &connection.cql;
     let message = RequestMessage::decode(&Envelope { header, body })?;
-    let node = Node::on(cql)?;
+    if let Some(trace) = &trace {
+        trace.request(&message.request);
+    }
+    let node = Node::on(cql, trace.clone())?;
     let session_keyspace = connection.session.keyspace.borrow().clone();
     match message.request {
         Request::Query { text, parameters } => {
             let keyspace = parameters.keyspace.or(session_keyspace.as_deref());
             let prepared = Prepared::new(&node.catalog(), keyspace, text)?;
+            node.traced(|| "Parsed and planned the statement".to_string());
             let outcome = execute(&node, &prepared, &parameters, warnings).await?;
             Ok(Answer::Outcome { outcome, metadata: SendMetadata::Full })
         }
         Request::Prepare { text, keyspace } => {
             let keyspace = keyspace.or(session_keyspace.as_deref());
             let prepared = prepare(cql, &node, keyspace, text).await?;
+            node.traced(|| "Prepared the statement on all shards".to_string());
             warnings.extend_from_slice(&prepared.warnings);
             Ok(Answer::Prepared(prepared))
         }
         Request::Execute(Execute { id, result_metadata_id, parameters }) => {
             let prepared = known(cql, &node, id).await?;
+            if let Some(trace) = &trace {
+                trace.statement(&prepared.text);
+                trace.event("Found the prepared statement");
+            }
             let outcome = execute(&node, &prepared, &parameters, warnings).await?;
             let metadata = match &outcome {
                 // What a condition is answered with depends on whether it held.
@@ -249,6 +282,7 @@ async fn run(
                 };
                 statements.push((prepared, &statement.values));
             }
+            node.traced(|| format!("Parsed and planned {} statements", statements.len()));
             let execution = execution(&node, &batch.parameters);
             let outcome =
                 cql::execute_batch(&node, batch.batch_type, &statements, &execution, warnings).await?;

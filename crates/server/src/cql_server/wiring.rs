@@ -21,6 +21,9 @@ use crate::{info, warning};
 
 /// Bytes of requests under way on a shard.
 const REQUEST_BYTES_MAX: usize = 64 << 20;
+/// Of connections together, on a shard; see `CqlOptions`.
+const ANSWER_BYTES_MAX: usize = 128 << 20;
+const UNFINISHED_BYTES_MAX: usize = 128 << 20;
 const PREPARED_BYTES_MAX: usize = 16 << 20;
 const REQUESTS_PER_CONNECTION_MAX: u32 = 1024;
 const CONNECTIONS_MAX_DEFAULT: usize = 100_000;
@@ -79,6 +82,8 @@ pub fn start(engine: &Engine, config: &Arc<Config>) -> Result<Arc<dyn ClientList
             .map_or(CONNECTIONS_MAX_DEFAULT, |max| usize::try_from(max).unwrap_or(usize::MAX)),
         requests_per_connection_max: REQUESTS_PER_CONNECTION_MAX,
         request_bytes_max: REQUEST_BYTES_MAX,
+        answer_bytes_max: ANSWER_BYTES_MAX,
+        unfinished_bytes_max: UNFINISHED_BYTES_MAX,
         prepared_bytes_max: PREPARED_BYTES_MAX,
         open_connections: connections.clone(),
     };

@@ -22,6 +22,9 @@ use cql::protocol::{
 use super::failure::Failure;
 use super::tls::TlsClient;
 
+/// What a TLS server's answer to something else begins with.
+const TLS_ALERT: u8 = 0x15;
+
 /// Where the server is, and how to get in.
 #[derive(Clone, Debug)]
 pub struct Target {
@@ -263,10 +266,14 @@ impl Connection {
     }
 
     fn receive(&mut self) -> Result<(), Failure> {
-        match self.socket.read(self.inbound.space()) {
+        let space = self.inbound.space();
+        match self.socket.read(space) {
             Ok(0) => {
                 let text = format!("{} has closed the connection", self.address);
                 Err(Failure::Connection(text))
+            }
+            Ok(_) if space[0] == TLS_ALERT && matches!(self.socket, Socket::Plain(_)) && self.is_new() => {
+                Err(Failure::Connection(format!("{} speaks TLS: add --ssl", self.address)))
             }
             Ok(bytes) => {
                 self.inbound.filled(bytes);
@@ -283,7 +290,23 @@ impl Connection {
         }
     }
 
+    /// Whether nothing but the first request has been sent.
+    fn is_new(&self) -> bool {
+        self.next_stream == 1
+    }
+
     fn broken(&self, error: &io::Error) -> Failure {
+        if error.kind() == ErrorKind::InvalidData && self.is_new() {
+            let text = error.to_string();
+            let hint = match text.contains("certificate") {
+                true => "--ssl-ca names a file with it or with its authority",
+                false => "servers often have a separate port for TLS, 9142",
+            };
+            return Failure::Connection(format!(
+                "no encrypted connection to {}: {text} ({hint})",
+                self.address
+            ));
+        }
         Failure::Connection(format!("the connection to {} broke: {error}", self.address))
     }
 

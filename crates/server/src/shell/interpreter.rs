@@ -250,10 +250,11 @@ impl Interpreter {
         if let Response::Rows(rows) = message.response {
             self.pages(text, rows)?;
         }
-        if let Some(id) = tracing_id {
-            self.show_trace(&uuid::Uuid::from_bytes(id).to_string())?;
+        match tracing_id {
+            Some(id) => self.show_trace(&uuid::Uuid::from_bytes(id).to_string()),
+            None if self.session.tracing => self.say("The server has kept no trace of this."),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// What the server says beside the answer.
@@ -276,7 +277,9 @@ impl Interpreter {
         let mut count = 0;
         let mut is_first = true;
         loop {
-            self.page(&columns, &rows.rows, count, is_first || pauses)?;
+            if is_first || !rows.rows.is_empty() {
+                self.page(&columns, &rows.rows, count, is_first || pauses)?;
+            }
             count += rows.rows.len();
             is_first = false;
             let Some(state) = rows.metadata.paging_state.take() else { break };
@@ -356,14 +359,14 @@ impl Interpreter {
     }
 }
 
-/// The failure, with the place underlined if it names one of the statement.
+/// The failure, and below it the place underlined if it names one of the statement.
 pub fn with_place(failure: &Failure, statement: &str) -> String {
     let place = match failure {
         Failure::Refused(CqlError::Syntax(text) | CqlError::Invalid(text)) => place::place_of(text),
         _ => None,
     };
     match place.and_then(|place| place::underlined(statement, place)) {
-        Some(shown) => format!("{shown}\n{failure}"),
+        Some(shown) => format!("{failure}\n  {}", shown.replace('\n', "\n  ")),
         None => failure.to_string(),
     }
 }

@@ -85,7 +85,7 @@ pub struct ShellCommand {
     /// Encrypt the connection.
     #[arg(long)]
     ssl: bool,
-    /// PEM file of the certificates that may sign the server's; without it any certificate is taken.
+    /// PEM file with the server's certificate or those that may sign it; without it any certificate is taken.
     #[arg(long, value_name = "FILE", requires = "ssl")]
     ssl_ca: Option<PathBuf>,
     /// How long to wait for an answer, in seconds.

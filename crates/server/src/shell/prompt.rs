@@ -96,10 +96,12 @@ fn run_complete(shell: &mut Interpreter, input: &mut InputBuffer) -> Result<Flow
             Ok(Flow::Exit) => return Ok(Flow::Exit),
             Err(failure @ Failure::Output(_)) => return Err(failure),
             Err(failure) => {
-                shell.output.error(&with_place(&failure, &piece.text));
                 if matches!(failure, Failure::Interrupted) {
+                    // Behind the ^C that the terminal shows.
+                    shell.output.message("\n")?;
                     input.clear();
                 }
+                shell.output.error(&with_place(&failure, &piece.text));
             }
         }
     }

@@ -4,6 +4,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 
+use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
@@ -17,35 +18,26 @@ use rustls::{
 pub struct TlsClient(Arc<ClientConfig>);
 
 impl TlsClient {
-    /// `authorities`: a PEM file of the certificates that may sign the server's; without it any is taken, which
-    /// hides what is sent from those who listen and not from those who pose as the server.
+    /// `trusted`: a PEM file with the server's certificate, or with those that may sign it. Without it any is taken,
+    /// which hides what is sent from those who listen and not from those who pose as the server.
     ///
     /// # Errors
     /// The file cannot be read or holds no certificate.
-    pub fn new(authorities: Option<&Path>) -> Result<Self, String> {
+    pub fn new(trusted: Option<&Path>) -> Result<Self, String> {
         let provider = Arc::new(ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?;
-        let config = match authorities {
+        let trusted = match trusted {
             Some(path) => {
-                let wrong =
-                    |error: &dyn std::fmt::Display| format!("no certificate in {}: {error}", path.display());
-                let mut roots = RootCertStore::empty();
-                for certificate in CertificateDer::pem_file_iter(path).map_err(|error| wrong(&error))? {
-                    let certificate = certificate.map_err(|error| wrong(&error))?;
-                    roots.add(certificate).map_err(|error| wrong(&error))?;
-                }
-                if roots.is_empty() {
-                    return Err(wrong(&"the file has none"));
-                }
-                builder.with_root_certificates(roots).with_no_client_auth()
+                let trusted = Trusted::from_pem(path, &provider);
+                Some(trusted.map_err(|error| format!("no certificate in {}: {error}", path.display()))?)
             }
-            None => builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(TakeAny(provider)))
-                .with_no_client_auth(),
+            None => None,
         };
+        let config = ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Verifier { provider, trusted }))
+            .with_no_client_auth();
         Ok(Self(Arc::new(config)))
     }
 
@@ -63,20 +55,50 @@ impl TlsClient {
     }
 }
 
-/// Takes any certificate, but checks that the server has its key.
 #[derive(Debug)]
-struct TakeAny(Arc<CryptoProvider>);
+struct Trusted {
+    certificates: Vec<CertificateDer<'static>>,
+    as_authorities: Arc<WebPkiServerVerifier>,
+}
 
-impl ServerCertVerifier for TakeAny {
+impl Trusted {
+    fn from_pem(path: &Path, provider: &Arc<CryptoProvider>) -> Result<Self, String> {
+        let certificates: Vec<_> = CertificateDer::pem_file_iter(path)
+            .and_then(|found| found.collect())
+            .map_err(|error| error.to_string())?;
+        let mut roots = RootCertStore::empty();
+        for certificate in &certificates {
+            roots.add(certificate.clone()).map_err(|error| error.to_string())?;
+        }
+        let as_authorities =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build();
+        Ok(Self { certificates, as_authorities: as_authorities.map_err(|error| error.to_string())? })
+    }
+}
+
+/// Takes a certificate that is in the file or signed by one that is, or any if there is no file. In every case the
+/// server must have the certificate's key.
+#[derive(Debug)]
+struct Verifier {
+    provider: Arc<CryptoProvider>,
+    trusted: Option<Trusted>,
+}
+
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
+        certificate: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
+        match &self.trusted {
+            Some(trusted) if !trusted.certificates.contains(certificate) => {
+                trusted.as_authorities.verify_server_cert(certificate, chain, name, ocsp, now)
+            }
+            _ => Ok(ServerCertVerified::assertion()),
+        }
     }
 
     fn verify_tls12_signature(
@@ -85,7 +107,7 @@ impl ServerCertVerifier for TakeAny {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
+        let algorithms = &self.provider.signature_verification_algorithms;
         verify_tls12_signature(message, certificate, signature, algorithms)
     }
 
@@ -95,11 +117,11 @@ impl ServerCertVerifier for TakeAny {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
+        let algorithms = &self.provider.signature_verification_algorithms;
         verify_tls13_signature(message, certificate, signature, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }

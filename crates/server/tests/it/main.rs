@@ -1,4 +1,6 @@
 //! The program itself, as its users meet it: started, asked, stopped, started again.
 
+mod bad_input;
 mod process;
+mod raw_client;
 mod serve;

@@ -58,14 +58,16 @@ pub struct Server {
     lines: mpsc::Receiver<String>,
     pub api_port: u16,
     pub prometheus_port: u16,
+    pub cql_port: u16,
 }
 
 impl Server {
     /// Starts it in `dir`, and waits until it is ready.
     pub fn start(dir: &Path, more: &[&str]) -> Self {
-        let [api_port, prometheus_port] = free_ports();
-        let (api, prometheus) = (api_port.to_string(), prometheus_port.to_string());
+        let [api_port, prometheus_port, cql_port] = free_ports();
+        let [api, prometheus, cql] = [api_port, prometheus_port, cql_port].map(|port| port.to_string());
         let mut arguments = vec!["--api-port", &api, "--prometheus-port", &prometheus, "--smp", "2"];
+        arguments.extend(["--native-transport-port", &cql, "--set", "native_shard_aware_transport_port=0"]);
         arguments.extend(more);
         let mut child = messina(&arguments).current_dir(dir).stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new(Mutex::new(String::new()));
@@ -79,7 +81,7 @@ impl Server {
                 drop(sender.send(line));
             }
         });
-        let server = Self { child, log, lines, api_port, prometheus_port };
+        let server = Self { child, log, lines, api_port, prometheus_port, cql_port };
         server.wait_for("initialization completed in");
         server
     }
@@ -90,6 +92,13 @@ impl Server {
 
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Memory that it has in RAM.
+    pub fn resident_bytes(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
     }
 
     /// Waits for the next line with these words.

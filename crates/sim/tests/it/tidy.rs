@@ -11,6 +11,8 @@ const DOORS: &[(&str, &str)] = &[
     ("crates/base/src/hash.rs", "the alias that everybody uses instead of std's maps"),
     ("crates/sim/src/main.rs", "fresh seeds differ from run to run, and are printed"),
     ("crates/sim/src/bin/ledger.rs", "a host process with threads and moments of its own is what is tested"),
+    ("crates/cql/src/protocol/tests/cost.rs", "prints how long things take"),
+    ("crates/cql/src/syntax/tests/speed.rs", "prints how long things take"),
     ("crates/server/tests/it/process.rs", "a process outside is waited for in the real world's time"),
     ("crates/server/src/", "the server reads the environment and its own clock for its user"),
 ];

@@ -1,0 +1,136 @@
+//! Requests that clients asked to trace: what is noted while they run, and the latest that are kept.
+//!
+//! A finished trace goes to every shard before the request is answered, so that whoever was told its id finds it by any
+//! connection. Bounded: [`TRACES_MAX`] traces of [`EVENTS_MAX`] events, texts cut at [`TEXT_BYTES_MAX`].
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use cql::protocol::{BatchQuery, Header, Opcode, QueryParameters, Request};
+use cql::system::{Trace, TraceEvent};
+use runtime::Shard;
+use uuid::Uuid;
+
+use super::on_all_shards;
+
+/// Traces a node keeps: the latest.
+const TRACES_MAX: usize = 128;
+/// Events of one trace: the first.
+const EVENTS_MAX: usize = 256;
+/// Of a statement's text.
+const TEXT_BYTES_MAX: usize = 2048;
+
+/// The latest traces, oldest first; each shard has all of them.
+#[derive(Default)]
+pub(crate) struct Traces(RefCell<VecDeque<Arc<Trace>>>);
+
+impl Traces {
+    pub fn all(&self) -> Vec<Arc<Trace>> {
+        self.0.borrow().iter().cloned().collect()
+    }
+
+    fn keep(&self, trace: Arc<Trace>) {
+        let mut kept = self.0.borrow_mut();
+        if kept.len() == TRACES_MAX {
+            kept.pop_front();
+        }
+        kept.push_back(trace);
+    }
+}
+
+/// The trace of a request under way.
+pub(crate) struct Recorder {
+    shard: Shard,
+    /// Of the clock that never goes back.
+    began_us: u64,
+    trace: RefCell<Trace>,
+}
+
+impl Recorder {
+    pub fn new(shard: &Shard, client: IpAddr, header: Header) -> Self {
+        let started_us = shard.wall_us();
+        let (command, request) = match header.opcode {
+            Opcode::Prepare => ("PREPARE", "Preparing CQL3 query"),
+            Opcode::Execute => ("EXECUTE", "Execute CQL3 prepared query"),
+            Opcode::Batch => ("BATCH", "Execute batch of CQL3 queries"),
+            _ => ("QUERY", "Execute CQL3 query"),
+        };
+        let trace = Trace {
+            id: Trace::id_of(started_us, shard.random_u64()),
+            client,
+            command: command.to_string(),
+            request: request.to_string(),
+            parameters: BTreeMap::new(),
+            started_us,
+            duration_us: 0,
+            events: vec![],
+        };
+        Self { shard: shard.clone(), began_us: shard.now_us(), trace: RefCell::new(trace) }
+    }
+
+    pub fn id(&self) -> Uuid {
+        self.trace.borrow().id
+    }
+
+    /// Notes what has just happened.
+    pub fn event(&self, activity: impl Into<String>) {
+        let mut trace = self.trace.borrow_mut();
+        if trace.events.len() < EVENTS_MAX {
+            let elapsed_us = self.shard.now_us() - self.began_us;
+            let thread = format!("shard {}", self.shard.id());
+            trace.events.push(TraceEvent { activity: activity.into(), elapsed_us, thread });
+        }
+    }
+
+    fn parameter(&self, name: &str, value: String) {
+        self.trace.borrow_mut().parameters.insert(name.to_string(), value);
+    }
+
+    /// Notes what is asked.
+    pub fn request(&self, request: &Request<'_>) {
+        match request {
+            Request::Query { text, parameters } => {
+                self.statement(text);
+                self.parameters(parameters);
+            }
+            Request::Prepare { text, .. } => self.statement(text),
+            Request::Execute(execute) => self.parameters(&execute.parameters),
+            Request::Batch(batch) => {
+                let texts = batch.statements.iter().filter_map(|statement| match statement.query {
+                    BatchQuery::Text(text) => Some(text),
+                    BatchQuery::Prepared(_) => None,
+                });
+                if let Some(first) = texts.into_iter().next() {
+                    self.statement(first);
+                }
+                self.parameter("statements", batch.statements.len().to_string());
+                self.parameters(&batch.parameters);
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes the text of the statement.
+    pub fn statement(&self, text: &str) {
+        self.parameter("query", text[..text.floor_char_boundary(TEXT_BYTES_MAX)].to_string());
+    }
+
+    fn parameters(&self, parameters: &QueryParameters<'_>) {
+        self.parameter("consistency_level", parameters.consistency.to_string());
+        if let Some(rows) = parameters.page_size_rows {
+            self.parameter("page_size", rows.to_string());
+        }
+    }
+
+    /// The request is about to be answered. Ends when every shard has the trace.
+    pub async fn finish(&self) {
+        let trace = {
+            let mut trace = self.trace.borrow_mut();
+            trace.duration_us = self.shard.now_us() - self.began_us;
+            Arc::new(trace.clone())
+        };
+        on_all_shards(&self.shard, move |cql| cql.traces.keep(trace.clone())).await;
+    }
+}
