@@ -35,6 +35,10 @@ const IDLE_BYTES_MAX: usize = 8 << 10;
 /// A message that has begun may have so much whatever the others have.
 const UNFINISHED_BYTES_MIN: usize = 1 << 20;
 
+/// So many answers are sent at once, and not only when the shard has nothing else to do: the client can go on meanwhile,
+/// where otherwise it and the shard would take turns.
+const ANSWERS_A_WRITE: u32 = 16;
+
 /// See the head of this file.
 pub(crate) struct Connection {
     pub cql: Rc<CqlShard>,
@@ -42,6 +46,10 @@ pub(crate) struct Connection {
     outbound: RefCell<Outbound>,
     pub session: Session,
     requests: Cell<u32>,
+    /// Answers since the last write.
+    unsent_answers: Cell<u32>,
+    /// The socket takes nothing more for now.
+    is_blocked: Cell<bool>,
     requests_total: Cell<u64>,
     /// Bytes of an answer, as it is to be expected: the largest of the last ones, forgotten slowly.
     expected_bytes: Cell<usize>,
@@ -67,6 +75,8 @@ impl Connection {
             outbound: RefCell::new(Outbound::new()),
             session: Session::default(),
             requests: Cell::new(0),
+            unsent_answers: Cell::new(0),
+            is_blocked: Cell::new(false),
             requests_total: Cell::new(0),
             expected_bytes: Cell::new(FIRST_ANSWER_BYTES),
             answer_bytes: Cell::new(0),
@@ -209,7 +219,8 @@ impl Connection {
     fn may_read(&self) -> bool {
         self.requests.get() < self.cql.options.requests_per_connection_max
             && self.cql.has_room()
-            && self.outbound.borrow().pending_bytes() + self.requests.get() as usize * self.expected_bytes.get()
+            && self.outbound.borrow().pending_bytes()
+                + self.requests.get() as usize * self.expected_bytes.get()
                 < self.answer_bytes_max()
     }
 
@@ -245,7 +256,34 @@ impl Connection {
             self.expected_bytes.set(bytes.max(expected - expected / 8).max(LEAST_ANSWER_BYTES));
             self.keeps_answers();
             self.to_send.signal();
+            let unsent = self.unsent_answers.get() + 1;
+            self.unsent_answers.set(unsent);
+            if unsent >= ANSWERS_A_WRITE && !self.is_blocked.get() {
+                // What goes wrong here the sending task meets again.
+                let _ = self.try_send();
+            }
         }
+    }
+
+    /// Sends what can be sent without waiting; `None`: there is nothing.
+    fn try_send(&self) -> Option<io::Result<usize>> {
+        let mut outbound = self.outbound.borrow_mut();
+        let ready = outbound.ready();
+        if ready.is_empty() && !self.transport.has_unsent() {
+            return None;
+        }
+        let sent = self.transport.try_write(ready);
+        match &sent {
+            Ok(sent) => {
+                self.unsent_answers.set(0);
+                outbound.sent(*sent);
+                if outbound.pending_bytes() == 0 && outbound.memory_bytes() > IDLE_BYTES_MAX {
+                    outbound.release_memory();
+                }
+            }
+            Err(_) => self.is_blocked.set(true),
+        }
+        Some(sent)
     }
 
     /// As [`Self::answer`], and what follows is framed as STARTUP agreed.
@@ -271,29 +309,15 @@ impl Connection {
     async fn send(self: Rc<Self>) {
         loop {
             let more = self.to_send.next();
-            let sent = {
-                let mut outbound = self.outbound.borrow_mut();
-                let ready = outbound.ready();
-                if ready.is_empty() && !self.transport.has_unsent() {
-                    None
-                } else {
-                    let sent = self.transport.try_write(ready);
-                    if let Ok(sent) = sent {
-                        outbound.sent(sent);
-                        if outbound.pending_bytes() == 0 && outbound.memory_bytes() > IDLE_BYTES_MAX {
-                            outbound.release_memory();
-                        }
-                    }
-                    Some(sent)
-                }
-            };
+            let sent = self.try_send();
             self.keeps_answers();
             match sent {
                 None if self.closing.get() || self.closed.get() => break,
                 None => more.await,
                 Some(Ok(_)) => self.relieved.signal(),
                 Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.transport.writable().await
+                    self.transport.writable().await;
+                    self.is_blocked.set(false);
                 }
                 Some(Err(_)) => break,
             }

@@ -166,7 +166,8 @@ impl Coordinator for Node {
     async fn read_and_write(&self, command: ReadCommand, decide: Decide) -> Result<Page, CqlError> {
         let decide = move |page: &Page| decide(page).map_err(Refused);
         let traced = self.to_trace(&command);
-        let page = node::read_and_write(&self.shard, command, decide).await.map_err(|Refused(error)| error)?;
+        let page =
+            node::read_and_write(&self.shard, command, decide).await.map_err(|Refused(error)| error)?;
         self.page_read(traced, &page);
         self.traced(|| "Decided on what was read, with the partition locked".to_string());
         Ok(page)

@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use cql::protocol::{
-    BatchQuery, Compression, Envelope, EventType, Execute, Header, HeaderFlags, Opcode, PreparedReply, ProtocolVersion,
-    QueryParameters, Reply, Request, RequestMessage, SendMetadata, ShardingInfo, Startup, Supported, Values,
+    BatchQuery, Compression, Envelope, EventType, Execute, Header, HeaderFlags, Opcode, PreparedReply,
+    ProtocolVersion, QueryParameters, Reply, Request, RequestMessage, SendMetadata, ShardingInfo, Startup,
+    Supported, Values,
 };
 use cql::{Coordinator, CqlError, Execution, Outcome, Prepared, ResultRows};
 use engine::sharder::IGNORE_MSB;
