@@ -397,7 +397,7 @@ fn clients_that_are_slow_or_break_off() {
     }
     let told = unfinished.iter_mut().filter(|client| {
         let mut bytes = [0; 512];
-        matches!(std::io::Read::read(&mut client.socket, &mut bytes), Ok(read) if read > 13 && bytes[9..13] == 0x1001i32.to_be_bytes())
+        matches!(std::io::Read::read(&mut &client.socket, &mut bytes), Ok(read) if read > 13 && bytes[9..13] == 0x1001i32.to_be_bytes())
     });
     assert!(refusals + told.count() > 0, "all 840 MiB were kept");
     drop(unfinished);
