@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use base::HashMap;
-use catalog::is_system_keyspace;
 use catalog::Catalog;
+use catalog::is_system_keyspace;
 use model::{Mutation, TableId, codec};
 use reader::{CompactReader, Keep, ReadSpec};
 use runtime::{CpuGroup, Files, IoClass, Shard};

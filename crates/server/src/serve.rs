@@ -220,7 +220,10 @@ fn raise_open_files() {
     let now = if raised { limit.rlim_cur } else { before };
     info!("init", "at most {now} open files and connections (RLIMIT_NOFILE; {before} before)");
     if now < OPEN_FILES_WANTED {
-        warning!("init", "that is few: ulimit -n, LimitNOFILE of systemd, or --ulimit nofile of docker raises it");
+        warning!(
+            "init",
+            "that is few: ulimit -n, LimitNOFILE of systemd, or --ulimit nofile of docker raises it"
+        );
     }
 }
 

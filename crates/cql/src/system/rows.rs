@@ -54,7 +54,12 @@ impl Rows {
                 }
                 (CqlType::Map { entry, multi_cell: true }, CqlValue::Map(entries)) => {
                     for (key, value) in entries {
-                        row.set_element(schema, column, encoded(&key, &entry.0), cell(encoded(&value, &entry.1)));
+                        row.set_element(
+                            schema,
+                            column,
+                            encoded(&key, &entry.0),
+                            cell(encoded(&value, &entry.1)),
+                        );
                     }
                 }
                 (ty, value) => row.set(column, cell(encoded(&value, ty))),

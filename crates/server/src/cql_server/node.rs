@@ -7,6 +7,7 @@ use catalog::{Catalog, SchemaChange};
 use cql::system::{self, NodeInfo};
 use cql::{ChangeSchema, Coordinator, CqlError, Decide};
 use engine::EngineError;
+use engine::commitlog::LogError;
 use engine::node::{self, NodeShard};
 use model::{Mutation, PartitionRange, TableId, TableSchema};
 use reader::{Page, ReadCommand};
@@ -93,7 +94,9 @@ pub(crate) fn cql_error(error: &EngineError) -> CqlError {
     match error {
         EngineError::Invalid(text) => CqlError::Invalid(text.clone()),
         EngineError::Schema(error) => error.clone().into(),
-        EngineError::UnknownTable(_) => CqlError::Invalid(error.to_string()),
+        EngineError::UnknownTable(_) | EngineError::Log(LogError::TooLarge { .. }) => {
+            CqlError::Invalid(error.to_string())
+        }
         EngineError::Stopped => CqlError::Bootstrapping("the node is stopping".to_string()),
         _ => CqlError::Server(error.to_string()),
     }
@@ -160,7 +163,8 @@ impl Coordinator for Node {
     async fn read_and_write(&self, command: ReadCommand, decide: Decide) -> Result<Page, CqlError> {
         let decide = move |page: &Page| decide(page).map_err(Refused);
         let traced = self.to_trace(&command);
-        let page = node::read_and_write(&self.shard, command, decide).await.map_err(|Refused(error)| error)?;
+        let page =
+            node::read_and_write(&self.shard, command, decide).await.map_err(|Refused(error)| error)?;
         self.page_read(traced, &page);
         self.traced(|| "Decided on what was read, with the partition locked".to_string());
         Ok(page)

@@ -8,8 +8,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cql::protocol::{
-    BatchQuery, Compression, Envelope, EventType, Execute, Header, HeaderFlags, Opcode, PreparedReply, ProtocolVersion,
-    QueryParameters, Reply, Request, RequestMessage, SendMetadata, ShardingInfo, Startup, Supported, Values,
+    BatchQuery, Compression, Envelope, EventType, Execute, Header, HeaderFlags, Opcode, PreparedReply,
+    ProtocolVersion, QueryParameters, Reply, Request, RequestMessage, SendMetadata, ShardingInfo, Startup,
+    Supported, Values,
 };
 use cql::{Coordinator, CqlError, Execution, Outcome, Prepared, ResultRows};
 use engine::sharder::IGNORE_MSB;

@@ -28,7 +28,9 @@ impl Patient {
         let dir = Dir::new(name);
         let server = Server::start(&dir.0, &["--in-memory", "--memory", "256M"]);
         let mut client = Client::start(server.cql_port, V4);
-        client.run("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+        client.run(
+            "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+        );
         client.run("CREATE TABLE ks.t (k text PRIMARY KEY, v text, s set<text>)");
         client.run("CREATE TABLE ks.wide (k int, c int, v blob, PRIMARY KEY (k, c))");
         client.run("INSERT INTO ks.t (k, v) VALUES ('well', 'yes')");
@@ -122,7 +124,10 @@ fn bytes_that_are_no_messages() {
         bytes[at] ^= 1;
         client.send(&bytes);
         let error = text_of(&client.next_error());
-        assert!(error.contains(if at < 6 { "header has checksum" } else { "payload has checksum" }), "{error}");
+        assert!(
+            error.contains(if at < 6 { "header has checksum" } else { "payload has checksum" }),
+            "{error}"
+        );
         assert!(client.receive().is_none(), "nothing after it can be trusted");
     }
     patient.is_well(200);
@@ -154,7 +159,8 @@ fn messages_that_cannot_be() {
 
     // What needs STARTUP and comes before it; afterwards STARTUP still works.
     let mut client = Client::connect(port, V4);
-    let early = [query("SELECT k FROM ks.t"), Request::Prepare { text: "x", keyspace: None }, batch_of(vec![])];
+    let early =
+        [query("SELECT k FROM ks.t"), Request::Prepare { text: "x", keyspace: None }, batch_of(vec![])];
     for request in early {
         refused(&client.ask(&request), "before STARTUP");
     }
@@ -176,14 +182,20 @@ fn messages_that_cannot_be() {
         values: bound.values(),
     }]);
     let batch = client.bytes_of(1, &batch);
-    for (opcode, whole) in [(7, &full[9..]), (0x0D, &batch[9..]), (9, &full[9..]), (10, &full[9..]), (11, &full[9..])] {
+    for (opcode, whole) in
+        [(7, &full[9..]), (0x0D, &batch[9..]), (9, &full[9..]), (10, &full[9..]), (11, &full[9..])]
+    {
         for len in 0..whole.len() {
             client.send(&Client::envelope(4, opcode, len as u32, &whole[..len]));
         }
         for len in 0..whole.len() {
-            let (stream, message) = client.receive().unwrap_or_else(|| panic!("opcode {opcode}, {len} bytes"));
+            let (stream, message) =
+                client.receive().unwrap_or_else(|| panic!("opcode {opcode}, {len} bytes"));
             assert_eq!(stream, 7);
-            assert!(matches!(message.response, Response::Error(_) | Response::Prepared(_)), "{message:?}");
+            assert!(
+                matches!(message.response, Response::Error(_) | Response::Ready | Response::Prepared(_)),
+                "{message:?}"
+            );
         }
     }
     assert_eq!(client.rows("SELECT k FROM ks.t").len(), 1, "nothing was written");
@@ -199,10 +211,7 @@ fn messages_that_cannot_be() {
 
     // Prepared statements that are not, and values too few and too many.
     let id = [7; 16];
-    assert_eq!(
-        client.refusal(&execute(&id, &values(&[]))),
-        CqlError::Unprepared { id: id.to_vec() }
-    );
+    assert_eq!(client.refusal(&execute(&id, &values(&[]))), CqlError::Unprepared { id: id.to_vec() });
     assert!(matches!(client.refusal(&execute(b"short", &values(&[]))), CqlError::Unprepared { .. }));
     let Response::Prepared(prepared) = client.ask(&Request::Prepare { text: insert, keyspace: None }) else {
         panic!("not prepared")
@@ -252,7 +261,8 @@ fn statements_that_are_too_much() {
                 continue;
             }
             let answer = client.query(&text);
-            let Response::Error(CqlError::Syntax(_) | CqlError::Invalid(_) | CqlError::Config(_)) = answer else {
+            let Response::Error(CqlError::Syntax(_) | CqlError::Invalid(_) | CqlError::Config(_)) = answer
+            else {
                 panic!("{depth}: {}: {answer:?}", &text[..60]);
             };
         }
@@ -310,7 +320,8 @@ fn clients_that_are_slow_or_break_off() {
             client.send(&bytes);
         }
         client.half_close();
-        let mut streams: Vec<i16> = std::iter::from_fn(|| client.receive()).map(|(stream, _)| stream).collect();
+        let mut streams: Vec<i16> =
+            std::iter::from_fn(|| client.receive()).map(|(stream, _)| stream).collect();
         streams.sort_unstable();
         assert_eq!(streams, (0..100).collect::<Vec<_>>());
     }
@@ -358,7 +369,7 @@ fn clients_that_are_slow_or_break_off() {
         most = most.max(patient.server.resident_bytes() / MIB);
     }
     println!("20 clients that read nothing: {before} MiB resident before, at most {most}");
-    patient.is_well(700);
+    patient.is_well(400);
     drop(deaf);
 
     // Cut off within a frame, a batch, a segment, the header; with and without a reset.
@@ -390,7 +401,9 @@ fn clients_that_are_slow_or_break_off() {
     }
     sleep(Duration::from_millis(500));
     let mib = patient.server.resident_bytes() / MIB;
-    println!("60 requests of 15 MiB that never end: {mib} MiB resident, {refusals} refused while they were sent");
+    println!(
+        "60 requests of 15 MiB that never end: {mib} MiB resident, {refusals} refused while they were sent"
+    );
     patient.is_well(1000);
     for client in &mut unfinished {
         client.socket.set_nonblocking(true).unwrap();
@@ -466,7 +479,8 @@ fn what_runs_is_answered_before_the_end() {
         .collect();
     // What takes long is answered nevertheless: a statement of 10 MB, parsed while the signal comes.
     let mut slow = patient.client();
-    let slow_bytes = slow.bytes_of(3, &query(&format!("SELECT v FROM ks.t WHERE k = 'well' {}", " ".repeat(10_000_000))));
+    let slow_bytes =
+        slow.bytes_of(3, &query(&format!("SELECT v FROM ks.t WHERE k = 'well' {}", " ".repeat(10_000_000))));
     sleep(Duration::from_millis(300));
     slow.send(&slow_bytes);
     sleep(Duration::from_millis(50));
