@@ -26,8 +26,8 @@ use super::transport::Transport;
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 /// The same while all connections of the shard together have more than they should.
 const ANSWER_BYTES_MAX_IN_NEED: usize = 64 << 10;
-/// What an answer is taken for before there was one.
-const FIRST_ANSWER_BYTES: usize = 64 << 10;
+/// What an answer is taken for before there was one: a full page.
+const FIRST_ANSWER_BYTES: usize = 1 << 20;
 /// What the smallest is taken for.
 const LEAST_ANSWER_BYTES: usize = 4 << 10;
 /// Buffers of a connection that is idle may keep so much.

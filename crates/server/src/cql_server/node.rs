@@ -8,6 +8,7 @@ use catalog::{Catalog, SchemaChange};
 use cql::system::{self, NodeInfo};
 use cql::{ChangeSchema, Coordinator, CqlError, Decide};
 use engine::EngineError;
+use engine::commitlog::LogError;
 use engine::node::{self, NodeShard};
 use model::{Mutation, PartitionRange, TableId, TableSchema};
 use reader::{Page, ReadCommand};
@@ -99,7 +100,9 @@ pub(crate) fn cql_error(error: &EngineError) -> CqlError {
     match error {
         EngineError::Invalid(text) => CqlError::Invalid(text.clone()),
         EngineError::Schema(error) => error.clone().into(),
-        EngineError::UnknownTable(_) => CqlError::Invalid(error.to_string()),
+        EngineError::UnknownTable(_) | EngineError::Log(LogError::TooLarge { .. }) => {
+            CqlError::Invalid(error.to_string())
+        }
         EngineError::Stopped => CqlError::Bootstrapping("the node is stopping".to_string()),
         _ => CqlError::Server(error.to_string()),
     }

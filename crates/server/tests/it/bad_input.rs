@@ -192,7 +192,10 @@ fn messages_that_cannot_be() {
             let (stream, message) =
                 client.receive().unwrap_or_else(|| panic!("opcode {opcode}, {len} bytes"));
             assert_eq!(stream, 7);
-            assert!(matches!(message.response, Response::Error(_) | Response::Prepared(_)), "{message:?}");
+            assert!(
+                matches!(message.response, Response::Error(_) | Response::Ready | Response::Prepared(_)),
+                "{message:?}"
+            );
         }
     }
     assert_eq!(client.rows("SELECT k FROM ks.t").len(), 1, "nothing was written");
@@ -366,7 +369,7 @@ fn clients_that_are_slow_or_break_off() {
         most = most.max(patient.server.resident_bytes() / MIB);
     }
     println!("20 clients that read nothing: {before} MiB resident before, at most {most}");
-    patient.is_well(700);
+    patient.is_well(400);
     drop(deaf);
 
     // Cut off within a frame, a batch, a segment, the header; with and without a reset.
@@ -407,7 +410,7 @@ fn clients_that_are_slow_or_break_off() {
     }
     let told = unfinished.iter_mut().filter(|client| {
         let mut bytes = [0; 512];
-        matches!(std::io::Read::read(&mut client.socket, &mut bytes), Ok(read) if read > 13 && bytes[9..13] == 0x1001i32.to_be_bytes())
+        matches!(std::io::Read::read(&mut &client.socket, &mut bytes), Ok(read) if read > 13 && bytes[9..13] == 0x1001i32.to_be_bytes())
     });
     assert!(refusals + told.count() > 0, "all 840 MiB were kept");
     drop(unfinished);

@@ -78,6 +78,7 @@ impl Client {
                     let read = match self.socket.read(self.inbound.space()) {
                         Ok(read) => read,
                         Err(error) if error.kind() == ErrorKind::ConnectionReset => 0,
+                        Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                         Err(error) => panic!("no answer: {error}"),
                     };
                     if read == 0 {
