@@ -89,11 +89,10 @@ pub fn start(engine: &Engine, config: &Arc<Config>) -> Result<Arc<dyn ClientList
     };
     let started =
         engine.ask(0, move |shard| async move { Ok(listener::start(&shard, options, ports).await) });
-    let opened = started.wait().map_err(|error| ServeError::from(error.to_string()))?.map_err(|error| {
-        ServeError::from(format!(
-            "cannot serve CQL: {error}; stop what listens there, or choose another port with --native-transport-port"
-        ))
-    })?;
+    let opened = started
+        .wait()
+        .map_err(|error| ServeError::from(error.to_string()))?
+        .map_err(|error| ServeError::from(format!("cannot serve CQL: {error} (--native-transport-port)")))?;
     for text in &opened.missing {
         warning!("cql", "{text}; clients do without");
     }
