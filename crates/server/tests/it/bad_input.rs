@@ -261,10 +261,13 @@ fn statements_that_are_too_much() {
                 continue;
             }
             let answer = client.query(&text);
-            let Response::Error(CqlError::Syntax(_) | CqlError::Invalid(_) | CqlError::Config(_)) = answer
-            else {
-                panic!("{depth}: {}: {answer:?}", &text[..60]);
-            };
+            // A hundred levels are within what the grammar takes: whatever makes sense then is carried out.
+            let is_error = matches!(
+                answer,
+                Response::Error(CqlError::Syntax(_) | CqlError::Invalid(_) | CqlError::Config(_))
+            );
+            let is_taken = matches!(answer, Response::Void | Response::Rows(_) | Response::SchemaChange(_));
+            assert!(is_error || depth == 100 && is_taken, "{depth}: {}: {answer:?}", &text[..60]);
         }
     }
     // Values that no key and no element may have.
