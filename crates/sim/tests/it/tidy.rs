@@ -13,7 +13,7 @@ const DOORS: &[(&str, &str)] = &[
     ("crates/sim/src/bin/ledger.rs", "a host process with threads and moments of its own is what is tested"),
     ("crates/cql/src/protocol/tests/cost.rs", "prints how long things take"),
     ("crates/cql/src/syntax/tests/speed.rs", "prints how long things take"),
-    ("crates/server/tests/it/process.rs", "a process outside is waited for in the real world's time"),
+    ("crates/server/tests/it/", "processes and clients outside live in the real world's time"),
     ("crates/server/src/", "the server reads the environment and its own clock for its user"),
 ];
 

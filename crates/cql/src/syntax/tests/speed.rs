@@ -13,7 +13,7 @@ const STATEMENTS: &[&str] = &[
 
 #[test]
 #[ignore = "prints times, checks nothing"]
-#[allow(clippy::disallowed_methods)]
+#[allow(clippy::disallowed_methods, reason = "a measurement")]
 fn nanoseconds_per_statement() {
     const TIMES: u32 = 200_000;
     let measure = |what: &str, times: u32, run: &dyn Fn()| {
