@@ -95,7 +95,8 @@ pub fn decode_segment_header(bytes: &[u8]) -> SegmentHeader {
     let (magic, version) = (word(), word());
     let id = u64::from(word()) << 32 | u64::from(word());
     let run_first_id = u64::from(word()) << 32 | u64::from(word());
-    if magic == MAGIC && version != VERSION {
+    // No version has the number 0: there the header was torn off behind its first word.
+    if magic == MAGIC && version != VERSION && version != 0 {
         return SegmentHeader::Version(version);
     }
     let crc = u32::from_be_bytes(*header[28..].first_chunk().expect("4 bytes are left"));
@@ -262,6 +263,11 @@ mod tests {
             assert!(!matches!(decode_segment_header(&flipped), SegmentHeader::Segment { .. }), "bit {bit}");
         }
         assert_eq!(decode_segment_header(&[0; 64]), SegmentHeader::Blank);
+        for torn_bytes in 1..HEADER_BYTES {
+            let mut torn = [0; HEADER_BYTES];
+            torn[..torn_bytes].copy_from_slice(&header[..torn_bytes]);
+            assert_eq!(decode_segment_header(&torn), SegmentHeader::Damaged, "{torn_bytes} bytes got there");
+        }
         assert_eq!(decode_segment_header(&header[..20]), SegmentHeader::Damaged);
     }
 
