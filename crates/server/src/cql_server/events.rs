@@ -2,15 +2,15 @@
 
 use std::net::SocketAddr;
 
-use catalog::{ChangeKind, SchemaChange, Target};
-use cql::protocol::{self, ChangeType, Event, SchemaTarget, StatusChange};
+use catalog::SchemaChange;
+use cql::protocol::{Event, StatusChange};
 use runtime::Shard;
 
 use super::{CqlShard, on_all_shards};
 
 /// Tells every connection that asked for it.
 pub(crate) async fn schema_changed(shard: &Shard, changes: &[SchemaChange]) {
-    let events: Vec<Event> = changes.iter().map(|change| Event::Schema(in_protocol(change))).collect();
+    let events: Vec<Event> = changes.iter().map(|change| Event::Schema(cql::schema::event(change))).collect();
     if !events.is_empty() {
         on_all_shards(shard, move |cql| events.iter().for_each(|event| push(cql, event))).await;
     }
@@ -25,22 +25,5 @@ pub(crate) async fn status_changed(shard: &Shard, change: StatusChange, address:
 fn push(cql: &CqlShard, event: &Event) {
     for connection in cql.connections.borrow().values() {
         connection.push(event);
-    }
-}
-
-/// The protocol's form of a change.
-pub(crate) fn in_protocol(change: &SchemaChange) -> protocol::SchemaChange {
-    protocol::SchemaChange {
-        change: match change.kind {
-            ChangeKind::Created => ChangeType::Created,
-            ChangeKind::Updated => ChangeType::Updated,
-            ChangeKind::Dropped => ChangeType::Dropped,
-        },
-        keyspace: change.keyspace.clone(),
-        target: match &change.target {
-            Target::Keyspace => SchemaTarget::Keyspace,
-            Target::Table { name, .. } => SchemaTarget::Table(name.clone()),
-            Target::Type { name } => SchemaTarget::Type(name.clone()),
-        },
     }
 }
