@@ -1,0 +1,224 @@
+//! A disk as all shards share it: how much of its time is left, how much it has to do, what classes may use of it.
+//!
+//! 1. Its time is a [`TokenBucket`] that flows at one nanosecond a nanosecond and holds at most the latency goal: the
+//!    disk is never given more than this ahead of what it can do, so no request waits longer inside it.
+//! 2. Long requests are split so that each fits into the bucket; a short one never waits behind a long one for longer.
+//! 3. What was started and has not completed is bounded too, by ten times as much. A disk as fast as its model never gets
+//!    there; one that is slower does, and then requests wait here, where they can be chosen from.
+//! 4. A class may have a cap in bytes per second. It holds when the disk is idle as well.
+//!
+//! Without a measured model the first and the second are left out, and the third orders requests by the costs of
+//! [`DiskModel::NOMINAL`].
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::bucket::TokenBucket;
+use crate::model::{Direction, DiskModel};
+use crate::shares::CLASSES_MAX;
+
+/// How long a request may wait inside the disk because of others: one and a half times a turn of tasks.
+pub const LATENCY_GOAL_NS: u64 = 750_000;
+
+/// No request is longer.
+pub const REQUEST_BYTES_MAX: u64 = 16 << 20;
+
+/// No request needs to be shorter: a disk so slow that this takes longer than the latency goal has a longer one.
+const WHOLE_BYTES: u64 = 64 << 10;
+
+/// What may be under way, in times of what the bucket holds.
+const UNDER_WAY_TIMES: u64 = 10;
+
+/// A class with a cap may be so far ahead of it.
+const CAP_BURST_BYTES_MAX: u64 = 10 << 20;
+const CAP_BURST_BYTES_MIN: u64 = 128 << 10;
+
+/// How a disk is to be used.
+#[derive(Clone, Copy, Debug)]
+pub struct DiskOptions {
+    /// `None`: not measured, and not throttled.
+    pub model: Option<DiskModel>,
+    /// See [`LATENCY_GOAL_NS`].
+    pub latency_goal_ns: u64,
+    /// How many shards use it; at least 1.
+    pub shards: u32,
+}
+
+impl Default for DiskOptions {
+    fn default() -> Self {
+        Self { model: None, latency_goal_ns: LATENCY_GOAL_NS, shards: 1 }
+    }
+}
+
+/// One direction, or both where they share the disk.
+#[derive(Debug)]
+struct Lane {
+    time: TokenBucket,
+    under_way_ns: AtomicU64,
+}
+
+/// A disk, for all shards. See the head of the file.
+#[derive(Debug)]
+pub struct Disk {
+    model: DiskModel,
+    limit_ns: u64,
+    wanted_goal_ns: u64,
+    ahead_ns: u64,
+    read_bytes_max: u64,
+    write_bytes_max: u64,
+    lanes: [Lane; 2],
+    caps: [TokenBucket; CLASSES_MAX],
+}
+
+impl Disk {
+    pub fn new(options: DiskOptions) -> Self {
+        let model = options.model.unwrap_or(DiskModel::NOMINAL);
+        let whole_ns = [Direction::Read, Direction::Write].map(|way| model.cost_ns(way, WHOLE_BYTES));
+        let limit_ns = options.latency_goal_ns.max(whole_ns[0]).max(whole_ns[1]);
+        let rate_per_s = if options.model.is_some() { 1_000_000_000 } else { 0 };
+        let lane = || Lane { time: TokenBucket::new(rate_per_s, limit_ns), under_way_ns: AtomicU64::new(0) };
+        let longest = |way, saturation_bytes: Option<u64>| match options.model {
+            None => REQUEST_BYTES_MAX,
+            Some(_) => {
+                let enough = saturation_bytes.unwrap_or(REQUEST_BYTES_MAX).max(4096).next_power_of_two();
+                longest(&model, way, limit_ns).min(enough)
+            }
+        };
+        Self {
+            read_bytes_max: longest(Direction::Read, model.read_saturation_bytes),
+            write_bytes_max: longest(Direction::Write, model.write_saturation_bytes),
+            model,
+            limit_ns,
+            wanted_goal_ns: options.latency_goal_ns,
+            ahead_ns: limit_ns / u64::from(options.shards.max(1)),
+            lanes: [lane(), lane()],
+            caps: std::array::from_fn(|_| TokenBucket::new(0, 0)),
+        }
+    }
+
+    /// The model in use.
+    pub fn model(&self) -> &DiskModel {
+        &self.model
+    }
+
+    /// Whether requests wait for the model's rates.
+    pub fn is_throttled(&self) -> bool {
+        self.lanes[0].time.rate_per_s() > 0
+    }
+
+    /// The latency goal that holds: longer than asked for if the disk is too slow for it.
+    pub fn latency_goal_ns(&self) -> u64 {
+        self.limit_ns
+    }
+
+    /// Whether the disk is too slow for the latency goal that was asked for, by more than a tenth.
+    pub fn misses_latency_goal(&self) -> bool {
+        self.is_throttled() && self.limit_ns > self.wanted_goal_ns.saturating_mul(11) / 10
+    }
+
+    /// Requests that are longer must be split. A power of two, at least 4096.
+    pub fn request_bytes_max(&self, direction: Direction) -> u64 {
+        match direction {
+            Direction::Read => self.read_bytes_max,
+            Direction::Write => self.write_bytes_max,
+        }
+    }
+
+    /// A class may use so many bytes per second, of all shards together; `None`: as many as it gets.
+    pub fn set_cap(&self, class: usize, bytes_s: Option<u64>) {
+        let rate = bytes_s.unwrap_or(0);
+        self.caps[class].set_rate(rate, rate.clamp(CAP_BURST_BYTES_MIN, CAP_BURST_BYTES_MAX));
+    }
+
+    /// The cap of a class, in bytes per second.
+    pub fn cap_bytes_s(&self, class: usize) -> Option<u64> {
+        Some(self.caps[class].rate_per_s()).filter(|rate| *rate > 0)
+    }
+
+    /// The cost of what was started and has not completed.
+    pub fn under_way_ns(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.under_way_ns.load(Ordering::Relaxed)).sum()
+    }
+
+    pub(crate) fn lane_of(&self, direction: Direction) -> usize {
+        usize::from(self.model.duplex && direction == Direction::Write)
+    }
+
+    pub(crate) fn time(&self, lane: usize) -> &TokenBucket {
+        &self.lanes[lane].time
+    }
+
+    /// How much a shard takes in advance at most: all shards together no more than the bucket holds.
+    pub(crate) fn ahead_ns(&self) -> u64 {
+        self.ahead_ns
+    }
+
+    pub(crate) fn limit_ns(&self) -> u64 {
+        self.limit_ns
+    }
+
+    pub(crate) fn cap(&self, class: usize) -> &TokenBucket {
+        &self.caps[class]
+    }
+
+    /// Whether the disk has less to do than it may.
+    pub(crate) fn has_room(&self, lane: usize, cost_ns: u64) -> bool {
+        let under_way_ns = self.lanes[lane].under_way_ns.load(Ordering::Relaxed);
+        under_way_ns == 0 || under_way_ns + cost_ns <= self.limit_ns.saturating_mul(UNDER_WAY_TIMES)
+    }
+
+    pub(crate) fn started(&self, lane: usize, cost_ns: u64) {
+        self.lanes[lane].under_way_ns.fetch_add(cost_ns, Ordering::Relaxed);
+    }
+
+    pub(crate) fn completed(&self, lane: usize, cost_ns: u64) {
+        self.lanes[lane].under_way_ns.fetch_sub(cost_ns, Ordering::Relaxed);
+    }
+}
+
+/// The longest request of 4096 << n bytes that costs at most `limit_ns`.
+fn longest(model: &DiskModel, direction: Direction, limit_ns: u64) -> u64 {
+    let mut bytes = 4096;
+    while bytes < REQUEST_BYTES_MAX && model.cost_ns(direction, bytes * 2) <= limit_ns {
+        bytes *= 2;
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disk(model: DiskModel) -> Disk {
+        Disk::new(DiskOptions { model: Some(model), ..DiskOptions::default() })
+    }
+
+    #[test]
+    fn requests_are_split_to_fit_the_latency_goal() {
+        let fast = disk(DiskModel { read_bandwidth_bytes_s: 2 << 30, ..DiskModel::NOMINAL });
+        assert_eq!(fast.request_bytes_max(Direction::Read), 1 << 20);
+        assert_eq!(fast.request_bytes_max(Direction::Write), 512 << 10);
+        assert!(!fast.misses_latency_goal());
+    }
+
+    #[test]
+    fn a_slow_disk_takes_64_kib_and_a_longer_goal() {
+        let slow =
+            disk(DiskModel { write_bandwidth_bytes_s: 10_000_000, write_iops: 100, ..DiskModel::NOMINAL });
+        assert_eq!(slow.request_bytes_max(Direction::Write), 64 << 10);
+        assert_eq!(slow.latency_goal_ns(), 10_000_000 + 6_553_600);
+        assert!(slow.misses_latency_goal());
+    }
+
+    #[test]
+    fn what_saturates_the_disk_is_long_enough() {
+        let disk = disk(DiskModel { read_saturation_bytes: Some(100_000), ..DiskModel::NOMINAL });
+        assert_eq!(disk.request_bytes_max(Direction::Read), 128 << 10);
+    }
+
+    #[test]
+    fn a_disk_nobody_measured_is_not_throttled() {
+        let disk = Disk::new(DiskOptions::default());
+        assert!(!disk.is_throttled() && !disk.misses_latency_goal());
+        assert_eq!(disk.request_bytes_max(Direction::Read), REQUEST_BYTES_MAX);
+    }
+}

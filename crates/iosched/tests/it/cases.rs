@@ -1,0 +1,205 @@
+//! Decisions as text: what is asked of a queue, and who goes when.
+//!
+//! ```text
+//! push 10us a 1: read 4K     request `a` of class 1 arrives
+//! done 20us a                the disk is done with it
+//! look 30us                  who may go now?
+//! ```
+//!
+//! The disk: 100k requests of either kind a second, 1 GB/s, so a read of 4 KiB is 14.096 us of it; 750 us in advance.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use iosched::{Direction, Disk, DiskModel, DiskOptions, IoQueue};
+
+const MODEL: DiskModel = DiskModel {
+    read_bandwidth_bytes_s: 1_000_000_000,
+    write_bandwidth_bytes_s: 1_000_000_000,
+    ..DiskModel::NOMINAL
+};
+
+fn play(model: Option<DiskModel>, script: &str) -> String {
+    let disk = Arc::new(Disk::new(DiskOptions { model, ..DiskOptions::default() }));
+    let mut queue: IoQueue<String> = IoQueue::new(Arc::clone(&disk));
+    let mut tickets = BTreeMap::new();
+    let mut said = String::new();
+    for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let words: Vec<&str> = line.split([' ', ':']).filter(|word| !word.is_empty()).collect();
+        let us = |word: &str| word.strip_suffix("us").unwrap().parse::<u64>().unwrap() * 1000;
+        let mut now_ns = 0;
+        match words[..] {
+            ["shares", class, shares] => queue.set_shares(class.parse().unwrap(), shares.parse().unwrap()),
+            ["cap", class, mb] => {
+                disk.set_cap(class.parse().unwrap(), Some(mb.parse::<u64>().unwrap() << 20));
+            }
+            ["push", at, name, class, way, kib] => {
+                now_ns = us(at);
+                let way = if way == "read" { Direction::Read } else { Direction::Write };
+                let bytes = kib.strip_suffix('K').unwrap().parse::<u64>().unwrap() << 10;
+                let class = class.parse().unwrap();
+                match queue.start(class, way, bytes, now_ns) {
+                    Some(ticket) => {
+                        tickets.insert(name.to_owned(), ticket);
+                        writeln!(said, "{name} at once").unwrap();
+                    }
+                    None => queue.push(class, way, bytes, now_ns, name.to_owned()),
+                }
+            }
+            ["done", at, name] => {
+                now_ns = us(at);
+                queue.complete(tickets.remove(name).unwrap(), now_ns);
+            }
+            ["look", at] => now_ns = us(at),
+            _ => panic!("{line}"),
+        }
+        if words[0] != "look" {
+            continue;
+        }
+        while let Some((name, ticket)) = queue.next(now_ns) {
+            writeln!(said, "{name} at {}us", now_ns / 1000).unwrap();
+            tickets.insert(name, ticket);
+        }
+        if let Some(at_ns) = queue.wake_at_ns() {
+            writeln!(said, "look again at {}us", at_ns.div_ceil(1000)).unwrap();
+        }
+    }
+    said
+}
+
+#[track_caller]
+fn check(model: Option<DiskModel>, script: &str, expected: &str) {
+    let expected: Vec<&str> = expected.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    assert_eq!(play(model, script).lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn with_nobody_waiting_a_request_goes_at_once() {
+    check(Some(MODEL), "push 1000us a 0: read 4K\n push 1000us b 1: write 64K", "a at once\n b at once");
+}
+
+#[test]
+fn what_is_too_much_at_once_waits_for_the_disks_time() {
+    let script = "
+        push 1000us a 0: write 512K
+        push 1000us b 0: write 512K
+        push 1000us c 0: write 64K
+        look 1000us
+        look 1318us
+        look 1319us
+        look 1395us";
+    // 750 us were there, a took 534.288, b takes as much; c, 75.536, stays behind b.
+    check(
+        Some(MODEL),
+        script,
+        "a at once
+         look again at 1319us
+         look again at 1319us
+         b at 1319us
+         look again at 1395us
+         c at 1395us",
+    );
+}
+
+#[test]
+fn a_read_that_comes_late_goes_before_writes_that_wait() {
+    let script = "
+        push 1000us w1 1: write 512K
+        push 1000us w2 1: write 512K
+        push 1000us w3 1: write 512K
+        look 1000us
+        push 1200us r 0: read 4K
+        look 1200us
+        look 1400us";
+    check(
+        Some(MODEL),
+        script,
+        "w1 at once
+         look again at 1319us
+         r at 1200us
+         look again at 1333us
+         w2 at 1400us
+         look again at 1535us",
+    );
+}
+
+#[test]
+fn shares_decide_between_those_that_wait() {
+    let script = "
+        shares 0 1000
+        shares 1 250
+        push 1000us big 2: write 512K
+        push 1000us a1 0: read 256K
+        push 1000us b1 1: read 256K
+        push 1000us a2 0: read 256K
+        push 1000us b2 1: read 256K
+        push 1000us a3 0: read 256K
+        push 1000us a4 0: read 256K
+        push 1000us a5 0: read 256K
+        look 1000us
+        look 1057us
+        look 1330us
+        look 1602us
+        look 1874us
+        look 2146us
+        look 2419us
+        look 2691us";
+    check(
+        Some(MODEL),
+        script,
+        "big at once
+         look again at 1057us
+         a1 at 1057us
+         look again at 1329us
+         b1 at 1330us
+         look again at 1535us
+         a2 at 1602us
+         look again at 1873us
+         a3 at 1874us
+         look again at 2146us
+         a4 at 2146us
+         look again at 2351us
+         a5 at 2419us
+         look again at 2690us
+         b2 at 2691us",
+    );
+}
+
+#[test]
+fn a_cap_holds_though_the_disk_is_idle() {
+    let script = "
+        cap 1 1
+        push 1000000us a 1: write 512K
+        push 1000000us b 1: write 512K
+        push 1000000us c 1: write 512K
+        push 1000000us d 1: write 4K
+        look 1100000us
+        look 1101000us
+        push 1200000us r 0: read 4K
+        look 1200000us
+        look 1500001us";
+    // 1 MiB a second, and 1 MiB ahead: c is half a MiB too much, which d waits for. The other class does not.
+    check(
+        Some(MODEL),
+        script,
+        "a at once
+         b at 1100000us
+         look again at 1100319us
+         c at 1101000us
+         look again at 1500001us
+         r at 1200000us
+         look again at 1500001us
+         d at 1500001us",
+    );
+}
+
+#[test]
+fn a_disk_that_does_not_answer_gets_no_more() {
+    let mut script = String::from("push 1000us x 0: write 16384K\n");
+    (0..30).for_each(|_| script.push_str("push 1000us w 0: write 512K\n"));
+    script.push_str("look 1000us\n done 3000us x\n look 3000us\n");
+    let said = play(None, &script);
+    let started = said.lines().filter(|line| line.starts_with("w at")).count();
+    assert!((12..=16).contains(&started), "ten latency goals are 7.5 MB: {said}");
+}

@@ -1,0 +1,153 @@
+//! Shards, a disk and time, all made up: workloads that always keep so many requests before the disk.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+
+use iosched::{Direction, Disk, DiskModel, DiskOptions, IoQueue, Ticket};
+
+/// Always `depth` requests of `bytes` each, on one shard.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    pub shard: usize,
+    pub class: usize,
+    pub direction: Direction,
+    pub bytes: u64,
+    pub depth: usize,
+    pub from_ns: u64,
+    pub until_ns: u64,
+}
+
+impl Load {
+    pub fn new(class: usize, direction: Direction, bytes: u64, depth: usize) -> Self {
+        Self { shard: 0, class, direction, bytes, depth, from_ns: 0, until_ns: u64::MAX }
+    }
+}
+
+/// A request that was started.
+#[derive(Clone, Copy, Debug)]
+pub struct Started {
+    pub at_ns: u64,
+    pub class: usize,
+    pub bytes: u64,
+    pub cost_ns: u64,
+    pub waited_ns: u64,
+}
+
+pub struct Lab {
+    pub disk: Arc<Disk>,
+    pub queues: Vec<IoQueue<(usize, u64)>>,
+    pub started: Vec<Started>,
+    pub under_way_max_ns: u64,
+    /// The real disk.
+    real: DiskModel,
+    free_at_ns: u64,
+    in_disk: BTreeMap<u64, (usize, usize, Ticket)>,
+    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    /// When each shard looks next.
+    looks_at_ns: Vec<u64>,
+    count: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Issue(usize),
+    Complete(u64),
+    Look(usize),
+}
+
+impl Lab {
+    pub fn new(model: DiskModel, real: DiskModel, shards: usize) -> Self {
+        let options = DiskOptions { model: Some(model), shards: shards as u32, ..DiskOptions::default() };
+        let disk = Arc::new(Disk::new(options));
+        Self {
+            queues: (0..shards).map(|_| IoQueue::new(Arc::clone(&disk))).collect(),
+            disk,
+            started: vec![],
+            under_way_max_ns: 0,
+            real,
+            free_at_ns: 0,
+            in_disk: BTreeMap::new(),
+            events: BinaryHeap::new(),
+            looks_at_ns: vec![u64::MAX; shards],
+            count: 0,
+        }
+    }
+
+    pub fn set_shares(&mut self, class: usize, shares: u32) {
+        self.queues.iter_mut().for_each(|queue| queue.set_shares(class, shares));
+    }
+
+    fn at(&mut self, at_ns: u64, event: Event) {
+        self.count += 1;
+        self.events.push(Reverse((at_ns, self.count, event)));
+    }
+
+    pub fn run(&mut self, loads: &[Load], for_ns: u64) {
+        for (number, load) in loads.iter().enumerate() {
+            (0..load.depth).for_each(|_| self.at(load.from_ns, Event::Issue(number)));
+        }
+        while let Some(Reverse((now_ns, _, event))) = self.events.pop() {
+            if now_ns > for_ns {
+                break;
+            }
+            let shard = match event {
+                Event::Issue(number) => {
+                    let load = loads[number];
+                    if now_ns >= load.until_ns {
+                        continue;
+                    }
+                    let queue = &mut self.queues[load.shard];
+                    match queue.start(load.class, load.direction, load.bytes, now_ns) {
+                        Some(ticket) => self.begin(loads, number, now_ns, now_ns, ticket),
+                        None => queue.push(load.class, load.direction, load.bytes, now_ns, (number, now_ns)),
+                    }
+                    load.shard
+                }
+                Event::Complete(id) => {
+                    let (shard, number, ticket) = self.in_disk.remove(&id).unwrap();
+                    self.queues[shard].complete(ticket, now_ns);
+                    self.at(now_ns, Event::Issue(number));
+                    shard
+                }
+                Event::Look(shard) if self.looks_at_ns[shard] == now_ns => {
+                    self.looks_at_ns[shard] = u64::MAX;
+                    shard
+                }
+                Event::Look(_) => continue,
+            };
+            while let Some(((number, since_ns), ticket)) = self.queues[shard].next(now_ns) {
+                self.begin(loads, number, since_ns, now_ns, ticket);
+            }
+            if let Some(wake_ns) = self.queues[shard].wake_at_ns() {
+                assert!(wake_ns > now_ns, "looking again at {wake_ns} gets nowhere");
+                if wake_ns < self.looks_at_ns[shard] {
+                    self.looks_at_ns[shard] = wake_ns;
+                    self.at(wake_ns, Event::Look(shard));
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, loads: &[Load], number: usize, since_ns: u64, now_ns: u64, ticket: Ticket) {
+        let Load { shard, class, direction, bytes, .. } = loads[number];
+        let cost_ns = self.disk.model().cost_ns(direction, bytes);
+        self.started.push(Started { at_ns: now_ns, class, bytes, cost_ns, waited_ns: now_ns - since_ns });
+        self.under_way_max_ns = self.under_way_max_ns.max(self.disk.under_way_ns());
+        self.free_at_ns = self.free_at_ns.max(now_ns) + self.real.cost_ns(direction, bytes);
+        self.count += 1;
+        let id = self.count;
+        self.in_disk.insert(id, (shard, number, ticket));
+        // The way there and back.
+        self.at(self.free_at_ns + 50_000, Event::Complete(id));
+    }
+
+    /// The cost of what a class started in a time.
+    pub fn cost_ns(&self, class: usize, from_ns: u64, until_ns: u64) -> u64 {
+        let started = self.started.iter().filter(|started| started.class == class);
+        started
+            .filter(|started| (from_ns..until_ns).contains(&started.at_ns))
+            .map(|started| started.cost_ns)
+            .sum()
+    }
+}
