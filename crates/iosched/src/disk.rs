@@ -2,9 +2,9 @@
 //!
 //! 1. Its time is a [`TokenBucket`] that flows at one nanosecond a nanosecond and holds at most the latency goal: the
 //!    disk is never given more than this ahead of what it can do, so no request waits longer inside it.
-//! 2. Long requests are split so that each fits into the bucket; a short one never waits behind a long one for longer.
-//! 3. What was started and has not completed is bounded too, by ten times as much. A disk as fast as its model never gets
-//!    there; one that is slower does, and then requests wait here, where they can be chosen from.
+//! 2. Long requests are split, so that a short one never waits behind a long one for more than a quarter of the goal.
+//! 3. What was started and has not completed is bounded too, by four times the goal. A disk as fast as its model gets there
+//!    only if its latency is as long; one that is slower does, and then requests wait here, where they can be chosen from.
 //! 4. A class may have a cap in bytes per second. It holds when the disk is idle as well.
 //!
 //! Without a measured model the first and the second are left out, and the third orders requests by the costs of
@@ -22,11 +22,14 @@ pub const LATENCY_GOAL_NS: u64 = 750_000;
 /// No request is longer.
 pub const REQUEST_BYTES_MAX: u64 = 16 << 20;
 
-/// No request needs to be shorter: a disk so slow that this takes longer than the latency goal has a longer one.
+/// No request needs to be shorter; a disk so slow that this takes longer than the latency goal has a longer one.
 const WHOLE_BYTES: u64 = 64 << 10;
 
 /// What may be under way, in times of what the bucket holds.
-const UNDER_WAY_TIMES: u64 = 10;
+const UNDER_WAY_TIMES: u64 = 4;
+
+/// A request takes this part of what the bucket holds, unless it is short.
+const REQUEST_PART: u64 = 4;
 
 /// A class with a cap may be so far ahead of it.
 const CAP_BURST_BYTES_MAX: u64 = 10 << 20;
@@ -80,7 +83,7 @@ impl Disk {
             None => REQUEST_BYTES_MAX,
             Some(_) => {
                 let enough = saturation_bytes.unwrap_or(REQUEST_BYTES_MAX).max(4096).next_power_of_two();
-                longest(&model, way, limit_ns).min(enough)
+                longest(&model, way, limit_ns / REQUEST_PART).min(enough)
             }
         };
         Self {
@@ -175,9 +178,9 @@ impl Disk {
     }
 }
 
-/// The longest request of 4096 << n bytes that costs at most `limit_ns`.
+/// The longest request of 64 KiB << n that costs at most `limit_ns`, or 64 KiB.
 fn longest(model: &DiskModel, direction: Direction, limit_ns: u64) -> u64 {
-    let mut bytes = 4096;
+    let mut bytes = WHOLE_BYTES;
     while bytes < REQUEST_BYTES_MAX && model.cost_ns(direction, bytes * 2) <= limit_ns {
         bytes *= 2;
     }
@@ -195,8 +198,8 @@ mod tests {
     #[test]
     fn requests_are_split_to_fit_the_latency_goal() {
         let fast = disk(DiskModel { read_bandwidth_bytes_s: 2 << 30, ..DiskModel::NOMINAL });
-        assert_eq!(fast.request_bytes_max(Direction::Read), 1 << 20);
-        assert_eq!(fast.request_bytes_max(Direction::Write), 512 << 10);
+        assert_eq!(fast.request_bytes_max(Direction::Read), 256 << 10);
+        assert_eq!(fast.request_bytes_max(Direction::Write), 128 << 10);
         assert!(!fast.misses_latency_goal());
     }
 

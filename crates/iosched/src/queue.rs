@@ -213,6 +213,9 @@ impl<T> IoQueue<T> {
         if stats.executing == 0 && stats.waiting > 0 {
             self.starving_since_ns[class] = now_ns;
         }
+        if self.is_waiting() {
+            self.wake_at(now_ns);
+        }
     }
 
     fn cost_ns(&self, direction: Direction, bytes: u64) -> u64 {

@@ -24,7 +24,11 @@ pub(crate) type Op<T> = Pin<Box<dyn Future<Output = T>>>;
 pub(crate) type Transferred = (IoBuf, io::Result<usize>);
 
 pub(crate) trait Backend {
-    fn now_us(&self) -> u64;
+    /// Nanoseconds on a clock that never goes back.
+    fn now_ns(&self) -> u64;
+    fn now_us(&self) -> u64 {
+        self.now_ns() / 1000
+    }
     fn wall_us(&self) -> i64;
     fn random_u64(&self) -> u64;
     /// The current turn has used its quota.

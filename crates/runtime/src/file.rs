@@ -1,6 +1,6 @@
 //! An open file: reads and writes at offsets, sync, length.
 //!
-//! What the back ends leave to this file: going on after short reads and writes, rounding reads of direct files out
+//! What the back ends leave to this file: waiting for the disk's turn, in parts that it likes; going on after short reads and writes, rounding reads of direct files out
 //! to whole blocks, and naming file and offset in errors.
 
 use std::fmt;
@@ -8,10 +8,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use iosched::Direction;
+
 use crate::backend::BackendFile;
 use crate::buf::{ALIGNMENT_BYTES, IoBuf};
 use crate::file_error::FileError;
 use crate::group::IoClass;
+use crate::io_gate::IoGate;
 use crate::stats::StatsCell;
 
 /// Reads longer than this look at the file's length before they allocate, since lengths come from disk too.
@@ -24,21 +27,21 @@ struct Inner {
     file: Rc<dyn BackendFile>,
     path: PathBuf,
     stats: Rc<StatsCell>,
+    gate: Rc<IoGate>,
 }
 
 /// An open file. Cheap to clone; closed when the last clone is dropped.
 #[derive(Clone)]
 pub struct File(Rc<Inner>);
 
-#[derive(Clone, Copy)]
-enum Direction {
-    Read,
-    Write,
-}
-
 impl File {
-    pub(crate) fn new(file: Rc<dyn BackendFile>, path: PathBuf, stats: Rc<StatsCell>) -> Self {
-        Self(Rc::new(Inner { file, path, stats }))
+    pub(crate) fn new(
+        file: Rc<dyn BackendFile>,
+        path: PathBuf,
+        stats: Rc<StatsCell>,
+        gate: Rc<IoGate>,
+    ) -> Self {
+        Self(Rc::new(Inner { file, path, stats, gate }))
     }
 
     /// The path it was opened with.
@@ -56,16 +59,20 @@ impl File {
         let len = self.readable(offset_bytes, len).await?;
         let direct = self.is_direct();
         let (from, wanted) = if direct { rounded_out(offset_bytes, len) } else { (offset_bytes, len) };
-        self.io_gate(class, Direction::Read, wanted).await;
+        self.count(class, Direction::Read, wanted);
+        let part_max = self.0.gate.request_bytes_max(Direction::Read);
         let mut buf = IoBuf::with_capacity(wanted);
         let mut filled = 0;
         while filled < wanted {
-            let (back, moved) = self.0.file.read(buf, filled, wanted - filled, from + filled as u64).await;
+            let part = (wanted - filled).min(part_max);
+            let pass = self.0.gate.enter(class, Direction::Read, part).await;
+            let (back, moved) = self.0.file.read(buf, filled, part, from + filled as u64).await;
+            drop(pass);
             buf = back;
             match moved {
                 Ok(0) => break,
                 Ok(bytes) => {
-                    assert!(bytes <= wanted - filled, "a read of {} gave {bytes}", wanted - filled);
+                    assert!(bytes <= part, "a read of {part} gave {bytes}");
                     filled += bytes;
                     // A direct read that stops inside a block has met the end of the file.
                     if direct && !filled.is_multiple_of(ALIGNMENT_BYTES) {
@@ -94,17 +101,21 @@ impl File {
             assert!(len.is_multiple_of(ALIGNMENT_BYTES), "direct write of {len} bytes");
             assert!(start.is_multiple_of(ALIGNMENT_BYTES), "direct write from byte {start} of a buffer");
         }
-        self.io_gate(class, Direction::Write, len).await;
+        self.count(class, Direction::Write, len);
+        let part_max = self.0.gate.request_bytes_max(Direction::Write);
         let mut buf = buf;
         let mut done = 0;
         let mut stuck = 0;
         while done < len {
             let at = offset_bytes + done as u64;
-            let (back, moved) = self.0.file.write(buf, start + done, len - done, at).await;
+            let part = (len - done).min(part_max);
+            let pass = self.0.gate.enter(class, Direction::Write, part).await;
+            let (back, moved) = self.0.file.write(buf, start + done, part, at).await;
+            drop(pass);
             buf = back;
             match moved {
                 Ok(bytes) => {
-                    assert!(bytes <= len - done, "a write of {} took {bytes}", len - done);
+                    assert!(bytes <= part, "a write of {part} took {bytes}");
                     let before = done;
                     done += bytes;
                     if direct {
@@ -152,8 +163,7 @@ impl File {
         self.0.file.len_bytes().await.map_err(|error| self.failed("ask for the length of", error))
     }
 
-    /// Every read and write passes here first. Counts now; the fair queue will make it wait its turn.
-    async fn io_gate(&self, class: IoClass, direction: Direction, bytes: usize) {
+    fn count(&self, class: IoClass, direction: Direction, bytes: usize) {
         self.0.stats.add(|stats| {
             let counters = &mut stats.io[class.index()];
             match direction {

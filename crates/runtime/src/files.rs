@@ -14,6 +14,7 @@ use crate::buf::IoBuf;
 use crate::file::File;
 use crate::file_error::FileError;
 use crate::group::IoClass;
+use crate::io_gate::IoGate;
 use crate::stats::StatsCell;
 
 /// The file that `lock_dir` locks; it holds the owner's process id.
@@ -92,17 +93,18 @@ impl fmt::Debug for DirLock {
 pub struct Files {
     backend: Rc<dyn Backend>,
     stats: Rc<StatsCell>,
+    gate: Rc<IoGate>,
 }
 
 impl Files {
-    pub(crate) fn new(backend: Rc<dyn Backend>, stats: Rc<StatsCell>) -> Self {
-        Self { backend, stats }
+    pub(crate) fn new(backend: Rc<dyn Backend>, stats: Rc<StatsCell>, gate: Rc<IoGate>) -> Self {
+        Self { backend, stats, gate }
     }
 
     /// Opens a file.
     pub async fn open(&self, path: &Path, options: OpenOptions) -> Result<File, FileError> {
         let file = self.backend.open(path, &options).await.map_err(failed("open", path))?;
-        Ok(File::new(file, path.to_owned(), Rc::clone(&self.stats)))
+        Ok(File::new(file, path.to_owned(), Rc::clone(&self.stats), Rc::clone(&self.gate)))
     }
 
     /// Removes a file's name; its bytes go when nobody has it open any more.

@@ -1,7 +1,12 @@
 //! Whose work it is: the CPU group of a task and the class of an I/O request.
 //!
-//! Groups have a run queue each, visited round robin; classes are counted. Shares and the fair queue come
-//! with the scheduling policy and change neither type.
+//! A few groups are always there; others are created while the runtime runs (`Groups`). A class of I/O belongs to
+//! the group of the same number and has its shares.
+
+use iosched::CLASSES_MAX;
+
+/// How many groups there can be at once.
+pub const GROUPS_MAX: usize = CLASSES_MAX;
 
 /// Which CPU group a task runs in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,21 +23,72 @@ pub enum CpuGroup {
     Maintenance,
     /// Whatever may wait for everything else.
     Background,
+    /// Taking what was flushed into caches.
+    MemtableToCache,
+    /// Made by [`Groups::create`](crate::Groups::create).
+    Created(GroupSlot),
 }
 
+/// The place of a group that was created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupSlot(u8);
+
 impl CpuGroup {
-    /// All groups, in the order of their run queues.
-    pub const ALL: [Self; 6] = [
+    /// The groups that are always there, in the order of their numbers.
+    pub const ALL: [Self; 7] = [
         Self::Statement,
         Self::Memtable,
         Self::CommitLog,
         Self::Compaction,
         Self::Maintenance,
         Self::Background,
+        Self::MemtableToCache,
     ];
 
-    pub(crate) fn index(self) -> usize {
-        self as usize
+    /// The group's number, below [`GROUPS_MAX`].
+    pub fn index(self) -> usize {
+        match self {
+            Self::Statement => 0,
+            Self::Memtable => 1,
+            Self::CommitLog => 2,
+            Self::Compaction => 3,
+            Self::Maintenance => 4,
+            Self::Background => 5,
+            Self::MemtableToCache => 6,
+            Self::Created(slot) => usize::from(slot.0),
+        }
+    }
+
+    /// The group of a number.
+    pub(crate) fn of_index(index: usize) -> Self {
+        Self::ALL.get(index).copied().unwrap_or(Self::Created(GroupSlot(index as u8)))
+    }
+
+    /// The class of the I/O that the group's tasks do for themselves; groups without one of their own have that of the
+    /// statements or of maintenance.
+    pub fn io_class(self) -> IoClass {
+        match self {
+            Self::Statement => IoClass::Statement,
+            Self::Memtable | Self::MemtableToCache => IoClass::MemtableFlush,
+            Self::CommitLog => IoClass::CommitLog,
+            Self::Compaction => IoClass::Compaction,
+            Self::Maintenance | Self::Background => IoClass::Maintenance,
+            Self::Created(slot) => IoClass::Created(slot),
+        }
+    }
+
+    /// Name and shares at the start.
+    pub(crate) fn at_start(self) -> (&'static str, u32) {
+        match self {
+            Self::Statement => ("statement", 1000),
+            Self::Memtable => ("memtable", 1000),
+            Self::CommitLog => ("commitlog", 1000),
+            Self::Compaction => ("compaction", 200),
+            Self::Maintenance => ("maintenance", 200),
+            Self::Background => ("background", 100),
+            Self::MemtableToCache => ("memtable_to_cache", 200),
+            Self::Created(_) => ("", 1000),
+        }
     }
 }
 
@@ -44,15 +100,30 @@ pub enum IoClass {
     MemtableFlush,
     Compaction,
     Maintenance,
+    /// The class of a group that was created.
+    Created(GroupSlot),
 }
 
 impl IoClass {
-    /// All classes, in the order of their counters.
+    /// The classes that are always there.
     pub const ALL: [Self; 5] =
         [Self::CommitLog, Self::Statement, Self::MemtableFlush, Self::Compaction, Self::Maintenance];
 
-    pub(crate) fn index(self) -> usize {
-        self as usize
+    /// The group whose number and shares the class has.
+    pub fn group(self) -> CpuGroup {
+        match self {
+            Self::CommitLog => CpuGroup::CommitLog,
+            Self::Statement => CpuGroup::Statement,
+            Self::MemtableFlush => CpuGroup::Memtable,
+            Self::Compaction => CpuGroup::Compaction,
+            Self::Maintenance => CpuGroup::Maintenance,
+            Self::Created(slot) => CpuGroup::Created(slot),
+        }
+    }
+
+    /// The class's number, below [`GROUPS_MAX`].
+    pub fn index(self) -> usize {
+        self.group().index()
     }
 }
 
@@ -61,8 +132,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_index_is_the_place_in_all() {
+    fn a_group_is_found_by_its_number() {
         assert!(CpuGroup::ALL.iter().enumerate().all(|(at, group)| group.index() == at));
-        assert!(IoClass::ALL.iter().enumerate().all(|(at, class)| class.index() == at));
+        assert!((0..GROUPS_MAX).all(|index| CpuGroup::of_index(index).index() == index));
+        assert!(IoClass::ALL.iter().all(|class| class.group().io_class() == *class));
     }
 }

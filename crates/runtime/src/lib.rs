@@ -12,21 +12,25 @@
 //! is dropped; a call to a shard that stopped ends with [`ShardGone`] and never hangs; in `sim` the same seed
 //! gives the same schedule.
 //!
-//! Left to others: CPU shares and the I/O fair queue (their seams are [`CpuGroup`] and `Files`' I/O gate).
+//! Whose task and whose request goes next is decided by `iosched`, by the shares of [`Groups`].
 
 mod backend;
 mod buf;
+mod cpu;
 mod event;
 mod file;
 mod file_error;
 mod files;
 mod group;
+mod groups;
+mod io_gate;
 mod net;
 mod net_error;
 mod queue;
 mod remote;
 mod reply;
 mod shard;
+mod stall;
 mod stats;
 mod stream;
 mod timer;
@@ -35,11 +39,14 @@ pub mod real;
 pub mod sim;
 
 pub use buf::{ALIGNMENT_BYTES, IoBuf};
+pub use cpu::GroupCounters;
 pub use event::{Event, NextEvent};
 pub use file::File;
 pub use file_error::FileError;
 pub use files::{DirEntry, DirLock, Files, LOCK_FILE_NAME, OpenOptions};
-pub use group::{CpuGroup, IoClass};
+pub use group::{CpuGroup, GROUPS_MAX, GroupSlot, IoClass};
+pub use groups::{GroupError, Groups};
+pub use iosched::{ClassStats, Direction, Disk, DiskModel, DiskOptions};
 pub use net::{ACCEPT_PAUSE_US, Accepted, ListenOptions, Listener, Net};
 pub use net_error::NetError;
 pub use real::{
@@ -48,7 +55,8 @@ pub use real::{
 pub use remote::Remote;
 pub use reply::{Reply, ShardGone};
 pub use shard::{JoinHandle, Shard};
-pub use stats::{IoCounters, ShardStats};
+pub use stall::{Stall, StallOptions};
+pub use stats::{GroupStats, IoCounters, IoStats, ShardStats};
 pub use stream::Stream;
 
 /// Which shard: `0..shard_count`.

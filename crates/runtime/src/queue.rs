@@ -8,16 +8,17 @@
 //!
 //! The thread-local `CURRENT` says which shard's code runs on this thread; in `sim`, one after the other.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::panic::Location;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use async_task::Runnable;
-
 use crate::ShardId;
-use crate::group::CpuGroup;
+use crate::cpu::{Cpu, GroupCounters};
+use crate::group::{CpuGroup, GROUPS_MAX};
+use crate::groups::Groups;
 use crate::shard::Shard;
 
 /// Delivered at the latest when this many wait for one shard.
@@ -26,9 +27,17 @@ const OUTBOX_BATCH: usize = 128;
 /// Work to be run on the shard it is delivered to.
 pub(crate) type Message = Box<dyn FnOnce(&Shard) + Send>;
 
+/// What every task carries.
+pub(crate) struct TaskInfo {
+    pub(crate) group: CpuGroup,
+    pub(crate) spawned_at: &'static Location<'static>,
+}
+
+pub(crate) type Runnable = async_task::Runnable<TaskInfo>;
+
 /// What goes from one shard or thread to a shard.
 pub(crate) enum Parcel {
-    Wake(CpuGroup, Runnable),
+    Wake(Runnable),
     Call(Message),
 }
 
@@ -149,8 +158,18 @@ impl Inbox {
 pub(crate) struct LocalQueue {
     inboxes: Arc<[Arc<Inbox>]>,
     id: ShardId,
-    groups: RefCell<[VecDeque<Runnable>; CpuGroup::ALL.len()]>,
+    groups: Arc<Groups>,
+    ready: RefCell<Ready>,
+    /// The clock as the run loop has read it last.
+    now_ns: Cell<u64>,
     outbox: RefCell<Vec<Vec<Parcel>>>,
+}
+
+/// The ready tasks of each group, and who of them runs next.
+struct Ready {
+    queues: [VecDeque<Runnable>; GROUPS_MAX],
+    tasks: usize,
+    cpu: Cpu,
 }
 
 thread_local! {
@@ -158,9 +177,43 @@ thread_local! {
 }
 
 impl LocalQueue {
-    pub(crate) fn new(id: ShardId, inboxes: Arc<[Arc<Inbox>]>) -> Self {
+    pub(crate) fn new(id: ShardId, inboxes: Arc<[Arc<Inbox>]>, groups: Arc<Groups>, quota_us: u64) -> Self {
         let outbox = inboxes.iter().map(|_| Vec::new()).collect();
-        Self { inboxes, id, groups: RefCell::default(), outbox: RefCell::new(outbox) }
+        let cpu = Cpu::new(quota_us.saturating_mul(1000));
+        let ready = RefCell::new(Ready { queues: Default::default(), tasks: 0, cpu });
+        Self { inboxes, id, groups, ready, now_ns: Cell::new(0), outbox: RefCell::new(outbox) }
+    }
+
+    pub(crate) fn groups(&self) -> &Arc<Groups> {
+        &self.groups
+    }
+
+    /// The clock as the run loop has read it last.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.now_ns.get()
+    }
+
+    pub(crate) fn set_now_ns(&self, now_ns: u64) {
+        self.now_ns.set(now_ns);
+    }
+
+    /// Takes changes of the groups over, if there are any: a bit for each number that has a new group.
+    pub(crate) fn follow_groups(&self) -> Option<u32> {
+        self.ready.borrow_mut().cpu.follow(&self.groups)
+    }
+
+    pub(crate) fn set_own_shares(&self, group: CpuGroup, shares: u32) {
+        self.ready.borrow_mut().cpu.set_own_shares(group, shares);
+    }
+
+    pub(crate) fn shares(&self, index: usize) -> u32 {
+        self.ready.borrow().cpu.shares(index)
+    }
+
+    /// What a group used so far, and how many of its tasks are ready.
+    pub(crate) fn counters(&self, index: usize) -> (GroupCounters, usize) {
+        let ready = self.ready.borrow();
+        (ready.cpu.counters(index, self.now_ns()), ready.queues[index].len())
     }
 
     pub(crate) fn inbox(&self) -> &Arc<Inbox> {
@@ -171,37 +224,46 @@ impl LocalQueue {
         &self.inboxes
     }
 
-    pub(crate) fn push(&self, group: CpuGroup, runnable: Runnable) {
-        self.groups.borrow_mut()[group.index()].push_back(runnable);
+    pub(crate) fn push(&self, runnable: Runnable) {
+        let ready = &mut *self.ready.borrow_mut();
+        let index = runnable.metadata().group.index();
+        ready.queues[index].push_back(runnable);
+        ready.tasks += 1;
+        ready.cpu.ready(index, self.now_ns());
     }
 
-    /// The next task, taking groups in turn from `*group` on; moves `*group` past the one it came from.
-    pub(crate) fn pop_round_robin(&self, group: &mut usize) -> Option<Runnable> {
-        let mut groups = self.groups.borrow_mut();
-        let count = groups.len();
-        for step in 0..count {
-            let at = (*group + step) % count;
-            if let Some(runnable) = groups[at].pop_front() {
-                *group = (at + 1) % count;
-                return Some(runnable);
-            }
-        }
-        None
+    /// The task that runs next.
+    pub(crate) fn pop_next(&self) -> Option<Runnable> {
+        let ready = &mut *self.ready.borrow_mut();
+        let runnable = ready.queues[ready.cpu.next()?].pop_front();
+        ready.tasks -= usize::from(runnable.is_some());
+        runnable
     }
 
     /// The task at `place` among all ready ones.
     pub(crate) fn pop_at(&self, mut place: usize) -> Option<Runnable> {
-        for group in self.groups.borrow_mut().iter_mut() {
-            if place < group.len() {
-                return group.remove(place);
+        let ready = &mut *self.ready.borrow_mut();
+        for queue in &mut ready.queues {
+            if place < queue.len() {
+                ready.tasks -= 1;
+                return queue.remove(place);
             }
-            place -= group.len();
+            place -= queue.len();
         }
         None
     }
 
+    /// A task of `group` has run since the clock was read last, and now it is `now_ns`. How long it took.
+    pub(crate) fn ran(&self, group: CpuGroup, now_ns: u64) -> u64 {
+        let ready = &mut *self.ready.borrow_mut();
+        let from_ns = self.now_ns.replace(now_ns);
+        let still_ready = !ready.queues[group.index()].is_empty();
+        ready.cpu.ran(group.index(), from_ns, now_ns, still_ready);
+        now_ns.saturating_sub(from_ns)
+    }
+
     pub(crate) fn ready_tasks(&self) -> usize {
-        self.groups.borrow().iter().map(VecDeque::len).sum()
+        self.ready.borrow().tasks
     }
 
     /// Puts a parcel for another shard into the outbox.
@@ -264,7 +326,7 @@ impl Drop for Entered {
 }
 
 /// Puts a woken task where its shard will find it; called by wakers on any thread.
-pub(crate) fn schedule(inbox: &Arc<Inbox>, group: CpuGroup, runnable: Runnable) {
+pub(crate) fn schedule(inbox: &Arc<Inbox>, runnable: Runnable) {
     let mut homeless = Some(runnable);
     // A thread that is being torn down has no CURRENT any more; then it is nobody's shard.
     let _torn_down = CURRENT.try_with(|current| {
@@ -272,14 +334,14 @@ pub(crate) fn schedule(inbox: &Arc<Inbox>, group: CpuGroup, runnable: Runnable) 
         let Some(queue) = &*current else { return };
         let Some(runnable) = homeless.take() else { return };
         if Arc::ptr_eq(queue.inbox(), inbox) {
-            queue.push(group, runnable);
+            queue.push(runnable);
         } else if queue.inboxes.get(inbox.id as usize).is_some_and(|known| Arc::ptr_eq(known, inbox)) {
-            queue.send(inbox.id, Parcel::Wake(group, runnable));
+            queue.send(inbox.id, Parcel::Wake(runnable));
         } else {
             homeless = Some(runnable);
         }
     });
     if let Some(runnable) = homeless {
-        inbox.deliver([Parcel::Wake(group, runnable)]);
+        inbox.deliver([Parcel::Wake(runnable)]);
     }
 }

@@ -8,22 +8,27 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
+use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use base::HashMap;
+use iosched::{Disk, IoQueue};
 
 use crate::ShardId;
 use crate::backend::Backend;
 use crate::files::Files;
-use crate::group::CpuGroup;
+use crate::group::{CpuGroup, IoClass};
+use crate::groups::Groups;
+use crate::io_gate::IoGate;
 use crate::net::Net;
-use crate::queue::{self, LocalQueue, Message, Parcel};
+use crate::queue::{self, LocalQueue, Message, Parcel, Runnable, TaskInfo};
 use crate::remote::Remote;
 use crate::reply::{Reply, ShardGone, reply};
-use crate::stats::{ShardStats, StatsCell};
+use crate::stall::{Stall, StallDetector, StallOptions};
+use crate::stats::{GroupStats, IoStats, ShardStats, StatsCell};
 use crate::timer::{Sleep, Timers};
 
 struct Inner {
@@ -37,7 +42,9 @@ struct Inner {
     live: Rc<LiveTasks>,
     locals: RefCell<HashMap<TypeId, Rc<dyn Any>>>,
     mail: RefCell<Vec<Parcel>>,
-    next_group: Cell<usize>,
+    io_gate: Rc<IoGate>,
+    stalls: StallDetector,
+    running: Cell<CpuGroup>,
     /// Whether a thread may block on replies: false in a simulated world, which runs on that thread.
     may_block: bool,
 }
@@ -47,12 +54,20 @@ struct Inner {
 pub struct Shard(Rc<Inner>);
 
 impl Shard {
-    pub(crate) fn new(queue: Rc<LocalQueue>, id: ShardId, backend: Rc<dyn Backend>, may_block: bool) -> Self {
+    pub(crate) fn new(
+        queue: Rc<LocalQueue>,
+        id: ShardId,
+        backend: Rc<dyn Backend>,
+        disk: Arc<Disk>,
+        stalls: StallOptions,
+        may_block: bool,
+    ) -> Self {
+        let io_gate = Rc::new(IoGate::new(IoQueue::new(disk), Rc::clone(&queue)));
         let (stats, timers) = (Rc::new(StatsCell::default()), Rc::new(Timers::default()));
         Self(Rc::new(Inner {
             id,
             queue,
-            files: Files::new(Rc::clone(&backend), Rc::clone(&stats)),
+            files: Files::new(Rc::clone(&backend), Rc::clone(&stats), Rc::clone(&io_gate)),
             net: Net::new(Rc::clone(&backend), Rc::clone(&timers), Rc::clone(&stats)),
             timers,
             backend,
@@ -60,7 +75,9 @@ impl Shard {
             live: Rc::default(),
             locals: RefCell::default(),
             mail: RefCell::default(),
-            next_group: Cell::new(0),
+            io_gate,
+            stalls: StallDetector::new(stalls),
+            running: Cell::new(CpuGroup::Background),
             may_block,
         }))
     }
@@ -91,16 +108,27 @@ impl Shard {
     }
 
     /// Starts `future` as a task of `group` on this shard. Dropping the handle cancels it.
+    #[track_caller]
     pub fn spawn<T: 'static>(
         &self,
         group: CpuGroup,
         future: impl Future<Output = T> + 'static,
     ) -> JoinHandle<T> {
+        self.spawn_from(group, Location::caller(), future)
+    }
+
+    fn spawn_from<T: 'static>(
+        &self,
+        group: CpuGroup,
+        spawned_at: &'static Location<'static>,
+        future: impl Future<Output = T> + 'static,
+    ) -> JoinHandle<T> {
         let inbox = Arc::clone(self.0.queue.inbox());
         let place = self.0.live.reserve();
         let tracked = Tracked { future, place, live: Rc::clone(&self.0.live) };
-        let schedule = move |runnable| queue::schedule(&inbox, group, runnable);
-        let (runnable, task) = async_task::Builder::new().spawn_local(move |()| tracked, schedule);
+        let schedule = move |runnable| queue::schedule(&inbox, runnable);
+        let task = async_task::Builder::new().metadata(TaskInfo { group, spawned_at });
+        let (runnable, task) = task.spawn_local(move |_| tracked, schedule);
         self.0.live.fill(place, runnable.waker());
         self.0.stats.add(|stats| stats.spawned += 1);
         runnable.schedule();
@@ -134,6 +162,70 @@ impl Shard {
         self.0.backend.need_preempt()
     }
 
+    /// The group of the task that runs now.
+    pub fn current_group(&self) -> CpuGroup {
+        self.0.running.get()
+    }
+
+    /// The scheduling groups of the runtime: to create, rename, remove, and to give shares on all shards.
+    pub fn groups(&self) -> &Groups {
+        self.0.queue.groups()
+    }
+
+    /// Shares of a group on this shard only, for its CPU and its I/O, whatever they are elsewhere. 0 counts as 1.
+    pub fn set_shares(&self, group: CpuGroup, shares: u32) {
+        self.0.queue.set_own_shares(group, shares);
+        self.0.io_gate.queue().borrow_mut().set_shares(group.index(), shares);
+    }
+
+    /// A class may use so many bytes per second of the disk, of all shards together; `None`: no limit.
+    pub fn set_io_cap(&self, class: IoClass, bytes_s: Option<u64>) {
+        self.0.io_gate.queue().borrow().disk().set_cap(class.index(), bytes_s);
+    }
+
+    /// The disk, as the I/O scheduler knows it.
+    pub fn disk(&self) -> Arc<Disk> {
+        Arc::clone(self.0.io_gate.queue().borrow().disk())
+    }
+
+    /// What each scheduling group used of this shard.
+    pub fn group_stats(&self) -> Vec<GroupStats> {
+        self.follow_groups();
+        let (queue, now_ns) = (&self.0.queue, self.0.queue.now_ns());
+        let stats = |(group, name): (CpuGroup, String)| {
+            let (counters, ready) = queue.counters(group.index());
+            GroupStats {
+                group,
+                name,
+                shares: queue.shares(group.index()),
+                counters,
+                starved_ns: counters.ready_ns.saturating_sub(counters.ran_ns),
+                waited_ns: now_ns.saturating_sub(counters.ready_ns),
+                ready_tasks: ready as u64,
+                stalls_us: self.0.stalls.histogram(group),
+            }
+        };
+        self.groups().list().into_iter().map(stats).collect()
+    }
+
+    /// What each I/O class used of the disk, from this shard.
+    pub fn io_stats(&self) -> Vec<IoStats> {
+        self.follow_groups();
+        let queue = self.0.io_gate.queue().borrow();
+        let stats = |(group, name): (CpuGroup, String)| {
+            let class = group.io_class();
+            let has_own = class.group() == group;
+            has_own.then(|| IoStats {
+                class,
+                name,
+                shares: queue.shares(class.index()),
+                counters: *queue.stats(class.index()),
+                cap_bytes_s: queue.disk().cap_bytes_s(class.index()),
+            })
+        };
+        self.groups().list().into_iter().filter_map(stats).collect()
+    }
+
     /// The files this shard sees.
     pub fn files(&self) -> &Files {
         &self.0.files
@@ -147,6 +239,7 @@ impl Shard {
     /// Runs `f` as a task of `group` on `target` (which may be this shard) and brings the result back.
     ///
     /// The call is on its way when this returns; dropping the future does not stop it.
+    #[track_caller]
     pub fn call<T, F, Fut>(
         &self,
         target: ShardId,
@@ -159,7 +252,7 @@ impl Shard {
         Fut: Future<Output = T> + 'static,
     {
         assert!(target < self.shard_count(), "shard {target} of {}", self.shard_count());
-        let (message, reply) = call_message(group, f, self.0.may_block);
+        let (message, reply) = call_message(group, Location::caller(), f, self.0.may_block);
         if target == self.id() {
             message(self);
         } else {
@@ -183,12 +276,13 @@ impl Shard {
 
     /// How other threads reach the shards of this runtime.
     pub fn remote(&self) -> Remote {
-        Remote::new(Arc::clone(self.0.queue.inboxes()), self.0.may_block)
+        Remote::new(Arc::clone(self.0.queue.inboxes()), Arc::clone(self.0.queue.groups()), self.0.may_block)
     }
 
     /// This shard's counters so far.
     pub fn stats(&self) -> ShardStats {
-        ShardStats { inbox: self.0.queue.inbox().len() as u64, ..self.0.stats.get() }
+        let (inbox, stalls_told) = (self.0.queue.inbox().len() as u64, self.0.stalls.told());
+        ShardStats { inbox, stalls_told, ..self.0.stats.get() }
     }
 
     pub(crate) fn stats_cell(&self) -> &Rc<StatsCell> {
@@ -197,10 +291,6 @@ impl Shard {
 
     pub(crate) fn queue(&self) -> &Rc<LocalQueue> {
         &self.0.queue
-    }
-
-    pub(crate) fn timers(&self) -> &Timers {
-        &self.0.timers
     }
 
     /// Takes in what others sent; returns how much.
@@ -213,9 +303,9 @@ impl Shard {
         }
         for parcel in mail.drain(..) {
             match parcel {
-                Parcel::Wake(group, runnable) => {
+                Parcel::Wake(runnable) => {
                     self.0.stats.add(|stats| stats.remote_wakeups += 1);
-                    self.0.queue.push(group, runnable);
+                    self.0.queue.push(runnable);
                 }
                 Parcel::Call(message) => {
                     self.0.stats.add(|stats| stats.calls_received += 1);
@@ -227,21 +317,69 @@ impl Shard {
         received
     }
 
-    /// Polls the next ready task, taking the groups in turn; false if none is ready.
-    pub(crate) fn run_next(&self) -> bool {
-        let mut group = self.0.next_group.get();
-        let Some(runnable) = self.0.queue.pop_round_robin(&mut group) else { return false };
-        self.0.next_group.set(group);
-        self.0.stats.add(|stats| stats.polls += 1);
-        runnable.run();
-        true
+    /// What a turn begins with: changed shares are taken over, timers fired, I/O let go; how much.
+    pub(crate) fn begin_turn(&self, now_ns: u64) -> usize {
+        self.0.queue.set_now_ns(now_ns);
+        self.follow_groups();
+        let mut done = 0;
+        if self.0.timers.next_deadline_us().is_some() {
+            done += self.0.timers.fire(now_ns / 1000);
+        }
+        if self.0.io_gate.wake_at_ns().is_some_and(|at_ns| at_ns <= now_ns) {
+            done += self.0.io_gate.dispatch();
+        }
+        done
     }
 
-    /// Polls the ready task at `place`.
-    pub(crate) fn run_at(&self, place: usize) {
+    /// Takes over what changed in the table of groups.
+    pub(crate) fn follow_groups(&self) {
+        if let Some(renewed) = self.0.queue.follow_groups() {
+            self.0.io_gate.set_shares(|index| self.0.queue.shares(index));
+            let numbers = (0..u32::BITS as usize).filter(|index| renewed & 1 << index != 0);
+            numbers.for_each(|index| self.0.io_gate.reset(CpuGroup::of_index(index)));
+        }
+    }
+
+    /// When a turn must begin at the latest, with nothing else to do.
+    pub(crate) fn next_deadline_us(&self) -> Option<u64> {
+        let io_us = self.0.io_gate.wake_at_ns().map(|at_ns| at_ns.div_ceil(1000));
+        [self.0.timers.next_deadline_us(), io_us].into_iter().flatten().min()
+    }
+
+    /// Polls the ready task whose group's turn it is, and does `after` before its time ends; the time after it, in
+    /// nanoseconds, or `None` if none is ready.
+    pub(crate) fn run_next(&self, after: impl FnOnce()) -> Option<u64> {
+        let runnable = self.0.queue.pop_next()?;
+        Some(self.run(runnable, after))
+    }
+
+    /// Polls the ready task at `place`, and does `after` before its time ends.
+    pub(crate) fn run_at(&self, place: usize, after: impl FnOnce()) {
         if let Some(runnable) = self.0.queue.pop_at(place) {
-            self.0.stats.add(|stats| stats.polls += 1);
-            runnable.run();
+            self.run(runnable, after);
+        }
+    }
+
+    fn run(&self, runnable: Runnable, after: impl FnOnce()) -> u64 {
+        let &TaskInfo { group, spawned_at } = runnable.metadata();
+        self.0.stats.add(|stats| stats.polls += 1);
+        self.0.running.set(group);
+        runnable.run();
+        after();
+        let now_ns = self.0.backend.now_ns();
+        let took_ns = self.0.queue.ran(group, now_ns);
+        if self.0.stalls.is_stall(took_ns) {
+            self.stalled(group, spawned_at, took_ns, now_ns);
+        }
+        now_ns
+    }
+
+    #[cold]
+    fn stalled(&self, group: CpuGroup, spawned_at: &'static Location<'static>, took_ns: u64, now_ns: u64) {
+        if let Some(not_told) = self.0.stalls.count(group, took_ns, now_ns) {
+            let group_name = self.groups().name(group).unwrap_or_default();
+            let took_us = took_ns / 1000;
+            self.0.stalls.tell(&Stall { shard: self.id(), group, group_name, took_us, spawned_at, not_told });
         }
     }
 
@@ -276,7 +414,12 @@ impl fmt::Debug for Shard {
 }
 
 /// A message that runs `f` as a task where it arrives, and where its answer will be seen.
-pub(crate) fn call_message<T, F, Fut>(group: CpuGroup, f: F, may_block: bool) -> (Message, Reply<T>)
+pub(crate) fn call_message<T, F, Fut>(
+    group: CpuGroup,
+    called_at: &'static Location<'static>,
+    f: F,
+    may_block: bool,
+) -> (Message, Reply<T>)
 where
     T: Send + 'static,
     F: FnOnce(Shard) -> Fut + Send + 'static,
@@ -285,7 +428,7 @@ where
     let (answer, reply) = reply(may_block);
     let message = Box::new(move |shard: &Shard| {
         let running = f(shard.clone());
-        shard.spawn(group, async move { answer.send(running.await) }).detach();
+        shard.spawn_from(group, called_at, async move { answer.send(running.await) }).detach();
     });
     (message, reply)
 }
@@ -293,7 +436,7 @@ where
 /// A task's result to come. Dropping it cancels the task: its future is dropped when the shard gets to it.
 #[must_use = "dropping the handle cancels the task; use `detach` to let it run"]
 pub struct JoinHandle<T> {
-    task: async_task::Task<T>,
+    task: async_task::Task<T, TaskInfo>,
     not_send: PhantomData<Rc<()>>,
 }
 

@@ -2,7 +2,10 @@
 
 use std::cell::RefCell;
 
-use crate::group::IoClass;
+use base::histogram::EstimatedHistogram;
+
+use crate::cpu::GroupCounters;
+use crate::group::{CpuGroup, GROUPS_MAX, IoClass};
 
 /// Operations and bytes of one I/O class since the shard started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,8 +35,10 @@ pub struct ShardStats {
     pub parks: u64,
     /// Time spent looking for work before going to sleep.
     pub idle_spin_us: u64,
-    /// Per I/O class, indexed like [`IoClass::ALL`].
-    pub io: [IoCounters; IoClass::ALL.len()],
+    /// Per I/O class, by its number.
+    pub io: [IoCounters; GROUPS_MAX],
+    /// Stalls that were reported.
+    pub stalls_told: u64,
     /// Messages and wake-ups in the inbox now.
     pub inbox: u64,
     /// The most that were ever taken out of it at once.
@@ -55,6 +60,37 @@ impl ShardStats {
     pub fn io_of(&self, class: IoClass) -> IoCounters {
         self.io[class.index()]
     }
+}
+
+/// What a scheduling group used of a shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupStats {
+    pub group: CpuGroup,
+    pub name: String,
+    /// On this shard.
+    pub shares: u32,
+    pub counters: GroupCounters,
+    /// Time in which something was ready and others ran.
+    pub starved_ns: u64,
+    /// Time in which nothing was ready.
+    pub waited_ns: u64,
+    /// Tasks that are ready now.
+    pub ready_tasks: u64,
+    /// How long its stalls took, in microseconds.
+    pub stalls_us: EstimatedHistogram,
+}
+
+/// What an I/O class used of the disk, from one shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IoStats {
+    pub class: IoClass,
+    /// The name of its group.
+    pub name: String,
+    /// On this shard.
+    pub shares: u32,
+    pub counters: iosched::ClassStats,
+    /// Its cap on all shards together, in bytes per second.
+    pub cap_bytes_s: Option<u64>,
 }
 
 /// The shard's own copy, which its parts add to.

@@ -140,7 +140,7 @@ proptest! {
         let loads: Vec<Load> = loads.into_iter().map(|load| Load { depth: 500, ..load }).collect();
         lab.run(&loads, S / 2);
         let lanes = if model.duplex { 2 } else { 1 };
-        prop_assert!(lab.under_way_max_ns <= lab.disk.latency_goal_ns() * 10 * lanes);
+        prop_assert!(lab.under_way_max_ns <= lab.disk.latency_goal_ns() * 4 * lanes);
         let used_ns: u64 = (0..3).map(|class| lab.cost_ns(class, 0, S / 2)).sum();
         let could_ns = S / 2 * percent / 100;
         prop_assert!(used_ns >= could_ns * 95 / 100, "{used_ns} of {could_ns}");

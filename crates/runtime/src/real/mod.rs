@@ -26,15 +26,20 @@ pub(crate) use calls::taken_by;
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
+use iosched::{Disk, DiskOptions};
+
 use crate::ShardId;
 use crate::group::CpuGroup;
+use crate::groups::Groups;
 use crate::queue::{Doorbell, Inbox, Parcel};
 use crate::remote::Remote;
 use crate::shard::{Shard, call_message};
+use crate::stall::StallOptions;
 use eventfd::EventFd;
 use helpers::Helpers;
 use run_loop::{ShardThread, Turn};
@@ -100,6 +105,9 @@ pub struct RuntimeOptions {
     pub task_quota_us: u64,
     /// How many helper threads there may be for blocking system calls.
     pub helper_threads_max: usize,
+    /// What the disk can do; the number of shards is filled in.
+    pub disk: DiskOptions,
+    pub stalls: StallOptions,
 }
 
 impl Default for RuntimeOptions {
@@ -111,6 +119,8 @@ impl Default for RuntimeOptions {
             idle_poll_us: 20,
             task_quota_us: 500,
             helper_threads_max: 16,
+            disk: DiskOptions::default(),
+            stalls: StallOptions::default(),
         }
     }
 }
@@ -172,6 +182,7 @@ struct Shards {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Result<(), String>>>,
     helpers: Helpers,
+    groups: Arc<Groups>,
 }
 
 impl Runtime {
@@ -211,7 +222,10 @@ impl Runtime {
         let started: Vec<_> = (self.shards.inboxes.iter())
             .map(|inbox| {
                 let init = Arc::clone(&init);
-                let (message, reply) = call_message(CpuGroup::Maintenance, move |shard| init(shard), true);
+                let (message, reply) = {
+                    let here = Location::caller();
+                    call_message(CpuGroup::Maintenance, here, move |shard| init(shard), true)
+                };
                 inbox.deliver([Parcel::Call(message)]);
                 reply
             })
@@ -226,7 +240,7 @@ impl Runtime {
 
     /// How threads reach the shards.
     pub fn remote(&self) -> Remote {
-        Remote::new(Arc::clone(&self.shards.inboxes), true)
+        Remote::new(Arc::clone(&self.shards.inboxes), Arc::clone(&self.shards.groups), true)
     }
 
     /// Which way of doing I/O is in use, and why not an earlier one. For the log.
@@ -266,7 +280,10 @@ impl Shards {
             .map(|(bell, id)| Arc::new(Inbox::new(id, Some(Box::new(bell.clone()) as Box<dyn Doorbell>))))
             .collect();
         let helpers = Helpers::start(options.helper_threads_max).map_err(system("start a helper thread"))?;
-        let mut shards = Self { inboxes, doorbells, stop: Arc::default(), threads: Vec::new(), helpers };
+        let groups = Arc::default();
+        let mut shards =
+            Self { inboxes, doorbells, stop: Arc::default(), threads: Vec::new(), helpers, groups };
+        let disk = Arc::new(Disk::new(DiskOptions { shards: options.shards, ..options.disk }));
         let cores = if options.pin { run_loop::allowed_cores() } else { Ok(Vec::new()) };
         let cores = cores.map_err(system("ask for the process's cores"))?;
         let started = world::now();
@@ -282,6 +299,9 @@ impl Shards {
                 core: (!cores.is_empty()).then(|| cores[id as usize % cores.len()]),
                 turn: Turn { quota_us: options.task_quota_us, idle_poll_us: options.idle_poll_us },
                 started,
+                groups: Arc::clone(&shards.groups),
+                disk: Arc::clone(&disk),
+                stalls: options.stalls.clone(),
             };
             let ready = ready.clone();
             let thread = std::thread::Builder::new()

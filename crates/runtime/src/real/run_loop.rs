@@ -1,6 +1,7 @@
 //! The life of a shard's thread.
 //!
-//! A turn: take in mail, fire timers, reap I/O, ask which sockets are ready, run ready tasks up to the quota, deliver the outbox, submit I/O. An
+//! A turn: take in mail, reap I/O, ask which sockets are ready, fire timers, let waiting I/O go, run ready tasks up to the quota, deliver the
+//! outbox, submit I/O. The clock is read once before the tasks and once after each: this is what groups are charged by. An
 //! idle shard looks for work for `idle_poll_us` and then sleeps until a completion, a timer or the doorbell. Before
 //! it sleeps it says so and looks once more at its mail (`Inbox::fall_asleep`), so no ring is missed.
 
@@ -10,6 +11,8 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
+
+use iosched::Disk;
 
 use super::BackendKind;
 use super::aio::Aio;
@@ -23,8 +26,10 @@ use super::uring::Uring;
 use super::world::RealBackend;
 use crate::ShardId;
 use crate::backend::Backend;
+use crate::groups::Groups;
 use crate::queue::{Inbox, LocalQueue};
 use crate::shard::Shard;
+use crate::stall::StallOptions;
 
 /// How long between looks for stragglers while a shard stops.
 const STOPPING_PAUSE: Duration = Duration::from_micros(50);
@@ -46,6 +51,9 @@ pub(crate) struct ShardThread {
     pub(crate) helpers: Helpers,
     pub(crate) core: Option<usize>,
     pub(crate) turn: Turn,
+    pub(crate) groups: Arc<Groups>,
+    pub(crate) disk: Arc<Disk>,
+    pub(crate) stalls: StallOptions,
     pub(crate) started: Instant,
 }
 
@@ -62,8 +70,20 @@ impl ShardThread {
             }
         };
         drop(ready.send(Ok(())));
-        let queue = Rc::new(LocalQueue::new(self.id, Arc::clone(&self.inboxes)));
-        let shard = Shard::new(Rc::clone(&queue), self.id, Rc::clone(&backend) as Rc<dyn Backend>, true);
+        let queue = Rc::new(LocalQueue::new(
+            self.id,
+            Arc::clone(&self.inboxes),
+            Arc::clone(&self.groups),
+            self.turn.quota_us,
+        ));
+        let shard = Shard::new(
+            Rc::clone(&queue),
+            self.id,
+            Rc::clone(&backend) as Rc<dyn Backend>,
+            Arc::clone(&self.disk),
+            self.stalls.clone(),
+            true,
+        );
         let entered = queue.enter();
         let outcome = catch_unwind(AssertUnwindSafe(|| self.turns(&shard, &backend, &*reactor)));
         // A singleton that is dropped may leave a last task behind.
@@ -104,16 +124,17 @@ impl ShardThread {
 
     fn turns(&self, shard: &Shard, backend: &RealBackend, reactor: &dyn Reactor) {
         let inbox = &self.inboxes[self.id as usize];
+        let quota_ns = self.turn.quota_us.saturating_mul(1000);
         while !self.stop.load(Ordering::Acquire) {
             shard.stats_cell().add(|stats| stats.turns += 1);
-            backend.begin_turn(self.turn.quota_us);
             let mut done = shard.handle_mail() + reactor.reap() + backend.poll_sockets();
-            if shard.timers().next_deadline_us().is_some() {
-                done += shard.timers().fire(backend.now_us());
-            }
-            while shard.run_next() {
+            let now_ns = backend.now_ns();
+            let ends_ns = now_ns + quota_ns;
+            backend.end_turn_at_ns(ends_ns);
+            done += shard.begin_turn(now_ns);
+            while let Some(now_ns) = shard.run_next(|| ()) {
                 done += 1;
-                if backend.need_preempt() {
+                if now_ns >= ends_ns {
                     break;
                 }
             }
@@ -127,7 +148,7 @@ impl ShardThread {
 
     fn idle(&self, shard: &Shard, backend: &RealBackend, reactor: &dyn Reactor, inbox: &Inbox) {
         let since_us = backend.now_us();
-        let deadline_us = shard.timers().next_deadline_us().unwrap_or(u64::MAX);
+        let deadline_us = shard.next_deadline_us().unwrap_or(u64::MAX);
         let mut now_us = since_us;
         while now_us < since_us + self.turn.idle_poll_us {
             if inbox.has_mail() || now_us >= deadline_us || reactor.reap() + backend.poll_sockets() > 0 {
@@ -137,6 +158,8 @@ impl ShardThread {
             now_us = backend.now_us();
         }
         shard.stats_cell().add(|stats| stats.idle_spin_us += now_us - since_us);
+        // What arrives from now on is ready since now.
+        shard.queue().set_now_ns(backend.now_ns());
         if now_us >= deadline_us || shard.queue().ready_tasks() > 0 || !inbox.fall_asleep() {
             return;
         }
@@ -146,6 +169,7 @@ impl ShardThread {
             reactor.park((deadline_us != u64::MAX).then(|| deadline_us - now_us));
         }
         inbox.awake();
+        shard.queue().set_now_ns(backend.now_ns());
     }
 }
 

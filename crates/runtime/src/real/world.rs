@@ -28,7 +28,7 @@ use crate::net::ListenOptions;
 /// The machine, for one shard.
 pub(crate) struct RealBackend {
     started: Instant,
-    turn_ends_us: Cell<u64>,
+    turn_ends_ns: Cell<u64>,
     rng: RefCell<Rng>,
     reactor: Rc<dyn Reactor>,
     poller: Rc<Poller>,
@@ -74,12 +74,12 @@ impl RealBackend {
         helpers: Helpers,
     ) -> io::Result<Self> {
         let rng = RefCell::new(Rng::new(random_seed()?));
-        Ok(Self { started, turn_ends_us: Cell::new(u64::MAX), rng, reactor, poller, helpers })
+        Ok(Self { started, turn_ends_ns: Cell::new(u64::MAX), rng, reactor, poller, helpers })
     }
 
-    /// A turn begins that may take `quota_us`.
-    pub(crate) fn begin_turn(&self, quota_us: u64) {
-        self.turn_ends_us.set(self.now_us() + quota_us);
+    /// The turn that has begun may take until `at_ns`.
+    pub(crate) fn end_turn_at_ns(&self, at_ns: u64) {
+        self.turn_ends_ns.set(at_ns);
     }
 
     /// Takes in which sockets are ready; returns how many reported something.
@@ -104,8 +104,8 @@ fn on_helper<T: Send + 'static>(
 }
 
 impl Backend for RealBackend {
-    fn now_us(&self) -> u64 {
-        now().duration_since(self.started).as_micros() as u64
+    fn now_ns(&self) -> u64 {
+        now().duration_since(self.started).as_nanos() as u64
     }
 
     fn wall_us(&self) -> i64 {
@@ -117,7 +117,7 @@ impl Backend for RealBackend {
     }
 
     fn need_preempt(&self) -> bool {
-        self.now_us() >= self.turn_ends_us.get()
+        self.now_ns() >= self.turn_ends_ns.get()
     }
 
     fn open(&self, path: &Path, options: &OpenOptions) -> Op<io::Result<Rc<dyn BackendFile>>> {

@@ -12,6 +12,7 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 
 use base::rng::Rng;
+use iosched::Direction;
 
 use super::disk::InodeId;
 use super::faults::FaultPlan;
@@ -45,9 +46,18 @@ impl SimBackend {
 
 /// Begins an operation; what it gives back arrives when it has happened.
 pub(super) fn begin<T: 'static>(world: &World, happen: impl FnOnce(&World) -> T + 'static) -> Op<T> {
+    begin_moving(world, None, happen)
+}
+
+/// The same for an operation that moves bytes.
+fn begin_moving<T: 'static>(
+    world: &World,
+    moves: Option<(Direction, usize)>,
+    happen: impl FnOnce(&World) -> T + 'static,
+) -> Op<T> {
     let slot: Rc<RefCell<(Option<Waker>, Option<T>)>> = Rc::new(RefCell::new((None, None)));
     let filled = Rc::clone(&slot);
-    world.begin(Box::new(move |world| {
+    let happen = Box::new(move |world: &World| {
         let result = happen(world);
         let waker = {
             let mut slot = filled.borrow_mut();
@@ -57,7 +67,8 @@ pub(super) fn begin<T: 'static>(world: &World, happen: impl FnOnce(&World) -> T 
         if let Some(waker) = waker {
             waker.wake();
         }
-    }));
+    });
+    world.begin(moves, happen);
     Box::pin(std::future::poll_fn(move |context| {
         let mut slot = slot.borrow_mut();
         match slot.1.take() {
@@ -75,8 +86,8 @@ pub(super) fn os_error(code: i32) -> io::Error {
 }
 
 impl Backend for SimBackend {
-    fn now_us(&self) -> u64 {
-        self.world.now_us()
+    fn now_ns(&self) -> u64 {
+        self.world.now_us() * 1000
     }
 
     fn wall_us(&self) -> i64 {
@@ -354,7 +365,8 @@ impl BackendFile for SimFile {
 
     fn read(&self, mut buf: IoBuf, at: usize, len: usize, offset_bytes: u64) -> Op<Transferred> {
         self.check_aligned(at, len, offset_bytes);
-        self.begin(move |world, open| {
+        let open = Rc::clone(&self.0);
+        begin_moving(&self.0.world, Some((Direction::Read, len)), move |world| {
             let moved = open.read(world, &mut buf, at, len, offset_bytes);
             (buf, moved)
         })
@@ -362,7 +374,8 @@ impl BackendFile for SimFile {
 
     fn write(&self, buf: IoBuf, at: usize, len: usize, offset_bytes: u64) -> Op<Transferred> {
         self.check_aligned(at, len, offset_bytes);
-        self.begin(move |world, open| {
+        let open = Rc::clone(&self.0);
+        begin_moving(&self.0.world, Some((Direction::Write, len)), move |world| {
             let moved = open.write(world, buf.part_at(at, len), offset_bytes);
             (buf, moved)
         })

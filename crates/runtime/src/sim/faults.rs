@@ -5,6 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use base::rng::Rng;
+use iosched::DiskModel;
 
 /// Chooses files.
 pub type PathFilter = Rc<dyn Fn(&Path) -> bool>;
@@ -32,6 +33,10 @@ pub struct FaultPlan {
     pub latency_us_min: u64,
     /// And this long at most, unless it is a spike.
     pub latency_us_max: u64,
+    /// How fast the disk is: transfers wait for those before them, then take as long as this says, then the latency.
+    pub disk_speed: Option<DiskModel>,
+    /// How many transfers it does at once, each so much slower; long ones use several.
+    pub disk_channels: usize,
     /// Probability that an operation takes `spike_us` longer.
     pub spike: f64,
     pub spike_us: u64,
@@ -57,6 +62,8 @@ impl Default for FaultPlan {
             capacity_bytes: None,
             latency_us_min: 20,
             latency_us_max: 300,
+            disk_speed: None,
+            disk_channels: 1,
             spike: 0.0,
             spike_us: 20_000,
             net_reset: 0.0,

@@ -12,7 +12,7 @@
 //! timer that is due fires; the seed chooses. When nothing is left to do, the clock jumps to the next event.
 //!
 //! Faults it makes ([`FaultPlan`] and the methods of [`SimWorld`]):
-//! - I/O completes late, with spikes, and out of order; transfers are short; reads, writes and syncs fail.
+//! - I/O completes late, with spikes, and out of order, and at a disk's speed if it has one; transfers are short; reads, writes and syncs fail.
 //! - The disk is full.
 //! - The process dies at any I/O operation: what was under way happens or not, what was written stays.
 //! - Power is lost: each unsynced write lands whole, in some of its 512-byte sectors, or not at all, whatever
@@ -39,7 +39,7 @@ mod world;
 
 pub use faults::{FaultPlan, PathFilter};
 pub use sim_disk::SimDisk;
-pub use world::{SimNode, SimOptions, SimStop, SimWorld};
+pub use world::{SimClock, SimNode, SimOptions, SimStop, SimWorld};
 
 use std::future::Future;
 

@@ -174,28 +174,31 @@ impl Drop for SimEnd {
 /// Lets bytes of a pipe arrive after a while, and again until none is on its way.
 fn deliver(world: &World, link: &Arc<Mutex<Link>>, side: usize) {
     let link = Arc::clone(link);
-    world.begin(Box::new(move |world| {
-        let more = change(&link, |link, wake| {
-            if link.broken {
-                return false;
+    world.begin(
+        None,
+        Box::new(move |world| {
+            let more = change(&link, |link, wake| {
+                if link.broken {
+                    return false;
+                }
+                let mut rng = world.rng.borrow_mut();
+                if link.pipes[side].unread || chance(&mut rng, world.faults.borrow().net_reset) {
+                    link.break_off(wake);
+                    return false;
+                }
+                let pipe = &mut link.pipes[side];
+                let all = pipe.on_its_way.len();
+                let count = if all < 2 || rng.chance(1, 2) { all } else { 1 + rng.index(all) };
+                pipe.arrived.extend(pipe.on_its_way.drain(..count));
+                wake.extend(pipe.reader.take());
+                pipe.delivering = count < all;
+                pipe.delivering
+            });
+            if more {
+                deliver(world, &link, side);
             }
-            let mut rng = world.rng.borrow_mut();
-            if link.pipes[side].unread || chance(&mut rng, world.faults.borrow().net_reset) {
-                link.break_off(wake);
-                return false;
-            }
-            let pipe = &mut link.pipes[side];
-            let all = pipe.on_its_way.len();
-            let count = if all < 2 || rng.chance(1, 2) { all } else { 1 + rng.index(all) };
-            pipe.arrived.extend(pipe.on_its_way.drain(..count));
-            wake.extend(pipe.reader.take());
-            pipe.delivering = count < all;
-            pipe.delivering
-        });
-        if more {
-            deliver(world, &link, side);
-        }
-    }));
+        }),
+    );
 }
 
 /// What a listener and those who connect to it share.

@@ -4,12 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
+use std::panic::Location;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use base::rng::Rng;
+use iosched::{Direction, Disk as IoDisk, DiskOptions};
 
 use super::backend::SimBackend;
 use super::disk::{Disk, InodeId};
@@ -18,13 +20,21 @@ use super::net::Network;
 use super::sim_disk::SimDisk;
 use crate::ShardId;
 use crate::group::CpuGroup;
+use crate::groups::Groups;
 use crate::queue::{Inbox, LocalQueue, Parcel};
 use crate::remote::Remote;
 use crate::reply::Reply;
 use crate::shard::{Shard, call_message};
+use crate::stall::StallOptions;
 
 /// The wall clock's zero: 2026-01-01T00:00:00Z.
 const WALL_START_US: i64 = 1_767_225_600_000_000;
+
+/// A poll that takes twice as long overruns.
+const TASK_QUOTA_US: u64 = 500;
+
+/// What one channel of a disk takes of a long transfer.
+const STRIPE_BYTES: usize = 16 << 10;
 
 /// The most often `need_preempt` says no in one poll.
 const UNPREEMPTED_CALLS_MAX: u64 = 200;
@@ -36,6 +46,10 @@ pub struct SimOptions {
     /// Shards of each node.
     pub shards: u32,
     pub faults: FaultPlan,
+    /// Run the ready task whose group's turn it is, and not any of them.
+    pub by_shares: bool,
+    /// What the I/O scheduler believes of the disk; the number of shards is filled in.
+    pub disk: DiskOptions,
     /// `run_until` gives up after this much virtual time.
     pub run_us_max: u64,
     /// `run_until` gives up after this many steps, since tasks that only yield get nowhere.
@@ -48,6 +62,8 @@ impl Default for SimOptions {
             seed: 0,
             shards: 1,
             faults: FaultPlan::default(),
+            by_shares: false,
+            disk: DiskOptions::default(),
             run_us_max: 24 * 3_600_000_000,
             run_steps_max: 1_000_000_000,
         }
@@ -104,6 +120,9 @@ pub(crate) struct World {
     under_way: RefCell<Vec<Operation>>,
     nodes: RefCell<Vec<Node>>,
     crashed: Cell<bool>,
+    by_shares: bool,
+    /// Until when each channel of the disk is busy, if it has a speed.
+    disk_busy_until_ns: RefCell<Vec<u64>>,
     /// What a step may choose from; kept for its memory.
     choices: RefCell<Vec<Choice>>,
     ops: Cell<u64>,
@@ -129,11 +148,25 @@ impl World {
         left == 0
     }
 
-    /// Lets `happen` happen after the time an operation takes.
-    pub(crate) fn begin(&self, happen: Box<dyn FnOnce(&Self)>) {
-        let latency_us = self.faults.borrow().latency_us(&mut self.rng.borrow_mut());
-        let due_us = self.now_us.get() + latency_us;
-        self.under_way.borrow_mut().push(Operation { due_us, happen });
+    /// Lets `happen` happen after the time an operation takes; one that moves bytes waits for the disk before.
+    pub(crate) fn begin(&self, moves: Option<(Direction, usize)>, happen: Box<dyn FnOnce(&Self)>) {
+        let faults = self.faults.borrow();
+        let latency_us = faults.latency_us(&mut self.rng.borrow_mut());
+        let mut from_us = self.now_us.get();
+        if let (Some(speed), Some((direction, bytes))) = (faults.disk_speed, moves) {
+            let channels = &mut *self.disk_busy_until_ns.borrow_mut();
+            channels.resize(faults.disk_channels.max(1), 0);
+            let stripes = bytes.div_ceil(STRIPE_BYTES).max(1);
+            let each_ns = speed.cost_ns(direction, bytes as u64) * channels.len() as u64 / stripes as u64;
+            let mut done_ns = 0;
+            for _ in 0..stripes {
+                let channel = channels.iter_mut().min().expect("a disk has a channel");
+                *channel = (*channel).max(from_us * 1000) + each_ns;
+                done_ns = done_ns.max(*channel);
+            }
+            from_us = done_ns.div_ceil(1000);
+        }
+        self.under_way.borrow_mut().push(Operation { due_us: from_us + latency_us, happen });
     }
 
     fn note(&self, choice: u64) {
@@ -157,7 +190,7 @@ impl World {
                 if shard.queue().ready_tasks() > 0 || shard.queue().inbox().has_mail() {
                     choices.push(Choice::Shard(node, at));
                 }
-                if let Some(deadline_us) = shard.timers().next_deadline_us() {
+                if let Some(deadline_us) = shard.next_deadline_us() {
                     next_us = next_us.min(deadline_us);
                     if deadline_us <= now_us {
                         choices.push(Choice::Timers(node, at));
@@ -185,7 +218,7 @@ impl World {
             Choice::Timers(node, at) => {
                 let shard = self.shard(node, at);
                 let _entered = shard.queue().enter();
-                shard.timers().fire(now_us);
+                shard.begin_turn(now_us * 1000);
             }
             Choice::Operation(at) => self.complete(at)?,
         }
@@ -199,6 +232,7 @@ impl World {
     fn run_shard(&self, shard: &Shard) {
         let _entered = shard.queue().enter();
         shard.stats_cell().add(|stats| stats.turns += 1);
+        shard.queue().set_now_ns(self.now_us.get() * 1000);
         shard.handle_mail();
         let ready = shard.queue().ready_tasks();
         if ready > 0 {
@@ -208,8 +242,13 @@ impl World {
             };
             self.note(task as u64);
             self.calls_until_preempt.set(calls);
-            shard.run_at(task);
-            self.now_us.set(self.now_us.get() + passes_us);
+            let after = || self.now_us.set(self.now_us.get() + passes_us);
+            if self.by_shares {
+                shard.follow_groups();
+                shard.run_next(after);
+            } else {
+                shard.run_at(task, after);
+            }
         }
         shard.queue().deliver_all();
     }
@@ -310,6 +349,8 @@ impl SimWorld {
             under_way: RefCell::default(),
             nodes: RefCell::default(),
             crashed: Cell::new(false),
+            by_shares: options.by_shares,
+            disk_busy_until_ns: RefCell::default(),
             choices: RefCell::default(),
             ops: Cell::new(0),
             steps: Cell::new(0),
@@ -331,22 +372,28 @@ impl SimWorld {
         self.world.pids.set(pid + 1);
         let alive = Rc::new(Cell::new(true));
         let ids = 0..self.options.shards;
+        let groups: Arc<Groups> = Arc::default();
+        let disk = Arc::new(IoDisk::new(DiskOptions { shards: self.options.shards, ..self.options.disk }));
         let inboxes: Arc<[Arc<Inbox>]> = ids.clone().map(|id| Arc::new(Inbox::new(id, None))).collect();
         let shards: Vec<Shard> = ids
             .map(|id| {
                 let rng = self.world.rng.borrow_mut().fork();
                 let backend = SimBackend::new(Rc::clone(&self.world), Rc::clone(&alive), pid, rng);
-                let queue = Rc::new(LocalQueue::new(id, Arc::clone(&inboxes)));
-                Shard::new(queue, id, Rc::new(backend), false)
+                let queue = LocalQueue::new(id, Arc::clone(&inboxes), Arc::clone(&groups), TASK_QUOTA_US);
+                let stalls = StallOptions::default();
+                Shard::new(Rc::new(queue), id, Rc::new(backend), Arc::clone(&disk), stalls, false)
             })
             .collect();
         self.world.nodes.borrow_mut().push(Node { alive, shards: shards.clone() });
-        let node = SimNode { remote: Remote::new(Arc::clone(&inboxes), false), shards };
+        let node = SimNode { remote: Remote::new(Arc::clone(&inboxes), groups, false), shards };
         let init = Arc::new(init);
         let started: Vec<Reply<()>> = (inboxes.iter())
             .map(|inbox| {
                 let init = Arc::clone(&init);
-                let (message, reply) = call_message(CpuGroup::Maintenance, move |shard| init(shard), false);
+                let (message, reply) = {
+                    let here = Location::caller();
+                    call_message(CpuGroup::Maintenance, here, move |shard| init(shard), false)
+                };
                 inbox.deliver([Parcel::Call(message)]);
                 reply
             })
@@ -452,6 +499,11 @@ impl SimWorld {
         self.world.now_us()
     }
 
+    /// The clock as tasks may push it: what they compute takes no time otherwise.
+    pub fn clock(&self) -> SimClock {
+        SimClock(Rc::clone(&self.world))
+    }
+
     /// The disk, to look at and to damage.
     pub fn disk(&self) -> SimDisk {
         SimDisk(Rc::clone(&self.world))
@@ -470,6 +522,23 @@ impl SimWorld {
     /// What it was made from.
     pub fn seed(&self) -> u64 {
         self.options.seed
+    }
+}
+
+/// See [`SimWorld::clock`].
+#[derive(Clone)]
+pub struct SimClock(Rc<World>);
+
+impl SimClock {
+    /// The task that runs takes `us` longer.
+    pub fn pass_us(&self, us: u64) {
+        self.0.now_us.set(self.0.now_us.get() + us);
+    }
+}
+
+impl fmt::Debug for SimClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SimClock({} us)", self.0.now_us.get())
     }
 }
 

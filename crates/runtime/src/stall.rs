@@ -1,0 +1,153 @@
+//! Polls that took too long: counted for each group, and some of them told.
+//!
+//! The time is that on the clock, so a thread that the system took off its core looks as if it had stalled. What is told
+//! is the group and where the task was spawned, and no stack: walking it from a signal is safe only with some systems'
+//! unwinders, and the time is known only afterwards.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+
+use base::histogram::EstimatedHistogram;
+
+use crate::ShardId;
+use crate::group::{CpuGroup, GROUPS_MAX};
+
+/// Up to a quarter of an hour, in microseconds.
+const OFFSETS: usize = 110;
+
+/// Rates are per so much.
+const MINUTE_NS: u64 = 60_000_000_000;
+
+/// Which polls are stalls, and who is told.
+#[derive(Clone)]
+pub struct StallOptions {
+    /// A poll that takes longer is a stall.
+    pub threshold_us: u64,
+    /// More are counted and not told.
+    pub reports_per_minute: u32,
+    /// Called on the shard after the poll.
+    pub tell: Option<Arc<dyn Fn(&Stall) + Send + Sync>>,
+}
+
+impl Default for StallOptions {
+    fn default() -> Self {
+        Self { threshold_us: 25_000, reports_per_minute: 5, tell: None }
+    }
+}
+
+impl fmt::Debug for StallOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StallOptions({} us, {}/min)", self.threshold_us, self.reports_per_minute)
+    }
+}
+
+/// A poll that took too long.
+#[derive(Clone, Debug)]
+pub struct Stall {
+    pub shard: ShardId,
+    pub group: CpuGroup,
+    pub group_name: String,
+    pub took_us: u64,
+    /// Where the task was spawned, or the call made.
+    pub spawned_at: &'static Location<'static>,
+    /// Stalls since the last that was told.
+    pub not_told: u64,
+}
+
+impl fmt::Display for Stall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (ms, rest_us) = (self.took_us / 1000, self.took_us % 1000);
+        write!(f, "Reactor stalled for {ms}.{rest_us:03} ms on shard {}, ", self.shard)?;
+        write!(f, "in scheduling group {}, by a task spawned at {}", self.group_name, self.spawned_at)?;
+        match self.not_told {
+            0 => Ok(()),
+            more => write!(f, " ({more} more were not reported)"),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Seen {
+    /// In microseconds; none until a group has stalled.
+    histograms: [Option<Box<EstimatedHistogram>>; GROUPS_MAX],
+    minute_began_ns: u64,
+    told: u32,
+    told_ever: u64,
+    not_told: u64,
+}
+
+/// The detector of one shard.
+pub(crate) struct StallDetector {
+    options: StallOptions,
+    threshold_ns: u64,
+    seen: RefCell<Seen>,
+}
+
+impl StallDetector {
+    pub(crate) fn new(options: StallOptions) -> Self {
+        let threshold_ns = options.threshold_us.saturating_mul(1000);
+        Self { options, threshold_ns, seen: RefCell::default() }
+    }
+
+    #[inline]
+    pub(crate) fn is_stall(&self, took_ns: u64) -> bool {
+        took_ns > self.threshold_ns
+    }
+
+    /// Counts a stall. The answer is how many were not told before it, if it is to be told.
+    pub(crate) fn count(&self, group: CpuGroup, took_ns: u64, now_ns: u64) -> Option<u64> {
+        let seen = &mut *self.seen.borrow_mut();
+        let histogram =
+            seen.histograms[group.index()].get_or_insert_with(|| Box::new(EstimatedHistogram::new(OFFSETS)));
+        histogram.add(took_ns / 1000);
+        if now_ns.saturating_sub(seen.minute_began_ns) >= MINUTE_NS || seen.told_ever == 0 {
+            (seen.minute_began_ns, seen.told) = (now_ns, 0);
+        }
+        if seen.told >= self.options.reports_per_minute {
+            seen.not_told += 1;
+            return None;
+        }
+        seen.told += 1;
+        seen.told_ever += 1;
+        Some(std::mem::take(&mut seen.not_told))
+    }
+
+    pub(crate) fn tell(&self, stall: &Stall) {
+        if let Some(tell) = &self.options.tell {
+            tell(stall);
+        }
+    }
+
+    /// How long the stalls of a group took, in microseconds.
+    pub(crate) fn histogram(&self, group: CpuGroup) -> EstimatedHistogram {
+        let seen = self.seen.borrow();
+        let histogram = seen.histograms[group.index()].as_deref();
+        histogram.cloned().unwrap_or_else(|| EstimatedHistogram::new(OFFSETS))
+    }
+
+    /// How many were told.
+    pub(crate) fn told(&self) -> u64 {
+        self.seen.borrow().told_ever
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_a_minute_are_told() {
+        let options = StallOptions { threshold_us: 1000, reports_per_minute: 2, tell: None };
+        let detector = StallDetector::new(options);
+        assert!(detector.is_stall(1_000_001) && !detector.is_stall(1_000_000));
+        let told: Vec<Option<u64>> = [0, 10, 20, 30, 70, 71]
+            .map(|s| detector.count(CpuGroup::Compaction, 2_000_000, s * 1_000_000_000))
+            .to_vec();
+        assert_eq!(told, [Some(0), Some(0), None, None, Some(2), Some(0)]);
+        assert_eq!(detector.histogram(CpuGroup::Compaction).count(), 6);
+        assert_eq!(detector.histogram(CpuGroup::Statement).count(), 0);
+        assert_eq!(detector.told(), 4);
+    }
+}
