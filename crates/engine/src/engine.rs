@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use catalog::{Catalog, Changed, SchemaChange};
 use model::{Mutation, TableId, TableSchema};
-use runtime::{BackendChoice, CpuGroup, Remote, Reply, Runtime, RuntimeOptions, Shard};
+use runtime::{
+    BackendChoice, CpuGroup, DiskOptions, IoClass, Remote, Reply, Runtime, RuntimeOptions, Shard,
+    StallOptions,
+};
 
 use crate::error::EngineError;
 use crate::node;
@@ -24,11 +27,23 @@ pub struct ShardOptions {
     pub backend: BackendChoice,
     /// Tie shard `n` to core `n`.
     pub pin: bool,
+    /// What the disk of the directory can do.
+    pub disk: DiskOptions,
+    /// What classes may use of it, in bytes per second.
+    pub io_caps: Vec<(IoClass, u64)>,
+    pub stalls: StallOptions,
 }
 
 impl Default for ShardOptions {
     fn default() -> Self {
-        Self { shards: 1, backend: BackendChoice::Auto, pin: false }
+        Self {
+            shards: 1,
+            backend: BackendChoice::Auto,
+            pin: false,
+            disk: DiskOptions::default(),
+            io_caps: vec![],
+            stalls: StallOptions::default(),
+        }
     }
 }
 
@@ -67,10 +82,17 @@ impl Engine {
             shards: shards.shards,
             backend: shards.backend,
             pin: shards.pin,
+            disk: shards.disk,
+            stalls: shards.stalls,
             ..Default::default()
         };
-        let runtime = Runtime::start(runtime_options, |_| async {})
-            .map_err(|error| EngineError::Start(error.to_string()))?;
+        let caps = shards.io_caps;
+        let cap = move |shard: Shard| {
+            caps.iter().for_each(|(class, bytes_s)| shard.set_io_cap(*class, Some(*bytes_s)));
+            std::future::ready(())
+        };
+        let runtime =
+            Runtime::start(runtime_options, cap).map_err(|error| EngineError::Start(error.to_string()))?;
         let remote = runtime.remote();
         let open = remote
             .call(0, CpuGroup::Maintenance, |shard| async move { recover::open(&shard, options).await });

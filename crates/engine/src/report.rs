@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 
 use base::histogram::EstimatedHistogram;
 use model::TableId;
-use runtime::ShardStats;
+use runtime::{GroupStats, IoStats, ShardStats};
 use sstable::name::SstableName;
 use sstable::read::{CacheStats, SSTable};
 
@@ -27,6 +27,12 @@ pub struct ShardReport {
     pub flushes: FlushStats,
     pub cache: CacheStats,
     pub runtime: ShardStats,
+    /// By scheduling group.
+    pub groups: Vec<GroupStats>,
+    /// By I/O class.
+    pub io: Vec<IoStats>,
+    /// What the disk has to do, for all shards: nanoseconds of it, by its model.
+    pub disk_under_way_ns: u64,
 }
 
 /// How often something was done, and how long it took.

@@ -376,6 +376,9 @@ impl EngineShard {
             flushes: self.flushes.stats(),
             cache: self.cache.stats(),
             runtime: self.shard.stats(),
+            groups: self.shard.group_stats(),
+            io: self.shard.io_stats(),
+            disk_under_way_ns: self.shard.disk().under_way_ns(),
         }
     }
 

@@ -5,6 +5,7 @@ pub mod admin;
 pub mod bench;
 pub mod config;
 pub mod cql_server;
+pub mod disk_model;
 pub mod logging;
 pub mod memory_dir;
 pub mod node;

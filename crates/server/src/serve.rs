@@ -24,7 +24,8 @@ use tokio::sync::mpsc;
 
 use crate::admin;
 use crate::config::storage::Machine;
-use crate::config::{self, Config, Setting};
+use crate::config::{self, Config, LogLevel, Setting};
+use crate::disk_model;
 use crate::logging;
 use crate::memory_dir::MemoryDir;
 use crate::node::Node;
@@ -257,7 +258,16 @@ fn bind(address: &str, port: u16, option: &str) -> Result<TcpListener, ServeErro
 
 fn open(config: &Config, machine: Machine) -> Result<Engine, ServeError> {
     let options = config.engine_options(machine);
-    let shards = config.shard_options(machine);
+    let mut shards = config.shard_options(machine);
+    shards.disk.model = disk_model::of_config(config).map_err(ServeError)?;
+    let shard = |stall: &runtime::Stall| format!("shard {}", stall.shard);
+    shards.stalls.tell = Some(Arc::new(move |stall| {
+        logging::log(LogLevel::Warn, shard(stall), "reactor", format_args!("{stall}"))
+    }));
+    match &shards.disk.model {
+        None => info!("engine", "the disk was not measured: see io_properties_file"),
+        Some(model) => info!("engine", "disk: {}", disk_model::show(model)),
+    }
     info!(
         "engine",
         "opening {} with {} shards, {} for memtables and caches, commit log {:?} of {} at most",

@@ -6,7 +6,7 @@
 use std::fmt::{Display, Write};
 
 use engine::report::{Latencies, ShardReport, TableReport};
-use runtime::IoClass;
+use runtime::{GroupStats, IoStats};
 
 use crate::node::Mode;
 
@@ -94,6 +94,7 @@ pub fn text(process: &Process, shards: &[ShardReport], tables: &[Vec<TableReport
     page.family("scylla_transport_current_connections", "gauge", "Client connections.")
         .sample(&[], process.connections);
     of_shards(&mut page, shards);
+    of_groups(&mut page, shards);
     of_io(&mut page, shards);
     of_tables(&mut page, tables);
     page.0
@@ -149,9 +150,122 @@ fn of_shards(page: &mut Page, shards: &[ShardReport]) {
     }
 }
 
+/// Of all groups: name, kind, help, value.
+type OfGroup = (&'static str, &'static str, &'static str, fn(&GroupStats) -> u64);
+
+const OF_GROUP: &[OfGroup] = &[
+    ("scylla_scheduler_runtime_ms", "counter", "Time that the group's tasks ran.", |g| {
+        g.counters.ran_ns / 1_000_000
+    }),
+    ("scylla_scheduler_starvetime_ms", "counter", "Time in which the group was ready and others ran.", |g| {
+        g.starved_ns / 1_000_000
+    }),
+    ("scylla_scheduler_waittime_ms", "counter", "Time in which nothing of the group was ready.", |g| {
+        g.waited_ns / 1_000_000
+    }),
+    ("scylla_scheduler_tasks_processed", "counter", "Times a task of the group was run.", |g| {
+        g.counters.polls
+    }),
+    ("scylla_scheduler_queue_length", "gauge", "Tasks that are ready.", |g| g.ready_tasks),
+    ("scylla_scheduler_shares", "gauge", "Shares of the CPU.", |g| u64::from(g.shares)),
+    (
+        "scylla_scheduler_time_spent_on_task_quota_violations_ms",
+        "counter",
+        "Time of single runs beyond twice the quota.",
+        |g| g.counters.overrun_ns / 1_000_000,
+    ),
+];
+
+/// The upper ends of the buckets of stalls, in milliseconds.
+const STALL_BUCKETS_MS: [u64; 10] = [1, 2, 5, 10, 25, 50, 100, 250, 1_000, 10_000];
+
+fn of_groups(page: &mut Page, shards: &[ShardReport]) {
+    for (name, kind, help, value) in OF_GROUP {
+        let mut family = page.family(name, kind, help);
+        for (shard, report) in shards.iter().enumerate() {
+            for group in &report.groups {
+                family.sample(&[("group", &group.name), ("shard", &shard)], value(group));
+            }
+        }
+    }
+    let help = "Runs of a task without a pause that took too long, in milliseconds.";
+    let mut family = page.family("scylla_reactor_stalls", "histogram", help);
+    for (shard, report) in shards.iter().enumerate() {
+        for group in &report.groups {
+            let (offsets, counts) = (group.stalls_us.offsets(), group.stalls_us.counts());
+            let labels: [(&str, &dyn Display); 2] = [("group", &group.name), ("shard", &shard)];
+            for end_ms in STALL_BUCKETS_MS {
+                let below = offsets.partition_point(|offset_us| *offset_us <= end_ms * 1000);
+                let labels = [labels[0], labels[1], ("le", &end_ms)];
+                family.sample_of("_bucket", &labels, counts[..below].iter().sum::<u64>());
+            }
+            family.sample_of("_bucket", &[labels[0], labels[1], ("le", &"+Inf")], group.stalls_us.count());
+            family.sample_of("_count", &labels, group.stalls_us.count());
+        }
+    }
+    let mut family = page.family("scylla_stall_detector_reported", "counter", "Stalls that were logged.");
+    for (shard, report) in shards.iter().enumerate() {
+        family.sample(&[("shard", &shard)], report.runtime.stalls_told);
+    }
+}
+
+/// Seconds, as the peers count them here.
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+type OfClass = (&'static str, &'static str, &'static str, fn(&IoStats) -> f64);
+
+/// Of each class of I/O.
+const OF_CLASS: &[OfClass] = &[
+    ("scylla_io_queue_total_bytes", "counter", "Bytes moved.", |io| {
+        (io.counters.read_bytes + io.counters.write_bytes) as f64
+    }),
+    ("scylla_io_queue_total_operations", "counter", "Requests to the disk.", |io| {
+        (io.counters.reads + io.counters.writes) as f64
+    }),
+    ("scylla_io_queue_delay", "gauge", "How long the last request waited, in seconds.", |io| {
+        seconds(io.counters.last_queued_ns)
+    }),
+    ("scylla_io_queue_total_delay_sec", "counter", "Seconds that requests waited in the queue.", |io| {
+        seconds(io.counters.queued_ns)
+    }),
+    ("scylla_io_queue_total_exec_sec", "counter", "Seconds that the disk took.", |io| {
+        seconds(io.counters.executed_ns)
+    }),
+    (
+        "scylla_io_queue_starvation_time_sec",
+        "counter",
+        "Seconds in which requests waited and the disk had none of the class.",
+        |io| seconds(io.counters.starved_ns),
+    ),
+    ("scylla_io_queue_queue_length", "gauge", "Requests that wait.", |io| io.counters.waiting as f64),
+    ("scylla_io_queue_disk_queue_length", "gauge", "Requests that the disk has.", |io| {
+        io.counters.executing as f64
+    }),
+    ("scylla_io_queue_shares", "gauge", "Shares of the disk.", |io| f64::from(io.shares)),
+    (
+        "scylla_io_queue_consumption",
+        "counter",
+        "Seconds of the whole disk, by its model: a rate of 1 is all of it.",
+        |io| seconds(io.counters.consumed_ns),
+    ),
+    ("scylla_io_queue_activations", "counter", "Times the class had requests after having had none.", |io| {
+        io.counters.activations as f64
+    }),
+];
+
 fn of_io(page: &mut Page, shards: &[ShardReport]) {
-    type OfClass = (&'static str, &'static str, fn(&runtime::IoCounters) -> u64);
-    let families: [OfClass; 4] = [
+    for (name, kind, help, value) in OF_CLASS {
+        let mut family = page.family(name, kind, help);
+        for (shard, report) in shards.iter().enumerate() {
+            for io in &report.io {
+                family.sample(&[("class", &io.name), ("shard", &shard)], value(io));
+            }
+        }
+    }
+    type OfCounters = (&'static str, &'static str, fn(&runtime::IoCounters) -> u64);
+    let families: [OfCounters; 4] = [
         ("scylla_io_queue_total_read_ops", "Reads, by class.", |io| io.reads),
         ("scylla_io_queue_total_read_bytes", "Bytes read, by class.", |io| io.read_bytes),
         ("scylla_io_queue_total_write_ops", "Writes, by class.", |io| io.writes),
@@ -160,24 +274,12 @@ fn of_io(page: &mut Page, shards: &[ShardReport]) {
     for (name, help, value) in families {
         let mut family = page.family(name, "counter", help);
         for (shard, report) in shards.iter().enumerate() {
-            for class in IoClass::ALL {
-                let io = report.runtime.io_of(class);
-                family.sample(&[("class", &class_name(class)), ("shard", &shard)], value(&io));
+            for io in &report.io {
+                let counters = report.runtime.io_of(io.class);
+                family.sample(&[("class", &io.name), ("shard", &shard)], value(&counters));
             }
         }
     }
-}
-
-/// `memtable_flush`
-fn class_name(class: IoClass) -> String {
-    let mut name = String::new();
-    for c in format!("{class:?}").chars() {
-        if c.is_uppercase() && !name.is_empty() {
-            name.push('_');
-        }
-        name.push(c.to_ascii_lowercase());
-    }
-    name
 }
 
 type OfTable = (&'static str, &'static str, &'static str, fn(&TableReport) -> u64);
@@ -232,6 +334,8 @@ fn of_tables(page: &mut Page, tables: &[Vec<TableReport>]) {
 
 #[cfg(test)]
 mod tests {
+    use runtime::{ClassStats, GroupCounters};
+
     use super::*;
 
     #[test]
@@ -260,13 +364,39 @@ mod tests {
             reads: Latencies::default(),
             writes,
         };
-        let shard = ShardReport { dirty_bytes: 77, ..ShardReport::default() };
+        let mut stalls_us = Latencies::default().histogram;
+        stalls_us.add(1_500);
+        let group = GroupStats {
+            group: runtime::CpuGroup::Compaction,
+            name: "compaction".into(),
+            shares: 200,
+            counters: GroupCounters { ran_ns: 7_000_000, ..GroupCounters::default() },
+            starved_ns: 0,
+            waited_ns: 0,
+            ready_tasks: 0,
+            stalls_us,
+        };
+        let io = IoStats {
+            class: runtime::IoClass::MemtableFlush,
+            name: "memtable".into(),
+            shares: 1000,
+            counters: ClassStats { reads: 1, writes: 2, queued_ns: 1_500_000_000, ..ClassStats::default() },
+            cap_bytes_s: None,
+        };
+        let (groups, io) = (vec![group], vec![io]);
+        let shard = ShardReport { dirty_bytes: 77, groups, io, ..ShardReport::default() };
         let page = text(&process, &[ShardReport::default(), shard], &[vec![], vec![table]]);
         let labels = r#"cf="odd\"name",ks="ks",shard="1""#;
         for line in [
             "process_resident_memory_bytes 9".to_string(),
             "scylla_memory_dirty_bytes{shard=\"1\"} 77".to_string(),
-            "scylla_io_queue_total_read_ops{class=\"memtable_flush\",shard=\"0\"} 0".to_string(),
+            "scylla_io_queue_total_read_ops{class=\"memtable\",shard=\"1\"} 0".to_string(),
+            "scylla_io_queue_total_operations{class=\"memtable\",shard=\"1\"} 3".to_string(),
+            "scylla_io_queue_total_delay_sec{class=\"memtable\",shard=\"1\"} 1.5".to_string(),
+            "scylla_scheduler_runtime_ms{group=\"compaction\",shard=\"1\"} 7".to_string(),
+            "scylla_scheduler_shares{group=\"compaction\",shard=\"1\"} 200".to_string(),
+            "scylla_reactor_stalls_bucket{group=\"compaction\",shard=\"1\",le=\"1\"} 0".to_string(),
+            "scylla_reactor_stalls_bucket{group=\"compaction\",shard=\"1\",le=\"2\"} 1".to_string(),
             format!("scylla_column_family_memtable_switch{{{labels}}} 4"),
             format!("scylla_column_family_write_latency_bucket{{{labels},le=\"50\"}} 0"),
             format!("scylla_column_family_write_latency_bucket{{{labels},le=\"103\"}} 1"),

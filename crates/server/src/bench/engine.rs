@@ -348,7 +348,7 @@ impl Bench {
         options.memory_bytes = memory_bytes(workload);
         options.commitlog_total_bytes = options.commitlog_total_bytes.max(memory_bytes(workload));
         options.commitlog_sync = commitlog_sync;
-        let shards = ShardOptions { shards: 1, backend: arguments.backend.into(), pin: false };
+        let shards = ShardOptions { backend: arguments.backend.into(), ..ShardOptions::default() };
         let engine = Engine::open_with(options, shards)?;
         if engine.table("bench", "rows").is_err() {
             engine.change_schema(|catalog| catalog.create_keyspace(Keyspace::simple("bench")?))?;

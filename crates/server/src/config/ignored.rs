@@ -166,7 +166,6 @@ const SINGLE_NODE: &[&str] = &[
     "ssl_storage_port",
     "storage_port",
     "stream_entire_sstables",
-    "stream_io_throughput",
     "stream_throughput_outbound",
     "streaming_connections_per_host",
     "streaming_keep_alive_period",
@@ -405,7 +404,6 @@ const NOT_YET: &[&str] = &[
     "compaction_large_row_warning_threshold",
     "compaction_rows_count_warning_threshold",
     "compaction_static_shares",
-    "compaction_throughput",
     "compaction_tombstone_warning_threshold",
     "concurrent_index_builders",
     "coordinator_read_size_fail_threshold",
@@ -503,11 +501,9 @@ const NOT_YET: &[&str] = &[
     "alter_table_enabled",
     "allow_filtering_enabled",
     "cidr_authorizer",
-    "io_properties_file",
     "io_properties",
     "max_io_requests",
     "task_quota",
-    "blocked_reactor_notify_ms",
     "stall_detector_threshold",
     "heap_usage_threshold",
     "batch_size_guardrails",
@@ -524,7 +520,7 @@ mod tests {
         check("num_tokens", Some(Why::SingleNode));
         check("max_hint_window_in_ms", Some(Why::SingleNode));
         check("server_encryption_options.internode_encryption", Some(Why::SingleNode));
-        check("compaction_throughput_mb_per_sec", Some(Why::NotYet));
+        check("compaction_static_shares", Some(Why::NotYet));
         check("memtable_heap_space_in_mb", Some(Why::OtherDesign));
         check("nmu_tokens", None);
         check("native_transport_port", None);

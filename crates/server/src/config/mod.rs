@@ -38,6 +38,9 @@ pub struct Config {
     pub smp: Option<u64>,
     pub pin_shards: bool,
     pub io_backend: IoBackend,
+    pub io_properties_file: Option<PathBuf>,
+    pub compaction_throughput_bytes_s: u64,
+    pub stream_io_throughput_bytes_s: u64,
     pub commitlog_sync: CommitlogSync,
     pub commitlog_sync_period_ms: u64,
     pub commitlog_sync_group_window_ms: u64,
@@ -79,6 +82,8 @@ pub struct Config {
     pub api_port: u16,
     pub prometheus_address: String,
     pub prometheus_port: u16,
+    pub blocked_reactor_notify_ms: u64,
+    pub blocked_reactor_reports_per_minute: u64,
     pub log_level: LogLevel,
 }
 
@@ -105,6 +110,9 @@ impl Default for Config {
             smp: None,
             pin_shards: false,
             io_backend: IoBackend::Auto,
+            io_properties_file: None,
+            compaction_throughput_bytes_s: 0,
+            stream_io_throughput_bytes_s: 0,
             commitlog_sync: CommitlogSync::Periodic,
             commitlog_sync_period_ms: 10_000,
             commitlog_sync_group_window_ms: 10,
@@ -143,6 +151,8 @@ impl Default for Config {
             api_port: 10_000,
             prometheus_address: "127.0.0.1".into(),
             prometheus_port: 9180,
+            blocked_reactor_notify_ms: 25,
+            blocked_reactor_reports_per_minute: 5,
             log_level: LogLevel::Info,
         }
     }

@@ -33,6 +33,8 @@ pub enum At<'a> {
     Millis(&'a mut u64, RangeInclusive<u64>),
     Bytes(&'a mut u64),
     AutoBytes(&'a mut Option<u64>, RangeInclusive<u64>),
+    /// Bytes per second: `64MiB/s`; 0 is no limit.
+    Rate(&'a mut u64),
     Choice(&'a mut dyn Choose),
 }
 
@@ -126,6 +128,9 @@ pub const OPTIONS: &[OptionDef] = &[
     option("smp", &[], |c| At::AutoNumber(&mut c.smp, SHARDS), "Shards, each one thread. `auto`: one for each core that the process may use. May change from one start to the next."),
     option("pin_shards", &[], |c| At::Bool(&mut c.pin_shards), "Tie each shard to a core."),
     option("io_backend", &[("reactor_backend", NONE)], |c| At::Choice(&mut c.io_backend), "How I/O is done. `auto`: the first of the others that the machine allows."),
+    option("io_properties_file", &[], |c| At::AutoPath(&mut c.io_properties_file), "What the disk can do, in ScyllaDB's `io_properties.yaml`. `auto`: not known, and requests wait for nothing but too many others."),
+    option("compaction_throughput", &[("compaction_throughput_mb_per_sec", Bare::MiB)], |c| At::Rate(&mut c.compaction_throughput_bytes_s), "What compaction may read and write in a second, of all shards; 0: what others leave."),
+    option("stream_io_throughput", &[("stream_io_throughput_mb_per_sec", Bare::MiB), ("maintenance_io_throughput_mb_per_sec", Bare::MiB)], |c| At::Rate(&mut c.stream_io_throughput_bytes_s), "The same for maintenance: repair, scrub, start-up."),
     option("commitlog_sync", &[], |c| At::Choice(&mut c.commitlog_sync), "When a write is acknowledged: `batch` and `group` after it is synced to disk, `periodic` when the operating system has it."),
     option("commitlog_sync_period", &[("commitlog_sync_period_in_ms", MS)], |c| At::Millis(&mut c.commitlog_sync_period_ms, SYNC), "With `periodic`: how often the commit log is synced, so how much a loss of power can cost."),
     option("commitlog_sync_group_window", &[("commitlog_sync_group_window_in_ms", MS), ("commitlog_sync_batch_window_in_ms", MS)], |c| At::Millis(&mut c.commitlog_sync_group_window_ms, SYNC), "With `group`: how long a sync waits for company."),
@@ -169,6 +174,8 @@ pub const OPTIONS: &[OptionDef] = &[
     option("api_port", &[], |c| At::Port(&mut c.api_port), "Port of the admin API."),
     option("prometheus_address", &[], |c| At::Text(&mut c.prometheus_address), "Where metrics are served."),
     option("prometheus_port", &[], |c| At::Port(&mut c.prometheus_port), "Port of the metrics; 0: none."),
+    option("blocked_reactor_notify", &[("blocked_reactor_notify_ms", MS)], |c| At::Millis(&mut c.blocked_reactor_notify_ms, TIMEOUT), "A task that runs longer without a pause is counted as a stall, and some are logged."),
+    option("blocked_reactor_reports_per_minute", &[], |c| At::Number(&mut c.blocked_reactor_reports_per_minute), "How many stalls a shard logs in a minute."),
     option("log_level", &[], |c| At::Choice(&mut c.log_level), "What is logged to standard error."),
 ];
 
@@ -238,6 +245,10 @@ impl At<'_> {
                 *at = in_range(units::parse_millis(text, bare), &range, allowed)?;
             }
             Self::Bytes(at) => *at = units::parse_bytes(text, bare).ok_or(units::SIZE_FORM)?,
+            Self::Rate(at) => {
+                let bytes = units::parse_bytes(text.strip_suffix("/s").unwrap_or(text), bare);
+                *at = bytes.ok_or("a size per second: 64MiB/s")?;
+            }
             Self::AutoBytes(at, range) => {
                 let allowed = || format!("auto or {}{}", units::SIZE_FORM, within(&range, units::show_bytes));
                 *at = if is_auto {
@@ -270,6 +281,7 @@ impl At<'_> {
             Self::AutoNumber(at, _) => at.map_or_else(auto, |number| number.to_string()),
             Self::Millis(at, _) => units::show_millis(*at),
             Self::Bytes(at) => units::show_bytes(*at),
+            Self::Rate(at) => units::show_bytes(*at) + "/s",
             Self::AutoBytes(at, _) => at.map_or_else(auto, units::show_bytes),
             Self::Choice(at) => at.name().to_string(),
         }
@@ -285,6 +297,7 @@ impl At<'_> {
             Self::Number(_) | Self::AutoNumber(..) => "number".into(),
             Self::Millis(..) => "duration".into(),
             Self::Bytes(_) | Self::AutoBytes(..) => "size".into(),
+            Self::Rate(_) => "size per second".into(),
             Self::Choice(at) => at.names().join(", "),
         }
     }

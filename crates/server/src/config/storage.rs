@@ -2,7 +2,7 @@
 
 use engine::commitlog::SyncMode;
 use engine::{EngineOptions, OnDamagedLog, ShardOptions};
-use runtime::BackendChoice;
+use runtime::{BackendChoice, IoClass, StallOptions};
 
 use super::{CommitlogSync, Config, IoBackend, OnDamagedCommitlog};
 
@@ -81,6 +81,20 @@ impl Config {
                 IoBackend::Threads => BackendChoice::Threads,
             },
             pin: self.pin_shards,
+            io_caps: [
+                (IoClass::Compaction, self.compaction_throughput_bytes_s),
+                (IoClass::Maintenance, self.stream_io_throughput_bytes_s),
+            ]
+            .into_iter()
+            .filter(|(_, bytes_s)| *bytes_s > 0)
+            .collect(),
+            stalls: StallOptions {
+                threshold_us: self.blocked_reactor_notify_ms.saturating_mul(1000),
+                reports_per_minute: u32::try_from(self.blocked_reactor_reports_per_minute)
+                    .unwrap_or(u32::MAX),
+                tell: None,
+            },
+            ..ShardOptions::default()
         }
     }
 }

@@ -1,0 +1,94 @@
+//! What `io_properties.yaml` says of the disk that the data are on.
+//!
+//! An entry is for the disk that its mountpoint is on, which need not be where the disk is mounted: any directory on it
+//! will do, or the device itself. Without an entry for it the disk counts as not measured.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
+use iosched::DiskModel;
+use iosched::properties::{self, DiskEntry};
+
+use crate::config::Config;
+use crate::config::units::show_bytes;
+use crate::warning;
+
+/// Such a file is never longer; whatever is, is another file.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// What the configured file says of the disk of `data_dir`.
+///
+/// # Errors
+/// What is wrong with the file.
+pub fn of_config(config: &Config) -> Result<Option<DiskModel>, String> {
+    let Some(path) = &config.io_properties_file else { return Ok(None) };
+    let wrong = |error: &dyn std::fmt::Display| format!("io_properties_file {}: {error}", path.display());
+    let len_bytes = fs::metadata(path).map_err(|error| wrong(&error))?.len();
+    if len_bytes > FILE_BYTES_MAX {
+        return Err(wrong(&format!("{len_bytes} bytes long; this is no such file")));
+    }
+    let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    let entries = properties::parse(&text).map_err(|error| wrong(&error))?;
+    let model = find(&entries, &config.data_dir).map_err(|error| wrong(&error))?;
+    if model.is_none() {
+        let dir = config.data_dir.display();
+        warning!("engine", "{} names no directory on the disk of {dir}", path.display());
+    }
+    Ok(model)
+}
+
+/// The entry for the disk of `dir`, which need not be there yet.
+fn find(entries: &[DiskEntry], dir: &Path) -> Result<Option<DiskModel>, String> {
+    let above = dir.ancestors().map(|dir| if dir.as_os_str().is_empty() { Path::new(".") } else { dir });
+    let Some(found) = above.into_iter().find_map(|dir| fs::metadata(dir).ok()) else { return Ok(None) };
+    let mut models = vec![];
+    for entry in entries {
+        let on_disk = entry.mountpoints.iter().filter_map(|path| fs::metadata(path).ok()).any(|metadata| {
+            let is_device = metadata.file_type().is_block_device();
+            found.dev() == if is_device { metadata.rdev() } else { metadata.dev() }
+        });
+        if on_disk {
+            models.push(entry.model);
+        }
+    }
+    match models[..] {
+        [] => Ok(None),
+        [model] => Ok(Some(model)),
+        _ => {
+            Err(format!("{} entries are for the disk of {}; there must be one", models.len(), dir.display()))
+        }
+    }
+}
+
+/// The model in a line of the log.
+pub fn show(model: &DiskModel) -> String {
+    format!(
+        "{} reads and {} writes a second, {} and {}",
+        model.read_iops,
+        model.write_iops,
+        show_bytes(model.read_bandwidth_bytes_s) + "/s",
+        show_bytes(model.write_bandwidth_bytes_s) + "/s",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_entry_is_found_by_its_disk() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let entry = |mountpoint: &Path, read_iops| DiskEntry {
+            mountpoints: vec![mountpoint.to_owned()],
+            model: DiskModel { read_iops, ..DiskModel::NOMINAL },
+            physical_block_bytes: None,
+        };
+        let (src, proc) = (entry(&here.join("src"), 1), entry(Path::new("/proc"), 2));
+        let found = find(&[proc.clone(), src.clone()], &here.join("not/yet/there")).unwrap();
+        assert_eq!(found, Some(src.model));
+        assert_eq!(find(&[proc], here).unwrap(), None);
+        let twice = find(&[src.clone(), entry(here, 3)], here).unwrap_err();
+        assert!(twice.starts_with("2 entries"), "{twice}");
+    }
+}
