@@ -6,6 +6,7 @@ pub mod bench;
 pub mod config;
 pub mod cql_server;
 pub mod disk_model;
+pub mod iotune;
 pub mod logging;
 pub mod memory_dir;
 pub mod node;

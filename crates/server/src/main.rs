@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use server::bench::BenchCommand;
 use server::cql_server;
+use server::iotune::IotuneArguments;
 use server::nodetool::{self, NodetoolArguments};
 use server::serve::{self, ServeArguments};
 use server::shell::ShellCommand;
@@ -41,6 +42,8 @@ enum Command {
     /// Measures parts of the database on this machine.
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Measures a disk for the I/O scheduler, and writes io_properties.yaml.
+    Iotune(IotuneArguments),
     Shell(ShellCommand),
     /// Prints the version.
     Version,
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Some(Command::Serve(serve)) => serve::run(&serve, cql_server::start).map_err(Into::into),
         Some(Command::Nodetool(arguments)) => nodetool::run(&arguments).map_err(Into::into),
         Some(Command::Bench(command)) => command.run(),
+        Some(Command::Iotune(arguments)) => arguments.run(),
         Some(Command::Shell(command)) => return command.run(),
         Some(Command::Version) => {
             println!("messina {}", server::VERSION);
