@@ -148,7 +148,7 @@ impl Worker {
                 Direction::Write => buf = file.write_at(at, buf, IoClass::Maintenance).await?,
             }
             let ended_us = shard.now_us();
-            if began_us >= from_us && ended_us <= until_us {
+            if (from_us..=until_us).contains(&ended_us) {
                 let outcome = &mut *self.outcome.borrow_mut();
                 outcome.requests += 1;
                 outcome.bytes += load.bytes as u64;
