@@ -55,7 +55,7 @@ pub use real::{
 pub use remote::Remote;
 pub use reply::{Reply, ShardGone};
 pub use shard::{JoinHandle, Shard};
-pub use stall::{Stall, StallOptions};
+pub use stall::{Stall, StallOptions, TellStall};
 pub use stats::{GroupStats, IoCounters, IoStats, ShardStats};
 pub use stream::Stream;
 

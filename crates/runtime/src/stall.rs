@@ -20,6 +20,9 @@ const OFFSETS: usize = 110;
 /// Rates are per so much.
 const MINUTE_NS: u64 = 60_000_000_000;
 
+/// Hears of a stall, on the shard that had it.
+pub type TellStall = Arc<dyn Fn(&Stall) + Send + Sync>;
+
 /// Which polls are stalls, and who is told.
 #[derive(Clone)]
 pub struct StallOptions {
@@ -28,7 +31,7 @@ pub struct StallOptions {
     /// More are counted and not told.
     pub reports_per_minute: u32,
     /// Called on the shard after the poll.
-    pub tell: Option<Arc<dyn Fn(&Stall) + Send + Sync>>,
+    pub tell: Option<TellStall>,
 }
 
 impl Default for StallOptions {
