@@ -213,7 +213,8 @@ def compare(one, other, title):
         expected, found = one.answers(table), other.answers(table)
         for query in QUERIES[table]:
             name = f"{title}: {query.format(table)}"
-            if expected[query] == found[query] and expected[query]:
+            # A slice may be empty; a table may not.
+            if expected[query] == found[query] and (expected[query] or "WHERE" in query):
                 passed += 1
                 continue
             failed += 1
