@@ -91,12 +91,12 @@ fn write(
     world.on_shard(CLIENTS, count, move |engine, number| {
         let at_s = at_s(number);
         let timestamp_us = at_s as i64 * 1_000_000 + (number % 1_000_000) as i64;
-        let expires_s = at_s as u32 + ttl_s;
+        let written_s = at_s as u32;
         let sensor = (number % SENSORS) as i32;
         let mut mutation = Mutation::new(table.clone(), PartitionKey::new(&sensor.to_be_bytes()[..]));
         let row = mutation.row_mut(ClusteringPrefix::new([&timestamp_us.to_be_bytes()[..]]));
-        row.liveness = Liveness::expiring(timestamp_us, ttl_s, expires_s);
-        let cell = ColumnCell::expiring(timestamp_us, ttl_s, expires_s, workload.value(number));
+        row.liveness = Liveness::expiring(timestamp_us, ttl_s, written_s);
+        let cell = ColumnCell::expiring(timestamp_us, ttl_s, written_s, workload.value(number));
         row.push(value, ColumnData::Simple(cell));
         async move { engine.apply(mutation).await }
     })
