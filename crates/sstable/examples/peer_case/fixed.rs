@@ -23,12 +23,12 @@ const KEYSPACE: &str = "sample";
 pub fn cases(seed: u64) -> Vec<Case> {
     let near =
         DeltaBases { min_timestamp_us: NOW_US, min_local_deletion_time_s: NOW_S as i32 - 10, min_ttl_s: 1 };
-    let lz4 = |chunk_bytes| Compression::Lz4 { chunk_bytes };
+    let lz4 = |chunk_bytes| Some(Compression::lz4(chunk_bytes));
     let forms = [
-        (Version::Me, Compression::None, near),
+        (Version::Me, None, near),
         (Version::Me, lz4(4096), near),
         (Version::Nb, lz4(16384), DeltaBases::NONE),
-        (Version::Nb, Compression::None, near),
+        (Version::Nb, None, near),
     ];
     let mut cases = vec![];
     for schema in tables() {

@@ -10,7 +10,7 @@ use super::*;
 #[derive(Clone, Debug)]
 struct Case {
     version: Version,
-    compression: Compression,
+    compression: Option<Compression>,
     column_index_bytes: u32,
     min_index_interval: u32,
     cache_bytes: usize,
@@ -68,7 +68,7 @@ fn check(case: Case, seeds: std::ops::Range<u64>) {
 fn case() -> Case {
     Case {
         version: Version::Me,
-        compression: Compression::Lz4 { chunk_bytes: 4096 },
+        compression: Some(Compression::lz4(4096)),
         column_index_bytes: 64 * 1024,
         min_index_interval: 128,
         cache_bytes: 1 << 20,
@@ -83,13 +83,13 @@ fn compressed() {
 
 #[test]
 fn uncompressed() {
-    check(Case { compression: Compression::None, ..case() }, 100..148);
+    check(Case { compression: None, ..case() }, 100..148);
 }
 
 #[test]
 fn many_blocks_a_partition() {
     check(Case { column_index_bytes: 200, min_index_interval: 1, ..case() }, 200..264);
-    let compression = Compression::None;
+    let compression = None;
     check(Case { column_index_bytes: 1, version: Version::Nb, compression, ..case() }, 300..348);
 }
 
