@@ -81,6 +81,12 @@ pub(super) fn bound(bytes: usize) -> usize {
     usize::try_from(bound).expect("a length")
 }
 
+/// The library counts back from the end of its input, which for an empty slice may lie at the lowest addresses.
+fn empty_block(out: &mut [u8]) -> usize {
+    out[0] = 0;
+    1
+}
+
 /// A context of the fast search.
 pub(super) struct Stream(NonNull<CStream>);
 
@@ -97,6 +103,9 @@ impl Stream {
     /// Gives the block's length. `out` has room for [`bound`].
     pub(super) fn compress(&mut self, dictionary: Option<&Stream>, chunk: &[u8], out: &mut [u8]) -> usize {
         assert!(out.len() >= bound(chunk.len()), "room for the longest block");
+        if chunk.is_empty() {
+            return empty_block(out);
+        }
         let (from, to) = (chunk.as_ptr().cast(), out.as_mut_ptr().cast());
         let stream = self.0.as_ptr();
         // SAFETY: both contexts are live, the slices are as long as told and do not overlap; the dictionary's
@@ -138,6 +147,9 @@ impl StreamHigh {
         out: &mut [u8],
     ) -> usize {
         assert!(out.len() >= bound(chunk.len()), "room for the longest block");
+        if chunk.is_empty() {
+            return empty_block(out);
+        }
         let (from, to) = (chunk.as_ptr().cast(), out.as_mut_ptr().cast());
         let stream = self.0.as_ptr();
         // SAFETY: as in `Stream::compress`; the reset takes away what the stream knew of the chunk before.
