@@ -14,6 +14,7 @@ use sstable::component::statistics::DeltaBases;
 use sstable::version::Version;
 
 use crate::case::{Case, NOW_S, NOW_US};
+use crate::codecs;
 use crate::cql;
 use crate::values::value;
 
@@ -48,6 +49,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
             });
         }
     }
+    cases.extend(codecs::cases(seed, &codecs::table(KEYSPACE)));
     cases
 }
 
@@ -70,6 +72,7 @@ fn tables() -> Vec<Arc<TableSchema>> {
 pub fn schema_cql() -> String {
     let mut out = cql::create_keyspace(KEYSPACE) + &cql::create_type(&point_type());
     tables().iter().for_each(|table| out.push_str(&cql::create_table(table)));
+    out.push_str(&cql::create_table(&codecs::table(KEYSPACE)));
     out
 }
 

@@ -2,7 +2,7 @@
 
 use base::rng::Rng;
 use model::sample::{self, Variety};
-use model::{Compression, PartitionKey};
+use model::{Codec, Compression, PartitionKey};
 use reader::{Fragment, ReadError, collect};
 use runtime::sim;
 
@@ -115,7 +115,9 @@ const LZ4: Option<Compression> = Some(Compression::lz4(4096));
 
 #[test]
 fn single_bits() {
-    for (seed, compression) in [(1, LZ4), (2, None)] {
+    let zstd = Some(Compression::new(Codec::Zstd { level: 1 }, 4096));
+    let dictionary = Some(Compression { dictionary: true, ..Compression::lz4(1024) });
+    for (seed, compression) in [(1, LZ4), (2, None), (8, zstd), (9, dictionary)] {
         for version in [Version::Me, Version::Nb] {
             let compression = compression.clone();
             sim::run(seed, 1, move |shard| async move {

@@ -1,6 +1,6 @@
 //! SSTables pass the examination that every source passes, over versions, compressions and index densities.
 
-use model::Compression;
+use model::{Codec, Compression};
 use reader::examination::{Build, examine};
 use reader::{LocalFuture, MemorySource, Source};
 use runtime::sim;
@@ -101,4 +101,20 @@ fn without_a_cache() {
 #[test]
 fn with_a_cache_that_is_too_small() {
     check(Case { cache_bytes: 20_000, column_index_bytes: 500, version: Version::Mc, ..case() }, 500..548);
+}
+
+#[test]
+fn every_codec() {
+    let with = |codec, chunk_bytes| Some(Compression::new(codec, chunk_bytes));
+    for (number, compression) in (0..).zip([
+        with(Codec::Snappy, 1024),
+        with(Codec::Deflate, 2048),
+        with(Codec::Zstd { level: 1 }, 4096),
+        with(Codec::Lz4High { level: 3 }, 1024),
+        with(Codec::Noop, 4096),
+        Some(Compression { max_compressed_bytes: 512, ..Compression::lz4(1024) }),
+    ]) {
+        let seed = 600 + number * 10;
+        check(Case { compression, column_index_bytes: 500, version: Version::Nb, ..case() }, seed..seed + 8);
+    }
 }
