@@ -1,6 +1,6 @@
 //! SSTables: sorted, immutable files in Cassandra's "big" format (see ARCHITECTURE.md, "sstable").
 
-mod codec;
+pub mod codec;
 pub mod component;
 pub mod dump;
 pub mod name;

@@ -9,7 +9,7 @@ use model::{Codec, Compression};
 use super::Compressor;
 
 /// So much of an SSTable is looked at.
-pub(crate) const SAMPLE_BYTES_MAX: usize = 1 << 20;
+pub const SAMPLE_BYTES_MAX: usize = 1 << 20;
 /// From less, no dictionary is made: the plain compressor does as well.
 const SAMPLE_BYTES_MIN: usize = 128 * 1024;
 /// What the trainer compares with one another.
@@ -21,7 +21,7 @@ const SHARE: usize = 16;
 
 /// A dictionary for `sample`, the beginning of the data; `None` if compressing with one would not save the
 /// dictionary's own length over the sample, or the codec has none.
-pub(crate) fn train(compression: &Compression, sample: &[u8]) -> Option<Vec<u8>> {
+pub fn train(compression: &Compression, sample: &[u8]) -> Option<Vec<u8>> {
     if !compression.dictionary || !has_dictionaries(compression.codec) || sample.len() < SAMPLE_BYTES_MIN {
         return None;
     }

@@ -21,14 +21,14 @@ use contexts::with_contexts;
 use model::Codec;
 use zstd_safe::{CDict, DDict};
 
-pub(crate) use dictionary::{SAMPLE_BYTES_MAX, train};
+pub use dictionary::{SAMPLE_BYTES_MAX, train};
 
 const LZ4_LENGTH_BYTES: usize = 4;
 const NO_ROOM: &str = "a payload fits into its bound";
 
 /// How payloads are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Method {
+pub enum Method {
     Noop,
     Lz4,
     Snappy,
@@ -50,14 +50,14 @@ const CLASSES: [(&str, Method, bool); 7] = [
 impl Method {
     /// By the class name in CompressionInfo.db, and whether its files may have a dictionary; `None` if this build
     /// cannot read it.
-    pub(crate) fn named(name: &str) -> Option<(Self, bool)> {
+    pub fn named(name: &str) -> Option<(Self, bool)> {
         let simple = name.rsplit('.').next()?;
         let found = CLASSES.iter().find(|(class, ..)| *class == simple);
         found.map(|(_, method, has_dictionaries)| (*method, *has_dictionaries))
     }
 
     /// Of all class names, for errors.
-    pub(crate) fn names() -> String {
+    pub fn names() -> String {
         CLASSES.map(|(class, ..)| class).join(", ")
     }
 
@@ -89,7 +89,7 @@ impl Method {
 }
 
 /// How CompressionInfo.db says it: class, and what the class must be told.
-pub(crate) fn class_and_options(
+pub fn class_and_options(
     codec: Codec,
     with_dictionary: bool,
 ) -> (&'static str, Vec<(String, Vec<u8>)>) {
@@ -114,14 +114,14 @@ enum CompressionDictionary {
 }
 
 /// Compresses chunks with one codec.
-pub(crate) struct Compressor {
+pub struct Compressor {
     codec: Codec,
     dictionary: Option<CompressionDictionary>,
 }
 
 impl Compressor {
     /// Only LZ4 and zstd may have a dictionary.
-    pub(crate) fn new(codec: Codec, dictionary: Option<&[u8]>) -> Self {
+    pub fn new(codec: Codec, dictionary: Option<&[u8]>) -> Self {
         let dictionary = dictionary.map(|bytes| match codec {
             Codec::Lz4 => CompressionDictionary::Lz4(lz4::Dictionary::new(bytes, None)),
             Codec::Lz4High { level } => CompressionDictionary::Lz4(lz4::Dictionary::new(bytes, Some(level))),
@@ -132,7 +132,7 @@ impl Compressor {
     }
 
     /// The longest payload of a chunk of `chunk_bytes`.
-    pub(crate) fn bound(&self, chunk_bytes: usize) -> usize {
+    pub fn bound(&self, chunk_bytes: usize) -> usize {
         match self.codec {
             Codec::Noop => chunk_bytes,
             Codec::Lz4 | Codec::Lz4High { .. } => LZ4_LENGTH_BYTES + lz4::bound(chunk_bytes),
@@ -143,7 +143,7 @@ impl Compressor {
     }
 
     /// Writes the chunk's payload to the front of `out`, which has at least [`Self::bound`] bytes; gives its length.
-    pub(crate) fn compress(&mut self, chunk: &[u8], out: &mut [u8]) -> usize {
+    pub fn compress(&mut self, chunk: &[u8], out: &mut [u8]) -> usize {
         with_contexts(|contexts| match (self.codec, &self.dictionary) {
             (Codec::Noop, _) => {
                 out[..chunk.len()].copy_from_slice(chunk);
@@ -189,21 +189,21 @@ enum DecompressionDictionary {
 }
 
 /// Decompresses the chunks of one file.
-pub(crate) struct Decompressor {
+pub struct Decompressor {
     method: Method,
     dictionary: Option<DecompressionDictionary>,
 }
 
 impl Decompressor {
     /// For chunks that are stored as they are.
-    pub(crate) const NOOP: Self = Self { method: Method::Noop, dictionary: None };
+    pub const NOOP: Self = Self { method: Method::Noop, dictionary: None };
 
-    pub(crate) fn new(method: Method) -> Self {
+    pub fn new(method: Method) -> Self {
         Self { method, dictionary: None }
     }
 
     /// For what was compressed with this dictionary; `None` if the method has none or the bytes are none.
-    pub(crate) fn with_dictionary(method: Method, bytes: Vec<u8>) -> Option<Self> {
+    pub fn with_dictionary(method: Method, bytes: Vec<u8>) -> Option<Self> {
         let dictionary = match method {
             Method::Lz4 => DecompressionDictionary::Lz4(bytes),
             Method::Zstd => DecompressionDictionary::Zstd(DDict::try_create(&bytes)?),
@@ -212,12 +212,12 @@ impl Decompressor {
         Some(Self { method, dictionary: Some(dictionary) })
     }
 
-    pub(crate) fn has_dictionary(&self) -> bool {
+    pub fn has_dictionary(&self) -> bool {
         self.dictionary.is_some()
     }
 
     /// Bytes on the heap.
-    pub(crate) fn memory_bytes(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         match &self.dictionary {
             None => 0,
             Some(DecompressionDictionary::Lz4(bytes)) => bytes.capacity(),
@@ -227,7 +227,7 @@ impl Decompressor {
 
     /// Whether `payload` may be that of a chunk of `wanted` bytes, judged by its first bytes and its length; or what
     /// is wrong with it. Call it before making room for the chunk.
-    pub(crate) fn check(&self, payload: &[u8], wanted: usize) -> Result<(), String> {
+    pub fn check(&self, payload: &[u8], wanted: usize) -> Result<(), String> {
         let method = self.method;
         if wanted as u64 > method.most_bytes(payload.len()) {
             return Err(format!("{} bytes of {method:?} cannot hold {wanted}", payload.len()));
@@ -257,7 +257,7 @@ impl Decompressor {
 
     /// Decompresses a payload, which was [checked](Self::check), into `out`, which it must fill; or says what is
     /// wrong with it.
-    pub(crate) fn decompress(&self, payload: &[u8], out: &mut [u8]) -> Result<(), String> {
+    pub fn decompress(&self, payload: &[u8], out: &mut [u8]) -> Result<(), String> {
         let wanted = out.len();
         let done = match self.method {
             // Behind the bytes there may be zeros, if the chunk is stored raw.
