@@ -1,7 +1,7 @@
 //! Statements as text, on a catalog; what they make of it, or why not.
 
 use catalog::{Catalog, Keyspace};
-use model::{ColumnKind, Codec, Compression, CqlType};
+use model::{Codec, ColumnKind, Compression, CqlType};
 use uuid::Uuid;
 
 use super::{SchemaContext, answer, plan, truncated_table, used_keyspace};
@@ -356,7 +356,11 @@ pub(crate) const OPTIONS: &[(&str, &str, bool)] = &[
     ("compression = {'class': 'DeflateCompressor'}", "compress.DeflateCompressor'", false),
     ("compression = {'class': 'NoopCompressor'}", "compress.NoopCompressor'", false),
     ("compression = {'class': 'ZstdWithDictsCompressor'}", "compress.ZstdWithDictsCompressor'", false),
-    ("compression = {'class': 'LZ4Compressor', 'min_compress_ratio': 1.1}", "'min_compress_ratio': '1.1'", false),
+    (
+        "compression = {'class': 'LZ4Compressor', 'min_compress_ratio': 1.1}",
+        "'min_compress_ratio': '1.1'",
+        false,
+    ),
     (
         "compression = {'class': 'LZ4Compressor', 'lz4_compressor_type': 'high', 'lz4_high_compressor_level': 12}",
         "'lz4_compressor_type': 'high', 'lz4_high_compressor_level': '12'",

@@ -89,10 +89,7 @@ impl Method {
 }
 
 /// How CompressionInfo.db says it: class, and what the class must be told.
-pub fn class_and_options(
-    codec: Codec,
-    with_dictionary: bool,
-) -> (&'static str, Vec<(String, Vec<u8>)>) {
+pub fn class_and_options(codec: Codec, with_dictionary: bool) -> (&'static str, Vec<(String, Vec<u8>)>) {
     let method = Method::of(codec);
     let class = CLASSES.iter().find(|(_, of, dictionary)| (*of, *dictionary) == (method, with_dictionary));
     let (class, ..) = class.expect("LZ4 and zstd have dictionaries, and everything a class");
