@@ -4,5 +4,6 @@ pub mod component;
 pub mod dump;
 pub mod name;
 pub mod read;
+pub mod tools;
 pub mod version;
 pub mod write;
