@@ -9,8 +9,10 @@ pub mod logging;
 pub mod memory_dir;
 pub mod node;
 pub mod nodetool;
+pub mod schema_file;
 pub mod serve;
 pub mod shell;
+pub mod sstable_tool;
 pub mod suggest;
 
 /// The version of this build.

@@ -4,7 +4,8 @@
 //! before ended; behind damage the next entry of Index.db says where to go on, and then both must have the same key.
 //! - A row whose body makes no sense is left out; its length leads to the next one.
 //! - Where no next row can be found (a checksum is wrong, a head makes no sense) the promoted index of a large
-//!   partition names the next block; without one the partition ends there.
+//!   partition names the next block; without one the partition ends there. So if its start cannot be read, of which the
+//!   promoted index has the key and the deletion.
 //! - A row that does not stand behind the one before is left out.
 //! - A range deletion that was in force at the damage ends with the last row in front of it, unless the promoted
 //!   index says that it is still in force behind.
@@ -23,7 +24,7 @@ use super::index::{Entry, IndexCursor};
 use super::parse::{Parsed, Parser, change_fragment, row_fragment};
 use super::promoted::Promoted;
 use super::table::SSTable;
-use super::unfiltered::Kind;
+use super::unfiltered::{Kind, tombstone_of};
 use super::window::{Fetch, Window};
 
 /// The most errors that are kept; more are only counted.
@@ -137,19 +138,39 @@ impl Salvage {
                         self.lose_partition(error);
                         continue;
                     }
-                    self.start = self.at;
+                    self.begin(if self.table.columns.has_static() { State::Static } else { State::Rows });
                     self.at += bytes;
-                    self.last = None;
-                    self.in_force = Tombstone::LIVE;
-                    self.held = None;
-                    self.is_damaged = false;
-                    self.is_placed = true;
-                    self.state = if self.table.columns.has_static() { State::Static } else { State::Rows };
                     return Some(Salvaged { key, tombstone, position: self.start });
                 }
-                Err(error) => self.lose_partition(error),
+                Err(error) => match self.indexed_start().await {
+                    Some(partition) => {
+                        self.begin(State::Rows);
+                        self.cut(error).await;
+                        return Some(partition);
+                    }
+                    None => self.lose_partition(error),
+                },
             }
         }
+    }
+
+    /// A partition begins at `at`.
+    fn begin(&mut self, state: State) {
+        self.start = self.at;
+        self.last = None;
+        self.in_force = Tombstone::LIVE;
+        self.held = None;
+        self.is_damaged = false;
+        self.is_placed = true;
+        self.state = state;
+    }
+
+    /// What Index.db says of a large partition whose start cannot be read.
+    async fn indexed_start(&self) -> Option<Salvaged> {
+        let entry = self.entry.as_ref()?;
+        let promoted = Promoted::open(&self.table.index, entry, Fetch::Bypass, self.class).await.ok()??;
+        let tombstone = tombstone_of(promoted.head().deletion);
+        Some(Salvaged { key: entry.key.clone(), tombstone, position: entry.position })
     }
 
     /// Goes to a partition that [`Self::next_partition`] has given before.

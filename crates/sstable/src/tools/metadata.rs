@@ -76,6 +76,14 @@ fn compressor_text(table: &SSTable) -> String {
     }
 }
 
+/// The peers' printer puts the blank also where no date follows.
+fn noted_or_blank(time_s: u64) -> String {
+    match date(time_s as i64) {
+        Some(date) => format!("{time_s} ({date})"),
+        None => format!("{time_s} "),
+    }
+}
+
 fn counts_of(histogram: &base::histogram::EstimatedHistogram) -> Vec<(u64, u64)> {
     let offsets = histogram.offsets().iter().copied();
     let counted = offsets.zip(histogram.counts().iter().copied());
@@ -120,7 +128,7 @@ pub fn metadata_text(table: &SSTable, now_s: u32) -> String {
     out.push_str("Estimated tombstone drop times: \n");
     let bins: Vec<(u64, u64)> =
         stats.tombstone_drop_times.bins().iter().map(|bin| (u64::from(bin.time_s), bin.count)).collect();
-    push_histogram(&mut out, "Drop Time", &bins, |time_s| noted(time_s, date(time_s as i64)));
+    push_histogram(&mut out, "Drop Time", &bins, noted_or_blank);
     out.push_str("Partition Size: \n");
     push_histogram(&mut out, "Size (bytes)", &counts_of(&stats.partition_bytes), |size| {
         noted(size, Some(bytes(size as i64)))

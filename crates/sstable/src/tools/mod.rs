@@ -5,7 +5,7 @@
 //! metadata   Statistics.db as sstablemetadata prints it, and as JSON; histogram, java
 //! listing    Index.db, Summary.db and CompressionInfo.db as text and JSON
 //! finding    what a verify finds, as a line
-//! headers    the table that several SSTables are of
+//! headers    the table that several SSTables are of; fit: whether they are of a given one
 //! rewrite    an SSTable written anew: whole (export) or in pieces (split)
 //! scrub      what can be read of a damaged SSTable, written anew
 //! ```
@@ -14,6 +14,7 @@
 //! in 128 its key). All files of an SSTable are opened before anything is read, so that a server may delete it meanwhile.
 
 mod finding;
+mod fit;
 mod headers;
 mod histogram;
 mod java;
@@ -26,6 +27,7 @@ mod scrub;
 mod tests;
 
 pub use finding::{Finding, Findings};
+pub use fit::{Misfit, check_fit};
 pub use headers::{HeaderConflict, merged_header, read_statistics};
 pub use listing::{
     compression_info_json, compression_info_text, index_json, index_text, summary_json, summary_text,
