@@ -2,6 +2,7 @@
 //! use the same workload and the same report.
 
 pub mod admin;
+pub mod attach;
 pub mod bench;
 pub mod config;
 pub mod cql_server;

@@ -68,6 +68,7 @@ impl Config {
                 OnDamagedCommitlog::Refuse => OnDamagedLog::Refuse,
                 OnDamagedCommitlog::Skip => OnDamagedLog::Skip,
             },
+            attachments: vec![],
         }
     }
 

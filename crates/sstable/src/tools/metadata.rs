@@ -107,7 +107,9 @@ pub fn metadata_text(table: &SSTable, now_s: u32) -> String {
     field("SSTable min local deletion time", &deletion_text(stats.min_local_deletion_time_s));
     field("SSTable max local deletion time", &deletion_text(stats.max_local_deletion_time_s));
     field("Compressor", &compressor_text(table));
-    field("Compression ratio", &double(stats.compression_ratio));
+    if table.compression_info().is_some() {
+        field("Compression ratio", &double(stats.compression_ratio));
+    }
     field("TTL min", &ttl(stats.min_ttl_s));
     field("TTL max", &ttl(stats.max_ttl_s));
     let token = |key: &PartitionKey| format!("{} ({})", key.token(), key_text(&key_type, key));

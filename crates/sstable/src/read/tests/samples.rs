@@ -64,6 +64,19 @@ fn without_positions(dump: &str) -> String {
     out
 }
 
+/// Columns in the order of their names; the peer prints them in that of a hash map.
+fn sorted_columns(metadata: &str) -> String {
+    let line = |line: &str| match line.split_once("Columns: ") {
+        Some((kind, columns)) => {
+            let mut columns: Vec<&str> = columns.split(", ").collect();
+            columns.sort_unstable();
+            format!("{kind}Columns: {}\n", columns.join(", "))
+        }
+        None => format!("{line}\n"),
+    };
+    metadata.lines().map(line).collect()
+}
+
 /// What sstablemetadata says of it.
 fn metadata(dir: &Path, name: SstableName) -> String {
     let directory = dir.file_name().unwrap().to_str().unwrap();
@@ -142,7 +155,7 @@ fn everything_is_read_as_cassandra_reads_it() {
             let expected = metadata(&dir, name);
             let found = metadata_text(&table, DUMPED_S);
             let found = found.replacen(&format!("{}/", dir.display()), "", 1);
-            check_same_text(&found, &expected, &context);
+            check_same_text(&sorted_columns(&found), &sorted_columns(&expected), &context);
 
             let forward = whole(&table, &schema, false).await;
             let report = table.check(IoClass::Maintenance).await.unwrap();
