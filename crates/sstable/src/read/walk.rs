@@ -118,21 +118,31 @@ impl IndexWalk {
         self.cursor.position()
     }
 
-    /// The deletion of a partition that has a promoted index, and each of its blocks to `each`.
+    /// The deletion of a partition that has a promoted index, and how many blocks that has.
+    pub async fn promoted(
+        &self,
+        partition: &IndexPartition,
+    ) -> Result<Option<(Tombstone, usize)>, ReadError> {
+        let index = &self.table.index;
+        let promoted = Promoted::open(index, &partition.entry, Fetch::Bypass, self.class).await?;
+        Ok(promoted.map(|promoted| (tombstone_of(promoted.head().deletion), promoted.block_count())))
+    }
+
+    /// Each block of a partition that has a promoted index to `each`.
     pub async fn blocks(
         &self,
         partition: &IndexPartition,
         mut each: impl FnMut(IndexBlockEntry),
-    ) -> Result<Option<Tombstone>, ReadError> {
+    ) -> Result<(), ReadError> {
         let index = &self.table.index;
         let promoted = Promoted::open(index, &partition.entry, Fetch::Bypass, self.class).await?;
-        let Some(mut promoted) = promoted else { return Ok(None) };
+        let Some(mut promoted) = promoted else { return Ok(()) };
         for number in 0..promoted.block_count() {
             let block = promoted.block(index, &self.table.columns.clustering_lengths, number).await?;
             let super::promoted::Block { first, last, offset, width, open } = block;
             each(IndexBlockEntry { first, last, offset, width, open });
         }
-        Ok(Some(tombstone_of(promoted.head().deletion)))
+        Ok(())
     }
 }
 

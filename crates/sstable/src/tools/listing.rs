@@ -10,7 +10,7 @@ use runtime::IoClass;
 use crate::component::compression_info::CompressionInfo;
 use crate::dump::layout::Layout;
 use crate::dump::{key_texts, prefix_texts};
-use crate::read::{IndexBlockEntry, SSTable};
+use crate::read::SSTable;
 
 /// How much text is gathered before it is handed on.
 const TEXT_BYTES: usize = 64 << 10;
@@ -46,33 +46,31 @@ pub async fn index_text(
             partition.entry_at,
             partition.position
         );
-        let mut blocks = vec![];
-        let mut text = String::new();
-        let mut count = 0u64;
-        let deletion = walk
-            .blocks(&partition, |block: IndexBlockEntry| {
-                count += 1;
-                blocks.clear();
-                blocks.push(format!("{} bytes at {}", block.width, block.offset));
-                blocks.push(format!("from {}", position_text(schema, &block.first)));
-                blocks.push(format!("to {}", position_text(schema, &block.last)));
-                if !block.open.is_live() {
-                    blocks.push(format!("then deleted at {} us", block.open.timestamp_us));
-                }
-                text += &format!("    block {}\n", blocks.join(", "));
-            })
-            .await?;
-        match deletion {
-            None => out.push('\n'),
-            Some(deletion) => {
-                out += &format!(", promoted index of {} bytes, {count} blocks", partition.promoted_bytes);
-                if !deletion.is_live() {
-                    out += &format!(", partition deleted at {} us", deletion.timestamp_us);
-                }
-                out.push('\n');
-                out += &text;
+        if let Some((deletion, blocks)) = walk.promoted(&partition).await? {
+            out += &format!(", promoted index of {} bytes, {blocks} blocks", partition.promoted_bytes);
+            if !deletion.is_live() {
+                out += &format!(", partition deleted at {} us", deletion.timestamp_us);
             }
         }
+        out.push('\n');
+        walk.blocks(&partition, |block| {
+            out += &format!(
+                "    block at {}, {} bytes, from {} to {}",
+                block.offset,
+                block.width,
+                position_text(schema, &block.first),
+                position_text(schema, &block.last)
+            );
+            if !block.open.is_live() {
+                out += &format!(", then deleted at {} us", block.open.timestamp_us);
+            }
+            out.push('\n');
+            if out.len() >= TEXT_BYTES {
+                write(&out);
+                out.clear();
+            }
+        })
+        .await?;
         if out.len() >= TEXT_BYTES {
             write(&out);
             out.clear();
@@ -114,11 +112,12 @@ pub async fn index_json(
                 layout.raw_field("open_local_deletion_time_s", block.open.deletion_time_s);
             }
             layout.end_object();
+            write(&layout.take());
         })
         .await?;
         layout.end_array();
         layout.end_object();
-        pending_bytes += 200 + partition.promoted_bytes as usize;
+        pending_bytes += 200;
         if pending_bytes >= TEXT_BYTES {
             write(&layout.take());
             pending_bytes = 0;
