@@ -10,6 +10,7 @@ pub mod logging;
 pub mod memory_dir;
 pub mod node;
 pub mod nodetool;
+pub mod plot;
 pub mod schema_file;
 pub mod serve;
 pub mod shell;
