@@ -145,6 +145,7 @@ impl EngineShard {
         codec::encode(&mutation, &mut entry);
         let (table, appended) = loop {
             let table = self.table(id)?;
+            table.check_writable()?;
             if self.dirty_bytes.get() >= self.dirty_bytes_max {
                 self.wait_for_memory().await?;
                 continue;
@@ -211,8 +212,12 @@ impl EngineShard {
                 break;
             }
         }
-        let tables: Result<Vec<_>, EngineError> =
-            mutations.iter().map(|mutation| self.table(mutation.schema.id)).collect();
+        let table_of = |mutation: &Mutation| {
+            let table = self.table(mutation.schema.id)?;
+            table.check_writable()?;
+            Ok(table)
+        };
+        let tables: Result<Vec<_>, EngineError> = mutations.iter().map(table_of).collect();
         let mut appended = None;
         // From here to the end nothing waits, so that all entries get into the same chunk.
         for ((table, mutation), entry) in tables?.into_iter().zip(mutations).zip(entries) {

@@ -5,5 +5,6 @@ pub mod component;
 pub mod dump;
 pub mod name;
 pub mod read;
+pub mod tools;
 pub mod version;
 pub mod write;

@@ -127,3 +127,13 @@ pub struct Done {
     /// Tables, or snapshots, it was done to.
     pub count: u64,
 }
+
+/// SSTables that were taken into a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Loaded {
+    /// Where they were.
+    pub dir: String,
+    /// How each was called there, and how it is called in the table's directory.
+    pub sstables: Vec<(String, String)>,
+    pub data_bytes: u64,
+}

@@ -73,6 +73,7 @@ impl Config {
                 SstableFormat::Me => Version::Me,
                 SstableFormat::Nb => Version::Nb,
             },
+            attachments: vec![],
         }
     }
 

@@ -2,7 +2,16 @@
 
 use std::fmt::Write;
 
-use crate::admin::answers::{Info, RequestStats, Snapshot, TableStats, Version};
+use crate::admin::answers::{Info, Loaded, RequestStats, Snapshot, TableStats, Version};
+
+/// What refresh and import have taken in.
+pub fn loaded(loaded: &Loaded) -> String {
+    if loaded.sstables.is_empty() {
+        return format!("No new SSTables were found in {}\n", loaded.dir);
+    }
+    let lines = loaded.sstables.iter().map(|(from, to)| format!("{}/{from} is now {to}\n", loaded.dir));
+    lines.collect()
+}
 
 pub fn version(version: &Version) -> String {
     format!("ReleaseVersion: {}\n", version.release_version)
