@@ -5,8 +5,10 @@
 
 mod plan;
 mod strategy;
+mod tiers;
 mod view;
 
 pub use plan::{Finished, Layout, Plan, Reason, Split};
 pub use strategy::Strategy;
+pub use tiers::{Bucket, Bucketing, Run, Tiering, free_runs, ids, runs};
 pub use view::{DiskView, RunId, SSTableId, SSTableView, TableView};
