@@ -1,5 +1,6 @@
 //! What is to be done, and why.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use base::HashMap;
@@ -64,6 +65,14 @@ impl Plan {
     pub fn needs_bytes(&self, view: &TableView<'_>) -> Option<u64> {
         let inputs: Option<Vec<&SSTableView>> = self.inputs.iter().map(|id| view.find(*id)).collect();
         Some(needs_bytes(&inputs?, self.layout.max_bytes, self.release_early))
+    }
+}
+
+impl RunPiece {
+    /// The index of the piece that `key` goes to; `None` if it lies behind all of them.
+    pub fn of(pieces: &[Self], key: &PartitionKey) -> Option<usize> {
+        let at = pieces.partition_point(|piece| piece.end.side_of(key) == Ordering::Greater);
+        (at < pieces.len()).then_some(at)
     }
 }
 
