@@ -5,6 +5,7 @@
 
 pub mod backlog;
 pub mod explain;
+mod hybrid;
 mod overlap;
 mod plan;
 pub mod purge;
@@ -19,6 +20,8 @@ mod tiers;
 mod tombstones;
 mod view;
 
+pub use explain::Explanation;
+pub use hybrid::{Hybrid, HybridOptions, TombstoneCollection, pieces};
 pub use overlap::{LeastIndex, count_max, groups, share_outside};
 pub use plan::{Finished, Layout, Plan, Reason, RunPiece, Split, needs_bytes};
 pub use sample::{SAMPLED_RUNS_MAX, SamplePlan, SampledGroup, SampledOverlap};

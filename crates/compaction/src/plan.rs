@@ -142,8 +142,9 @@ pub enum Reason {
     Tombstones { ratio: f64, threshold: f64 },
     /// A fragment and everything older that overlaps it, to drop what its tombstones delete.
     FragmentTombstones { ratio: f64, overlapping: usize },
-    /// So much of the inputs is the same partitions, by their sketches.
-    Duplicates { ratio: f64 },
+    /// So much of the inputs is dead, since they have the same partitions by their sketches, or the same rows by a
+    /// sample.
+    Duplicates { ratio: f64, sampled: bool },
     /// All in it has expired.
     Expired { sstables: usize },
     /// The disk is short of space: a smaller job than usual.
@@ -199,7 +200,10 @@ impl fmt::Display for Reason {
                 let percent = ratio * 100.0;
                 write!(f, "{percent:.0} % of a fragment may be dropped, with {overlapping} that overlap it")
             }
-            Self::Duplicates { ratio } => write!(f, "{:.0} % are the same partitions", ratio * 100.0),
+            Self::Duplicates { ratio, sampled } => {
+                let by = if *sampled { "a sample" } else { "sketches" };
+                write!(f, "{:.0} % of it is dead, by {by} of what they share", ratio * 100.0)
+            }
             Self::Expired { sstables } => write!(f, "all in {sstables} has expired"),
             Self::DiskShort { needed_bytes, free_bytes } => {
                 write!(f, "the usual job needs {}, {} are free", mb(*needed_bytes), mb(*free_bytes))
