@@ -1,6 +1,8 @@
 //! Decisions as text cases, and what holds for every strategy.
 
 mod hybrid;
+mod hybrid_world;
+mod leveled;
 mod purge;
 mod size_tiered;
 mod tiers;
