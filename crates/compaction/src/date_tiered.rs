@@ -12,13 +12,14 @@ use crate::backlog;
 use crate::plan::{Layout, Plan, Reason};
 use crate::size_tiered::{by_tier_and_age, singles};
 use crate::strategy::Strategy;
-use crate::tiers::{Tiering, ids};
+use crate::tiers::{Bucketing, Tiering, ids};
 use crate::time_window::TimestampUnit;
 use crate::tombstones::{TombstoneRules, fully_expired};
 use crate::view::{SSTableView, TableView};
 
 /// What clients are told when a table gets this strategy.
-pub const WARNING: &str = "DateTieredCompactionStrategy is deprecated: use TimeWindowCompactionStrategy instead";
+pub const WARNING: &str =
+    "DateTieredCompactionStrategy is deprecated: use TimeWindowCompactionStrategy instead";
 
 #[derive(Clone, Debug)]
 pub struct DateTiered {
@@ -40,7 +41,7 @@ impl Default for DateTiered {
             max_age_us: 365_000 * 86_400_000_000,
             timestamp: TimestampUnit::MICROSECONDS,
             expired_check_s: 600,
-            tiering: Tiering::default(),
+            tiering: Tiering { bucketing: Bucketing::Average, ..Tiering::default() },
             tombstones: TombstoneRules { enabled: false, ..TombstoneRules::default() },
             checked_s: None,
         }

@@ -3,7 +3,9 @@
 //! Everything here is a function of values: a [`TableView`] goes in, a [`Plan`] with its [`Reason`] comes out.
 //! Whoever carries plans out opens files, keeps time and tells the strategy what became of them.
 
+pub mod amplification;
 pub mod backlog;
+pub mod controller;
 pub mod date_tiered;
 pub mod leveled;
 mod null;
@@ -19,7 +21,9 @@ mod tests;
 mod tiers;
 pub mod time_window;
 mod tombstones;
+pub mod unified;
 mod view;
+pub mod weight;
 
 pub use date_tiered::DateTiered;
 pub use leveled::Leveled;
@@ -31,4 +35,5 @@ pub use strategy::Strategy;
 pub use tiers::{Bucket, Bucketing, Run, Tiering, free_runs, ids, runs};
 pub use time_window::TimeWindow;
 pub use tombstones::{TombstoneRules, drop_plan, fully_expired};
+pub use unified::Unified;
 pub use view::{DiskView, RunId, SSTableId, SSTableView, TableView};
