@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::backlog;
 use crate::plan::{Finished, Layout, Plan, Reason, Split};
+use crate::reshape::{self, Reshape};
 use crate::size_tiered::{by_tier_and_age, singles};
 use crate::strategy::Strategy;
 use crate::tiers::{Tiering, ids};
@@ -209,6 +210,10 @@ impl Strategy for TimeWindow {
             release_early: false,
         };
         jobs.into_iter().map(plan).collect()
+    }
+
+    fn reshape(&self, view: &TableView<'_>, mode: Reshape) -> Option<Plan> {
+        reshape::of_windows(self, view, mode)
     }
 
     fn layout(&self, _level: u32) -> Layout {

@@ -1,6 +1,7 @@
 //! Decisions as text cases, and what holds for every strategy.
 
 mod date_tiered;
+mod laws;
 mod leveled;
 mod purge;
 mod size_tiered;
