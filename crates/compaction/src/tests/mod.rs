@@ -1,12 +1,16 @@
 //! Decisions as text cases, and what holds for every strategy.
 
+mod date_tiered;
 mod hybrid;
 mod hybrid_world;
+mod laws;
 mod leveled;
 mod purge;
 mod size_tiered;
 mod tiers;
+mod time_window;
 mod tombstones;
+mod unified;
 
 use crate::Strategy;
 use crate::testing::Table;
