@@ -149,7 +149,7 @@ mod tests {
         let overlapping = "a 9 L1 0-9, b 9 L1 5-20, c 9 L1 50-60";
         check(&lcs, Reshape::Strict, overlapping, "merge a b c into level 1 of 10 MB each");
         check(&lcs, Reshape::Relaxed, overlapping, "nothing");
-        let many = vec!["9 L1"; 12].join(",");
+        let many = ["9 L1"; 12].join(",");
         assert!(lcs.reshape(&Table::new(&many).view(), Reshape::Relaxed).is_some());
     }
 

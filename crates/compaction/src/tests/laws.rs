@@ -13,11 +13,8 @@ fn strategies() -> Vec<Box<dyn Strategy>> {
     let mut dates = DateTiered::default();
     (dates.base_us, dates.max_window_us) = (50_000_000, 800_000_000);
     let unified = |scaling: i32| {
-        let mut unified = Unified::default();
-        unified.scaling = vec![Scaling(scaling)];
-        unified.sharding =
-            Sharding { min_sstable_bytes: 0, target_sstable_bytes: 4 * MB, ..Sharding::default() };
-        Box::new(unified)
+        let sharding = Sharding { min_sstable_bytes: 0, target_sstable_bytes: 4 * MB, ..Sharding::default() };
+        Box::new(Unified { scaling: vec![Scaling(scaling)], sharding, ..Unified::default() })
     };
     vec![
         Box::new(SizeTiered::default()),
@@ -127,9 +124,8 @@ fn tiers_write_each_row_once_per_tier_and_levels_at_least_twice_as_much() {
     let read = (0..65_536).step_by(97).map(|place| world.sstables_of(place)).max();
     assert!(read <= Some(4), "{read:?}");
 
-    let mut unified = Unified::default();
-    unified.sharding =
-        Sharding { min_sstable_bytes: 0, target_sstable_bytes: 32 * MB, ..Sharding::default() };
+    let sharding = Sharding { min_sstable_bytes: 0, target_sstable_bytes: 32 * MB, ..Sharding::default() };
+    let unified = Unified { sharding, ..Unified::default() };
     let (dense, _) = write_amplification(Box::new(unified), 256);
     println!("write amplification: densities, T4, {dense:.1}");
     assert!((tiered * 0.7..tiered * 1.3).contains(&dense), "{dense}");
