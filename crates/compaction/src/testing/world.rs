@@ -11,8 +11,9 @@ use base::hyperloglog::{HyperLogLog, key_hash};
 use model::{NO_DELETION_TIME_S, PartitionKey, Tombstone};
 
 use super::keys::key;
-use crate::plan::{Finished, Layout, Plan, Split};
+use crate::plan::{Finished, Layout, Plan, RunPiece, Split};
 use crate::purge::{self, GcBefore, Outside, PurgeHorizon, TombstoneGc};
+use crate::sample::{SamplePlan, SampledGroup, SampledOverlap};
 use crate::strategy::Strategy;
 use crate::view::{DiskView, RunId, SSTableId, SSTableView, TableView};
 
@@ -177,6 +178,7 @@ impl World {
                 capacity_bytes: self.capacity_bytes,
                 free_bytes: self.capacity_bytes.saturating_sub(self.bytes()),
             },
+            sampled: None,
             seed: self.decisions,
         }
     }
@@ -292,6 +294,7 @@ impl World {
                         let part = |p: u32| tokens.partition_point(|token| *token < key(p).token());
                         part(last.0) != part(place.0)
                     }
+                    Split::Runs(runs) => RunPiece::of(runs, key(last.0)) != RunPiece::of(runs, key(place.0)),
                     _ => false,
                 };
                 is_next && (is_full || is_split)
@@ -326,11 +329,22 @@ impl World {
 
         let cells = self.merged(plan);
         let run = self.new_run();
+        let bytes_of = |cells: usize| cells as u64 * self.cell_bytes;
+        let input_bytes = self.sstables.iter().filter(|s| is_input(s)).map(|s| bytes_of(s.cells.len())).sum();
+        let output_bytes = bytes_of(cells.len());
         let pieces = self.cut(cells, &plan.layout);
         let last_key = pieces.last().map(|piece| key(piece[piece.len() - 1].0.0).clone());
         let mut made = vec![];
         for piece in pieces {
             let end = key(piece[piece.len() - 1].0.0);
+            let run = match &plan.layout.split {
+                Split::Runs(runs) => {
+                    let at =
+                        RunPiece::of(runs, end).unwrap_or_else(|| panic!("no run for {end:?}: {plan:?}"));
+                    runs[at].run
+                }
+                _ => run,
+            };
             let stored = self.store(piece, &plan.layout, run);
             self.totals.compacted_bytes += stored.view.disk_bytes;
             made.push(stored.view.id);
@@ -345,7 +359,7 @@ impl World {
         if let Some(before) = before {
             assert_eq!(self.content(), before, "what is read has changed: {plan:?}");
         }
-        strategy.finished(&Finished { plan, input_level, last_key });
+        strategy.finished(&Finished { plan, input_level, last_key, input_bytes, output_bytes });
         made
     }
 
@@ -385,6 +399,29 @@ impl World {
             self.carry_out(strategy, &plan);
         }
         panic!("{} does not come to rest", strategy.name());
+    }
+
+    /// Merges the samples.
+    pub fn sample(&self, plan: &SamplePlan) -> SampledOverlap {
+        let is_sampled = |((partition, _), _): &(Place, Cell)| {
+            let token = key(*partition).token();
+            plan.ranges.iter().any(|(start, end)| (*start..=*end).contains(&token))
+        };
+        let mut rows: BTreeMap<Place, u64> = BTreeMap::new();
+        for (index, run) in plan.runs.iter().enumerate() {
+            let sstables = self.sstables.iter().filter(|stored| stored.view.run == *run);
+            for (place, _) in sstables.flat_map(|s| s.cells.iter()).filter(|cell| is_sampled(cell)) {
+                *rows.entry(*place).or_default() |= 1 << index;
+            }
+        }
+        let mut groups: BTreeMap<u64, SampledGroup> = BTreeMap::new();
+        for members in rows.into_values() {
+            let group =
+                groups.entry(members).or_insert(SampledGroup { members, input_bytes: 0, output_bytes: 0 });
+            group.input_bytes += u64::from(members.count_ones()) * self.cell_bytes;
+            group.output_bytes += self.cell_bytes;
+        }
+        SampledOverlap { runs: plan.runs.clone(), groups: groups.into_values().collect() }
     }
 
     /// Marks or unmarks an SSTable as compacting.

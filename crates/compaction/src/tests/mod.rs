@@ -1,6 +1,8 @@
 //! Decisions as text cases, and what holds for every strategy.
 
 mod date_tiered;
+mod hybrid;
+mod hybrid_world;
 mod laws;
 mod leveled;
 mod purge;
