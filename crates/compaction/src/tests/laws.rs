@@ -25,6 +25,7 @@ fn strategies() -> Vec<Box<dyn Strategy>> {
         Box::new(dates),
         unified(2),
         unified(-2),
+        Box::new(Hybrid::new(HybridOptions { fragment_bytes: 4 * MB, ..HybridOptions::default() })),
     ]
 }
 
