@@ -19,7 +19,7 @@ use model::{
     PartitionKey, TableSchema,
 };
 use runtime::BackendChoice;
-use sstable::codec::{Compressor, Decompressor};
+use sstable::codec::{Compressor, Decompressor, Method, class_and_options};
 
 use super::BenchError;
 use super::engine::Scratch;
@@ -138,7 +138,9 @@ fn measure_codec_alone(report: &mut Report, setting: &Setting, text: &[u8]) {
         std::hint::black_box(compressor.compress(chunk, &mut out));
     }
     report.add_rate(&format!("compress-only/{}", setting.name), "MB/s", megabytes, watch.spent());
-    let mut decompressor = Decompressor::of(compression.codec);
+    let (class, _) = class_and_options(compression.codec, false);
+    let (method, _) = Method::named(class).expect("what is written is read");
+    let decompressor = Decompressor::new(method);
     let mut chunk = vec![0; chunk_bytes];
     for measured in [false, true] {
         let watch = Stopwatch::start();

@@ -489,21 +489,15 @@ async fn export(shard: &Shard, arguments: &ExportArguments) -> Result<End, Strin
     let chunk_bytes = arguments.chunk_kb.checked_mul(1024).filter(|bytes| bytes.is_power_of_two());
     let chunk_bytes = chunk_bytes.filter(|bytes| *bytes <= 256 << 10);
     let chunk_bytes = chunk_bytes.ok_or("--chunk-kb is a power of two up to 256")?;
+    let codec = |codec| CompressionChoice::Use(Some(Compression::new(codec, chunk_bytes)));
     let compression = match arguments.compression {
         None => CompressionChoice::AsSource,
-        Some(Codec::None) => CompressionChoice::Use(Compression::None),
-        Some(Codec::Lz4) => CompressionChoice::Use(Compression::Lz4 { chunk_bytes }),
-        Some(Codec::Snappy) => CompressionChoice::Use(Compression::Snappy { chunk_bytes }),
-        Some(Codec::Deflate) => CompressionChoice::Use(Compression::Deflate { chunk_bytes }),
-        Some(Codec::Zstd) => {
-            CompressionChoice::Use(Compression::Zstd { chunk_bytes, level: arguments.level })
-        }
+        Some(Codec::None) => CompressionChoice::Use(None),
+        Some(Codec::Lz4) => codec(model::Codec::Lz4),
+        Some(Codec::Snappy) => codec(model::Codec::Snappy),
+        Some(Codec::Deflate) => codec(model::Codec::Deflate),
+        Some(Codec::Zstd) => codec(model::Codec::Zstd { level: arguments.level }),
     };
-    if let CompressionChoice::Use(wanted) = &compression
-        && wanted.written() != *wanted
-    {
-        return Err("this build writes LZ4 and no compression; choose one of these".to_string());
-    }
     let version = match arguments.format {
         WrittenVersion::Me => Version::Me,
         WrittenVersion::Nb => Version::Nb,

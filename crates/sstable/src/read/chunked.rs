@@ -136,14 +136,6 @@ impl ChunkedFile {
         self.chunk_bytes
     }
 
-    /// How it is compressed, if it is.
-    pub(super) fn compression(&self) -> Option<&CompressionInfo> {
-        match &self.encoding {
-            Encoding::Plain { .. } => None,
-            Encoding::Compressed { info, .. } => Some(info),
-        }
-    }
-
     /// Whether every byte of the file has a checksum.
     pub(super) fn is_checksummed(&self) -> bool {
         !matches!(&self.encoding, Encoding::Plain { crcs: None })

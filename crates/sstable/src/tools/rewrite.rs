@@ -8,7 +8,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{Compression, TableSchema};
+use model::{Codec, Compression, TableSchema};
 use reader::{Fragment, ReadError};
 use runtime::{FileError, Files, IoClass, Shard};
 
@@ -20,15 +20,19 @@ use crate::read::SSTable;
 use crate::version::Version;
 use crate::write::{SSTableWriter, WriteError, WriteOptions, Written};
 
+/// What Cassandra's compressors do unless told otherwise.
+const ZSTD_LEVEL_DEFAULT: i32 = 3;
+const LZ4_HIGH_LEVEL_DEFAULT: i32 = 9;
+
 /// Fragments between two looks at whether the turn is over.
 const FRAGMENTS_A_CHECK: u64 = 16;
 
 /// How what is written is compressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CompressionChoice {
-    /// As the source, as far as this build writes that.
+    /// As the source, without its dictionary if it has one.
     AsSource,
-    Use(Compression),
+    Use(Option<Compression>),
 }
 
 /// What is to become of an SSTable.
@@ -103,33 +107,32 @@ pub async fn next_generation(files: &Files, dir: &Path) -> Result<u64, FileError
 
 /// The compression of a source, and what cannot be kept of it.
 fn compression_of(info: &CompressionInfo) -> (Compression, Option<String>) {
-    let chunk_bytes = info.chunk_bytes;
-    let level = || {
-        let value = info.options.iter().find(|(name, _)| name == "compression_level")?;
-        std::str::from_utf8(&value.1).ok()?.trim().parse::<i32>().ok()
+    let option = |wanted: &str| {
+        let value = info.options.iter().find(|(name, _)| name == wanted)?;
+        std::str::from_utf8(&value.1).ok().map(str::trim)
     };
+    let level = |name: &str| option(name)?.parse::<i32>().ok();
     let name = info.compressor.rsplit('.').next().unwrap_or_default();
-    let wanted = match name {
-        "LZ4Compressor" | "LZ4WithDictsCompressor" => Compression::Lz4 { chunk_bytes },
-        "SnappyCompressor" => Compression::Snappy { chunk_bytes },
-        "DeflateCompressor" => Compression::Deflate { chunk_bytes },
+    let is_high = option("lz4_compressor_type").is_some_and(|kind| kind.eq_ignore_ascii_case("high"));
+    let codec = match name {
+        "SnappyCompressor" => Codec::Snappy,
+        "DeflateCompressor" => Codec::Deflate,
         "ZstdCompressor" | "ZstdWithDictsCompressor" => {
-            Compression::Zstd { chunk_bytes, level: level().unwrap_or(3) }
+            Codec::Zstd { level: level("compression_level").unwrap_or(ZSTD_LEVEL_DEFAULT) }
         }
-        "NoopCompressor" => Compression::None,
-        _ => Compression::Lz4 { chunk_bytes },
+        "NoopCompressor" => Codec::Noop,
+        _ if is_high => {
+            Codec::Lz4High { level: level("lz4_high_compressor_level").unwrap_or(LZ4_HIGH_LEVEL_DEFAULT) }
+        }
+        _ => Codec::Lz4,
     };
-    let has_dictionary =
-        name.contains("WithDicts") || info.options.iter().any(|(name, _)| name.contains("dictionary"));
-    let written = wanted.written();
-    let note = if has_dictionary {
-        Some(format!("{name} has a compression dictionary; what is written has none"))
-    } else if written != wanted {
-        Some(format!("{name} is not written by this build; what is written is LZ4"))
-    } else {
-        None
+    let compression = Compression {
+        max_compressed_bytes: info.max_compressed_bytes,
+        ..Compression::new(codec, info.chunk_bytes)
     };
-    (written, note)
+    let has_dictionary = name.contains("WithDicts");
+    let note = || format!("{name} has a compression dictionary; what is written has none");
+    (compression, has_dictionary.then(note))
 }
 
 /// Options for a writer of what `table` contains, and what is not as in `table`.
@@ -141,12 +144,13 @@ pub(super) fn write_options(
 ) -> (WriteOptions, Option<String>) {
     let (compression, note) = match (&plan.compression, table.compression_info()) {
         (CompressionChoice::Use(compression), info) => {
-            let note =
-                info.and_then(|info| compression_of(info).1).filter(|note| note.contains("dictionary"));
-            (compression.written(), note)
+            (compression.clone(), info.and_then(|info| compression_of(info).1))
         }
-        (CompressionChoice::AsSource, Some(info)) => compression_of(info),
-        (CompressionChoice::AsSource, None) => (Compression::None, None),
+        (CompressionChoice::AsSource, Some(info)) => {
+            let (compression, note) = compression_of(info);
+            (Some(compression), note)
+        }
+        (CompressionChoice::AsSource, None) => (None, None),
     };
     let (statistics, stats) = (table.statistics(), table.stats());
     let options = WriteOptions {

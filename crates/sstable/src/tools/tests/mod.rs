@@ -112,7 +112,7 @@ fn a_sound_one_is_written_anew_whole_and_in_pieces() {
         let table = open(&shard, &source_dir(), name).await.unwrap();
         let right = contents(&table, &schema).await;
         let exports = [
-            (Version::Nb, CompressionChoice::Use(Compression::None), None),
+            (Version::Nb, CompressionChoice::Use(None), None),
             (Version::Me, CompressionChoice::AsSource, None),
             (Version::Me, CompressionChoice::AsSource, Some(4000)),
         ];
@@ -128,7 +128,7 @@ fn a_sound_one_is_written_anew_whole_and_in_pieces() {
                 let piece = open(&shard, &output_dir(), piece.name).await.unwrap();
                 let report = piece.check(IoClass::Maintenance).await.unwrap();
                 assert!(report.partitions > 0);
-                let is_plain = compression == CompressionChoice::Use(Compression::None);
+                let is_plain = compression == CompressionChoice::Use(None);
                 assert_eq!(piece.compression_info().is_none(), is_plain);
                 assert_eq!(piece.statistics().header.bases, table.statistics().header.bases);
                 found.extend(contents(&piece, &schema).await);
