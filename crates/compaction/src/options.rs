@@ -121,7 +121,8 @@ impl Options<'_> {
         Ok(TombstoneRules { enabled: is_said, ..self.tombstones()? })
     }
 
-    fn sstable_bytes(&self, default_mb: u64) -> Result<u64, OptionsError> {
+    /// `sstable_size_in_mb` in bytes.
+    pub fn sstable_bytes(&self, default_mb: u64) -> Result<u64, OptionsError> {
         Ok(self.number("sstable_size_in_mb", default_mb, 1, 1 << 30)? << 20)
     }
 
@@ -151,20 +152,6 @@ impl Options<'_> {
         strategy.tiering = self.tiering(Tiering::default())?;
         strategy.tombstones = self.tombstones()?;
         Ok(strategy)
-    }
-
-    fn hybrid(&self) -> Result<HybridOptions, OptionsError> {
-        let default = HybridOptions::default();
-        let goal: f64 = self.number("space_amplification_goal", 0.0, 0.0, 2.0)?;
-        Ok(HybridOptions {
-            tiering: self.tiering(default.tiering)?,
-            tombstones: self.tombstones()?,
-            fragment_bytes: self.sstable_bytes(default.fragment_bytes >> 20)?,
-            space_amplification_goal: Some(goal).filter(|goal| *goal > 1.0),
-            overlap_threshold: self.number("overlap_threshold", default.overlap_threshold, 0.0, f64::MAX)?,
-            disk_aware: self.flag("disk_aware", default.disk_aware)?,
-            ..HybridOptions::from_map(self.0)
-        })
     }
 
     fn time_window(&self) -> Result<TimeWindow, OptionsError> {
@@ -239,8 +226,8 @@ pub fn strategy_from(options: &BTreeMap<String, String>) -> Result<Box<dyn Strat
     let options = Options(options);
     let strategy: Box<dyn Strategy> = match name.strip_suffix("CompactionStrategy") {
         Some("SizeTiered") => Box::new(options.size_tiered()?),
-        Some("Incremental" | "Hybrid") => Box::new(Hybrid::new(options.hybrid()?)),
         Some("Leveled") => Box::new(options.leveled()?),
+        Some("Incremental" | "Hybrid") => Box::new(Hybrid::new(HybridOptions::from_options(&options)?)),
         Some("TimeWindow") => Box::new(options.time_window()?),
         Some("DateTiered") => Box::new(options.date_tiered()?),
         Some("Unified") => Box::new(options.unified()?),
@@ -292,6 +279,15 @@ mod tests {
             "15 L1",
             "merge a into level 2 of 5 MB each",
         );
+        for incremental in ["IncrementalCompactionStrategy", "HybridCompactionStrategy"] {
+            check(
+                incremental,
+                &[("sstable_size_in_mb", "5")],
+                "9, 9, 9, 9",
+                "merge a b c d into a run of 5 MB each",
+            );
+            check(incremental, &[("min_threshold", "5")], "9, 9, 9, 9", "nothing");
+        }
         let window = "TimeWindowCompactionStrategy";
         let minutes = [("compaction_window_unit", "MINUTES"), ("compaction_window_size", "2")];
         check(window, &minutes, "1 t1, 1 t2, 1 t3, 1 t119, 1 t120", "merge a b c d by 120 s");
@@ -308,15 +304,6 @@ mod tests {
             "1, 1",
             "merge a b into a run into 4 parts",
         );
-        for hybrid in ["IncrementalCompactionStrategy", "HybridCompactionStrategy"] {
-            check(
-                hybrid,
-                &[("sstable_size_in_mb", "10")],
-                "100, 100, 100, 100",
-                "merge a b c d into a run of 10 MB each",
-            );
-            check(hybrid, &[("min_threshold", "5")], "100, 100, 100, 100", "nothing");
-        }
         check("NullCompactionStrategy", &[], "1, 1, 1, 1", "nothing");
     }
 

@@ -20,11 +20,11 @@ fn strategies() -> Vec<Box<dyn Strategy>> {
         Box::new(SizeTiered::default()),
         Box::new(Leveled::new(4 * MB, 10)),
         Box::new(leveled),
+        Box::new(Hybrid::new(HybridOptions { fragment_bytes: 4 * MB, ..HybridOptions::default() })),
         Box::new(TimeWindow::new(100_000_000)),
         Box::new(dates),
         unified(2),
         unified(-2),
-        Box::new(Hybrid::new(HybridOptions { fragment_bytes: 4 * MB, ..HybridOptions::default() })),
     ]
 }
 
