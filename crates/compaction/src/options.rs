@@ -154,20 +154,6 @@ impl Options<'_> {
         Ok(strategy)
     }
 
-    fn hybrid(&self) -> Result<HybridOptions, OptionsError> {
-        let default = HybridOptions::default();
-        let goal: f64 = self.number("space_amplification_goal", 0.0, 0.0, 2.0)?;
-        Ok(HybridOptions {
-            tiering: self.tiering(default.tiering)?,
-            tombstones: self.tombstones()?,
-            fragment_bytes: self.sstable_bytes(default.fragment_bytes >> 20)?,
-            space_amplification_goal: Some(goal).filter(|goal| *goal > 1.0),
-            overlap_threshold: self.number("overlap_threshold", default.overlap_threshold, 0.0, f64::MAX)?,
-            disk_aware: self.flag("disk_aware", default.disk_aware)?,
-            ..HybridOptions::from_map(self.0)
-        })
-    }
-
     fn time_window(&self) -> Result<TimeWindow, OptionsError> {
         let unit_s = self.or("compaction_window_unit", 86_400, |text| {
             Some(match text.to_ascii_uppercase().as_str() {
@@ -240,7 +226,6 @@ pub fn strategy_from(options: &BTreeMap<String, String>) -> Result<Box<dyn Strat
     let options = Options(options);
     let strategy: Box<dyn Strategy> = match name.strip_suffix("CompactionStrategy") {
         Some("SizeTiered") => Box::new(options.size_tiered()?),
-        Some("Incremental" | "Hybrid") => Box::new(Hybrid::new(options.hybrid()?)),
         Some("Leveled") => Box::new(options.leveled()?),
         Some("Incremental" | "Hybrid") => Box::new(Hybrid::new(HybridOptions::from_options(&options)?)),
         Some("TimeWindow") => Box::new(options.time_window()?),
@@ -319,15 +304,6 @@ mod tests {
             "1, 1",
             "merge a b into a run into 4 parts",
         );
-        for hybrid in ["IncrementalCompactionStrategy", "HybridCompactionStrategy"] {
-            check(
-                hybrid,
-                &[("sstable_size_in_mb", "10")],
-                "100, 100, 100, 100",
-                "merge a b c d into a run of 10 MB each",
-            );
-            check(hybrid, &[("min_threshold", "5")], "100, 100, 100, 100", "nothing");
-        }
         check("NullCompactionStrategy", &[], "1, 1, 1, 1", "nothing");
     }
 

@@ -25,7 +25,6 @@ fn strategies() -> Vec<Box<dyn Strategy>> {
         Box::new(dates),
         unified(2),
         unified(-2),
-        Box::new(Hybrid::new(HybridOptions { fragment_bytes: 4 * MB, ..HybridOptions::default() })),
     ]
 }
 
