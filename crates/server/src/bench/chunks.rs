@@ -23,7 +23,7 @@ use super::BenchError;
 use super::engine::Scratch;
 use super::machine::{self, Machine};
 use super::report::{self, Report, Sample, json, number};
-use super::workload::{KEY_BYTES, Workload};
+use super::workload::Workload;
 use super::world::{self, World, kernel_read_bytes};
 use crate::plot::{Line, Lines};
 
@@ -75,12 +75,21 @@ pub fn run(arguments: &ChunksArguments) -> Result<(), BenchError> {
     for (name, _) in codecs {
         for figure in ["bytes", "chunk-bytes"] {
             let (four, one) = (of(&format!("{figure}/{name} 4 KiB")), of(&format!("{figure}/{name} 1 KiB")));
-            println!("{name}: {} {figure} a request at 4 KiB, {} at 1 KiB: {:.2} times", number(four), number(one), four / one);
+            println!(
+                "{name}: {} {figure} a request at 4 KiB, {} at 1 KiB: {:.2} times",
+                number(four),
+                number(one),
+                four / one
+            );
         }
     }
     let line = |name: &str, figure: &str| Line {
         name: format!("{name}: {figure}"),
-        points: CHUNK_KIB.iter().rev().map(|kib| (f64::from(*kib), of(&format!("{figure}/{name} {kib} KiB")))).collect(),
+        points: CHUNK_KIB
+            .iter()
+            .rev()
+            .map(|kib| (f64::from(*kib), of(&format!("{figure}/{name} {kib} KiB"))))
+            .collect(),
     };
     let plot = Lines {
         title: "Reads of partitions of 310 bytes, nothing cached".to_string(),
@@ -137,7 +146,8 @@ fn measure(
     let before = bench.flushed()?;
     bench.engine.flush(vec![bench.table.id])?;
     let flushed = bench.flushed()?;
-    let per_partition = (flushed.uncompressed_bytes - before.uncompressed_bytes) as f64 / workload.rows as f64;
+    let per_partition =
+        (flushed.uncompressed_bytes - before.uncompressed_bytes) as f64 / workload.rows as f64;
     let chunk_bytes = compression.as_ref().map_or(0, |compression| compression.chunk_bytes);
     bench.close()?;
 

@@ -416,7 +416,12 @@ impl Bench {
             if under_way.len() == self.concurrency {
                 under_way.pop_front().map_or(Ok(()), engine::Answer::wait)?;
             }
-            under_way.push_back(self.world.engine.apply(mutation(&self.world.table, self.value, &self.workload, row)));
+            under_way.push_back(self.world.engine.apply(mutation(
+                &self.world.table,
+                self.value,
+                &self.workload,
+                row,
+            )));
         }
         under_way.into_iter().try_for_each(engine::Answer::wait)?;
         Ok(watch.spent())

@@ -14,8 +14,6 @@
 //! `bench/peers` does the same work on other engines with the same workload and report.
 
 pub mod chunks;
-pub mod codecs;
-pub mod compaction;
 pub mod engine;
 pub mod limits;
 pub mod machine;
@@ -33,21 +31,15 @@ pub type BenchError = Box<dyn std::error::Error + Send + Sync>;
 pub enum BenchCommand {
     /// Writes, point reads, flush, scan and replay of the storage engine, on one core.
     Engine(engine::EngineArguments),
-    /// Space, flush, reading and stalls by codec and chunk length, on real text.
-    Codecs(codecs::CodecsArguments),
     /// Bytes read from disk for a partition of 310 bytes, by chunk length.
     Chunks(chunks::ChunksArguments),
-    /// Bytes written, space over time and reads of each compaction strategy, on the documents' examples.
-    Compaction(compaction::CompactionArguments),
 }
 
 impl BenchCommand {
     pub fn run(self) -> Result<(), BenchError> {
         match self {
             Self::Engine(arguments) => engine::run(&arguments),
-            Self::Codecs(arguments) => codecs::run(&arguments),
             Self::Chunks(arguments) => chunks::run(&arguments),
-            Self::Compaction(arguments) => compaction::run(&arguments),
         }
     }
 }

@@ -35,7 +35,8 @@ pub fn check_fit(schema: &TableSchema, header: &SerializationHeader) -> Result<(
         }
     };
     let there: Vec<&CqlType> = schema.partition_key.iter().map(|column| &column.ty).collect();
-    if !keys.is_empty() && !(keys.len() == there.len() && keys.iter().zip(&there).all(|(a, b)| fits(a, b))) {
+    let all_fit = keys.len() == there.len() && keys.iter().zip(&there).all(|(a, b)| fits(a, b));
+    if !keys.is_empty() && !all_fit {
         misfits.push(format!(
             "its partition key is ({}), that of {table} ({})",
             names(&keys.iter().collect::<Vec<_>>()),
