@@ -6,6 +6,7 @@
 //! Follow a read: [`node`] asks the shards, [`read`] merges what memtables and SSTables have into pages.
 //! Follow a start: [`recover`].
 
+mod attach;
 pub mod commitlog;
 pub mod engine;
 pub mod error;
@@ -19,9 +20,10 @@ pub mod report;
 pub mod shard;
 pub mod sharder;
 pub mod table;
+pub mod upload;
 
 pub use engine::{Answer, Engine, ShardOptions};
 pub use error::EngineError;
-pub use options::{EngineOptions, OnDamagedLog};
+pub use options::{Attachment, EngineOptions, OnDamagedLog};
 pub use read::{Page, PagingState, PartitionPage, ReadCommand};
 pub use recover::OpenReport;

@@ -1,6 +1,11 @@
 //! What an engine is opened with.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use model::TableSchema;
+
+use sstable::version::Version;
 
 use crate::commitlog::SyncMode;
 
@@ -14,6 +19,18 @@ pub enum OnDamagedLog {
     Skip,
 }
 
+/// A directory of somebody else's SSTables that is to be read as a table.
+#[derive(Clone, Debug)]
+pub struct Attachment {
+    /// Nothing is ever written here.
+    pub dir: PathBuf,
+    /// How the table is called. The keyspace is made, in memory, if there is none of that name.
+    pub keyspace: String,
+    pub table: String,
+    /// Its columns; without it those of the headers, with `key` and `clustering1` for names that they do not have.
+    pub schema: Option<Arc<TableSchema>>,
+}
+
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
     /// Everything lives below this directory.
@@ -25,6 +42,9 @@ pub struct EngineOptions {
     /// The commit logs of all shards together.
     pub commitlog_total_bytes: u64,
     pub on_damaged_log: OnDamagedLog,
+    /// What SSTables are written as; one that can be read.
+    pub sstable_version: Version,
+    pub attachments: Vec<Attachment>,
 }
 
 impl EngineOptions {
@@ -37,6 +57,8 @@ impl EngineOptions {
             commitlog_segment_bytes: 32 << 20,
             commitlog_total_bytes: 1 << 30,
             on_damaged_log: OnDamagedLog::Refuse,
+            sstable_version: Version::DEFAULT,
+            attachments: vec![],
         }
     }
 }

@@ -3,7 +3,7 @@
 //! 1. The directory is locked, and made if it is not there.
 //! 2. What a crash left unfinished in table directories is removed.
 //! 3. Shard 0 opens the system tables, replays their log, and reads the schema.
-//! 4. Every shard opens its tables; SSTables that a truncate had doomed are removed.
+//! 4. Every shard opens its tables; SSTables that a truncate had doomed are removed. Attached tables are opened.
 //! 5. Every shard replays the segments that are its turn; entries go to the shard that has their token now.
 //! 6. If durable entries were unreadable, the start ends here, unless the options say to go on without them. Then
 //!    what was replayed is flushed and the old segments are removed.
@@ -107,6 +107,7 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     report.unknown_dirs = unknown_dirs(&files, &options.data_dir, &catalog).await?;
     finish_truncations(&files, &options.data_dir, &catalog).await?;
     publish(shard, catalog).await?;
+    crate::attach::open_all(shard, &options.attachments).await?;
     report.unreadable_sstables = crate::node::unreadable(shard).await?;
 
     let mine = old.clone();
@@ -256,7 +257,8 @@ async fn start_shards(
             } else {
                 None
             };
-            let engine = EngineShard::start(&shard, log, host_id, options.memory_bytes / shards);
+            let memory_bytes = options.memory_bytes / shards;
+            let engine = EngineShard::start(&shard, log, host_id, memory_bytes, options.sstable_version);
             shard.set_local(NodeShard::new(options, engine.clone(), schema_log));
             shard.set_local(engine);
             Ok(())

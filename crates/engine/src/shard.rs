@@ -11,6 +11,7 @@ use base::HashMap;
 use model::{Mutation, PartitionRange, TableId, codec};
 use runtime::{CpuGroup, JoinHandle, Shard};
 use sstable::read::ChunkCache;
+use sstable::version::Version;
 
 use crate::commitlog::{Appended, CommitLog, LogError};
 use crate::error::EngineError;
@@ -51,10 +52,17 @@ pub struct EngineShard {
 
 impl EngineShard {
     /// `memory_bytes` is this shard's part.
-    pub fn start(shard: &Shard, log: Rc<CommitLog>, host_id: [u8; 16], memory_bytes: u64) -> Rc<Self> {
+    pub fn start(
+        shard: &Shard,
+        log: Rc<CommitLog>,
+        host_id: [u8; 16],
+        memory_bytes: u64,
+        sstable_version: Version,
+    ) -> Rc<Self> {
         let memory_bytes = usize::try_from(memory_bytes).expect("memory fits into memory");
         let cache = ChunkCache::new(memory_bytes / 4);
-        let flushes = FlushQueue::new(shard.clone(), cache.clone(), host_id);
+        cache.seed(shard.random_u64());
+        let flushes = FlushQueue::new(shard.clone(), cache.clone(), host_id, sstable_version);
         let this = Rc::new(Self {
             shard: shard.clone(),
             log,
@@ -137,6 +145,7 @@ impl EngineShard {
         codec::encode(&mutation, &mut entry);
         let (table, appended) = loop {
             let table = self.table(id)?;
+            table.check_writable()?;
             if self.dirty_bytes.get() >= self.dirty_bytes_max {
                 self.wait_for_memory().await?;
                 continue;
@@ -203,8 +212,12 @@ impl EngineShard {
                 break;
             }
         }
-        let tables: Result<Vec<_>, EngineError> =
-            mutations.iter().map(|mutation| self.table(mutation.schema.id)).collect();
+        let table_of = |mutation: &Mutation| {
+            let table = self.table(mutation.schema.id)?;
+            table.check_writable()?;
+            Ok(table)
+        };
+        let tables: Result<Vec<_>, EngineError> = mutations.iter().map(table_of).collect();
         let mut appended = None;
         // From here to the end nothing waits, so that all entries get into the same chunk.
         for ((table, mutation), entry) in tables?.into_iter().zip(mutations).zip(entries) {

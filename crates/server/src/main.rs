@@ -10,6 +10,7 @@ use server::iotune::IotuneArguments;
 use server::nodetool::{self, NodetoolArguments};
 use server::serve::{self, ServeArguments};
 use server::shell::ShellCommand;
+use server::sstable_tool::SstableCommand;
 
 /// Allocations on a shard are freed on the same shard, nearly always; mimalloc is made for that.
 #[global_allocator]
@@ -45,6 +46,8 @@ enum Command {
     /// Measures a disk for the I/O scheduler, and writes io_properties.yaml.
     Iotune(IotuneArguments),
     Shell(ShellCommand),
+    #[command(subcommand)]
+    Sstable(SstableCommand),
     /// Prints the version.
     Version,
 }
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Some(Command::Bench(command)) => command.run(),
         Some(Command::Iotune(arguments)) => arguments.run(),
         Some(Command::Shell(command)) => return command.run(),
+        Some(Command::Sstable(command)) => return command.run(),
         Some(Command::Version) => {
             println!("messina {}", server::VERSION);
             Ok(())

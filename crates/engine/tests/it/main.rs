@@ -2,5 +2,6 @@
 
 mod disk;
 mod faults;
+mod loading;
 mod support;
 mod work;

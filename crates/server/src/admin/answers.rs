@@ -86,6 +86,9 @@ pub struct TableStats {
     pub memtable_switch_count: u64,
     pub pending_flushes: u64,
     pub bloom_filter_bytes: u64,
+    /// Memory of the places of compressed chunks.
+    #[serde(default)]
+    pub compression_metadata_bytes: u64,
     /// Filters, summaries and chunk places.
     pub sstable_memory_bytes: u64,
     pub reads: RequestStats,
@@ -123,4 +126,14 @@ pub struct Snapshot {
 pub struct Done {
     /// Tables, or snapshots, it was done to.
     pub count: u64,
+}
+
+/// SSTables that were taken into a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Loaded {
+    /// Where they were.
+    pub dir: String,
+    /// How each was called there, and how it is called in the table's directory.
+    pub sstables: Vec<(String, String)>,
+    pub data_bytes: u64,
 }

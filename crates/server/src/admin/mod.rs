@@ -50,6 +50,8 @@ pub fn router(node: Arc<Node>) -> Router {
         .route("/v1/tables", get(tables::stats))
         .route("/v1/flush", post(tables::flush))
         .route("/v1/compact", post(tables::compact))
+        .route("/v1/refresh", post(tables::refresh))
+        .route("/v1/import", post(tables::import))
         .route("/v1/sstables", get(tables::sstables))
         .route("/v1/drain", post(drain))
         .route("/v1/snapshots", get(snapshots::list).post(snapshots::take).delete(snapshots::clear))

@@ -11,7 +11,7 @@ use std::io::Write;
 use clap::{Args, ValueEnum};
 use serde::de::DeserializeOwned;
 
-use crate::admin::answers::{Done, Info, SSTables, Snapshot, TableStats, Version};
+use crate::admin::answers::{Done, Info, Loaded, SSTables, Snapshot, TableStats, Version};
 use crate::suggest::nearest;
 use http::{Client, query};
 
@@ -61,8 +61,10 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     ("flush", "[KEYSPACE [TABLE ...]]", "writes memtables to SSTables"),
     ("getsstables", "KEYSPACE TABLE KEY", "the SSTables that have a partition"),
     ("help", "", "this list"),
+    ("import", "KEYSPACE TABLE DIRECTORY", "takes copies of SSTables on the node's machine into a table"),
     ("info", "", "the node: memory, load, uptime"),
     ("listsnapshots", "", "the snapshots there are"),
+    ("refresh", "KEYSPACE TABLE", "takes the SSTables in the table's upload directory into it"),
     ("snapshot", "[-t TAG] [KEYSPACE [TABLE]]", "keeps the SSTables as they are now"),
     ("status", "", "the node in its ring"),
     ("tablestats", "[KEYSPACE[.TABLE]]", "statistics of tables"),
@@ -169,6 +171,19 @@ impl Call<'_> {
                 self.get(&query("/v1/sstables", &asked), |found: SSTables| {
                     found.files.iter().map(|file| format!("{file}\n")).collect()
                 })
+            }
+            "refresh" => {
+                let [keyspace, table] = words else { return Err(self.usage()) };
+                let asked = [("keyspace", Some(*keyspace)), ("table", Some(*table))];
+                self.ask("POST", &query("/v1/refresh", &asked), |loaded: Loaded| text::loaded(&loaded))
+            }
+            "import" => {
+                let [keyspace, table, dir] = words else { return Err(self.usage()) };
+                // The node has another working directory.
+                let dir = std::path::absolute(dir).map_err(|error| format!("{dir}: {error}"))?;
+                let dir = dir.to_str().ok_or("the directory's name is not UTF-8")?;
+                let asked = [("keyspace", Some(*keyspace)), ("table", Some(*table)), ("dir", Some(dir))];
+                self.ask("POST", &query("/v1/import", &asked), |loaded: Loaded| text::loaded(&loaded))
             }
             "listsnapshots" => {
                 self.none(words)?;

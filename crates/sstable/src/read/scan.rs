@@ -46,6 +46,8 @@ pub(super) struct ScanReader {
     need: u64,
     last_key: Option<PartitionKey>,
     in_force: Tombstone,
+    /// Where the last fragment stands in the data.
+    given_at: u64,
 }
 
 impl ScanReader {
@@ -66,7 +68,13 @@ impl ScanReader {
             need: 0,
             last_key: None,
             in_force: Tombstone::LIVE,
+            given_at: 0,
         }
+    }
+
+    /// Where the fragment that was given last stands in the data; of a static row, what follows it.
+    pub(super) fn given_at(&self) -> u64 {
+        self.given_at
     }
 
     /// Where the first partition behind `point` starts.
@@ -129,6 +137,7 @@ impl ScanReader {
                             "a partition in front of the range, where Index.db has the range's first";
                         return Err(self.table.data.corrupt(self.at, detail));
                     }
+                    self.given_at = self.at;
                     self.at += bytes;
                     self.in_force = Tombstone::LIVE;
                     self.last_key = Some(key.clone());
@@ -185,6 +194,7 @@ impl ScanReader {
                     };
                     self.at += head.bytes;
                     if fragment.is_some() {
+                        self.given_at = if is_static { self.at } else { at };
                         return Ok(fragment);
                     }
                 }
