@@ -224,7 +224,8 @@ fn measure(
 
 /// Polls of 1 ms or more since the start.
 fn stalls(bench: &World) -> Result<u64, BenchError> {
-    Ok(bench.engine.report()?[0].runtime.stalls)
+    let groups = &bench.engine.report()?[0].groups;
+    Ok(groups.iter().map(|group| group.stalls_us.count()).sum())
 }
 
 /// Writes the text as rows of [`ROW_BYTES`], spread over the partitions.

@@ -9,10 +9,13 @@ use catalog::{Keyspace, TableSettings};
 use engine::shard::EngineShard;
 use engine::{Engine, EngineError, EngineOptions, ReadCommand, ShardOptions};
 use model::{PartitionRange, TableSchema};
-use runtime::{BackendChoice, CpuGroup, IoClass, IoCounters, Shard};
+use runtime::{BackendChoice, CpuGroup, IoClass, IoCounters, Shard, StallOptions};
 
 use super::BenchError;
 use super::stopwatch::{Spent, Stopwatch};
+
+/// A poll that takes longer is a stall.
+const STALL_US: u64 = 1000;
 
 /// See the head of this file.
 pub struct World {
@@ -37,7 +40,8 @@ impl World {
         settings: &TableSettings,
     ) -> Result<Self, BenchError> {
         let dir = options.data_dir.clone();
-        let engine = Engine::open_with(options, ShardOptions { backend, ..ShardOptions::default() })?;
+        let stalls = StallOptions { threshold_us: STALL_US, ..StallOptions::default() };
+        let engine = Engine::open_with(options, ShardOptions { backend, stalls, ..ShardOptions::default() })?;
         let (keyspace, name) = (table.keyspace.clone(), table.name.clone());
         if engine.table(&keyspace, &name).is_err() {
             if engine.catalog()?.keyspace(&keyspace).is_none() {
