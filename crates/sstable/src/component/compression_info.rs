@@ -352,6 +352,20 @@ mod tests {
     }
 
     #[test]
+    fn the_worked_example_of_the_format_page() {
+        let page = include_str!("../../../../docs/formats/compression.md");
+        let (_, example) = page.split_once("```hex\n").expect("the page has an example");
+        let (example, _) = example.split_once("```").expect("the example ends");
+        let words = example.lines().flat_map(|line| line.split('#').next().unwrap().split_whitespace());
+        let bytes: Vec<u8> = words.map(|word| u8::from_str_radix(word, 16).unwrap()).collect();
+        let info = CompressionInfo::decode(&bytes, Version::Me).unwrap();
+        assert_eq!(info.dictionary().as_deref(), Some(&b"amber"[..]));
+        assert_eq!((info.compressor.as_str(), info.chunk_bytes), ("ZstdWithDictsCompressor", 4096));
+        assert_eq!((info.data_bytes, info.offsets.len()), (12, 1));
+        assert_eq!(info.encode(Version::Me), bytes);
+    }
+
+    #[test]
     fn wrong_counts_and_orders_are_errors() {
         let mut bytes = sample().encode(Version::Me);
         let len = bytes.len();
