@@ -10,6 +10,7 @@ use model::TableId;
 use runtime::ShardStats;
 use sstable::name::SstableName;
 use sstable::read::{CacheStats, SSTable};
+use sstable::write::Written;
 
 use crate::table::Table;
 use crate::table::flush::FlushStats;
@@ -80,6 +81,26 @@ pub struct TableCounters {
     pub writes: LatencyCounter,
     /// Memtables that became SSTables.
     pub flushes: Cell<u64>,
+    /// Bytes of user data that flushes wrote, before compression: what amplification is relative to.
+    pub flushed_plain_bytes: Cell<u64>,
+    /// Bytes on disk that flushes and compactions wrote.
+    pub flushed_bytes: Cell<u64>,
+    pub compacted_bytes: Cell<u64>,
+    last_flush_bytes: Cell<u64>,
+}
+
+impl TableCounters {
+    pub fn flushed(&self, written: &Written) {
+        let add = |cell: &Cell<u64>, bytes: u64| cell.set(cell.get() + bytes);
+        add(&self.flushed_plain_bytes, written.uncompressed_bytes);
+        add(&self.flushed_bytes, written.total_bytes);
+        self.last_flush_bytes.set(written.data_bytes);
+    }
+
+    /// Bytes on disk of the last flush; 0 if there was none since the start.
+    pub fn last_flush_bytes(&self) -> u64 {
+        self.last_flush_bytes.get()
+    }
 }
 
 /// An SSTable of a table.

@@ -137,6 +137,8 @@ pub struct FlushQueue {
     log_failed: RefCell<Option<LogError>>,
     /// A flush ended, well or not.
     pub ended: Event,
+    /// Is told of every table that has a new SSTable.
+    on_flushed: RefCell<Option<Box<dyn Fn(&Rc<Table>)>>>,
 }
 
 impl FlushQueue {
@@ -154,7 +156,13 @@ impl FlushQueue {
             no_space: RefCell::default(),
             log_failed: RefCell::default(),
             ended: Event::new(),
+            on_flushed: RefCell::default(),
         })
+    }
+
+    /// `f` is told of every table that has a new SSTable.
+    pub fn on_flushed(&self, f: impl Fn(&Rc<Table>) + 'static) {
+        *self.on_flushed.borrow_mut() = Some(Box::new(f));
     }
 
     pub fn stats(&self) -> FlushStats {
@@ -346,7 +354,11 @@ impl FlushQueue {
         self.jobs.borrow_mut().pop_front();
         self.queued_bytes.set(self.queued_bytes.get() - memtable_bytes);
         *self.no_space.borrow_mut() = None;
-        job.table.log.release(job.table.schema().id, &job.sealed.uses.take());
+        let uses = job.sealed.uses.take();
+        if written.is_some() {
+            job.table.remember_logged(&uses, job.sealed.memtable.least_times().timestamp_us);
+        }
+        job.table.log.release(job.table.schema().id, &uses);
         if let Some(written) = written {
             let flushes = &job.table.counters.flushes;
             flushes.set(flushes.get() + 1);
@@ -357,6 +369,10 @@ impl FlushQueue {
                 stats.uncompressed_bytes += written.uncompressed_bytes;
                 stats.data_bytes += written.data_bytes;
             });
+            job.table.counters.flushed(written);
+            if let Some(on_flushed) = &*self.on_flushed.borrow() {
+                on_flushed(&job.table);
+            }
         }
         job.state.done.set(true);
         job.state.changed.signal();

@@ -3,12 +3,14 @@
 //! - [`flush`]: sealed memtables, and the queue that writes them;
 //! - [`validate`]: what a write must be so that it can be stored;
 //! - [`truncation`]: what a truncate leaves on disk;
+//! - [`files_lock`]: who needs the files to stay;
 //! - [`files`]: opening, snapshotting and removing the SSTables of the table's directory.
 //!
 //! **Invariant:** between two awaits, a write is in exactly one memtable or in a sealed SSTable, and every reader
 //! opened then sees it. Readers keep what they read alive: neither a flush nor a drop disturbs them.
 
 pub mod files;
+pub mod files_lock;
 pub mod flush;
 pub mod truncation;
 pub mod validate;
@@ -18,9 +20,11 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{PartitionRange, TableSchema};
+use base::HashSet;
+use model::{PartitionKey, PartitionRange, TableSchema};
 use reader::{ReadSpec, Reader, Source};
 use runtime::IoClass;
+use sstable::name::SstableName;
 use sstable::read::{SSTable, SSTableSource};
 
 use crate::commitlog::{CommitLog, Uses};
@@ -28,6 +32,7 @@ use crate::error::EngineError;
 use crate::memtable::Memtable;
 use crate::report::TableCounters;
 use crate::sharder::Sharder;
+use files_lock::FilesLock;
 use runtime::Event;
 use truncation::Truncation;
 
@@ -82,6 +87,12 @@ pub struct Table {
     pub counters: TableCounters,
     /// Memtables that truncates have taken away, kept with their log entries until the truncate is durable.
     forgotten: RefCell<Vec<Memtables>>,
+    /// Held by whoever needs the files of the SSTables to stay: a snapshot, a replacement.
+    pub files_lock: FilesLock,
+    /// SSTables that must stay as they are until a restart: a replacement of them is in doubt or unfinished.
+    frozen: RefCell<HashSet<SstableName>>,
+    /// Of flushed memtables the segments they were in, and their least timestamps, while the segments are there.
+    logged: RefCell<Vec<(Uses, i64)>>,
 }
 
 impl Table {
@@ -109,6 +120,9 @@ impl Table {
             truncation: RefCell::default(),
             counters: TableCounters::default(),
             forgotten: RefCell::default(),
+            files_lock: FilesLock::default(),
+            frozen: RefCell::default(),
+            logged: RefCell::default(),
         })
     }
 
@@ -180,6 +194,50 @@ impl Table {
         all.append(&mut self.sealed.borrow_mut());
         *self.sealed.borrow_mut() = all;
         unqueued
+    }
+
+    /// A memtable that was in these segments is an SSTable now.
+    fn remember_logged(&self, uses: &Uses, least_timestamp_us: i64) {
+        if !uses.is_empty() {
+            self.logged.borrow_mut().push((uses.clone(), least_timestamp_us));
+        }
+    }
+
+    /// The least timestamp of what is in SSTables and would nevertheless come out of the commit log, if the node
+    /// crashed now; `None` if nothing would.
+    pub fn replayable_since_us(&self) -> Option<i64> {
+        let mut logged = self.logged.borrow_mut();
+        logged.retain(|(uses, _)| self.log.may_replay(uses));
+        logged.iter().map(|(_, least_us)| *least_us).min()
+    }
+
+    /// The least timestamp of the memtables that have something of the partition.
+    pub fn memtables_since_us(&self, key: &PartitionKey) -> Option<i64> {
+        let active = self.active.borrow();
+        let sealed = self.sealed.borrow();
+        let forgotten = self.forgotten.borrow();
+        let forgotten = forgotten.iter().flat_map(|m| m.sealed.iter().chain([&m.active]));
+        let all = [&*active].into_iter().chain(sealed.iter()).chain(forgotten);
+        let with_key = all.filter(|logged| logged.memtable.contains(key));
+        with_key.map(|logged| logged.memtable.least_times().timestamp_us).min()
+    }
+
+    /// The least timestamp in memtables; `None` if they are empty.
+    pub fn memtable_min_timestamp_us(&self) -> Option<i64> {
+        let active = self.active.borrow();
+        let sealed = self.sealed.borrow();
+        let all = [&*active].into_iter().chain(sealed.iter());
+        let filled = all.filter(|logged| !logged.memtable.is_empty());
+        filled.map(|logged| logged.memtable.least_times().timestamp_us).min()
+    }
+
+    /// These SSTables stay as they are until a restart.
+    pub fn freeze(&self, names: impl Iterator<Item = SstableName>) {
+        self.frozen.borrow_mut().extend(names);
+    }
+
+    pub fn is_frozen(&self, name: SstableName) -> bool {
+        self.frozen.borrow().contains(&name)
     }
 
     /// Up to where the table was emptied.

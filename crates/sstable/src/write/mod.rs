@@ -32,5 +32,5 @@ mod writer;
 pub use error::WriteError;
 pub use from_reader::write_reader;
 pub use options::{WriteOptions, Written};
-pub use seal::{clean_up, remove_sstable};
+pub use seal::{clean_up, remove_sstable, remove_sstables, seal_all};
 pub use writer::SSTableWriter;
