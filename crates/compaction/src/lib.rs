@@ -3,10 +3,24 @@
 //! Everything here is a function of values: a [`TableView`] goes in, a [`Plan`] with its [`Reason`] comes out.
 //! Whoever carries plans out opens files, keeps time and tells the strategy what became of them.
 
+pub mod backlog;
+mod overlap;
 mod plan;
+pub mod purge;
+mod size_tiered;
+mod split;
 mod strategy;
+pub mod testing;
+#[cfg(test)]
+mod tests;
+mod tiers;
+mod tombstones;
 mod view;
 
+pub use overlap::{LeastIndex, count_max, groups, share_outside};
 pub use plan::{Finished, Layout, Plan, Reason, Split};
+pub use size_tiered::SizeTiered;
 pub use strategy::Strategy;
+pub use tiers::{Bucket, Bucketing, Run, Tiering, free_runs, ids, runs};
+pub use tombstones::{TombstoneRules, drop_plan, fully_expired};
 pub use view::{DiskView, RunId, SSTableId, SSTableView, TableView};

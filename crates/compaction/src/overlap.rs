@@ -1,0 +1,163 @@
+//! Which SSTables share a part of the ring.
+//!
+//! [`LeastIndex`] answers "of the others that overlap this one, what is the least value?" in O(log n), after
+//! O(n log n) to build it: two segment trees over the ends of the ranges. [`groups`] and [`count_max`] sweep once over
+//! the ends, in O(n log n).
+
+use model::PartitionKey;
+
+use crate::view::{SSTableId, SSTableView};
+
+/// The two least values, of different SSTables.
+#[derive(Clone, Copy, Debug)]
+struct Least {
+    values: [(i64, SSTableId); 2],
+}
+
+impl Least {
+    const NONE: Self = Self { values: [(i64::MAX, SSTableId(u64::MAX)); 2] };
+
+    fn add(&mut self, value: i64, of: SSTableId) {
+        let [first, second] = self.values;
+        if of == first.1 {
+            return;
+        }
+        if value < first.0 {
+            self.values = [(value, of), first];
+        } else if value < second.0 {
+            self.values[1] = (value, of);
+        }
+    }
+
+    fn add_all(&mut self, other: Self) {
+        other.values.into_iter().for_each(|(value, of)| self.add(value, of));
+    }
+}
+
+/// SSTables, each with a value.
+#[derive(Debug)]
+pub struct LeastIndex<'a> {
+    /// Every end of a range, sorted, each once.
+    ends: Vec<&'a PartitionKey>,
+    /// At the leaf of an end: the ranges that start there; above: all below it.
+    starting: Vec<Least>,
+    /// Leaves are the ends, and between each two of them the gap. At a node: the ranges that cover all below it.
+    covering: Vec<Least>,
+}
+
+impl<'a> LeastIndex<'a> {
+    pub fn new(of: impl IntoIterator<Item = (&'a SSTableView, i64)>) -> Self {
+        let of: Vec<(&SSTableView, i64)> = of.into_iter().collect();
+        let mut ends: Vec<&PartitionKey> = of.iter().flat_map(|(s, _)| [&s.first, &s.last]).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        let leaves = ends.len();
+        let mut starting = vec![Least::NONE; 2 * leaves];
+        let mut covering = vec![Least::NONE; 4 * leaves];
+        for (sstable, value) in of {
+            let first = ends.partition_point(|key| **key < sstable.first);
+            let last = ends.partition_point(|key| **key < sstable.last);
+            starting[leaves + first].add(value, sstable.id);
+            for_nodes(2 * leaves, 2 * first, 2 * last + 1, |node| covering[node].add(value, sstable.id));
+        }
+        for node in (1..leaves).rev() {
+            let right = starting[2 * node + 1];
+            starting[node] = starting[2 * node];
+            starting[node].add_all(right);
+        }
+        Self { ends, starting, covering }
+    }
+
+    /// The least value of the other SSTables that overlap it; `i64::MAX` if none does.
+    pub fn least_beside(&self, sstable: &SSTableView) -> i64 {
+        let (first, last) = (&sstable.first, &sstable.last);
+        let leaves = self.ends.len();
+        let from = self.ends.partition_point(|key| *key < first);
+        let behind = self.ends.partition_point(|key| *key <= last);
+        let mut found = Least::NONE;
+        // Those that start inside, and those that cover the first key.
+        for_nodes(leaves, from, behind, |node| found.add_all(self.starting[node]));
+        let is_end = self.ends.get(from).is_some_and(|key| *key == first);
+        if is_end || (from > 0 && from < leaves) {
+            let mut node = 2 * leaves + if is_end { 2 * from } else { 2 * from - 1 };
+            while node >= 1 {
+                found.add_all(self.covering[node]);
+                node /= 2;
+            }
+        }
+        let [least, second] = found.values;
+        if least.1 == sstable.id { second.0 } else { least.0 }
+    }
+}
+
+/// The nodes of a segment tree that together cover the leaves `from..behind`.
+fn for_nodes(leaves: usize, from: usize, behind: usize, mut visit: impl FnMut(usize)) {
+    let (mut from, mut behind) = (from + leaves, behind + leaves);
+    while from < behind {
+        if from % 2 == 1 {
+            visit(from);
+            from += 1;
+        }
+        if behind % 2 == 1 {
+            behind -= 1;
+            visit(behind);
+        }
+        from /= 2;
+        behind /= 2;
+    }
+}
+
+/// How many of them overlap at one key, at most.
+pub fn count_max<'a>(sstables: impl IntoIterator<Item = &'a SSTableView>) -> usize {
+    // At the same key a range starts before another ends, since both ends are included.
+    let mut ends: Vec<(&PartitionKey, bool)> =
+        sstables.into_iter().flat_map(|s| [(&s.first, false), (&s.last, true)]).collect();
+    ends.sort_unstable();
+    let (mut open, mut most) = (0usize, 0);
+    for (_, is_last) in ends {
+        if is_last {
+            open -= 1;
+        } else {
+            open += 1;
+            most = most.max(open);
+        }
+    }
+    most
+}
+
+/// The SSTables by their first keys, those in one group that are connected by overlapping.
+pub fn groups<'a>(sstables: impl IntoIterator<Item = &'a SSTableView>) -> Vec<Vec<&'a SSTableView>> {
+    let mut sorted: Vec<&SSTableView> = sstables.into_iter().collect();
+    sorted.sort_unstable_by(|a, b| a.first.cmp(&b.first).then(a.id.cmp(&b.id)));
+    let mut groups: Vec<Vec<&SSTableView>> = vec![];
+    let mut reach: Option<&PartitionKey> = None;
+    for sstable in sorted {
+        match groups.last_mut() {
+            Some(group) if reach.is_some_and(|reach| sstable.first <= *reach) => group.push(sstable),
+            _ => groups.push(vec![sstable]),
+        }
+        reach = reach.max(Some(&sstable.last));
+    }
+    groups
+}
+
+/// The part of the tokens of `sstable` that lies in none of `others`, from 0.0 to 1.0.
+pub fn share_outside<'a>(sstable: &SSTableView, others: impl IntoIterator<Item = &'a SSTableView>) -> f64 {
+    let (first, last) = (sstable.first.token(), sstable.last.token());
+    let all = last.abs_diff(first) as f64 + 1.0;
+    let mut covered: Vec<(i64, i64)> = others
+        .into_iter()
+        .filter(|other| other.overlaps(sstable))
+        .map(|other| (other.first.token().max(first), other.last.token().min(last)))
+        .collect();
+    covered.sort_unstable();
+    let (mut outside, mut reach) = (all, None);
+    for (from, to) in covered {
+        let from = reach.map_or(from, |reach: i64| from.max(reach.saturating_add(1)));
+        if from <= to {
+            outside -= to.abs_diff(from) as f64 + 1.0;
+        }
+        reach = reach.max(Some(to));
+    }
+    (outside / all).clamp(0.0, 1.0)
+}

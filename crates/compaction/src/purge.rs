@@ -1,0 +1,292 @@
+//! Which tombstones a merge may drop, and what keeps it from dropping the others.
+//!
+//! A tombstone may go if (1) its time is over: it is older than [`GcBefore`]; and (2) nothing outside the merge may
+//! hold what it deletes: it is older than [`PurgeHorizon::max_purgeable`] of its partition. Whatever may not go has a
+//! [`Cause`], which is counted ([`KeptTombstones`]), and where it is an SSTable, its name.
+//!
+//! Nothing here allocates per partition.
+
+use std::fmt;
+
+use model::{NO_DELETION_TIME_S, PartitionKey, Tombstone};
+
+use crate::view::SSTableId;
+
+/// `tombstone_gc = {'mode': …}`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TombstoneGc {
+    /// `gc_grace_seconds` after the deletion.
+    Timeout { gc_grace_s: u32 },
+    /// Never.
+    Disabled,
+    /// At once.
+    Immediate,
+    /// When its token was repaired after the deletion, less the time a write may be under way. `repaired_s` is the
+    /// time of the last repair of the range, `None` if there was none. With a single replica there is nothing to
+    /// repair: at once.
+    Repair { repaired_s: Option<u32>, propagation_delay_s: u32, has_one_replica: bool },
+}
+
+/// Tombstones whose deletion time is before this are over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GcBefore {
+    pub before_s: u32,
+    /// What it would be if the commit log held nothing.
+    pub before_without_log_s: u32,
+    /// Why a tombstone that is younger than both must stay.
+    pub cause: Cause,
+}
+
+impl GcBefore {
+    /// `log_min_deletion_time_s`: the earliest deletion in segments of the commit log that would be replayed after a
+    /// crash; `None` if there is none. Tombstones as young as that stay, so that replay brings nothing back.
+    pub fn new(gc: TombstoneGc, now_s: u32, log_min_deletion_time_s: Option<u32>) -> Self {
+        let (before_without_log_s, cause) = match gc {
+            TombstoneGc::Timeout { gc_grace_s } => (now_s.saturating_sub(gc_grace_s), Cause::TooYoung),
+            TombstoneGc::Disabled => (0, Cause::Disabled),
+            TombstoneGc::Immediate => (now_s, Cause::TooYoung),
+            TombstoneGc::Repair { has_one_replica: true, .. } => (now_s, Cause::TooYoung),
+            TombstoneGc::Repair { repaired_s, propagation_delay_s, .. } => {
+                (repaired_s.map_or(0, |at_s| at_s.saturating_sub(propagation_delay_s)), Cause::NotRepaired)
+            }
+        };
+        let log_s = log_min_deletion_time_s.unwrap_or(NO_DELETION_TIME_S);
+        Self { before_s: before_without_log_s.min(log_s), before_without_log_s, cause }
+    }
+
+    /// Why a tombstone of then must stay; `None` if its time is over.
+    pub fn blocks(&self, deletion_time_s: u32) -> Option<Cause> {
+        if deletion_time_s < self.before_s {
+            None
+        } else if deletion_time_s < self.before_without_log_s {
+            Some(Cause::CommitLog)
+        } else {
+            Some(self.cause)
+        }
+    }
+}
+
+/// Why a tombstone was not dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// Its `gc_grace_seconds` are not over.
+    TooYoung,
+    /// `tombstone_gc` is disabled.
+    Disabled,
+    /// Its token was not repaired since.
+    NotRepaired,
+    /// The commit log may still replay what it deletes.
+    CommitLog,
+    /// A memtable has older writes of the partition.
+    Memtable,
+    /// An SSTable outside the merge may have older writes of the partition.
+    SSTable,
+}
+
+impl Cause {
+    pub const ALL: [Self; 6] =
+        [Self::TooYoung, Self::Disabled, Self::NotRepaired, Self::CommitLog, Self::Memtable, Self::SSTable];
+
+    /// As the label of a metric.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TooYoung => "too_young",
+            Self::Disabled => "disabled",
+            Self::NotRepaired => "not_repaired",
+            Self::CommitLog => "commit_log",
+            Self::Memtable => "memtable",
+            Self::SSTable => "sstable",
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What has writes that a tombstone may delete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocker {
+    Memtable,
+    SSTable(SSTableId),
+}
+
+impl Blocker {
+    pub fn cause(self) -> Cause {
+        match self {
+            Self::Memtable => Cause::Memtable,
+            Self::SSTable(_) => Cause::SSTable,
+        }
+    }
+}
+
+/// An SSTable that is not merged here, as far as tombstones are concerned.
+pub trait Outside {
+    fn id(&self) -> SSTableId;
+    fn first(&self) -> &PartitionKey;
+    fn last(&self) -> &PartitionKey;
+    /// The least timestamp of something alive in it; the least of all if that is not known.
+    fn min_live_timestamp_us(&self) -> i64;
+    /// Whether it may have the partition: its bloom filter.
+    fn may_contain(&self, key: &PartitionKey) -> bool;
+}
+
+/// Up to which timestamp tombstones may go, partition by partition.
+///
+/// Asked with rising keys, as a merge has them, it looks at each SSTable outside once, and for a key only at those
+/// whose ranges have it, the one with the oldest data first. Keys may also go back: then it begins anew.
+#[derive(Debug)]
+pub struct PurgeHorizon<S> {
+    /// Those that may block anything, by their first keys.
+    outside: Vec<S>,
+    /// How many of them begin at or before the token of the last key asked for.
+    begun: usize,
+    /// Of those, the ones that have not ended, by the least timestamp; places in `outside`.
+    open: Vec<u32>,
+    last_token: i64,
+    /// The newest write of the merge. What is younger outside is deleted by nothing in it.
+    max_timestamp_us: i64,
+}
+
+impl<S: Outside> PurgeHorizon<S> {
+    /// `outside`: every SSTable of the table that is not merged, released inputs whose files still exist among them.
+    /// `max_timestamp_us`: the newest write of what is merged.
+    pub fn new(outside: impl IntoIterator<Item = S>, max_timestamp_us: i64) -> Self {
+        let mut outside: Vec<S> = outside
+            .into_iter()
+            .filter(|sstable| sstable.min_live_timestamp_us() <= max_timestamp_us)
+            .collect();
+        outside.sort_by(|a, b| a.first().cmp(b.first()));
+        let open = Vec::with_capacity(outside.len());
+        Self { outside, begun: 0, open, last_token: i64::MIN, max_timestamp_us }
+    }
+
+    /// An SSTable that came since: a flush, an output of another job. O(n).
+    pub fn add(&mut self, sstable: S) {
+        if sstable.min_live_timestamp_us() <= self.max_timestamp_us {
+            let at = self.outside.partition_point(|other| other.first() <= sstable.first());
+            self.outside.insert(at, sstable);
+            self.open.reserve(self.outside.len());
+            self.begin_anew();
+        }
+    }
+
+    /// An SSTable outside is gone: another job has replaced it. O(n).
+    pub fn remove(&mut self, id: SSTableId) {
+        self.outside.retain(|sstable| sstable.id() != id);
+        self.begin_anew();
+    }
+
+    fn begin_anew(&mut self) {
+        self.begun = 0;
+        self.open.clear();
+    }
+
+    /// The timestamp below which tombstones of a partition delete nothing outside, and what holds the oldest data that
+    /// they may delete: the blocker of every tombstone that is not below. `i64::MAX` and `None` if there is nothing.
+    ///
+    /// `in_memory` gives the least timestamp of something alive in the memtables of a partition, if they have it; it is
+    /// asked last, and only if the memtables may have something older (`memtable_min_us`, `None` if they are empty).
+    pub fn max_purgeable(
+        &mut self,
+        key: &PartitionKey,
+        memtable_min_us: Option<i64>,
+        in_memory: impl FnOnce(&PartitionKey) -> Option<i64>,
+    ) -> (i64, Option<Blocker>) {
+        self.advance(key);
+        let mut horizon = (i64::MAX, None);
+        let outside = &self.outside;
+        let open = self.open.iter().map(|at| &outside[*at as usize]);
+        if let Some(oldest) =
+            open.into_iter().find(|s| s.first() <= key && key <= s.last() && s.may_contain(key))
+        {
+            horizon = (oldest.min_live_timestamp_us(), Some(Blocker::SSTable(oldest.id())));
+        }
+        let limit_us = horizon.0.min(self.max_timestamp_us.saturating_add(1));
+        if memtable_min_us.is_some_and(|min_us| min_us < limit_us)
+            && let Some(min_us) = in_memory(key)
+            && min_us < limit_us
+        {
+            horizon = (min_us, Some(Blocker::Memtable));
+        }
+        horizon
+    }
+
+    fn advance(&mut self, key: &PartitionKey) {
+        let token = key.token();
+        if token < self.last_token {
+            self.begin_anew();
+        }
+        self.last_token = token;
+        let outside = &self.outside;
+        if outside.get(self.begun).is_none_or(|next| next.first().token() > token) {
+            return;
+        }
+        self.open.retain(|at| outside[*at as usize].last().token() >= token);
+        while let Some(next) = outside.get(self.begun).filter(|next| next.first().token() <= token) {
+            if next.last().token() >= token {
+                let timestamp_us = next.min_live_timestamp_us();
+                let at = self
+                    .open
+                    .partition_point(|at| outside[*at as usize].min_live_timestamp_us() <= timestamp_us);
+                self.open.insert(at, u32::try_from(self.begun).expect("fewer SSTables than 4 billion"));
+            }
+            self.begun += 1;
+        }
+    }
+}
+
+/// Why a tombstone must stay, with what blocks it; `None`: it may go. `horizon` is that of its partition.
+pub fn blocks(
+    tombstone: Tombstone,
+    gc: &GcBefore,
+    horizon: (i64, Option<Blocker>),
+) -> Option<(Cause, Option<SSTableId>)> {
+    if let Some(cause) = gc.blocks(tombstone.deletion_time_s) {
+        return Some((cause, None));
+    }
+    if tombstone.timestamp_us < horizon.0 {
+        return None;
+    }
+    Some(match horizon.1 {
+        Some(Blocker::SSTable(id)) => (Cause::SSTable, Some(id)),
+        Some(Blocker::Memtable) | None => (Cause::Memtable, None),
+    })
+}
+
+/// How many tombstones a merge kept, by cause, and which SSTables blocked most.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeptTombstones {
+    counts: [u64; Cause::ALL.len()],
+    by_sstable: base::HashMap<SSTableId, u64>,
+}
+
+impl KeptTombstones {
+    pub fn add(&mut self, cause: Cause, by: Option<SSTableId>) {
+        self.counts[cause as usize] += 1;
+        if let Some(id) = by {
+            *self.by_sstable.entry(id).or_default() += 1;
+        }
+    }
+
+    pub fn count(&self, cause: Cause) -> u64 {
+        self.counts[cause as usize]
+    }
+
+    /// The SSTable that blocked the most and how many tombstones it did.
+    pub fn worst(&self) -> Option<(SSTableId, u64)> {
+        let most = self.by_sstable.iter().max_by_key(|(id, count)| (**count, std::cmp::Reverse(**id)));
+        most.map(|(id, count)| (*id, *count))
+    }
+
+    pub fn add_all(&mut self, other: &Self) {
+        for (count, more) in self.counts.iter_mut().zip(other.counts) {
+            *count += more;
+        }
+        for (id, more) in &other.by_sstable {
+            *self.by_sstable.entry(*id).or_default() += more;
+        }
+    }
+}

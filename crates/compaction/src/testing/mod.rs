@@ -1,0 +1,9 @@
+//! To try strategies: tables drawn as text, and a small table that carries plans out.
+
+mod keys;
+mod table_text;
+mod world;
+
+pub use keys::{KEYS, key};
+pub use table_text::{MB, NOW_S, Table};
+pub use world::{Cell, Place, Totals, World};

@@ -1,0 +1,22 @@
+//! Decisions as text cases, and what holds for every strategy.
+
+mod purge;
+mod size_tiered;
+mod tiers;
+mod tombstones;
+
+use crate::Strategy;
+use crate::testing::Table;
+
+/// `table`: see `testing/table_text.rs`. `expect`: what the next plan does.
+#[track_caller]
+fn check(strategy: &mut dyn Strategy, table: &str, expect: &str) {
+    check_on(strategy, &Table::new(table), expect);
+}
+
+#[track_caller]
+fn check_on(strategy: &mut dyn Strategy, table: &Table, expect: &str) {
+    let plan = strategy.next(&table.view());
+    let got = if expect.contains(": ") { table.explain(plan.as_ref()) } else { table.say(plan.as_ref()) };
+    assert_eq!(got, expect);
+}
