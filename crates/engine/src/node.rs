@@ -231,6 +231,29 @@ pub async fn flush(shard: &Shard, tables: Vec<TableId>) -> Result<(), EngineErro
     on_all(shard, CpuGroup::Memtable, flush).await.map(drop)
 }
 
+/// Lets compactions begin on all shards.
+pub async fn start_compactions(shard: &Shard) -> Result<(), EngineError> {
+    let start = |shard: Shard| async move {
+        EngineShard::of(&shard)?.compactions().start();
+        Ok(())
+    };
+    on_all(shard, CpuGroup::Compaction, start).await.map(drop)
+}
+
+/// `nodetool compact`: flushes the table and merges everything it has, on each shard as its strategy does that.
+pub async fn compact(shard: &Shard, table: TableId, split: bool) -> Result<(), EngineError> {
+    flush(shard, vec![table]).await?;
+    let compact = move |shard: Shard| async move {
+        let engine = EngineShard::of(&shard)?;
+        if engine.table(table).is_err() {
+            // A system table lives on shard 0.
+            return Ok(());
+        }
+        engine.compactions().major(table, split).await
+    };
+    on_all(shard, CpuGroup::Compaction, compact).await.map(drop)
+}
+
 /// Makes all that was acknowledged durable against power loss, whatever the sync mode.
 pub async fn sync(shard: &Shard) -> Result<(), EngineError> {
     let sync = |shard: Shard| async move { Ok(EngineShard::of(&shard)?.log().sync().await?) };
@@ -291,10 +314,13 @@ async fn take_over(shard: &Shard, new: Catalog) -> Result<(), EngineError> {
     let old = node.catalog.replace(new.clone());
     let engine = &node.engine;
     for table in old.all_tables().filter(|table| new.table_by_id(table.schema.id).is_none()) {
-        if let Some(table) = engine.take_table(table.schema.id) {
+        let id = table.schema.id;
+        if let Some(table) = engine.take_table(id) {
+            engine.compactions().block(id).await;
             engine.flushes().block(&table).await;
             table.drop_contents();
             engine.flushes().allow(&table);
+            engine.compactions().forget_table(id);
         }
     }
     for table in new.all_tables().filter(|table| !is_system_keyspace(&table.schema.keyspace)) {
@@ -303,6 +329,7 @@ async fn take_over(shard: &Shard, new: Catalog) -> Result<(), EngineError> {
                 if known.schema() != table.schema {
                     known.set_schema(table.schema.clone());
                 }
+                engine.compactions().set_table(&known, &table.settings.compaction);
             }
             Err(_) => {
                 let made = node.make_table(&table.schema);
@@ -312,7 +339,7 @@ async fn take_over(shard: &Shard, new: Catalog) -> Result<(), EngineError> {
                 // remove what was written since.
                 made.raise_generation(truncation.first_generation, shard.shard_count());
                 made.set_truncation(truncation);
-                engine.add_table(made);
+                engine.add_table(made, &table.settings.compaction);
             }
         }
     }
@@ -378,6 +405,7 @@ async fn truncate_locked(shard: &Shard, node: &Rc<NodeShard>, id: TableId) -> Re
     let block = move |shard: Shard| async move {
         let engine = EngineShard::of(&shard)?;
         let table = engine.table(id)?;
+        engine.compactions().block(id).await;
         engine.flushes().block(&table).await;
         Ok(table.next_generation())
     };
@@ -388,6 +416,7 @@ async fn truncate_locked(shard: &Shard, node: &Rc<NodeShard>, id: TableId) -> Re
     let allow = move |shard: Shard| async move {
         let engine = EngineShard::of(&shard)?;
         engine.flushes().allow(&*engine.table(id)?);
+        engine.compactions().allow(id);
         Ok(())
     };
     on_all(shard, CpuGroup::Statement, allow).await?;

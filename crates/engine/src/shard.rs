@@ -4,6 +4,7 @@
 //! the log says it is durable. A task watches memory and log and seals the memtable that frees most.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -13,7 +14,9 @@ use runtime::{CpuGroup, JoinHandle, Shard};
 use sstable::read::ChunkCache;
 
 use crate::commitlog::{Appended, CommitLog, LogError};
+use crate::compaction::Manager;
 use crate::error::EngineError;
+use crate::options::CompactionOptions;
 use crate::partition_locks::PartitionLocks;
 use crate::read::{Page, ReadCommand, run};
 use crate::report::ShardReport;
@@ -33,6 +36,7 @@ pub struct EngineShard {
     cache: Rc<ChunkCache>,
     tables: RefCell<HashMap<TableId, Rc<Table>>>,
     flushes: Rc<FlushQueue>,
+    compactions: Rc<Manager>,
     /// Bytes of memtables, sealed ones included.
     dirty_bytes: Cell<usize>,
     /// Above this the largest memtable is sealed.
@@ -51,12 +55,22 @@ pub struct EngineShard {
 
 impl EngineShard {
     /// `memory_bytes` is this shard's part.
-    pub fn start(shard: &Shard, log: Rc<CommitLog>, host_id: [u8; 16], memory_bytes: u64) -> Rc<Self> {
+    pub fn start(
+        shard: &Shard,
+        log: Rc<CommitLog>,
+        host_id: [u8; 16],
+        memory_bytes: u64,
+        compaction: CompactionOptions,
+    ) -> Rc<Self> {
         let memory_bytes = usize::try_from(memory_bytes).expect("memory fits into memory");
         let cache = ChunkCache::new(memory_bytes / 4);
         let flushes = FlushQueue::new(shard.clone(), cache.clone(), host_id);
+        let compactions = Manager::new(shard, cache.clone(), host_id, compaction);
+        let nudged = compactions.clone();
+        flushes.on_flushed(move |table| nudged.nudge(table));
         let this = Rc::new(Self {
             shard: shard.clone(),
+            compactions,
             log,
             cache,
             tables: RefCell::default(),
@@ -97,7 +111,13 @@ impl EngineShard {
         &self.flushes
     }
 
-    pub fn add_table(&self, table: Rc<Table>) {
+    pub fn compactions(&self) -> &Rc<Manager> {
+        &self.compactions
+    }
+
+    /// `options` are those of its compaction.
+    pub fn add_table(&self, table: Rc<Table>, options: &BTreeMap<String, String>) {
+        self.compactions.set_table(&table, options);
         self.tables.borrow_mut().insert(table.schema().id, table);
     }
 
@@ -364,6 +384,7 @@ impl EngineShard {
                 }
             }
             self.pressure.signal();
+            self.compactions.tick();
         }
     }
 
@@ -382,6 +403,7 @@ impl EngineShard {
     /// Stops the tasks; writes that wait are refused. The log is closed by the caller.
     pub async fn stop(&self) {
         self.stopping.set(true);
+        self.compactions.stop().await;
         self.flushes.stop();
         self.pressure.signal();
         self.flushes.ended.signal();

@@ -371,7 +371,7 @@ impl Job {
             // What is in doubt stays as it is until a restart.
             self.table.freeze(added.iter().chain(&gone).map(|sstable| sstable.name()));
         }
-        replaced?;
+        let _ = replaced?;
         self.forget(&gone);
         self.remaining.retain(|input| !is_among(&gone, input));
         self.garbage_sstables.extend(garbage);
@@ -387,7 +387,7 @@ impl Job {
 
     fn forget(&self, sstables: &[Rc<SSTable>]) {
         let mut own = self.own.borrow_mut();
-        sstables.iter().for_each(|sstable| drop(own.remove(&sstable.name())));
+        own.retain(|name| sstables.iter().all(|sstable| sstable.name() != *name));
     }
 
     async fn abort(&mut self) {

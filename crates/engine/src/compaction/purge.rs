@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use base::HashSet;
-use base::murmur3;
-use model::{NO_DELETION_TIME_S, PartitionKey, Purge};
+use compaction::SSTableId;
+use compaction::purge::{Blocker as HorizonBlocker, Outside, PurgeHorizon};
+use model::{PartitionKey, Purge};
 use reader::PurgePolicy;
 use sstable::name::SstableName;
 use sstable::read::SSTable;
@@ -37,18 +38,57 @@ pub(super) type OwnSSTables = Rc<RefCell<HashSet<SstableName>>>;
 
 /// Answers for one job.
 pub(super) struct JobPurge {
-    pub(super) table: Rc<Table>,
-    pub(super) now_s: u32,
-    pub(super) gc_before_s: u32,
-    pub(super) own: OwnSSTables,
+    table: Rc<Table>,
+    now_s: u32,
+    gc_before_s: u32,
+    own: OwnSSTables,
     /// There may be something to drop in the inputs.
-    pub(super) has_tombstones: bool,
-    pub(super) kept: Rc<RefCell<KeptTombstones>>,
-    /// The table's SSTables when `others` was made of them.
+    has_tombstones: bool,
+    /// The newest write of the inputs.
+    max_timestamp_us: i64,
+    kept: Rc<RefCell<KeptTombstones>>,
+    /// The table's SSTables when `horizon` was made of them.
     seen: Option<Rc<Vec<Rc<SSTable>>>>,
-    others: Vec<Rc<SSTable>>,
+    horizon: PurgeHorizon<Other>,
     replayable_since_us: Option<i64>,
-    blocker: Blocker,
+    /// What is in the way for the partition at hand.
+    blocker: Blocked,
+}
+
+/// As [`Blocker`], without an allocation per partition.
+#[derive(Clone, Copy)]
+enum Blocked {
+    SSTable(SSTableId),
+    Memtable,
+    CommitLog,
+}
+
+/// An SSTable outside, numbered by its place in the table.
+struct Other {
+    place: u64,
+    sstable: Rc<SSTable>,
+}
+
+impl Outside for Other {
+    fn id(&self) -> SSTableId {
+        SSTableId(self.place)
+    }
+
+    fn first(&self) -> &PartitionKey {
+        self.sstable.first_key()
+    }
+
+    fn last(&self) -> &PartitionKey {
+        self.sstable.last_key()
+    }
+
+    fn min_live_timestamp_us(&self) -> i64 {
+        self.sstable.min_timestamp_us()
+    }
+
+    fn may_contain(&self, key: &PartitionKey) -> bool {
+        self.sstable.may_contain(key)
+    }
 }
 
 impl JobPurge {
@@ -60,74 +100,77 @@ impl JobPurge {
         own: OwnSSTables,
         kept: Rc<RefCell<KeptTombstones>>,
     ) -> Self {
-        let has_tombstones = inputs.iter().any(|input| input.may_have_tombstones());
+        let max_timestamp_us =
+            inputs.iter().map(|input| input.max_timestamp_us()).max().unwrap_or(i64::MIN);
         Self {
             table,
             now_s,
             gc_before_s,
             own,
-            has_tombstones,
+            has_tombstones: inputs.iter().any(|input| input.may_have_tombstones()),
+            max_timestamp_us,
             kept,
             seen: None,
-            others: vec![],
+            horizon: PurgeHorizon::new([], max_timestamp_us),
             replayable_since_us: None,
-            blocker: Blocker::Young,
+            blocker: Blocked::Memtable,
         }
     }
 
-    fn look_at_others(&mut self) {
+    /// Another look at the table, if it has other SSTables now.
+    fn look(&mut self) {
         let now = self.table.sstables();
         if self.seen.as_ref().is_some_and(|seen| Rc::ptr_eq(seen, &now)) {
             return;
         }
         let own = self.own.borrow();
-        self.others = now.iter().filter(|sstable| !own.contains(&sstable.name())).cloned().collect();
-        self.seen = Some(now);
+        let others = (0..).zip(now.iter()).filter(|(_, sstable)| !own.contains(&sstable.name()));
+        let others = others.map(|(place, sstable)| Other { place, sstable: sstable.clone() });
+        self.horizon = PurgeHorizon::new(others, self.max_timestamp_us);
         // What is flushed from now on changes the SSTables too.
         self.replayable_since_us = self.table.replayable_since_us();
+        drop(own);
+        self.seen = Some(now);
     }
 
     /// Everything of the partition outside the job was written at this time or later.
     fn max_purgeable_us(&mut self, key: &PartitionKey) -> i64 {
-        self.look_at_others();
-        let mut least_us = i64::MAX;
-        let mut blocker = Blocker::Young;
-        if let Some(timestamp_us) = self.replayable_since_us
-            && timestamp_us < least_us
+        self.look();
+        let table = &self.table;
+        let memtables_since_us = table.memtable_min_timestamp_us();
+        let (mut max_us, blocker) =
+            self.horizon.max_purgeable(key, memtables_since_us, |key| table.memtables_since_us(key));
+        self.blocker = match blocker {
+            Some(HorizonBlocker::SSTable(id)) => Blocked::SSTable(id),
+            Some(HorizonBlocker::Memtable) | None => Blocked::Memtable,
+        };
+        if let Some(since_us) = self.replayable_since_us
+            && since_us < max_us
         {
-            (least_us, blocker) = (timestamp_us, Blocker::CommitLog);
+            (max_us, self.blocker) = (since_us, Blocked::CommitLog);
         }
-        if let Some(timestamp_us) = self.table.memtables_since_us(key)
-            && timestamp_us < least_us
-        {
-            (least_us, blocker) = (timestamp_us, Blocker::Memtable);
-        }
-        let hash = murmur3::hash128(key.bytes());
-        let mut blocking: Option<&Rc<SSTable>> = None;
-        for other in &self.others {
-            if other.min_timestamp_us() < least_us && other.may_contain_hashed(key, hash) {
-                least_us = other.min_timestamp_us();
-                blocking = Some(other);
+        max_us
+    }
+
+    fn blocker(&self) -> Blocker {
+        match self.blocker {
+            Blocked::Memtable => Blocker::Memtable,
+            Blocked::CommitLog => Blocker::CommitLog,
+            Blocked::SSTable(SSTableId(place)) => {
+                let sstable = self.seen.as_ref().and_then(|seen| seen.get(place as usize));
+                Blocker::SSTable(sstable.map(|it| it.name().to_string()).unwrap_or_default())
             }
         }
-        if let Some(sstable) = blocking {
-            match &self.blocker {
-                Blocker::SSTable(name) if *name == sstable.name().to_string() => return least_us,
-                _ => blocker = Blocker::SSTable(sstable.name().to_string()),
-            }
-        }
-        self.blocker = blocker;
-        least_us
     }
 }
 
 impl PurgePolicy for JobPurge {
     fn purge(&mut self, key: &PartitionKey) -> Purge {
-        if !self.has_tombstones {
+        if !self.has_tombstones || self.gc_before_s == 0 {
             return Purge::nothing(self.now_s);
         }
-        let max_purgeable_us = if self.gc_before_s == 0 { i64::MIN } else { self.max_purgeable_us(key) };
-        Purge { now_s: self.now_s, gc_before_s: self.gc_before_s.min(NO_DELETION_TIME_S), max_purgeable_us }
+        let max_purgeable_us = self.max_purgeable_us(key);
+        Purge { now_s: self.now_s, gc_before_s: self.gc_before_s, max_purgeable_us }
     }
 
     fn kept(&mut self, young: u64, blocked: u64) {
@@ -136,7 +179,7 @@ impl PurgePolicy for JobPurge {
             *kept.entry(Blocker::Young).or_default() += young;
         }
         if blocked > 0 {
-            *kept.entry(self.blocker.clone()).or_default() += blocked;
+            *kept.entry(self.blocker()).or_default() += blocked;
         }
     }
 }

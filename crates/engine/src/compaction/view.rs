@@ -18,6 +18,8 @@ const FOREIGN_IDS: u64 = 1 << 63;
 pub(super) struct Views {
     known: HashMap<SstableName, SSTableView>,
     foreign: u64,
+    /// SSTables that were there at the start have been seen.
+    has_begun: bool,
     /// The views of the last call, for its memory.
     views: Vec<SSTableView>,
 }
@@ -40,8 +42,8 @@ impl Views {
         self.views.clear();
         for sstable in sstables.iter() {
             let name = sstable.name();
-            let foreign = &mut self.foreign;
-            let known = self.known.entry(name).or_insert_with(|| view(sstable, now_s, foreign));
+            let (foreign, is_new) = (&mut self.foreign, self.has_begun);
+            let known = self.known.entry(name).or_insert_with(|| view(sstable, now_s, is_new, foreign));
             let mut view = known.clone();
             view.compacting = is_busy(name);
             view.frozen = table.is_frozen(name)
@@ -50,6 +52,7 @@ impl Views {
             view.droppable_ratio = droppable_ratio(sstable, gc_before_s);
             self.views.push(view);
         }
+        self.has_begun = true;
         &self.views
     }
 
@@ -61,7 +64,8 @@ impl Views {
     }
 }
 
-fn view(sstable: &SSTable, now_s: u32, foreign: &mut u64) -> SSTableView {
+/// `is_new`: it was written just now; otherwise its newest write tells how old it is.
+fn view(sstable: &SSTable, now_s: u32, is_new: bool, foreign: &mut u64) -> SSTableView {
     let id = match sstable.name().generation {
         Generation::Number(number) if sstable.messina().is_some() && number < FOREIGN_IDS => number,
         _ => {
@@ -82,7 +86,7 @@ fn view(sstable: &SSTable, now_s: u32, foreign: &mut u64) -> SSTableView {
         min_timestamp_us: sstable.min_timestamp_us(),
         max_timestamp_us: sstable.max_timestamp_us(),
         max_deletion_time_s: sstable.max_local_deletion_time_s().unwrap_or(NO_DELETION_TIME_S),
-        written_s: newest_s,
+        written_s: if is_new { now_s } else { newest_s },
         droppable_ratio: 0.0,
         partitions: sstable.partition_count(),
         keys: sstable.statistics().compaction.cardinality().ok().map(Rc::new),
@@ -94,6 +98,6 @@ fn view(sstable: &SSTable, now_s: u32, foreign: &mut u64) -> SSTableView {
 /// Of its cells, the part that is dead since before `gc_before_s`.
 fn droppable_ratio(sstable: &SSTable, gc_before_s: u32) -> f64 {
     let stats = sstable.stats();
-    let cells = stats.partition_cells.mean() as f64 * stats.partition_cells.count() as f64;
+    let cells = stats.partition_cells.mean().unwrap_or(0) as f64 * stats.partition_cells.count() as f64;
     if cells <= 0.0 { 0.0 } else { stats.tombstone_drop_times.count_until(gc_before_s) / cells }
 }

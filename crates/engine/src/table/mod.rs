@@ -16,7 +16,7 @@ pub mod truncation;
 pub mod validate;
 
 use std::cell::{Cell, RefCell};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -91,6 +91,8 @@ pub struct Table {
     pub files_lock: FilesLock,
     /// SSTables that must stay as they are until a restart: a replacement of them is in doubt or unfinished.
     frozen: RefCell<HashSet<SstableName>>,
+    /// SSTables that said what they cannot say; no compaction takes them.
+    quarantined: RefCell<HashSet<SstableName>>,
     /// Of flushed memtables the segments they were in, and their least timestamps, while the segments are there.
     logged: RefCell<Vec<(Uses, i64)>>,
 }
@@ -122,6 +124,7 @@ impl Table {
             forgotten: RefCell::default(),
             files_lock: FilesLock::default(),
             frozen: RefCell::default(),
+            quarantined: RefCell::default(),
             logged: RefCell::default(),
         })
     }
@@ -234,6 +237,25 @@ impl Table {
     /// These SSTables stay as they are until a restart.
     pub fn freeze(&self, names: impl Iterator<Item = SstableName>) {
         self.frozen.borrow_mut().extend(names);
+    }
+
+    /// The SSTable with this file is damaged: compactions leave it alone until a restart. Reads go on trying.
+    pub fn quarantine(&self, file: &Path) {
+        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if let Ok((name, _)) = SstableName::parse_file_name(name) {
+            self.quarantined.borrow_mut().insert(name);
+        }
+    }
+
+    pub fn is_quarantined(&self, name: SstableName) -> bool {
+        self.quarantined.borrow().contains(&name)
+    }
+
+    /// The SSTables in quarantine, by name.
+    pub fn quarantined(&self) -> Vec<SstableName> {
+        let mut names: Vec<SstableName> = self.quarantined.borrow().iter().copied().collect();
+        names.sort();
+        names
     }
 
     pub fn is_frozen(&self, name: SstableName) -> bool {

@@ -1,0 +1,23 @@
+//! Compactions: SSTables become fewer, and what is dead goes.
+//!
+//! - [`manager`]: which job runs when; `strategies` and `view` are what it asks and what it shows;
+//! - [`job`]: one compaction; `output` cuts what it writes, `purge` says what may be dropped, `throttle` how fast;
+//! - [`record`], `replace`: SSTables take the place of others, whatever happens;
+//! - `operations`: what users ask for; [`report`]: what they are shown.
+
+pub mod error;
+pub mod job;
+pub mod manager;
+mod operations;
+mod output;
+mod purge;
+pub mod record;
+mod replace;
+pub mod report;
+mod strategies;
+mod throttle;
+mod view;
+
+pub use error::JobError;
+pub use manager::Manager;
+pub use purge::{Blocker, KeptTombstones};
