@@ -29,3 +29,22 @@ pub fn of_tiers(tiering: &Tiering, runs: Vec<Run<'_>>, now_s: u32) -> f64 {
         .sum();
     sum.max(0.0)
 }
+
+/// Of levels: the bytes and the number of SSTables of each, from level 0 to the highest that has some.
+///
+/// Ideally the highest has nine of ten bytes, and each below it a `fanout`th of the next, but at least an SSTable.
+/// What is above that descends level by level, each time merged with up to `fanout` SSTables of its size.
+pub fn of_levels(levels: &[(u64, usize)], sstable_bytes: u64, fanout: u64) -> f64 {
+    let Some(top) = levels.len().checked_sub(1) else { return 0.0 };
+    let total: u64 = levels.iter().map(|(bytes, _)| bytes).sum();
+    let fanout = fanout as f64;
+    let largest = total as f64 / (1.0 + 1.0 / fanout + 1.0 / fanout.powi(2));
+    let (mut backlog, mut descending) = (0.0, 0.0);
+    for (level, (bytes, _)) in levels[..top].iter().enumerate() {
+        let target = (largest / fanout.powi((top - level) as i32)).max(sstable_bytes as f64);
+        let excess = (*bytes as f64 + descending - target).max(0.0);
+        backlog += excess * fanout.min(levels[level + 1].1 as f64);
+        descending = excess;
+    }
+    backlog
+}

@@ -4,6 +4,9 @@
 //! Whoever carries plans out opens files, keeps time and tells the strategy what became of them.
 
 pub mod backlog;
+pub mod date_tiered;
+pub mod leveled;
+mod null;
 mod overlap;
 mod plan;
 pub mod purge;
@@ -14,13 +17,18 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 mod tiers;
+pub mod time_window;
 mod tombstones;
 mod view;
 
+pub use date_tiered::DateTiered;
+pub use leveled::Leveled;
+pub use null::Null;
 pub use overlap::{LeastIndex, count_max, groups, share_outside};
 pub use plan::{Finished, Layout, Plan, Reason, Split};
 pub use size_tiered::SizeTiered;
 pub use strategy::Strategy;
 pub use tiers::{Bucket, Bucketing, Run, Tiering, free_runs, ids, runs};
+pub use time_window::TimeWindow;
 pub use tombstones::{TombstoneRules, drop_plan, fully_expired};
 pub use view::{DiskView, RunId, SSTableId, SSTableView, TableView};

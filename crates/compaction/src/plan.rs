@@ -78,6 +78,9 @@ pub enum Reason {
     LevelZeroBehind { sstables: usize },
     /// A level is pushed up, so that the next is ten times as large.
     LevelRatio { level: u32 },
+    /// An SSTable overlaps nothing in the next level: it is enough to give it that level, by its Statistics.db alone.
+    /// Rewriting it does the same.
+    Uplevel { level: u32 },
     /// SSTables of a level overlap, which they must not.
     LevelOverlap { level: u32, sstables: usize },
     /// A window is over: all it has becomes one.
@@ -129,6 +132,7 @@ impl fmt::Display for Reason {
             Self::LevelRatio { level } => {
                 write!(f, "level {level} is pushed up, so that the next is ten times as large")
             }
+            Self::Uplevel { level } => write!(f, "it overlaps nothing in level {level}"),
             Self::LevelOverlap { level, sstables } => write!(f, "{sstables} of level {level} overlap"),
             Self::WindowClosed { window_us, sstables } => {
                 write!(f, "the window from {window_us} us is closed: its {sstables} become one")

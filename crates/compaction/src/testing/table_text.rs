@@ -134,7 +134,7 @@ fn number<T: std::str::FromStr>(text: &str) -> T {
 }
 
 fn place(hundredth: f64) -> u32 {
-    ((hundredth / 100.0 * f64::from(KEYS)) as u32).min(KEYS - 1)
+    ((hundredth / 100.0 * f64::from(KEYS)) as u32).min(KEYS)
 }
 
 fn plain(id: u64, bytes: u64) -> SSTableView {
@@ -181,7 +181,7 @@ fn set(sstable: &mut SSTableView, word: &str) {
         let (from, to) = times.split_once('-').unwrap_or((times, times));
         (sstable.min_timestamp_us, sstable.max_timestamp_us) = (seconds(from), seconds(to));
     } else if let Some((from, to)) = word.split_once('-') {
-        sstable.first = key(place(number(from))).clone();
+        sstable.first = key(place(number(from)).min(KEYS - 1)).clone();
         sstable.last = key(place(number::<f64>(to) + 1.0) - 1).clone();
     } else {
         panic!("{word} is not understood");

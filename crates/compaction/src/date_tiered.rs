@@ -1,0 +1,173 @@
+//! `DateTieredCompactionStrategy`: windows that grow with their age. Deprecated: `TimeWindowCompactionStrategy` replaces it.
+//!
+//! The newest window has `base_time_seconds`; `min_threshold` windows in a row become one that is so many times as long,
+//! up to `max_window_size_seconds`. An SSTable belongs to the window of its **oldest** write. Windows are aligned, so
+//! that they merge as time goes on. "Now" is the newest timestamp of the table.
+//!
+//! From the newest window on: one with `min_threshold` SSTables, or an older one with two, is merged by sizes. What has
+//! no write younger than `max_sstable_age_days` is left alone. Fully expired SSTables are looked for every
+//! `expired_sstable_check_frequency_seconds`. A decision takes O(n log n).
+
+use crate::backlog;
+use crate::plan::{Layout, Plan, Reason};
+use crate::size_tiered::{by_tier_and_age, singles};
+use crate::strategy::Strategy;
+use crate::tiers::{Tiering, ids};
+use crate::time_window::TimestampUnit;
+use crate::tombstones::{TombstoneRules, fully_expired};
+use crate::view::{SSTableView, TableView};
+
+/// What clients are told when a table gets this strategy.
+pub const WARNING: &str = "DateTieredCompactionStrategy is deprecated: use TimeWindowCompactionStrategy instead";
+
+#[derive(Clone, Debug)]
+pub struct DateTiered {
+    pub base_us: i64,
+    pub max_window_us: i64,
+    pub max_age_us: i64,
+    pub timestamp: TimestampUnit,
+    pub expired_check_s: u32,
+    pub tiering: Tiering,
+    pub tombstones: TombstoneRules,
+    checked_s: Option<u32>,
+}
+
+impl Default for DateTiered {
+    fn default() -> Self {
+        Self {
+            base_us: 60_000_000,
+            max_window_us: 86_400_000_000,
+            max_age_us: 365_000 * 86_400_000_000,
+            timestamp: TimestampUnit::MICROSECONDS,
+            expired_check_s: 600,
+            tiering: Tiering::default(),
+            tombstones: TombstoneRules { enabled: false, ..TombstoneRules::default() },
+            checked_s: None,
+        }
+    }
+}
+
+/// A window: the timestamps whose quotient by the size is `number`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Target {
+    size: i64,
+    number: i64,
+}
+
+impl Target {
+    /// Whether the timestamp is of a later window (`Greater`), of this one, or of an earlier one.
+    fn compare(self, timestamp: i64) -> std::cmp::Ordering {
+        timestamp.div_euclid(self.size).cmp(&self.number)
+    }
+
+    fn next_older(self, base: i64, max_window: i64) -> Self {
+        let larger = self.size.saturating_mul(base);
+        if self.number.rem_euclid(base) > 0 || larger > max_window {
+            Self { number: self.number - 1, ..self }
+        } else {
+            Self { size: larger, number: self.number.div_euclid(base) - 1 }
+        }
+    }
+}
+
+impl DateTiered {
+    /// The windows that have an SSTable, the newest first; each with whether it is the one that gets writes.
+    fn windows<'a>(&self, mut sstables: Vec<&'a SSTableView>, now: i64) -> Vec<(bool, Vec<&'a SSTableView>)> {
+        sstables.sort_by_key(|sstable| (std::cmp::Reverse(sstable.min_timestamp_us), sstable.id));
+        let size = self.timestamp.of_us(self.base_us);
+        let max_window = self.timestamp.of_us(self.max_window_us);
+        let base = i64::try_from(self.tiering.min_threshold).unwrap_or(i64::MAX).max(2);
+        let incoming = Target { size, number: now.div_euclid(size) };
+        let mut target = incoming;
+        let mut windows: Vec<(Target, Vec<&SSTableView>)> = vec![];
+        for sstable in sstables {
+            let at = sstable.min_timestamp_us;
+            while target.compare(at).is_lt() {
+                // Windows of the greatest size are alike: the right one is found at once.
+                if target.size.saturating_mul(base) > max_window {
+                    target.number = at.div_euclid(target.size);
+                } else {
+                    target = target.next_older(base, max_window);
+                }
+            }
+            match windows.last_mut() {
+                Some((window, members)) if *window == target => members.push(sstable),
+                _ => windows.push((target, vec![sstable])),
+            }
+        }
+        windows.into_iter().map(|(window, members)| (window == incoming, members)).collect()
+    }
+
+    fn candidates<'a>(&self, view: &TableView<'a>) -> (Vec<&'a SSTableView>, i64) {
+        let now = view.sstables.iter().map(|sstable| sstable.max_timestamp_us).max().unwrap_or(0);
+        let oldest = now.saturating_sub(self.timestamp.of_us(self.max_age_us));
+        (view.free().filter(|sstable| sstable.max_timestamp_us >= oldest).collect(), now)
+    }
+}
+
+impl Strategy for DateTiered {
+    fn name(&self) -> &'static str {
+        "DateTieredCompactionStrategy"
+    }
+
+    fn next(&mut self, view: &TableView<'_>) -> Option<Plan> {
+        let now_s = view.now_s();
+        let is_due = self.checked_s.is_none_or(|at_s| now_s >= at_s.saturating_add(self.expired_check_s));
+        let expired = if is_due { fully_expired(view, view.sstables, false) } else { vec![] };
+        if is_due && expired.is_empty() {
+            self.checked_s = Some(now_s);
+        }
+        let gone: base::HashSet<_> = expired.iter().copied().collect();
+        let (candidates, now) = self.candidates(view);
+        let candidates = candidates.into_iter().filter(|sstable| !gone.contains(&sstable.id)).collect();
+        for (is_incoming, members) in self.windows(candidates, now) {
+            let least = if is_incoming { self.tiering.min_threshold } else { 2 };
+            if members.len() < least {
+                continue;
+            }
+            let start = members.iter().map(|sstable| sstable.min_timestamp_us).min().unwrap_or(0);
+            let buckets = self.tiering.buckets(singles(members), now_s);
+            if let Some(bucket) = self.tiering.most_interesting(&buckets, least) {
+                let reason = Reason::WindowSimilarSizes { window_us: start, sstables: bucket.runs.len() };
+                let (inputs, layout) = (ids(&bucket.runs), Layout::whole());
+                return Some(Plan { inputs, expired, layout, reason, release_early: false });
+            }
+        }
+        if !expired.is_empty() {
+            return Some(crate::tombstones::drop_plan(expired));
+        }
+        if !self.tombstones.enabled {
+            return None;
+        }
+        let buckets = self.tiering.buckets(singles(view.free()), now_s);
+        self.tombstones.plan(view, by_tier_and_age(&buckets), |_| Layout::whole())
+    }
+
+    fn major(&mut self, view: &TableView<'_>, _split: bool) -> Vec<Plan> {
+        let inputs: Vec<_> = view.free().map(|sstable| sstable.id).collect();
+        if inputs.is_empty() {
+            return vec![];
+        }
+        let reason = Reason::Asked("compact");
+        vec![Plan { inputs, expired: vec![], layout: Layout::whole(), reason, release_early: false }]
+    }
+
+    fn layout(&self, _level: u32) -> Layout {
+        Layout::whole()
+    }
+
+    fn pending(&self, view: &TableView<'_>) -> u64 {
+        let (candidates, now) = self.candidates(view);
+        let of_window = |(is_incoming, members): (bool, Vec<&SSTableView>)| {
+            let least = if is_incoming { self.tiering.min_threshold } else { 2 };
+            if members.len() < least { 0 } else { members.len().div_ceil(self.tiering.max_threshold) as u64 }
+        };
+        self.windows(candidates, now).into_iter().map(of_window).sum()
+    }
+
+    fn backlog_bytes(&self, view: &TableView<'_>) -> f64 {
+        let (candidates, now) = self.candidates(view);
+        let windows = self.windows(candidates, now).into_iter();
+        windows.map(|(_, members)| backlog::of_tiers(&self.tiering, singles(members), view.now_s())).sum()
+    }
+}

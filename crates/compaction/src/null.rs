@@ -1,0 +1,70 @@
+//! `NullCompactionStrategy`, and every strategy with `enabled: false`: nothing is merged by itself.
+//!
+//! What a user asks for is done as the strategy that was disabled would do it, and flushes are cut as it says.
+
+use crate::plan::{Finished, Layout, Plan};
+use crate::size_tiered::SizeTiered;
+use crate::strategy::Strategy;
+use crate::view::TableView;
+
+pub struct Null {
+    disabled: Option<Box<dyn Strategy>>,
+}
+
+impl Null {
+    /// The strategy of this name.
+    pub fn new() -> Self {
+        Self { disabled: None }
+    }
+
+    /// Another with `enabled: false`.
+    pub fn disabled(strategy: Box<dyn Strategy>) -> Self {
+        Self { disabled: Some(strategy) }
+    }
+}
+
+impl Default for Null {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Strategy for Null {
+    /// The configured one's.
+    fn name(&self) -> &'static str {
+        self.disabled.as_ref().map_or("NullCompactionStrategy", |strategy| strategy.name())
+    }
+
+    fn next(&mut self, _view: &TableView<'_>) -> Option<Plan> {
+        None
+    }
+
+    fn finished(&mut self, finished: &Finished<'_>) {
+        if let Some(strategy) = &mut self.disabled {
+            strategy.finished(finished);
+        }
+    }
+
+    fn major(&mut self, view: &TableView<'_>, split: bool) -> Vec<Plan> {
+        match &mut self.disabled {
+            Some(strategy) => strategy.major(view, split),
+            None => SizeTiered::default().major(view, split),
+        }
+    }
+
+    fn layout(&self, level: u32) -> Layout {
+        self.disabled.as_ref().map_or_else(Layout::whole, |strategy| strategy.layout(level))
+    }
+
+    fn runs_in_parallel(&self) -> bool {
+        self.disabled.as_ref().is_none_or(|strategy| strategy.runs_in_parallel())
+    }
+
+    fn pending(&self, _view: &TableView<'_>) -> u64 {
+        0
+    }
+
+    fn backlog_bytes(&self, _view: &TableView<'_>) -> f64 {
+        0.0
+    }
+}
