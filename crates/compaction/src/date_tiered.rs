@@ -18,7 +18,8 @@ use crate::tombstones::{TombstoneRules, fully_expired};
 use crate::view::{SSTableView, TableView};
 
 /// What clients are told when a table gets this strategy.
-pub const WARNING: &str = "DateTieredCompactionStrategy is deprecated: use TimeWindowCompactionStrategy instead";
+pub const WARNING: &str =
+    "DateTieredCompactionStrategy is deprecated: use TimeWindowCompactionStrategy instead";
 
 #[derive(Clone, Debug)]
 pub struct DateTiered {

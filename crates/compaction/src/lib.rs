@@ -5,11 +5,14 @@
 
 pub mod backlog;
 pub mod date_tiered;
+pub mod explain;
+mod hybrid;
 pub mod leveled;
 mod null;
 mod overlap;
 mod plan;
 pub mod purge;
+mod sample;
 mod size_tiered;
 mod split;
 mod strategy;
@@ -22,10 +25,13 @@ mod tombstones;
 mod view;
 
 pub use date_tiered::DateTiered;
+pub use explain::Explanation;
+pub use hybrid::{Hybrid, HybridOptions, TombstoneCollection, pieces};
 pub use leveled::Leveled;
 pub use null::Null;
 pub use overlap::{LeastIndex, count_max, groups, share_outside};
-pub use plan::{Finished, Layout, Plan, Reason, Split};
+pub use plan::{Finished, Layout, Plan, Reason, RunPiece, Split, needs_bytes};
+pub use sample::{SAMPLED_RUNS_MAX, SamplePlan, SampledGroup, SampledOverlap};
 pub use size_tiered::SizeTiered;
 pub use strategy::Strategy;
 pub use tiers::{Bucket, Bucketing, Run, Tiering, free_runs, ids, runs};

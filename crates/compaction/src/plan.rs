@@ -1,10 +1,12 @@
 //! What is to be done, and why.
 
+use std::cmp::Ordering;
 use std::fmt;
 
-use model::PartitionKey;
+use base::HashMap;
+use model::{PartitionKey, RingPosition};
 
-use crate::view::SSTableId;
+use crate::view::{RunId, SSTableId, SSTableView, TableView};
 
 /// A job: these SSTables are replaced by what their merge gives.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +46,54 @@ pub enum Split {
         /// More windows than these at a time go to the nearest one that is open.
         windows_max: usize,
     },
+    /// Each piece of the ring goes to a run that is there already, and an SSTable ends where a piece does. The pieces
+    /// rise, cover all keys of the inputs, and lie where the rest of their run has nothing: with the inputs gone and
+    /// the outputs there, every run is still a run.
+    Runs(Vec<RunPiece>),
+}
+
+/// Keys behind the piece before and in front of `end` go to `run`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunPiece {
+    pub end: RingPosition,
+    pub run: RunId,
+}
+
+impl Plan {
+    /// The most disk space the job takes at any time beyond what its inputs have, `None` if an input is not in `view`.
+    /// Whoever starts it takes so much off [`crate::DiskView::free_bytes`] until it ends.
+    pub fn needs_bytes(&self, view: &TableView<'_>) -> Option<u64> {
+        let inputs: Option<Vec<&SSTableView>> = self.inputs.iter().map(|id| view.find(*id)).collect();
+        Some(needs_bytes(&inputs?, self.layout.max_bytes, self.release_early))
+    }
+}
+
+impl RunPiece {
+    /// The index of the piece that `key` goes to; `None` if it lies behind all of them.
+    pub fn of(pieces: &[Self], key: &PartitionKey) -> Option<usize> {
+        let at = pieces.partition_point(|piece| piece.end.side_of(key) == Ordering::Greater);
+        (at < pieces.len()).then_some(at)
+    }
+}
+
+/// The most disk space that a merge of `inputs` takes beyond theirs, if it writes no more bytes than it reads.
+///
+/// Without early release that is all of them again. With it, when an output is sealed whose last key is k, all inputs
+/// up to k are gone: of each run at most one SSTable reaches over k, and what is written and not yet sealed is
+/// at most one output. So it is the largest SSTable of each run and one output.
+pub fn needs_bytes(inputs: &[&SSTableView], max_bytes: Option<u64>, release_early: bool) -> u64 {
+    let disk_bytes: u64 = inputs.iter().map(|input| input.disk_bytes).sum();
+    let (true, Some(max_bytes)) = (release_early, max_bytes) else { return disk_bytes };
+    let mut largest: HashMap<RunId, u64> = HashMap::default();
+    for input in inputs {
+        let bytes = largest.entry(input.run).or_default();
+        *bytes = input.disk_bytes.max(*bytes);
+    }
+    let data_bytes: u64 = inputs.iter().map(|input| input.data_bytes).sum();
+    let output_bytes = max_bytes as f64 * disk_bytes as f64 / data_bytes.max(1) as f64;
+    // A partition may take an output past its size; the largest input tells how far.
+    let output_bytes = (output_bytes.ceil() as u64).max(largest.values().copied().max().unwrap_or(0));
+    (largest.values().sum::<u64>() + output_bytes).min(disk_bytes)
 }
 
 impl Layout {
@@ -95,8 +145,9 @@ pub enum Reason {
     Tombstones { ratio: f64, threshold: f64 },
     /// A fragment and everything older that overlaps it, to drop what its tombstones delete.
     FragmentTombstones { ratio: f64, overlapping: usize },
-    /// So much of the inputs is the same partitions, by their sketches.
-    Duplicates { ratio: f64 },
+    /// So much of the inputs is dead, since they have the same partitions by their sketches, or the same rows by a
+    /// sample.
+    Duplicates { ratio: f64, sampled: bool },
     /// All in it has expired.
     Expired { sstables: usize },
     /// The disk is short of space: a smaller job than usual.
@@ -109,7 +160,7 @@ pub enum Reason {
     Reshape { sstables: usize },
 }
 
-fn mb(bytes: u64) -> String {
+pub(crate) fn mb(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
@@ -153,7 +204,10 @@ impl fmt::Display for Reason {
                 let percent = ratio * 100.0;
                 write!(f, "{percent:.0} % of a fragment may be dropped, with {overlapping} that overlap it")
             }
-            Self::Duplicates { ratio } => write!(f, "{:.0} % are the same partitions", ratio * 100.0),
+            Self::Duplicates { ratio, sampled } => {
+                let by = if *sampled { "a sample" } else { "sketches" };
+                write!(f, "{:.0} % of it is dead, by {by} of what they share", ratio * 100.0)
+            }
             Self::Expired { sstables } => write!(f, "all in {sstables} has expired"),
             Self::DiskShort { needed_bytes, free_bytes } => {
                 write!(f, "the usual job needs {}, {} are free", mb(*needed_bytes), mb(*free_bytes))
@@ -175,4 +229,7 @@ pub struct Finished<'a> {
     pub input_level: u32,
     /// The largest key of the outputs; `None` if nothing was left.
     pub last_key: Option<PartitionKey>,
+    /// Bytes of Data.db before compression, all inputs and all outputs.
+    pub input_bytes: u64,
+    pub output_bytes: u64,
 }

@@ -1,6 +1,8 @@
 //! What every strategy answers.
 
+use crate::explain::Explanation;
 use crate::plan::{Finished, Layout, Plan};
+use crate::sample::SamplePlan;
 use crate::view::TableView;
 
 /// Decides for one table on one shard. It may remember what it decided; it learns nothing but by its arguments.
@@ -26,6 +28,22 @@ pub trait Strategy {
     /// Whether several jobs of the table may run at once.
     fn runs_in_parallel(&self) -> bool {
         true
+    }
+
+    /// Flushes wait while less than this is free, so that there is always room for a job that frees some. It may ask for
+    /// more than the disk has: then there is nothing to be won by waiting unless [`Self::next`] has a plan.
+    fn reserve_bytes(&self, _view: &TableView<'_>) -> u64 {
+        0
+    }
+
+    /// A sample that would help to decide, to be put into [`TableView::sampled`]. Asked before [`Self::next`].
+    fn wants_sample(&self, _view: &TableView<'_>) -> Option<SamplePlan> {
+        None
+    }
+
+    /// What [`Self::next`] would look at, and why each is taken or not.
+    fn explain(&self, view: &TableView<'_>) -> Explanation {
+        Explanation::plain(self.name(), view, self.pending(view))
     }
 
     /// About how many jobs are to be done.

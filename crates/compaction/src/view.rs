@@ -5,6 +5,8 @@ use std::rc::Rc;
 use base::hyperloglog::HyperLogLog;
 use model::PartitionKey;
 
+use crate::sample::SampledOverlap;
+
 /// Names an SSTable within its table and shard, as its generation does; never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SSTableId(pub u64);
@@ -42,7 +44,7 @@ pub struct SSTableView {
     pub partitions: u64,
     /// About which partitions it has, to tell how many it shares with others; `None` if unknown.
     pub keys: Option<Rc<HyperLogLog>>,
-    /// A job reads it: no other job may.
+    /// A job reads it, or a job that still runs wrote it: no other job may take it.
     pub compacting: bool,
     /// It may be read and not replaced: it is of a read-only table, or in quarantine.
     pub frozen: bool,
@@ -89,6 +91,8 @@ pub struct TableView<'a> {
     /// Fewer than `min_threshold` are never merged, even if there is nothing else to do.
     pub enforce_min_threshold: bool,
     pub disk: DiskView,
+    /// What a merge of samples showed, if one was made of runs that have not changed since.
+    pub sampled: Option<&'a SampledOverlap>,
     /// For strategies that choose among equals: another number for each decision.
     pub seed: u64,
 }

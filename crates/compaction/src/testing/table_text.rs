@@ -12,9 +12,13 @@
 //! | `age90` | written so many seconds ago; otherwise 100,000 |
 //! | `dead0.3` | its ratio of droppable tombstones |
 //! | `dies500` | all in it is dead after so many seconds; otherwise never |
+//! | `same70` | it has a sketch, and 70 % of its partitions are those of all others with this word |
 //! | `disk20` | MB on disk; otherwise as many as its size |
 //! | `busy`, `frozen` | it is compacting, it is frozen |
 
+use std::rc::Rc;
+
+use base::hyperloglog::{HyperLogLog, key_hash};
 use model::NO_DELETION_TIME_S;
 
 use super::keys::{KEYS, key};
@@ -82,6 +86,7 @@ impl Table {
             ring_share: self.ring_share,
             enforce_min_threshold: self.enforce_min_threshold,
             disk: self.disk,
+            sampled: None,
             seed: self.seed,
         }
     }
@@ -171,6 +176,8 @@ fn set(sstable: &mut SSTableView, word: &str) {
         sstable.droppable_ratio = number(ratio);
     } else if let Some(at) = value("dies") {
         sstable.max_deletion_time_s = number(at);
+    } else if let Some(percent) = value("same") {
+        sstable.keys = Some(Rc::new(sketch(sstable, number(percent))));
     } else if let Some(size) = value("disk") {
         sstable.disk_bytes = mb(size);
     } else if let Some(run) = value("run") {
@@ -188,6 +195,16 @@ fn set(sstable: &mut SSTableView, word: &str) {
     }
 }
 
+/// A hundred partitions for each hundredth of the ring that it covers, of which so many are the common ones.
+fn sketch(sstable: &SSTableView, percent: u32) -> HyperLogLog {
+    let mut sketch = HyperLogLog::new();
+    for at in (0..10_000).filter(|at| (&sstable.first..=&sstable.last).contains(&key(at * KEYS / 10_000))) {
+        let of = if at % 100 < percent { 0 } else { sstable.id.0 };
+        sketch.offer(key_hash(&[&of.to_be_bytes()[..], &at.to_be_bytes()].concat()));
+    }
+    sketch
+}
+
 fn say_layout(layout: &Layout) -> String {
     let mut said = String::new();
     if layout.level > 0 {
@@ -201,6 +218,10 @@ fn say_layout(layout: &Layout) -> String {
     match &layout.split {
         Split::Nowhere => {}
         Split::Tokens(tokens) => said += &format!(" into {} parts", tokens.len() + 1),
+        Split::Runs(pieces) => {
+            let runs: Vec<String> = pieces.iter().map(|piece| format!("run{}", piece.run.0)).collect();
+            said += &format!(" back into {}", runs.join(" "));
+        }
         Split::Windows { window_us, .. } => said += &format!(" by {} s", window_us / 1_000_000),
     }
     said

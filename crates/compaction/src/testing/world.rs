@@ -11,7 +11,7 @@ use base::hyperloglog::{HyperLogLog, key_hash};
 use model::{NO_DELETION_TIME_S, PartitionKey, Tombstone};
 
 use super::keys::key;
-use crate::plan::{Finished, Layout, Plan, Split};
+use crate::plan::{Finished, Layout, Plan, RunPiece, Split};
 use crate::purge::{self, GcBefore, Outside, PurgeHorizon, TombstoneGc};
 use crate::strategy::Strategy;
 use crate::view::{DiskView, RunId, SSTableId, SSTableView, TableView};
@@ -177,6 +177,7 @@ impl World {
                 capacity_bytes: self.capacity_bytes,
                 free_bytes: self.capacity_bytes.saturating_sub(self.bytes()),
             },
+            sampled: None,
             seed: self.decisions,
         }
     }
@@ -292,6 +293,7 @@ impl World {
                         let part = |p: u32| tokens.partition_point(|token| *token < key(p).token());
                         part(last.0) != part(place.0)
                     }
+                    Split::Runs(runs) => RunPiece::of(runs, key(last.0)) != RunPiece::of(runs, key(place.0)),
                     _ => false,
                 };
                 is_next && (is_full || is_split)
@@ -326,11 +328,22 @@ impl World {
 
         let cells = self.merged(plan);
         let run = self.new_run();
+        let bytes_of = |cells: usize| cells as u64 * self.cell_bytes;
+        let input_bytes = self.sstables.iter().filter(|s| is_input(s)).map(|s| bytes_of(s.cells.len())).sum();
+        let output_bytes = bytes_of(cells.len());
         let pieces = self.cut(cells, &plan.layout);
         let last_key = pieces.last().map(|piece| key(piece[piece.len() - 1].0.0).clone());
         let mut made = vec![];
         for piece in pieces {
             let end = key(piece[piece.len() - 1].0.0);
+            let run = match &plan.layout.split {
+                Split::Runs(runs) => {
+                    let at =
+                        RunPiece::of(runs, end).unwrap_or_else(|| panic!("no run for {end:?}: {plan:?}"));
+                    runs[at].run
+                }
+                _ => run,
+            };
             let stored = self.store(piece, &plan.layout, run);
             self.totals.compacted_bytes += stored.view.disk_bytes;
             made.push(stored.view.id);
@@ -345,7 +358,7 @@ impl World {
         if let Some(before) = before {
             assert_eq!(self.content(), before, "what is read has changed: {plan:?}");
         }
-        strategy.finished(&Finished { plan, input_level, last_key });
+        strategy.finished(&Finished { plan, input_level, last_key, input_bytes, output_bytes });
         made
     }
 

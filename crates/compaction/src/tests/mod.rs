@@ -1,5 +1,6 @@
 //! Decisions as text cases, and what holds for every strategy.
 
+mod hybrid;
 mod leveled;
 mod purge;
 mod size_tiered;

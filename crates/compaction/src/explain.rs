@@ -1,0 +1,138 @@
+//! What a strategy looked at and why it took it or not: the answer to "why does it not compact?".
+
+use std::fmt;
+
+use crate::plan::{Plan, mb};
+use crate::view::TableView;
+
+/// All that a strategy considered for one decision, in the order in which it did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    pub strategy: &'static str,
+    pub sstables: usize,
+    pub bytes: u64,
+    pub attempts: Vec<Attempt>,
+    /// What comes of it.
+    pub plan: Option<Plan>,
+}
+
+/// One rule of a strategy, and what it was applied to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attempt {
+    pub rule: &'static str,
+    /// In the order in which they were considered; a rule that had nothing to look at has none.
+    pub candidates: Vec<Candidate>,
+}
+
+/// SSTables that might have been merged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    pub runs: usize,
+    pub bytes: u64,
+    /// What of them is believed to be dead; `None` if the rule does not ask.
+    pub dead_bytes: Option<u64>,
+    pub verdict: Verdict,
+}
+
+/// Why a candidate was taken or not.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    Taken,
+    /// Another candidate was better, or an earlier rule had one.
+    Behind,
+    TooFew {
+        least: usize,
+    },
+    /// It would free too little for what it writes.
+    GainTooSmall {
+        gain: f64,
+        threshold: f64,
+    },
+    /// Too little of it may be dropped.
+    RatioTooSmall {
+        ratio: f64,
+        threshold: f64,
+    },
+    /// It was written so lately that it is left alone.
+    TooYoung {
+        age_s: u32,
+        least_s: u32,
+    },
+    /// It needs more disk space for a time than is free.
+    DoesNotFit {
+        needs_bytes: u64,
+        free_bytes: u64,
+    },
+    /// A job has some of it.
+    Busy,
+    /// It is switched off or does not apply now.
+    Off(&'static str),
+}
+
+impl Explanation {
+    /// Of a strategy that says no more than how much there is to do.
+    pub fn plain(strategy: &'static str, view: &TableView<'_>, pending: u64) -> Self {
+        let bytes = view.sstables.iter().map(|sstable| sstable.data_bytes).sum();
+        let candidates = (0..pending.min(1)).map(|_| Candidate {
+            runs: view.free().count(),
+            bytes: view.free().map(|sstable| sstable.data_bytes).sum(),
+            dead_bytes: None,
+            verdict: Verdict::Behind,
+        });
+        let attempts = vec![Attempt { rule: "jobs still to be done", candidates: candidates.collect() }];
+        Self { strategy, sstables: view.sstables.len(), bytes, attempts, plan: None }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Taken => f.write_str("taken"),
+            Self::Behind => f.write_str("not now: another comes first"),
+            Self::TooFew { least } => write!(f, "too few, at least {least}"),
+            Self::GainTooSmall { gain, threshold } => {
+                write!(f, "frees {gain:.2} bytes for each byte written, from {threshold:.2} on")
+            }
+            Self::RatioTooSmall { ratio, threshold } => {
+                write!(f, "{:.0} % of it may be dropped, from {:.0} % on", ratio * 100.0, threshold * 100.0)
+            }
+            Self::TooYoung { age_s, least_s } => write!(f, "written {age_s} s ago, from {least_s} s on"),
+            Self::DoesNotFit { needs_bytes, free_bytes } => {
+                write!(f, "needs {} for a time, {} are free", mb(*needs_bytes), mb(*free_bytes))
+            }
+            Self::Busy => f.write_str("a job has some of it"),
+            Self::Off(why) => f.write_str(why),
+        }
+    }
+}
+
+impl fmt::Display for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.runs, mb(self.bytes))?;
+        if let Some(dead_bytes) = self.dead_bytes {
+            write!(f, ", about {} of them dead", mb(dead_bytes))?;
+        }
+        write!(f, ": {}", self.verdict)
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {} SSTables, {}", self.strategy, self.sstables, mb(self.bytes))?;
+        for attempt in &self.attempts {
+            match attempt.candidates.as_slice() {
+                [] => writeln!(f, "  {}: nothing to look at", attempt.rule)?,
+                candidates => {
+                    writeln!(f, "  {}:", attempt.rule)?;
+                    for candidate in candidates {
+                        writeln!(f, "    {candidate}")?;
+                    }
+                }
+            }
+        }
+        match &self.plan {
+            Some(plan) => write!(f, "  so: {} SSTables are merged: {}", plan.inputs.len(), plan.reason),
+            None => write!(f, "  so: nothing is done"),
+        }
+    }
+}
