@@ -27,6 +27,8 @@ use runtime::Event;
 
 /// How often periods and ages are looked at.
 const TICK_US: u64 = 1_000_000;
+/// How often the CPU shares of compactions are.
+const CONTROL_US: u64 = 250_000;
 
 /// See the head of this file.
 pub struct EngineShard {
@@ -68,6 +70,11 @@ impl EngineShard {
         let compactions = Manager::new(shard, cache.clone(), host_id, compaction);
         let nudged = compactions.clone();
         flushes.on_flushed(move |table| nudged.nudge(table));
+        let waited_for = compactions.clone();
+        flushes.before_flush(move |table| {
+            let (compactions, table) = (waited_for.clone(), table.clone());
+            Box::pin(async move { compactions.wait_before_flush(&table).await })
+        });
         let this = Rc::new(Self {
             shard: shard.clone(),
             compactions,
@@ -87,10 +94,12 @@ impl EngineShard {
         });
         let watching = this.clone();
         let ticking = this.clone();
+        let controlling = this.clone();
         *this.tasks.borrow_mut() = vec![
             shard.spawn(CpuGroup::Memtable, flushes.run()),
             shard.spawn(CpuGroup::Memtable, async move { watching.watch().await }),
             shard.spawn(CpuGroup::Background, async move { ticking.tick().await }),
+            shard.spawn(CpuGroup::Background, async move { controlling.control().await }),
         ];
         this
     }
@@ -385,6 +394,25 @@ impl EngineShard {
             }
             self.pressure.signal();
             self.compactions.tick();
+            self.look_at_disk().await;
+        }
+    }
+
+    /// Tells compactions how much is free on the disk.
+    async fn look_at_disk(&self) {
+        let dir = self.tables.borrow().values().next().map(|table| table.dir.clone());
+        // Without an answer the last one counts.
+        if let Some(dir) = dir
+            && let Ok(free_bytes) = self.shard.files().free_bytes(&dir).await
+        {
+            self.compactions.set_free_bytes(free_bytes);
+        }
+    }
+
+    async fn control(self: Rc<Self>) {
+        while !self.stopping.get() {
+            self.shard.sleep_us(CONTROL_US).await;
+            self.compactions.control(2 * self.dirty_bytes_max as u64);
         }
     }
 

@@ -30,7 +30,7 @@ use sstable::read::{ChunkCache, SSTable, SSTableSource};
 use sstable::write::SSTableWriter;
 
 use super::error::JobError;
-use super::output::{Cut, Cutter, Maker};
+use super::output::{Cut, Maker, Outputs};
 use super::purge::{JobPurge, KeptTombstones, OwnSSTables};
 use super::replace::{Replaced, replace};
 use super::throttle::Throttle;
@@ -97,6 +97,9 @@ pub struct Done {
     /// Bytes on disk.
     pub input_bytes: u64,
     pub output_bytes: u64,
+    /// Before compression.
+    pub plain_input_bytes: u64,
+    pub plain_output_bytes: u64,
     pub input_partitions: u64,
     pub output_partitions: u64,
     pub last_key: Option<PartitionKey>,
@@ -164,12 +167,13 @@ pub(super) async fn run(around: &Surroundings, control: &Rc<Control>, work: Work
         garbage_writer: None,
         is_in_garbage: false,
         garbage_sstables: vec![],
-        outputs: Cutter::new(maker, layout, origin),
+        outputs: Outputs::new(maker, layout, origin),
         done: Done::default(),
         release_early,
     };
     let each = |bytes: fn(&SSTable) -> u64| job.remaining.iter().map(|input| bytes(input)).sum();
     job.done.input_bytes = each(|input| input.data_bytes() + input.index_bytes());
+    job.done.plain_input_bytes = each(SSTable::uncompressed_bytes);
     job.done.input_partitions = each(SSTable::partition_count);
 
     let spec = ReadSpec::new(schema, PartitionRange::all());
@@ -235,7 +239,7 @@ struct Job {
     /// Inputs that are still in the table, the expired ones included.
     remaining: Vec<Rc<SSTable>>,
     expired: Vec<Rc<SSTable>>,
-    outputs: Cutter,
+    outputs: Outputs,
     /// What was purged and is not written yet.
     garbage: Garbage,
     garbage_writer: Option<SSTableWriter>,
@@ -255,9 +259,14 @@ impl Job {
         loop {
             match reader.next()? {
                 Step::Ready(fragment) => {
-                    let cut = self.outputs.cut_before(&fragment);
-                    if cut != Cut::None {
-                        self.outputs.cut(cut, &fragment).await?;
+                    let cut = match &self.outputs {
+                        Outputs::Row(cutter) => cutter.cut_before(&fragment),
+                        Outputs::Windows(_) => Cut::None,
+                    };
+                    if cut != Cut::None
+                        && let Outputs::Row(cutter) = &mut self.outputs
+                    {
+                        cutter.cut(cut, &fragment).await?;
                         may_release |= cut == Cut::Between && self.release_early;
                     }
                     if may_release && let Fragment::PartitionStart { key, .. } = &fragment {
@@ -267,7 +276,10 @@ impl Job {
                             may_release = false;
                         }
                     }
-                    self.outputs.push(fragment)?;
+                    match &mut self.outputs {
+                        Outputs::Row(cutter) => cutter.push(fragment)?,
+                        Outputs::Windows(windows) => windows.push(fragment).await?,
+                    }
                 }
                 Step::Load => {
                     self.control.check()?;
@@ -288,7 +300,7 @@ impl Job {
             }
         }
         self.control.check()?;
-        self.outputs.end_sstable().await
+        self.outputs.end_sstables().await
     }
 
     /// Writes what was purged to an SSTable of its own.
@@ -378,6 +390,7 @@ impl Job {
         for output in &outputs {
             let bytes = output.data_bytes() + output.index_bytes();
             self.done.output_bytes += bytes;
+            self.done.plain_output_bytes += output.uncompressed_bytes();
             self.done.output_partitions += output.partition_count();
             self.control.written_bytes.set(self.control.written_bytes.get() + bytes);
             self.done.last_key = self.done.last_key.take().max(Some(output.last_key().clone()));

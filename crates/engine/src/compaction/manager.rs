@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use base::{HashMap, HashSet};
-use compaction::{DiskView, Finished, Plan, SSTableId, Strategy, TableView};
+use compaction::{DiskView, Finished, Plan, RunId, SSTableId, Strategy, TableView};
 use model::TableId;
 use runtime::{CpuGroup, Event, JoinHandle, Shard};
 use sstable::name::SstableName;
@@ -37,6 +37,13 @@ const RETRY_US_MIN: u64 = 5_000_000;
 const RETRY_US_MAX: u64 = 300_000_000;
 /// So often every table is asked, whether something happened to it or not.
 const ASK_ALL_US: u64 = 60_000_000;
+/// A flush is kept back for so long at most, and looks again so often.
+const FLUSH_WAIT_US_MAX: u64 = 10_000_000;
+const FLUSH_WAIT_STEP_US: u64 = 20_000;
+/// A table whose next job has more runs than this, or than `max_threshold`, keeps flushes back.
+const RUNS_TO_MERGE_MAX: usize = 32;
+/// CPU shares by backlog, as a multiple of the shard's memory; between two points on the line from one to the other.
+const SHARES: [(f64, f64); 3] = [(0.0, 50.0), (1.5, 100.0), (30.0, 1000.0)];
 /// Jobs remembered for `compactionhistory`.
 const HISTORY_MAX: usize = 1000;
 /// Added to a job's bytes, so that the smallest jobs have one weight.
@@ -56,10 +63,15 @@ pub(super) struct Managed {
     holds: Cell<u32>,
     /// The strategy may have a job.
     wants: Cell<bool>,
+    /// The backlog of these SSTables.
+    backlog: Cell<Option<Backlog>>,
     pause_us: Cell<u64>,
     /// No job begins before, since the last one failed.
     paused_until_us: Cell<u64>,
 }
+
+/// SSTables, and how many bytes must still be rewritten of them.
+type Backlog = (Rc<Vec<Rc<SSTable>>>, f64);
 
 /// A job that runs.
 pub(super) struct Running {
@@ -160,6 +172,7 @@ impl Manager {
                     blocks: Cell::new(0),
                     holds: Cell::new(0),
                     wants: Cell::new(true),
+                    backlog: Cell::new(None),
                     pause_us: Cell::new(0),
                     paused_until_us: Cell::new(0),
                 };
@@ -208,9 +221,80 @@ impl Manager {
         }
     }
 
-    /// What compactions may use of the disk: `capacity_bytes` and `free_bytes` are this shard's part.
-    pub fn set_disk(&self, disk: DiskView) {
-        self.disk.set(Some(disk));
+    /// So much is free on the disk for all shards together.
+    pub fn set_free_bytes(&self, free_bytes: u64) {
+        let shards = u64::from(self.shard().shard_count());
+        let free_bytes = free_bytes / shards;
+        let capacity_bytes = match self.options.disk_budget_bytes {
+            Some(budget_bytes) => budget_bytes / shards,
+            None => free_bytes.saturating_add(self.used_bytes()),
+        };
+        self.disk.set(Some(DiskView { capacity_bytes, free_bytes }));
+    }
+
+    /// Bytes of this shard's SSTables.
+    fn used_bytes(&self) -> u64 {
+        let tables = self.tables.borrow();
+        let bytes = |sstable: &Rc<SSTable>| sstable.data_bytes() + sstable.index_bytes();
+        tables.values().flat_map(|managed| managed.table.sstables().iter().map(bytes).collect::<Vec<_>>()).sum()
+    }
+
+    /// Waits before a flush while the table has too many runs, or the disk too little room for the job that would free
+    /// some; not for long, and not if no job runs that could change that.
+    pub async fn wait_before_flush(&self, table: &Rc<Table>) {
+        let until_us = self.shard().now_us() + FLUSH_WAIT_US_MAX;
+        let mut waited_from = None;
+        while !self.stopping.get() && self.shard().now_us() < until_us && self.keeps_flush_back(table) {
+            waited_from.get_or_insert(self.shard().now_us());
+            self.shard().sleep_us(FLUSH_WAIT_STEP_US).await;
+        }
+        if let Some(from_us) = waited_from {
+            let mut stats = self.stats.borrow_mut();
+            stats.flush_waits += 1;
+            stats.flush_waited_us += self.shard().now_us() - from_us;
+        }
+    }
+
+    fn keeps_flush_back(&self, table: &Rc<Table>) -> bool {
+        let Ok(managed) = self.managed(table.schema().id) else { return false };
+        if self.jobs_of(table.schema().id).is_empty() {
+            return false;
+        }
+        let max_threshold = managed.options.borrow().get("max_threshold").and_then(|it| it.parse().ok());
+        if table.runs_to_merge() > max_threshold.unwrap_or(0).max(RUNS_TO_MERGE_MAX) {
+            return true;
+        }
+        let disk = self.disk_view();
+        disk.free_bytes < u64::MAX
+            && disk.free_bytes < self.with_view(&managed, |strategy, view| strategy.reserve_bytes(view))
+    }
+
+    /// Looks at the backlog and says how many CPU shares compactions get.
+    pub fn control(&self, memory_bytes: u64) {
+        let backlog_bytes: f64 = self.tables.borrow().values().map(|managed| self.backlog_bytes(managed)).sum();
+        let shares = match self.options.static_shares {
+            0 => shares(backlog_bytes / memory_bytes.max(1) as f64),
+            fixed => fixed,
+        };
+        let mut stats = self.stats.borrow_mut();
+        stats.backlog_bytes = backlog_bytes as u64;
+        if stats.shares != shares {
+            stats.shares = shares;
+            hand_over_shares(self.shard(), shares);
+        }
+    }
+
+    /// The table's backlog, found out anew when its SSTables are others.
+    fn backlog_bytes(&self, managed: &Managed) -> f64 {
+        let sstables = managed.table.sstables();
+        let (known_of, known) = managed.backlog.take().unwrap_or_else(|| (Rc::default(), 0.0));
+        let backlog = if Rc::ptr_eq(&known_of, &sstables) {
+            known
+        } else {
+            self.with_view(managed, |strategy, view| strategy.backlog_bytes(view))
+        };
+        managed.backlog.replace(Some((sstables, backlog)));
+        backlog
     }
 
     pub fn options(&self) -> &CompactionOptions {
@@ -338,15 +422,15 @@ impl Manager {
     fn start_next(self: &Rc<Self>, managed: &Rc<Managed>) -> bool {
         let planned = self.with_view(managed, |strategy, view| {
             let plan = strategy.next(view)?;
-            let bytes = |ids: &[SSTableId]| {
-                ids.iter().filter_map(|id| view.find(*id)).map(|sstable| sstable.data_bytes).sum::<u64>()
-            };
-            Some((bytes(&plan.inputs), plan))
+            let runs: HashSet<RunId> = plan.inputs.iter().filter_map(|id| Some(view.find(*id)?.run)).collect();
+            Some((view_bytes(view, &plan.inputs), runs.len(), plan))
         });
-        let Some((bytes, plan)) = planned else {
+        let Some((bytes, runs, plan)) = planned else {
+            managed.table.set_runs_to_merge(0);
             managed.wants.set(false);
             return false;
         };
+        managed.table.set_runs_to_merge(runs);
         // What only removes files waits for nothing.
         let weight = (!plan.inputs.is_empty()).then(|| weight(bytes));
         let is_taken = |running: &Rc<Running>| weight.is_some() && running.weight == weight;
@@ -389,6 +473,7 @@ impl Manager {
             ring_share: if table.is_system() { 1.0 } else { 1.0 / f64::from(shard.shard_count()) },
             enforce_min_threshold: self.options.enforce_min_threshold,
             disk: self.disk_view(),
+            sampled: None,
             seed: shard.random_u64(),
         };
         f(&mut **managed.strategy.borrow_mut(), &view)
@@ -399,6 +484,9 @@ impl Manager {
             return DiskView { capacity_bytes: u64::MAX, free_bytes: u64::MAX };
         };
         let needed: u64 = self.running.borrow().iter().map(|running| running.needs_bytes).sum();
+        let used = if self.options.disk_budget_bytes.is_some() { self.used_bytes() } else { 0 };
+        let left = disk.capacity_bytes.saturating_sub(used);
+        let disk = DiskView { free_bytes: disk.free_bytes.min(left), ..disk };
         DiskView { free_bytes: disk.free_bytes.saturating_sub(needed), ..disk }
     }
 
@@ -429,10 +517,11 @@ impl Manager {
         }
         let inputs = self.sstables(managed, &plan.inputs)?;
         let expired = self.sstables(managed, &plan.expired)?;
+        let needs_bytes = self.with_view(managed, |_, view| plan.needs_bytes(view)).unwrap_or(0);
         let mut work = Work::of(&plan, &managed.table, inputs, expired);
         work.now_s = now_s(self.shard());
         work.gc_before_s = self.gc_before_s(&managed.table);
-        Ok(self.begin_work(managed, plan, work, kind, weight))
+        Ok(self.begin_work(managed, plan, work, needs_bytes, kind, weight))
     }
 
     pub(super) fn begin_work(
@@ -440,6 +529,7 @@ impl Manager {
         managed: &Rc<Managed>,
         plan: Plan,
         work: Work,
+        needs_bytes: u64,
         kind: &'static str,
         weight: Option<u32>,
     ) -> JoinHandle<Result<(), JobError>> {
@@ -452,7 +542,7 @@ impl Manager {
             kind,
             reason: plan.reason.to_string(),
             weight,
-            needs_bytes: work.inputs.iter().map(|input| input.data_bytes()).sum(),
+            needs_bytes,
             own: work.own.clone(),
         });
         self.running.borrow_mut().push(running.clone());
@@ -486,7 +576,13 @@ impl Manager {
     fn succeeded(&self, managed: &Managed, plan: &Plan, input_level: u32, running: &Running, done: &Done) {
         managed.pause_us.set(0);
         managed.paused_until_us.set(0);
-        let finished = Finished { plan, input_level, last_key: done.last_key.clone() };
+        let finished = Finished {
+            plan,
+            input_level,
+            last_key: done.last_key.clone(),
+            input_bytes: done.plain_input_bytes,
+            output_bytes: done.plain_output_bytes,
+        };
         managed.strategy.borrow_mut().finished(&finished);
         let counters = &managed.table.counters;
         counters.compacted_bytes.set(counters.compacted_bytes.get() + done.output_bytes);
@@ -563,6 +659,27 @@ impl Manager {
     pub fn history(&self) -> Vec<Ended> {
         self.history.borrow().iter().cloned().collect()
     }
+}
+
+/// The shares for a backlog of so many times the memory.
+fn shares(ratio: f64) -> u32 {
+    let ratio = if ratio.is_finite() { ratio } else { f64::MAX };
+    let line = SHARES.windows(2).find(|line| ratio < line[1].0);
+    let shares = match line {
+        Some(line) => {
+            let ((x0, y0), (x1, y1)) = (line[0], line[1]);
+            y0 + (y1 - y0) * (ratio - x0) / (x1 - x0)
+        }
+        None => SHARES[SHARES.len() - 1].1,
+    };
+    shares as u32
+}
+
+/// Compactions of the shard get so many CPU shares from now on.
+fn hand_over_shares(_shard: &Shard, _shares: u32) {}
+
+fn view_bytes(view: &TableView<'_>, ids: &[SSTableId]) -> u64 {
+    ids.iter().filter_map(|id| view.find(*id)).map(|sstable| sstable.data_bytes).sum()
 }
 
 /// The weight of a job: the logarithm to base 4 of its bytes.

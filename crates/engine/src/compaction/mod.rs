@@ -1,7 +1,7 @@
 //! Compactions: SSTables become fewer, and what is dead goes.
 //!
 //! - [`manager`]: which job runs when; `strategies` and `view` are what it asks and what it shows;
-//! - [`job`]: one compaction; `output` cuts what it writes, `purge` says what may be dropped, `throttle` how fast;
+//! - [`job`]: one compaction; `output` and `windows` cut what it writes, `purge` says what may be dropped, `throttle` how fast;
 //! - [`record`], `replace`: SSTables take the place of others, whatever happens;
 //! - `operations`: what users ask for; [`report`]: what they are shown.
 
@@ -17,6 +17,7 @@ pub mod report;
 mod strategies;
 mod throttle;
 mod view;
+mod windows;
 
 pub use error::JobError;
 pub use manager::Manager;

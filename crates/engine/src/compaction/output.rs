@@ -9,7 +9,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use compaction::{Layout, Split};
+use compaction::{Layout, RunPiece, Split};
 use model::{PartitionKey, Position, RangeTombstoneChange, TableSchema, Tombstone};
 use reader::Fragment;
 use runtime::{IoClass, Shard};
@@ -20,6 +20,7 @@ use sstable::version::Version;
 use sstable::write::{SSTableWriter, WriteOptions, remove_sstables};
 
 use super::error::JobError;
+use super::windows::Windows;
 use crate::table::Table;
 
 /// Makes SSTables of one table on one shard.
@@ -83,6 +84,62 @@ impl Maker {
         if !names.is_empty() {
             // What remains after an error is removed by the next start.
             let _ = remove_sstables(self.shard.files(), &self.table.dir, &names).await;
+        }
+    }
+}
+
+/// What a job writes to: one SSTable at a time, or one of each window.
+pub(super) enum Outputs {
+    Row(Cutter),
+    Windows(Windows),
+}
+
+impl Outputs {
+    pub(super) fn new(maker: Rc<Maker>, layout: Layout, origin: &'static str) -> Self {
+        match layout.split {
+            Split::Windows { window_us, windows_max } => {
+                let each = Layout { split: Split::Nowhere, ..layout };
+                Self::Windows(Windows::new(maker, each, origin, window_us, windows_max))
+            }
+            _ => Self::Row(Cutter::new(maker, layout, origin)),
+        }
+    }
+
+    pub(super) fn wants_write(&self) -> bool {
+        match self {
+            Self::Row(cutter) => cutter.wants_write(),
+            Self::Windows(windows) => windows.wants_write(),
+        }
+    }
+
+    pub(super) async fn write_out(&mut self) -> Result<(), JobError> {
+        match self {
+            Self::Row(cutter) => cutter.write_out().await,
+            Self::Windows(windows) => windows.write_out().await,
+        }
+    }
+
+    /// Completes what is being written; between partitions.
+    pub(super) async fn end_sstables(&mut self) -> Result<(), JobError> {
+        match self {
+            Self::Row(cutter) => cutter.end_sstable().await,
+            Self::Windows(windows) => windows.end_sstables().await,
+        }
+    }
+
+    /// The SSTables that are complete since the last time.
+    pub(super) fn take_complete(&mut self) -> Vec<Rc<SSTable>> {
+        match self {
+            Self::Row(cutter) => cutter.take_complete(),
+            Self::Windows(windows) => windows.take_complete(),
+        }
+    }
+
+    /// Removes what was written and not taken.
+    pub(super) async fn abort(&mut self) {
+        match self {
+            Self::Row(cutter) => cutter.abort().await,
+            Self::Windows(windows) => windows.abort().await,
         }
     }
 }
@@ -163,6 +220,7 @@ impl Cutter {
     fn passes_boundary(&self, key: &PartitionKey) -> bool {
         match &self.layout.split {
             Split::Tokens(tokens) => tokens.get(self.passed).is_some_and(|token| key.token() > *token),
+            Split::Runs(pieces) => RunPiece::of(pieces, key) != Some(self.passed),
             Split::Nowhere | Split::Windows { .. } => false,
         }
     }
@@ -173,10 +231,17 @@ impl Cutter {
             Cut::None => return Ok(()),
             Cut::Begin | Cut::Between => {
                 self.end_sstable().await?;
-                if let (Split::Tokens(tokens), Fragment::PartitionStart { key, .. }) =
-                    (&self.layout.split, fragment)
-                {
-                    self.passed = tokens.partition_point(|token| key.token() > *token);
+                if let Fragment::PartitionStart { key, .. } = fragment {
+                    match &self.layout.split {
+                        Split::Tokens(tokens) => {
+                            self.passed = tokens.partition_point(|token| key.token() > *token);
+                        }
+                        Split::Runs(pieces) => {
+                            self.passed = RunPiece::of(pieces, key).expect("the pieces cover all keys");
+                            self.run_id = Some(pieces[self.passed].run.0.to_be_bytes());
+                        }
+                        Split::Nowhere | Split::Windows { .. } => {}
+                    }
                 }
                 self.begin().await?;
             }
@@ -245,6 +310,13 @@ impl Cutter {
             Some(writer) => Ok(writer.write_out().await?),
             None => Ok(()),
         }
+    }
+
+    /// Cuts if it has to, and pushes.
+    pub(super) async fn take(&mut self, fragment: Fragment) -> Result<(), JobError> {
+        let cut = self.cut_before(&fragment);
+        self.cut(cut, &fragment).await?;
+        self.push(fragment)
     }
 
     async fn begin(&mut self) -> Result<(), JobError> {

@@ -121,6 +121,12 @@ pub struct ManagerStats {
     pub input_bytes: u64,
     pub output_bytes: u64,
     pub last_error: Option<String>,
+    /// Flushes that were kept back since a table had too many runs or the disk too little room, and for how long.
+    pub flush_waits: u64,
+    pub flush_waited_us: u64,
+    /// Bytes that must still be rewritten, and the CPU shares that follow from them.
+    pub backlog_bytes: u64,
+    pub shares: u32,
     pub kept_tombstones: KeptCounts,
 }
 

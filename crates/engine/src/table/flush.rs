@@ -14,7 +14,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use model::PartitionRange;
-use reader::{ReadSpec, Source};
+use reader::{LocalFuture, ReadSpec, Source};
 use runtime::{CpuGroup, IoClass, Shard};
 use sstable::component::statistics::{DeltaBases, DeltaBasesCollector};
 use sstable::name::{Generation, SstableName};
@@ -139,7 +139,11 @@ pub struct FlushQueue {
     pub ended: Event,
     /// Is told of every table that has a new SSTable.
     on_flushed: RefCell<Option<Box<dyn Fn(&Rc<Table>)>>>,
+    /// Is waited for before a memtable is written.
+    before_flush: RefCell<Option<BeforeFlush>>,
 }
+
+type BeforeFlush = Box<dyn Fn(&Rc<Table>) -> LocalFuture<'static, ()>>;
 
 impl FlushQueue {
     pub fn new(shard: Shard, cache: Rc<ChunkCache>, host_id: [u8; 16]) -> Rc<Self> {
@@ -157,12 +161,18 @@ impl FlushQueue {
             log_failed: RefCell::default(),
             ended: Event::new(),
             on_flushed: RefCell::default(),
+            before_flush: RefCell::default(),
         })
     }
 
     /// `f` is told of every table that has a new SSTable.
     pub fn on_flushed(&self, f: impl Fn(&Rc<Table>) + 'static) {
         *self.on_flushed.borrow_mut() = Some(Box::new(f));
+    }
+
+    /// What `f` gives is waited for before a memtable is written.
+    pub fn before_flush(&self, f: impl Fn(&Rc<Table>) -> LocalFuture<'static, ()> + 'static) {
+        *self.before_flush.borrow_mut() = Some(Box::new(f));
     }
 
     pub fn stats(&self) -> FlushStats {
@@ -229,6 +239,13 @@ impl FlushQueue {
             if job.table.flush_blocked.get() {
                 changed.await;
                 continue;
+            }
+            let before = self.before_flush.borrow().as_ref().map(|before| before(&job.table));
+            if let Some(before) = before {
+                before.await;
+                if job.table.flush_blocked.get() {
+                    continue;
+                }
             }
             *self.writing.borrow_mut() = Some(job.table.clone());
             let result = self.write(&job).await;

@@ -93,6 +93,8 @@ pub struct Table {
     frozen: RefCell<HashSet<SstableName>>,
     /// SSTables that said what they cannot say; no compaction takes them.
     quarantined: RefCell<HashSet<SstableName>>,
+    /// So many runs the next compaction would merge.
+    runs_to_merge: Cell<usize>,
     /// Of flushed memtables the segments they were in, and their least timestamps, while the segments are there.
     logged: RefCell<Vec<(Uses, i64)>>,
 }
@@ -125,6 +127,7 @@ impl Table {
             files_lock: FilesLock::default(),
             frozen: RefCell::default(),
             quarantined: RefCell::default(),
+            runs_to_merge: Cell::new(0),
             logged: RefCell::default(),
         })
     }
@@ -256,6 +259,14 @@ impl Table {
         let mut names: Vec<SstableName> = self.quarantined.borrow().iter().copied().collect();
         names.sort();
         names
+    }
+
+    pub(crate) fn runs_to_merge(&self) -> usize {
+        self.runs_to_merge.get()
+    }
+
+    pub(crate) fn set_runs_to_merge(&self, runs: usize) {
+        self.runs_to_merge.set(runs);
     }
 
     pub fn is_frozen(&self, name: SstableName) -> bool {
