@@ -10,6 +10,7 @@ use crate::settings::map;
 
 const COMPACTION: &str = "org.apache.cassandra.db.compaction.";
 const STRATEGY: &str = "CompactionStrategy";
+const MIB: f64 = 1_048_576.0;
 
 /// What the value of an option is.
 #[derive(Clone, Copy)]
@@ -47,6 +48,8 @@ const SIZE_TIERED: Options = &[
     ("min_sstable_size", Integer(0)),
     ("min_sstable_age", Integer(0)),
     ("cold_reads_to_omit", Number(0.0, 1.0, true)),
+    // Ours: whose way of cutting sizes into buckets.
+    ("bucketing", Word(&["SCYLLADB", "CASSANDRA"])),
 ];
 const LEVELED: Options =
     &[("sstable_size_in_mb", Integer(1)), ("fanout_size", Integer(1)), ("single_sstable_uplevel", Boolean)];
@@ -133,12 +136,18 @@ pub(crate) fn checked(
             options.entry(option.to_string()).or_insert_with(|| value.to_string());
         }
     }
+    check_together(strategy, &options)?;
+    Ok(options)
+}
+
+/// What one option says of another.
+fn check_together(strategy: &str, options: &BTreeMap<String, String>) -> Result<(), CatalogError> {
     let number = |option: &str| options.get(option).and_then(|value| value.parse::<f64>().ok());
     if let (Some(min), Some(max)) = (number("min_threshold"), number("max_threshold"))
         && min > max
     {
         return configuration!(
-            "Min compaction threshold {min} cannot be greater than max compaction threshold {max}"
+            "Min compaction threshold (got {min}) cannot be greater than max compaction threshold (got {max})"
         );
     }
     if let (Some(low), Some(high)) = (number("bucket_low"), number("bucket_high"))
@@ -148,10 +157,55 @@ pub(crate) fn checked(
             "bucket_high value ({high}) is less than or equal to the bucket_low value ({low})"
         );
     }
-    Ok(options)
+    if let Some(goal) = number("space_amplification_goal")
+        && goal <= 1.0
+    {
+        return configuration!(
+            "space_amplification_goal value ({goal}) must be greater than 1.0 and less than or equal to 2.0"
+        );
+    }
+    if strategy == "Unified" {
+        let size = |option: &str, default: f64| options.get(option).map_or(Some(default), |text| bytes(text));
+        let target = size("target_sstable_size", 1024.0 * MIB).unwrap_or(f64::MAX);
+        if target < MIB {
+            return configuration!(
+                "target_sstable_size {} is not acceptable, size must be at least 1MiB",
+                options["target_sstable_size"]
+            );
+        }
+        let least_target = target * std::f64::consts::FRAC_1_SQRT_2;
+        if let (Some(text), Some(min)) = (options.get("min_sstable_size"), size("min_sstable_size", 0.0))
+            && min >= least_target
+        {
+            return configuration!(
+                "Invalid configuration, min_sstable_size ({text}) should be less than the target size minimum: \
+                 {least_target:.0} bytes"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// What clients are told of a table that is stored and compacted as they asked, but should not be.
+pub(crate) fn deprecation(options: &BTreeMap<String, String>) -> Option<&'static str> {
+    options.get("class").filter(|class| class.ends_with("DateTieredCompactionStrategy")).map(
+        |_| "DateTieredCompactionStrategy is deprecated. Please use TimeWindowCompactionStrategy instead",
+    )
 }
 
 fn check_value(option: &str, value: &str, shape: Shape) -> Result<(), CatalogError> {
+    if let ("min_threshold" | "max_threshold", Ok(number)) = (option, value.parse::<i64>()) {
+        if number <= 0 {
+            return configuration!(
+                "Disabling compaction by setting compaction thresholds to 0 has been removed, set the compaction option \
+                 'enabled' to false instead."
+            );
+        }
+        if number < 2 {
+            let which = if option == "min_threshold" { "Min" } else { "Max" };
+            return configuration!("{which} compaction threshold cannot be less than 2 (got {number})");
+        }
+    }
     let fail = |expected: String| {
         configuration!("{value} is not valid for compaction option '{option}': {expected}")
     };
@@ -170,20 +224,30 @@ fn check_value(option: &str, value: &str, shape: Shape) -> Result<(), CatalogErr
         },
         Word(words) if words.contains(&value.to_ascii_uppercase().as_str()) => Ok(()),
         Word(words) => fail(format!("it must be one of {}", words.join(", "))),
-        Size if is_size(value) => Ok(()),
+        Size if bytes(value).is_some() => Ok(()),
         Size => fail("it must be a size, as in 100MiB".to_string()),
         Scaling if value.split(',').all(|part| is_scaling(part.trim())) => Ok(()),
         Scaling => fail("it must be a list of N, T and a number, L and a number, or a number".to_string()),
     }
 }
 
-fn is_size(text: &str) -> bool {
+/// So many bytes; `None` if it is no size.
+fn bytes(text: &str) -> Option<f64> {
     let text = text.trim();
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic()).trim_end();
-    let unit = text[digits.len()..].trim();
-    let units = ["", "B", "KiB", "MiB", "GiB", "TiB", "KB", "MB", "GB"];
-    digits.parse::<f64>().is_ok_and(|number| number >= 0.0 && number.is_finite())
-        && units.iter().any(|known| known.eq_ignore_ascii_case(unit))
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "kib" => 1024.0,
+        "mib" => MIB,
+        "gib" => 1024.0 * MIB,
+        "tib" => 1024.0 * 1024.0 * MIB,
+        "kb" => 1e3,
+        "mb" => 1e6,
+        "gb" => 1e9,
+        _ => return None,
+    };
+    let number: f64 = digits.trim_end().parse().ok()?;
+    (number >= 0.0 && number.is_finite()).then_some(number * unit)
 }
 
 fn is_scaling(text: &str) -> bool {
@@ -227,6 +291,13 @@ mod tests {
     }
 
     #[test]
+    fn date_tiered_is_deprecated() {
+        let of = |class: &str| deprecation(&checked(map(&[("class", class)])).unwrap());
+        assert!(of("DateTieredCompactionStrategy").is_some_and(|said| said.contains("TimeWindow")));
+        assert_eq!(of("TimeWindowCompactionStrategy"), None);
+    }
+
+    #[test]
     fn what_is_wrong_is_said() {
         let error = |class: &str, options: &[(&str, &str)]| {
             let mut all = map(options);
@@ -238,8 +309,22 @@ mod tests {
         assert!(error("SizeTiered", &[("fanout_size", "1")]).contains("not understood by SizeTiered"));
         assert!(error("SizeTiered", &[("bucket_low", "1")]).contains("between 0 and 1"));
         assert!(error("SizeTiered", &[("bucket_low", "NaN")]).contains("between 0 and 1"));
-        assert!(error("SizeTiered", &[("min_threshold", "1")]).contains("at least 2"));
-        assert!(error("SizeTiered", &[("min_threshold", "33")]).contains("greater than max"));
+        assert!(error("SizeTiered", &[("min_threshold", "1")]).contains("cannot be less than 2 (got 1)"));
+        assert!(error("SizeTiered", &[("max_threshold", "0")]).contains("'enabled' to false instead"));
+        assert!(error("SizeTiered", &[("min_threshold", "x")]).contains("at least 2"));
+        assert!(error("SizeTiered", &[("min_threshold", "33")]).contains(
+            "Min compaction threshold (got 33) cannot be greater than max compaction threshold (got 32)"
+        ));
+        assert!(error("SizeTiered", &[("bucketing", "MINE")]).contains("SCYLLADB, CASSANDRA"));
+        assert!(error("Incremental", &[("space_amplification_goal", "1.0")]).contains("greater than 1.0"));
+        assert!(error("Unified", &[("target_sstable_size", "1023KiB")]).contains("at least 1MiB"));
+        assert!(
+            error("Unified", &[("min_sstable_size", "800MiB")]).contains("should be less than the target")
+        );
+        let small = [("target_sstable_size", "10MiB"), ("min_sstable_size", "8MiB")];
+        assert!(
+            error("Unified", &small).contains("(8MiB) should be less than the target size minimum: 7414")
+        );
         assert!(error("TimeWindow", &[("compaction_window_unit", "YEARS")]).contains("MINUTES, HOURS, DAYS"));
         assert!(error("Unified", &[("target_sstable_size", "big")]).contains("as in 100MiB"));
         assert!(error("Unified", &[("scaling_parameters", "T1")]).contains("a list of N, T"));

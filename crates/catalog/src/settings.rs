@@ -106,6 +106,11 @@ impl TableSettings {
         Ok(self)
     }
 
+    /// What clients are told when a table gets an option that works but should not be used any more.
+    pub fn deprecation(&self) -> Option<&'static str> {
+        compaction::deprecation(&self.compaction)
+    }
+
     /// The options whose values are kept and change nothing: those that are not the default and that this build
     /// has no use for.
     pub fn without_effect(&self, options: &TableOptions) -> Vec<String> {

@@ -12,7 +12,7 @@ use crate::backlog;
 use crate::plan::{Layout, Plan, Reason};
 use crate::size_tiered::{by_tier_and_age, singles};
 use crate::strategy::Strategy;
-use crate::tiers::{Tiering, ids};
+use crate::tiers::{Bucketing, Tiering, ids};
 use crate::time_window::TimestampUnit;
 use crate::tombstones::{TombstoneRules, fully_expired};
 use crate::view::{SSTableView, TableView};
@@ -41,7 +41,7 @@ impl Default for DateTiered {
             max_age_us: 365_000 * 86_400_000_000,
             timestamp: TimestampUnit::MICROSECONDS,
             expired_check_s: 600,
-            tiering: Tiering::default(),
+            tiering: Tiering { bucketing: Bucketing::Average, ..Tiering::default() },
             tombstones: TombstoneRules { enabled: false, ..TombstoneRules::default() },
             checked_s: None,
         }

@@ -3,6 +3,7 @@
 //! What a user asks for is done as the strategy that was disabled would do it, and flushes are cut as it says.
 
 use crate::plan::{Finished, Layout, Plan};
+use crate::reshape::Reshape;
 use crate::size_tiered::SizeTiered;
 use crate::strategy::Strategy;
 use crate::view::TableView;
@@ -50,6 +51,10 @@ impl Strategy for Null {
             Some(strategy) => strategy.major(view, split),
             None => SizeTiered::default().major(view, split),
         }
+    }
+
+    fn reshape(&self, view: &TableView<'_>, mode: Reshape) -> Option<Plan> {
+        self.disabled.as_ref().and_then(|strategy| strategy.reshape(view, mode))
     }
 
     fn layout(&self, level: u32) -> Layout {

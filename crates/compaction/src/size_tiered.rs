@@ -10,6 +10,7 @@
 
 use crate::backlog;
 use crate::plan::{Layout, Plan, Reason};
+use crate::reshape::{self, Reshape};
 use crate::split::halves;
 use crate::strategy::Strategy;
 use crate::tiers::{Bucket, Run, Tiering, ids};
@@ -62,6 +63,10 @@ impl Strategy for SizeTiered {
         let layout = if split { halves(&free) } else { Layout::whole() };
         let inputs = free.iter().map(|sstable| sstable.id).collect();
         vec![Plan { inputs, expired: vec![], layout, reason: Reason::Asked("compact"), release_early: false }]
+    }
+
+    fn reshape(&self, view: &TableView<'_>, mode: Reshape) -> Option<Plan> {
+        reshape::of_tiers(&self.tiering, singles(view.free()), view.now_s(), mode, Layout::whole())
     }
 
     fn layout(&self, _level: u32) -> Layout {

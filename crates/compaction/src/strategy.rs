@@ -3,6 +3,7 @@
 use crate::explain::Explanation;
 use crate::plan::{Finished, Layout, Plan};
 use crate::sample::SamplePlan;
+use crate::reshape::Reshape;
 use crate::view::TableView;
 
 /// Decides for one table on one shard. It may remember what it decided; it learns nothing but by its arguments.
@@ -21,6 +22,12 @@ pub trait Strategy {
 
     /// `nodetool compact`: everything, once. With `split`, the output of one large SSTable is cut as the peers do.
     fn major(&mut self, view: &TableView<'_>, split: bool) -> Vec<Plan>;
+
+    /// The next job that brings SSTables from elsewhere, which are all of `view`, into the strategy's form; `None`: they
+    /// are. Nothing is purged by it.
+    fn reshape(&self, _view: &TableView<'_>, _mode: Reshape) -> Option<Plan> {
+        None
+    }
 
     /// How flushes and rewrites of single SSTables are cut.
     fn layout(&self, level: u32) -> Layout;

@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::backlog;
 use crate::plan::{Finished, Layout, Plan, Reason, Split};
+use crate::reshape::{self, Reshape};
 use crate::size_tiered::{by_tier_and_age, singles};
 use crate::strategy::Strategy;
 use crate::tiers::{Tiering, ids};
@@ -192,18 +193,27 @@ impl Strategy for TimeWindow {
         }
     }
 
+    /// One SSTable for each window; in one job, so that what a later window deletes in an earlier one goes, unless there
+    /// are more windows than a writer has open.
     fn major(&mut self, view: &TableView<'_>, _split: bool) -> Vec<Plan> {
-        let free: Vec<_> = view.free().map(|sstable| sstable.id).collect();
-        if free.is_empty() {
-            return vec![];
-        }
-        vec![Plan {
-            inputs: free,
+        let windows = self.windows(view.free());
+        let jobs: Vec<Vec<&SSTableView>> = if windows.len() > WINDOWS_MAX {
+            windows.into_values().collect()
+        } else {
+            windows.into_values().reduce(|all, window| [all, window].concat()).into_iter().collect()
+        };
+        let plan = |sstables: Vec<&SSTableView>| Plan {
+            inputs: sstables.iter().map(|sstable| sstable.id).collect(),
             expired: vec![],
             layout: self.layout(0),
             reason: Reason::Asked("compact"),
             release_early: false,
-        }]
+        };
+        jobs.into_iter().map(plan).collect()
+    }
+
+    fn reshape(&self, view: &TableView<'_>, mode: Reshape) -> Option<Plan> {
+        reshape::of_windows(self, view, mode)
     }
 
     fn layout(&self, _level: u32) -> Layout {

@@ -25,6 +25,7 @@ pub use levels::{LEVELS, Level, Levels, range};
 
 use crate::backlog;
 use crate::plan::{Finished, Layout, Plan, Reason};
+use crate::reshape::{self, Reshape};
 use crate::size_tiered::singles;
 use crate::strategy::Strategy;
 use crate::tiers::{Tiering, ids};
@@ -259,6 +260,10 @@ impl Strategy for Leveled {
             reason: Reason::Asked("compact"),
             release_early: false,
         }]
+    }
+
+    fn reshape(&self, view: &TableView<'_>, mode: Reshape) -> Option<Plan> {
+        reshape::of_levels(self, view, mode)
     }
 
     fn layout(&self, level: u32) -> Layout {

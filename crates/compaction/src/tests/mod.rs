@@ -1,11 +1,15 @@
 //! Decisions as text cases, and what holds for every strategy.
 
 mod hybrid;
+mod date_tiered;
+mod laws;
 mod leveled;
 mod purge;
 mod size_tiered;
 mod tiers;
+mod time_window;
 mod tombstones;
+mod unified;
 
 use crate::Strategy;
 use crate::testing::Table;
