@@ -53,8 +53,14 @@ const SIZE_TIERED: Options = &[
 ];
 const LEVELED: Options =
     &[("sstable_size_in_mb", Integer(1)), ("fanout_size", Integer(1)), ("single_sstable_uplevel", Boolean)];
-const INCREMENTAL: Options =
-    &[("sstable_size_in_mb", Integer(1)), ("space_amplification_goal", Number(1.0, 2.0, true))];
+const INCREMENTAL: Options = &[
+    ("sstable_size_in_mb", Integer(1)),
+    ("space_amplification_goal", Number(1.0, 2.0, true)),
+    // Ours: docs/compaction.md.
+    ("overlap_threshold", Number(0.0, f64::MAX, true)),
+    ("tombstone_collection", Word(&["FRAGMENTS", "WHEN_SHORT", "TIERS"])),
+    ("disk_aware", Boolean),
+];
 const TIME_WINDOW: Options = &[
     ("compaction_window_unit", Word(&["MINUTES", "HOURS", "DAYS"])),
     ("compaction_window_size", Integer(1)),
@@ -275,6 +281,9 @@ mod tests {
             ("DateTiered", "max_sstable_age_days", "0.5"),
             ("Incremental", "space_amplification_goal", "1.5"),
             ("Hybrid", "sstable_size_in_mb", "1000"),
+            ("Incremental", "overlap_threshold", "0.5"),
+            ("Hybrid", "tombstone_collection", "when_short"),
+            ("Hybrid", "disk_aware", "false"),
             ("Unified", "scaling_parameters", "T4, L10, N, -2"),
             ("Unified", "target_sstable_size", "1GiB"),
             ("Null", "tombstone_threshold", "0.3"),
@@ -328,6 +337,8 @@ mod tests {
         assert!(error("TimeWindow", &[("compaction_window_unit", "YEARS")]).contains("MINUTES, HOURS, DAYS"));
         assert!(error("Unified", &[("target_sstable_size", "big")]).contains("as in 100MiB"));
         assert!(error("Unified", &[("scaling_parameters", "T1")]).contains("a list of N, T"));
+        assert!(error("Hybrid", &[("tombstone_collection", "no")]).contains("FRAGMENTS, WHEN_SHORT, TIERS"));
+        assert!(error("Hybrid", &[("overlap_threshold", "-1")]).contains("greater than 0"));
         assert!(error("Null", &[("enabled", "1")]).contains("'true' or 'false'"));
         assert!(checked(map(&[("class", "com.example.Mine")])).is_err());
     }

@@ -42,8 +42,6 @@ use fragments::FragmentJob;
 use space::{SHORT_GAIN, Space};
 use trace::Trace;
 
-/// A sample is worth its reads from so many bytes of a job on.
-const SAMPLED_FROM_BYTES: u64 = 256 << 20;
 /// A sample reads about so much.
 const SAMPLE_BYTES: u64 = 16 << 20;
 /// In so many places of the ring.
@@ -311,7 +309,7 @@ impl Strategy for Hybrid {
         let ids: Vec<_> = choice.runs.iter().map(Run::id).take(SAMPLED_RUNS_MAX).collect();
         let known = view.sampled.is_some_and(|sampled| sampled.dead_ratio(&ids).is_some());
         let share = SAMPLE_BYTES as f64 / choice.bytes as f64;
-        (!known && choice.bytes >= SAMPLED_FROM_BYTES)
+        (!known && choice.bytes >= self.options.sampled_from_bytes)
             .then(|| SamplePlan::uniform(ids, share, SAMPLE_RANGES, view.seed))
     }
 

@@ -32,6 +32,8 @@ pub struct HybridOptions {
     pub overlap_threshold: f64,
     /// `tombstone_collection`.
     pub tombstone_collection: TombstoneCollection,
+    /// Before runs of so many bytes are merged for what they share, a sample is asked for. No option of tables.
+    pub sampled_from_bytes: u64,
     /// `disk_aware`: whether jobs are chosen by the space they need.
     pub disk_aware: bool,
 }
@@ -49,6 +51,7 @@ impl Default for HybridOptions {
             fragment_bytes: 1000 << 20,
             space_amplification_goal: None,
             overlap_threshold: 0.5,
+            sampled_from_bytes: 256 << 20,
             tombstone_collection: TombstoneCollection::Fragments,
             disk_aware: true,
         }

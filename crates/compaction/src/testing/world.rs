@@ -13,6 +13,7 @@ use model::{NO_DELETION_TIME_S, PartitionKey, Tombstone};
 use super::keys::key;
 use crate::plan::{Finished, Layout, Plan, RunPiece, Split};
 use crate::purge::{self, GcBefore, Outside, PurgeHorizon, TombstoneGc};
+use crate::sample::{SamplePlan, SampledGroup, SampledOverlap};
 use crate::strategy::Strategy;
 use crate::view::{DiskView, RunId, SSTableId, SSTableView, TableView};
 
@@ -398,6 +399,29 @@ impl World {
             self.carry_out(strategy, &plan);
         }
         panic!("{} does not come to rest", strategy.name());
+    }
+
+    /// Merges the samples.
+    pub fn sample(&self, plan: &SamplePlan) -> SampledOverlap {
+        let is_sampled = |((partition, _), _): &(Place, Cell)| {
+            let token = key(*partition).token();
+            plan.ranges.iter().any(|(start, end)| (*start..=*end).contains(&token))
+        };
+        let mut rows: BTreeMap<Place, u64> = BTreeMap::new();
+        for (index, run) in plan.runs.iter().enumerate() {
+            let sstables = self.sstables.iter().filter(|stored| stored.view.run == *run);
+            for (place, _) in sstables.flat_map(|s| s.cells.iter()).filter(|cell| is_sampled(cell)) {
+                *rows.entry(*place).or_default() |= 1 << index;
+            }
+        }
+        let mut groups: BTreeMap<u64, SampledGroup> = BTreeMap::new();
+        for members in rows.into_values() {
+            let group =
+                groups.entry(members).or_insert(SampledGroup { members, input_bytes: 0, output_bytes: 0 });
+            group.input_bytes += u64::from(members.count_ones()) * self.cell_bytes;
+            group.output_bytes += self.cell_bytes;
+        }
+        SampledOverlap { runs: plan.runs.clone(), groups: groups.into_values().collect() }
     }
 
     /// Marks or unmarks an SSTable as compacting.

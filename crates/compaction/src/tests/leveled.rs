@@ -70,12 +70,24 @@ fn which_one_is_given_goes_round_the_ring() {
         let plan = strategy.next(&table.view()).expect("a plan");
         said.push(table.names(&plan.inputs));
         let last = table.view().find(plan.inputs[0]).map(|sstable| sstable.last.clone());
-        strategy.finished(&Finished { plan: &plan, input_level: 1, last_key: last });
+        strategy.finished(&Finished {
+            plan: &plan,
+            input_level: 1,
+            last_key: last,
+            input_bytes: 0,
+            output_bytes: 0,
+        });
     }
     assert_eq!(said, ["L1n0", "L1n1", "L1n2"]);
     let plan = strategy.next(&table.view()).expect("a plan");
     let end = table.sstables.last().map(|sstable| sstable.last.clone());
-    strategy.finished(&Finished { plan: &plan, input_level: 1, last_key: end });
+    strategy.finished(&Finished {
+        plan: &plan,
+        input_level: 1,
+        last_key: end,
+        input_bytes: 0,
+        output_bytes: 0,
+    });
     check_on(&mut strategy, &table, "merge L1n0 into level 2 of 10 MB each");
     // After a start: behind the newest of the next level.
     let table = format!("{}, x 10 L2 0-3 age500, y 10 L2 4-24 age20", level(1, 12));
@@ -129,7 +141,13 @@ fn a_starved_level_gives_one_that_lies_within_the_range() {
     for jobs in 0..=26 {
         let with = if jobs > 25 { "merge a c" } else { "merge a" };
         check_on(&mut strategy, &table, &format!("{with} into level 1 of 10 MB each"));
-        strategy.finished(&Finished { plan: &plan, input_level: 0, last_key: None });
+        strategy.finished(&Finished {
+            plan: &plan,
+            input_level: 0,
+            last_key: None,
+            input_bytes: 0,
+            output_bytes: 0,
+        });
     }
 }
 

@@ -3,6 +3,7 @@
 mod hybrid;
 mod date_tiered;
 mod laws;
+mod hybrid_world;
 mod leveled;
 mod purge;
 mod size_tiered;
