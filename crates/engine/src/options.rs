@@ -41,6 +41,8 @@ pub struct CompactionOptions {
     pub disk_budget_bytes: Option<u64>,
     /// Compactions get so many CPU shares, whatever there is to do; 0: by their backlog.
     pub static_shares: u32,
+    /// And so many at most.
+    pub max_shares: u32,
     /// Tables are compacted by themselves.
     pub is_automatic: bool,
 }
@@ -53,6 +55,7 @@ impl Default for CompactionOptions {
             enforce_min_threshold: false,
             disk_budget_bytes: None,
             static_shares: 0,
+            max_shares: 1000,
             is_automatic: true,
         }
     }

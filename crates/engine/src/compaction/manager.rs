@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use base::{HashMap, HashSet};
+use compaction::controller::Controller;
+use compaction::weight::{Admission, Weight};
 use compaction::{DiskView, Finished, Plan, RunId, SSTableId, Strategy, TableView};
 use model::TableId;
 use runtime::{CpuGroup, Event, JoinHandle, Shard};
@@ -42,12 +44,8 @@ const FLUSH_WAIT_US_MAX: u64 = 10_000_000;
 const FLUSH_WAIT_STEP_US: u64 = 20_000;
 /// A table whose next job has more runs than this, or than `max_threshold`, keeps flushes back.
 const RUNS_TO_MERGE_MAX: usize = 32;
-/// CPU shares by backlog, as a multiple of the shard's memory; between two points on the line from one to the other.
-const SHARES: [(f64, f64); 3] = [(0.0, 50.0), (1.5, 100.0), (30.0, 1000.0)];
 /// Jobs remembered for `compactionhistory`.
 const HISTORY_MAX: usize = 1000;
-/// Added to a job's bytes, so that the smallest jobs have one weight.
-const WEIGHT_BYTES_MIN: u64 = 1 << 20;
 
 /// A table as the manager knows it.
 pub(super) struct Managed {
@@ -80,7 +78,7 @@ pub(super) struct Running {
     /// What users know it as: "Compaction", "Cleanup", …
     pub(super) kind: &'static str,
     pub(super) reason: String,
-    weight: Option<u32>,
+    weight: Option<Weight>,
     /// The most disk space it may still take.
     needs_bytes: u64,
     own: OwnSSTables,
@@ -92,6 +90,8 @@ pub struct Manager {
     options: CompactionOptions,
     tables: RefCell<HashMap<TableId, Rc<Managed>>>,
     running: RefCell<Vec<Rc<Running>>>,
+    /// The weights of jobs that strategies began.
+    admission: RefCell<Admission>,
     /// Something is to be asked, or a job ended.
     work: Event,
     pub(super) ended: Event,
@@ -123,6 +123,7 @@ impl Manager {
             options,
             tables: RefCell::default(),
             running: RefCell::default(),
+            admission: RefCell::default(),
             work: Event::new(),
             ended: Event::new(),
             has_started: Cell::new(false),
@@ -272,10 +273,10 @@ impl Manager {
     /// Looks at the backlog and says how many CPU shares compactions get.
     pub fn control(&self, memory_bytes: u64) {
         let backlog_bytes: f64 = self.tables.borrow().values().map(|managed| self.backlog_bytes(managed)).sum();
-        let shares = match self.options.static_shares {
-            0 => shares(backlog_bytes / memory_bytes.max(1) as f64),
-            fixed => fixed,
-        };
+        let options = &self.options;
+        let controller =
+            Controller::new(f64::from(options.static_shares), f64::from(options.max_shares), memory_bytes);
+        let shares = controller.shares(backlog_bytes) as u32;
         let mut stats = self.stats.borrow_mut();
         stats.backlog_bytes = backlog_bytes as u64;
         if stats.shares != shares {
@@ -431,18 +432,17 @@ impl Manager {
             return false;
         };
         managed.table.set_runs_to_merge(runs);
-        // What only removes files waits for nothing.
-        let weight = (!plan.inputs.is_empty()).then(|| weight(bytes));
-        let is_taken = |running: &Rc<Running>| weight.is_some() && running.weight == weight;
-        if self.running.borrow().iter().any(is_taken) {
+        let weight = Weight::new(bytes, runs);
+        if self.admission.borrow_mut().begin(weight).is_err() {
             return false;
         }
-        match self.begin(managed, plan, "Compaction", weight) {
+        match self.begin(managed, plan, "Compaction", Some(weight)) {
             Ok(job) => {
                 job.detach();
                 true
             }
             Err(error) => {
+                self.admission.borrow_mut().end(weight);
                 self.failed(managed, &error);
                 false
             }
@@ -510,7 +510,7 @@ impl Manager {
         managed: &Rc<Managed>,
         plan: Plan,
         kind: &'static str,
-        weight: Option<u32>,
+        weight: Option<Weight>,
     ) -> Result<JoinHandle<Result<(), JobError>>, JobError> {
         if managed.blocks.get() > 0 || managed.table.is_dropped() || self.stopping.get() {
             return Err(JobError::Stopped);
@@ -531,7 +531,7 @@ impl Manager {
         work: Work,
         needs_bytes: u64,
         kind: &'static str,
-        weight: Option<u32>,
+        weight: Option<Weight>,
     ) -> JoinHandle<Result<(), JobError>> {
         let total_bytes = work.inputs.iter().map(|input| input.uncompressed_bytes()).sum();
         let id = self.next_job.replace(self.next_job.get() + 1);
@@ -551,6 +551,9 @@ impl Manager {
             let input_level = work.inputs.iter().map(|input| input.level()).min().unwrap_or(0);
             let result = job::run(&this.around, &control, work).await;
             this.running.borrow_mut().retain(|other| !Rc::ptr_eq(other, &running));
+            if let Some(weight) = running.weight {
+                this.admission.borrow_mut().end(weight);
+            }
             this.around.throttle.forget(control.id);
             let ended = match &result {
                 Ok(done) => {
@@ -661,28 +664,9 @@ impl Manager {
     }
 }
 
-/// The shares for a backlog of so many times the memory.
-fn shares(ratio: f64) -> u32 {
-    let ratio = if ratio.is_finite() { ratio } else { f64::MAX };
-    let line = SHARES.windows(2).find(|line| ratio < line[1].0);
-    let shares = match line {
-        Some(line) => {
-            let ((x0, y0), (x1, y1)) = (line[0], line[1]);
-            y0 + (y1 - y0) * (ratio - x0) / (x1 - x0)
-        }
-        None => SHARES[SHARES.len() - 1].1,
-    };
-    shares as u32
-}
-
 /// Compactions of the shard get so many CPU shares from now on.
 fn hand_over_shares(_shard: &Shard, _shares: u32) {}
 
 fn view_bytes(view: &TableView<'_>, ids: &[SSTableId]) -> u64 {
     ids.iter().filter_map(|id| view.find(*id)).map(|sstable| sstable.data_bytes).sum()
-}
-
-/// The weight of a job: the logarithm to base 4 of its bytes.
-fn weight(bytes: u64) -> u32 {
-    (bytes.saturating_add(WEIGHT_BYTES_MIN)).ilog2() / 2
 }

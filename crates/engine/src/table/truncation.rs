@@ -82,8 +82,16 @@ pub async fn load(files: &Files, dir: &Path) -> Result<Truncation, FileError> {
 /// directory has been synced.
 pub async fn store(files: &Files, dir: &Path, record: &Truncation) -> Result<(), FileError> {
     let temporary = dir.join("truncation.tmp");
-    files.write_all(&temporary, &record.encode(), IoClass::Maintenance).await?;
-    files.rename(&temporary, &dir.join(FILE_NAME)).await
+    let written = async {
+        files.write_all(&temporary, &record.encode(), IoClass::Maintenance).await?;
+        files.rename(&temporary, &dir.join(FILE_NAME)).await
+    };
+    let result = written.await;
+    if result.is_err() {
+        // What remains is overwritten by the next truncate.
+        let _ = files.remove(&temporary).await;
+    }
+    result
 }
 
 #[cfg(test)]
