@@ -2,8 +2,8 @@
 
 use crate::explain::Explanation;
 use crate::plan::{Finished, Layout, Plan};
-use crate::sample::SamplePlan;
 use crate::reshape::Reshape;
+use crate::sample::SamplePlan;
 use crate::view::TableView;
 
 /// Decides for one table on one shard. It may remember what it decided; it learns nothing but by its arguments.

@@ -231,29 +231,6 @@ pub async fn flush(shard: &Shard, tables: Vec<TableId>) -> Result<(), EngineErro
     on_all(shard, CpuGroup::Memtable, flush).await.map(drop)
 }
 
-/// Lets compactions begin on all shards.
-pub async fn start_compactions(shard: &Shard) -> Result<(), EngineError> {
-    let start = |shard: Shard| async move {
-        EngineShard::of(&shard)?.compactions().start();
-        Ok(())
-    };
-    on_all(shard, CpuGroup::Compaction, start).await.map(drop)
-}
-
-/// `nodetool compact`: flushes the table and merges everything it has, on each shard as its strategy does that.
-pub async fn compact(shard: &Shard, table: TableId, split: bool) -> Result<(), EngineError> {
-    flush(shard, vec![table]).await?;
-    let compact = move |shard: Shard| async move {
-        let engine = EngineShard::of(&shard)?;
-        if engine.table(table).is_err() {
-            // A system table lives on shard 0.
-            return Ok(());
-        }
-        engine.compactions().major(table, split).await
-    };
-    on_all(shard, CpuGroup::Compaction, compact).await.map(drop)
-}
-
 /// Makes all that was acknowledged durable against power loss, whatever the sync mode.
 pub async fn sync(shard: &Shard) -> Result<(), EngineError> {
     let sync = |shard: Shard| async move { Ok(EngineShard::of(&shard)?.log().sync().await?) };
@@ -552,8 +529,10 @@ pub async fn report(shard: &Shard) -> Result<Vec<ShardReport>, EngineError> {
 /// What every table has and does: a list for each shard, in the order of the tables' names.
 pub async fn table_reports(shard: &Shard) -> Result<Vec<Vec<TableReport>>, EngineError> {
     let ask = |shard: Shard| async move {
-        let tables = EngineShard::of(&shard)?.tables();
-        Ok(tables.iter().map(|table| TableReport::of(table)).collect())
+        let engine = EngineShard::of(&shard)?;
+        let report =
+            |table: &Rc<Table>| TableReport::of(table, engine.compactions().table_state(table.schema().id));
+        Ok(engine.tables().iter().map(report).collect())
     };
     on_all(shard, CpuGroup::Maintenance, ask).await
 }

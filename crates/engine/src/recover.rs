@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use base::HashMap;
-use catalog::{Catalog, TableSettings};
 use catalog::is_system_keyspace;
+use catalog::{Catalog, TableSettings};
 use model::{Mutation, TableId, codec};
 use reader::{CompactReader, Keep, ReadSpec};
 use runtime::{CpuGroup, Files, IoClass, Shard};
@@ -24,7 +24,7 @@ use runtime::{CpuGroup, Files, IoClass, Shard};
 use crate::commitlog::format::split_id;
 use crate::commitlog::replay::{self, OldSegment, ReplayReport, Replayed};
 use crate::commitlog::{CommitLog, CommitLogOptions, SyncMode};
-use crate::compaction::record;
+use crate::compaction::{History, record};
 use crate::error::EngineError;
 use crate::node::{NodeShard, make_dirs, on_all, publish};
 use crate::options::{EngineOptions, OnDamagedLog};
@@ -130,7 +130,7 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     remove_segments(&files, &log_dir(&options), &old).await?;
     // Before, a purge could not have known what the old segments still hold.
     if options.compaction.is_automatic {
-        crate::node::start_compactions(shard).await?;
+        crate::compaction::node::start(shard).await?;
     }
     Ok(report)
 }
@@ -239,8 +239,9 @@ async fn start_shards(
     first_base: u64,
 ) -> Result<(), EngineError> {
     let options = options.clone();
+    let history = History::default();
     let start = move |shard: Shard| {
-        let options = options.clone();
+        let (options, history) = (options.clone(), history.clone());
         async move {
             let shards = u64::from(shard.shard_count());
             let segment_bytes = options.commitlog_segment_bytes;
@@ -269,6 +270,7 @@ async fn start_shards(
                 host_id,
                 options.memory_bytes / shards,
                 options.compaction.clone(),
+                history.clone(),
             );
             shard.set_local(NodeShard::new(options, engine.clone(), schema_log));
             shard.set_local(engine);

@@ -12,6 +12,7 @@ use sstable::name::SstableName;
 use sstable::read::{CacheStats, SSTable};
 use sstable::write::Written;
 
+use crate::compaction::report::{ManagerStats, TableState};
 use crate::table::Table;
 use crate::table::flush::FlushStats;
 
@@ -26,6 +27,8 @@ pub struct ShardReport {
     pub log_appended_bytes: u64,
     pub sstables: usize,
     pub flushes: FlushStats,
+    pub compactions: ManagerStats,
+    pub compactions_running: usize,
     pub cache: CacheStats,
     pub runtime: ShardStats,
 }
@@ -114,6 +117,8 @@ pub struct SSTableReport {
     pub data_bytes: u64,
     pub uncompressed_bytes: u64,
     pub partitions: u64,
+    /// Of leveled compaction.
+    pub level: u32,
     pub partition_bytes: EstimatedHistogram,
     /// Memory of its bloom filter, and of all that stays in memory while it is open.
     pub filter_bytes: usize,
@@ -135,6 +140,13 @@ pub struct TableReport {
     /// Sealed memtables that are not yet SSTables.
     pub pending_flushes: usize,
     pub flushes: u64,
+    /// Bytes on disk that flushes and compactions wrote since the start.
+    pub flushed_bytes: u64,
+    pub compacted_bytes: u64,
+    /// Bytes on disk that are live, about.
+    pub live_bytes: u64,
+    /// About how many compactions are to be done.
+    pub pending_compactions: u64,
     pub reads: Latencies,
     pub writes: Latencies,
 }
@@ -147,6 +159,7 @@ impl SSTableReport {
             data_bytes: sstable.data_bytes(),
             uncompressed_bytes: sstable.uncompressed_bytes(),
             partitions: sstable.partition_count(),
+            level: sstable.level(),
             partition_bytes: sstable.stats().partition_bytes.clone(),
             filter_bytes: sstable.filter_bytes(),
             memory_bytes: sstable.memory_bytes(),
@@ -155,7 +168,7 @@ impl SSTableReport {
 }
 
 impl TableReport {
-    pub fn of(table: &Table) -> Self {
+    pub fn of(table: &Table, state: TableState) -> Self {
         let schema = table.schema();
         let sealed = table.sealed();
         let partitions = sealed.iter().map(|sealed| sealed.memtable.partition_count()).sum::<usize>();
@@ -169,6 +182,10 @@ impl TableReport {
             memtable_partitions: table.active().memtable.partition_count() + partitions,
             pending_flushes: sealed.len(),
             flushes: table.counters.flushes.get(),
+            flushed_bytes: table.counters.flushed_bytes.get(),
+            compacted_bytes: table.counters.compacted_bytes.get(),
+            live_bytes: state.live_bytes,
+            pending_compactions: state.pending,
             reads: table.counters.reads.get(),
             writes: table.counters.writes.get(),
         }

@@ -14,7 +14,7 @@ use runtime::{CpuGroup, JoinHandle, Shard};
 use sstable::read::ChunkCache;
 
 use crate::commitlog::{Appended, CommitLog, LogError};
-use crate::compaction::Manager;
+use crate::compaction::{History, Manager};
 use crate::error::EngineError;
 use crate::options::CompactionOptions;
 use crate::partition_locks::PartitionLocks;
@@ -63,11 +63,12 @@ impl EngineShard {
         host_id: [u8; 16],
         memory_bytes: u64,
         compaction: CompactionOptions,
+        history: History,
     ) -> Rc<Self> {
         let memory_bytes = usize::try_from(memory_bytes).expect("memory fits into memory");
         let cache = ChunkCache::new(memory_bytes / 4);
         let flushes = FlushQueue::new(shard.clone(), cache.clone(), host_id);
-        let compactions = Manager::new(shard, cache.clone(), host_id, compaction);
+        let compactions = Manager::new(shard, cache.clone(), host_id, compaction, history);
         let nudged = compactions.clone();
         flushes.on_flushed(move |table| nudged.nudge(table));
         let waited_for = compactions.clone();
@@ -417,7 +418,10 @@ impl EngineShard {
     }
 
     pub fn report(&self) -> ShardReport {
+        let (compactions, compactions_running) = self.compactions.stats();
         ShardReport {
+            compactions,
+            compactions_running,
             dirty_bytes: self.dirty_bytes.get(),
             log_bytes: self.log.disk_bytes(),
             log_appended_bytes: self.log.appended_bytes(),

@@ -33,7 +33,14 @@ pub struct Variety {
 
 impl Default for Variety {
     fn default() -> Self {
-        Self { partitions: 4, rows: 6, timestamps: 5, first_timestamp_us: 1_700_000_000_000_000, now_s: 1_700_000_000, value_bytes: 40 }
+        Self {
+            partitions: 4,
+            rows: 6,
+            timestamps: 5,
+            first_timestamp_us: 1_700_000_000_000_000,
+            now_s: 1_700_000_000,
+            value_bytes: 40,
+        }
     }
 }
 

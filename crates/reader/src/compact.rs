@@ -188,7 +188,8 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
                     if !complex.deletion.is_live() {
                         self.count_kept(complex.deletion.deletion_time_s);
                     }
-                    for since_s in complex.cells.iter().filter_map(|element| element.cell.dead_since_s(now_s)) {
+                    for since_s in complex.cells.iter().filter_map(|element| element.cell.dead_since_s(now_s))
+                    {
                         self.count_kept(since_s);
                     }
                 }
@@ -238,12 +239,7 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
     }
 
     /// Compacts the row at `key`, or the static row; false if nothing of it is kept.
-    fn compact_row(
-        &mut self,
-        key: Option<&model::ClusteringKey>,
-        row: &mut Row,
-        deleted: Tombstone,
-    ) -> bool {
+    fn compact_row(&mut self, key: Option<&model::ClusteringKey>, row: &mut Row, deleted: Tombstone) -> bool {
         row.shadow(deleted);
         if !row.deletion.is_live() || row.cells().iter().any(|(_, data)| matches!(data, model::ColumnData::Simple(cell) if !cell.is_live_at(self.purge.now_s))) {
             self.tombstones_seen += 1;
@@ -294,8 +290,8 @@ impl<R: Reader, P: PurgePolicy> Reader for CompactReader<R, P> {
                 Fragment::PartitionStart { key, tombstone } => self.start_partition(key, tombstone),
                 Fragment::Static(mut row) => {
                     let deleted = self.partition_tombstone;
-                    let kept =
-                        self.is_untouched(&row, deleted) || self.compact_row(None, Rc::make_mut(&mut row), deleted);
+                    let kept = self.is_untouched(&row, deleted)
+                        || self.compact_row(None, Rc::make_mut(&mut row), deleted);
                     kept.then(|| self.emit(Fragment::Static(row)))
                 }
                 Fragment::Row(mut row) => {

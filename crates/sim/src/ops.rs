@@ -7,6 +7,7 @@ use std::sync::Arc;
 use base::rng::Rng;
 use catalog::{Catalog, Changed, TableSettings};
 use compaction::{Layout, Plan, Reason, Split, Strategy, TableView};
+use engine::compaction::node as compaction_node;
 use engine::shard::EngineShard;
 use engine::{EngineError, Page, PartitionPage, ReadCommand, node};
 use model::sample;
@@ -227,7 +228,10 @@ fn random_layout(rng: &mut Rng) -> Layout {
         0 => Layout::whole(),
         1 => Layout::level(1 + rng.below(3) as u32, bytes),
         2 => Layout { split: Split::Tokens(vec![i64::MIN / 3, 0, i64::MAX / 2]), ..Layout::whole() },
-        3 => Layout { split: Split::Windows { window_us: 1 + rng.below(40) as i64, windows_max: 3 }, ..Layout::whole() },
+        3 => Layout {
+            split: Split::Windows { window_us: 1 + rng.below(40) as i64, windows_max: 3 },
+            ..Layout::whole()
+        },
         _ => Layout::run(bytes),
     }
 }
@@ -238,7 +242,10 @@ async fn compact(shard: &Shard, client: &SharedClient, table: TableId) {
         (client.stamp(), client.rng.chance(1, 3), client.rng.chance(1, 2), client.rng.next_u64())
     };
     let result = if is_major {
-        on_some_shard(shard, client, move |shard| async move { node::compact(&shard, table, split).await }).await
+        on_some_shard(shard, client, move |shard| async move {
+            compaction_node::major(&shard, table, split).await
+        })
+        .await
     } else {
         let some = move |shard: Shard| async move {
             let compactions = EngineShard::of(&shard)?.compactions().clone();
@@ -249,8 +256,13 @@ async fn compact(shard: &Shard, client: &SharedClient, table: TableId) {
                 let inputs: Vec<_> =
                     view.free().filter(|_| all || rng.chance(2, 3)).map(|sstable| sstable.id).collect();
                 let release_early = layout.is_run && rng.chance(3, 4);
-                let plan =
-                    Plan { inputs, expired: vec![], layout, reason: Reason::Asked("simulation"), release_early };
+                let plan = Plan {
+                    inputs,
+                    expired: vec![],
+                    layout,
+                    reason: Reason::Asked("simulation"),
+                    release_early,
+                };
                 if plan.inputs.is_empty() { vec![] } else { vec![plan] }
             };
             compactions.carry_out(table, "Simulation", plan).await
@@ -443,9 +455,17 @@ async fn change(
 fn random_settings(rng: &mut Rng) -> TableSettings {
     let strategies: [&[(&str, &str)]; 7] = [
         &[("class", "SizeTieredCompactionStrategy"), ("min_threshold", "2")],
-        &[("class", "SizeTieredCompactionStrategy"), ("tombstone_threshold", "0.05"), ("tombstone_compaction_interval", "1")],
+        &[
+            ("class", "SizeTieredCompactionStrategy"),
+            ("tombstone_threshold", "0.05"),
+            ("tombstone_compaction_interval", "1"),
+        ],
         &[("class", "LeveledCompactionStrategy"), ("sstable_size_in_mb", "1")],
-        &[("class", "TimeWindowCompactionStrategy"), ("compaction_window_unit", "MINUTES"), ("expired_sstable_check_frequency_seconds", "0")],
+        &[
+            ("class", "TimeWindowCompactionStrategy"),
+            ("compaction_window_unit", "MINUTES"),
+            ("expired_sstable_check_frequency_seconds", "0"),
+        ],
         &[("class", "IncrementalCompactionStrategy"), ("sstable_size_in_mb", "1"), ("min_threshold", "2")],
         &[("class", "UnifiedCompactionStrategy")],
         &[("class", "SizeTieredCompactionStrategy"), ("enabled", "false")],
@@ -477,7 +497,8 @@ async fn create_table(shard: &Shard, client: &SharedClient) {
             return;
         }
         let id = u128::from(client.rng.next_u64()) << 64 | u128::from(client.rng.next_u64());
-        let mut builder = shape.to_builder().id(Uuid::from_u128(id)).options(random_options(client, shape.has_counters()));
+        let mut builder =
+            shape.to_builder().id(Uuid::from_u128(id)).options(random_options(client, shape.has_counters()));
         if shape.clustering.is_empty() {
             builder = builder.regular(content::MARKS, CqlType::set(CqlType::Int));
         }

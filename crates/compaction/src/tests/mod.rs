@@ -1,9 +1,9 @@
 //! Decisions as text cases, and what holds for every strategy.
 
-mod hybrid;
 mod date_tiered;
-mod laws;
+mod hybrid;
 mod hybrid_world;
+mod laws;
 mod leveled;
 mod purge;
 mod size_tiered;

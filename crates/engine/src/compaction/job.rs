@@ -123,7 +123,12 @@ pub(super) struct Work {
 }
 
 impl Work {
-    pub(super) fn of(plan: &Plan, table: &Rc<Table>, inputs: Vec<Rc<SSTable>>, expired: Vec<Rc<SSTable>>) -> Self {
+    pub(super) fn of(
+        plan: &Plan,
+        table: &Rc<Table>,
+        inputs: Vec<Rc<SSTable>>,
+        expired: Vec<Rc<SSTable>>,
+    ) -> Self {
         let own = inputs.iter().chain(&expired).map(|sstable| sstable.name()).collect();
         Self {
             table: table.clone(),
@@ -368,8 +373,7 @@ impl Job {
         }
         self.own.borrow_mut().extend(added.iter().map(|sstable| sstable.name()));
         let control = self.control.clone();
-        let replaced =
-            replace(&self.around.shard, &self.table, &gone, &added, || control.leave.get()).await;
+        let replaced = replace(&self.around.shard, &self.table, &gone, &added, || control.leave.get()).await;
         let is_certain = match &replaced {
             Ok(replaced) => *replaced == Replaced::Wholly,
             Err(JobError::InDoubt(_)) => false,

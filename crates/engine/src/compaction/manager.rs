@@ -10,10 +10,11 @@
 //! What users ask for (`nodetool compact`, …) goes past weights and pauses; see [`operations`](super::operations).
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use base::{HashMap, HashSet};
+use compaction::amplification::live_disk_bytes;
 use compaction::controller::Controller;
 use compaction::weight::{Admission, Weight};
 use compaction::{DiskView, Finished, Plan, RunId, SSTableId, Strategy, TableView};
@@ -23,9 +24,10 @@ use sstable::name::SstableName;
 use sstable::read::{ChunkCache, SSTable};
 
 use super::error::JobError;
+use super::history::{Ended, History, time_uuid};
 use super::job::{self, Control, Done, Surroundings, Work};
 use super::purge::OwnSSTables;
-use super::report::{CompactionReport, Ended, ManagerStats};
+use super::report::{CompactionReport, ManagerStats, TableState};
 use super::strategies;
 use super::throttle::Throttle;
 use super::view::Views;
@@ -44,8 +46,6 @@ const FLUSH_WAIT_US_MAX: u64 = 10_000_000;
 const FLUSH_WAIT_STEP_US: u64 = 20_000;
 /// A table whose next job has more runs than this, or than `max_threshold`, keeps flushes back.
 const RUNS_TO_MERGE_MAX: usize = 32;
-/// Jobs remembered for `compactionhistory`.
-const HISTORY_MAX: usize = 1000;
 
 /// A table as the manager knows it.
 pub(super) struct Managed {
@@ -102,7 +102,7 @@ pub struct Manager {
     next_job: Cell<u64>,
     last_ask_us: Cell<u64>,
     disk: Cell<Option<DiskView>>,
-    history: RefCell<VecDeque<Ended>>,
+    history: History,
     pub(super) stats: RefCell<ManagerStats>,
     task: RefCell<Option<JoinHandle<()>>>,
 }
@@ -113,6 +113,7 @@ impl Manager {
         cache: Rc<ChunkCache>,
         host_id: [u8; 16],
         options: CompactionOptions,
+        history: History,
     ) -> Rc<Self> {
         let throttle = Rc::new(Throttle::default());
         throttle.set_bytes_per_s(options.throughput_bytes_per_s / u64::from(shard.shard_count()));
@@ -131,7 +132,7 @@ impl Manager {
             next_job: Cell::new(1),
             last_ask_us: Cell::new(0),
             disk: Cell::new(None),
-            history: RefCell::default(),
+            history,
             stats: RefCell::default(),
             task: RefCell::default(),
         });
@@ -237,7 +238,10 @@ impl Manager {
     fn used_bytes(&self) -> u64 {
         let tables = self.tables.borrow();
         let bytes = |sstable: &Rc<SSTable>| sstable.data_bytes() + sstable.index_bytes();
-        tables.values().flat_map(|managed| managed.table.sstables().iter().map(bytes).collect::<Vec<_>>()).sum()
+        tables
+            .values()
+            .flat_map(|managed| managed.table.sstables().iter().map(bytes).collect::<Vec<_>>())
+            .sum()
     }
 
     /// Waits before a flush while the table has too many runs, or the disk too little room for the job that would free
@@ -272,7 +276,8 @@ impl Manager {
 
     /// Looks at the backlog and says how many CPU shares compactions get.
     pub fn control(&self, memory_bytes: u64) {
-        let backlog_bytes: f64 = self.tables.borrow().values().map(|managed| self.backlog_bytes(managed)).sum();
+        let backlog_bytes: f64 =
+            self.tables.borrow().values().map(|managed| self.backlog_bytes(managed)).sum();
         let options = &self.options;
         let controller =
             Controller::new(f64::from(options.static_shares), f64::from(options.max_shares), memory_bytes);
@@ -423,7 +428,8 @@ impl Manager {
     fn start_next(self: &Rc<Self>, managed: &Rc<Managed>) -> bool {
         let planned = self.with_view(managed, |strategy, view| {
             let plan = strategy.next(view)?;
-            let runs: HashSet<RunId> = plan.inputs.iter().filter_map(|id| Some(view.find(*id)?.run)).collect();
+            let runs: HashSet<RunId> =
+                plan.inputs.iter().filter_map(|id| Some(view.find(*id)?.run)).collect();
             Some((view_bytes(view, &plan.inputs), runs.len(), plan))
         });
         let Some((bytes, runs, plan)) = planned else {
@@ -590,16 +596,9 @@ impl Manager {
         let counters = &managed.table.counters;
         counters.compacted_bytes.set(counters.compacted_bytes.get() + done.output_bytes);
         let schema = managed.table.schema();
-        let mut history = self.history.borrow_mut();
-        if history.len() == HISTORY_MAX {
-            history.pop_front();
-        }
-        history.push_back(Ended {
-            id: uuid::Builder::from_random_bytes(
-                (u128::from(self.shard().random_u64()) << 64 | u128::from(self.shard().random_u64()))
-                    .to_be_bytes(),
-            )
-            .into_uuid(),
+        self.history.push(Ended {
+            id: time_uuid(self.shard().wall_us(), self.shard().random_u64()),
+            shard: self.shard().id(),
             keyspace: schema.keyspace.clone(),
             table: schema.name.clone(),
             kind: running.kind,
@@ -608,6 +607,7 @@ impl Manager {
             took_us: self.shard().now_us() - running.control.started_us,
             input_bytes: done.input_bytes,
             output_bytes: done.output_bytes,
+            input_sstables: (plan.inputs.len() + plan.expired.len()) as u64,
             input_partitions: done.input_partitions,
             output_partitions: done.output_partitions,
         });
@@ -658,9 +658,23 @@ impl Manager {
         }
     }
 
-    /// Jobs that ended, the oldest first.
-    pub fn history(&self) -> Vec<Ended> {
-        self.history.borrow().iter().cloned().collect()
+    /// What was counted since the start, and how many jobs run.
+    pub fn stats(&self) -> (ManagerStats, usize) {
+        (self.stats.borrow().clone(), self.running.borrow().len())
+    }
+
+    /// What the table needs; nothing if it is gone.
+    pub fn table_state(&self, id: TableId) -> TableState {
+        let Ok(managed) = self.managed(id) else { return TableState::default() };
+        self.with_view(&managed, |strategy, view| TableState {
+            pending: strategy.pending(view),
+            live_bytes: live_disk_bytes(view.sstables),
+        })
+    }
+
+    /// Jobs that ended on any shard.
+    pub fn history(&self) -> &History {
+        &self.history
     }
 }
 

@@ -3,11 +3,13 @@
 //! - [`manager`]: which job runs when; `strategies` and `view` are what it asks and what it shows;
 //! - [`job`]: one compaction; `output` and `windows` cut what it writes, `purge` says what may be dropped, `throttle` how fast;
 //! - [`record`], `replace`: SSTables take the place of others, whatever happens;
-//! - `operations`: what users ask for; [`report`]: what they are shown.
+//! - `operations`, [`node`]: what users ask for, of a shard and of all; [`report`], [`history`]: what they are shown.
 
 pub mod error;
+pub mod history;
 pub mod job;
 pub mod manager;
+pub mod node;
 mod operations;
 mod output;
 mod purge;
@@ -20,5 +22,6 @@ mod view;
 mod windows;
 
 pub use error::JobError;
+pub use history::{Ended, History};
 pub use manager::Manager;
 pub use purge::{Blocker, KeptTombstones};

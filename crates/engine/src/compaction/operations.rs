@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
-use compaction::{Plan, Reason, SSTableView, Strategy, TableView};
+use compaction::{Layout, Plan, Reason, SSTableView, Strategy, TableView};
 use model::TableId;
+use sstable::name::SstableName;
 use sstable::read::SSTable;
 
 use super::error::JobError;
@@ -23,6 +24,18 @@ impl Manager {
         self.carry_out(id, "Major compaction", |strategy, view, _| strategy.major(view, split)).await
     }
 
+    /// Merges these SSTables into one.
+    pub async fn merge(self: &Rc<Self>, id: TableId, names: &[SstableName]) -> Result<(), EngineError> {
+        let plans = |strategy: &mut dyn Strategy, view: &TableView<'_>, sstables: &[Rc<SSTable>]| {
+            let named = view.sstables.iter().zip(sstables).filter(|(_, it)| names.contains(&it.name()));
+            let inputs = named.filter(|(view, _)| view.is_free()).map(|(view, _)| view.id).collect();
+            let reason = Reason::Asked("user-defined");
+            let layout = Layout { level: 0, ..strategy.layout(0) };
+            vec![Plan { inputs, expired: vec![], layout, reason, release_early: false }]
+        };
+        self.carry_out(id, "User defined compaction", plans).await
+    }
+
     /// Rewrites those SSTables that `wants` picks, each by itself.
     pub async fn rewrite(
         self: &Rc<Self>,
@@ -40,7 +53,10 @@ impl Manager {
                 release_early: false,
             };
             let wanted = view.sstables.iter().zip(sstables);
-            wanted.filter(|(view, sstable)| view.is_free() && wants(sstable)).map(|(view, _)| plan(view)).collect()
+            wanted
+                .filter(|(view, sstable)| view.is_free() && wants(sstable))
+                .map(|(view, _)| plan(view))
+                .collect()
         };
         self.carry_out(id, kind, plans).await
     }
@@ -69,7 +85,7 @@ impl Manager {
         plans: Vec<Plan>,
         kind: &'static str,
     ) -> Result<(), JobError> {
-        for plan in plans {
+        for plan in plans.into_iter().filter(|plan| !plan.inputs.is_empty() || !plan.expired.is_empty()) {
             self.begin(managed, plan, kind, None)?.await?;
         }
         Ok(())

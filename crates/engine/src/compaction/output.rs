@@ -252,9 +252,8 @@ impl Cutter {
                     _ => unreachable!("a partition is cut between rows"),
                 };
                 let in_force = self.in_force;
-                let change = |tombstone| {
-                    Fragment::Change(RangeTombstoneChange { position: at.clone(), tombstone })
-                };
+                let change =
+                    |tombstone| Fragment::Change(RangeTombstoneChange { position: at.clone(), tombstone });
                 if !in_force.is_live() {
                     self.push_raw(change(Tombstone::LIVE))?;
                 }

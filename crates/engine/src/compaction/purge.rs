@@ -100,8 +100,7 @@ impl JobPurge {
         own: OwnSSTables,
         kept: Rc<RefCell<KeptTombstones>>,
     ) -> Self {
-        let max_timestamp_us =
-            inputs.iter().map(|input| input.max_timestamp_us()).max().unwrap_or(i64::MIN);
+        let max_timestamp_us = inputs.iter().map(|input| input.max_timestamp_us()).max().unwrap_or(i64::MIN);
         Self {
             table,
             now_s,

@@ -5,24 +5,6 @@ use std::collections::BTreeMap;
 use super::manager::Running;
 use super::purge::Blocker;
 
-/// A job that ended well.
-#[derive(Clone, Debug)]
-pub struct Ended {
-    pub id: uuid::Uuid,
-    pub keyspace: String,
-    pub table: String,
-    pub kind: &'static str,
-    pub reason: String,
-    /// Milliseconds since 1970.
-    pub ended_ms: i64,
-    pub took_us: u64,
-    /// On disk.
-    pub input_bytes: u64,
-    pub output_bytes: u64,
-    pub input_partitions: u64,
-    pub output_partitions: u64,
-}
-
 /// A job that runs.
 #[derive(Clone, Debug)]
 pub struct RunningReport {
@@ -140,4 +122,13 @@ pub struct CompactionReport {
     /// 0: no limit.
     pub throughput_bytes_per_s: u64,
     pub jobs_max: u32,
+}
+
+/// What a table's part on a shard needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableState {
+    /// About how many jobs.
+    pub pending: u64,
+    /// Bytes on disk of its SSTables that are live, about.
+    pub live_bytes: u64,
 }

@@ -46,9 +46,8 @@ impl Views {
             let known = self.known.entry(name).or_insert_with(|| view(sstable, now_s, is_new, foreign));
             let mut view = known.clone();
             view.compacting = is_busy(name);
-            view.frozen = table.is_frozen(name)
-                || table.is_quarantined(name)
-                || table.is_shared(sstable, shard_count);
+            view.frozen =
+                table.is_frozen(name) || table.is_quarantined(name) || table.is_shared(sstable, shard_count);
             view.droppable_ratio = droppable_ratio(sstable, gc_before_s);
             self.views.push(view);
         }
@@ -59,7 +58,8 @@ impl Views {
     /// The SSTable of an id that [`Self::of`] has given.
     pub(super) fn find(&self, table: &Table, id: SSTableId) -> Option<Rc<SSTable>> {
         let sstables = table.sstables();
-        let is_it = |sstable: &&Rc<SSTable>| self.known.get(&sstable.name()).is_some_and(|view| view.id == id);
+        let is_it =
+            |sstable: &&Rc<SSTable>| self.known.get(&sstable.name()).is_some_and(|view| view.id == id);
         sstables.iter().find(is_it).cloned()
     }
 }

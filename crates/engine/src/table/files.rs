@@ -125,9 +125,7 @@ impl Table {
     pub fn is_written_here(&self, sstable: &SSTable, shard_count: u32) -> bool {
         match (self.sharder, sstable.messina()) {
             (None, _) => true,
-            (Some(_), Some(by)) => {
-                by.shard_count == Some(shard_count) && by.shard_id == Some(self.shard_id)
-            }
+            (Some(_), Some(by)) => by.shard_count == Some(shard_count) && by.shard_id == Some(self.shard_id),
             (Some(_), None) => shard_count == 1,
         }
     }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use compaction::{Layout, Plan, Reason, Split};
-use engine::shard::EngineShard;
+use engine::compaction::node as compaction_node;
 use engine::options::CompactionOptions;
-use engine::{Engine, EngineOptions, ReadCommand, node};
+use engine::shard::EngineShard;
+use engine::{Engine, EngineOptions, ReadCommand};
 use model::{ClusteringRange, Mutation, PartitionKey, PartitionRange, Position, TableSchema, Tombstone};
 
 use crate::support::*;
@@ -33,7 +34,10 @@ fn by_hand(dir: &std::path::Path) -> EngineOptions {
 
 fn major(engine: &Engine, table: &TableSchema) {
     let id = table.id;
-    engine.ask(0, move |shard| async move { node::compact(&shard, id, false).await }).wait().unwrap();
+    engine
+        .ask(0, move |shard| async move { compaction_node::major(&shard, id, false).await })
+        .wait()
+        .unwrap();
 }
 
 /// Merges all SSTables of the only shard into this layout.
@@ -58,7 +62,10 @@ fn merge(engine: &Engine, table: &TableSchema, layout: Layout, release_early: bo
 /// Everything, forward and backward.
 fn both_ways(engine: &Engine, table: &TableSchema) -> [Vec<(String, i32, String)>; 2] {
     [false, true].map(|reversed| {
-        all(engine, ReadCommand { reversed, page_rows: 97, ..ReadCommand::new(table.id, PartitionRange::all()) })
+        all(
+            engine,
+            ReadCommand { reversed, page_rows: 97, ..ReadCommand::new(table.id, PartitionRange::all()) },
+        )
     })
 }
 

@@ -33,6 +33,8 @@ pub enum At<'a> {
     Millis(&'a mut u64, RangeInclusive<u64>),
     Bytes(&'a mut u64),
     AutoBytes(&'a mut Option<u64>, RangeInclusive<u64>),
+    /// Bytes in a second; 0: no limit.
+    Rate(&'a mut u64),
     Choice(&'a mut dyn Choose),
 }
 
@@ -132,6 +134,12 @@ pub const OPTIONS: &[OptionDef] = &[
     option("commitlog_segment_size", &[("commitlog_segment_size_in_mb", Bare::MiB)], |c| At::AutoBytes(&mut c.commitlog_segment_bytes, SEGMENT), "Size of a commit log file; a mutation may be half as large. `auto`: 32MiB, or 8MiB with `in_memory`."),
     option("commitlog_total_space", &[("commitlog_total_space_in_mb", Bare::MiB)], |c| At::AutoBytes(&mut c.commitlog_total_bytes, LOG), "Disk space of the commit log; tables are flushed to stay below. `auto`: 1GiB, or four segments a shard if that is more."),
     option("on_damaged_commitlog", &[], |c| At::Choice(&mut c.on_damaged_commitlog), "What to do at the start if durable writes cannot be read back: do not start, or start without them."),
+    option("compaction_throughput", &[("compaction_throughput_mb_per_sec", Bare::MiB)], |c| At::Rate(&mut c.compaction_throughput_bytes_per_s), "How fast compactions may read, of all shards together; 0: no limit, they take what requests leave over."),
+    option("concurrent_compactors", &[], |c| At::AutoNumber(&mut c.concurrent_compactors, 1..=1024), "Compactions that run at a time on a shard. `auto`: one of each size class."),
+    option("compaction_enforce_min_threshold", &[], |c| At::Bool(&mut c.compaction_enforce_min_threshold), "Never merge fewer SSTables than a table's `min_threshold`, even if there is nothing else to do."),
+    option("compaction_static_shares", &[], |c| At::Number(&mut c.compaction_static_shares), "CPU shares of compactions; 0: more when there is more to do."),
+    option("compaction_max_shares", &[], |c| At::Number(&mut c.compaction_max_shares), "CPU shares that compactions get at most."),
+    option("disk_budget", &[], |c| At::AutoBytes(&mut c.disk_budget_bytes, MEMORY), "What SSTables may take of the disk, with compactions under way. `auto`: all of it."),
     option("auto_snapshot", &[], |c| At::Bool(&mut c.auto_snapshot), "Snapshot a table before TRUNCATE and DROP."),
     option("listen_address", &[], |c| At::Text(&mut c.listen_address), "Where CQL is spoken, unless `rpc_address` says otherwise."),
     option("rpc_address", &[("native_transport_address", NONE)], |c| At::AutoText(&mut c.rpc_address), "Where CQL is spoken. `auto`: `listen_address`."),
@@ -246,6 +254,10 @@ impl At<'_> {
                     Some(in_range(units::parse_bytes(text, bare), &range, allowed)?)
                 };
             }
+            Self::Rate(at) => {
+                let per_s = text.strip_suffix("/s").unwrap_or(text);
+                *at = units::parse_bytes(per_s, bare).ok_or("a number with a unit: 64MiB/s; 0: no limit")?;
+            }
             Self::Choice(at) => {
                 if !at.choose(text) {
                     return Err(at.names().join(" or "));
@@ -271,6 +283,7 @@ impl At<'_> {
             Self::Millis(at, _) => units::show_millis(*at),
             Self::Bytes(at) => units::show_bytes(*at),
             Self::AutoBytes(at, _) => at.map_or_else(auto, units::show_bytes),
+            Self::Rate(at) => units::show_bytes(*at) + "/s",
             Self::Choice(at) => at.name().to_string(),
         }
     }
@@ -285,6 +298,7 @@ impl At<'_> {
             Self::Number(_) | Self::AutoNumber(..) => "number".into(),
             Self::Millis(..) => "duration".into(),
             Self::Bytes(_) | Self::AutoBytes(..) => "size".into(),
+            Self::Rate(_) => "size per second".into(),
             Self::Choice(at) => at.names().join(", "),
         }
     }

@@ -1,6 +1,7 @@
 //! What the engine gets of a [`Config`].
 
 use engine::commitlog::SyncMode;
+use engine::options::CompactionOptions;
 use engine::{EngineOptions, OnDamagedLog, ShardOptions};
 use runtime::BackendChoice;
 
@@ -67,6 +68,15 @@ impl Config {
             on_damaged_log: match self.on_damaged_commitlog {
                 OnDamagedCommitlog::Refuse => OnDamagedLog::Refuse,
                 OnDamagedCommitlog::Skip => OnDamagedLog::Skip,
+            },
+            compaction: CompactionOptions {
+                throughput_bytes_per_s: self.compaction_throughput_bytes_per_s,
+                concurrent_jobs: self.concurrent_compactors.unwrap_or(0) as u32,
+                enforce_min_threshold: self.compaction_enforce_min_threshold,
+                disk_budget_bytes: self.disk_budget_bytes,
+                static_shares: u32::try_from(self.compaction_static_shares).unwrap_or(u32::MAX),
+                max_shares: u32::try_from(self.compaction_max_shares).unwrap_or(u32::MAX),
+                is_automatic: true,
             },
         }
     }

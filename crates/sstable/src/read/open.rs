@@ -160,7 +160,8 @@ pub(super) async fn open(
 async fn check_listed(opening: &Opening<'_>) -> Result<(), SSTableError> {
     for component in &opening.components {
         // TOC.txt has just been read, under whichever name.
-        if matches!(component, Component::Summary | Component::Filter | Component::Toc | Component::Other(_)) {
+        if matches!(component, Component::Summary | Component::Filter | Component::Toc | Component::Other(_))
+        {
             continue;
         }
         let file = opening.path(component);
