@@ -13,7 +13,6 @@ fn main() {
         ("Example 1: all partitions once, compaction keeps up", Load::write_once(), 880),
         ("Example 2: all partitions 15 times, jobs write 2 bytes for each of clients", speed(2.0), 120),
         ("Example 2: all partitions 15 times, jobs write 4 bytes for each of clients", speed(4.0), 120),
-        ("Example 2: all partitions 15 times, jobs write 8 bytes for each of clients", speed(8.0), 120),
     ];
     for (title, load, fragments) in loads {
         let fragment_bytes = load.live_bytes() / fragments;

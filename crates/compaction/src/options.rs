@@ -9,6 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::date_tiered::DateTiered;
+use crate::hybrid::{Hybrid, HybridOptions};
 use crate::leveled::Leveled;
 use crate::null::Null;
 use crate::size_tiered::SizeTiered;
@@ -120,7 +121,8 @@ impl Options<'_> {
         Ok(TombstoneRules { enabled: is_said, ..self.tombstones()? })
     }
 
-    fn sstable_bytes(&self, default_mb: u64) -> Result<u64, OptionsError> {
+    /// `sstable_size_in_mb` in bytes.
+    pub fn sstable_bytes(&self, default_mb: u64) -> Result<u64, OptionsError> {
         Ok(self.number("sstable_size_in_mb", default_mb, 1, 1 << 30)? << 20)
     }
 
@@ -225,6 +227,7 @@ pub fn strategy_from(options: &BTreeMap<String, String>) -> Result<Box<dyn Strat
     let strategy: Box<dyn Strategy> = match name.strip_suffix("CompactionStrategy") {
         Some("SizeTiered") => Box::new(options.size_tiered()?),
         Some("Leveled") => Box::new(options.leveled()?),
+        Some("Incremental" | "Hybrid") => Box::new(Hybrid::new(HybridOptions::from_options(&options)?)),
         Some("TimeWindow") => Box::new(options.time_window()?),
         Some("DateTiered") => Box::new(options.date_tiered()?),
         Some("Unified") => Box::new(options.unified()?),
@@ -276,6 +279,15 @@ mod tests {
             "15 L1",
             "merge a into level 2 of 5 MB each",
         );
+        for incremental in ["IncrementalCompactionStrategy", "HybridCompactionStrategy"] {
+            check(
+                incremental,
+                &[("sstable_size_in_mb", "5")],
+                "9, 9, 9, 9",
+                "merge a b c d into a run of 5 MB each",
+            );
+            check(incremental, &[("min_threshold", "5")], "9, 9, 9, 9", "nothing");
+        }
         let window = "TimeWindowCompactionStrategy";
         let minutes = [("compaction_window_unit", "MINUTES"), ("compaction_window_size", "2")];
         check(window, &minutes, "1 t1, 1 t2, 1 t3, 1 t119, 1 t120", "merge a b c d by 120 s");

@@ -25,7 +25,14 @@ use crate::view::{RunId, SSTableView, TableView};
 /// Sketches of whole runs, kept between decisions.
 #[derive(Clone, Debug, Default)]
 pub struct Sketches {
-    of_runs: RefCell<HashMap<RunId, (u64, Option<Rc<HyperLogLog>>)>>,
+    of_runs: RefCell<HashMap<RunId, Known>>,
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    /// Of the SSTables that the run had.
+    mark: u64,
+    keys: Option<Rc<HyperLogLog>>,
 }
 
 impl Sketches {
@@ -33,14 +40,12 @@ impl Sketches {
     fn of(&self, run: &Run<'_>) -> Option<Rc<HyperLogLog>> {
         // Ids are never used again: other SSTables have other ids.
         let mark = run.sstables.iter().fold(0u64, |mark, s| mark.rotate_left(7) ^ (s.id.0 + 1));
-        if let Some((known, sketch)) = self.of_runs.borrow().get(&run.id())
-            && *known == mark
-        {
-            return sketch.clone();
+        if let Some(known) = self.of_runs.borrow().get(&run.id()).filter(|known| known.mark == mark) {
+            return known.keys.clone();
         }
-        let sketch = union(run.sstables.iter().copied()).map(Rc::new);
-        self.of_runs.borrow_mut().insert(run.id(), (mark, sketch.clone()));
-        sketch
+        let keys = union(run.sstables.iter().copied()).map(Rc::new);
+        self.of_runs.borrow_mut().insert(run.id(), Known { mark, keys: keys.clone() });
+        keys
     }
 
     fn forget_all_but(&self, runs: &[Run<'_>]) {

@@ -6,18 +6,19 @@
 //!
 //! One decision tries, in this order, and takes the first that has something to do:
 //!
-//! 1. if the disk is short of space: what frees most for what it writes ([`space`]);
-//! 2. runs that share so many partitions that merging them pays by itself ([`duplicates`]);
-//! 3. `min_threshold` runs of about the same size, or fewer of them if more do not fit on the disk;
-//! 4. two runs of about the same size or more, unless the node enforces `min_threshold`;
-//! 5. if no job of the table runs: tombstones that may be dropped, by the fragment with all that is older
+//! 1. SSTables in which everything has expired, which are dropped unread;
+//! 2. if the disk is short of space: what frees most for what it writes ([`space`]);
+//! 3. runs that share so many partitions that merging them pays by itself ([`duplicates`]);
+//! 4. `min_threshold` runs of about the same size, or fewer of them if more do not fit on the disk;
+//! 5. two runs of about the same size or more, unless the node enforces `min_threshold`;
+//! 6. if no job of the table runs: tombstones that may be dropped, by the fragment with all that is older
 //!    ([`fragments`]), or by whole tiers ([`whole_tiers`]);
-//! 6. if no job runs and there is a goal for space amplification: the two largest tiers ([`whole_tiers`]).
+//! 7. if no job runs and there is a goal for space amplification: the two largest tiers ([`whole_tiers`]).
 //!
-//! 3 to 6 are ScyllaDB's, with 5 by whole tiers.
+//! 4 to 7 are ScyllaDB's, with 6 by whole tiers.
 //!
-//! It comes to rest: 2, 3, 4, 6 and every merge of whole runs leave fewer runs; a job on fragments moves bytes to larger
-//! runs, or collects a fragment, which is then too young for another time.
+//! It comes to rest: every merge of whole runs leaves fewer runs; a job on fragments moves bytes to larger runs, or
+//! collects a fragment, which is then too young for another time.
 
 mod duplicates;
 mod fragments;
@@ -33,9 +34,11 @@ pub use pieces::pieces;
 use crate::backlog;
 use crate::explain::{Explanation, Verdict};
 use crate::plan::{Finished, Layout, Plan, Reason, needs_bytes};
+use crate::reshape::{self, Reshape};
 use crate::sample::{SAMPLED_RUNS_MAX, SamplePlan};
 use crate::strategy::Strategy;
 use crate::tiers::{Bucket, Run, free_runs, ids};
+use crate::tombstones::{drop_plan, fully_expired};
 use crate::view::TableView;
 use duplicates::{Sketches, releases_early};
 use fragments::FragmentJob;
@@ -68,6 +71,13 @@ impl Hybrid {
     }
 
     fn decide(&self, view: &TableView<'_>, trace: &mut Trace) -> Option<Plan> {
+        trace.rule("SSTables in which all has expired");
+        let expired = fully_expired(view, view.free(), false);
+        if !expired.is_empty() {
+            let bytes = expired.iter().filter_map(|id| view.find(*id)).map(|s| s.data_bytes).sum();
+            trace.saw(expired.len(), bytes, Some(bytes as f64), Verdict::Taken);
+            return Some(drop_plan(expired));
+        }
         let space = Space::new(&self.options, view);
         let runs = free_runs(view);
         if space.is_short() {
@@ -286,6 +296,12 @@ impl Strategy for Hybrid {
             return vec![];
         }
         vec![merge(&runs, space, Reason::Asked("major compaction"))]
+    }
+
+    fn reshape(&self, view: &TableView<'_>, mode: Reshape) -> Option<Plan> {
+        let space = Space::new(&self.options, view);
+        let layout = Layout::run(space.fragment_bytes);
+        reshape::of_tiers(&self.options.tiering, free_runs(view), view.now_s(), mode, layout)
     }
 
     fn layout(&self, _level: u32) -> Layout {

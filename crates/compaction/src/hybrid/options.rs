@@ -1,8 +1,6 @@
 //! The options of the incremental strategy.
 
-use std::collections::BTreeMap;
-use std::str::FromStr;
-
+use crate::options::{Options, OptionsError};
 use crate::tiers::{Bucketing, Tiering};
 use crate::tombstones::TombstoneRules;
 
@@ -39,6 +37,7 @@ pub struct HybridOptions {
 }
 
 impl Default for HybridOptions {
+    #[expect(clippy::approx_constant, reason = "the bounds are the peers', to their digits")]
     fn default() -> Self {
         Self {
             tiering: Tiering {
@@ -59,36 +58,37 @@ impl Default for HybridOptions {
 }
 
 impl HybridOptions {
-    /// From the options of a table, which the catalog has checked: what is not there, or does not parse, is as by
-    /// default.
-    pub fn from_map(map: &BTreeMap<String, String>) -> Self {
-        let mut options = Self::default();
-        let tiering = &mut options.tiering;
-        read(map, "bucket_low", &mut tiering.bucket_low);
-        read(map, "bucket_high", &mut tiering.bucket_high);
-        read(map, "min_sstable_size", &mut tiering.min_sstable_bytes);
-        read(map, "min_sstable_age", &mut tiering.min_sstable_age_s);
-        read(map, "min_threshold", &mut tiering.min_threshold);
-        read(map, "max_threshold", &mut tiering.max_threshold);
-        let tombstones = &mut options.tombstones;
-        read(map, "tombstone_threshold", &mut tombstones.threshold);
-        read(map, "tombstone_compaction_interval", &mut tombstones.interval_s);
-        read_bool(map, "unchecked_tombstone_compaction", &mut tombstones.unchecked);
-        let mut fragment_mb = options.fragment_bytes >> 20;
-        read(map, "sstable_size_in_mb", &mut fragment_mb);
-        options.fragment_bytes = fragment_mb.max(1).saturating_mul(1 << 20);
-        let mut goal = 0.0;
-        read(map, "space_amplification_goal", &mut goal);
-        options.space_amplification_goal = (goal > 1.0).then_some(goal);
-        read(map, "overlap_threshold", &mut options.overlap_threshold);
-        read_bool(map, "disk_aware", &mut options.disk_aware);
-        options.tombstone_collection =
-            match map.get("tombstone_collection").map(|word| word.to_ascii_uppercase()).as_deref() {
-                Some("WHEN_SHORT") => TombstoneCollection::WhenShort,
-                Some("TIERS") => TombstoneCollection::Tiers,
-                _ => TombstoneCollection::Fragments,
-            };
-        options
+    /// From the options of a table.
+    pub(crate) fn from_options(options: &Options<'_>) -> Result<Self, OptionsError> {
+        let default = Self::default();
+        let collection = |text: &str| {
+            Some(match text.to_ascii_uppercase().as_str() {
+                "FRAGMENTS" => TombstoneCollection::Fragments,
+                "WHEN_SHORT" => TombstoneCollection::WhenShort,
+                "TIERS" => TombstoneCollection::Tiers,
+                _ => return None,
+            })
+        };
+        let goal: f64 = options.number("space_amplification_goal", 1.0, 1.0, 2.0)?;
+        Ok(Self {
+            tiering: options.tiering(default.tiering)?,
+            tombstones: options.tombstones()?,
+            fragment_bytes: options.sstable_bytes(default.fragment_bytes >> 20)?,
+            space_amplification_goal: (goal > 1.0).then_some(goal),
+            overlap_threshold: options.number(
+                "overlap_threshold",
+                default.overlap_threshold,
+                0.0,
+                f64::MAX,
+            )?,
+            sampled_from_bytes: default.sampled_from_bytes,
+            tombstone_collection: options.or(
+                "tombstone_collection",
+                default.tombstone_collection,
+                collection,
+            )?,
+            disk_aware: options.flag("disk_aware", default.disk_aware)?,
+        })
     }
 
     /// Decides as ScyllaDB's strategy does: whole tiers, and no thought of overlap or disk space.
@@ -100,39 +100,31 @@ impl HybridOptions {
     }
 }
 
-fn read<T: FromStr>(map: &BTreeMap<String, String>, option: &str, into: &mut T) {
-    if let Some(value) = map.get(option).and_then(|value| value.parse().ok()) {
-        *into = value;
-    }
-}
-
-fn read_bool(map: &BTreeMap<String, String>, option: &str, into: &mut bool) {
-    if let Some(value) = map.get(option) {
-        *into = value.eq_ignore_ascii_case("true");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn options_come_from_the_table() {
-        let map = |pairs: &[(&str, &str)]| {
-            pairs.iter().map(|(option, value)| (option.to_string(), value.to_string())).collect()
+        let from = |pairs: &[(&str, &str)]| {
+            let map = pairs.iter().map(|(option, value)| (option.to_string(), value.to_string())).collect();
+            HybridOptions::from_options(&Options(&map))
         };
-        assert_eq!(HybridOptions::from_map(&map(&[])), HybridOptions::default());
-        let options = HybridOptions::from_map(&map(&[
+        assert_eq!(from(&[]), Ok(HybridOptions::default()));
+        let options = from(&[
             ("min_threshold", "3"),
             ("sstable_size_in_mb", "160"),
             ("space_amplification_goal", "1.5"),
             ("overlap_threshold", "0"),
             ("tombstone_collection", "tiers"),
             ("disk_aware", "false"),
-        ]));
-        assert_eq!(options.tiering.min_threshold, 3);
+        ])
+        .expect("options");
+        assert_eq!(options.tiering, Tiering { min_threshold: 3, ..HybridOptions::default().tiering });
         assert_eq!(options.fragment_bytes, 160 << 20);
         assert_eq!(options.space_amplification_goal, Some(1.5));
         assert_eq!(options.clone().as_the_peers(), options);
+        assert!(from(&[("tombstone_collection", "some")]).is_err());
+        assert!(from(&[("overlap_threshold", "-1")]).is_err());
     }
 }

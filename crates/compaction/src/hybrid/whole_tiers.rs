@@ -43,8 +43,8 @@ pub fn with_tombstones<'a>(
 
 /// The part of the run that is droppable tombstones.
 fn ratio_of(run: &Run<'_>) -> f64 {
-    let droppable = |s: &&SSTableView| s.droppable_ratio * s.data_bytes as f64;
-    run.sstables.iter().map(|s| droppable(&s)).sum::<f64>() / run.bytes.max(1) as f64
+    let droppable = |sstable: &&SSTableView| sstable.droppable_ratio * sstable.data_bytes as f64;
+    run.sstables.iter().map(droppable).sum::<f64>() / run.bytes.max(1) as f64
 }
 
 fn ratio_if_worth(options: &HybridOptions, view: &TableView<'_>, run: &Run<'_>) -> Option<f64> {

@@ -227,6 +227,16 @@ fn the_two_largest_tiers_are_merged_when_they_exceed_the_goal() {
 }
 
 #[test]
+fn what_has_expired_goes_unread() {
+    check(&mut hybrid(), "100, 100 dies500 t0.1-0.2, 100, 100", "drop b: all in 1 has expired");
+    check(
+        &mut hybrid(),
+        "100 t0-1, 100 dies500 t0.1-0.2, 100, 90",
+        "merge a b c d into a run of 100 MB each",
+    );
+}
+
+#[test]
 fn fewer_are_merged_when_more_do_not_fit() {
     let runs = |n: u32| {
         let run = |n: u32| (0..10).map(move |at| format!("100 run{n} {}-{}", at * 10, at * 10 + 9));
@@ -303,6 +313,7 @@ fn it_explains_what_it_looked_at() {
     assert_eq!(explained.plan, None);
     let expect = "\
 IncrementalCompactionStrategy: 5 SSTables, 1636.8 MB
+  SSTables in which all has expired: nothing to look at
   runs that share partitions:
     2 of 1363.1 MB, about 314.6 MB of them dead: frees 0.30 bytes for each byte written, from 0.50 on
     1 of 314.6 MB, about 0.0 MB of them dead: frees 0.00 bytes for each byte written, from 0.50 on

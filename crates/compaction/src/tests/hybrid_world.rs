@@ -96,7 +96,7 @@ impl Trial {
             let place =
                 ((at % u64::from(PARTITIONS)) as u32 * 300, (at / u64::from(PARTITIONS)) as u32 % ROWS);
             let cell = match ttl_s {
-                _ if self.writes % deletes_one_in == 0 => Cell::delete(self.world.now_us),
+                _ if self.writes.is_multiple_of(deletes_one_in) => Cell::delete(self.world.now_us),
                 Some(ttl_s) if n % 3 == 0 => Cell::expiring(self.world.now_us, self.writes, ttl_s),
                 _ => Cell::write(self.world.now_us, self.writes),
             };

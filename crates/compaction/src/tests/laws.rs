@@ -5,7 +5,7 @@ use proptest::prelude::{ProptestConfig, any, prop, prop_assert, proptest};
 use crate::testing::{Cell, MB, World};
 use crate::unified::scaling::Scaling;
 use crate::unified::shards::Sharding;
-use crate::{DateTiered, Leveled, SizeTiered, Strategy, TimeWindow, Unified};
+use crate::{DateTiered, Hybrid, HybridOptions, Leveled, SizeTiered, Strategy, TimeWindow, Unified};
 
 fn strategies() -> Vec<Box<dyn Strategy>> {
     let mut leveled = Leveled::new(4 * MB, 4);
@@ -20,6 +20,7 @@ fn strategies() -> Vec<Box<dyn Strategy>> {
         Box::new(SizeTiered::default()),
         Box::new(Leveled::new(4 * MB, 10)),
         Box::new(leveled),
+        Box::new(Hybrid::new(HybridOptions { fragment_bytes: 4 * MB, ..HybridOptions::default() })),
         Box::new(TimeWindow::new(100_000_000)),
         Box::new(dates),
         unified(2),
@@ -38,7 +39,7 @@ proptest! {
     #[test]
     fn plans_come_to_an_end_change_no_read_and_keep_levels_and_runs_disjoint(
         flushes in prop::collection::vec(prop::collection::vec(write(), 1..40), 1..25),
-        which in 0..7usize,
+        which in 0..8usize,
         gc_grace_s in prop::sample::select(vec![0u32, 100, 864_000]),
         enforce_min_threshold: bool,
         busy in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
