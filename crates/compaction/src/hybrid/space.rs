@@ -6,8 +6,9 @@
 //! two by two, to one run, which is nothing but live data and tombstones that must be kept.
 //!
 //! **Guarantee.** Let every SSTable be one that this strategy laid out, and let live data, tombstones that must be kept,
-//! a flush and 3·F fit into the capacity. Then no plan takes the table over the capacity, and as long as less than the
-//! reserve is free, there is a plan; after finitely many plans the reserve is free.
+//! a flush (no larger than [`TableView::flush_bytes`]) and 3·F fit into the capacity. Then no plan takes the table over
+//! the capacity, and as long as less than the reserve is free, there is a plan; after finitely many plans the reserve
+//! is free.
 //!
 //! When less than the reserve is free, jobs are chosen by what they free for what they write, dead bytes that are known
 //! by sketches, samples or tombstones first: whole runs that share much, or fragments ([`super::fragments`]). If
