@@ -193,6 +193,7 @@ async fn clean_up(files: &Files, data_dir: &Path) -> Result<Vec<PathBuf>, Engine
     let mut removed = vec![];
     for dir in table_dirs(files, data_dir).await? {
         record::recover(files, &dir).await?;
+        truncation::clean_up(files, &dir).await?;
         let names = sstable::write::clean_up(files, &dir).await?;
         removed.extend(names.into_iter().map(|name| dir.join(name.to_string())));
     }
