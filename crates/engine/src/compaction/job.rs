@@ -288,7 +288,9 @@ impl Job {
                 }
                 Step::Load => {
                     self.control.check()?;
-                    self.around.throttle.pass(&shard, self.control.read_bytes.get(), self.control.id).await;
+                    let (control, read_bytes) = (&self.control, self.control.read_bytes.get());
+                    self.around.throttle.pass(&shard, read_bytes, control.id, || control.stop.get()).await;
+                    self.control.check()?;
                     reader.load().await?;
                 }
                 Step::End => break,

@@ -266,7 +266,7 @@ fn another_strategy_takes_over_a_live_table() {
 #[test]
 fn a_stop_and_a_drop_end_a_job_and_leave_nothing() {
     let dir = dir("compaction-stop");
-    let mut slow = options(&dir);
+    let mut slow = by_hand(&dir);
     slow.compaction.throughput_bytes_per_s = 50_000;
     let engine = open(slow, 1);
     let table = table(&engine);
