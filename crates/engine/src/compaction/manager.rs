@@ -555,7 +555,7 @@ impl Manager {
         let (this, managed) = (self.clone(), managed.clone());
         self.shard().spawn(CpuGroup::Compaction, async move {
             let input_level = work.inputs.iter().map(|input| input.level()).min().unwrap_or(0);
-            let result = job::run(&this.around, &control, work).await;
+            let result = Box::pin(job::run(&this.around, &control, work)).await;
             this.running.borrow_mut().retain(|other| !Rc::ptr_eq(other, &running));
             if let Some(weight) = running.weight {
                 this.admission.borrow_mut().end(weight);

@@ -60,12 +60,14 @@ impl Maker {
         let number = self.table.take_generation(shards);
         let name = SstableName::big(Version::Me, Generation::Number(number));
         let files = self.shard.files();
-        Ok(SSTableWriter::create(files, &self.table.dir, name, self.schema.clone(), options).await?)
+        // On the heap, as what is long and rare: who awaits it is a task for each job.
+        let create = SSTableWriter::create(files, &self.table.dir, name, self.schema.clone(), options);
+        Ok(Box::pin(create).await?)
     }
 
     /// Completes and opens what was written; `None` if nothing was.
     pub(super) async fn complete(&self, writer: SSTableWriter) -> Result<Option<Rc<SSTable>>, JobError> {
-        let Some(written) = writer.finish_unsealed().await? else { return Ok(None) };
+        let Some(written) = Box::pin(writer.finish_unsealed()).await? else { return Ok(None) };
         let (files, dir) = (self.shard.files(), &self.table.dir);
         match SSTable::open_unsealed(files, dir, written.name, &self.cache, IoClass::Compaction).await {
             Ok(sstable) => Ok(Some(sstable)),
@@ -90,7 +92,7 @@ impl Maker {
 
 /// What a job writes to: one SSTable at a time, or one of each window.
 pub(super) enum Outputs {
-    Row(Cutter),
+    Row(Box<Cutter>),
     Windows(Windows),
 }
 
@@ -101,7 +103,7 @@ impl Outputs {
                 let each = Layout { split: Split::Nowhere, ..layout };
                 Self::Windows(Windows::new(maker, each, origin, window_us, windows_max))
             }
-            _ => Self::Row(Cutter::new(maker, layout, origin)),
+            _ => Self::Row(Box::new(Cutter::new(maker, layout, origin))),
         }
     }
 

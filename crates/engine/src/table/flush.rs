@@ -138,11 +138,12 @@ pub struct FlushQueue {
     /// A flush ended, well or not.
     pub ended: Event,
     /// Is told of every table that has a new SSTable.
-    on_flushed: RefCell<Option<Box<dyn Fn(&Rc<Table>)>>>,
+    on_flushed: RefCell<Option<OnFlushed>>,
     /// Is waited for before a memtable is written.
     before_flush: RefCell<Option<BeforeFlush>>,
 }
 
+type OnFlushed = Box<dyn Fn(&Rc<Table>)>;
 type BeforeFlush = Box<dyn Fn(&Rc<Table>) -> LocalFuture<'static, ()>>;
 
 impl FlushQueue {
@@ -248,7 +249,7 @@ impl FlushQueue {
                 }
             }
             *self.writing.borrow_mut() = Some(job.table.clone());
-            let result = self.write(&job).await;
+            let result = Box::pin(self.write(&job)).await;
             *self.writing.borrow_mut() = None;
             match result {
                 Ok(written) => {
