@@ -127,9 +127,15 @@ class Messina(Node):
                 "--set", f"native_shard_aware_transport_port={self.shard_aware_port}", "--api-port", self.api_port,
                 "--prometheus-port", self.prometheus_port, *self.flags]
 
+    def nodetool(self, *words):
+        return run_nodetool([self.binary, "nodetool", "-h", HOST, "-p", self.api_port, *words])
+
+    def data_dir(self):
+        return self.home / "data" / "data"
+
 
 class Cassandra(Node):
-    """Apache Cassandra 5.0 of one node.
+    """Apache Cassandra of one node.
 
     `latest`: the values of its own cassandra_latest.yaml (trie memtable off the heap, BTI SSTables, UnifiedCompactionStrategy ...) instead
     of those of cassandra.yaml. `heap`: as -Xmx takes it. The collector is G1 with the options of its own jvm17-server.options.
@@ -137,10 +143,10 @@ class Cassandra(Node):
 
     name = "cassandra"
 
-    def __init__(self, home=None, cpus=None, latest=False, heap="1G", quick_start=True):
+    def __init__(self, home=None, cpus=None, latest=False, heap="1G", quick_start=True, series="5.0"):
         super().__init__(home, cpus)
-        self.tools = toolchain.Toolchain("5.0")
-        self.port, self.storage_port = free_ports(2)
+        self.tools = toolchain.Toolchain(series)
+        self.port, self.storage_port, self.jmx_port = free_ports(3)
         self.heap = heap
         self.quick_start = quick_start
         self.ready_within_s = 300
@@ -175,10 +181,6 @@ concurrent_writes: 32
 concurrent_counter_writes: 32
 compaction_throughput: 64MiB/s
 dynamic_snitch_update_interval: 100ms
-authenticator:
-  class_name: AllowAllAuthenticator
-authorizer:
-  class_name: AllowAllAuthorizer
 """
         if latest:
             return common + """memtable:
@@ -234,7 +236,8 @@ truncate_request_timeout: 60s
                  "-Djava.net.preferIPv4Stack=true", "-Dio.netty.tryReflectionSetAccessible=true", "-Dio.netty.allocator.useCacheForAllThreads=true",
                  "-Dio.netty.allocator.maxOrder=11", "-Djdk.attach.allowAttachSelf=true", "-Dfile.encoding=UTF-8", "-Dcassandra-foreground=yes",
                  f"-Dcassandra.config=file://{self.home}/cassandra.yaml", f"-Dcassandra.storagedir={self.home}", f"-Dcassandra.logdir={self.home}",
-                 f"-Dlogback.configurationFile={HERE / 'conf' / 'logback.xml'}", f"-Djava.io.tmpdir={self.home}/tmp"]
+                 f"-Dlogback.configurationFile={HERE / 'conf' / 'logback.xml'}", f"-Djava.io.tmpdir={self.home}/tmp",
+                 f"-Dcassandra.jmx.local.port={self.jmx_port}"]
         if self.quick_start:  # a node alone need not wait for others
             flags += ["-Dcassandra.ring_delay_ms=0", "-Dcassandra.skip_wait_for_gossip_to_settle=0"]
         flags += [f"-javaagent:{agent}" for agent in tools.jars.glob("jamm-*.jar")]
@@ -243,8 +246,27 @@ truncate_request_timeout: 60s
             flags += ["--add-exports", f"{package}=ALL-UNNAMED"]
         for package in [*toolchain.OPENS, "jdk.compiler/com.sun.tools.javac"]:
             flags += ["--add-opens", f"{package}=ALL-UNNAMED"]
-        classpath = ":".join(sorted(str(jar) for jar in tools.jars.glob("*.jar")))
-        return [tools.java_home / "bin" / "java", *flags, "-cp", classpath, "org.apache.cassandra.service.CassandraDaemon"]
+        return [tools.java_home / "bin" / "java", *flags, "-cp", self.classpath(), "org.apache.cassandra.service.CassandraDaemon"]
+
+    def classpath(self):
+        return ":".join(sorted(str(jar) for jar in self.tools.jars.glob("*.jar")))
+
+    def nodetool(self, *words):
+        """Cassandra's own, over JMX; gives what it printed."""
+        flags = [flag for package in toolchain.EXPORTS for flag in ("--add-exports", f"{package}=ALL-UNNAMED")]
+        command = [self.tools.java_home / "bin" / "java", "-Xmx256M", *flags, f"-Dcassandra.storagedir={self.home}", "-cp", self.classpath(),
+                   f"-Dlogback.configurationFile={HERE / 'conf' / 'logback.xml'}", "org.apache.cassandra.tools.NodeTool", "-h", HOST, "-p", self.jmx_port, *words]
+        return run_nodetool(command)
+
+    def data_dir(self):
+        return self.home / "data"
+
+
+def run_nodetool(command):
+    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        raise Trouble(f"nodetool {' '.join(map(str, command[-4:]))} ended with {done.returncode}:\n{done.stdout}")
+    return done.stdout
 
 
 def build_messina(profile):

@@ -3,6 +3,7 @@
 //! [`Engine`] starts its own shards, one thread each, and hands every request to the shard that answers it; the
 //! caller may be any thread, or a task of any other runtime ([`runtime::Reply`] is a future and can be waited for).
 
+use std::path::Path;
 use std::sync::Arc;
 
 use catalog::{Catalog, Changed, SchemaChange};
@@ -16,6 +17,7 @@ use crate::read::{Page, ReadCommand};
 use crate::recover::{self, OpenReport};
 use crate::report::ShardReport;
 use crate::sharder::Sharder;
+use crate::upload::{self, LoadReport};
 
 /// How the engine's shards run.
 #[derive(Clone, Debug)]
@@ -153,6 +155,17 @@ impl Engine {
     pub fn snapshot(&self, table: TableId, tag: &str) -> Result<u64, EngineError> {
         let tag = tag.to_string();
         self.ask(0, move |shard| async move { node::snapshot(&shard, table, tag).await }).wait()
+    }
+
+    /// Takes the SSTables in the table's `upload/` directory into the table.
+    pub fn refresh(&self, table: TableId) -> Result<LoadReport, EngineError> {
+        self.ask(0, move |shard| async move { upload::refresh(&shard, table).await }).wait()
+    }
+
+    /// Takes copies of the SSTables in `dir` into the table.
+    pub fn import(&self, table: TableId, dir: &Path) -> Result<LoadReport, EngineError> {
+        let dir = dir.to_owned();
+        self.ask(0, move |shard| async move { upload::import(&shard, table, dir).await }).wait()
     }
 
     /// Empties a table.

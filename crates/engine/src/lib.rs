@@ -7,6 +7,7 @@
 //! Follow a compaction: [`compaction`].
 //! Follow a start: [`recover`].
 
+mod attach;
 pub mod commitlog;
 pub mod compaction;
 pub mod engine;
@@ -21,9 +22,10 @@ pub mod report;
 pub mod shard;
 pub mod sharder;
 pub mod table;
+pub mod upload;
 
 pub use engine::{Answer, Engine, ShardOptions};
 pub use error::EngineError;
-pub use options::{EngineOptions, OnDamagedLog};
+pub use options::{Attachment, EngineOptions, OnDamagedLog};
 pub use read::{Page, PagingState, PartitionPage, ReadCommand};
 pub use recover::OpenReport;

@@ -14,6 +14,7 @@ use model::{Mutation, PartitionKey, PartitionRange, TableId, TableSchema};
 use runtime::{CpuGroup, Shard};
 use sstable::name::Component;
 
+use crate::attach;
 use crate::commitlog::CommitLog;
 use crate::error::EngineError;
 use crate::options::EngineOptions;
@@ -39,6 +40,8 @@ pub struct NodeShard {
     busy: Cell<bool>,
     idle: Event,
     last_schema_us: Cell<i64>,
+    /// Shard 0 alone: keyspaces that are nowhere but in this node's memory, for attached tables.
+    pub attached_keyspaces: RefCell<Vec<String>>,
 }
 
 impl NodeShard {
@@ -57,6 +60,7 @@ impl NodeShard {
             busy: Cell::new(false),
             idle: Event::new(),
             last_schema_us: Cell::new(0),
+            attached_keyspaces: RefCell::default(),
         })
     }
 
@@ -81,12 +85,12 @@ impl NodeShard {
     }
 
     /// Takes the place of a change's beginning: one at a time.
-    async fn lock(&self) {
+    pub async fn lock(&self) {
         self.idle.until(|| !self.busy.get()).await;
         self.busy.set(true);
     }
 
-    fn unlock(&self) {
+    pub fn unlock(&self) {
         self.busy.set(false);
         self.idle.signal();
     }
@@ -260,6 +264,7 @@ async fn change_schema_locked(
 ) -> Result<Vec<SchemaChange>, EngineError> {
     let old = node.catalog.borrow().clone();
     let (new, changes) = change(&old)?;
+    attach::check_unchanged(node, &old, &new)?;
     let timestamp_us = shard.wall_us().max(node.last_schema_us.get() + 1);
     node.last_schema_us.set(timestamp_us);
     // The directories come first: a table that is known can be flushed.
@@ -306,7 +311,9 @@ async fn take_over(shard: &Shard, new: Catalog) -> Result<(), EngineError> {
                 if known.schema() != table.schema {
                     known.set_schema(table.schema.clone());
                 }
-                engine.compactions().set_table(&known, &table.settings.compaction);
+                if !known.is_read_only() {
+                    engine.compactions().set_table(&known, &table.settings.compaction);
+                }
             }
             Err(_) => {
                 let made = node.make_table(&table.schema);
@@ -378,6 +385,7 @@ async fn truncate_locked(shard: &Shard, node: &Rc<NodeShard>, id: TableId) -> Re
         let what = format!("{} is a system table; it cannot be truncated", schema.full_name());
         return Err(EngineError::Invalid(what));
     }
+    node.engine.table(id)?.check_writable()?;
     // 1. No new SSTable appears, and none after this has a number of before.
     let block = move |shard: Shard| async move {
         let engine = EngineShard::of(&shard)?;
@@ -482,6 +490,7 @@ async fn snapshot_locked(
 ) -> Result<u64, EngineError> {
     let schema = node.catalog.borrow().table_by_id(table).map(|table| table.schema.clone());
     let schema = schema.ok_or(EngineError::UnknownTable(table))?;
+    node.engine.table(table)?.check_writable()?;
     let dir = node.table_dir(&schema);
     let to = dir.join(SNAPSHOTS).join(&tag);
     if shard.files().exists(&to).await? {

@@ -1,6 +1,11 @@
 //! What an engine is opened with.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use model::TableSchema;
+
+use sstable::version::Version;
 
 use crate::commitlog::SyncMode;
 
@@ -12,6 +17,18 @@ pub enum OnDamagedLog {
     Refuse,
     /// Start without what is in the damaged places; the open report names them.
     Skip,
+}
+
+/// A directory of somebody else's SSTables that is to be read as a table.
+#[derive(Clone, Debug)]
+pub struct Attachment {
+    /// Nothing is ever written here.
+    pub dir: PathBuf,
+    /// How the table is called. The keyspace is made, in memory, if there is none of that name.
+    pub keyspace: String,
+    pub table: String,
+    /// Its columns; without it those of the headers, with `key` and `clustering1` for names that they do not have.
+    pub schema: Option<Arc<TableSchema>>,
 }
 
 #[derive(Clone, Debug)]
@@ -26,6 +43,9 @@ pub struct EngineOptions {
     pub commitlog_total_bytes: u64,
     pub on_damaged_log: OnDamagedLog,
     pub compaction: CompactionOptions,
+    /// What SSTables are written as; one that can be read.
+    pub sstable_version: Version,
+    pub attachments: Vec<Attachment>,
 }
 
 /// How compactions of all shards together run.
@@ -72,6 +92,8 @@ impl EngineOptions {
             commitlog_total_bytes: 1 << 30,
             on_damaged_log: OnDamagedLog::Refuse,
             compaction: CompactionOptions::default(),
+            sstable_version: Version::DEFAULT,
+            attachments: vec![],
         }
     }
 }

@@ -4,7 +4,7 @@
 //! 2. What a crash left unfinished in table directories is removed, or finished: replacements of SSTables that were
 //!    committed.
 //! 3. Shard 0 opens the system tables, replays their log, and reads the schema.
-//! 4. Every shard opens its tables; SSTables that a truncate had doomed are removed.
+//! 4. Every shard opens its tables; SSTables that a truncate had doomed are removed. Attached tables are opened.
 //! 5. Every shard replays the segments that are its turn; entries go to the shard that has their token now.
 //! 6. If durable entries were unreadable, the start ends here, unless the options say to go on without them. Then
 //!    what was replayed is flushed and the old segments are removed.
@@ -24,7 +24,7 @@ use runtime::{CpuGroup, Files, IoClass, Shard};
 use crate::commitlog::format::split_id;
 use crate::commitlog::replay::{self, OldSegment, ReplayReport, Replayed};
 use crate::commitlog::{CommitLog, CommitLogOptions, SyncMode};
-use crate::compaction::{History, record};
+use crate::compaction::{CompactionSetup, History, record};
 use crate::error::EngineError;
 use crate::node::{NodeShard, make_dirs, on_all, publish};
 use crate::options::{EngineOptions, OnDamagedLog};
@@ -109,6 +109,7 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     report.unknown_dirs = unknown_dirs(&files, &options.data_dir, &catalog).await?;
     finish_truncations(&files, &options.data_dir, &catalog).await?;
     publish(shard, catalog).await?;
+    crate::attach::open_all(shard, &options.attachments).await?;
     report.unreadable_sstables = crate::node::unreadable(shard).await?;
 
     let mine = old.clone();
@@ -265,14 +266,11 @@ async fn start_shards(
             } else {
                 None
             };
-            let engine = EngineShard::start(
-                &shard,
-                log,
-                host_id,
-                options.memory_bytes / shards,
-                options.compaction.clone(),
-                history.clone(),
-            );
+            let memory_bytes = options.memory_bytes / shards;
+            let compactions =
+                CompactionSetup { options: options.compaction.clone(), history: history.clone() };
+            let engine =
+                EngineShard::start(&shard, log, host_id, memory_bytes, options.sstable_version, compactions);
             shard.set_local(NodeShard::new(options, engine.clone(), schema_log));
             shard.set_local(engine);
             Ok(())

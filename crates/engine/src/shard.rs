@@ -12,11 +12,11 @@ use base::HashMap;
 use model::{Mutation, PartitionRange, TableId, codec};
 use runtime::{CpuGroup, JoinHandle, Shard};
 use sstable::read::ChunkCache;
+use sstable::version::Version;
 
 use crate::commitlog::{Appended, CommitLog, LogError};
-use crate::compaction::{History, Manager};
+use crate::compaction::{CompactionSetup, Manager};
 use crate::error::EngineError;
-use crate::options::CompactionOptions;
 use crate::partition_locks::PartitionLocks;
 use crate::read::{Page, ReadCommand, run};
 use crate::report::ShardReport;
@@ -62,13 +62,14 @@ impl EngineShard {
         log: Rc<CommitLog>,
         host_id: [u8; 16],
         memory_bytes: u64,
-        compaction: CompactionOptions,
-        history: History,
+        sstable_version: Version,
+        compaction: CompactionSetup,
     ) -> Rc<Self> {
         let memory_bytes = usize::try_from(memory_bytes).expect("memory fits into memory");
         let cache = ChunkCache::new(memory_bytes / 4);
-        let flushes = FlushQueue::new(shard.clone(), cache.clone(), host_id);
-        let compactions = Manager::new(shard, cache.clone(), host_id, compaction, history);
+        cache.seed(shard.random_u64());
+        let flushes = FlushQueue::new(shard.clone(), cache.clone(), host_id, sstable_version);
+        let compactions = Manager::new(shard, cache.clone(), host_id, sstable_version, compaction);
         let nudged = compactions.clone();
         flushes.on_flushed(move |table| nudged.nudge(table));
         let waited_for = compactions.clone();
@@ -125,9 +126,11 @@ impl EngineShard {
         &self.compactions
     }
 
-    /// `options` are those of its compaction.
+    /// `options` are those of its compaction; a table that is only read needs none.
     pub fn add_table(&self, table: Rc<Table>, options: &BTreeMap<String, String>) {
-        self.compactions.set_table(&table, options);
+        if !table.is_read_only() {
+            self.compactions.set_table(&table, options);
+        }
         self.tables.borrow_mut().insert(table.schema().id, table);
     }
 
@@ -167,6 +170,7 @@ impl EngineShard {
         codec::encode(&mutation, &mut entry);
         let (table, appended) = loop {
             let table = self.table(id)?;
+            table.check_writable()?;
             if self.dirty_bytes.get() >= self.dirty_bytes_max {
                 self.wait_for_memory().await?;
                 continue;
@@ -233,8 +237,12 @@ impl EngineShard {
                 break;
             }
         }
-        let tables: Result<Vec<_>, EngineError> =
-            mutations.iter().map(|mutation| self.table(mutation.schema.id)).collect();
+        let table_of = |mutation: &Mutation| {
+            let table = self.table(mutation.schema.id)?;
+            table.check_writable()?;
+            Ok(table)
+        };
+        let tables: Result<Vec<_>, EngineError> = mutations.iter().map(table_of).collect();
         let mut appended = None;
         // From here to the end nothing waits, so that all entries get into the same chunk.
         for ((table, mutation), entry) in tables?.into_iter().zip(mutations).zip(entries) {

@@ -2,6 +2,7 @@
 //! use the same workload and the same report.
 
 pub mod admin;
+pub mod attach;
 pub mod bench;
 pub mod config;
 pub mod cql_server;
@@ -10,8 +11,10 @@ pub mod memory_dir;
 pub mod node;
 pub mod nodetool;
 pub mod plot;
+pub mod schema_file;
 pub mod serve;
 pub mod shell;
+pub mod sstable_tool;
 pub mod suggest;
 
 /// The version of this build.

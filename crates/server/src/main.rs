@@ -9,6 +9,7 @@ use server::cql_server;
 use server::nodetool::{self, NodetoolArguments};
 use server::serve::{self, ServeArguments};
 use server::shell::ShellCommand;
+use server::sstable_tool::SstableCommand;
 
 /// Allocations on a shard are freed on the same shard, nearly always; mimalloc is made for that.
 #[global_allocator]
@@ -42,6 +43,8 @@ enum Command {
     #[command(subcommand)]
     Bench(BenchCommand),
     Shell(ShellCommand),
+    #[command(subcommand)]
+    Sstable(SstableCommand),
     /// Prints the version.
     Version,
 }
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Some(Command::Nodetool(arguments)) => nodetool::run(&arguments).map_err(Into::into),
         Some(Command::Bench(command)) => command.run(),
         Some(Command::Shell(command)) => return command.run(),
+        Some(Command::Sstable(command)) => return command.run(),
         Some(Command::Version) => {
             println!("messina {}", server::VERSION);
             Ok(())

@@ -17,12 +17,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use engine::{Engine, EngineError, OpenReport};
+use engine::{Attachment, Engine, EngineError, EngineOptions, OpenReport};
 use runtime::CpuGroup;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::admin;
+use crate::attach;
 use crate::config::storage::Machine;
 use crate::config::{self, Config, Setting};
 use crate::logging;
@@ -115,6 +116,13 @@ pub struct ServeArguments {
     /// Limit for memtables and caches [default: an eighth of the machine's memory, at most 2G].
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
+    /// Read the SSTables of this directory (a table's, a keyspace's or all of a data directory) as tables; nothing is
+    /// written there. Can be given several times.
+    #[arg(long, value_name = "[KEYSPACE.TABLE=]DIR", action = clap::ArgAction::Append)]
+    attach: Vec<String>,
+    /// CREATE TABLE statements that name the columns of attached tables.
+    #[arg(long, value_name = "FILE.cql", requires = "attach")]
+    attach_schema: Option<PathBuf>,
     /// error, warn, info, debug or trace [default: info].
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,
@@ -191,7 +199,8 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
     config.data_dir = std::path::absolute(&config.data_dir)
         .map_err(|error| ServeError(format!("data_dir {}: {error}", config.data_dir.display())))?;
     let machine = Machine::look();
-    let engine = open(&config, machine)?;
+    let attachments = attach::attachments(&arguments.attach, arguments.attach_schema.as_deref())?;
+    let engine = open(&config, machine, attachments)?;
     let config = Arc::new(config);
     let listeners = start(&engine, &config)?;
     let node = Node::new(engine, config, machine, listeners);
@@ -255,8 +264,8 @@ fn bind(address: &str, port: u16, option: &str) -> Result<TcpListener, ServeErro
     Ok(listener)
 }
 
-fn open(config: &Config, machine: Machine) -> Result<Engine, ServeError> {
-    let options = config.engine_options(machine);
+fn open(config: &Config, machine: Machine, attachments: Vec<Attachment>) -> Result<Engine, ServeError> {
+    let options = EngineOptions { attachments, ..config.engine_options(machine) };
     let shards = config.shard_options(machine);
     info!(
         "engine",
@@ -267,6 +276,9 @@ fn open(config: &Config, machine: Machine) -> Result<Engine, ServeError> {
         options.commitlog_sync,
         config::units::show_bytes(options.commitlog_total_bytes),
     );
+    for Attachment { keyspace, table, dir, .. } in &options.attachments {
+        info!("engine", "attaching {} as {keyspace}.{table}, to read only", dir.display());
+    }
     let engine = Engine::open_with(options, shards).map_err(|error| open_error(config, &error))?;
     info!("engine", "I/O by {}", engine.backend());
     report(engine.open_report());

@@ -11,7 +11,7 @@ use engine::compaction::node as compaction_node;
 use engine::shard::EngineShard;
 use engine::{EngineError, Page, PartitionPage, ReadCommand, node};
 use model::sample;
-use model::{Compression, CqlType, PartitionRange, RingPosition, TableId, TableOptions, TableSchema};
+use model::{Codec, Compression, CqlType, PartitionRange, RingPosition, TableId, TableOptions, TableSchema};
 use runtime::{CpuGroup, Shard};
 use uuid::Uuid;
 
@@ -478,8 +478,13 @@ fn random_settings(rng: &mut Rng) -> TableSettings {
 fn random_options(client: &mut Client, has_counters: bool) -> TableOptions {
     let gc_grace_s = if client.purges && !has_counters { GC_GRACE_S } else { 864_000 };
     let rng = &mut client.rng;
-    let compressions =
-        [Compression::None, Compression::Lz4 { chunk_bytes: 4096 }, Compression::Lz4 { chunk_bytes: 16384 }];
+    let compressions = [
+        None,
+        Some(Compression::lz4(4096)),
+        Some(Compression::new(Codec::Snappy, 16384)),
+        Some(Compression::new(Codec::Deflate, 1024)),
+        Some(Compression { dictionary: true, ..Compression::new(Codec::Zstd { level: 1 }, 4096) }),
+    ];
     TableOptions {
         compression: rng.pick(&compressions).clone(),
         bloom_filter_fp_chance: *rng.pick(&[0.01, 0.1, 1.0]),

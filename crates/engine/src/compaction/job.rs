@@ -27,6 +27,7 @@ use reader::{
 };
 use runtime::{IoClass, Shard};
 use sstable::read::{ChunkCache, SSTable, SSTableSource};
+use sstable::version::Version;
 use sstable::write::SSTableWriter;
 
 use super::error::JobError;
@@ -88,6 +89,8 @@ pub(super) struct Surroundings {
     pub(super) shard: Shard,
     pub(super) cache: Rc<ChunkCache>,
     pub(super) host_id: [u8; 16],
+    /// What outputs are written as.
+    pub(super) sstable_version: Version,
     pub(super) throttle: Rc<Throttle>,
 }
 
@@ -155,6 +158,7 @@ pub(super) async fn run(around: &Surroundings, control: &Rc<Control>, work: Work
         schema: schema.clone(),
         cache: around.cache.clone(),
         host_id: around.host_id,
+        sstable_version: around.sstable_version,
         delta_bases: Maker::delta_bases(&inputs),
         expected_partitions: inputs.iter().map(|input| input.partition_count()).sum(),
     });

@@ -22,6 +22,7 @@ use model::TableId;
 use runtime::{CpuGroup, Event, JoinHandle, Shard};
 use sstable::name::SstableName;
 use sstable::read::{ChunkCache, SSTable};
+use sstable::version::Version;
 
 use super::error::JobError;
 use super::history::{Ended, History, time_uuid};
@@ -46,6 +47,13 @@ const FLUSH_WAIT_US_MAX: u64 = 10_000_000;
 const FLUSH_WAIT_STEP_US: u64 = 20_000;
 /// A table whose next job has more runs than this, or than `max_threshold`, keeps flushes back.
 const RUNS_TO_MERGE_MAX: usize = 32;
+
+/// What the shards' managers have in common.
+#[derive(Clone, Debug)]
+pub struct CompactionSetup {
+    pub options: CompactionOptions,
+    pub history: History,
+}
 
 /// A table as the manager knows it.
 pub(super) struct Managed {
@@ -112,12 +120,13 @@ impl Manager {
         shard: &Shard,
         cache: Rc<ChunkCache>,
         host_id: [u8; 16],
-        options: CompactionOptions,
-        history: History,
+        sstable_version: Version,
+        setup: CompactionSetup,
     ) -> Rc<Self> {
+        let CompactionSetup { options, history } = setup;
         let throttle = Rc::new(Throttle::default());
         throttle.set_bytes_per_s(options.throughput_bytes_per_s / u64::from(shard.shard_count()));
-        let around = Surroundings { shard: shard.clone(), cache, host_id, throttle };
+        let around = Surroundings { shard: shard.clone(), cache, host_id, sstable_version, throttle };
         let this = Rc::new(Self {
             around,
             jobs_max: Cell::new(options.concurrent_jobs),
@@ -301,6 +310,11 @@ impl Manager {
         };
         managed.backlog.replace(Some((sstables, backlog)));
         backlog
+    }
+
+    /// What outputs are written as.
+    pub fn sstable_version(&self) -> Version {
+        self.around.sstable_version
     }
 
     pub fn options(&self) -> &CompactionOptions {

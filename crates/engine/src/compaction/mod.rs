@@ -23,5 +23,5 @@ mod windows;
 
 pub use error::JobError;
 pub use history::{Ended, History};
-pub use manager::Manager;
+pub use manager::{CompactionSetup, Manager};
 pub use purge::{Blocker, KeptTombstones};

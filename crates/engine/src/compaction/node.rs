@@ -1,17 +1,18 @@
 //! The compactions of all shards as one: what `nodetool` asks for. May be called on any shard.
 
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use model::TableId;
 use runtime::{CpuGroup, Shard};
 use sstable::name::{Component, SstableName};
-use sstable::version::Version;
 
 use super::history::Ended;
 use super::report::CompactionReport;
 use crate::error::EngineError;
 use crate::node::{flush, on_all};
 use crate::shard::EngineShard;
+use crate::table::Table;
 
 /// What is rewritten SSTable by SSTable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,12 @@ pub enum Rewrite {
     Garbage,
     /// `nodetool cleanup`: those that hold partitions of other shards.
     Cleanup,
+}
+
+/// The table as this shard compacts it; `None` if it does not: a system table lives on shard 0, an attached one is only
+/// read.
+fn compacted(engine: &EngineShard, table: TableId) -> Option<Rc<Table>> {
+    engine.table(table).ok().filter(|table| !table.is_read_only())
 }
 
 /// Lets compactions begin on all shards.
@@ -38,11 +45,10 @@ pub async fn major(shard: &Shard, table: TableId, split: bool) -> Result<(), Eng
     flush(shard, vec![table]).await?;
     let compact = move |shard: Shard| async move {
         let engine = EngineShard::of(&shard)?;
-        if engine.table(table).is_err() {
-            // A system table lives on shard 0.
-            return Ok(());
+        match compacted(&engine, table) {
+            Some(_) => engine.compactions().major(table, split).await,
+            None => Ok(()),
         }
-        engine.compactions().major(table, split).await
     };
     on_all(shard, CpuGroup::Compaction, compact).await.map(drop)
 }
@@ -57,10 +63,10 @@ pub async fn rewrite(shard: &Shard, table: TableId, what: Rewrite) -> Result<(),
     flush(shard, vec![table]).await?;
     let rewrite = move |shard: Shard| async move {
         let engine = EngineShard::of(&shard)?;
-        let Ok(known) = engine.table(table) else { return Ok(()) };
-        let shards = shard.shard_count();
+        let Some(known) = compacted(&engine, table) else { return Ok(()) };
+        let (shards, version) = (shard.shard_count(), engine.compactions().sstable_version());
         let wants = move |sstable: &sstable::read::SSTable| match what {
-            Rewrite::Upgrade { all } => all || sstable.name().version != Version::Me,
+            Rewrite::Upgrade { all } => all || sstable.name().version != version,
             Rewrite::Garbage => sstable.may_have_tombstones(),
             Rewrite::Cleanup => !known.is_written_here(sstable, shards),
         };
@@ -87,7 +93,7 @@ pub async fn merge_files(shard: &Shard, table: TableId, files: Vec<PathBuf>) -> 
         let names = asked.clone();
         async move {
             let engine = EngineShard::of(&shard)?;
-            let Ok(known) = engine.table(table) else { return Ok(vec![]) };
+            let Some(known) = compacted(&engine, table) else { return Ok(vec![]) };
             let sstables = known.sstables();
             let mine: Vec<SstableName> =
                 sstables.iter().map(|sstable| sstable.name()).filter(|name| names.contains(name)).collect();
@@ -137,7 +143,7 @@ pub async fn set_jobs_max(shard: &Shard, jobs: u32) -> Result<(), EngineError> {
 pub async fn set_auto(shard: &Shard, table: TableId, auto: bool) -> Result<(), EngineError> {
     let set = move |shard: Shard| async move {
         let engine = EngineShard::of(&shard)?;
-        if engine.table(table).is_ok() {
+        if compacted(&engine, table).is_some() {
             engine.compactions().set_auto(table, auto)?;
         }
         Ok(())
@@ -149,7 +155,7 @@ pub async fn set_auto(shard: &Shard, table: TableId, auto: bool) -> Result<(), E
 pub async fn is_auto(shard: &Shard, table: TableId) -> Result<bool, EngineError> {
     let ask = move |shard: Shard| async move {
         let engine = EngineShard::of(&shard)?;
-        Ok(engine.table(table).is_err() || engine.compactions().is_auto(table)?)
+        Ok(compacted(&engine, table).is_none() || engine.compactions().is_auto(table)?)
     };
     Ok(on_all(shard, CpuGroup::Maintenance, ask).await?.into_iter().all(|auto| auto))
 }

@@ -30,6 +30,7 @@ pub(super) struct Maker {
     pub(super) schema: Arc<TableSchema>,
     pub(super) cache: Rc<ChunkCache>,
     pub(super) host_id: [u8; 16],
+    pub(super) sstable_version: Version,
     pub(super) delta_bases: DeltaBases,
     pub(super) expected_partitions: u64,
 }
@@ -58,7 +59,7 @@ impl Maker {
         options.level = level;
         options.run_id = run_id;
         let number = self.table.take_generation(shards);
-        let name = SstableName::big(Version::Me, Generation::Number(number));
+        let name = SstableName::big(self.sstable_version, Generation::Number(number));
         let files = self.shard.files();
         // On the heap, as what is long and rare: who awaits it is a task for each job.
         let create = SSTableWriter::create(files, &self.table.dir, name, self.schema.clone(), options);

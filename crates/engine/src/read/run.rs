@@ -3,10 +3,13 @@
 //! A read whose last page ended inside a partition first finishes that partition, with the rows behind the last
 //! one, and then goes on with the partitions behind it.
 
-use model::{ClusteringRange, ClusteringRow, PartitionKey, PartitionRange, Purge, RingPosition, Row};
+use model::{
+    ClusteringRange, ClusteringRow, PartitionKey, PartitionRange, Purge, RingPosition, Row, TableSchema,
+};
 use reader::{CompactReader, FilterReader, Fragment, Keep, ReadSpec, Reader, Step};
 use runtime::Shard;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::error::EngineError;
 use crate::table::Table;
@@ -20,9 +23,49 @@ const FRAGMENTS_A_CHECK: u64 = 16;
 /// The next page of `command` out of what this shard has of `table`.
 pub async fn read_page(shard: &Shard, table: &Table, command: &ReadCommand) -> Result<Page, EngineError> {
     table.check_readable()?;
+    read_page_of(shard, &TableSources { table, bypass_cache: command.bypass_cache }, command).await
+}
+
+/// What is read, wherever it lies.
+pub trait PageSources {
+    fn schema(&self) -> Arc<TableSchema>;
+
+    /// A reader over each source that may have something of what is wanted; at least one.
+    fn readers(&self, spec: &ReadSpec) -> Vec<Box<dyn Reader>>;
+
+    /// Partitions that are somebody else's are not read.
+    fn owns(&self, token: i64) -> bool;
+}
+
+struct TableSources<'a> {
+    table: &'a Table,
+    bypass_cache: bool,
+}
+
+impl PageSources for TableSources<'_> {
+    fn schema(&self) -> Arc<TableSchema> {
+        self.table.schema()
+    }
+
+    fn readers(&self, spec: &ReadSpec) -> Vec<Box<dyn Reader>> {
+        self.table.readers(spec, self.bypass_cache)
+    }
+
+    #[inline]
+    fn owns(&self, token: i64) -> bool {
+        self.table.owns(token)
+    }
+}
+
+/// The next page of `command` out of what `sources` have.
+pub async fn read_page_of(
+    shard: &Shard,
+    sources: &impl PageSources,
+    command: &ReadCommand,
+) -> Result<Page, EngineError> {
     let now_s = command.now_s.unwrap_or_else(|| now_s(shard));
     let mut page = PageBuilder::new(command);
-    let schema = table.schema();
+    let schema = sources.schema();
     let Some(mut partitions) = command.remaining_partitions() else { return Ok(page.finish(None)) };
     if let Some(PagingState { key, row: Some(row), partition_rows, .. }) = &command.paging {
         let ranges: Vec<ClusteringRange> = command.ranges_behind(&schema, row);
@@ -30,7 +73,7 @@ pub async fn read_page(shard: &Shard, table: &Table, command: &ReadCommand) -> R
             let spec = ReadSpec::new(schema.clone(), PartitionRange::Key(key.clone()));
             let spec = spec.ranges(ranges).reversed(command.reversed);
             page.resume(*partition_rows);
-            page.fill(shard, table, &spec, now_s, command).await?;
+            page.fill(shard, sources, &spec, now_s).await?;
             // The partition may be another shard's, and then nothing of it was met here.
             page.resume(0);
         }
@@ -44,7 +87,7 @@ pub async fn read_page(shard: &Shard, table: &Table, command: &ReadCommand) -> R
     if !page.is_full() {
         let spec =
             ReadSpec::new(schema, partitions).ranges(command.ranges.clone()).reversed(command.reversed);
-        page.fill(shard, table, &spec, now_s, command).await?;
+        page.fill(shard, sources, &spec, now_s).await?;
     }
     Ok(page.finish_partition())
 }
@@ -96,17 +139,15 @@ impl PageBuilder {
     async fn fill(
         &mut self,
         shard: &Shard,
-        table: &Table,
+        sources: &impl PageSources,
         spec: &ReadSpec,
         now_s: u32,
-        command: &ReadCommand,
     ) -> Result<(), EngineError> {
         if self.remaining_rows == 0 {
             return Ok(());
         }
-        let readers = table.readers(spec, command.bypass_cache);
-        let inner = reader::MergeReader::of(spec, readers);
-        let owned = FilterReader::new(inner, |key: &PartitionKey| table.owns(key.token()));
+        let inner = reader::MergeReader::of(spec, sources.readers(spec));
+        let owned = FilterReader::new(inner, |key: &PartitionKey| sources.owns(key.token()));
         let mut reader = CompactReader::new(owned, Purge::nothing(now_s), Keep::Live);
         let mut open: Option<PartitionPage> = None;
         let mut fragments = 0u64;

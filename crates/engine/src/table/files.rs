@@ -58,6 +58,28 @@ impl Table {
         Ok(())
     }
 
+    /// Opens SSTables that have come into the table's directory since the start, and takes those that may hold
+    /// partitions of this shard into the table, all in one step. Gives how many.
+    pub async fn load_sstables(
+        &self,
+        files: &Files,
+        cache: &Rc<ChunkCache>,
+        names: &[SstableName],
+        shard_count: u32,
+    ) -> Result<usize, EngineError> {
+        let mut opened = vec![];
+        for name in names {
+            let sstable = SSTable::open(files, &self.dir, *name, cache, IoClass::Maintenance).await;
+            let sstable = sstable.map_err(|error| EngineError::SSTable(error.to_string()))?;
+            if self.may_own(&sstable, shard_count) {
+                opened.push(sstable);
+            }
+        }
+        let count = opened.len();
+        opened.into_iter().for_each(|sstable| self.add_sstable(sstable));
+        Ok(count)
+    }
+
     /// A file written by one shard of as many as there are now holds that shard's partitions only.
     fn may_own(&self, sstable: &SSTable, shard_count: u32) -> bool {
         match (self.sharder, sstable.messina()) {
@@ -100,7 +122,7 @@ impl Table {
         self.next_generation.set(self.first_generation_from(from, shard_count));
     }
 
-    pub(crate) fn take_generation(&self, shard_count: u32) -> u64 {
+    pub fn take_generation(&self, shard_count: u32) -> u64 {
         let number = self.next_generation.get();
         self.next_generation.set(number + u64::from(shard_count));
         number

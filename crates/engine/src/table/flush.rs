@@ -122,6 +122,7 @@ pub struct FlushQueue {
     shard: Shard,
     cache: Rc<ChunkCache>,
     host_id: [u8; 16],
+    sstable_version: Version,
     jobs: RefCell<VecDeque<Job>>,
     /// A job came, or the last pause is to end early.
     work: Event,
@@ -147,11 +148,12 @@ type OnFlushed = Box<dyn Fn(&Rc<Table>)>;
 type BeforeFlush = Box<dyn Fn(&Rc<Table>) -> LocalFuture<'static, ()>>;
 
 impl FlushQueue {
-    pub fn new(shard: Shard, cache: Rc<ChunkCache>, host_id: [u8; 16]) -> Rc<Self> {
+    pub fn new(shard: Shard, cache: Rc<ChunkCache>, host_id: [u8; 16], sstable_version: Version) -> Rc<Self> {
         Rc::new(Self {
             shard,
             cache,
             host_id,
+            sstable_version,
             jobs: RefCell::default(),
             work: Event::new(),
             writing: RefCell::default(),
@@ -249,7 +251,7 @@ impl FlushQueue {
                 }
             }
             *self.writing.borrow_mut() = Some(job.table.clone());
-            let result = Box::pin(self.write(&job)).await;
+            let result = self.write(&job).await;
             *self.writing.borrow_mut() = None;
             match result {
                 Ok(written) => {
@@ -331,14 +333,15 @@ impl FlushQueue {
         options.expected_partitions = memtable.partition_count() as u64;
         options.delta_bases = delta_bases(memtable.least_times());
         let number = job.table.take_generation(self.shard.shard_count());
-        let name = SstableName::big(Version::Me, Generation::Number(number));
+        let name = SstableName::big(self.sstable_version, Generation::Number(number));
         // Cassandra takes it for granted that an SSTable has nothing that the SSTable itself deletes: a read of one
         // source is not compared with its own deletions.
         let reader = memtable.reader(&ReadSpec::new(schema.clone(), PartitionRange::all()));
         let mut reader = CompactReader::new(reader, Purge::nothing(0), Keep::Needed);
-        let written =
-            write_reader(self.shard.files(), &job.table.dir, name, schema, options, &mut reader, &self.shard)
-                .await?;
+        let (files, dir) = (self.shard.files(), &job.table.dir);
+        let written = write_reader(files, dir, name, schema, options, &mut reader, &self.shard);
+        // On the heap: it is large, and rare.
+        let written = Box::pin(written).await?;
         if let Some(written) = &written {
             let opened = SSTable::open(
                 self.shard.files(),

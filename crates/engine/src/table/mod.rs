@@ -4,7 +4,8 @@
 //! - [`validate`]: what a write must be so that it can be stored;
 //! - [`truncation`]: what a truncate leaves on disk;
 //! - [`files_lock`]: who needs the files to stay;
-//! - [`files`]: opening, snapshotting and removing the SSTables of the table's directory.
+//! - [`files`]: opening, snapshotting and removing the SSTables of the table's directory;
+//! - an attached table ([`Table::attached`]) has its SSTables in somebody else's directory and is only read.
 //!
 //! **Invariant:** between two awaits, a write is in exactly one memtable or in a sealed SSTable, and every reader
 //! opened then sees it. Readers keep what they read alive: neither a flush nor a drop disturbs them.
@@ -85,6 +86,8 @@ pub struct Table {
     dropped: Cell<bool>,
     truncation: RefCell<Truncation>,
     pub counters: TableCounters,
+    /// Its directory is somebody else's: nothing is ever written there.
+    is_read_only: bool,
     /// Memtables that truncates have taken away, kept with their log entries until the truncate is durable.
     forgotten: RefCell<Vec<Memtables>>,
     /// Held by whoever needs the files of the SSTables to stay: a snapshot, a replacement.
@@ -107,6 +110,28 @@ impl Table {
         shard_id: u32,
         sharder: Option<Sharder>,
     ) -> Rc<Self> {
+        Self::make(schema, dir, log, shard_id, sharder, false)
+    }
+
+    /// A table of SSTables that are somebody else's, in any directory: it is only read.
+    pub fn attached(
+        schema: Arc<TableSchema>,
+        dir: PathBuf,
+        log: Rc<CommitLog>,
+        shard_id: u32,
+        sharder: Sharder,
+    ) -> Rc<Self> {
+        Self::make(schema, dir, log, shard_id, Some(sharder), true)
+    }
+
+    fn make(
+        schema: Arc<TableSchema>,
+        dir: PathBuf,
+        log: Rc<CommitLog>,
+        shard_id: u32,
+        sharder: Option<Sharder>,
+        is_read_only: bool,
+    ) -> Rc<Self> {
         Rc::new(Self {
             active: RefCell::new(LoggedMemtable::new(schema.clone())),
             schema: RefCell::new(schema),
@@ -123,6 +148,7 @@ impl Table {
             dropped: Cell::new(false),
             truncation: RefCell::default(),
             counters: TableCounters::default(),
+            is_read_only,
             forgotten: RefCell::default(),
             files_lock: FilesLock::default(),
             frozen: RefCell::default(),
@@ -151,6 +177,25 @@ impl Table {
     /// It lives on shard 0 alone, and its log is the schema's.
     pub fn is_system(&self) -> bool {
         self.sharder.is_none()
+    }
+
+    /// Whether it is attached: see [`Self::attached`].
+    pub fn is_read_only(&self) -> bool {
+        self.is_read_only
+    }
+
+    /// Refuses what would write to an attached table.
+    #[inline]
+    pub fn check_writable(&self) -> Result<(), EngineError> {
+        if !self.is_read_only {
+            return Ok(());
+        }
+        Err(EngineError::Invalid(format!(
+            "{} is attached from {} and can only be read; copy its SSTables into a table of this node with \
+             `nodetool import` to write to them",
+            self.schema().full_name(),
+            self.dir.display()
+        )))
     }
 
     pub fn is_dropped(&self) -> bool {

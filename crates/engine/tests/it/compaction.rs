@@ -1,5 +1,7 @@
 //! Compactions: fewer SSTables with the same content, and nothing left behind.
 
+#![allow(clippy::disallowed_methods, reason = "the engine works in real time here, and is waited for in it")]
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -3,5 +3,6 @@
 mod compaction;
 mod disk;
 mod faults;
+mod loading;
 mod support;
 mod work;

@@ -99,6 +99,9 @@ pub struct TableStats {
     pub memtable_switch_count: u64,
     pub pending_flushes: u64,
     pub bloom_filter_bytes: u64,
+    /// Memory of the places of compressed chunks.
+    #[serde(default)]
+    pub compression_metadata_bytes: u64,
     /// Filters, summaries and chunk places.
     pub sstable_memory_bytes: u64,
     pub reads: RequestStats,
@@ -218,4 +221,14 @@ pub struct AutoCompaction {
     pub keyspace: String,
     pub table: String,
     pub running: bool,
+}
+
+/// SSTables that were taken into a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Loaded {
+    /// Where they were.
+    pub dir: String,
+    /// How each was called there, and how it is called in the table's directory.
+    pub sstables: Vec<(String, String)>,
+    pub data_bytes: u64,
 }

@@ -65,6 +65,8 @@ pub fn router(node: Arc<Node>) -> Router {
         .route("/v1/compactions/throughput", get(compactions::throughput).post(compactions::set_throughput))
         .route("/v1/compactions/concurrent", get(compactions::concurrent).post(compactions::set_concurrent))
         .route("/v1/compactions/auto", get(compactions::auto).post(compactions::auto))
+        .route("/v1/refresh", post(tables::refresh))
+        .route("/v1/import", post(tables::import))
         .route("/v1/sstables", get(tables::sstables))
         .route("/v1/drain", post(drain))
         .route("/v1/snapshots", get(snapshots::list).post(snapshots::take).delete(snapshots::clear))

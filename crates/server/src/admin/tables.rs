@@ -1,20 +1,23 @@
-//! Requests about tables: statistics, flush, compact, the SSTables of a partition.
+//! Requests about tables: statistics, flush, compact, the SSTables of a partition, SSTables from elsewhere.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Query, State};
+use axum::http::StatusCode;
 use base::HashSet;
 use base::histogram::EstimatedHistogram;
 use catalog::Table;
 use engine::node;
 use engine::report::{Latencies, SSTableReport, TableReport};
+use engine::upload;
 use model::key::composite_key;
 use model::{PartitionKey, TableSchema};
 use serde::Deserialize;
 use sstable::name::SstableName;
 
-use super::answers::{Done, RequestStats, SSTables, TableStats};
+use super::answers::{Done, Loaded, RequestStats, SSTables, TableStats};
 use super::disk;
 use super::error::ApiError;
 use super::{Answer, OfNode, check_serving};
@@ -119,6 +122,7 @@ fn table_stats(node: &Node, schema: &TableSchema, parts: &[&TableReport]) -> Tab
         memtable_switch_count: sum_parts(|part| part.flushes),
         pending_flushes: sum_parts(|part| part.pending_flushes as u64),
         bloom_filter_bytes: sum(|sstable| sstable.filter_bytes as u64),
+        compression_metadata_bytes: sum(|sstable| sstable.compression_bytes as u64),
         sstable_memory_bytes: sum(|sstable| sstable.memory_bytes as u64),
         reads: request_stats(parts.iter().map(|part| &part.reads)),
         writes: request_stats(parts.iter().map(|part| &part.writes)),
@@ -187,6 +191,57 @@ pub async fn sstables(State(node): OfNode, Query(query): Query<KeyQuery>) -> Ans
     let found = node.engine.ask(0, move |shard| async move { node::sstables_of_key(&shard, id, key).await });
     let files = found.get().await?.iter().map(|path| path.display().to_string()).collect();
     Ok(Json(SSTables { files }))
+}
+
+#[derive(Deserialize)]
+pub struct LoadQuery {
+    keyspace: String,
+    table: String,
+    /// Of import: an absolute path on the node's machine.
+    dir: Option<PathBuf>,
+}
+
+pub async fn refresh(State(node): OfNode, Query(query): Query<LoadQuery>) -> Answer<Loaded> {
+    load(&node, &query, None).await
+}
+
+pub async fn import(State(node): OfNode, Query(query): Query<LoadQuery>) -> Answer<Loaded> {
+    let Some(dir) = query.dir.clone() else {
+        return Err(ApiError::bad_request("name the directory: ?dir=…"));
+    };
+    if !dir.is_absolute() {
+        let text = format!("{}: give the whole path, the node may be elsewhere", dir.display());
+        return Err(ApiError::bad_request(text));
+    }
+    load(&node, &query, Some(dir)).await
+}
+
+async fn load(node: &Arc<Node>, query: &LoadQuery, dir: Option<PathBuf>) -> Answer<Loaded> {
+    check_serving(node)?;
+    let catalog = node.catalog().await?;
+    let table = select(&catalog, Some(&query.keyspace), &[&query.table])?.remove(0);
+    let (id, name) = (table.schema.id, table.schema.full_name());
+    let asked = node.clone();
+    // A client that goes away does not leave it half done.
+    let loading = tokio::spawn(async move {
+        let answer = asked.engine.ask(0, move |shard| async move {
+            match dir {
+                Some(dir) => upload::import(&shard, id, dir).await,
+                None => upload::refresh(&shard, id).await,
+            }
+        });
+        answer.get().await
+    });
+    let report = loading
+        .await
+        .map_err(|panic| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, panic.to_string()))??;
+    let (count, dir) = (report.loaded.len(), report.dir.display());
+    crate::info!("admin", "loaded {count} SSTables ({} bytes) from {dir} into {name}", report.data_bytes);
+    Ok(Json(Loaded {
+        dir: report.dir.display().to_string(),
+        sstables: report.loaded.iter().map(|(from, to)| (from.to_string(), to.to_string())).collect(),
+        data_bytes: report.data_bytes,
+    }))
 }
 
 /// A partition key as text: values with colons between, texts without quotes.

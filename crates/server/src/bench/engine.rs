@@ -7,14 +7,14 @@
 //! 4. Each run begins with an empty directory: write, read from the memtable, flush, read from the SSTable with a
 //!    warm cache and past the cache with direct I/O, scan past the cache. Another directory is written to and
 //!    abandoned without a flush, and opened again: that is the replay. `batch` and the way through
-//!    [`Engine::apply`] from another thread have short phases of their own.
+//!    [`engine::Engine::apply`] from another thread have short phases of their own.
 //! 5. Every answer is checked for the right row; one in [`CHECKED`] byte by byte.
 //!
 //! Rates count rows, or MB (10^6 bytes) of what is named beside the phase: `flush`, `scan`: uncompressed Data.db;
 //! `replay`: entries of the log. `*-user` rates count keys and values only, which other
 //! engines have too; `replay-flush` counts the rows of a whole start after a crash.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,16 +22,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use catalog::{Keyspace, TableSettings};
 use clap::{Args, ValueEnum};
 use engine::commitlog::SyncMode;
 use engine::shard::EngineShard;
-use engine::{Engine, EngineError, EngineOptions, Page, ReadCommand, ShardOptions};
+use engine::{EngineOptions, Page, ReadCommand};
 use model::{
     Cell as ColumnCell, ClusteringPrefix, ColumnData, ColumnId, CqlType, Liveness, Mutation, PartitionKey,
     PartitionRange, TableSchema,
 };
-use runtime::{BackendChoice, CpuGroup, Shard};
+use runtime::BackendChoice;
 
 use super::BenchError;
 use super::limits::{self, measure as measure_limits};
@@ -39,6 +38,7 @@ use super::machine::{self, Machine};
 use super::report::{self, Report, Sample, json};
 use super::stopwatch::{Spent, Stopwatch};
 use super::workload::Workload;
+use super::world::{self, World};
 
 /// One answer in so many is compared byte by byte.
 pub const CHECKED: u64 = 64;
@@ -228,12 +228,12 @@ pub fn run_once(
     let user_mb = workload.user_bytes() as f64 / 1e6;
 
     let bench = open("main", periodic)?;
-    let backend = bench.engine.backend();
+    let backend = bench.world.engine.backend();
     let spent = bench.write(rows)?;
     if arguments.wants(Phase::Write) {
         report.add_rate("write", "/s", rows as f64, spent);
         report.bound("write", &[limits::MAP_INSERT]);
-        let row_bytes = bench.engine.report()?[0].dirty_bytes as f64 / rows as f64;
+        let row_bytes = bench.world.engine.report()?[0].dirty_bytes as f64 / rows as f64;
         report.add("memtable-row", "bytes", Sample { value: row_bytes, cpu_us: None });
     }
     if arguments.wants(Phase::ReadMemtable) {
@@ -243,11 +243,11 @@ pub fn run_once(
     }
     let on_disk = [Phase::Flush, Phase::ReadCached, Phase::ReadCold, Phase::Scan];
     if on_disk.into_iter().any(|phase| arguments.wants(phase)) {
-        let before = bench.flushed()?;
+        let before = bench.world.flushed()?;
         let watch = Stopwatch::start();
-        bench.engine.flush(vec![bench.table.id])?;
+        bench.world.engine.flush(vec![bench.world.table.id])?;
         let spent = watch.spent();
-        let flushed = bench.flushed()?;
+        let flushed = bench.world.flushed()?;
         let flushes = flushed.flushes - before.flushes;
         if flushes != 1 {
             return Err(format!("{flushes} flushes where one was expected: too little memory").into());
@@ -283,11 +283,11 @@ pub fn run_once(
     if arguments.wants(Phase::Replay) {
         let bench = open("replay", periodic)?;
         bench.write(rows)?;
-        let dir = bench.dir.clone();
+        let dir = bench.world.dir.clone();
         // As after a crash: nothing is flushed and nothing said.
-        drop(bench.engine);
+        drop(bench.world);
         let bench = Bench::open(arguments, workload, dir, periodic)?;
-        let opened = bench.engine.open_report();
+        let opened = bench.world.engine.open_report();
         if opened.replay.entries < rows {
             return Err(format!("{} of {rows} rows were replayed", opened.replay.entries).into());
         }
@@ -328,12 +328,10 @@ pub fn memory_bytes(workload: &Workload) -> u64 {
 
 /// An open engine with the benchmark's table.
 struct Bench {
-    engine: Engine,
-    table: Arc<TableSchema>,
+    world: World,
     value: ColumnId,
     workload: Arc<Workload>,
     concurrency: usize,
-    dir: PathBuf,
 }
 
 impl Bench {
@@ -348,36 +346,22 @@ impl Bench {
         options.memory_bytes = memory_bytes(workload);
         options.commitlog_total_bytes = options.commitlog_total_bytes.max(memory_bytes(workload));
         options.commitlog_sync = commitlog_sync;
-        let shards = ShardOptions { shards: 1, backend: arguments.backend.into(), pin: false };
-        let engine = Engine::open_with(options, shards)?;
-        if engine.table("bench", "rows").is_err() {
-            engine.change_schema(|catalog| catalog.create_keyspace(Keyspace::simple("bench")?))?;
-            engine.change_schema(|catalog| {
-                let table = TableSchema::builder("bench", "rows").partition_key("key", CqlType::Blob);
-                let table = table.regular("value", CqlType::Blob).build().expect("a key and a column");
-                catalog.create_table(table, TableSettings::default())
-            })?;
-        }
-        let table = engine.table("bench", "rows")?;
-        let value = table.column_named("value").expect("made above").id;
+        let table = TableSchema::builder("bench", "rows").partition_key("key", CqlType::Blob);
+        let table = table.regular("value", CqlType::Blob).build().expect("a key and a column");
+        let world = World::open(options, arguments.backend.into(), &table, &world::uncompacted())?;
+        let value = world.table.column_named("value").expect("made above").id;
         let concurrency = usize::from(arguments.concurrency);
-        let workload = workload.clone();
-        Ok(Self { engine, table, value, workload, concurrency, dir })
+        Ok(Self { world, value, workload: workload.clone(), concurrency })
     }
 
     fn close(self) -> Result<(), BenchError> {
-        self.engine.close()?;
-        Ok(fs::remove_dir_all(&self.dir)?)
-    }
-
-    fn flushed(&self) -> Result<engine::table::flush::FlushStats, EngineError> {
-        Ok(self.engine.report()?[0].flushes.clone())
+        Ok(fs::remove_dir_all(self.world.close()?)?)
     }
 
     /// Writes the first `rows` rows by tasks on the shard.
     fn write(&self, rows: u64) -> Result<Spent, BenchError> {
-        let (table, value, workload) = (self.table.clone(), self.value, self.workload.clone());
-        self.on_shard(rows, move |engine, row| {
+        let (table, value, workload) = (self.world.table.clone(), self.value, self.workload.clone());
+        self.world.on_shard(self.concurrency, rows, move |engine, row| {
             let mutation = mutation(&table, value, &workload, row);
             async move { engine.apply(mutation).await }
         })
@@ -385,7 +369,7 @@ impl Bench {
 
     /// Reads random rows by tasks on the shard, and checks them.
     fn read(&self, reads: u64, bypass_cache: bool) -> Result<Spent, BenchError> {
-        let (table, value, workload) = (self.table.clone(), self.value, self.workload.clone());
+        let (table, value, workload) = (self.world.table.clone(), self.value, self.workload.clone());
         let picks = self.workload.picks(2);
         // Rows that were read and not found as they were written.
         let wrong = Arc::new(AtomicU64::new(0));
@@ -407,7 +391,7 @@ impl Bench {
                 }
             }
         };
-        let spent = self.on_shard_made(reads, make)?;
+        let spent = self.world.on_shard_made(self.concurrency, reads, make)?;
         match wrong.load(Ordering::Relaxed) {
             0 => Ok(spent),
             wrong => Err(format!("{wrong} of {reads} rows were not read as they were written").into()),
@@ -416,24 +400,8 @@ impl Bench {
 
     /// Reads everything, past the cache.
     fn scan(&self) -> Result<Spent, BenchError> {
-        let (table, wanted) = (self.table.clone(), self.workload.rows);
-        let watch = Stopwatch::start();
-        let scanned = self.engine.ask(0, move |shard| async move {
-            let engine = EngineShard::of(&shard)?;
-            let mut command = ReadCommand::new(table.id, PartitionRange::all());
-            command.bypass_cache = true;
-            let mut rows = 0;
-            loop {
-                let page = engine.read(&command).await?;
-                rows += page.row_count();
-                command.paging = page.next;
-                if command.paging.is_none() {
-                    return Ok(rows);
-                }
-            }
-        });
-        let rows = scanned.wait()?;
-        let spent = watch.spent();
+        let wanted = self.workload.rows;
+        let (rows, spent) = self.world.scan()?;
         if rows != wanted {
             return Err(format!("the scan found {rows} of {wanted} rows").into());
         }
@@ -448,60 +416,16 @@ impl Bench {
             if under_way.len() == self.concurrency {
                 under_way.pop_front().map_or(Ok(()), engine::Answer::wait)?;
             }
-            under_way.push_back(self.engine.apply(mutation(&self.table, self.value, &self.workload, row)));
+            under_way.push_back(self.world.engine.apply(mutation(
+                &self.world.table,
+                self.value,
+                &self.workload,
+                row,
+            )));
         }
         under_way.into_iter().try_for_each(engine::Answer::wait)?;
         Ok(watch.spent())
     }
-
-    fn on_shard<W, F>(&self, count: u64, work: W) -> Result<Spent, BenchError>
-    where
-        W: Fn(Rc<EngineShard>, u64) -> F + Send + 'static,
-        F: Future<Output = Result<(), EngineError>> + 'static,
-    {
-        self.on_shard_made(count, move || work)
-    }
-
-    /// Runs the work that `make` makes on the shard for each number below `count`, by tasks there.
-    fn on_shard_made<M, W, F>(&self, count: u64, make: M) -> Result<Spent, BenchError>
-    where
-        M: FnOnce() -> W + Send + 'static,
-        W: Fn(Rc<EngineShard>, u64) -> F + 'static,
-        F: Future<Output = Result<(), EngineError>> + 'static,
-    {
-        let concurrency = self.concurrency;
-        let watch = Stopwatch::start();
-        let done =
-            self.engine.ask(0, move |shard| async move { clients(&shard, concurrency, count, make()).await });
-        done.wait()?;
-        Ok(watch.spent())
-    }
-}
-
-/// `concurrency` tasks that take numbers below `count` until none is left.
-async fn clients<W, F>(shard: &Shard, concurrency: usize, count: u64, work: W) -> Result<(), EngineError>
-where
-    W: Fn(Rc<EngineShard>, u64) -> F + 'static,
-    F: Future<Output = Result<(), EngineError>> + 'static,
-{
-    let engine = EngineShard::of(shard)?;
-    let next = Rc::new(Cell::new(0));
-    let work = Rc::new(work);
-    let client = || {
-        let (engine, next, work) = (engine.clone(), next.clone(), work.clone());
-        shard.spawn(CpuGroup::Statement, async move {
-            while next.get() < count {
-                let number = next.replace(next.get() + 1);
-                work(engine.clone(), number).await?;
-            }
-            Ok::<(), EngineError>(())
-        })
-    };
-    let clients: Vec<_> = (0..concurrency).map(|_| client()).collect();
-    for client in clients {
-        client.await?;
-    }
-    Ok(())
 }
 
 fn mutation(table: &Arc<TableSchema>, value: ColumnId, workload: &Workload, row: u64) -> Mutation {

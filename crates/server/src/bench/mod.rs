@@ -1,6 +1,10 @@
 //! `messina bench`: programs that answer one question each with a number, and say what the number means.
 //!
 //! - [`engine`]: how fast does the storage engine write, read, flush, scan and replay on one core?
+//! - [`codecs`]: what does each codec cost and save, at each chunk length?
+//! - [`chunks`]: how much is read from disk for one small partition?
+//! - [`compaction`]: what do the compaction strategies cost?
+//! - [`world`]: an engine with one table, and work done on its shard;
 //! - [`limits`]: how fast could it be? Memory, codecs and the disk alone, measured in the same run;
 //! - [`workload`]: the rows, the same for everything that is compared;
 //! - [`stopwatch`]: wall time and CPU time;
@@ -9,12 +13,14 @@
 //!
 //! `bench/peers` does the same work on other engines with the same workload and report.
 
+pub mod chunks;
 pub mod engine;
 pub mod limits;
 pub mod machine;
 pub mod report;
 pub mod stopwatch;
 pub mod workload;
+pub mod world;
 
 use clap::Subcommand;
 
@@ -25,12 +31,15 @@ pub type BenchError = Box<dyn std::error::Error + Send + Sync>;
 pub enum BenchCommand {
     /// Writes, point reads, flush, scan and replay of the storage engine, on one core.
     Engine(engine::EngineArguments),
+    /// Bytes read from disk for a partition of 310 bytes, by chunk length.
+    Chunks(chunks::ChunksArguments),
 }
 
 impl BenchCommand {
     pub fn run(self) -> Result<(), BenchError> {
         match self {
             Self::Engine(arguments) => engine::run(&arguments),
+            Self::Chunks(arguments) => chunks::run(&arguments),
         }
     }
 }

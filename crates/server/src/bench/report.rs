@@ -26,7 +26,7 @@ pub struct Figure {
     pub unit: &'static str,
     pub samples: Vec<Sample>,
     /// Names of figures of the same unit that bound this one.
-    limits: Vec<&'static str>,
+    limits: Vec<String>,
 }
 
 impl Figure {
@@ -75,9 +75,9 @@ impl Report {
     }
 
     /// Says what bounds a figure; the table shows what part of it was reached.
-    pub fn bound(&mut self, name: &str, limits: &[&'static str]) {
+    pub fn bound(&mut self, name: &str, limits: &[&str]) {
         if let Some(figure) = self.figures.iter_mut().find(|figure| figure.name == name) {
-            figure.limits = limits.to_vec();
+            figure.limits = limits.iter().map(|limit| (*limit).to_string()).collect();
         }
     }
 
@@ -86,11 +86,11 @@ impl Report {
     }
 
     /// What part of which limit a figure reaches.
-    fn shares(&self, figure: &Figure) -> Vec<(&'static str, f64)> {
-        let share = |limit: &&'static str| {
+    fn shares<'a>(&self, figure: &'a Figure) -> Vec<(&'a str, f64)> {
+        let share = |limit: &'a String| {
             let of = self.get(limit)?;
             assert_eq!(of.unit, figure.unit, "{} is measured by {limit}", figure.name);
-            Some((*limit, figure.spread().1 / of.spread().1))
+            Some((limit.as_str(), figure.spread().1 / of.spread().1))
         };
         figure.limits.iter().filter_map(share).collect()
     }

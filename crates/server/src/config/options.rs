@@ -83,6 +83,10 @@ choice! {
     OnDamagedCommitlog { Refuse = "refuse", Skip = "skip" }
 }
 choice! {
+    /// What SSTables are written as.
+    SstableFormat { Me = "me", Nb = "nb" }
+}
+choice! {
     /// How I/O is done.
     IoBackend { Auto = "auto", IoUring = "io_uring", LinuxAio = "linux_aio", Threads = "threads" }
 }
@@ -140,6 +144,7 @@ pub const OPTIONS: &[OptionDef] = &[
     option("compaction_static_shares", &[], |c| At::Number(&mut c.compaction_static_shares), "CPU shares of compactions; 0: more when there is more to do."),
     option("compaction_max_shares", &[], |c| At::Number(&mut c.compaction_max_shares), "CPU shares that compactions get at most."),
     option("disk_budget", &[], |c| At::AutoBytes(&mut c.disk_budget_bytes, MEMORY), "What SSTables may take of the disk, with compactions under way. `auto`: all of it."),
+    option("sstable_format", &[], |c| At::Choice(&mut c.sstable_format), "What new SSTables are written as: `me` is read by Cassandra from 3.11 and by ScyllaDB, `nb` by Cassandra from 4.0."),
     option("auto_snapshot", &[], |c| At::Bool(&mut c.auto_snapshot), "Snapshot a table before TRUNCATE and DROP."),
     option("listen_address", &[], |c| At::Text(&mut c.listen_address), "Where CQL is spoken, unless `rpc_address` says otherwise."),
     option("rpc_address", &[("native_transport_address", NONE)], |c| At::AutoText(&mut c.rpc_address), "Where CQL is spoken. `auto`: `listen_address`."),

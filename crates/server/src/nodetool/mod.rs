@@ -13,8 +13,8 @@ use clap::{Args, ValueEnum};
 use serde::de::DeserializeOwned;
 
 use crate::admin::answers::{
-    AutoCompaction, Compactions, ConcurrentCompactors, Done, EndedCompaction, Info, SSTables, Snapshot,
-    TableStats, Throughput, Version,
+    AutoCompaction, Compactions, ConcurrentCompactors, Done, EndedCompaction, Info, Loaded, SSTables,
+    Snapshot, TableStats, Throughput, Version,
 };
 use crate::suggest::nearest;
 use http::{Client, query};
@@ -73,8 +73,10 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     ("getconcurrentcompactors", "", "how many compactions a shard may run"),
     ("getsstables", "KEYSPACE TABLE KEY", "the SSTables that have a partition"),
     ("help", "", "this list"),
+    ("import", "KEYSPACE TABLE DIRECTORY", "takes copies of SSTables on the node's machine into a table"),
     ("info", "", "the node: memory, load, uptime"),
     ("listsnapshots", "", "the snapshots there are"),
+    ("refresh", "KEYSPACE TABLE", "takes the SSTables in the table's upload directory into it"),
     ("setcompactionthroughput", "MB_PER_S", "how fast compactions may read; 0: no limit"),
     ("setconcurrentcompactors", "JOBS", "how many compactions a shard may run; 0: one of each size class"),
     ("snapshot", "[-t TAG] [KEYSPACE [TABLE]]", "keeps the SSTables as they are now"),
@@ -263,6 +265,19 @@ impl Call<'_> {
                 self.get(&query("/v1/sstables", &asked), |found: SSTables| {
                     found.files.iter().map(|file| format!("{file}\n")).collect()
                 })
+            }
+            "refresh" => {
+                let [keyspace, table] = words else { return Err(self.usage()) };
+                let asked = [("keyspace", Some(*keyspace)), ("table", Some(*table))];
+                self.ask("POST", &query("/v1/refresh", &asked), |loaded: Loaded| text::loaded(&loaded))
+            }
+            "import" => {
+                let [keyspace, table, dir] = words else { return Err(self.usage()) };
+                // The node has another working directory.
+                let dir = std::path::absolute(dir).map_err(|error| format!("{dir}: {error}"))?;
+                let dir = dir.to_str().ok_or("the directory's name is not UTF-8")?;
+                let asked = [("keyspace", Some(*keyspace)), ("table", Some(*table)), ("dir", Some(dir))];
+                self.ask("POST", &query("/v1/import", &asked), |loaded: Loaded| text::loaded(&loaded))
             }
             "listsnapshots" => {
                 self.none(words)?;

@@ -13,10 +13,11 @@ use super::failure::Failure;
 use super::input::{InputBuffer, Piece};
 use super::names::Names;
 use super::output::{Format, Output};
+use super::page::push_page;
 use super::session::Session;
 use super::style::Style;
 use super::table::{Cell, write_expanded, write_table};
-use super::{connection, export, help, place, terminal, trace, value};
+use super::{connection, help, page, place, terminal, trace, value};
 
 /// Files may SOURCE files; not themselves in a circle.
 const SOURCE_DEPTH_MAX: usize = 16;
@@ -319,20 +320,12 @@ impl Interpreter {
     ) -> Result<(), Failure> {
         let mut out = String::new();
         match self.output.format {
-            Format::Json => rows.iter().for_each(|row| export::write_json_row(&mut out, columns, row)),
-            Format::Csv => {
-                if with_header {
-                    export::write_csv_header(&mut out, columns);
-                }
-                rows.iter().for_each(|row| export::write_csv_row(&mut out, columns, row));
+            Format::Json | Format::Csv => {
+                push_page(&mut out, self.output.format, columns, rows, with_header);
             }
             Format::Table => {
                 let header: Vec<Cell> = columns.iter().map(|column| self.heading(column)).collect();
-                let show_row = |row: &Vec<Option<Vec<u8>>>| {
-                    let cells = columns.iter().zip(row);
-                    cells.map(|(column, value)| value::show(&column.column_type, value.as_deref())).collect()
-                };
-                let rows: Vec<Vec<Cell>> = rows.iter().map(show_row).collect();
+                let rows = page::shown(columns, rows);
                 let color = self.output.results_color();
                 if self.output.is_expanded && !rows.is_empty() {
                     write_expanded(&mut out, &header, &rows, rows_before + 1, color);

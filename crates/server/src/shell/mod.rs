@@ -5,7 +5,7 @@
 //! | how does a statement get to the server and its answer back | `connection.rs`, `tls.rs`, `session.rs` |
 //! | where does a statement end, what is a command | `input.rs`, `command.rs` |
 //! | what happens with it | `interpreter.rs`, `describe.rs`, `trace.rs`, `help.rs` |
-//! | how does a value, a table, an error look | `value.rs`, `table.rs`, `export.rs`, `place.rs`, `style.rs` |
+//! | how does a value, a table, an error look | `value.rs`, `table.rs`, `page.rs`, `export.rs`, `place.rs`, `style.rs` |
 //! | what helps while typing | `names.rs`, `complete.rs`, `highlight.rs` |
 //! | who sits there | `prompt.rs`, `terminal.rs`, `output.rs` |
 //!
@@ -23,6 +23,7 @@ mod input;
 mod interpreter;
 mod names;
 mod output;
+mod page;
 mod place;
 mod prompt;
 mod session;
@@ -47,8 +48,13 @@ use connection::{Credentials, Target};
 use failure::Failure;
 use input::InputBuffer;
 use interpreter::Interpreter;
-use output::{Format, Output};
+use output::Output;
+
+pub use output::Format;
+pub(crate) use page::push_page;
 use session::Session;
+pub(crate) use style::Style;
+pub(crate) use table::{Cell, write_table};
 use tls::TlsClient;
 
 const EXIT_NO_CONNECTION: u8 = 1;

@@ -4,3 +4,4 @@ mod bad_input;
 mod process;
 mod raw_client;
 mod serve;
+mod sstables;

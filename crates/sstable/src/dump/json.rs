@@ -25,6 +25,16 @@ pub struct DumpOptions {
     pub now_s: u32,
 }
 
+/// How the partitions are laid out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JsonShape {
+    /// One array of all, over many lines.
+    #[default]
+    Array,
+    /// `-l`: an object for each partition, in one line.
+    Lines,
+}
+
 /// Prints the fragments of forward reads.
 pub struct JsonDump {
     schema: Arc<TableSchema>,
@@ -33,6 +43,7 @@ pub struct JsonDump {
     in_force: Tombstone,
     /// The partition's fields are printed, its rows have begun.
     in_rows: bool,
+    shape: JsonShape,
 }
 
 /// How much text [`dump_reader`] gathers before it hands it on.
@@ -67,9 +78,17 @@ pub async fn dump_reader(
 impl JsonDump {
     /// Values are printed by the types of `schema`, the one for which the fragments were read.
     pub fn new(schema: Arc<TableSchema>, options: DumpOptions) -> Self {
+        Self::shaped(schema, options, JsonShape::Array)
+    }
+
+    /// As [`Self::new`], in another shape.
+    pub fn shaped(schema: Arc<TableSchema>, options: DumpOptions, shape: JsonShape) -> Self {
         let mut layout = Layout::new();
-        layout.begin_array();
-        Self { schema, options, layout, in_force: Tombstone::LIVE, in_rows: false }
+        match shape {
+            JsonShape::Array => layout.begin_array(),
+            JsonShape::Lines => layout.minimal = true,
+        }
+        Self { schema, options, layout, in_force: Tombstone::LIVE, in_rows: false, shape }
     }
 
     /// The text since the last call.
@@ -80,43 +99,60 @@ impl JsonDump {
     /// The rest of the text; the last partition has ended.
     pub fn finish(mut self) -> String {
         assert!(!self.in_rows, "a dump ends between partitions");
-        self.layout.end_array();
+        if self.shape == JsonShape::Array {
+            self.layout.end_array();
+        }
         self.layout.take()
     }
 
+    /// Prints a key alone, as `-e` does.
+    pub fn push_key(&mut self, partition_key: &PartitionKey) {
+        let texts = key_texts(&self.schema, partition_key);
+        self.strings(texts.iter().map(String::as_str));
+        if self.shape == JsonShape::Lines {
+            self.layout.end_line();
+        }
+    }
+
     pub fn push(&mut self, fragment: &Fragment) {
+        self.push_at(fragment, None);
+    }
+
+    /// With the fragment's place in Data.db, if it is known.
+    pub fn push_at(&mut self, fragment: &Fragment, position: Option<u64>) {
         match fragment {
-            Fragment::PartitionStart { key, tombstone } => self.begin_partition(key, *tombstone),
-            Fragment::Static(row) => self.row(None, row),
-            Fragment::Row(row) => self.row(Some(&row.key), &row.row),
+            Fragment::PartitionStart { key, tombstone } => self.begin_partition(key, *tombstone, position),
+            Fragment::Static(row) => self.row(None, row, position),
+            Fragment::Row(row) => self.row(Some(&row.key), &row.row, position),
             Fragment::Change(change) => self.change(change),
             Fragment::PartitionEnd => {
                 assert!(self.in_force.is_live(), "a range deletion is ended before its partition");
                 self.in_rows = false;
                 self.layout.end_array();
                 self.layout.end_object();
+                if self.shape == JsonShape::Lines {
+                    self.layout.end_line();
+                }
             }
         }
     }
 
-    fn begin_partition(&mut self, partition_key: &PartitionKey, tombstone: Tombstone) {
+    fn position(&mut self, position: Option<u64>) {
+        if let Some(position) = position {
+            self.layout.raw_field("position", position);
+        }
+    }
+
+    fn begin_partition(&mut self, partition_key: &PartitionKey, tombstone: Tombstone, position: Option<u64>) {
         assert!(!self.in_rows, "a partition ends before the next begins");
         self.in_rows = true;
         self.layout.begin_object();
         self.layout.name("partition");
         self.layout.begin_object();
         self.layout.name("key");
-        let types: Vec<&CqlType> = self.schema.partition_key.iter().map(|column| &column.ty).collect();
-        let texts: Vec<String> = match (&types[..], key::split_composite_key(partition_key.bytes())) {
-            ([_, _, ..], Ok(values)) if values.len() == types.len() => {
-                types.iter().zip(values).map(|(ty, value)| ty.raw_text_of(value)).collect()
-            }
-            // A composite that is none has no parts to print.
-            ([_, _, ..], _) => vec![CqlType::Blob.raw_text_of(partition_key.bytes())],
-            ([only], _) => vec![only.raw_text_of(partition_key.bytes())],
-            ([], _) => unreachable!("a table has a partition key"),
-        };
+        let texts = key_texts(&self.schema, partition_key);
         self.strings(texts.iter().map(String::as_str));
+        self.position(position);
         if !tombstone.is_live() {
             self.deletion(tombstone);
         }
@@ -136,9 +172,10 @@ impl JsonDump {
     }
 
     /// A static row has no key.
-    fn row(&mut self, key: Option<&ClusteringPrefix>, row: &Row) {
+    fn row(&mut self, key: Option<&ClusteringPrefix>, row: &Row, position: Option<u64>) {
         self.layout.begin_object();
         self.text("type", if key.is_some() { "row" } else { "static_block" });
+        self.position(position);
         if let Some(key) = key {
             self.clustering(key);
         }
@@ -311,8 +348,22 @@ impl JsonDump {
     }
 }
 
+/// The values of a partition key, each as text.
+pub(crate) fn key_texts(schema: &TableSchema, partition_key: &PartitionKey) -> Vec<String> {
+    let types: Vec<&CqlType> = schema.partition_key.iter().map(|column| &column.ty).collect();
+    match (&types[..], key::split_composite_key(partition_key.bytes())) {
+        ([_, _, ..], Ok(values)) if values.len() == types.len() => {
+            types.iter().zip(values).map(|(ty, value)| ty.raw_text_of(value)).collect()
+        }
+        // A composite that is none has no parts to print.
+        ([_, _, ..], _) => vec![CqlType::Blob.raw_text_of(partition_key.bytes())],
+        ([only], _) => vec![only.raw_text_of(partition_key.bytes())],
+        ([], _) => unreachable!("a table has a partition key"),
+    }
+}
+
 /// A field by its name, an element by its text.
-fn path_text(ty: &CqlType, path: &[u8]) -> String {
+pub(super) fn path_text(ty: &CqlType, path: &[u8]) -> String {
     let field = |fields: &[model::types::UdtField]| {
         let number = u16::from_be_bytes(path.try_into().ok()?);
         Some(fields.get(usize::from(number))?.name.clone())

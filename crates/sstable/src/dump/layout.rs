@@ -13,60 +13,86 @@ enum Scope {
 }
 
 /// JSON text under construction, indented by two spaces a level.
-pub(super) struct Layout {
+pub(crate) struct Layout {
     text: String,
     /// The open objects and arrays, each with whether it has an entry already.
     open: Vec<(Scope, bool)>,
     /// Entries of objects follow on the same line.
-    pub(super) compact_objects: bool,
+    pub(crate) compact_objects: bool,
     /// Elements of arrays follow on the same line.
-    pub(super) compact_arrays: bool,
+    pub(crate) compact_arrays: bool,
+    /// No line breaks and no space anywhere.
+    pub(crate) minimal: bool,
 }
 
 impl Layout {
-    pub(super) fn new() -> Self {
-        Self { text: String::new(), open: vec![], compact_objects: false, compact_arrays: false }
+    pub(crate) fn new() -> Self {
+        Self {
+            text: String::new(),
+            open: vec![],
+            compact_objects: false,
+            compact_arrays: false,
+            minimal: false,
+        }
     }
 
     /// What was printed since the last call.
-    pub(super) fn take(&mut self) -> String {
+    pub(crate) fn take(&mut self) -> String {
         std::mem::take(&mut self.text)
     }
 
-    pub(super) fn begin_object(&mut self) {
+    pub(crate) fn begin_object(&mut self) {
         self.before_value();
         self.text.push('{');
         self.open.push((Scope::Object, false));
     }
 
-    pub(super) fn end_object(&mut self) {
+    pub(crate) fn end_object(&mut self) {
         self.end(Scope::Object, '}');
     }
 
-    pub(super) fn begin_array(&mut self) {
+    pub(crate) fn begin_array(&mut self) {
         self.before_value();
         self.text.push('[');
         self.open.push((Scope::Array, false));
     }
 
-    pub(super) fn end_array(&mut self) {
+    pub(crate) fn end_array(&mut self) {
         self.end(Scope::Array, ']');
     }
 
     /// The name of an entry, whose value follows.
-    pub(super) fn name(&mut self, name: &str) {
+    pub(crate) fn name(&mut self, name: &str) {
         self.begin_entry(Scope::Object);
         push_json_string(&mut self.text, name);
-        self.text.push_str(" : ");
+        self.text.push_str(if self.minimal { ":" } else { " : " });
     }
 
-    pub(super) fn string(&mut self, text: &str) {
+    pub(crate) fn string(&mut self, text: &str) {
         self.before_value();
         push_json_string(&mut self.text, text);
     }
 
+    /// `name` and a text.
+    pub(crate) fn text_field(&mut self, name: &str, text: &str) {
+        self.name(name);
+        self.string(text);
+    }
+
+    /// `name` and a value that is JSON already.
+    pub(crate) fn raw_field(&mut self, name: &str, json: impl std::fmt::Display) {
+        self.name(name);
+        self.raw(&json.to_string());
+    }
+
+    /// A line feed behind a whole document, of which there are several.
+    pub(crate) fn end_line(&mut self) {
+        assert!(self.open.is_empty(), "a document has ended");
+        self.text.push('\n');
+    }
+
     /// A value that is JSON already.
-    pub(super) fn raw(&mut self, json: &str) {
+    pub(crate) fn raw(&mut self, json: &str) {
         self.before_value();
         self.text.push_str(json);
     }
@@ -92,13 +118,16 @@ impl Layout {
         assert!(found == scope, "objects and arrays nest");
         if has_entries {
             self.break_line(scope);
-        } else {
+        } else if !self.minimal {
             self.text.push(' ');
         }
         self.text.push(bracket);
     }
 
     fn break_line(&mut self, scope: Scope) {
+        if self.minimal {
+            return;
+        }
         let compact = match scope {
             Scope::Object => self.compact_objects,
             Scope::Array => self.compact_arrays,

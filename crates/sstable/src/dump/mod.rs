@@ -2,19 +2,25 @@
 //!
 //! ```text
 //! fragments -> json (partitions, rows, cells, markers) -> layout (lines, indents)
+//!           -> lines (each row as Cassandra writes it for itself: sstabledump -d)
 //!              times (microseconds and seconds as text)
 //! schema       the table as an SSTable describes itself, when no other schema is at hand
 //! ```
 //! It prints fragments, whoever yields them: an SSTable's reader, or partitions in memory whose dump is to be
-//! compared. **Left to others:** opening SSTables, and where in Data.db something stands: fragments do not
-//! know, so `"position"` is the one field of `sstabledump` that is not printed.
+//! compared. Where in Data.db something stands fragments do not know: `"position"` is printed of those that come
+//! with one. **Left to others:** opening SSTables.
 
 mod json;
-mod layout;
+pub(crate) mod layout;
+mod lines;
 mod schema;
 #[cfg(test)]
 mod tests;
-mod times;
+pub(crate) mod times;
 
-pub use json::{DumpOptions, JsonDump, dump_reader};
-pub use schema::{HeaderError, schema_of_header};
+pub use json::{DumpOptions, JsonDump, JsonShape, dump_reader};
+pub use lines::LineDump;
+pub use schema::{HeaderError, named_schema, schema_of_header};
+
+pub(crate) use json::key_texts;
+pub(crate) use lines::prefix_texts;

@@ -43,16 +43,50 @@ pub fn schema_of_header(header: &SerializationHeader) -> Result<Arc<TableSchema>
     while columns().any(|column| column.name.ends_with(format!("{marks})").as_bytes())) {
         marks.push('\'');
     }
-    let mut builder = TableSchema::builder("sstable", "rows");
+    let partition_key = |number: usize, _: usize| format!("(partition key {number}{marks})");
+    let clustering = |number: usize| format!("(clustering {number}{marks})");
+    build(header, ("sstable", "rows"), &partition_key, &clustering)
+}
+
+/// As [`schema_of_header`], for people who write CQL: the key columns are `key` (`key1`, `key2` if there are several)
+/// and `clustering1` and so on, with an underscore behind where another column has that name.
+pub fn named_schema(
+    header: &SerializationHeader,
+    keyspace: &str,
+    table: &str,
+) -> Result<Arc<TableSchema>, HeaderError> {
+    let columns = || header.static_columns.iter().chain(&header.regular_columns);
+    let free = |mut name: String| {
+        while columns().any(|column| column.name == name.as_bytes()) {
+            name.push('_');
+        }
+        name
+    };
+    let partition_key = |number: usize, count: usize| match count {
+        1 => free("key".to_owned()),
+        _ => free(format!("key{}", number + 1)),
+    };
+    let clustering = |number: usize| free(format!("clustering{}", number + 1));
+    build(header, (keyspace, table), &partition_key, &clustering)
+}
+
+fn build(
+    header: &SerializationHeader,
+    (keyspace, table): (&str, &str),
+    partition_key: &dyn Fn(usize, usize) -> String,
+    clustering: &dyn Fn(usize) -> String,
+) -> Result<Arc<TableSchema>, HeaderError> {
+    let mut builder = TableSchema::builder(keyspace, table);
     let keys = match type_of(&header.key_type)? {
         CqlType::Composite(components) => components.to_vec(),
         other => vec![other],
     };
+    let count = keys.len();
     for (number, ty) in keys.into_iter().enumerate() {
-        builder = builder.partition_key(format!("(partition key {number}{marks})"), ty);
+        builder = builder.partition_key(partition_key(number, count), ty);
     }
     for (number, class) in header.clustering_types.iter().enumerate() {
-        builder = builder.clustering(format!("(clustering {number}{marks})"), type_of(class)?);
+        builder = builder.clustering(clustering(number), type_of(class)?);
     }
     for column in &header.static_columns {
         builder = builder.static_column(name_of(column)?, type_of(&column.type_name)?);

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 /// A write timestamp, µs since 1970.
-pub(super) fn timestamp_text(timestamp_us: i64, raw: bool) -> String {
+pub(crate) fn timestamp_text(timestamp_us: i64, raw: bool) -> String {
     if raw {
         return timestamp_us.to_string();
     }
@@ -13,7 +13,7 @@ pub(super) fn timestamp_text(timestamp_us: i64, raw: bool) -> String {
 }
 
 /// A local deletion time, s since 1970.
-pub(super) fn seconds_text(time_s: u32, raw: bool) -> String {
+pub(crate) fn seconds_text(time_s: u32, raw: bool) -> String {
     if raw { time_s.to_string() } else { instant(i64::from(time_s), 0) }
 }
 
@@ -42,7 +42,7 @@ fn instant(time_s: i64, nanos: i64) -> String {
 ///
 /// Years are counted from March, so that the leap day is the last of its year: then month lengths repeat in
 /// fives of 153 days.
-fn civil(days: i64) -> (i64, i64, i64) {
+pub(crate) fn civil(days: i64) -> (i64, i64, i64) {
     const DAYS_OF_400_YEARS: i64 = 146_097;
     let since_march_0000 = days + 719_468;
     let (era, day) =

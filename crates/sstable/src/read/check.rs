@@ -1,22 +1,25 @@
 //! Compares everything in an SSTable with everything else: for tests and for the offline tools.
 //!
-//! 1. The digest against the bytes of Data.db as stored.
+//! 1. The digest against the bytes of Data.db as stored, and every checksum of a chunk.
 //! 2. Front to back, every partition of Data.db against its entry in Index.db: position, key, order; every row
 //!    and marker decoded, in order, with sizes that lead back; every checksum on the way.
 //! 3. Every block of promoted indexes against the rows it names and the deletion open at its end.
 //! 4. Every key against the filter, every sample of the summary, the smallest and largest key, and the counts
 //!    that Messina.db has.
 //!
-//! The first contradiction ends it. Memory: two windows and a row, whatever the SSTable's size.
+//! [`SSTable::check`] ends at the first contradiction. [`SSTable::verify`] tells a [`CheckWatcher`] all of them: what
+//! is wrong with a partition ends that partition, and the next entry of Index.db says where to go on.
+//! Memory: two windows and a row, whatever the SSTable's size.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
 use base::crc::Crc32;
-use model::{Position, TableSchema, Tombstone};
+use model::{PartitionKey, Position, TableSchema, Tombstone};
 use reader::ReadError;
 use runtime::IoClass;
 
+use super::chunked::Run;
 use super::columns::ColumnMap;
 use super::error::SSTableError;
 use super::index::{Entry, IndexCursor};
@@ -27,7 +30,7 @@ use super::unfiltered::Kind;
 use super::window::{Fetch, Window};
 use crate::name::Component;
 
-/// The digest is computed over pieces of this length.
+/// The digest is computed over pieces of this length, and checksums are looked at in runs of about as much.
 const DIGEST_BYTES: usize = 256 * 1024;
 
 /// What an SSTable without contradictions contains.
@@ -45,15 +48,66 @@ pub struct CheckReport {
     pub has_digest: bool,
 }
 
+/// How much is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Checksums, and whether digest, Index.db, summary and filter agree with one another.
+    Components,
+    /// Also every row and marker, and the promoted indexes.
+    Rows,
+}
+
+/// Who is told what is wrong, and how far it is.
+pub trait CheckWatcher {
+    /// An error that this returns ends the check.
+    fn found(&mut self, error: SSTableError) -> Result<(), SSTableError>;
+
+    /// `done` of `total` bytes that are read in all, about.
+    fn progress(&mut self, done: u64, total: u64);
+}
+
+/// Ends at the first error.
+struct First;
+
+impl CheckWatcher for First {
+    fn found(&mut self, error: SSTableError) -> Result<(), SSTableError> {
+        Err(error)
+    }
+
+    fn progress(&mut self, _done: u64, _total: u64) {}
+}
+
 impl SSTable {
     /// Reads all of it and compares; see the module. Changes nothing, and leaves the chunk cache alone.
     pub async fn check(self: &Rc<Self>, class: IoClass) -> Result<CheckReport, SSTableError> {
-        self.check_digest(class).await?;
-        let inconsistent = |detail: String| SSTableError::Inconsistent {
-            file: self.dir.join(self.name.file_name(&Component::Statistics)),
+        self.verify(Depth::Rows, class, &mut First).await
+    }
+
+    /// As [`Self::check`], and every contradiction is told. The report counts what could be read.
+    ///
+    /// # Errors
+    /// What the watcher returns.
+    pub async fn verify(
+        self: &Rc<Self>,
+        depth: Depth,
+        class: IoClass,
+        watcher: &mut dyn CheckWatcher,
+    ) -> Result<CheckReport, SSTableError> {
+        self.data.set_crc_check_chance(1.0);
+        let inconsistent = |component: &Component, detail: String| SSTableError::Inconsistent {
+            file: self.dir.join(self.name.file_name(component)),
             detail,
         };
-        let schema = self.columns.to_schema().map_err(|error| inconsistent(error.to_string()))?;
+        let schema = match self.columns.to_schema() {
+            Ok(schema) => schema,
+            Err(error) => return Err(inconsistent(&Component::Statistics, error.to_string())),
+        };
+        let passes = if depth == Depth::Rows { 3 } else { 2 };
+        let total = self.data_bytes() * passes;
+        self.check_digest(class, watcher, total).await?;
+        if depth == Depth::Components {
+            self.check_chunks(class, watcher, total).await?;
+        }
         let mut check = Check {
             table: Rc::clone(self),
             schema,
@@ -66,34 +120,49 @@ impl SSTable {
                 has_digest: self.digest.is_some(),
                 ..CheckReport::default()
             },
+            depth,
+            is_sound: true,
         };
-        Box::pin(check.run()).await?;
-        let report = check.report;
+        Box::pin(check.run(watcher, total)).await?;
+        let Check { report, is_sound, .. } = check;
+        if depth == Depth::Components || !is_sound {
+            return Ok(report);
+        }
         let counted = (report.partitions, report.rows + report.static_rows);
         let stated = |info: &crate::component::messina::MessinaInfo| {
             (info.partition_count.unwrap_or(counted.0), info.row_count.unwrap_or(counted.1))
         };
         match self.messina.as_ref().map(stated) {
-            Some(stated) if stated != counted => Err(SSTableError::Inconsistent {
-                file: self.dir.join(self.name.file_name(&Component::Messina)),
-                detail: format!(
+            Some(stated) if stated != counted => {
+                let detail = format!(
                     "it counts {} partitions and {} rows, Data.db has {} and {}",
                     stated.0, stated.1, counted.0, counted.1
-                ),
-            }),
+                );
+                watcher.found(inconsistent(&Component::Messina, detail))?;
+                Ok(report)
+            }
             _ => Ok(report),
         }
     }
 
-    async fn check_digest(&self, class: IoClass) -> Result<(), SSTableError> {
+    async fn check_digest(
+        &self,
+        class: IoClass,
+        watcher: &mut dyn CheckWatcher,
+        total: u64,
+    ) -> Result<(), SSTableError> {
         let Some(expected) = self.digest else { return Ok(()) };
         let file = self.data.file();
         let mut crc = Crc32::new();
         let mut at = 0;
         loop {
-            let part = file.read_at(at, DIGEST_BYTES, class).await?;
+            let part = match file.read_at(at, DIGEST_BYTES, class).await {
+                Ok(part) => part,
+                Err(error) => return watcher.found(error.into()),
+            };
             crc.update(&part);
             at += part.len() as u64;
+            watcher.progress(at, total);
             if part.len() < DIGEST_BYTES {
                 break;
             }
@@ -104,7 +173,40 @@ impl SSTable {
                 crc.value(),
                 self.name.file_name(&Component::Digest)
             );
-            return Err(SSTableError::Inconsistent { file: file.path().to_owned(), detail });
+            watcher.found(SSTableError::Inconsistent { file: file.path().to_owned(), detail })?;
+        }
+        Ok(())
+    }
+
+    /// Every chunk of Data.db by itself, so that each bad one is told.
+    async fn check_chunks(
+        &self,
+        class: IoClass,
+        watcher: &mut dyn CheckWatcher,
+        total: u64,
+    ) -> Result<(), SSTableError> {
+        let data = &self.data;
+        let chunks = data.data_bytes().div_ceil(data.chunk_bytes());
+        let unit_chunks = (data.scan_unit_bytes() / data.chunk_bytes()).max(1);
+        let run_chunks = (DIGEST_BYTES as u64 / data.chunk_bytes()).max(1).next_multiple_of(unit_chunks);
+        let mut out = vec![];
+        let mut first = 0;
+        while first < chunks {
+            let end = (first + run_chunks).min(chunks);
+            out.clear();
+            if data.append(&Run { first, count: end - first }, class, &mut out).await.is_err() {
+                let mut unit = first;
+                while unit < end {
+                    out.clear();
+                    let run = Run { first: unit, count: unit_chunks.min(end - unit) };
+                    if let Err(error) = data.append(&run, class, &mut out).await {
+                        watcher.found(error.into())?;
+                    }
+                    unit += unit_chunks;
+                }
+            }
+            first = end;
+            watcher.progress(self.data_bytes() + self.data_bytes() * first / chunks, total);
         }
         Ok(())
     }
@@ -118,6 +220,9 @@ struct Check {
     class: IoClass,
     at: u64,
     report: CheckReport,
+    depth: Depth,
+    /// Nothing has been found so far.
+    is_sound: bool,
 }
 
 /// Follows the promoted index of a partition while its rows go by.
@@ -129,45 +234,119 @@ struct Blocks {
 }
 
 impl Check {
-    async fn run(&mut self) -> Result<(), SSTableError> {
+    async fn run(&mut self, watcher: &mut dyn CheckWatcher, total: u64) -> Result<(), SSTableError> {
         let table = Rc::clone(&self.table);
         let mut cursor = IndexCursor::new(Fetch::Bypass, self.class);
         let mut samples = 0;
-        let mut last_key = None;
+        let mut last_key: Option<PartitionKey> = None;
+        // Nothing was wrong with what is in front of `at`.
+        let mut is_placed = true;
         loop {
             let entry_at = cursor.position();
-            let Some(entry) = cursor.next(&table.index).await? else { break };
-            let is_sampled = samples < table.summary.len() && table.summary.sample(samples).2 == entry_at;
-            if is_sampled {
+            let entry = match cursor.next(&table.index).await {
+                Ok(Some(entry)) => entry,
+                Ok(None) => break,
+                Err(error) => {
+                    self.found(watcher, error.into())?;
+                    if cursor.position() == entry_at {
+                        // Where the next entry starts is not known.
+                        return Ok(());
+                    }
+                    is_placed = false;
+                    continue;
+                }
+            };
+            while samples < table.summary.len() && table.summary.sample(samples).2 < entry_at {
+                let detail = format!("sample {samples} is not where an entry of Index.db starts");
+                let error = self.inconsistent(&Component::Summary, detail);
+                self.found(watcher, error)?;
+                samples += 1;
+            }
+            if samples < table.summary.len() && table.summary.sample(samples).2 == entry_at {
                 if table.summary.sample(samples).1 != entry.key.bytes() {
                     let detail = format!("sample {samples} has another key than Index.db at byte {entry_at}");
-                    return Err(self.inconsistent(&Component::Summary, detail));
+                    let error = self.inconsistent(&Component::Summary, detail);
+                    self.found(watcher, error)?;
                 }
                 samples += 1;
             }
             if !table.may_contain(&entry.key) {
                 let detail = format!("it denies a key that is there, {:?}", entry.key);
-                return Err(self.inconsistent(&Component::Filter, detail));
+                let error = self.inconsistent(&Component::Filter, detail);
+                self.found(watcher, error)?;
+            }
+            last_key = Some(entry.key.clone());
+            self.report.partitions += 1;
+            if self.depth == Depth::Components {
+                self.place(&entry, entry_at, watcher)?;
+                continue;
             }
             if entry.position != self.at {
-                let detail =
-                    format!("a partition starts here, Index.db has it at position {}", entry.position);
-                return Err(table.data.corrupt(self.at, &detail).into());
+                if is_placed {
+                    let detail =
+                        format!("a partition starts here, Index.db has it at position {}", entry.position);
+                    let error = table.data.corrupt(self.at, &detail).into();
+                    self.found(watcher, error)?;
+                }
+                if entry.position >= table.data.data_bytes() {
+                    is_placed = false;
+                    continue;
+                }
+                self.at = entry.position;
+                self.window = Window::new(Fetch::Scan, self.class);
             }
-            self.partition(&entry).await?;
-            last_key = Some(entry.key);
+            is_placed = true;
+            if let Err(error) = self.partition(&entry).await {
+                self.found(watcher, error.into())?;
+                is_placed = false;
+            }
+            let read = self.at * table.data_bytes() / table.uncompressed_bytes().max(1);
+            watcher.progress(table.data_bytes() * 2 + read, total);
         }
-        if self.at != table.data.data_bytes() {
+        let ends = self.at == table.data.data_bytes();
+        if self.depth == Depth::Rows && is_placed && !ends {
             let detail = "Index.db has no partition here, and the data go on";
-            return Err(table.data.corrupt(self.at, detail).into());
+            let error = table.data.corrupt(self.at, detail).into();
+            self.found(watcher, error)?;
         }
         if samples != table.summary.len() {
             let detail = format!("sample {samples} is not where an entry of Index.db starts");
-            return Err(self.inconsistent(&Component::Summary, detail));
+            let error = self.inconsistent(&Component::Summary, detail);
+            self.found(watcher, error)?;
         }
         if last_key.as_ref() != Some(table.last_key()) {
             let detail = "its last key is not the last of Index.db".to_owned();
-            return Err(self.inconsistent(&Component::Summary, detail));
+            let error = self.inconsistent(&Component::Summary, detail);
+            self.found(watcher, error)?;
+        }
+        Ok(())
+    }
+
+    fn found(&mut self, watcher: &mut dyn CheckWatcher, error: SSTableError) -> Result<(), SSTableError> {
+        self.is_sound = false;
+        watcher.found(error)
+    }
+
+    /// Whether the partition's place can be one: the first is at the start, and each behind the one before.
+    fn place(
+        &mut self,
+        entry: &Entry,
+        entry_at: u64,
+        watcher: &mut dyn CheckWatcher,
+    ) -> Result<(), SSTableError> {
+        let is_first = self.report.partitions == 1;
+        let fits = if is_first { entry.position == 0 } else { entry.position > self.at };
+        if !fits || entry.position >= self.table.data.data_bytes() {
+            let detail = format!(
+                "a partition at position {} of {} bytes of data; the one before is at {}",
+                entry.position,
+                self.table.data.data_bytes(),
+                self.at
+            );
+            let error = self.table.index.corrupt(entry_at, &detail).into();
+            self.found(watcher, error)?;
+        } else {
+            self.at = entry.position;
         }
         Ok(())
     }
@@ -196,7 +375,6 @@ impl Check {
         if key != entry.key {
             return Err(table.data.corrupt(start, "Index.db has another key for this partition"));
         }
-        self.report.partitions += 1;
         let mut blocks = None;
         let mut is_first = true;
         let mut wants_static = table.columns.has_static();

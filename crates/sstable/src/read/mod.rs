@@ -4,7 +4,9 @@
 //! table      what an open SSTable is, and which reader a read gets          open, error
 //! scan       whole partitions one after the other                          ┐
 //! partitions single partitions and slices, forward and reverse; seek       ├ parse, unfiltered, row, columns
-//! check      everything compared with everything                           ┘
+//! check      everything compared with everything                           │
+//! salvage    what can still be read, from a damaged one                     ┘
+//! walk       what the tools ask: entries of Index.db, places of fragments, the encoding
 //! index      entries of Index.db        promoted   the blocks of a large partition
 //! window     the bytes a reader looks at
 //! chunked    chunks of a file, checked and decompressed      cache    the chunks that are kept
@@ -21,15 +23,19 @@ mod parse;
 mod partitions;
 mod promoted;
 mod row;
+mod salvage;
 mod scan;
 mod seek;
 mod table;
 #[cfg(test)]
 mod tests;
 mod unfiltered;
+mod walk;
 mod window;
 
 pub use cache::{CacheStats, ChunkCache, ENTRY_OVERHEAD_BYTES, FileNumber};
-pub use check::CheckReport;
+pub use check::{CheckReport, CheckWatcher, Depth};
 pub use error::SSTableError;
+pub use salvage::{Salvage, SalvageLosses, Salvaged};
 pub use table::{SSTable, SSTableSource};
+pub use walk::{IndexBlockEntry, IndexPartition, IndexWalk, PositionedScan};

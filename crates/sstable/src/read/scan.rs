@@ -50,6 +50,8 @@ pub(super) struct ScanReader {
     /// Counts the bytes that were read, and up to where it has.
     progress: Option<Rc<Cell<u64>>>,
     counted: u64,
+    /// Where the last fragment stands in the data.
+    given_at: u64,
 }
 
 impl ScanReader {
@@ -78,6 +80,7 @@ impl ScanReader {
             in_force: Tombstone::LIVE,
             progress,
             counted: 0,
+            given_at: 0,
         }
     }
 
@@ -87,6 +90,11 @@ impl ScanReader {
             progress.set(progress.get() + self.at.saturating_sub(self.counted));
             self.counted = self.at;
         }
+    }
+
+    /// Where the fragment that was given last stands in the data; of a static row, what follows it.
+    pub(super) fn given_at(&self) -> u64 {
+        self.given_at
     }
 
     /// Where the first partition behind `point` starts.
@@ -150,6 +158,7 @@ impl ScanReader {
                             "a partition in front of the range, where Index.db has the range's first";
                         return Err(self.table.data.corrupt(self.at, detail));
                     }
+                    self.given_at = self.at;
                     self.at += bytes;
                     self.in_force = Tombstone::LIVE;
                     self.last_key = Some(key.clone());
@@ -206,6 +215,7 @@ impl ScanReader {
                     };
                     self.at += head.bytes;
                     if fragment.is_some() {
+                        self.given_at = if is_static { self.at } else { at };
                         return Ok(fragment);
                     }
                 }

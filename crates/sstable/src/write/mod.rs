@@ -16,6 +16,7 @@
 //! positions rise (asserted). **Left to others:** choosing names, telling the table about the new SSTable,
 //! reading it.
 
+mod adopt;
 mod columns;
 mod data_file;
 mod error;
@@ -29,6 +30,7 @@ mod seal;
 mod tests;
 mod writer;
 
+pub use adopt::{Adoption, adopt};
 pub use error::WriteError;
 pub use from_reader::write_reader;
 pub use options::{WriteOptions, Written};

@@ -136,12 +136,13 @@ impl SSTableWriter {
             stats.add_commit_log_interval(*start, *end);
         }
         let expected = options.expected_partitions.min(RESERVED_KEYS_MAX) as usize;
+        let data = DataFile::new(data, options.compression.as_ref(), place.name.version);
         Self {
             place,
             encoder: PartitionEncoder::new(schema.clone(), options.delta_bases, options.column_index_bytes),
             schema,
             stats,
-            data: DataFile::new(data, &options.compression),
+            data,
             index,
             index_entry: vec![],
             summary: SummaryBuilder::new(options.min_index_interval),
@@ -234,7 +235,8 @@ impl SSTableWriter {
         let place = self.place.clone();
         let result = match self.partitions {
             0 => place.remove().await.map(|()| None),
-            _ => self.write_components(sealed).await.map(Some),
+            // On the heap: it is large, and done once.
+            _ => Box::pin(self.write_components(sealed)).await.map(Some),
         };
         match result {
             Ok(written) => Ok(written),
@@ -263,12 +265,14 @@ impl SSTableWriter {
         let FinishedData { stored_bytes, uncompressed_bytes, digest, chunks } = data.finish().await?;
         let index_bytes = index.finish().await?;
         let mut total_bytes = stored_bytes + index_bytes;
-        if matches!(chunks, ChunkIndex::Compression(_)) {
+        if matches!(chunks, ChunkIndex::Compression { .. }) {
             stats.set_compression(stored_bytes, uncompressed_bytes);
         }
-        let (component, bytes) = match chunks {
-            ChunkIndex::Crcs(crcs) => (Component::Crc, crcs.encode()),
-            ChunkIndex::Compression(info) => (Component::CompressionInfo, info.encode(place.name.version)),
+        let (component, bytes, dictionary_crc) = match chunks {
+            ChunkIndex::Crcs(crcs) => (Component::Crc, crcs.encode(), None),
+            ChunkIndex::Compression { info, dictionary_crc } => {
+                (Component::CompressionInfo, info.encode(place.name.version), dictionary_crc)
+            }
         };
         total_bytes += place.write(&component, &bytes, &options).await?;
         total_bytes += place.write(&Component::Digest, &digest::encode(digest), &options).await?;
@@ -289,6 +293,7 @@ impl SSTableWriter {
             origin: Some(options.origin.clone()),
             partition_count: Some(self.partitions),
             row_count: Some(rows),
+            dictionary_crc,
         };
         total_bytes += place.write(&Component::Messina, &messina.encode(), &options).await?;
         if sealed {

@@ -1,5 +1,6 @@
 //! SSTables that Cassandra 4.1 wrote, held against what its `sstabledump` says of them.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use model::{Partition, PartitionKey};
@@ -8,8 +9,9 @@ use runtime::{BackendChoice, CpuGroup, Runtime, RuntimeOptions};
 
 use super::*;
 use crate::component::statistics::Statistics;
-use crate::dump::{DumpOptions, dump_reader, schema_of_header};
+use crate::dump::{DumpOptions, JsonDump, dump_reader, schema_of_header};
 use crate::name::Component;
+use crate::tools::metadata_text;
 
 fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cassandra-4.1")
@@ -63,6 +65,40 @@ fn without_positions(dump: &str) -> String {
     out
 }
 
+/// Columns in the order of their names; the peer prints them in that of a hash map.
+fn sorted_columns(metadata: &str) -> String {
+    let line = |line: &str| match line.split_once("Columns: ") {
+        Some((kind, columns)) => {
+            let mut columns: Vec<&str> = columns.split(", ").collect();
+            columns.sort_unstable();
+            format!("{kind}Columns: {}\n", columns.join(", "))
+        }
+        None => format!("{line}\n"),
+    };
+    metadata.lines().map(line).collect()
+}
+
+/// About when sstablemetadata ran: the share of tombstones that could be dropped is of that second.
+const METADATA_S: u32 = 1_795_256_497;
+
+/// The text without that share, and the share.
+fn take_droppable(metadata: &str) -> (String, f64) {
+    const NAME: &str = "Estimated droppable tombstones: ";
+    let line = metadata.lines().find(|line| line.starts_with(NAME)).unwrap();
+    (metadata.replacen(line, "", 1), line[NAME.len()..].parse().unwrap())
+}
+
+/// What sstablemetadata says of it.
+fn metadata(dir: &Path, name: SstableName) -> String {
+    let directory = dir.file_name().unwrap().to_str().unwrap();
+    let table = directory.rsplit_once('-').unwrap().0;
+    let keyspace = dir.parent().unwrap();
+    let sample = keyspace.parent().unwrap().parent().unwrap();
+    let keyspace = keyspace.file_name().unwrap().to_str().unwrap();
+    let text = sample.join(format!("expected/{keyspace}.{table}/{}.metadata.txt", name.generation));
+    fs::read_to_string(text).unwrap()
+}
+
 /// The day of the samples' dumps: what was to expire in 2023 had expired, what in 2033 had not.
 const DUMPED_S: u32 = 1_760_000_000;
 
@@ -100,16 +136,12 @@ fn everything_is_read_as_cassandra_reads_it() {
     on_disk(|shard| async move {
         let cache = ChunkCache::new(1 << 20);
         let mut read = 0;
+        let mut compressors = BTreeSet::new();
         for (dir, name, dump) in all() {
             let context = dir.join(name.to_string());
-            let table = match open(&shard, &dir, name, &cache).await {
-                Ok(table) => table,
-                Err(SSTableError::Unsupported { detail, .. }) => {
-                    assert!(detail.contains("compressed with"), "{context:?}: {detail}");
-                    continue;
-                }
-                Err(error) => panic!("{context:?}: {error}"),
-            };
+            let table = open(&shard, &dir, name, &cache).await;
+            let table = table.unwrap_or_else(|error| panic!("{context:?}: {error}"));
+            compressors.extend(table.compression().map(|info| info.compressor.clone()));
             assert!(table.rebuilt().is_empty(), "{:?}", table.rebuilt());
             let schema = schema_of_header(&table.statistics().header).unwrap();
             let source = SSTableSource::new(Rc::clone(&table), IoClass::Statement);
@@ -119,6 +151,21 @@ fn everything_is_read_as_cassandra_reads_it() {
             let reader = &mut *source.reader(&spec);
             dump_reader(reader, schema.clone(), options, |part| text.push_str(part)).await.unwrap();
             check_same_text(&text, &without_positions(&dump), &context);
+
+            let mut with_places = JsonDump::new(schema.clone(), options);
+            let mut scan = table.positioned_scan(&schema, IoClass::Statement).unwrap();
+            while let Some((fragment, position)) = scan.next().await.unwrap() {
+                with_places.push_at(&fragment, Some(position));
+            }
+            check_same_text(&with_places.finish(), &dump, &context);
+
+            let expected = metadata(&dir, name);
+            let found = metadata_text(&table, METADATA_S);
+            let found = found.replacen(&format!("{}/", dir.display()), "", 1);
+            let (found, found_ratio) = take_droppable(&sorted_columns(&found));
+            let (expected, ratio) = take_droppable(&sorted_columns(&expected));
+            check_same_text(&found, &expected, &context);
+            assert!((found_ratio - ratio).abs() < 1e-4, "{context:?}: {found_ratio} droppable, not {ratio}");
 
             let forward = whole(&table, &schema, false).await;
             let report = table.check(IoClass::Maintenance).await.unwrap();
@@ -139,6 +186,8 @@ fn everything_is_read_as_cassandra_reads_it() {
             read += 1;
         }
         assert!(read > 20, "{read} were read");
+        let expected = ["Deflate", "LZ4", "Noop", "Snappy", "Zstd"].map(|name| format!("{name}Compressor"));
+        assert!(compressors.iter().eq(&expected), "{compressors:?}");
     });
 }
 

@@ -1,0 +1,197 @@
+//! SSTables from elsewhere become SSTables of a table, while it is read and written: `nodetool refresh` and `import`.
+//!
+//! 1. Every SSTable is opened, its header compared with the schema, and its checksums and indexes checked. If
+//!    anything is wrong with any of them, nothing is taken.
+//! 2. Each gets a free number and is linked (or copied) into the table's directory; TOC.txt comes last, so after a crash
+//!    it is there wholly or not at all.
+//! 3. Every shard opens those that may have partitions of its own, and reads them from then on; what is another
+//!    shard's it leaves out, as after a start with another number of shards.
+//! 4. A refresh then removes the files from `upload/`. A crash in between leaves them there, and the next refresh takes
+//!    them a second time, which changes nothing that is read.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use catalog::is_system_keyspace;
+use model::{TableId, TableSchema};
+use runtime::{CpuGroup, IoClass, Shard};
+use sstable::name::{Component, Format, Generation, SstableName};
+use sstable::read::{ChunkCache, Depth, SSTable};
+use sstable::tools::{Finding, Findings, check_fit};
+use sstable::write::{Adoption, adopt, remove_sstable};
+
+use crate::error::EngineError;
+use crate::node::{NodeShard, on_all};
+use crate::shard::EngineShard;
+use crate::table::files;
+
+const UPLOAD: &str = "upload";
+/// For the opening; nothing of it is read twice.
+const CACHE_BYTES: usize = 1 << 20;
+/// So many findings are told; the rest is a number.
+const FINDINGS_MAX: usize = 10;
+
+/// What was taken into the table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadReport {
+    /// As it was called, and as it is called now.
+    pub loaded: Vec<(SstableName, SstableName)>,
+    /// Bytes of all Data.db.
+    pub data_bytes: u64,
+    /// Where they were.
+    pub dir: PathBuf,
+}
+
+/// Where `refresh` looks, below the directory of a table.
+pub fn upload_dir(table_dir: &Path) -> PathBuf {
+    table_dir.join(UPLOAD)
+}
+
+/// Moves the SSTables of the table's `upload/` directory, which is made if it is not there, into the table.
+///
+/// # Errors
+/// One of them is damaged or not of this table; then none is taken.
+pub async fn refresh(shard: &Shard, table: TableId) -> Result<LoadReport, EngineError> {
+    load(shard, table, None).await
+}
+
+/// Copies the SSTables of `dir` into the table, and leaves them where they are.
+///
+/// # Errors
+/// As [`refresh`].
+pub async fn import(shard: &Shard, table: TableId, dir: PathBuf) -> Result<LoadReport, EngineError> {
+    load(shard, table, Some(dir)).await
+}
+
+async fn load(shard: &Shard, table: TableId, dir: Option<PathBuf>) -> Result<LoadReport, EngineError> {
+    // A truncate or a change of the schema would not know of what is being loaded.
+    let call = shard.call(0, CpuGroup::Maintenance, move |shard| async move {
+        let node = NodeShard::of(&shard)?;
+        node.lock().await;
+        let result = Box::pin(load_locked(&shard, &node, table, dir)).await;
+        node.unlock();
+        result
+    });
+    call.await?
+}
+
+async fn load_locked(
+    shard: &Shard,
+    node: &Rc<NodeShard>,
+    id: TableId,
+    import_dir: Option<PathBuf>,
+) -> Result<LoadReport, EngineError> {
+    let schema = node.catalog.borrow().table_by_id(id).map(|table| table.schema.clone());
+    let schema = schema.ok_or(EngineError::UnknownTable(id))?;
+    if is_system_keyspace(&schema.keyspace) {
+        let what = format!("{} is a system table; nothing can be loaded into it", schema.full_name());
+        return Err(EngineError::Invalid(what));
+    }
+    let table = node.engine.table(id)?;
+    table.check_writable()?;
+    let files = shard.files();
+    let copies = import_dir.is_some();
+    let dir = match import_dir {
+        Some(dir) => dir,
+        None => {
+            let dir = upload_dir(&table.dir);
+            files.create_dir_all(&dir).await?;
+            dir
+        }
+    };
+    let mut checked = vec![];
+    for name in files::list(files, &dir).await? {
+        checked.push(check(shard, &dir, name, &schema).await?);
+    }
+    let mut report = LoadReport { dir: dir.clone(), ..LoadReport::default() };
+    for sstable in &checked {
+        let from = sstable.name();
+        let number = table.take_generation(shard.shard_count());
+        let to = SstableName { generation: Generation::Number(number), ..from };
+        let adoption = Adoption {
+            from_dir: &dir,
+            from,
+            to_dir: &table.dir,
+            to,
+            components: sstable.components(),
+            copies,
+        };
+        if let Err(error) = adopt(files, &adoption, IoClass::Maintenance).await {
+            // Those before it are not in the table yet.
+            for (_, taken) in &report.loaded {
+                remove_sstable(files, &table.dir, taken).await?;
+            }
+            return Err(error.into());
+        }
+        report.loaded.push((from, to));
+        report.data_bytes += sstable.data_bytes();
+    }
+    drop(checked);
+    let names: Vec<SstableName> = report.loaded.iter().map(|(_, to)| *to).collect();
+    let open = move |shard: Shard| {
+        let names = names.clone();
+        async move {
+            let engine = EngineShard::of(&shard)?;
+            let table = engine.table(id)?;
+            let loaded =
+                table.load_sstables(shard.files(), engine.cache(), &names, shard.shard_count()).await?;
+            engine.compactions().nudge(&table);
+            Ok(loaded)
+        }
+    };
+    on_all(shard, CpuGroup::Maintenance, open).await?;
+    if !copies {
+        for (from, _) in &report.loaded {
+            remove_sstable(files, &dir, from).await?;
+        }
+        files.sync_dir(&dir).await?;
+    }
+    Ok(report)
+}
+
+/// Opens an SSTable and looks at all of it but the rows.
+async fn check(
+    shard: &Shard,
+    dir: &Path,
+    name: SstableName,
+    schema: &TableSchema,
+) -> Result<Rc<SSTable>, EngineError> {
+    let path = dir.join(name.file_name(&Component::Data));
+    if name.format == Format::Bti {
+        let what = format!("{} has trie indexes; export it as \"big\" first", path.display());
+        return Err(EngineError::Invalid(what));
+    }
+    let cache = ChunkCache::new(CACHE_BYTES);
+    let opened = SSTable::open(shard.files(), dir, name, &cache, IoClass::Maintenance).await;
+    let sstable = opened.map_err(|error| EngineError::Invalid(Finding::from(&error).to_string()))?;
+    check_fit(schema, &sstable.statistics().header).map_err(|misfit| {
+        EngineError::Invalid(format!(
+            "{} is not an SSTable of {}: {misfit}",
+            path.display(),
+            schema.full_name()
+        ))
+    })?;
+    let mut told = vec![];
+    let mut findings = Findings::new(
+        |finding: &Finding| {
+            if told.len() < FINDINGS_MAX {
+                told.push(finding.to_string());
+            }
+        },
+        |_, _| {},
+    );
+    let verified = sstable.verify(Depth::Components, IoClass::Maintenance, &mut findings).await;
+    let count = findings.count;
+    drop(findings);
+    if let Err(error) = verified {
+        return Err(EngineError::Invalid(Finding::from(&error).to_string()));
+    }
+    if count > 0 {
+        return Err(EngineError::Invalid(format!(
+            "{} is damaged, nothing was loaded ({count} findings): {}; `messina sstable scrub` keeps what can be read",
+            path.display(),
+            told.join("; ")
+        )));
+    }
+    Ok(sstable)
+}

@@ -1,0 +1,110 @@
+//! Looks at a world from outside ten times a second: what its table takes on disk, and of how many SSTables it is.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use engine::shard::EngineShard;
+
+use crate::bench::BenchError;
+use crate::bench::world::World;
+
+const EVERY: Duration = Duration::from_millis(100);
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Moment {
+    pub(super) at_s: f64,
+    /// All files of the table, unfinished ones too.
+    pub(super) disk_bytes: f64,
+    pub(super) sstables: f64,
+    /// SSTables of level 0.
+    pub(super) unleveled: f64,
+    /// Compactions to be done, as the strategy estimates.
+    pub(super) pending: f64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Trace {
+    pub(super) moments: Vec<Moment>,
+}
+
+impl Trace {
+    pub(super) fn peak_disk_bytes(&self) -> f64 {
+        self.moments.iter().map(|moment| moment.disk_bytes).fold(0.0, f64::max)
+    }
+
+    pub(super) fn end_disk_bytes(&self) -> f64 {
+        self.moments.last().map_or(0.0, |moment| moment.disk_bytes)
+    }
+
+    pub(super) fn peak(&self, of: fn(&Moment) -> f64) -> f64 {
+        self.moments.iter().map(of).fold(0.0, f64::max)
+    }
+
+    /// The mean from `share` of the time on.
+    pub(super) fn mean_from(&self, share: f64, of: fn(&Moment) -> f64) -> f64 {
+        let begin = (self.moments.len() as f64 * share) as usize;
+        let moments = &self.moments[begin.min(self.moments.len().saturating_sub(1))..];
+        moments.iter().map(of).sum::<f64>() / moments.len().max(1) as f64
+    }
+}
+
+/// Does `work` and records meanwhile.
+pub(super) fn record<T>(
+    world: &World,
+    work: impl FnOnce() -> Result<T, BenchError>,
+) -> Result<(T, Trace), BenchError> {
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let recording = scope.spawn(|| {
+            let begin = Instant::now();
+            let mut trace = Trace::default();
+            loop {
+                let is_last = ended.load(Ordering::Relaxed);
+                let at_s = begin.elapsed().as_secs_f64();
+                if let Ok(moment) = look(world, at_s) {
+                    trace.moments.push(moment);
+                }
+                if is_last {
+                    return trace;
+                }
+                std::thread::sleep(EVERY);
+            }
+        });
+        let result = work();
+        ended.store(true, Ordering::Relaxed);
+        let trace = recording.join().map_err(|_| "the recorder panicked")?;
+        Ok((result?, trace))
+    })
+}
+
+fn look(world: &World, at_s: f64) -> Result<Moment, BenchError> {
+    let id = world.table.id;
+    let counted = world.engine.ask(0, move |shard| async move {
+        let engine = EngineShard::of(&shard)?;
+        let sstables = engine.table(id)?.sstables();
+        let unleveled = sstables.iter().filter(|sstable| sstable.level() == 0).count();
+        let pending: u64 = engine.compactions().report().pending.iter().map(|(_, jobs)| jobs).sum();
+        Ok((sstables.len(), unleveled, pending))
+    });
+    let (sstables, unleveled, pending) = counted.wait()?;
+    let dir = world.dir.join("data").join(&world.table.keyspace);
+    Ok(Moment {
+        at_s,
+        disk_bytes: disk_bytes(&dir) as f64,
+        sstables: sstables as f64,
+        unleveled: unleveled as f64,
+        pending: pending as f64,
+    })
+}
+
+/// Bytes of the files below a directory; what vanishes meanwhile is not counted.
+fn disk_bytes(dir: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(dir) else { return 0 };
+    let bytes = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(data) if data.is_dir() => disk_bytes(&entry.path()),
+        Ok(data) => data.len(),
+        Err(_gone) => 0,
+    };
+    entries.flatten().map(bytes).sum()
+}

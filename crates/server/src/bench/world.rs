@@ -1,0 +1,156 @@
+//! An engine with one table on one shard, and work done there: what every benchmark of the engine begins with.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use catalog::{Keyspace, TableSettings};
+use engine::shard::EngineShard;
+use engine::{Engine, EngineError, EngineOptions, ReadCommand, ShardOptions};
+use model::{PartitionRange, TableSchema};
+use runtime::{BackendChoice, CpuGroup, IoClass, IoCounters, Shard};
+
+use super::BenchError;
+use super::stopwatch::{Spent, Stopwatch};
+
+/// See the head of this file.
+pub struct World {
+    pub engine: Engine,
+    pub table: Arc<TableSchema>,
+    pub dir: PathBuf,
+}
+
+/// Settings of a table that nothing compacts: what a benchmark wrote stays as it was written.
+pub fn uncompacted() -> TableSettings {
+    let mut settings = TableSettings::default();
+    settings.compaction.insert("enabled".to_string(), "false".to_string());
+    settings
+}
+
+impl World {
+    /// Opens the directory of `options` and makes the table if it is not there.
+    pub fn open(
+        options: EngineOptions,
+        backend: BackendChoice,
+        table: &TableSchema,
+        settings: &TableSettings,
+    ) -> Result<Self, BenchError> {
+        let dir = options.data_dir.clone();
+        let engine = Engine::open_with(options, ShardOptions { shards: 1, backend, pin: false })?;
+        let (keyspace, name) = (table.keyspace.clone(), table.name.clone());
+        if engine.table(&keyspace, &name).is_err() {
+            if engine.catalog()?.keyspace(&keyspace).is_none() {
+                let keyspace = keyspace.clone();
+                engine.change_schema(move |catalog| catalog.create_keyspace(Keyspace::simple(&keyspace)?))?;
+            }
+            let (table, settings) = (Arc::new(table.clone()), settings.clone());
+            engine.change_schema(move |catalog| catalog.create_table(table, settings))?;
+        }
+        let table = engine.table(&keyspace, &name)?;
+        Ok(Self { engine, table, dir })
+    }
+
+    /// Closes the engine; the directory stays.
+    pub fn close(self) -> Result<PathBuf, BenchError> {
+        self.engine.close()?;
+        Ok(self.dir)
+    }
+
+    pub fn flushed(&self) -> Result<engine::table::flush::FlushStats, EngineError> {
+        Ok(self.engine.report()?[0].flushes.clone())
+    }
+
+    /// What a class of I/O has done since the start.
+    pub fn io_of(&self, class: IoClass) -> Result<IoCounters, EngineError> {
+        Ok(self.engine.report()?[0].runtime.io_of(class))
+    }
+
+    /// Runs `work` on the shard for each number below `count`, by `concurrency` tasks.
+    pub fn on_shard<W, F>(&self, concurrency: usize, count: u64, work: W) -> Result<Spent, BenchError>
+    where
+        W: Fn(Rc<EngineShard>, u64) -> F + Send + 'static,
+        F: Future<Output = Result<(), EngineError>> + 'static,
+    {
+        self.on_shard_made(concurrency, count, move || work)
+    }
+
+    /// The same with work that is made on the shard, and may hold what cannot be sent there.
+    pub fn on_shard_made<M, W, F>(&self, concurrency: usize, count: u64, make: M) -> Result<Spent, BenchError>
+    where
+        M: FnOnce() -> W + Send + 'static,
+        W: Fn(Rc<EngineShard>, u64) -> F + 'static,
+        F: Future<Output = Result<(), EngineError>> + 'static,
+    {
+        let watch = Stopwatch::start();
+        let done =
+            self.engine.ask(0, move |shard| async move { clients(&shard, concurrency, count, make()).await });
+        done.wait()?;
+        Ok(watch.spent())
+    }
+
+    /// Reads everything, past the cache; gives the rows.
+    pub fn scan(&self) -> Result<(u64, Spent), BenchError> {
+        let table = self.table.id;
+        let watch = Stopwatch::start();
+        let scanned = self.engine.ask(0, move |shard| async move {
+            let engine = EngineShard::of(&shard)?;
+            let mut command = ReadCommand::new(table, PartitionRange::all());
+            command.bypass_cache = true;
+            let mut rows = 0;
+            loop {
+                let page = engine.read(&command).await?;
+                rows += page.row_count();
+                command.paging = page.next;
+                if command.paging.is_none() {
+                    return Ok(rows);
+                }
+            }
+        });
+        Ok((scanned.wait()?, watch.spent()))
+    }
+}
+
+/// `concurrency` tasks that take numbers below `count` until none is left.
+async fn clients<W, F>(shard: &Shard, concurrency: usize, count: u64, work: W) -> Result<(), EngineError>
+where
+    W: Fn(Rc<EngineShard>, u64) -> F + 'static,
+    F: Future<Output = Result<(), EngineError>> + 'static,
+{
+    let engine = EngineShard::of(shard)?;
+    let next = Rc::new(Cell::new(0));
+    let work = Rc::new(work);
+    let client = || {
+        let (engine, next, work) = (engine.clone(), next.clone(), work.clone());
+        shard.spawn(CpuGroup::Statement, async move {
+            while next.get() < count {
+                let number = next.replace(next.get() + 1);
+                work(engine.clone(), number).await?;
+            }
+            Ok::<(), EngineError>(())
+        })
+    };
+    let clients: Vec<_> = (0..concurrency).map(|_| client()).collect();
+    for client in clients {
+        client.await?;
+    }
+    Ok(())
+}
+
+/// Bytes that the process has had read from disks, as the kernel counts; 0 where it does not say.
+pub fn kernel_read_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("read_bytes: "));
+    line.and_then(|bytes| bytes.trim().parse().ok()).unwrap_or(0)
+}
+
+/// Bytes of all files below a directory.
+pub fn disk_bytes(dir: &Path) -> std::io::Result<u64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let data = entry.metadata()?;
+        bytes += if data.is_dir() { disk_bytes(&entry.path())? } else { data.len() };
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,158 @@
+//! A file of CREATE statements as a catalog, without a node: names for tables whose SSTables know only types.
+//!
+//! CREATE KEYSPACE, CREATE TYPE and CREATE TABLE are carried out in memory by `cql` itself, and so are ALTER and DROP. A
+//! keyspace that is only named is made. Statements that read or write data are refused.
+
+use std::cell::{Cell, RefCell};
+use std::path::Path;
+
+use catalog::{Catalog, Keyspace, SchemaChange};
+use cql::syntax::{Statement, parse, split_statements};
+use cql::system::NodeInfo;
+use cql::{ChangeSchema, Coordinator, CqlError, Decide, Execution, Outcome, Prepared};
+use model::{Mutation, TableId};
+use reader::block_on_ready;
+use reader::{Page, ReadCommand};
+use uuid::Uuid;
+
+/// The catalog that the file describes; `keyspace` is that of names without one.
+///
+/// # Errors
+/// The file cannot be read, or a statement is wrong; the text says which.
+pub fn load(path: &Path, keyspace: Option<&str>) -> Result<Catalog, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    parse_schema(&text, keyspace).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// As [`load`], of a text.
+///
+/// # Errors
+/// A statement is wrong; the text says in which line it begins.
+pub fn parse_schema(text: &str, keyspace: Option<&str>) -> Result<Catalog, String> {
+    let schema =
+        SchemaOnly { catalog: RefCell::new(Catalog::empty()), clock_us: Cell::new(1), random: Cell::new(0) };
+    let mut keyspace = keyspace.map(str::to_owned);
+    for statement in split_statements(text) {
+        let line = text[..statement.start].matches('\n').count() + 1;
+        let wrong = |error: CqlError| format!("line {line}: {error}");
+        schema.make_named_keyspace(statement.text, keyspace.as_deref()).map_err(wrong)?;
+        let prepared =
+            Prepared::new(&schema.catalog(), keyspace.as_deref(), statement.text).map_err(wrong)?;
+        let execution =
+            Execution { now_us: 0, timestamp_us: None, now_s: None, page_rows: None, paging_state: None };
+        let values = cql::protocol::Values::default();
+        let outcome = block_on_ready(prepared.execute(&schema, &values, &execution, &mut vec![]));
+        if let Outcome::SetKeyspace(name) = outcome.map_err(wrong)? {
+            keyspace = Some(name);
+        }
+    }
+    Ok(schema.catalog.into_inner())
+}
+
+/// A storage that has a schema and nothing else.
+struct SchemaOnly {
+    catalog: RefCell<Catalog>,
+    clock_us: Cell<i64>,
+    random: Cell<u64>,
+}
+
+impl SchemaOnly {
+    fn make_named_keyspace(&self, text: &str, keyspace: Option<&str>) -> Result<(), CqlError> {
+        let name = match parse(text)?.statement {
+            Statement::CreateTable(create) => create.name.keyspace,
+            Statement::CreateType(create) => create.name.keyspace,
+            _ => return Ok(()),
+        };
+        let name = name.map(|name| name.text.to_string()).or(keyspace.map(str::to_owned));
+        let Some(name) = name else {
+            return Err(CqlError::Invalid("name the keyspace, as in keyspace.table".to_string()));
+        };
+        let catalog = self.catalog();
+        if catalog.keyspace(&name).is_none() {
+            let keyspace = Keyspace::simple(name.as_str())?;
+            *self.catalog.borrow_mut() = catalog.create_keyspace(keyspace)?.0;
+        }
+        Ok(())
+    }
+}
+
+fn refused<T>() -> Result<T, CqlError> {
+    Err(CqlError::Invalid("only CREATE, ALTER and DROP have a place in a schema file".to_string()))
+}
+
+impl Coordinator for SchemaOnly {
+    fn catalog(&self) -> Catalog {
+        self.catalog.borrow().clone()
+    }
+
+    fn wall_us(&self) -> i64 {
+        self.clock_us.get()
+    }
+
+    fn timestamp_us(&self) -> i64 {
+        self.clock_us.replace(self.clock_us.get() + 1)
+    }
+
+    fn random_u64(&self) -> u64 {
+        // Ids of tables must differ, and nobody else sees them.
+        self.random.set(self.random.get() + 1);
+        base::rng::Rng::new(self.random.get()).next_u64()
+    }
+
+    fn node_info(&self) -> NodeInfo {
+        NodeInfo::new(self.host_id(), std::net::IpAddr::from([127, 0, 0, 1]), 9042)
+    }
+
+    fn host_id(&self) -> Uuid {
+        Uuid::nil()
+    }
+
+    async fn apply(&self, _: Mutation) -> Result<(), CqlError> {
+        refused()
+    }
+
+    async fn apply_together(&self, _: Vec<Mutation>) -> Result<(), CqlError> {
+        refused()
+    }
+
+    async fn read(&self, _: ReadCommand) -> Result<Page, CqlError> {
+        refused()
+    }
+
+    async fn read_and_write(&self, _: ReadCommand, _: Decide) -> Result<Page, CqlError> {
+        refused()
+    }
+
+    async fn change_schema(&self, change: ChangeSchema) -> Result<Vec<SchemaChange>, CqlError> {
+        let (catalog, changes) = change(&self.catalog())?;
+        *self.catalog.borrow_mut() = catalog;
+        Ok(changes)
+    }
+
+    async fn truncate(&self, _: TableId) -> Result<(), CqlError> {
+        refused()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_without_its_keyspaces() {
+        let text = "CREATE TYPE ks.pair (a int, b text);\n\
+                    CREATE TABLE ks.t (p int, c text, v frozen<pair>, PRIMARY KEY (p, c)) WITH CLUSTERING ORDER BY (c DESC);\n\
+                    CREATE TABLE u (p int PRIMARY KEY)";
+        let catalog = parse_schema(text, Some("other")).unwrap();
+        assert_eq!(catalog.schema("ks", "t").unwrap().clustering.len(), 1);
+        assert!(catalog.schema("other", "u").is_some());
+        let error =
+            parse_schema("CREATE TABLE a.b (p int PRIMARY KEY);\nSELECT * FROM a.b", None).unwrap_err();
+        assert!(error.starts_with("line 2: ") && error.contains("only CREATE"), "{error}");
+        assert!(
+            parse_schema("CREATE TABLE b (p int PRIMARY KEY)", None)
+                .unwrap_err()
+                .contains("name the keyspace")
+        );
+    }
+}
