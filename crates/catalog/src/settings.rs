@@ -119,8 +119,6 @@ impl TableSettings {
             ("additional_write_policy", self.additional_write_policy != default.additional_write_policy),
             ("caching", self.caching != default.caching),
             ("cdc", self.cdc != default.cdc),
-            // Nothing compacts yet.
-            ("compaction", self.compaction != default.compaction),
             ("extensions", !self.extensions.is_empty()),
             ("memtable", self.memtable != default.memtable),
             ("read_repair", self.read_repair != default.read_repair),

@@ -22,6 +22,8 @@ pub enum EngineError {
     Read(ReadError),
     /// An SSTable could not be written or opened.
     SSTable(String),
+    /// A compaction failed or was stopped; the data are what they were.
+    Compaction(String),
     /// The disk is full; reads go on, and writes resume when space is freed.
     NoSpace(String),
     File(FileError),
@@ -46,7 +48,7 @@ impl fmt::Display for EngineError {
             Self::Schema(error) => error.fmt(f),
             Self::Log(error) => error.fmt(f),
             Self::Read(error) => error.fmt(f),
-            Self::SSTable(error) => f.write_str(error),
+            Self::SSTable(error) | Self::Compaction(error) => f.write_str(error),
             Self::NoSpace(what) => {
                 write!(f, "no space on the disk: {what}; writes resume when space is freed")
             }

@@ -4,10 +4,12 @@
 //! the [`commitlog`], applies it to a [`memtable`] of its [`table`] and answers when it is durable; a flush
 //! ([`table::flush`]) makes the memtable an SSTable and gives the log's segments up.
 //! Follow a read: [`node`] asks the shards, [`read`] merges what memtables and SSTables have into pages.
+//! Follow a compaction: [`compaction`].
 //! Follow a start: [`recover`].
 
 mod attach;
 pub mod commitlog;
+pub mod compaction;
 pub mod engine;
 pub mod error;
 pub mod memtable;

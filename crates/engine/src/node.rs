@@ -296,10 +296,13 @@ async fn take_over(shard: &Shard, new: Catalog) -> Result<(), EngineError> {
     let old = node.catalog.replace(new.clone());
     let engine = &node.engine;
     for table in old.all_tables().filter(|table| new.table_by_id(table.schema.id).is_none()) {
-        if let Some(table) = engine.take_table(table.schema.id) {
+        let id = table.schema.id;
+        if let Some(table) = engine.take_table(id) {
+            engine.compactions().block(id).await;
             engine.flushes().block(&table).await;
             table.drop_contents();
             engine.flushes().allow(&table);
+            engine.compactions().forget_table(id);
         }
     }
     for table in new.all_tables().filter(|table| !is_system_keyspace(&table.schema.keyspace)) {
@@ -307,6 +310,9 @@ async fn take_over(shard: &Shard, new: Catalog) -> Result<(), EngineError> {
             Ok(known) => {
                 if known.schema() != table.schema {
                     known.set_schema(table.schema.clone());
+                }
+                if !known.is_read_only() {
+                    engine.compactions().set_table(&known, &table.settings.compaction);
                 }
             }
             Err(_) => {
@@ -317,7 +323,7 @@ async fn take_over(shard: &Shard, new: Catalog) -> Result<(), EngineError> {
                 // remove what was written since.
                 made.raise_generation(truncation.first_generation, shard.shard_count());
                 made.set_truncation(truncation);
-                engine.add_table(made);
+                engine.add_table(made, &table.settings.compaction);
             }
         }
     }
@@ -384,6 +390,7 @@ async fn truncate_locked(shard: &Shard, node: &Rc<NodeShard>, id: TableId) -> Re
     let block = move |shard: Shard| async move {
         let engine = EngineShard::of(&shard)?;
         let table = engine.table(id)?;
+        engine.compactions().block(id).await;
         engine.flushes().block(&table).await;
         Ok(table.next_generation())
     };
@@ -394,6 +401,7 @@ async fn truncate_locked(shard: &Shard, node: &Rc<NodeShard>, id: TableId) -> Re
     let allow = move |shard: Shard| async move {
         let engine = EngineShard::of(&shard)?;
         engine.flushes().allow(&*engine.table(id)?);
+        engine.compactions().allow(id);
         Ok(())
     };
     on_all(shard, CpuGroup::Statement, allow).await?;
@@ -530,8 +538,10 @@ pub async fn report(shard: &Shard) -> Result<Vec<ShardReport>, EngineError> {
 /// What every table has and does: a list for each shard, in the order of the tables' names.
 pub async fn table_reports(shard: &Shard) -> Result<Vec<Vec<TableReport>>, EngineError> {
     let ask = |shard: Shard| async move {
-        let tables = EngineShard::of(&shard)?.tables();
-        Ok(tables.iter().map(|table| TableReport::of(table)).collect())
+        let engine = EngineShard::of(&shard)?;
+        let report =
+            |table: &Rc<Table>| TableReport::of(table, engine.compactions().table_state(table.schema().id));
+        Ok(engine.tables().iter().map(report).collect())
     };
     on_all(shard, CpuGroup::Maintenance, ask).await
 }

@@ -42,9 +42,43 @@ pub struct EngineOptions {
     /// The commit logs of all shards together.
     pub commitlog_total_bytes: u64,
     pub on_damaged_log: OnDamagedLog,
+    pub compaction: CompactionOptions,
     /// What SSTables are written as; one that can be read.
     pub sstable_version: Version,
     pub attachments: Vec<Attachment>,
+}
+
+/// How compactions of all shards together run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompactionOptions {
+    /// Bytes that jobs may read in a second, before compression; 0: no limit.
+    pub throughput_bytes_per_s: u64,
+    /// At most so many jobs on a shard; 0: one of each weight.
+    pub concurrent_jobs: u32,
+    /// Fewer than `min_threshold` SSTables are never merged, even if there is nothing else to do.
+    pub enforce_min_threshold: bool,
+    /// What the data may take of the disk; `None`: all of it.
+    pub disk_budget_bytes: Option<u64>,
+    /// Compactions get so many CPU shares, whatever there is to do; 0: by their backlog.
+    pub static_shares: u32,
+    /// And so many at most.
+    pub max_shares: u32,
+    /// Tables are compacted by themselves.
+    pub is_automatic: bool,
+}
+
+impl Default for CompactionOptions {
+    fn default() -> Self {
+        Self {
+            throughput_bytes_per_s: 0,
+            concurrent_jobs: 0,
+            enforce_min_threshold: false,
+            disk_budget_bytes: None,
+            static_shares: 0,
+            max_shares: 1000,
+            is_automatic: true,
+        }
+    }
 }
 
 impl EngineOptions {
@@ -57,6 +91,7 @@ impl EngineOptions {
             commitlog_segment_bytes: 32 << 20,
             commitlog_total_bytes: 1 << 30,
             on_damaged_log: OnDamagedLog::Refuse,
+            compaction: CompactionOptions::default(),
             sstable_version: Version::DEFAULT,
             attachments: vec![],
         }

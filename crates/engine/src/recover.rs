@@ -1,7 +1,8 @@
 //! Opening a directory: what a start does, in the order it does it.
 //!
 //! 1. The directory is locked, and made if it is not there.
-//! 2. What a crash left unfinished in table directories is removed.
+//! 2. What a crash left unfinished in table directories is removed, or finished: replacements of SSTables that were
+//!    committed.
 //! 3. Shard 0 opens the system tables, replays their log, and reads the schema.
 //! 4. Every shard opens its tables; SSTables that a truncate had doomed are removed. Attached tables are opened.
 //! 5. Every shard replays the segments that are its turn; entries go to the shard that has their token now.
@@ -14,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use base::HashMap;
-use catalog::Catalog;
 use catalog::is_system_keyspace;
+use catalog::{Catalog, TableSettings};
 use model::{Mutation, TableId, codec};
 use reader::{CompactReader, Keep, ReadSpec};
 use runtime::{CpuGroup, Files, IoClass, Shard};
@@ -23,6 +24,7 @@ use runtime::{CpuGroup, Files, IoClass, Shard};
 use crate::commitlog::format::split_id;
 use crate::commitlog::replay::{self, OldSegment, ReplayReport, Replayed};
 use crate::commitlog::{CommitLog, CommitLogOptions, SyncMode};
+use crate::compaction::{CompactionSetup, History, record};
 use crate::error::EngineError;
 use crate::node::{NodeShard, make_dirs, on_all, publish};
 use crate::options::{EngineOptions, OnDamagedLog};
@@ -85,7 +87,7 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
         table.open_sstables(&files, node.engine.cache(), shard.shard_count()).await?;
         // Without its schema a node would take every table for unknown.
         table.check_readable()?;
-        node.engine.add_table(table);
+        node.engine.add_table(table, &TableSettings::default().compaction);
     }
     report.replay.merge(replay_segments(shard, &old_schema, true).await?);
     refuse_damage(&options, &report.replay)?;
@@ -127,6 +129,10 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     }
     report.flush_us = shard.now_us() - flush_started_us;
     remove_segments(&files, &log_dir(&options), &old).await?;
+    // Before, a purge could not have known what the old segments still hold.
+    if options.compaction.is_automatic {
+        crate::compaction::node::start(shard).await?;
+    }
     Ok(report)
 }
 
@@ -187,6 +193,8 @@ async fn table_dirs(files: &Files, data_dir: &Path) -> Result<Vec<PathBuf>, Engi
 async fn clean_up(files: &Files, data_dir: &Path) -> Result<Vec<PathBuf>, EngineError> {
     let mut removed = vec![];
     for dir in table_dirs(files, data_dir).await? {
+        record::recover(files, &dir).await?;
+        truncation::clean_up(files, &dir).await?;
         let names = sstable::write::clean_up(files, &dir).await?;
         removed.extend(names.into_iter().map(|name| dir.join(name.to_string())));
     }
@@ -233,8 +241,9 @@ async fn start_shards(
     first_base: u64,
 ) -> Result<(), EngineError> {
     let options = options.clone();
+    let history = History::default();
     let start = move |shard: Shard| {
-        let options = options.clone();
+        let (options, history) = (options.clone(), history.clone());
         async move {
             let shards = u64::from(shard.shard_count());
             let segment_bytes = options.commitlog_segment_bytes;
@@ -258,7 +267,10 @@ async fn start_shards(
                 None
             };
             let memory_bytes = options.memory_bytes / shards;
-            let engine = EngineShard::start(&shard, log, host_id, memory_bytes, options.sstable_version);
+            let compactions =
+                CompactionSetup { options: options.compaction.clone(), history: history.clone() };
+            let engine =
+                EngineShard::start(&shard, log, host_id, memory_bytes, options.sstable_version, compactions);
             shard.set_local(NodeShard::new(options, engine.clone(), schema_log));
             shard.set_local(engine);
             Ok(())

@@ -10,7 +10,9 @@ use model::TableId;
 use runtime::{GroupStats, IoStats, ShardStats};
 use sstable::name::SstableName;
 use sstable::read::{CacheStats, SSTable};
+use sstable::write::Written;
 
+use crate::compaction::report::{ManagerStats, TableState};
 use crate::table::Table;
 use crate::table::flush::FlushStats;
 
@@ -25,6 +27,8 @@ pub struct ShardReport {
     pub log_appended_bytes: u64,
     pub sstables: usize,
     pub flushes: FlushStats,
+    pub compactions: ManagerStats,
+    pub compactions_running: usize,
     pub cache: CacheStats,
     pub runtime: ShardStats,
     /// By scheduling group.
@@ -86,6 +90,26 @@ pub struct TableCounters {
     pub writes: LatencyCounter,
     /// Memtables that became SSTables.
     pub flushes: Cell<u64>,
+    /// Bytes of user data that flushes wrote, before compression: what amplification is relative to.
+    pub flushed_plain_bytes: Cell<u64>,
+    /// Bytes on disk that flushes and compactions wrote.
+    pub flushed_bytes: Cell<u64>,
+    pub compacted_bytes: Cell<u64>,
+    last_flush_bytes: Cell<u64>,
+}
+
+impl TableCounters {
+    pub fn flushed(&self, written: &Written) {
+        let add = |cell: &Cell<u64>, bytes: u64| cell.set(cell.get() + bytes);
+        add(&self.flushed_plain_bytes, written.uncompressed_bytes);
+        add(&self.flushed_bytes, written.total_bytes);
+        self.last_flush_bytes.set(written.data_bytes);
+    }
+
+    /// Bytes on disk of the last flush; 0 if there was none since the start.
+    pub fn last_flush_bytes(&self) -> u64 {
+        self.last_flush_bytes.get()
+    }
 }
 
 /// An SSTable of a table.
@@ -99,6 +123,8 @@ pub struct SSTableReport {
     pub data_bytes: u64,
     pub uncompressed_bytes: u64,
     pub partitions: u64,
+    /// Of leveled compaction.
+    pub level: u32,
     pub partition_bytes: EstimatedHistogram,
     /// Memory of its bloom filter, of the places of compressed chunks, and of all that stays in memory while it is
     /// open.
@@ -122,6 +148,13 @@ pub struct TableReport {
     /// Sealed memtables that are not yet SSTables.
     pub pending_flushes: usize,
     pub flushes: u64,
+    /// Bytes on disk that flushes and compactions wrote since the start.
+    pub flushed_bytes: u64,
+    pub compacted_bytes: u64,
+    /// Bytes on disk that are live, about.
+    pub live_bytes: u64,
+    /// About how many compactions are to be done.
+    pub pending_compactions: u64,
     pub reads: Latencies,
     pub writes: Latencies,
 }
@@ -134,6 +167,7 @@ impl SSTableReport {
             data_bytes: sstable.data_bytes(),
             uncompressed_bytes: sstable.uncompressed_bytes(),
             partitions: sstable.partition_count(),
+            level: sstable.level(),
             partition_bytes: sstable.stats().partition_bytes.clone(),
             filter_bytes: sstable.filter_bytes(),
             compression_bytes: sstable.compression_bytes(),
@@ -143,7 +177,7 @@ impl SSTableReport {
 }
 
 impl TableReport {
-    pub fn of(table: &Table) -> Self {
+    pub fn of(table: &Table, state: TableState) -> Self {
         let schema = table.schema();
         let sealed = table.sealed();
         let partitions = sealed.iter().map(|sealed| sealed.memtable.partition_count()).sum::<usize>();
@@ -157,6 +191,10 @@ impl TableReport {
             memtable_partitions: table.active().memtable.partition_count() + partitions,
             pending_flushes: sealed.len(),
             flushes: table.counters.flushes.get(),
+            flushed_bytes: table.counters.flushed_bytes.get(),
+            compacted_bytes: table.counters.compacted_bytes.get(),
+            live_bytes: state.live_bytes,
+            pending_compactions: state.pending,
             reads: table.counters.reads.get(),
             writes: table.counters.writes.get(),
         }

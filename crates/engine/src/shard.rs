@@ -4,6 +4,7 @@
 //! the log says it is durable. A task watches memory and log and seals the memtable that frees most.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use sstable::read::ChunkCache;
 use sstable::version::Version;
 
 use crate::commitlog::{Appended, CommitLog, LogError};
+use crate::compaction::{CompactionSetup, Manager};
 use crate::error::EngineError;
 use crate::partition_locks::PartitionLocks;
 use crate::read::{Page, ReadCommand, run};
@@ -25,6 +27,8 @@ use runtime::Event;
 
 /// How often periods and ages are looked at.
 const TICK_US: u64 = 1_000_000;
+/// How often the CPU shares of compactions are.
+const CONTROL_US: u64 = 250_000;
 
 /// See the head of this file.
 pub struct EngineShard {
@@ -34,6 +38,7 @@ pub struct EngineShard {
     cache: Rc<ChunkCache>,
     tables: RefCell<HashMap<TableId, Rc<Table>>>,
     flushes: Rc<FlushQueue>,
+    compactions: Rc<Manager>,
     /// Bytes of memtables, sealed ones included.
     dirty_bytes: Cell<usize>,
     /// Above this the largest memtable is sealed.
@@ -58,13 +63,23 @@ impl EngineShard {
         host_id: [u8; 16],
         memory_bytes: u64,
         sstable_version: Version,
+        compaction: CompactionSetup,
     ) -> Rc<Self> {
         let memory_bytes = usize::try_from(memory_bytes).expect("memory fits into memory");
         let cache = ChunkCache::new(memory_bytes / 4);
         cache.seed(shard.random_u64());
         let flushes = FlushQueue::new(shard.clone(), cache.clone(), host_id, sstable_version);
+        let compactions = Manager::new(shard, cache.clone(), host_id, sstable_version, compaction);
+        let nudged = compactions.clone();
+        flushes.on_flushed(move |table| nudged.nudge(table));
+        let waited_for = compactions.clone();
+        flushes.before_flush(move |table| {
+            let (compactions, table) = (waited_for.clone(), table.clone());
+            Box::pin(async move { compactions.wait_before_flush(&table).await })
+        });
         let this = Rc::new(Self {
             shard: shard.clone(),
+            compactions,
             log,
             cache,
             tables: RefCell::default(),
@@ -81,10 +96,12 @@ impl EngineShard {
         });
         let watching = this.clone();
         let ticking = this.clone();
+        let controlling = this.clone();
         *this.tasks.borrow_mut() = vec![
             shard.spawn(CpuGroup::Memtable, flushes.run()),
             shard.spawn(CpuGroup::Memtable, async move { watching.watch().await }),
             shard.spawn(CpuGroup::Background, async move { ticking.tick().await }),
+            shard.spawn(CpuGroup::Background, async move { controlling.control().await }),
         ];
         this
     }
@@ -105,7 +122,15 @@ impl EngineShard {
         &self.flushes
     }
 
-    pub fn add_table(&self, table: Rc<Table>) {
+    pub fn compactions(&self) -> &Rc<Manager> {
+        &self.compactions
+    }
+
+    /// `options` are those of its compaction; a table that is only read needs none.
+    pub fn add_table(&self, table: Rc<Table>, options: &BTreeMap<String, String>) {
+        if !table.is_read_only() {
+            self.compactions.set_table(&table, options);
+        }
         self.tables.borrow_mut().insert(table.schema().id, table);
     }
 
@@ -377,11 +402,34 @@ impl EngineShard {
                 }
             }
             self.pressure.signal();
+            self.compactions.tick();
+            self.look_at_disk().await;
+        }
+    }
+
+    /// Tells compactions how much is free on the disk.
+    async fn look_at_disk(&self) {
+        let dir = self.tables.borrow().values().next().map(|table| table.dir.clone());
+        // Without an answer the last one counts.
+        if let Some(dir) = dir
+            && let Ok(free_bytes) = self.shard.files().free_bytes(&dir).await
+        {
+            self.compactions.set_free_bytes(free_bytes);
+        }
+    }
+
+    async fn control(self: Rc<Self>) {
+        while !self.stopping.get() {
+            self.shard.sleep_us(CONTROL_US).await;
+            self.compactions.control(2 * self.dirty_bytes_max as u64);
         }
     }
 
     pub fn report(&self) -> ShardReport {
+        let (compactions, compactions_running) = self.compactions.stats();
         ShardReport {
+            compactions,
+            compactions_running,
             dirty_bytes: self.dirty_bytes.get(),
             log_bytes: self.log.disk_bytes(),
             log_appended_bytes: self.log.appended_bytes(),
@@ -398,6 +446,7 @@ impl EngineShard {
     /// Stops the tasks; writes that wait are refused. The log is closed by the caller.
     pub async fn stop(&self) {
         self.stopping.set(true);
+        self.compactions.stop().await;
         self.flushes.stop();
         self.pressure.signal();
         self.flushes.ended.signal();

@@ -133,7 +133,10 @@ async fn load_locked(
         async move {
             let engine = EngineShard::of(&shard)?;
             let table = engine.table(id)?;
-            table.load_sstables(shard.files(), engine.cache(), &names, shard.shard_count()).await
+            let loaded =
+                table.load_sstables(shard.files(), engine.cache(), &names, shard.shard_count()).await?;
+            engine.compactions().nudge(&table);
+            Ok(loaded)
         }
     };
     on_all(shard, CpuGroup::Maintenance, open).await?;

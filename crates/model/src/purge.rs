@@ -49,17 +49,42 @@ impl Purge {
         !cell.dead_since_s(self.now_s).is_some_and(|since_s| self.may_drop_at(cell.timestamp_us, since_s))
     }
 
+    /// What [`Self::row`] would drop of the row: its tombstones and expired cells, without anything else.
+    #[must_use]
+    pub fn dropped(&self, row: &Row) -> Row {
+        let mut dropped = row.clone();
+        if !self.may_drop(dropped.deletion) {
+            dropped.deletion = Tombstone::LIVE;
+        }
+        if !self.drops_liveness(dropped.liveness) {
+            dropped.liveness = Liveness::NONE;
+        }
+        dropped.retain_columns(|_, data| match data {
+            ColumnData::Simple(cell) => !self.keeps_cell(cell),
+            ColumnData::Complex(complex) => {
+                if !self.may_drop(complex.deletion) {
+                    complex.deletion = Tombstone::LIVE;
+                }
+                complex.cells.retain_mut(|element| !self.keeps_cell(&mut element.cell));
+                !complex.is_empty()
+            }
+        });
+        dropped
+    }
+
+    fn drops_liveness(&self, liveness: Liveness) -> bool {
+        !liveness.is_none()
+            && !liveness.is_live_at(self.now_s)
+            && self.may_drop_at(liveness.timestamp_us, liveness.dead_since_s())
+    }
+
     /// Lets go of what has expired and drops the tombstones that may go. Assumes that deleted cells
     /// have been left out ([`Row::shadow`]).
     pub fn row(&self, row: &mut Row) {
         if self.may_drop(row.deletion) {
             row.deletion = Tombstone::LIVE;
         }
-        let liveness = row.liveness;
-        if !liveness.is_none()
-            && !liveness.is_live_at(self.now_s)
-            && self.may_drop_at(liveness.timestamp_us, liveness.dead_since_s())
-        {
+        if self.drops_liveness(row.liveness) {
             row.liveness = Liveness::NONE;
         }
         row.retain_columns(|_, data| match data {

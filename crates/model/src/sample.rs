@@ -23,6 +23,8 @@ pub struct Variety {
     /// Values of the first clustering column; further columns have three.
     pub rows: u64,
     pub timestamps: u64,
+    /// The least of them.
+    pub first_timestamp_us: i64,
     /// Deletions and TTLs count from here.
     pub now_s: u32,
     /// Up to so many bytes in a text value.
@@ -31,7 +33,14 @@ pub struct Variety {
 
 impl Default for Variety {
     fn default() -> Self {
-        Self { partitions: 4, rows: 6, timestamps: 5, now_s: 1_700_000_000, value_bytes: 40 }
+        Self {
+            partitions: 4,
+            rows: 6,
+            timestamps: 5,
+            first_timestamp_us: 1_700_000_000_000_000,
+            now_s: 1_700_000_000,
+            value_bytes: 40,
+        }
     }
 }
 
@@ -91,7 +100,7 @@ pub fn mutation(rng: &mut Rng, schema: &Arc<TableSchema>, variety: &Variety) -> 
 }
 
 fn timestamp(rng: &mut Rng, variety: &Variety) -> i64 {
-    1_700_000_000_000_000 + rng.below(variety.timestamps) as i64
+    variety.first_timestamp_us + rng.below(variety.timestamps) as i64
 }
 
 /// Merged counters have the later of their timestamps, so a deletion between two increments depends on what

@@ -3,13 +3,15 @@
 //! What it keeps depends on who asks: a compaction keeps every tombstone that is still needed, a query keeps
 //! only what its client sees. Partitions of which nothing is left do not appear at all.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use model::{NO_DELETION_TIME_S, PartitionKey, Purge, RangeTombstoneChange, Row, Tombstone};
 
 use crate::ReadError;
 use crate::drive::LocalFuture;
-use crate::fragment::{Fragment, Reader, Step};
+use crate::fragment::{Fragment, Reader, RowFragment, Step};
 
 /// What to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +25,10 @@ pub enum Keep {
 /// Says for each partition what may be purged.
 pub trait PurgePolicy {
     fn purge(&mut self, key: &PartitionKey) -> Purge;
+
+    /// Of the partition that [`Self::purge`] was last asked about, so many tombstones and expired cells were kept
+    /// because they are too young, and so many because something outside may need them.
+    fn kept(&mut self, _young: u64, _blocked: u64) {}
 }
 
 /// The same for every partition.
@@ -35,6 +41,61 @@ impl PurgePolicy for Purge {
 impl<F: FnMut(&PartitionKey) -> Purge> PurgePolicy for F {
     fn purge(&mut self, key: &PartitionKey) -> Purge {
         self(key)
+    }
+}
+
+/// What was purged, as fragments in order, for who must keep it until what it deletes is gone for good. Whole
+/// partitions, but for the last one.
+pub type Garbage = Rc<RefCell<VecDeque<Fragment>>>;
+
+/// Collects what is purged.
+struct Collecting {
+    into: Garbage,
+    key: PartitionKey,
+    tombstone: Tombstone,
+    /// Something of the partition was collected.
+    has_begun: bool,
+    /// The purged range deletion that is in force.
+    in_force: Tombstone,
+}
+
+impl Collecting {
+    fn start(&mut self, key: &PartitionKey, purged: Tombstone) {
+        self.key = key.clone();
+        self.tombstone = purged;
+        self.has_begun = false;
+        self.in_force = Tombstone::LIVE;
+        if !purged.is_live() {
+            self.begin();
+        }
+    }
+
+    fn begin(&mut self) {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            let start = Fragment::PartitionStart { key: self.key.clone(), tombstone: self.tombstone };
+            self.into.borrow_mut().push_back(start);
+        }
+    }
+
+    fn push(&mut self, fragment: Fragment) {
+        self.begin();
+        self.into.borrow_mut().push_back(fragment);
+    }
+
+    fn change(&mut self, position: &model::Position, purged: Tombstone) {
+        if purged != self.in_force {
+            self.in_force = purged;
+            self.push(Fragment::Change(RangeTombstoneChange {
+                position: position.clone(),
+                tombstone: purged,
+            }));
+        }
+    }
+
+    fn end(&mut self) {
+        if self.has_begun {
+            self.into.borrow_mut().push_back(Fragment::PartitionEnd);
+        }
     }
 }
 
@@ -54,6 +115,10 @@ pub struct CompactReader<R, P> {
     next: Option<Fragment>,
     /// Row tombstones and dead cells met so far; a read that meets many is slow for a reason.
     tombstones_seen: u64,
+    collecting: Option<Box<Collecting>>,
+    /// Dead things of the current partition that were kept: too young, and needed outside.
+    kept_young: u64,
+    kept_blocked: u64,
 }
 
 impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
@@ -69,7 +134,24 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
             start: None,
             next: None,
             tombstones_seen: 0,
+            collecting: None,
+            kept_young: 0,
+            kept_blocked: 0,
         }
+    }
+
+    /// Collects what is purged, which merged with what comes out is the whole again. For [`Keep::Needed`].
+    #[must_use]
+    pub fn collecting(mut self, garbage: Garbage) -> Self {
+        assert!(self.keep == Keep::Needed, "a query collects nothing");
+        self.collecting = Some(Box::new(Collecting {
+            into: garbage,
+            key: PartitionKey::new(&b""[..]),
+            tombstone: Tombstone::LIVE,
+            has_begun: false,
+            in_force: Tombstone::LIVE,
+        }));
+        self
     }
 
     pub fn tombstones_seen(&self) -> u64 {
@@ -78,6 +160,41 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
 
     fn keeps_tombstone(&self, tombstone: Tombstone) -> bool {
         self.keep == Keep::Needed && !self.purge.may_drop(tombstone)
+    }
+
+    fn count_kept(&mut self, deletion_time_s: u32) {
+        if deletion_time_s < self.purge.gc_before_s {
+            self.kept_blocked += 1;
+        } else {
+            self.kept_young += 1;
+        }
+    }
+
+    /// Counts what is dead in a row that goes out.
+    fn count_kept_of(&mut self, row: &Row) {
+        use model::ColumnData::{Complex, Simple};
+        let now_s = self.purge.now_s;
+        if !row.deletion.is_live() {
+            self.count_kept(row.deletion.deletion_time_s);
+        }
+        for (_, data) in row.cells() {
+            match data {
+                Simple(cell) => {
+                    if let Some(since_s) = cell.dead_since_s(now_s) {
+                        self.count_kept(since_s);
+                    }
+                }
+                Complex(complex) => {
+                    if !complex.deletion.is_live() {
+                        self.count_kept(complex.deletion.deletion_time_s);
+                    }
+                    for since_s in complex.cells.iter().filter_map(|element| element.cell.dead_since_s(now_s))
+                    {
+                        self.count_kept(since_s);
+                    }
+                }
+            }
+        }
     }
 
     fn start_partition(&mut self, key: PartitionKey, tombstone: Tombstone) -> Option<Fragment> {
@@ -92,7 +209,14 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
         self.partition_tombstone = tombstone;
         self.in_force = Tombstone::LIVE;
         self.shown = Tombstone::LIVE;
-        if self.keeps_tombstone(tombstone) {
+        let is_kept = self.keeps_tombstone(tombstone);
+        if is_kept {
+            self.count_kept(tombstone.deletion_time_s);
+        }
+        if let Some(collecting) = &mut self.collecting {
+            collecting.start(&key, if is_kept { Tombstone::LIVE } else { tombstone });
+        }
+        if is_kept {
             return Some(Fragment::PartitionStart { key, tombstone });
         }
         self.start = Some(Fragment::PartitionStart { key, tombstone: Tombstone::LIVE });
@@ -114,13 +238,26 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
             })
     }
 
-    /// Compacts the row; false if nothing of it is kept.
-    fn compact_row(&mut self, row: &mut Row, deleted: Tombstone) -> bool {
+    /// Compacts the row at `key`, or the static row; false if nothing of it is kept.
+    fn compact_row(&mut self, key: Option<&model::ClusteringKey>, row: &mut Row, deleted: Tombstone) -> bool {
         row.shadow(deleted);
         if !row.deletion.is_live() || row.cells().iter().any(|(_, data)| matches!(data, model::ColumnData::Simple(cell) if !cell.is_live_at(self.purge.now_s))) {
             self.tombstones_seen += 1;
         }
+        if let Some(collecting) = &mut self.collecting {
+            let dropped = self.purge.dropped(row);
+            if !dropped.is_empty() {
+                let row = Rc::new(dropped);
+                collecting.push(match key {
+                    Some(key) => Fragment::Row(RowFragment { key: key.clone(), row }),
+                    None => Fragment::Static(row),
+                });
+            }
+        }
         self.purge.row(row);
+        if self.keep == Keep::Needed {
+            self.count_kept_of(row);
+        }
         match self.keep {
             Keep::Needed => !row.is_empty(),
             Keep::Live => row.is_live_at(self.purge.now_s),
@@ -153,28 +290,44 @@ impl<R: Reader, P: PurgePolicy> Reader for CompactReader<R, P> {
                 Fragment::PartitionStart { key, tombstone } => self.start_partition(key, tombstone),
                 Fragment::Static(mut row) => {
                     let deleted = self.partition_tombstone;
-                    let kept =
-                        self.is_untouched(&row, deleted) || self.compact_row(Rc::make_mut(&mut row), deleted);
+                    let kept = self.is_untouched(&row, deleted)
+                        || self.compact_row(None, Rc::make_mut(&mut row), deleted);
                     kept.then(|| self.emit(Fragment::Static(row)))
                 }
                 Fragment::Row(mut row) => {
                     let deleted = self.partition_tombstone.max(self.in_force);
                     let kept = (self.is_untouched(&row.row, deleted) && !row.row.is_empty())
-                        || self.compact_row(Rc::make_mut(&mut row.row), deleted);
+                        || self.compact_row(Some(&row.key), Rc::make_mut(&mut row.row), deleted);
                     kept.then(|| self.emit(Fragment::Row(row)))
                 }
                 Fragment::Change(RangeTombstoneChange { position, tombstone }) => {
                     self.in_force = tombstone;
                     let covered = self.partition_tombstone.max(tombstone) == self.partition_tombstone;
-                    let shown =
-                        if covered || !self.keeps_tombstone(tombstone) { Tombstone::LIVE } else { tombstone };
+                    let is_kept = self.keeps_tombstone(tombstone);
+                    let shown = if covered || !is_kept { Tombstone::LIVE } else { tombstone };
+                    if let Some(collecting) = &mut self.collecting {
+                        let purged = if covered || is_kept { Tombstone::LIVE } else { tombstone };
+                        collecting.change(&position, purged);
+                    }
                     (shown != self.shown).then(|| {
+                        if !shown.is_live() {
+                            self.count_kept(shown.deletion_time_s);
+                        }
                         self.shown = shown;
                         self.emit(Fragment::Change(RangeTombstoneChange { position, tombstone: shown }))
                     })
                 }
                 // A partition whose start was never let out was empty.
-                Fragment::PartitionEnd => self.start.take().is_none().then_some(Fragment::PartitionEnd),
+                Fragment::PartitionEnd => {
+                    if let Some(collecting) = &mut self.collecting {
+                        collecting.end();
+                    }
+                    if self.kept_young + self.kept_blocked > 0 {
+                        self.policy.kept(self.kept_young, self.kept_blocked);
+                        (self.kept_young, self.kept_blocked) = (0, 0);
+                    }
+                    self.start.take().is_none().then_some(Fragment::PartitionEnd)
+                }
             };
             if let Some(fragment) = kept {
                 return Ok(Step::Ready(fragment));

@@ -8,10 +8,10 @@ use model::sample::{self, Variety};
 use model::{Mutation, PartitionRange, Purge, TableSchema};
 
 use crate::examination::examine;
-use crate::fragment::{ReadSpec, Reader, Source};
+use crate::fragment::{ReadSpec, Reader, Source, Step};
 use crate::{
-    CompactReader, FilterReader, Keep, MemorySource, MergeReader, MergeSource, SliceReader, block_on_ready,
-    collect, collect_partitions,
+    ChainReader, CompactReader, FilterReader, Garbage, Keep, MemorySource, MergeReader, MergeSource,
+    SliceReader, block_on_ready, collect, collect_partitions,
 };
 
 fn memory(_: &Arc<TableSchema>, mutations: Vec<Mutation>) -> Box<dyn Source> {
@@ -55,6 +55,29 @@ fn a_merge_of_any_split_passes() {
     }
 }
 
+/// One source for each partition, one behind the other.
+struct Chained(MemorySource);
+
+impl Source for Chained {
+    fn reader(&self, spec: &ReadSpec) -> Box<dyn Reader> {
+        let one = |(key, partition): (&model::PartitionKey, &model::Partition)| {
+            let mut source = MemorySource::default();
+            source.partitions_mut().insert(key.clone(), partition.clone());
+            Rc::new(source) as Rc<dyn Source>
+        };
+        let all: Vec<_> = self.0.partitions().iter().map(one).collect();
+        Box::new(ChainReader::new(spec.clone(), all))
+    }
+}
+
+#[test]
+fn sources_one_behind_the_other_are_one() {
+    let mut build = |_: &Arc<TableSchema>, mutations: Vec<Mutation>| -> Box<dyn Source> {
+        Box::new(Chained(MemorySource::new(&mutations)))
+    };
+    block_on_ready(examine(&mut build, 0..60));
+}
+
 /// Two filters that share the partitions between them; merged they are the whole.
 struct Filtered(MemorySource);
 
@@ -74,6 +97,28 @@ fn what_two_filters_let_through_is_the_whole() {
         Box::new(Filtered(MemorySource::new(&mutations)))
     };
     block_on_ready(examine(&mut build, 0..60));
+}
+
+/// The partitions of a stream that was collected.
+fn partitions_of(
+    garbage: &Garbage,
+    schema: &Arc<TableSchema>,
+) -> Vec<(model::PartitionKey, model::Partition)> {
+    struct Collected(Garbage);
+    impl Reader for Collected {
+        fn next(&mut self) -> Result<Step, crate::ReadError> {
+            Ok(self.0.borrow_mut().pop_front().map_or(Step::End, Step::Ready))
+        }
+
+        fn load(&mut self) -> crate::LocalFuture<'_, Result<(), crate::ReadError>> {
+            Box::pin(async { Ok(()) })
+        }
+
+        fn skip_partition(&mut self) {
+            unreachable!("nobody skips")
+        }
+    }
+    block_on_ready(collect_partitions(&mut Collected(garbage.clone()), schema, false)).unwrap()
 }
 
 /// What a compacting reader lets out is what compacting the merged partition in memory leaves, in both
@@ -109,6 +154,27 @@ fn compacting_a_stream_is_compacting_what_it_says() {
             .filter(|(_, partition)| !partition.is_empty())
             .collect();
         assert_eq!(got, expect, "seed {seed}");
+
+        // What is kept and what was purged are together what there was.
+        if !reversed && !schema.has_counters() {
+            let garbage = Garbage::default();
+            let mut reader = CompactReader::new(source.reader(&spec), purge, Keep::Needed);
+            reader = reader.collecting(garbage.clone());
+            let kept = block_on_ready(collect_partitions(&mut reader, &schema, false)).unwrap();
+            let mut both = MemorySource::default();
+            for (key, partition) in kept.into_iter().chain(partitions_of(&garbage, &schema)) {
+                both.partitions_mut().entry(key).or_default().merge(&partition, &schema);
+            }
+            let everything = Purge::everything(purge.now_s);
+            let kept_all = Purge::nothing(purge.now_s);
+            for purge in [everything, kept_all] {
+                let compacted = |source: &MemorySource| {
+                    let mut reader = CompactReader::new(source.reader(&spec), purge, Keep::Needed);
+                    block_on_ready(collect_partitions(&mut reader, &schema, false)).unwrap()
+                };
+                assert_eq!(compacted(&both), compacted(&source), "seed {seed}");
+            }
+        }
 
         let mut reader = CompactReader::new(source.reader(&spec), purge, Keep::Live);
         let live = block_on_ready(collect_partitions(&mut reader, &schema, reversed)).unwrap();

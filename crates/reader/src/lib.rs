@@ -9,6 +9,7 @@
 //! **Invariant:** nothing here opens a file, knows a clock or starts a task. A reader that must wait says
 //! `Step::Load`; whoever drives it awaits `load` in its own runtime.
 
+pub mod chain;
 pub mod collect;
 pub mod command;
 pub mod compact;
@@ -24,9 +25,10 @@ pub mod merge;
 pub mod page;
 pub mod slice;
 
+pub use chain::ChainReader;
 pub use collect::{collect, collect_partitions};
 pub use command::{PagingState, ReadCommand};
-pub use compact::{CompactReader, Keep, PurgePolicy};
+pub use compact::{CompactReader, Garbage, Keep, PurgePolicy};
 pub use drive::{LocalFuture, block_on_ready};
 pub use error::ReadError;
 pub use filter::FilterReader;

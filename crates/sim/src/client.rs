@@ -62,6 +62,8 @@ pub struct Counts {
     pub crashes: u64,
     pub changes: u64,
     pub truncates: u64,
+    /// Compactions asked for that ended well.
+    pub compactions: u64,
     /// Writes whose fate a restart decided, and of those the ones that were there.
     pub doubtful: u64,
 }
@@ -75,6 +77,7 @@ impl Counts {
         self.crashes += other.crashes;
         self.changes += other.changes;
         self.truncates += other.truncates;
+        self.compactions += other.compactions;
         self.doubtful += other.doubtful;
     }
 }
@@ -86,6 +89,9 @@ pub struct Client {
     pub tables: Vec<KnownTable>,
     pub variety: Variety,
     pub sync: SyncMode,
+    /// Tombstones are dropped soon. Then every write is younger than those before, as the engine may expect of a
+    /// write that comes when a tombstone's time is over.
+    pub purges: bool,
     pub excuses: Excuses,
     pub pending: Option<PendingChange>,
     /// The log failed, or a change of the schema: only a restart makes the node whole.
@@ -98,13 +104,14 @@ pub struct Client {
 }
 
 impl Client {
-    pub fn new(rng: Rng, history: History, variety: Variety, sync: SyncMode) -> Self {
+    pub fn new(rng: Rng, history: History, variety: Variety, sync: SyncMode, purges: bool) -> Self {
         Self {
             rng,
             history,
             tables: vec![],
             variety,
             sync,
+            purges,
             excuses: Excuses::default(),
             pending: None,
             needs_restart: false,
@@ -142,10 +149,18 @@ impl Client {
         (!steady.is_empty()).then(|| *self.rng.pick(&steady))
     }
 
+    /// When a read is: not before any compaction that it may meet.
+    pub fn read_now_s(&mut self, wall_us: i64) -> u32 {
+        (wall_us / 1_000_000) as u32 + 3 + self.rng.below(8) as u32
+    }
+
     /// Makes up a write.
     pub fn begin_write(&mut self, id: TableId) -> Option<(i32, Mutation)> {
-        let (variety, seq) = (self.variety, self.next_seq);
+        let (mut variety, seq) = (self.variety, self.next_seq);
         let schema = self.table(id)?.schema.clone();
+        if self.purges && !schema.has_counters() {
+            variety.first_timestamp_us += 16 * i64::from(seq);
+        }
         let mut mutation = sample::mutation(&mut self.rng, &schema, &variety);
         // Static rows have no marker; the samples give them one where they find no column to write.
         mutation.partition.static_row.liveness = Liveness::NONE;
@@ -194,6 +209,14 @@ impl Client {
             EngineError::Log(LogError::TooLarge { .. }) => true,
             EngineError::File(_) | EngineError::SSTable(_) | EngineError::Read(_) => {
                 self.excuses.io || is_changing(self)
+            }
+            // Whoever truncates or changes a table, or compacts it otherwise, stops what runs.
+            EngineError::Compaction(text) => {
+                text.contains("was stopped")
+                    || text.contains("is gone")
+                    || self.excuses.io
+                    || self.excuses.no_space
+                    || is_changing(self)
             }
             EngineError::UnknownTable(_) => is_changing(self),
             _ => false,

@@ -4,7 +4,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use base::rng::Rng;
 use catalog::{Catalog, Changed, TableSettings};
+use compaction::{Layout, Plan, Reason, Split, Strategy, TableView};
+use engine::compaction::node as compaction_node;
+use engine::shard::EngineShard;
 use engine::{EngineError, Page, PartitionPage, ReadCommand, node};
 use model::sample;
 use model::{Codec, Compression, CqlType, PartitionRange, RingPosition, TableId, TableOptions, TableSchema};
@@ -14,6 +18,10 @@ use uuid::Uuid;
 use crate::client::{Client, PendingChange};
 use crate::content;
 use crate::known::KnownTable;
+
+/// Where tombstones are to be dropped: longer than a write can be under way, since until then deletions count from up
+/// to three seconds before.
+const GC_GRACE_S: u32 = 6;
 
 /// The keyspace of all tables here.
 pub const KEYSPACE: &str = "sample";
@@ -32,6 +40,10 @@ pub enum Op {
     Sync,
     Truncate,
     Snapshot,
+    /// One table, on all shards or a part of what one has.
+    Compact,
+    /// Every compaction that runs.
+    StopCompactions,
     CreateTable,
     AddColumn,
     DropColumn,
@@ -82,6 +94,14 @@ async fn run(shard: &Shard, client: &SharedClient, op: Op) {
         (Op::Sync, Some(_)) => sync(shard, client).await,
         (Op::Truncate, Some(table)) => truncate(shard, client, table).await,
         (Op::Snapshot, Some(table)) => snapshot(shard, client, table).await,
+        (Op::Compact, Some(table)) => compact(shard, client, table).await,
+        (Op::StopCompactions, Some(_)) => {
+            let stop = |shard: Shard| async move {
+                EngineShard::of(&shard)?.compactions().stop_jobs(None);
+                Ok(())
+            };
+            let _ = on_some_shard(shard, client, stop).await;
+        }
         (Op::AddColumn | Op::DropColumn | Op::ChangeOptions | Op::DropTable, Some(table)) => {
             alter(shard, client, table, op).await;
         }
@@ -201,11 +221,67 @@ async fn snapshot(shard: &Shard, client: &SharedClient, table: TableId) {
     }
 }
 
+/// How a compaction that the simulation makes up cuts what it writes.
+fn random_layout(rng: &mut Rng) -> Layout {
+    let bytes = 100 << rng.below(7);
+    match rng.below(6) {
+        0 => Layout::whole(),
+        1 => Layout::level(1 + rng.below(3) as u32, bytes),
+        2 => Layout { split: Split::Tokens(vec![i64::MIN / 3, 0, i64::MAX / 2]), ..Layout::whole() },
+        3 => Layout {
+            split: Split::Windows { window_us: 1 + rng.below(40) as i64, windows_max: 3 },
+            ..Layout::whole()
+        },
+        _ => Layout::run(bytes),
+    }
+}
+
+async fn compact(shard: &Shard, client: &SharedClient, table: TableId) {
+    let (stamp, is_major, split, seed) = {
+        let client = &mut *client.borrow_mut();
+        (client.stamp(), client.rng.chance(1, 3), client.rng.chance(1, 2), client.rng.next_u64())
+    };
+    let result = if is_major {
+        on_some_shard(shard, client, move |shard| async move {
+            compaction_node::major(&shard, table, split).await
+        })
+        .await
+    } else {
+        let some = move |shard: Shard| async move {
+            let compactions = EngineShard::of(&shard)?.compactions().clone();
+            let plan = move |_: &mut dyn Strategy, view: &TableView<'_>, _: &[_]| {
+                let mut rng = Rng::new(seed);
+                let layout = random_layout(&mut rng);
+                let all = rng.chance(1, 2);
+                let inputs: Vec<_> =
+                    view.free().filter(|_| all || rng.chance(2, 3)).map(|sstable| sstable.id).collect();
+                let release_early = layout.is_run && rng.chance(3, 4);
+                let plan = Plan {
+                    inputs,
+                    expired: vec![],
+                    layout,
+                    reason: Reason::Asked("simulation"),
+                    release_early,
+                };
+                if plan.inputs.is_empty() { vec![] } else { vec![plan] }
+            };
+            compactions.carry_out(table, "Simulation", plan).await
+        };
+        on_some_shard(shard, client, some).await
+    };
+    let client = &mut *client.borrow_mut();
+    client.note(format!("compact {stamp} major {is_major}: {result:?}"));
+    match result {
+        Ok(()) => client.counts.compactions += 1,
+        Err(error) => client.excuse("compact", table, &error),
+    }
+}
+
 async fn read_meanwhile(shard: &Shard, client: &SharedClient, table: TableId) {
     let (begun, command, key) = {
         let client = &mut *client.borrow_mut();
         let key = sample::partition_key(client.rng.below(client.variety.partitions));
-        let now_s = client.variety.now_s + client.rng.below(8) as u32;
+        let now_s = client.read_now_s(shard.wall_us());
         let mut command = ReadCommand::new(table, PartitionRange::Key(key.clone()));
         command.now_s = Some(now_s);
         command.page_rows = u64::MAX;
@@ -262,7 +338,7 @@ pub async fn compare(shard: Shard, client: SharedClient, is_restarted: bool) {
     for id in ids {
         let (command, schema) = {
             let client = &mut *client.borrow_mut();
-            let now_s = client.variety.now_s + client.rng.below(8) as u32;
+            let now_s = client.read_now_s(shard.wall_us());
             let page_rows = *client.rng.pick(&[3, 17, 10_000]);
             let Some(known) = client.table(id).filter(|known| !known.is_changing) else { continue };
             let command = ReadCommand { page_rows, ..known.whole(now_s) };
@@ -280,7 +356,7 @@ pub async fn compare(shard: Shard, client: SharedClient, is_restarted: bool) {
             return;
         }
         for _ in 0..3 {
-            let command = random_read(&mut client.borrow_mut(), &schema);
+            let command = random_read(&mut client.borrow_mut(), &schema, shard.wall_us());
             let read = read_pages(&shard, &client, &command).await;
             let mut client = client.borrow_mut();
             let known = client.table(id).expect("nothing changes the schema meanwhile");
@@ -292,7 +368,8 @@ pub async fn compare(shard: Shard, client: SharedClient, is_restarted: bool) {
     }
 }
 
-fn random_read(client: &mut Client, schema: &Arc<TableSchema>) -> ReadCommand {
+fn random_read(client: &mut Client, schema: &Arc<TableSchema>, wall_us: i64) -> ReadCommand {
+    let now_s = client.read_now_s(wall_us);
     let variety = client.variety;
     let rng = &mut client.rng;
     let key = |rng: &mut base::rng::Rng| sample::partition_key(rng.below(variety.partitions + 1));
@@ -308,7 +385,7 @@ fn random_read(client: &mut Client, schema: &Arc<TableSchema>) -> ReadCommand {
         _ => PartitionRange::all(),
     };
     let mut command = ReadCommand::new(schema.id, partitions);
-    command.now_s = Some(variety.now_s + rng.below(8) as u32);
+    command.now_s = Some(now_s);
     command.reversed = rng.chance(1, 2);
     if rng.chance(1, 2) {
         command.ranges = sample::ranges(rng, schema, &variety).into();
@@ -374,7 +451,32 @@ async fn change(
     }
 }
 
-fn random_options(client: &mut Client) -> TableOptions {
+/// A strategy with options by which it finds something to do among small SSTables.
+fn random_settings(rng: &mut Rng) -> TableSettings {
+    let strategies: [&[(&str, &str)]; 7] = [
+        &[("class", "SizeTieredCompactionStrategy"), ("min_threshold", "2")],
+        &[
+            ("class", "SizeTieredCompactionStrategy"),
+            ("tombstone_threshold", "0.05"),
+            ("tombstone_compaction_interval", "1"),
+        ],
+        &[("class", "LeveledCompactionStrategy"), ("sstable_size_in_mb", "1")],
+        &[
+            ("class", "TimeWindowCompactionStrategy"),
+            ("compaction_window_unit", "MINUTES"),
+            ("expired_sstable_check_frequency_seconds", "0"),
+        ],
+        &[("class", "IncrementalCompactionStrategy"), ("sstable_size_in_mb", "1"), ("min_threshold", "2")],
+        &[("class", "UnifiedCompactionStrategy")],
+        &[("class", "SizeTieredCompactionStrategy"), ("enabled", "false")],
+    ];
+    let options = rng.pick(&strategies).iter();
+    let compaction = options.map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    TableSettings { compaction, ..TableSettings::default() }
+}
+
+fn random_options(client: &mut Client, has_counters: bool) -> TableOptions {
+    let gc_grace_s = if client.purges && !has_counters { GC_GRACE_S } else { 864_000 };
     let rng = &mut client.rng;
     let compressions = [
         None,
@@ -387,6 +489,7 @@ fn random_options(client: &mut Client) -> TableOptions {
         compression: rng.pick(&compressions).clone(),
         bloom_filter_fp_chance: *rng.pick(&[0.01, 0.1, 1.0]),
         memtable_flush_period_ms: *rng.pick(&[0, 0, 2000]),
+        gc_grace_s,
         ..TableOptions::default()
     }
 }
@@ -399,15 +502,16 @@ async fn create_table(shard: &Shard, client: &SharedClient) {
             return;
         }
         let id = u128::from(client.rng.next_u64()) << 64 | u128::from(client.rng.next_u64());
-        let mut builder = shape.to_builder().id(Uuid::from_u128(id)).options(random_options(client));
+        let mut builder =
+            shape.to_builder().id(Uuid::from_u128(id)).options(random_options(client, shape.has_counters()));
         if shape.clustering.is_empty() {
             builder = builder.regular(content::MARKS, CqlType::set(CqlType::Int));
         }
         builder.build_with_ids_from(shape.column_id_bound()).expect("a table with one more column")
     };
+    let settings = random_settings(&mut client.borrow_mut().rng);
     let pending = PendingChange { table: schema.id, before: None, after: Some(schema.clone()) };
-    change(shard, client, pending, move |catalog| catalog.create_table(schema, TableSettings::default()))
-        .await;
+    change(shard, client, pending, move |catalog| catalog.create_table(schema, settings)).await;
 }
 
 async fn alter(shard: &Shard, client: &SharedClient, table: TableId, op: Op) {
@@ -441,14 +545,15 @@ async fn alter(shard: &Shard, client: &SharedClient, table: TableId, op: Op) {
                 let name = client.rng.pick(&may_go).to_string();
                 Some(old.to_builder().drop_column(&name, changed_at_us))
             }
-            _ => Some(old.to_builder().options(random_options(client))),
+            _ => Some(old.to_builder().options(random_options(client, old.has_counters()))),
         };
         let bound = old.column_id_bound();
         (old, builder.map(|builder| builder.build_with_ids_from(bound).expect("a table that was altered")))
     };
+    let settings = random_settings(&mut client.borrow_mut().rng);
     let pending = PendingChange { table, before: Some(old.clone()), after: new.clone() };
     change(shard, client, pending, move |catalog| match new {
-        Some(new) => catalog.alter_table(new, TableSettings::default()),
+        Some(new) => catalog.alter_table(new, settings),
         None => catalog.drop_table(&old.keyspace, &old.name),
     })
     .await;

@@ -4,6 +4,7 @@
 //! operation chosen beforehand. Between rounds everything readable is compared; so it is after every restart.
 
 use std::cell::RefCell;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use base::rng::Rng;
@@ -15,6 +16,9 @@ use runtime::sim::{FaultPlan, SimNode, SimOptions, SimStop, SimWorld};
 
 use crate::client::{Client, Counts, Excuses, History};
 use crate::ops::{self, KEYSPACE, Op, SharedClient};
+
+/// When the simulated world begins, in seconds since 1970.
+const WALL_START_S: u32 = 1_767_225_600;
 
 /// Where the node keeps everything.
 const DATA_DIR: &str = "/node/data";
@@ -86,7 +90,13 @@ impl Run {
             weather.spike = 0.02;
         }
         weather.allocate_unsupported = rng.chance(1, 8);
+        // From another generator: seeds of before do the same as before.
+        let mut of_compaction = Rng::new(seed ^ 0xc0_4ac7);
+        let purges = of_compaction.chance(1, 2);
+        options.compaction.is_automatic = of_compaction.chance(2, 3);
+        options.compaction.concurrent_jobs = of_compaction.below(3) as u32;
         let variety = Variety {
+            now_s: WALL_START_S,
             partitions: 1 + rng.below(8),
             rows: 2 + rng.below(12),
             value_bytes: *rng.pick(&[10, 40, 300]),
@@ -98,8 +108,9 @@ impl Run {
             faults: weather.clone(),
             run_us_max: 300_000_000,
             run_steps_max: 20_000_000,
+            ..SimOptions::default()
         });
-        let client = Client::new(rng.fork(), history, variety, sync);
+        let client = Client::new(rng.fork(), history, variety, sync, purges);
         client.note(format!("{options:?} {variety:?}"));
         Self { world, node: None, client: Rc::new(RefCell::new(client)), rng, options, weather }
     }
@@ -256,6 +267,9 @@ impl Run {
             (Op::Sync, 4),
             (Op::Truncate, 5),
             (Op::Snapshot, 10),
+            (Op::Compact, 2),
+            (Op::Compact, 3),
+            (Op::StopCompactions, 12),
             (Op::AddColumn, 8),
             (Op::DropColumn, 8),
             (Op::ChangeOptions, 12),
@@ -268,7 +282,24 @@ impl Run {
         ops
     }
 
+    /// What the disk has when the node does nothing: no file of an unfinished SSTable, no record of a replacement.
+    fn no_strays(&self) -> Result<(), String> {
+        let is_stray = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let is_of_data = path.starts_with("/node/data/data");
+            is_of_data && (name.ends_with(".tmp") || name.starts_with("compaction-"))
+        };
+        let strays: Vec<PathBuf> = self.world.disk().files().into_iter().filter(is_stray).collect();
+        if strays.is_empty() { Ok(()) } else { Err(format!("stray files: {strays:?}")) }
+    }
+
     fn round(&mut self, is_early: bool) -> Result<(), String> {
+        if self.client.borrow().purges && self.rng.chance(1, 2) {
+            // Tombstones get old.
+            self.world.run_for_us(8_000_000).map_err(|stop| format!("between rounds: {stop}"))?;
+        }
+        let wall_s = WALL_START_S + (self.world.now_us() / 1_000_000) as u32;
+        self.client.borrow_mut().variety.now_s = wall_s;
         let ops = self.random_ops(is_early);
         self.make_faults();
         if self.rng.chance(2, 5) {
@@ -369,6 +400,7 @@ impl Run {
             Err(stop) => return Err(format!("close: {stop}")),
         }
         self.client.borrow().note("=== closed");
+        self.no_strays()?;
         self.crash();
         self.open()
     }

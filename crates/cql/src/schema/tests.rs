@@ -338,12 +338,12 @@ pub(crate) const OPTIONS: &[(&str, &str, bool)] = &[
     (
         "compaction = {'class': 'TimeWindowCompactionStrategy', 'compaction_window_unit': 'HOURS'}",
         "TimeWindowCompactionStrategy', 'compaction_window_unit': 'HOURS'",
-        true,
+        false,
     ),
     (
         "compaction = {'class': 'IncrementalCompactionStrategy', 'space_amplification_goal': 1.5}",
         "'space_amplification_goal': '1.5'",
-        true,
+        false,
     ),
     (
         "compression = {'class': 'LZ4Compressor', 'chunk_length_kb': 4}",

@@ -244,6 +244,11 @@ impl CommitLog {
         LogPosition { segment: gathering.segment.id, offset_bytes }
     }
 
+    /// Whether a start that came now could replay one of these segments.
+    pub fn may_replay(&self, uses: &Uses) -> bool {
+        uses.iter().any(|(segment, _)| self.segments.may_be_replayed(segment))
+    }
+
     /// Entries of `table` have reached a sealed SSTable and are not needed here any more.
     pub fn release(self: &Rc<Self>, table: TableId, uses: &Uses) {
         let unneeded = self.segments.release(table, uses);
@@ -257,7 +262,7 @@ impl CommitLog {
         let log = self.clone();
         let retire = async move {
             for segment in unneeded {
-                // A file that could not be removed is replayed after a restart, which changes nothing.
+                // A file that could not be put aside is replayed after a restart; `may_be_replayed` says so.
                 let _ = log.segments.retire(segment).await;
             }
             log.progress.signal();

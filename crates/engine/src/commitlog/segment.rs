@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use base::HashMap;
+use base::{HashMap, HashSet};
 use model::TableId;
 use runtime::{File, FileError, Files, IoBuf, IoClass, OpenOptions};
 
@@ -35,6 +35,10 @@ impl Uses {
     /// Segment ids and counts.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.0.iter().copied()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// The earliest segment.
@@ -87,6 +91,8 @@ pub struct Segments {
     recycled: RefCell<Vec<PathBuf>>,
     /// Segments whose entries are all flushed, which are on their way to `recycled`.
     retiring: Cell<usize>,
+    /// Those of them that a restart may still find: on their way, or their files could not be put aside.
+    lingering: RefCell<HashSet<u64>>,
 }
 
 impl Segments {
@@ -100,7 +106,13 @@ impl Segments {
             in_use: RefCell::default(),
             recycled: RefCell::default(),
             retiring: Cell::new(0),
+            lingering: RefCell::default(),
         }
+    }
+
+    /// Whether a start that came now could replay the segment.
+    pub fn may_be_replayed(&self, id: u64) -> bool {
+        self.lingering.borrow().contains(&id) || self.in_use.borrow().iter().any(|segment| segment.id == id)
     }
 
     /// Bytes of all segment files of this log.
@@ -196,6 +208,7 @@ impl Segments {
         self.in_use.borrow_mut().retain(|segment| {
             let needed = segment.is_needed();
             if !needed {
+                self.lingering.borrow_mut().insert(segment.id);
                 unneeded.push(segment.clone());
             }
             needed
@@ -208,6 +221,9 @@ impl Segments {
     pub async fn retire(&self, segment: Rc<Segment>) -> Result<(), FileError> {
         let path = segment.file.path().to_path_buf();
         let result = self.retire_file(segment.id, &path).await;
+        if result.is_ok() {
+            self.lingering.borrow_mut().remove(&segment.id);
+        }
         self.retiring.set(self.retiring.get() - 1);
         result
     }

@@ -107,6 +107,10 @@ impl Memtable {
         self.partitions.borrow().len()
     }
 
+    pub fn contains(&self, key: &PartitionKey) -> bool {
+        self.partitions.borrow().get(|probe| probe.cmp(key)).is_some()
+    }
+
     /// Gives the memory back in small lots, one for each step of the iterator: all at once it takes long.
     pub fn take_apart(self) -> impl Iterator<Item = ()> {
         self.partitions.into_inner().take_apart().map(|lot| {

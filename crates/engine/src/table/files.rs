@@ -134,6 +134,29 @@ impl Table {
         *self.sstables.borrow_mut() = Rc::new(sstables);
     }
 
+    /// In one step, `inputs` are not in the table any more and `outputs` are.
+    pub(crate) fn replace_sstables(&self, inputs: &[Rc<SSTable>], outputs: &[Rc<SSTable>]) {
+        let goes = |sstable: &&Rc<SSTable>| inputs.iter().any(|input| Rc::ptr_eq(input, sstable));
+        let mut sstables: Vec<_> =
+            self.sstables.borrow().iter().filter(|sstable| !goes(sstable)).cloned().collect();
+        sstables.extend(outputs.iter().cloned());
+        *self.sstables.borrow_mut() = Rc::new(sstables);
+    }
+
+    /// Whether only partitions of this shard are in it, since this shard wrote it, one of as many as there are now.
+    pub fn is_written_here(&self, sstable: &SSTable, shard_count: u32) -> bool {
+        match (self.sharder, sstable.messina()) {
+            (None, _) => true,
+            (Some(_), Some(by)) => by.shard_count == Some(shard_count) && by.shard_id == Some(self.shard_id),
+            (Some(_), None) => shard_count == 1,
+        }
+    }
+
+    /// Whether other shards read it too.
+    pub fn is_shared(&self, sstable: &SSTable, shard_count: u32) -> bool {
+        shard_count > 1 && !self.is_written_here(sstable, shard_count)
+    }
+
     /// Takes SSTables numbered below `first_kept` out of the table, unreadable ones included; readers that use
     /// them go on.
     pub fn take_sstables_below(&self, first_kept: u64) {
@@ -145,6 +168,7 @@ impl Table {
 
     /// Links every SSTable of this shard into `to`, which exists.
     pub async fn link_sstables(&self, files: &Files, to: &Path) -> Result<u64, FileError> {
+        let _files = self.files_lock.lock().await;
         let sstables = self.sstables();
         let names: HashSet<SstableName> = sstables.iter().map(|sstable| sstable.name()).collect();
         let mut links = 0;

@@ -14,7 +14,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use model::{PartitionRange, Purge};
-use reader::{CompactReader, Keep, ReadSpec, Source};
+use reader::{CompactReader, Keep, LocalFuture, ReadSpec, Source};
 use runtime::{CpuGroup, IoClass, Shard};
 use sstable::component::statistics::{DeltaBases, DeltaBasesCollector};
 use sstable::name::{Generation, SstableName};
@@ -138,7 +138,14 @@ pub struct FlushQueue {
     log_failed: RefCell<Option<LogError>>,
     /// A flush ended, well or not.
     pub ended: Event,
+    /// Is told of every table that has a new SSTable.
+    on_flushed: RefCell<Option<OnFlushed>>,
+    /// Is waited for before a memtable is written.
+    before_flush: RefCell<Option<BeforeFlush>>,
 }
+
+type OnFlushed = Box<dyn Fn(&Rc<Table>)>;
+type BeforeFlush = Box<dyn Fn(&Rc<Table>) -> LocalFuture<'static, ()>>;
 
 impl FlushQueue {
     pub fn new(shard: Shard, cache: Rc<ChunkCache>, host_id: [u8; 16], sstable_version: Version) -> Rc<Self> {
@@ -156,7 +163,19 @@ impl FlushQueue {
             no_space: RefCell::default(),
             log_failed: RefCell::default(),
             ended: Event::new(),
+            on_flushed: RefCell::default(),
+            before_flush: RefCell::default(),
         })
+    }
+
+    /// `f` is told of every table that has a new SSTable.
+    pub fn on_flushed(&self, f: impl Fn(&Rc<Table>) + 'static) {
+        *self.on_flushed.borrow_mut() = Some(Box::new(f));
+    }
+
+    /// What `f` gives is waited for before a memtable is written.
+    pub fn before_flush(&self, f: impl Fn(&Rc<Table>) -> LocalFuture<'static, ()> + 'static) {
+        *self.before_flush.borrow_mut() = Some(Box::new(f));
     }
 
     pub fn stats(&self) -> FlushStats {
@@ -223,6 +242,13 @@ impl FlushQueue {
             if job.table.flush_blocked.get() {
                 changed.await;
                 continue;
+            }
+            let before = self.before_flush.borrow().as_ref().map(|before| before(&job.table));
+            if let Some(before) = before {
+                before.await;
+                if job.table.flush_blocked.get() {
+                    continue;
+                }
             }
             *self.writing.borrow_mut() = Some(job.table.clone());
             let result = self.write(&job).await;
@@ -312,9 +338,10 @@ impl FlushQueue {
         // source is not compared with its own deletions.
         let reader = memtable.reader(&ReadSpec::new(schema.clone(), PartitionRange::all()));
         let mut reader = CompactReader::new(reader, Purge::nothing(0), Keep::Needed);
-        let written =
-            write_reader(self.shard.files(), &job.table.dir, name, schema, options, &mut reader, &self.shard)
-                .await?;
+        let (files, dir) = (self.shard.files(), &job.table.dir);
+        let written = write_reader(files, dir, name, schema, options, &mut reader, &self.shard);
+        // On the heap: it is large, and rare.
+        let written = Box::pin(written).await?;
         if let Some(written) = &written {
             let opened = SSTable::open(
                 self.shard.files(),
@@ -344,7 +371,11 @@ impl FlushQueue {
         self.jobs.borrow_mut().pop_front();
         self.queued_bytes.set(self.queued_bytes.get() - memtable_bytes);
         *self.no_space.borrow_mut() = None;
-        job.table.log.release(job.table.schema().id, &job.sealed.uses.take());
+        let uses = job.sealed.uses.take();
+        if written.is_some() {
+            job.table.remember_logged(&uses, job.sealed.memtable.least_times().timestamp_us);
+        }
+        job.table.log.release(job.table.schema().id, &uses);
         if let Some(written) = written {
             let flushes = &job.table.counters.flushes;
             flushes.set(flushes.get() + 1);
@@ -355,6 +386,10 @@ impl FlushQueue {
                 stats.uncompressed_bytes += written.uncompressed_bytes;
                 stats.data_bytes += written.data_bytes;
             });
+            job.table.counters.flushed(written);
+            if let Some(on_flushed) = &*self.on_flushed.borrow() {
+                on_flushed(&job.table);
+            }
         }
         job.state.done.set(true);
         job.state.changed.signal();

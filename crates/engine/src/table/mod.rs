@@ -3,6 +3,7 @@
 //! - [`flush`]: sealed memtables, and the queue that writes them;
 //! - [`validate`]: what a write must be so that it can be stored;
 //! - [`truncation`]: what a truncate leaves on disk;
+//! - [`files_lock`]: who needs the files to stay;
 //! - [`files`]: opening, snapshotting and removing the SSTables of the table's directory;
 //! - an attached table ([`Table::attached`]) has its SSTables in somebody else's directory and is only read.
 //!
@@ -10,18 +11,21 @@
 //! opened then sees it. Readers keep what they read alive: neither a flush nor a drop disturbs them.
 
 pub mod files;
+pub mod files_lock;
 pub mod flush;
 pub mod truncation;
 pub mod validate;
 
 use std::cell::{Cell, RefCell};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{PartitionRange, TableSchema};
+use base::HashSet;
+use model::{PartitionKey, PartitionRange, TableSchema};
 use reader::{ReadSpec, Reader, Source};
 use runtime::IoClass;
+use sstable::name::SstableName;
 use sstable::read::{SSTable, SSTableSource};
 
 use crate::commitlog::{CommitLog, Uses};
@@ -29,6 +33,7 @@ use crate::error::EngineError;
 use crate::memtable::Memtable;
 use crate::report::TableCounters;
 use crate::sharder::Sharder;
+use files_lock::FilesLock;
 use runtime::Event;
 use truncation::Truncation;
 
@@ -85,6 +90,16 @@ pub struct Table {
     is_read_only: bool,
     /// Memtables that truncates have taken away, kept with their log entries until the truncate is durable.
     forgotten: RefCell<Vec<Memtables>>,
+    /// Held by whoever needs the files of the SSTables to stay: a snapshot, a replacement.
+    pub files_lock: FilesLock,
+    /// SSTables that must stay as they are until a restart: a replacement of them is in doubt or unfinished.
+    frozen: RefCell<HashSet<SstableName>>,
+    /// SSTables that said what they cannot say; no compaction takes them.
+    quarantined: RefCell<HashSet<SstableName>>,
+    /// So many runs the next compaction would merge.
+    runs_to_merge: Cell<usize>,
+    /// Of flushed memtables the segments they were in, and their least timestamps, while the segments are there.
+    logged: RefCell<Vec<(Uses, i64)>>,
 }
 
 impl Table {
@@ -135,6 +150,11 @@ impl Table {
             counters: TableCounters::default(),
             is_read_only,
             forgotten: RefCell::default(),
+            files_lock: FilesLock::default(),
+            frozen: RefCell::default(),
+            quarantined: RefCell::default(),
+            runs_to_merge: Cell::new(0),
+            logged: RefCell::default(),
         })
     }
 
@@ -225,6 +245,77 @@ impl Table {
         all.append(&mut self.sealed.borrow_mut());
         *self.sealed.borrow_mut() = all;
         unqueued
+    }
+
+    /// A memtable that was in these segments is an SSTable now.
+    fn remember_logged(&self, uses: &Uses, least_timestamp_us: i64) {
+        if !uses.is_empty() {
+            self.logged.borrow_mut().push((uses.clone(), least_timestamp_us));
+        }
+    }
+
+    /// The least timestamp of what is in SSTables and would nevertheless come out of the commit log, if the node
+    /// crashed now; `None` if nothing would.
+    pub fn replayable_since_us(&self) -> Option<i64> {
+        let mut logged = self.logged.borrow_mut();
+        logged.retain(|(uses, _)| self.log.may_replay(uses));
+        logged.iter().map(|(_, least_us)| *least_us).min()
+    }
+
+    /// The least timestamp of the memtables that have something of the partition.
+    pub fn memtables_since_us(&self, key: &PartitionKey) -> Option<i64> {
+        let active = self.active.borrow();
+        let sealed = self.sealed.borrow();
+        let forgotten = self.forgotten.borrow();
+        let forgotten = forgotten.iter().flat_map(|m| m.sealed.iter().chain([&m.active]));
+        let all = [&*active].into_iter().chain(sealed.iter()).chain(forgotten);
+        let with_key = all.filter(|logged| logged.memtable.contains(key));
+        with_key.map(|logged| logged.memtable.least_times().timestamp_us).min()
+    }
+
+    /// The least timestamp in memtables; `None` if they are empty.
+    pub fn memtable_min_timestamp_us(&self) -> Option<i64> {
+        let active = self.active.borrow();
+        let sealed = self.sealed.borrow();
+        let all = [&*active].into_iter().chain(sealed.iter());
+        let filled = all.filter(|logged| !logged.memtable.is_empty());
+        filled.map(|logged| logged.memtable.least_times().timestamp_us).min()
+    }
+
+    /// These SSTables stay as they are until a restart.
+    pub fn freeze(&self, names: impl Iterator<Item = SstableName>) {
+        self.frozen.borrow_mut().extend(names);
+    }
+
+    /// The SSTable with this file is damaged: compactions leave it alone until a restart. Reads go on trying.
+    pub fn quarantine(&self, file: &Path) {
+        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if let Ok((name, _)) = SstableName::parse_file_name(name) {
+            self.quarantined.borrow_mut().insert(name);
+        }
+    }
+
+    pub fn is_quarantined(&self, name: SstableName) -> bool {
+        self.quarantined.borrow().contains(&name)
+    }
+
+    /// The SSTables in quarantine, by name.
+    pub fn quarantined(&self) -> Vec<SstableName> {
+        let mut names: Vec<SstableName> = self.quarantined.borrow().iter().copied().collect();
+        names.sort();
+        names
+    }
+
+    pub(crate) fn runs_to_merge(&self) -> usize {
+        self.runs_to_merge.get()
+    }
+
+    pub(crate) fn set_runs_to_merge(&self, runs: usize) {
+        self.runs_to_merge.set(runs);
+    }
+
+    pub fn is_frozen(&self, name: SstableName) -> bool {
+        self.frozen.borrow().contains(&name)
     }
 
     /// Up to where the table was emptied.

@@ -15,6 +15,7 @@ use crate::commitlog::LogPosition;
 use crate::commitlog::format::split_id;
 
 pub const FILE_NAME: &str = "truncation";
+const TEMPORARY_NAME: &str = "truncation.tmp";
 const MAGIC: u32 = 0x4d53_5452;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,12 +79,28 @@ pub async fn load(files: &Files, dir: &Path) -> Result<Truncation, FileError> {
     })
 }
 
+/// Removes what a crash in the middle of [`store`] has left. To be called at a start.
+pub async fn clean_up(files: &Files, dir: &Path) -> Result<(), FileError> {
+    match files.remove(&dir.join(TEMPORARY_NAME)).await {
+        Err(error) if !error.is_not_found() => Err(error),
+        _removed => Ok(()),
+    }
+}
+
 /// Writes the record in place of the one before it. After an error that one still counts. It is durable when the
 /// directory has been synced.
 pub async fn store(files: &Files, dir: &Path, record: &Truncation) -> Result<(), FileError> {
-    let temporary = dir.join("truncation.tmp");
-    files.write_all(&temporary, &record.encode(), IoClass::Maintenance).await?;
-    files.rename(&temporary, &dir.join(FILE_NAME)).await
+    let temporary = dir.join(TEMPORARY_NAME);
+    let written = async {
+        files.write_all(&temporary, &record.encode(), IoClass::Maintenance).await?;
+        files.rename(&temporary, &dir.join(FILE_NAME)).await
+    };
+    let result = written.await;
+    if result.is_err() {
+        // What remains is removed by the next start.
+        let _ = files.remove(&temporary).await;
+    }
+    result
 }
 
 #[cfg(test)]

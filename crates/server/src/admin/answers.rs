@@ -69,6 +69,19 @@ pub struct TableStats {
     /// SSTables that could not be opened; reads of the table fail as long as there are any.
     pub unreadable_sstables: u64,
     pub max_sstable_bytes: u64,
+    /// How many each level of leveled compaction has, level 0 first; empty if all are in level 0.
+    #[serde(default)]
+    pub sstables_in_levels: Vec<u64>,
+    /// About how many compactions are to be done.
+    #[serde(default)]
+    pub pending_compactions: u64,
+    /// Bytes on disk that flushes and compactions have written by bytes that flushes have, since the start; 0 before
+    /// anything was flushed.
+    #[serde(default)]
+    pub write_amplification: f64,
+    /// Bytes on disk by about how many are live; 0 without SSTables.
+    #[serde(default)]
+    pub space_amplification: f64,
     /// All files of live SSTables.
     pub space_used_live: u64,
     /// All files of the table but snapshots.
@@ -126,6 +139,88 @@ pub struct Snapshot {
 pub struct Done {
     /// Tables, or snapshots, it was done to.
     pub count: u64,
+}
+
+/// `GET /v1/compactions`: of all shards together.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Compactions {
+    /// About how many jobs tables need, of those that need any.
+    pub pending: Vec<PendingCompactions>,
+    pub running: Vec<RunningCompaction>,
+    /// Since the start.
+    pub completed: u64,
+    pub failed: u64,
+    pub stopped: u64,
+    pub last_error: Option<String>,
+    /// 0: no limit.
+    pub throughput_bytes_per_s: u64,
+    /// Jobs on a shard; 0: one of each size class.
+    pub concurrent: u32,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct PendingCompactions {
+    pub keyspace: String,
+    pub table: String,
+    pub jobs: u64,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct RunningCompaction {
+    pub id: String,
+    pub shard: u32,
+    pub kind: String,
+    pub keyspace: String,
+    pub table: String,
+    /// Why it was begun.
+    pub reason: String,
+    /// Uncompressed bytes of its inputs.
+    pub completed_bytes: u64,
+    pub total_bytes: u64,
+    /// Bytes on disk that it has completed.
+    pub written_bytes: u64,
+    pub bytes_per_s: u64,
+    pub remaining_s: Option<u64>,
+}
+
+/// `GET /v1/compactions/history`: the oldest first.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct EndedCompaction {
+    pub id: String,
+    pub shard: u32,
+    pub keyspace: String,
+    pub table: String,
+    pub kind: String,
+    pub reason: String,
+    /// Milliseconds since 1970.
+    pub compacted_at_ms: i64,
+    pub took_us: u64,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+    pub sstables_in: u64,
+    pub partitions_in: u64,
+    pub partitions_out: u64,
+}
+
+/// `GET /v1/compactions/throughput`
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Throughput {
+    /// 0: no limit.
+    pub bytes_per_s: u64,
+}
+
+/// `GET /v1/compactions/concurrent`
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct ConcurrentCompactors {
+    pub jobs: u32,
+}
+
+/// `GET` and `POST /v1/compactions/auto`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AutoCompaction {
+    pub keyspace: String,
+    pub table: String,
+    pub running: bool,
 }
 
 /// SSTables that were taken into a table.

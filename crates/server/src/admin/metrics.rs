@@ -123,6 +123,60 @@ const OF_SHARD: &[OfShard] = &[
     ("messina_flush_data_bytes_total", "counter", "Bytes of Data.db written by flushes.", |s| {
         s.flushes.data_bytes
     }),
+    ("scylla_compaction_manager_compactions", "gauge", "Compactions that run.", |s| {
+        s.compactions_running as u64
+    }),
+    ("scylla_compaction_manager_completed_compactions", "counter", "Compactions that ended well.", |s| {
+        s.compactions.completed
+    }),
+    ("scylla_compaction_manager_failed_compactions", "counter", "Compactions that failed.", |s| {
+        s.compactions.failed
+    }),
+    ("messina_compaction_manager_stopped_total", "counter", "Compactions that were stopped.", |s| {
+        s.compactions.stopped
+    }),
+    ("scylla_compaction_manager_backlog", "gauge", "Bytes that must still be rewritten.", |s| {
+        s.compactions.backlog_bytes
+    }),
+    ("messina_compaction_manager_shares", "gauge", "CPU shares of compactions.", |s| {
+        u64::from(s.compactions.shares)
+    }),
+    ("messina_compaction_manager_read_bytes_total", "counter", "Bytes on disk of inputs.", |s| {
+        s.compactions.input_bytes
+    }),
+    ("messina_compaction_manager_written_bytes_total", "counter", "Bytes on disk of outputs.", |s| {
+        s.compactions.output_bytes
+    }),
+    (
+        "messina_compaction_flush_waits_total",
+        "counter",
+        "Flushes kept back until compactions caught up.",
+        |s| s.compactions.flush_waits,
+    ),
+    ("messina_compaction_flush_wait_us_total", "counter", "Microseconds that flushes were kept back.", |s| {
+        s.compactions.flush_waited_us
+    }),
+    ("messina_compaction_kept_young_tombstones_total", "counter", "Tombstones kept: too young.", |s| {
+        s.compactions.kept_tombstones.young
+    }),
+    (
+        "messina_compaction_kept_tombstones_by_memtable_total",
+        "counter",
+        "Kept: a memtable has the partition.",
+        |s| s.compactions.kept_tombstones.memtable,
+    ),
+    (
+        "messina_compaction_kept_tombstones_by_commitlog_total",
+        "counter",
+        "Kept: the commit log is still there.",
+        |s| s.compactions.kept_tombstones.commit_log,
+    ),
+    (
+        "messina_compaction_kept_tombstones_by_sstable_total",
+        "counter",
+        "Kept: another SSTable overlaps.",
+        |s| s.compactions.kept_tombstones.sstable,
+    ),
     ("messina_chunk_cache_hits_total", "counter", "Chunks found in the cache.", |s| s.cache.hits),
     ("messina_chunk_cache_misses_total", "counter", "Chunks not found in the cache.", |s| s.cache.misses),
     ("messina_chunk_cache_evictions_total", "counter", "Chunks that made room for others.", |s| {
@@ -301,6 +355,16 @@ const OF_TABLE: &[OfTable] = &[
     ("scylla_column_family_pending_tasks", "gauge", "Memtables that wait for their flush.", |t| {
         t.pending_flushes as u64
     }),
+    ("scylla_column_family_pending_compaction", "gauge", "Compactions to be done, about.", |t| {
+        t.pending_compactions
+    }),
+    ("messina_table_flushed_bytes_total", "counter", "Bytes on disk that flushes wrote.", |t| {
+        t.flushed_bytes
+    }),
+    ("messina_table_compacted_bytes_total", "counter", "Bytes on disk that compactions wrote.", |t| {
+        t.compacted_bytes
+    }),
+    ("messina_table_live_bytes", "gauge", "Bytes on disk that are live, about.", |t| t.live_bytes),
     ("messina_table_filter_bytes", "gauge", "Memory of bloom filters.", |t| {
         t.sstables.iter().map(|sstable| sstable.filter_bytes as u64).sum()
     }),
@@ -367,6 +431,10 @@ mod tests {
             memtable_partitions: 3,
             pending_flushes: 0,
             flushes: 4,
+            flushed_bytes: 0,
+            compacted_bytes: 0,
+            live_bytes: 0,
+            pending_compactions: 0,
             reads: Latencies::default(),
             writes,
         };

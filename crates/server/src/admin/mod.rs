@@ -5,7 +5,12 @@
 //! | `GET /v1/version`, `GET /v1/info` | what runs here |
 //! | `GET /v1/tables?keyspace=&table=` | statistics of tables |
 //! | `POST /v1/flush?keyspace=&tables=a,b` | memtables to SSTables |
-//! | `POST /v1/compact` | an error: there is no compaction yet |
+//! | `POST /v1/compact?keyspace=&tables=&split=` or `?files=` | merges all SSTables of tables, or these files |
+//! | `POST /v1/upgradesstables?…&all=`, `/v1/garbagecollect`, `/v1/cleanup` | rewrites SSTables one by one |
+//! | `GET /v1/compactions`, `GET …/history` | what runs and is to be done, what ran |
+//! | `POST /v1/compactions/stop?kind=` | ends running compactions |
+//! | `GET` and `POST /v1/compactions/throughput?mib_per_s=`, `…/concurrent?jobs=` | their limits |
+//! | `GET` and `POST /v1/compactions/auto?keyspace=&tables=&enabled=` | whether tables compact by themselves |
 //! | `POST /v1/drain` | stops serving, flushes; the process goes on |
 //! | `GET /v1/sstables?keyspace=&table=&key=` | the SSTables that have a partition |
 //! | `GET /v1/snapshots`, `POST …?tag=&keyspace=&table=`, `DELETE …?tag=&keyspace=` | snapshots |
@@ -14,6 +19,7 @@
 //! request that changes something and comes from a web page (it has an `Origin`) is refused.
 
 pub mod answers;
+mod compactions;
 mod disk;
 mod error;
 pub mod metrics;
@@ -49,7 +55,16 @@ pub fn router(node: Arc<Node>) -> Router {
         .route("/v1/info", get(info))
         .route("/v1/tables", get(tables::stats))
         .route("/v1/flush", post(tables::flush))
-        .route("/v1/compact", post(tables::compact))
+        .route("/v1/compact", post(compactions::compact))
+        .route("/v1/upgradesstables", post(compactions::upgrade))
+        .route("/v1/garbagecollect", post(compactions::garbage_collect))
+        .route("/v1/cleanup", post(compactions::cleanup))
+        .route("/v1/compactions", get(compactions::list))
+        .route("/v1/compactions/history", get(compactions::history))
+        .route("/v1/compactions/stop", post(compactions::stop))
+        .route("/v1/compactions/throughput", get(compactions::throughput).post(compactions::set_throughput))
+        .route("/v1/compactions/concurrent", get(compactions::concurrent).post(compactions::set_concurrent))
+        .route("/v1/compactions/auto", get(compactions::auto).post(compactions::auto))
         .route("/v1/refresh", post(tables::refresh))
         .route("/v1/import", post(tables::import))
         .route("/v1/sstables", get(tables::sstables))

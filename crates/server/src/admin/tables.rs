@@ -95,6 +95,16 @@ fn table_stats(node: &Node, schema: &TableSchema, parts: &[&TableReport]) -> Tab
         sstable_count: sstables.len() as u64,
         unreadable_sstables: parts.iter().map(|part| part.unreadable as u64).max().unwrap_or(0),
         max_sstable_bytes: sstables.iter().map(|sstable| sstable.disk_bytes).max().unwrap_or(0),
+        sstables_in_levels: levels(&sstables),
+        pending_compactions: sum_parts(|part| part.pending_compactions),
+        write_amplification: ratio(
+            sum_parts(|part| part.flushed_bytes + part.compacted_bytes),
+            sum_parts(|part| part.flushed_bytes),
+        ),
+        space_amplification: ratio(
+            sum_parts(|part| part.sstables.iter().map(|sstable| sstable.data_bytes).sum()),
+            sum_parts(|part| part.live_bytes),
+        ),
         space_used_live: space.live_bytes,
         space_used_total: space.total_bytes,
         space_used_by_snapshots: space.snapshot_bytes,
@@ -119,6 +129,16 @@ fn table_stats(node: &Node, schema: &TableSchema, parts: &[&TableReport]) -> Tab
     }
 }
 
+fn ratio(of: u64, to: u64) -> f64 {
+    if to == 0 { 0.0 } else { of as f64 / to as f64 }
+}
+
+fn levels(sstables: &[&SSTableReport]) -> Vec<u64> {
+    let top = sstables.iter().map(|sstable| sstable.level).max().unwrap_or(0);
+    let count = |level: u32| sstables.iter().filter(|sstable| sstable.level == level).count() as u64;
+    if top == 0 { vec![] } else { (0..=top).map(count).collect() }
+}
+
 fn request_stats<'a>(parts: impl Iterator<Item = &'a Latencies>) -> RequestStats {
     let mut all = Latencies::default();
     parts.for_each(|part| all.merge(part));
@@ -138,7 +158,7 @@ pub struct FlushQuery {
     tables: Option<String>,
 }
 
-fn names(list: Option<&str>) -> Vec<&str> {
+pub fn names(list: Option<&str>) -> Vec<&str> {
     list.unwrap_or_default().split(',').filter(|name| !name.is_empty()).collect()
 }
 
@@ -153,13 +173,6 @@ pub async fn flush(State(node): OfNode, Query(query): Query<FlushQuery>) -> Answ
         node.engine.ask(0, |shard| async move { node::flush(&shard, ids).await }).get().await?;
     }
     Ok(Json(Done { count }))
-}
-
-pub async fn compact(State(node): OfNode, Query(query): Query<FlushQuery>) -> Answer<Done> {
-    let catalog = node.catalog().await?;
-    select(&catalog, query.keyspace.as_deref(), &names(query.tables.as_deref()))?;
-    let text = "compaction is not supported yet; SSTables stay as they were flushed";
-    Err(ApiError::new(StatusCode::NOT_IMPLEMENTED, text))
 }
 
 #[derive(Deserialize)]

@@ -3,6 +3,7 @@
 //! - [`engine`]: how fast does the storage engine write, read, flush, scan and replay on one core?
 //! - [`codecs`]: what does each codec cost and save, at each chunk length?
 //! - [`chunks`]: how much is read from disk for one small partition?
+//! - [`compaction`]: what do the compaction strategies cost?
 //! - [`world`]: an engine with one table, and work done on its shard;
 //! - [`limits`]: how fast could it be? Memory, codecs and the disk alone, measured in the same run;
 //! - [`workload`]: the rows, the same for everything that is compared;
@@ -14,6 +15,7 @@
 
 pub mod chunks;
 pub mod codecs;
+pub mod compaction;
 pub mod engine;
 pub mod limits;
 pub mod machine;
@@ -35,6 +37,8 @@ pub enum BenchCommand {
     Codecs(codecs::CodecsArguments),
     /// Bytes read from disk for a partition of 310 bytes, by chunk length.
     Chunks(chunks::ChunksArguments),
+    /// Bytes written, space over time and reads of each compaction strategy, on the documents' examples.
+    Compaction(compaction::CompactionArguments),
 }
 
 impl BenchCommand {
@@ -43,6 +47,7 @@ impl BenchCommand {
             Self::Engine(arguments) => engine::run(&arguments),
             Self::Codecs(arguments) => codecs::run(&arguments),
             Self::Chunks(arguments) => chunks::run(&arguments),
+            Self::Compaction(arguments) => compaction::run(&arguments),
         }
     }
 }

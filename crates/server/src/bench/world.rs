@@ -61,6 +61,21 @@ impl World {
         Ok(self.dir)
     }
 
+    /// Lets the shard work for so long.
+    pub fn sleep_us(&self, us: u64) -> Result<(), EngineError> {
+        let slept = self.engine.ask(0, move |shard| async move {
+            shard.sleep_us(us).await;
+            Ok(())
+        });
+        slept.wait()
+    }
+
+    /// Seconds since 1970.
+    pub fn now_s(&self) -> Result<u64, EngineError> {
+        let now = self.engine.ask(0, |shard| async move { Ok(shard.wall_us() as u64 / 1_000_000) });
+        now.wait()
+    }
+
     pub fn flushed(&self) -> Result<engine::table::flush::FlushStats, EngineError> {
         Ok(self.engine.report()?[0].flushes.clone())
     }

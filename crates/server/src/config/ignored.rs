@@ -219,7 +219,6 @@ const OTHER_DESIGN: &[&str] = &[
     "commitlog_reuse_segments",
     "commitlog_use_hard_size_limit",
     "commitlog_use_o_dsync",
-    "concurrent_compactors",
     "concurrent_counter_writes",
     "concurrent_materialized_view_builders",
     "concurrent_materialized_view_writes",
@@ -359,7 +358,6 @@ const OTHER_DESIGN: &[&str] = &[
     "windows_timer_interval",
     "allow_extra_insecure_udfs",
     "allow_insecure_udfs",
-    "compaction_enforce_min_threshold",
     "counter_cache_keys_to_save",
     "counter_cache_save_period",
     "counter_cache_size",
@@ -402,7 +400,6 @@ const NOT_YET: &[&str] = &[
     "compaction_large_partition_warning_threshold",
     "compaction_large_row_warning_threshold",
     "compaction_rows_count_warning_threshold",
-    "compaction_static_shares",
     "compaction_tombstone_warning_threshold",
     "concurrent_index_builders",
     "coordinator_read_size_fail_threshold",
@@ -519,7 +516,7 @@ mod tests {
         check("num_tokens", Some(Why::SingleNode));
         check("max_hint_window_in_ms", Some(Why::SingleNode));
         check("server_encryption_options.internode_encryption", Some(Why::SingleNode));
-        check("compaction_static_shares", Some(Why::NotYet));
+        check("compaction_large_cell_warning_threshold", Some(Why::NotYet));
         check("memtable_heap_space_in_mb", Some(Why::OtherDesign));
         check("nmu_tokens", None);
         check("native_transport_port", None);

@@ -39,7 +39,6 @@ pub struct Config {
     pub pin_shards: bool,
     pub io_backend: IoBackend,
     pub io_properties_file: Option<PathBuf>,
-    pub compaction_throughput_bytes_s: u64,
     pub stream_io_throughput_bytes_s: u64,
     pub commitlog_sync: CommitlogSync,
     pub commitlog_sync_period_ms: u64,
@@ -63,6 +62,17 @@ pub struct Config {
     pub client_encryption: ClientEncryption,
     pub authenticator: options::Authenticator,
     pub authorizer: options::Authorizer,
+
+    /// 0: no limit.
+    pub compaction_throughput_bytes_per_s: u64,
+    /// On a shard.
+    pub concurrent_compactors: Option<u64>,
+    pub compaction_enforce_min_threshold: bool,
+    /// 0: by the backlog.
+    pub compaction_static_shares: u64,
+    pub compaction_max_shares: u64,
+    /// Of all shards.
+    pub disk_budget_bytes: Option<u64>,
 
     pub read_request_timeout_ms: u64,
     pub range_request_timeout_ms: u64,
@@ -112,7 +122,6 @@ impl Default for Config {
             pin_shards: false,
             io_backend: IoBackend::Auto,
             io_properties_file: None,
-            compaction_throughput_bytes_s: 0,
             stream_io_throughput_bytes_s: 0,
             commitlog_sync: CommitlogSync::Periodic,
             commitlog_sync_period_ms: 10_000,
@@ -135,6 +144,12 @@ impl Default for Config {
             client_encryption: ClientEncryption::default(),
             authenticator: options::Authenticator::AllowAll,
             authorizer: options::Authorizer::AllowAll,
+            compaction_throughput_bytes_per_s: 0,
+            concurrent_compactors: None,
+            compaction_enforce_min_threshold: false,
+            compaction_static_shares: 0,
+            compaction_max_shares: 1000,
+            disk_budget_bytes: None,
             read_request_timeout_ms: 5_000,
             range_request_timeout_ms: 10_000,
             write_request_timeout_ms: 2_000,

@@ -1,6 +1,7 @@
 //! What the engine gets of a [`Config`].
 
 use engine::commitlog::SyncMode;
+use engine::options::CompactionOptions;
 use engine::{EngineOptions, OnDamagedLog, ShardOptions};
 use runtime::{BackendChoice, IoClass, StallOptions};
 use sstable::version::Version;
@@ -69,6 +70,15 @@ impl Config {
                 OnDamagedCommitlog::Refuse => OnDamagedLog::Refuse,
                 OnDamagedCommitlog::Skip => OnDamagedLog::Skip,
             },
+            compaction: CompactionOptions {
+                throughput_bytes_per_s: self.compaction_throughput_bytes_per_s,
+                concurrent_jobs: self.concurrent_compactors.unwrap_or(0) as u32,
+                enforce_min_threshold: self.compaction_enforce_min_threshold,
+                disk_budget_bytes: self.disk_budget_bytes,
+                static_shares: u32::try_from(self.compaction_static_shares).unwrap_or(u32::MAX),
+                max_shares: u32::try_from(self.compaction_max_shares).unwrap_or(u32::MAX),
+                is_automatic: true,
+            },
             sstable_version: match self.sstable_format {
                 SstableFormat::Me => Version::Me,
                 SstableFormat::Nb => Version::Nb,
@@ -87,13 +97,10 @@ impl Config {
                 IoBackend::Threads => BackendChoice::Threads,
             },
             pin: self.pin_shards,
-            io_caps: [
-                (IoClass::Compaction, self.compaction_throughput_bytes_s),
-                (IoClass::Maintenance, self.stream_io_throughput_bytes_s),
-            ]
-            .into_iter()
-            .filter(|(_, bytes_s)| *bytes_s > 0)
-            .collect(),
+            io_caps: match self.stream_io_throughput_bytes_s {
+                0 => vec![],
+                bytes_s => vec![(IoClass::Maintenance, bytes_s)],
+            },
             stalls: StallOptions {
                 threshold_us: self.blocked_reactor_notify_ms.saturating_mul(1000),
                 reports_per_minute: u32::try_from(self.blocked_reactor_reports_per_minute)

@@ -2,6 +2,7 @@
 //!
 //! A thin client of the admin API: [`http`] asks, [`text`] lays out; `--format json` prints the answer as it came.
 
+mod compaction_text;
 pub mod http;
 pub mod text;
 
@@ -11,7 +12,10 @@ use std::io::Write;
 use clap::{Args, ValueEnum};
 use serde::de::DeserializeOwned;
 
-use crate::admin::answers::{Done, Info, Loaded, SSTables, Snapshot, TableStats, Version};
+use crate::admin::answers::{
+    AutoCompaction, Compactions, ConcurrentCompactors, Done, EndedCompaction, Info, Loaded, SSTables,
+    Snapshot, TableStats, Throughput, Version,
+};
 use crate::suggest::nearest;
 use http::{Client, query};
 
@@ -56,18 +60,31 @@ impl From<String> for NodetoolError {
 const COMMANDS: &[(&str, &str, &str)] = &[
     ("cfstats", "[KEYSPACE[.TABLE]]", "the same as tablestats"),
     ("clearsnapshot", "(-t TAG | --all) [KEYSPACE]", "removes snapshots"),
-    ("compact", "[KEYSPACE [TABLE ...]]", "merges SSTables (not supported yet)"),
+    ("cleanup", "[KEYSPACE [TABLE ...]]", "rewrites SSTables that hold partitions of other shards"),
+    ("compact", "[-s] [KEYSPACE [TABLE ...]] | --user-defined FILE ...", "merges SSTables"),
+    ("compactionhistory", "", "compactions that ended"),
+    ("compactionstats", "[-H]", "compactions that run, and about how many are to be done"),
+    ("disableautocompaction", "[KEYSPACE [TABLE ...]]", "tables are compacted only when asked to"),
     ("drain", "", "stops serving and flushes; only a restart ends it"),
+    ("enableautocompaction", "[KEYSPACE [TABLE ...]]", "tables are compacted by themselves"),
     ("flush", "[KEYSPACE [TABLE ...]]", "writes memtables to SSTables"),
+    ("garbagecollect", "[KEYSPACE [TABLE ...]]", "rewrites SSTables without what may be dropped"),
+    ("getcompactionthroughput", "", "how fast compactions may read"),
+    ("getconcurrentcompactors", "", "how many compactions a shard may run"),
     ("getsstables", "KEYSPACE TABLE KEY", "the SSTables that have a partition"),
     ("help", "", "this list"),
     ("import", "KEYSPACE TABLE DIRECTORY", "takes copies of SSTables on the node's machine into a table"),
     ("info", "", "the node: memory, load, uptime"),
     ("listsnapshots", "", "the snapshots there are"),
     ("refresh", "KEYSPACE TABLE", "takes the SSTables in the table's upload directory into it"),
+    ("setcompactionthroughput", "MB_PER_S", "how fast compactions may read; 0: no limit"),
+    ("setconcurrentcompactors", "JOBS", "how many compactions a shard may run; 0: one of each size class"),
     ("snapshot", "[-t TAG] [KEYSPACE [TABLE]]", "keeps the SSTables as they are now"),
     ("status", "", "the node in its ring"),
+    ("statusautocompaction", "[KEYSPACE [TABLE ...]]", "which tables are compacted by themselves"),
+    ("stop", "[COMPACTION|CLEANUP|UPGRADE_SSTABLES|...]", "ends running compactions"),
     ("tablestats", "[KEYSPACE[.TABLE]]", "statistics of tables"),
+    ("upgradesstables", "[-a] [KEYSPACE [TABLE ...]]", "rewrites SSTables of older versions"),
     ("version", "", "the version of the node"),
 ];
 
@@ -151,15 +168,92 @@ impl Call<'_> {
                 let path = query("/v1/tables", &[("keyspace", keyspace), ("table", table)]);
                 self.get(&path, |tables: Vec<TableStats>| text::table_stats(&tables))
             }
-            "flush" | "compact" => {
-                let (keyspace, tables) = match words {
-                    [] => (None, None),
-                    [keyspace] => (Some(*keyspace), None),
-                    [keyspace, tables @ ..] => (Some(*keyspace), Some(tables.join(","))),
+            "flush" | "cleanup" | "garbagecollect" => self.of_tables(self.command, words, &[]),
+            "compact" => match words {
+                ["--user-defined", files @ ..] if !files.is_empty() => {
+                    let files: Result<Vec<String>, String> =
+                        files.iter().map(|file| whole_path(file)).collect();
+                    let files = files?.join(",");
+                    let path = query("/v1/compact", &[("files", Some(&files[..]))]);
+                    self.ask("POST", &path, |_: Done| String::new())
+                }
+                ["-s" | "--split-output", names @ ..] => {
+                    self.of_tables("compact", names, &[("split", Some("true"))])
+                }
+                names => self.of_tables("compact", names, &[]),
+            },
+            "upgradesstables" => match words {
+                ["-a" | "--include-all-sstables", names @ ..] => {
+                    self.of_tables("upgradesstables", names, &[("all", Some("true"))])
+                }
+                names => self.of_tables("upgradesstables", names, &[]),
+            },
+            "compactionstats" => {
+                let human = match words {
+                    [] => false,
+                    ["-H" | "--human-readable"] => true,
+                    _ => return Err(self.usage()),
                 };
-                let asked = [("keyspace", keyspace), ("tables", tables.as_deref())];
-                let path = query(&format!("/v1/{}", self.command), &asked);
+                self.get("/v1/compactions", |all: Compactions| compaction_text::stats(&all, human))
+            }
+            "compactionhistory" => {
+                self.none(words)?;
+                self.get("/v1/compactions/history", |ended: Vec<EndedCompaction>| {
+                    compaction_text::history(&ended)
+                })
+            }
+            "stop" => {
+                let kind = match words {
+                    [] => None,
+                    [kind] => match kind.to_ascii_uppercase().as_str() {
+                        "COMPACTION" => Some("Compaction"),
+                        "MAJOR_COMPACTION" => Some("Major compaction"),
+                        "CLEANUP" => Some("Cleanup"),
+                        "UPGRADE_SSTABLES" => Some("Upgrade sstables"),
+                        "GARBAGE_COLLECT" => Some("Remove deleted data"),
+                        "USER_DEFINED_COMPACTION" => Some("User defined compaction"),
+                        _ => return Err(self.usage()),
+                    },
+                    _ => return Err(self.usage()),
+                };
+                self.ask("POST", &query("/v1/compactions/stop", &[("kind", kind)]), |_: Done| String::new())
+            }
+            "getcompactionthroughput" => {
+                self.none(words)?;
+                self.get("/v1/compactions/throughput", |it: Throughput| {
+                    format!("Current compaction throughput: {} MB/s\n", it.bytes_per_s >> 20)
+                })
+            }
+            "setcompactionthroughput" => {
+                let [rate] = words else { return Err(self.usage()) };
+                let path = query("/v1/compactions/throughput", &[("mib_per_s", Some(*rate))]);
                 self.ask("POST", &path, |_: Done| String::new())
+            }
+            "getconcurrentcompactors" => {
+                self.none(words)?;
+                self.get("/v1/compactions/concurrent", |it: ConcurrentCompactors| {
+                    format!("Current concurrent compactors in the system is: \n{}\n", it.jobs)
+                })
+            }
+            "setconcurrentcompactors" => {
+                let [jobs] = words else { return Err(self.usage()) };
+                let path = query("/v1/compactions/concurrent", &[("jobs", Some(*jobs))]);
+                self.ask("POST", &path, |_: Done| String::new())
+            }
+            "enableautocompaction" | "disableautocompaction" => {
+                let enabled = if self.command == "enableautocompaction" { "true" } else { "false" };
+                let (keyspace, tables) = split_names(words);
+                let asked =
+                    [("keyspace", keyspace), ("tables", tables.as_deref()), ("enabled", Some(enabled))];
+                let path = query("/v1/compactions/auto", &asked);
+                self.ask("POST", &path, |_: Vec<AutoCompaction>| String::new())
+            }
+            "statusautocompaction" => {
+                let (keyspace, tables) = split_names(words);
+                let asked = [("keyspace", keyspace), ("tables", tables.as_deref())];
+                self.get(&query("/v1/compactions/auto", &asked), |tables: Vec<AutoCompaction>| {
+                    compaction_text::auto(&tables)
+                })
             }
             "drain" => {
                 self.none(words)?;
@@ -193,6 +287,13 @@ impl Call<'_> {
             "clearsnapshot" => self.clear_snapshots(words),
             _ => Err(self.usage()),
         }
+    }
+
+    /// A request for tables: all, those of a keyspace, or those named.
+    fn of_tables(&self, what: &str, words: &[&str], more: &[(&str, Option<&str>)]) -> Result<String, String> {
+        let (keyspace, tables) = split_names(words);
+        let asked = [&[("keyspace", keyspace), ("tables", tables.as_deref())], more].concat();
+        self.ask("POST", &query(&format!("/v1/{what}"), &asked), |_: Done| String::new())
     }
 
     fn snapshot(&self, words: &[&str]) -> Result<String, String> {
@@ -263,6 +364,21 @@ impl Call<'_> {
         let arguments = COMMANDS.iter().find(|(name, ..)| *name == self.command).map_or("", |found| found.1);
         format!("usage: messina nodetool {} {arguments}", self.command)
     }
+}
+
+/// `[KEYSPACE [TABLE ...]]`
+fn split_names<'a>(words: &[&'a str]) -> (Option<&'a str>, Option<String>) {
+    match words {
+        [] => (None, None),
+        [keyspace] => (Some(keyspace), None),
+        [keyspace, tables @ ..] => (Some(keyspace), Some(tables.join(","))),
+    }
+}
+
+/// The node knows files by the directories they are in.
+fn whole_path(file: &str) -> Result<String, String> {
+    let path = std::path::absolute(file).map_err(|error| format!("{file}: {error}"))?;
+    Ok(path.display().to_string())
 }
 
 /// The name of a snapshot that was given none, as the peers make it.

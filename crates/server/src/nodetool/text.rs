@@ -35,7 +35,7 @@ pub fn size(bytes: u64) -> String {
 }
 
 /// Rows of a table, each column as wide as its widest cell.
-fn aligned(rows: &[Vec<String>], gap: &str) -> String {
+pub(super) fn aligned(rows: &[Vec<String>], gap: &str) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
@@ -159,6 +159,9 @@ fn one_table(table: &TableStats) -> String {
         ("Table", table.table.clone()),
         ("SSTable count", table.sstable_count.to_string()),
         ("Max SSTable size", size(table.max_sstable_bytes)),
+        ("Pending compactions", table.pending_compactions.to_string()),
+        ("Write amplification", format!("{:.2}", table.write_amplification)),
+        ("Space amplification", format!("{:.2}", table.space_amplification)),
         ("Space used (live)", table.space_used_live.to_string()),
         ("Space used (total)", table.space_used_total.to_string()),
         ("Space used by snapshots (total)", table.space_used_by_snapshots.to_string()),
@@ -182,6 +185,10 @@ fn one_table(table: &TableStats) -> String {
         ("Compacted partition maximum bytes", table.partition_max_bytes.to_string()),
         ("Compacted partition mean bytes", table.partition_mean_bytes.to_string()),
     ];
+    if !table.sstables_in_levels.is_empty() {
+        let levels: Vec<String> = table.sstables_in_levels.iter().map(u64::to_string).collect();
+        lines.insert(2, ("SSTables in each level", format!("[{}]", levels.join(", "))));
+    }
     if table.unreadable_sstables > 0 {
         lines.insert(2, ("Unreadable SSTables", table.unreadable_sstables.to_string()));
     }

@@ -73,11 +73,38 @@ fn it_starts_answers_stops_and_starts_again() {
     server.tool(&["clearsnapshot", "-t", "before"]);
     assert_eq!(server.tool(&["listsnapshots"]), "There are no snapshots\n");
 
+    server.tool(&["compact", "-s", "shop", "orders"]);
+    server.tool(&["upgradesstables", "-a", "shop", "orders"]);
+    let data = server.tool(&["getsstables", "shop", "orders", "ada"]);
+    let data = dir.0.join(data.trim());
+    server.tool(&["compact", "--user-defined", data.to_str().unwrap()]);
+    let history = server.tool(&["compactionhistory"]);
+    for kind in ["Major compaction", "Upgrade sstables", "User defined compaction"] {
+        assert!(history.contains(&format!("compaction_type: {kind}")), "{history}");
+    }
+    assert!(server.tool(&["compactionstats", "-H"]).starts_with("pending tasks: 0\n"));
+    server.tool(&["disableautocompaction", "shop", "orders"]);
+    let status = server.tool(&["statusautocompaction", "shop", "orders"]);
+    assert!(
+        status.lines().any(|line| line.split_whitespace().eq(["shop", "orders", "not", "running"])),
+        "{status}"
+    );
+    server.tool(&["enableautocompaction", "shop"]);
+    server.tool(&["setcompactionthroughput", "16"]);
+    assert_eq!(server.tool(&["getcompactionthroughput"]), "Current compaction throughput: 16 MB/s\n");
+    server.tool(&["setconcurrentcompactors", "2"]);
+    assert!(server.tool(&["getconcurrentcompactors"]).ends_with(":\u{20}\n2\n"));
+    server.tool(&["stop", "COMPACTION"]);
+    server.tool(&["garbagecollect", "shop"]);
+    server.tool(&["cleanup", "shop"]);
+    let files = server.tool(&["getsstables", "shop", "orders", "ada"]);
+
     for (words, expected) in [
         (&["flsuh"][..], "did you mean flush?"),
         (&["flush", "nowhere"], "there is no keyspace nowhere"),
         (&["flush", "shop", "carts"], "there is no table shop.carts"),
-        (&["compact", "shop"], "compaction is not supported yet"),
+        (&["compact", "--user-defined", "/nowhere/me-1-big-Data.db"], "is not in the directory of a table"),
+        (&["stop", "EVERYTHING"], "usage: messina nodetool stop"),
         (&["getsstables", "shop"], "usage: messina nodetool getsstables KEYSPACE TABLE KEY"),
     ] {
         let (status, text) = server.nodetool(words);

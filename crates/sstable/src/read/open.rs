@@ -102,6 +102,7 @@ pub(super) async fn open(
     files: &Files,
     dir: &Path,
     name: SstableName,
+    toc_file: &Component,
     cache: &Rc<ChunkCache>,
     class: IoClass,
 ) -> Result<Rc<SSTable>, SSTableError> {
@@ -114,7 +115,7 @@ pub(super) async fn open(
         );
         return Err(opening.unsupported(&Component::Data, detail));
     }
-    opening.components = opening.decode(&Component::Toc, toc::decode).await?;
+    opening.components = opening.decode(toc_file, toc::decode).await?;
     check_listed(&opening).await?;
     let statistics =
         opening.decode(&Component::Statistics, |bytes| Statistics::decode(bytes, name.version)).await?;
@@ -160,7 +161,9 @@ pub(super) async fn open(
 /// Every file that is listed must be there, but for those that can be rebuilt and those of other programs.
 async fn check_listed(opening: &Opening<'_>) -> Result<(), SSTableError> {
     for component in &opening.components {
-        if matches!(component, Component::Summary | Component::Filter | Component::Other(_)) {
+        // TOC.txt has just been read, under whichever name.
+        if matches!(component, Component::Summary | Component::Filter | Component::Toc | Component::Other(_))
+        {
             continue;
         }
         let file = opening.path(component);

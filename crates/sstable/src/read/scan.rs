@@ -4,6 +4,7 @@
 //! Everything else comes from Data.db in large requests that overlap with the parsing (`window`). The chunk
 //! cache neither serves nor keeps what a scan reads.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use model::{PartitionKey, Position, RingPosition, Tombstone};
@@ -46,13 +47,22 @@ pub(super) struct ScanReader {
     need: u64,
     last_key: Option<PartitionKey>,
     in_force: Tombstone,
+    /// Counts the bytes that were read, and up to where it has.
+    progress: Option<Rc<Cell<u64>>>,
+    counted: u64,
     /// Where the last fragment stands in the data.
     given_at: u64,
 }
 
 impl ScanReader {
     /// `spec` wants all rows, forward.
-    pub(super) fn new(table: &Rc<SSTable>, parser: Parser, spec: &ReadSpec, class: IoClass) -> Self {
+    pub(super) fn new(
+        table: &Rc<SSTable>,
+        parser: Parser,
+        spec: &ReadSpec,
+        class: IoClass,
+        progress: Option<Rc<Cell<u64>>>,
+    ) -> Self {
         assert!(spec.wants_all_rows() && !spec.reversed, "a scan gives everything, front to back");
         let state = if table.may_contain_range(&spec.partitions) { State::Open } else { State::Done };
         Self {
@@ -68,7 +78,17 @@ impl ScanReader {
             need: 0,
             last_key: None,
             in_force: Tombstone::LIVE,
+            progress,
+            counted: 0,
             given_at: 0,
+        }
+    }
+
+    /// Counts what was read since the last time.
+    fn count(&mut self) {
+        if let Some(progress) = &self.progress {
+            progress.set(progress.get() + self.at.saturating_sub(self.counted));
+            self.counted = self.at;
         }
     }
 
@@ -89,6 +109,7 @@ impl ScanReader {
     async fn find_ends(&mut self) -> Result<(), ReadError> {
         let starts_first = self.start.side_of(self.table.first_key()).is_gt();
         self.at = if starts_first { 0 } else { self.position_behind(&self.start).await? };
+        self.counted = self.at;
         let ends_last = self.end.side_of(self.table.last_key()).is_lt();
         self.until =
             if ends_last { self.table.data.data_bytes() } else { self.position_behind(&self.end).await? };
@@ -216,7 +237,10 @@ impl Reader for ScanReader {
         Ok(match self.step()? {
             Some(fragment) => Step::Ready(fragment),
             None if self.need > 0 || self.state == State::Open => Step::Load,
-            None => Step::End,
+            None => {
+                self.count();
+                Step::End
+            }
         })
     }
 
@@ -229,6 +253,7 @@ impl Reader for ScanReader {
                     self.skip_by_index().await
                 }
                 _ if self.need > 0 => {
+                    self.count();
                     let table = Rc::clone(&self.table);
                     self.window.fill(&table.data, self.at, self.need, self.until).await?;
                     self.need = 0;

@@ -4,7 +4,7 @@
 //! Index.db stay open, by direct I/O. Everything else is read when it is asked for, through the shard's
 //! [`ChunkCache`]. An SSTable belongs to one shard and never changes.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -65,7 +65,19 @@ impl SSTable {
         class: IoClass,
     ) -> Result<Rc<Self>, SSTableError> {
         // On the heap: opening is rare, and its state is large for those who await it.
-        Box::pin(super::open::open(files, dir, name, cache, class)).await
+        Box::pin(super::open::open(files, dir, name, &Component::Toc, cache, class)).await
+    }
+
+    /// As [`Self::open`], of files that are complete and not sealed yet
+    /// ([`crate::write::SSTableWriter::finish_unsealed`]).
+    pub async fn open_unsealed(
+        files: &Files,
+        dir: &Path,
+        name: SstableName,
+        cache: &Rc<ChunkCache>,
+        class: IoClass,
+    ) -> Result<Rc<Self>, SSTableError> {
+        Box::pin(super::open::open(files, dir, name, &Component::TocTemporary, cache, class)).await
     }
 
     pub fn name(&self) -> SstableName {
@@ -191,6 +203,13 @@ impl SSTable {
         self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash()))
     }
 
+    /// As [`Self::may_contain`] for who asks many SSTables: `hash` is the key's `murmur3::hash128`.
+    pub fn may_contain_hashed(&self, key: &PartitionKey, hash: (u64, u64)) -> bool {
+        *key >= self.first_key
+            && *key <= self.last_key
+            && self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))
+    }
+
     /// False if certainly no key of the range is here.
     pub fn may_contain_range(&self, partitions: &PartitionRange) -> bool {
         match partitions {
@@ -253,11 +272,19 @@ pub struct SSTableSource {
     table: Rc<SSTable>,
     class: IoClass,
     bypass_cache: bool,
+    progress: Option<Rc<Cell<u64>>>,
 }
 
 impl SSTableSource {
     pub fn new(table: Rc<SSTable>, class: IoClass) -> Self {
-        Self { table, class, bypass_cache: false }
+        Self { table, class, bypass_cache: false, progress: None }
+    }
+
+    /// Scans add to `bytes` what they have read of the uncompressed data, once in a while.
+    #[must_use]
+    pub fn progress(mut self, bytes: Rc<Cell<u64>>) -> Self {
+        self.progress = Some(bytes);
+        self
     }
 
     /// Reads past the chunk cache, which neither serves nor keeps anything then.
@@ -282,7 +309,7 @@ impl Source for SSTableSource {
         };
         let is_range = matches!(spec.partitions, PartitionRange::Between { .. });
         if is_range && spec.wants_all_rows() && !spec.reversed {
-            return Box::new(ScanReader::new(table, parser, spec, self.class));
+            return Box::new(ScanReader::new(table, parser, spec, self.class, self.progress.clone()));
         }
         // What a range of partitions reads is not what single reads will want again.
         let fetch = if is_range || self.bypass_cache { Fetch::Bypass } else { Fetch::Cached };

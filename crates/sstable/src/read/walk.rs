@@ -63,7 +63,7 @@ impl SSTable {
     ) -> Result<PositionedScan, ReadError> {
         let map = self.column_map(schema).map_err(|detail| self.data.corrupt(0, &detail))?;
         let spec = ReadSpec::new(Arc::clone(schema), PartitionRange::all());
-        Ok(PositionedScan(ScanReader::new(self, Parser::new(self, map), &spec, class)))
+        Ok(PositionedScan(ScanReader::new(self, Parser::new(self, map), &spec, class, None)))
     }
 }
 

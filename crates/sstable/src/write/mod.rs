@@ -34,5 +34,5 @@ pub use adopt::{Adoption, adopt};
 pub use error::WriteError;
 pub use from_reader::write_reader;
 pub use options::{WriteOptions, Written};
-pub use seal::{clean_up, remove_sstable};
+pub use seal::{clean_up, remove_sstable, remove_sstables, seal_all};
 pub use writer::SSTableWriter;

@@ -44,6 +44,41 @@ pub(super) async fn seal(files: &Files, dir: &Path, name: &SstableName) -> Resul
     files.sync_dir(dir).await
 }
 
+/// Makes the files of `name`, all of them synced, ready to be sealed by [`seal_all`]: durable, and not an SSTable.
+pub(super) async fn prepare(files: &Files, dir: &Path) -> Result<(), FileError> {
+    files.sync_dir(dir).await
+}
+
+/// Makes SSTables of files that were written without a seal ([`super::SSTableWriter::finish_unsealed`]). Those that
+/// are sealed already, or are not there, are none the worse: it may be done again after a crash.
+pub async fn seal_all(files: &Files, dir: &Path, names: &[SstableName]) -> Result<(), FileError> {
+    for name in names {
+        let temporary = dir.join(name.file_name(&Component::TocTemporary));
+        match files.rename(&temporary, &dir.join(name.file_name(&Component::Toc))).await {
+            Err(error) if !error.is_not_found() => return Err(error),
+            _renamed => (),
+        }
+    }
+    files.sync_dir(dir).await
+}
+
+/// Removes SSTables as [`remove_sstable`] does one, with one wait for the directory for all.
+pub async fn remove_sstables(files: &Files, dir: &Path, names: &[SstableName]) -> Result<(), FileError> {
+    for name in names {
+        let sealed = dir.join(name.file_name(&Component::Toc));
+        match files.rename(&sealed, &dir.join(name.file_name(&Component::TocTemporary))).await {
+            Err(error) if !error.is_not_found() => return Err(error),
+            _renamed => (),
+        }
+    }
+    files.sync_dir(dir).await?;
+    for name in names {
+        let components = listed_components(files, dir, name).await?;
+        remove_components(files, dir, name, &components).await?;
+    }
+    Ok(())
+}
+
 /// Takes the seal off, if there is one.
 pub(super) async fn unseal(files: &Files, dir: &Path, name: &SstableName) -> Result<(), FileError> {
     let sealed = dir.join(name.file_name(&Component::Toc));

@@ -195,6 +195,16 @@ impl SSTableWriter {
         self.data.wants_write() || self.index.wants_write()
     }
 
+    /// The SSTable that is being written.
+    pub fn name(&self) -> SstableName {
+        self.place.name
+    }
+
+    /// Partitions that have ended.
+    pub fn partitions(&self) -> u64 {
+        self.partitions
+    }
+
     /// Uncompressed bytes of Data.db so far.
     pub fn uncompressed_bytes(&self) -> u64 {
         self.data.position()
@@ -211,11 +221,22 @@ impl SSTableWriter {
     /// Writes what is left, syncs and seals. `None` if no partition left anything in the file; then everything is
     /// removed, as it is after an error.
     pub async fn finish(self) -> Result<Option<Written>, WriteError> {
+        self.finish_as(true).await
+    }
+
+    /// The same without the seal: everything is durable, and [`super::seal_all`] makes it an SSTable. Until then a
+    /// crash leaves files that [`super::clean_up`] removes.
+    pub async fn finish_unsealed(self) -> Result<Option<Written>, WriteError> {
+        self.finish_as(false).await
+    }
+
+    async fn finish_as(self, sealed: bool) -> Result<Option<Written>, WriteError> {
         assert!(!self.encoder.is_inside(), "the last partition has ended");
         let place = self.place.clone();
         let result = match self.partitions {
             0 => place.remove().await.map(|()| None),
-            _ => self.write_components().await.map(Some),
+            // On the heap: it is large, and done once.
+            _ => Box::pin(self.write_components(sealed)).await.map(Some),
         };
         match result {
             Ok(written) => Ok(written),
@@ -239,7 +260,7 @@ impl SSTableWriter {
         }
     }
 
-    async fn write_components(self) -> Result<Written, FileError> {
+    async fn write_components(self, sealed: bool) -> Result<Written, FileError> {
         let Self { place, schema, options, mut stats, data, index, summary, key_hashes, .. } = self;
         let FinishedData { stored_bytes, uncompressed_bytes, digest, chunks } = data.finish().await?;
         let index_bytes = index.finish().await?;
@@ -275,7 +296,11 @@ impl SSTableWriter {
             dictionary_crc,
         };
         total_bytes += place.write(&Component::Messina, &messina.encode(), &options).await?;
-        seal::seal(&place.files, &place.dir, &place.name).await?;
+        if sealed {
+            seal::seal(&place.files, &place.dir, &place.name).await?;
+        } else {
+            seal::prepare(&place.files, &place.dir).await?;
+        }
         Ok(Written {
             name: place.name,
             data_bytes: stored_bytes,

@@ -53,7 +53,10 @@ pub(super) fn run(bench: &mut Bench) -> Result<(), BenchError> {
                         row.deletion = Tombstone::new(timestamp_us, now_s);
                     } else {
                         row.liveness = Liveness::new(timestamp_us);
-                        row.push(value, ColumnData::Simple(ColumnCell::live(timestamp_us, values.value(number))));
+                        row.push(
+                            value,
+                            ColumnData::Simple(ColumnCell::live(timestamp_us, values.value(number))),
+                        );
                     }
                     let pace = pace.clone();
                     async move {
@@ -66,7 +69,11 @@ pub(super) fn run(bench: &mut Bench) -> Result<(), BenchError> {
         bench.report.add_rate(&format!("operations/{name}"), "/s", operations as f64, spent);
         bench.add_written(&world, name, workload.user_bytes() as f64)?;
         bench.add(&format!("unleveled-peak/{name}"), "", trace.peak(|moment| moment.unleveled));
-        bench.add(&format!("unleveled-second-half/{name}"), "", trace.mean_from(0.5, |moment| moment.unleveled));
+        bench.add(
+            &format!("unleveled-second-half/{name}"),
+            "",
+            trace.mean_from(0.5, |moment| moment.unleveled),
+        );
         bench.add(&format!("pending-second-half/{name}"), "", trace.mean_from(0.5, |moment| moment.pending));
         bench.add(&format!("sstables-peak/{name}"), "", trace.peak(|moment| moment.sstables));
         let quiet_s = bench.wait_until_quiet(&world)?;

@@ -21,8 +21,9 @@ use std::sync::Arc;
 
 use catalog::TableSettings;
 use clap::{Args, ValueEnum};
+use engine::compaction::node as compactions;
 use engine::shard::EngineShard;
-use engine::{EngineError, EngineOptions, node};
+use engine::{EngineError, EngineOptions};
 use model::{
     Cell as ColumnCell, ClusteringPrefix, ColumnData, ColumnId, CqlType, Liveness, Mutation, PartitionKey,
     TableSchema,
@@ -35,13 +36,13 @@ use super::BenchError;
 use super::engine::Scratch;
 use super::machine::{self, Machine};
 use super::report::{self, Report, Sample, json};
-use super::stopwatch::Spent;
+use super::stopwatch::{Spent, Stopwatch};
 use super::workload::Workload;
 use super::world::World;
 use crate::plot::{Line, Lines};
 
 /// How long compactions may go on after the last write before the benchmark gives up.
-const QUIET_WITHIN_S: u64 = 600;
+const QUIET_WITHIN_S: f64 = 600.0;
 const CLIENTS: usize = 64;
 
 #[derive(Args, Clone, Debug)]
@@ -111,7 +112,8 @@ pub fn run(arguments: &CompactionArguments) -> Result<(), BenchError> {
             ("core", core.to_string()),
             ("profile", json(if cfg!(debug_assertions) { "debug" } else { "optimized" })),
         ];
-        let lines = bench.report.lines(&format!("compaction/{name}"), &machine::commit(), &machine, &settings);
+        let lines =
+            bench.report.lines(&format!("compaction/{name}"), &machine::commit(), &machine, &settings);
         report::append(&arguments.results, &lines)?;
         println!("appended to {}", arguments.results.display());
     }
@@ -155,10 +157,10 @@ impl Bench {
 
     /// Waits until no compaction runs or is to be done; gives how long that took.
     fn wait_until_quiet(&self, world: &World) -> Result<f64, BenchError> {
-        let begin = std::time::Instant::now();
+        let watch = Stopwatch::start();
         let mut quiet_looks = 0;
         while quiet_looks < 5 {
-            if begin.elapsed().as_secs() > QUIET_WITHIN_S {
+            if watch.spent().wall_s > QUIET_WITHIN_S {
                 return Err(format!("compactions did not end within {QUIET_WITHIN_S} s").into());
             }
             let answer = world.engine.ask(0, |shard| async move {
@@ -166,15 +168,18 @@ impl Bench {
                 Ok(report.running.len() as u64 + report.pending.iter().map(|(_, jobs)| jobs).sum::<u64>())
             });
             quiet_looks = if answer.wait()? == 0 { quiet_looks + 1 } else { 0 };
-            std::thread::sleep(std::time::Duration::from_millis(50));
+            world.sleep_us(50_000)?;
         }
-        Ok(begin.elapsed().as_secs_f64())
+        Ok(watch.spent().wall_s)
     }
 
     /// Everything, once.
     fn major(&self, world: &World) -> Result<(), BenchError> {
         let id = world.table.id;
-        world.engine.ask(0, move |shard| async move { node::compact(&shard, id, false).await }).wait()?;
+        world
+            .engine
+            .ask(0, move |shard| async move { compactions::major(&shard, id, false).await })
+            .wait()?;
         Ok(())
     }
 

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use engine::shard::EngineShard;
 
 use crate::bench::BenchError;
+use crate::bench::stopwatch::Stopwatch;
 use crate::bench::world::World;
 
-const EVERY: Duration = Duration::from_millis(100);
+const EVERY_US: u64 = 100_000;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Moment {
@@ -57,18 +57,18 @@ pub(super) fn record<T>(
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let recording = scope.spawn(|| {
-            let begin = Instant::now();
+            let watch = Stopwatch::start();
             let mut trace = Trace::default();
             loop {
                 let is_last = ended.load(Ordering::Relaxed);
-                let at_s = begin.elapsed().as_secs_f64();
-                if let Ok(moment) = look(world, at_s) {
-                    trace.moments.push(moment);
+                let at_s = watch.spent().wall_s;
+                match look(world, at_s) {
+                    Ok(moment) => trace.moments.push(moment),
+                    Err(_stopped) => return trace,
                 }
-                if is_last {
+                if is_last || world.sleep_us(EVERY_US).is_err() {
                     return trace;
                 }
-                std::thread::sleep(EVERY);
             }
         });
         let result = work();

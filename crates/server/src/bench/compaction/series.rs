@@ -35,18 +35,13 @@ fn table() -> Arc<TableSchema> {
     table
 }
 
-fn now_s() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.expect("the clock is past 1970").as_secs()
-}
-
 pub(super) fn run(bench: &mut Bench) -> Result<(), BenchError> {
     let in_day = bench.scaled(100_000);
-    // The last day ends with the last midnight, so that windows are whole days.
-    let begin_s = (now_s() / DAY_S - DAYS) * DAY_S;
     let workload = Arc::new(Workload::new(in_day * DAYS, VALUE_BYTES, 40));
     for strategy in bench.strategies.clone() {
         let world = bench.open(&table(), strategy)?;
+        // The last day ends with the last midnight, so that windows are whole days.
+        let begin_s = (world.now_s()? / DAY_S - DAYS) * DAY_S;
         let name = strategy.name();
         let (spent, trace) = record(&world, || {
             let half = in_day * DAYS / 2;
@@ -58,7 +53,7 @@ pub(super) fn run(bench: &mut Bench) -> Result<(), BenchError> {
             world.engine.flush(vec![world.table.id])?;
             bench.wait_until_quiet(&world)?;
             // Expired SSTables are looked for once in a while.
-            std::thread::sleep(std::time::Duration::from_secs(3));
+            world.sleep_us(3_000_000)?;
             bench.wait_until_quiet(&world)?;
             Ok(spent)
         })?;
@@ -114,7 +109,7 @@ struct Shape {
 
 fn look(world: &World, begin_s: u64, day_s: u64) -> Result<Shape, BenchError> {
     let id = world.table.id;
-    let now_s = now_s() as u32;
+    let now_s = world.now_s()? as u32;
     let looked = world.engine.ask(0, move |shard| async move {
         let table = EngineShard::of(&shard)?.table(id)?;
         let sstables = table.sstables();
@@ -136,7 +131,8 @@ fn look(world: &World, begin_s: u64, day_s: u64) -> Result<Shape, BenchError> {
         let is_expired = |sstable: &&std::rc::Rc<sstable::read::SSTable>| {
             sstable.max_local_deletion_time_s().is_some_and(|last_s| last_s < now_s)
         };
-        let expired = sstables.iter().filter(is_expired).map(|sstable| sstable.stats().total_rows).sum::<u64>();
+        let expired =
+            sstables.iter().filter(is_expired).map(|sstable| sstable.stats().total_rows).sum::<u64>();
         Ok(Shape {
             sstables: sstables.len() as f64,
             opened: sstables.iter().filter(is_opened).count() as f64,

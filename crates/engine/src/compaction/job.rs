@@ -1,0 +1,427 @@
+//! One compaction, from its plan to the replaced SSTables.
+//!
+//! ```text
+//! inputs -> chains of disjoint SSTables -> MergeReader -> (own partitions) -> CompactReader -> Cutter -> SSTables
+//!                                                                                  |
+//!                                                                                  garbage -> SSTable
+//! ```
+//! Fragments go through one at a time in the turns of the `Compaction` group; reads are ahead of the merge and
+//! writes behind it. At the end the outputs take the place of the inputs ([`replace`](super::replace)).
+//!
+//! **Releasing inputs early.** In a job over runs, each output that ends between two partitions is committed at once,
+//! and with it go the inputs that end in front of the next partition. An input that does not end there stays whole,
+//! and may have data that a tombstone deleted which was purged and whose SSTable is gone. So what is purged is kept
+//! beside the outputs, as an SSTable of its own ("garbage collection") that is committed with them, and goes with the
+//! last input that overlaps it. At any point, with or without a crash, what is in the table is what was.
+//!
+//! A job that fails or is stopped leaves what it has committed, and removes the rest.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use compaction::{Layout, Plan};
+use model::{PartitionKey, PartitionRange};
+use reader::{
+    ChainReader, CompactReader, FilterReader, Fragment, Garbage, Keep, MergeReader, ReadSpec, Reader, Source,
+    Step,
+};
+use runtime::{IoClass, Shard};
+use sstable::read::{ChunkCache, SSTable, SSTableSource};
+use sstable::version::Version;
+use sstable::write::SSTableWriter;
+
+use super::error::JobError;
+use super::output::{Cut, Maker, Outputs};
+use super::purge::{JobPurge, KeptTombstones, OwnSSTables};
+use super::replace::{Replaced, replace};
+use super::throttle::Throttle;
+use crate::table::Table;
+
+/// Fragments between two looks at whether the turn is over.
+const FRAGMENTS_A_CHECK: u64 = 16;
+
+/// A job as others see it while it runs.
+pub struct Control {
+    pub id: u64,
+    /// It is to end as soon as it can.
+    stop: Cell<bool>,
+    /// It is to end even if errors keep it from tidying up: the shard stops, or the table goes.
+    leave: Cell<bool>,
+    /// Uncompressed bytes of the inputs, and how many of them were read.
+    pub total_bytes: u64,
+    pub read_bytes: Rc<Cell<u64>>,
+    /// Bytes on disk of outputs that were completed.
+    pub written_bytes: Cell<u64>,
+    /// In the shard's monotonic time.
+    pub started_us: u64,
+}
+
+impl Control {
+    pub(super) fn new(id: u64, total_bytes: u64, started_us: u64) -> Rc<Self> {
+        Rc::new(Self {
+            id,
+            stop: Cell::new(false),
+            leave: Cell::new(false),
+            total_bytes,
+            read_bytes: Rc::default(),
+            written_bytes: Cell::new(0),
+            started_us,
+        })
+    }
+
+    pub fn stop(&self) {
+        self.stop.set(true);
+    }
+
+    pub fn leave(&self) {
+        self.stop.set(true);
+        self.leave.set(true);
+    }
+
+    fn check(&self) -> Result<(), JobError> {
+        if self.stop.get() { Err(JobError::Stopped) } else { Ok(()) }
+    }
+}
+
+/// What a job needs of its shard.
+#[derive(Clone)]
+pub(super) struct Surroundings {
+    pub(super) shard: Shard,
+    pub(super) cache: Rc<ChunkCache>,
+    pub(super) host_id: [u8; 16],
+    /// What outputs are written as.
+    pub(super) sstable_version: Version,
+    pub(super) throttle: Rc<Throttle>,
+}
+
+/// What a job has done.
+#[derive(Clone, Debug, Default)]
+pub struct Done {
+    /// Bytes on disk.
+    pub input_bytes: u64,
+    pub output_bytes: u64,
+    /// Before compression.
+    pub plain_input_bytes: u64,
+    pub plain_output_bytes: u64,
+    pub input_partitions: u64,
+    pub output_partitions: u64,
+    pub last_key: Option<PartitionKey>,
+    pub kept_tombstones: KeptTombstones,
+}
+
+/// What is merged, and how.
+pub(super) struct Work {
+    pub(super) table: Rc<Table>,
+    pub(super) inputs: Vec<Rc<SSTable>>,
+    /// Goes without being read.
+    pub(super) expired: Vec<Rc<SSTable>>,
+    pub(super) layout: Layout,
+    pub(super) release_early: bool,
+    /// Tombstones of before may be dropped.
+    pub(super) gc_before_s: u32,
+    pub(super) now_s: u32,
+    pub(super) origin: &'static str,
+    /// SSTables that no other job may take: the inputs, and those this one puts into the table until it has ended.
+    pub(super) own: OwnSSTables,
+}
+
+impl Work {
+    pub(super) fn of(
+        plan: &Plan,
+        table: &Rc<Table>,
+        inputs: Vec<Rc<SSTable>>,
+        expired: Vec<Rc<SSTable>>,
+    ) -> Self {
+        let own = inputs.iter().chain(&expired).map(|sstable| sstable.name()).collect();
+        Self {
+            table: table.clone(),
+            inputs,
+            expired,
+            layout: plan.layout.clone(),
+            release_early: plan.release_early,
+            gc_before_s: 0,
+            now_s: 0,
+            origin: "compaction",
+            own: Rc::new(RefCell::new(own)),
+        }
+    }
+}
+
+/// Carries the work out. `own` keeps after the end what must stay as it is until a restart.
+pub(super) async fn run(around: &Surroundings, control: &Rc<Control>, work: Work) -> Result<Done, JobError> {
+    let Work { table, inputs, expired, layout, release_early, gc_before_s, now_s, origin, own } = work;
+    let shard = &around.shard;
+    let schema = table.schema();
+    let maker = Rc::new(Maker {
+        shard: shard.clone(),
+        table: table.clone(),
+        schema: schema.clone(),
+        cache: around.cache.clone(),
+        host_id: around.host_id,
+        sstable_version: around.sstable_version,
+        delta_bases: Maker::delta_bases(&inputs),
+        expected_partitions: inputs.iter().map(|input| input.partition_count()).sum(),
+    });
+    let kept: Rc<RefCell<KeptTombstones>> = Rc::default();
+    let purge = JobPurge::new(table.clone(), now_s, gc_before_s, &inputs, own.clone(), kept.clone());
+    let mut job = Job {
+        around: around.clone(),
+        control: control.clone(),
+        table: table.clone(),
+        maker: maker.clone(),
+        own,
+        remaining: inputs.iter().chain(&expired).cloned().collect(),
+        expired,
+        garbage: Garbage::default(),
+        garbage_writer: None,
+        is_in_garbage: false,
+        garbage_sstables: vec![],
+        outputs: Outputs::new(maker, layout, origin),
+        done: Done::default(),
+        release_early,
+    };
+    let each = |bytes: fn(&SSTable) -> u64| job.remaining.iter().map(|input| bytes(input)).sum();
+    job.done.input_bytes = each(|input| input.data_bytes() + input.index_bytes());
+    job.done.plain_input_bytes = each(SSTable::uncompressed_bytes);
+    job.done.input_partitions = each(SSTable::partition_count);
+
+    let spec = ReadSpec::new(schema, PartitionRange::all());
+    let chains = chains(&inputs, &spec, control);
+    let merged = MergeReader::of(&spec, chains);
+    let is_foreign = inputs.iter().any(|input| !table.is_written_here(input, shard.shard_count()));
+    let owner = table.clone();
+    let mine: Box<dyn Reader> = if is_foreign {
+        Box::new(FilterReader::new(merged, move |key: &PartitionKey| owner.owns(key.token())))
+    } else {
+        merged
+    };
+    let mut reader = CompactReader::new(mine, purge, Keep::Needed);
+    if job.release_early {
+        reader = reader.collecting(job.garbage.clone());
+    }
+    drop(inputs);
+    let result = match job.merge(&mut reader).await {
+        Ok(()) => job.commit_all().await,
+        Err(error) => Err(error),
+    };
+    drop(reader);
+    if let Err(error) = result {
+        job.abort().await;
+        return Err(error);
+    }
+    job.done.kept_tombstones = kept.take();
+    Ok(job.done)
+}
+
+/// Readers over all inputs: SSTables that do not overlap are behind one another in one reader, as the fragments of
+/// a run are.
+fn chains(inputs: &[Rc<SSTable>], spec: &ReadSpec, control: &Control) -> Vec<Box<dyn Reader>> {
+    let mut sorted: Vec<&Rc<SSTable>> = inputs.iter().collect();
+    sorted.sort_by(|a, b| a.first_key().cmp(b.first_key()));
+    let mut chains: Vec<Vec<&Rc<SSTable>>> = vec![];
+    for input in sorted {
+        let ends_before = |chain: &&mut Vec<&Rc<SSTable>>| {
+            chain.last().is_some_and(|last| last.last_key() < input.first_key())
+        };
+        match chains.iter_mut().find(ends_before) {
+            Some(chain) => chain.push(input),
+            None => chains.push(vec![input]),
+        }
+    }
+    let source = |input: &Rc<SSTable>| {
+        let source = SSTableSource::new(input.clone(), IoClass::Compaction);
+        Rc::new(source.progress(control.read_bytes.clone())) as Rc<dyn Source>
+    };
+    let reader = |chain: Vec<&Rc<SSTable>>| match chain.as_slice() {
+        [only] => source(only).reader(spec),
+        several => Box::new(ChainReader::new(spec.clone(), several.iter().map(|input| source(input)))),
+    };
+    chains.into_iter().map(reader).collect()
+}
+
+struct Job {
+    around: Surroundings,
+    control: Rc<Control>,
+    table: Rc<Table>,
+    maker: Rc<Maker>,
+    own: OwnSSTables,
+    /// Inputs that are still in the table, the expired ones included.
+    remaining: Vec<Rc<SSTable>>,
+    expired: Vec<Rc<SSTable>>,
+    outputs: Outputs,
+    /// What was purged and is not written yet.
+    garbage: Garbage,
+    garbage_writer: Option<SSTableWriter>,
+    /// A partition of garbage has begun and not ended.
+    is_in_garbage: bool,
+    /// Garbage that is in the table.
+    garbage_sstables: Vec<Rc<SSTable>>,
+    done: Done,
+    release_early: bool,
+}
+
+impl Job {
+    async fn merge(&mut self, reader: &mut dyn Reader) -> Result<(), JobError> {
+        let shard = self.around.shard.clone();
+        let mut fragments = 0u64;
+        let mut may_release = false;
+        loop {
+            match reader.next()? {
+                Step::Ready(fragment) => {
+                    let cut = match &self.outputs {
+                        Outputs::Row(cutter) => cutter.cut_before(&fragment),
+                        Outputs::Windows(_) => Cut::None,
+                    };
+                    if cut != Cut::None
+                        && let Outputs::Row(cutter) = &mut self.outputs
+                    {
+                        cutter.cut(cut, &fragment).await?;
+                        may_release |= cut == Cut::Between && self.release_early;
+                    }
+                    if may_release && let Fragment::PartitionStart { key, .. } = &fragment {
+                        self.write_garbage().await?;
+                        if !self.is_in_garbage {
+                            self.release(key).await?;
+                            may_release = false;
+                        }
+                    }
+                    match &mut self.outputs {
+                        Outputs::Row(cutter) => cutter.push(fragment)?,
+                        Outputs::Windows(windows) => windows.push(fragment).await?,
+                    }
+                }
+                Step::Load => {
+                    self.control.check()?;
+                    let (control, read_bytes) = (&self.control, self.control.read_bytes.get());
+                    self.around.throttle.pass(&shard, read_bytes, control.id, || control.stop.get()).await;
+                    self.control.check()?;
+                    reader.load().await?;
+                }
+                Step::End => break,
+            }
+            if self.outputs.wants_write() {
+                self.outputs.write_out().await?;
+                self.write_garbage().await?;
+            }
+            fragments += 1;
+            // Asking for the time costs a good part of what a fragment does.
+            if fragments.is_multiple_of(FRAGMENTS_A_CHECK) && shard.need_preempt() {
+                self.control.check()?;
+                shard.yield_now().await;
+            }
+        }
+        self.control.check()?;
+        self.outputs.end_sstables().await
+    }
+
+    /// Writes what was purged to an SSTable of its own.
+    async fn write_garbage(&mut self) -> Result<(), JobError> {
+        loop {
+            let Some(fragment) = self.garbage.borrow_mut().pop_front() else { return Ok(()) };
+            match &fragment {
+                Fragment::PartitionStart { .. } => self.is_in_garbage = true,
+                Fragment::PartitionEnd => self.is_in_garbage = false,
+                _ => {}
+            }
+            let writer = match &mut self.garbage_writer {
+                Some(writer) => writer,
+                empty => empty.insert(self.maker.begin("garbage_collection", 0, None).await?),
+            };
+            writer.push(fragment)?;
+            if writer.wants_write() {
+                writer.write_out().await?;
+            }
+        }
+    }
+
+    /// Commits what is complete, and lets go of the inputs that end in front of `next`.
+    async fn release(&mut self, next: &PartitionKey) -> Result<(), JobError> {
+        let exhausted: Vec<Rc<SSTable>> = (self.remaining.iter())
+            .filter(|input| input.last_key() < next || is_among(&self.expired, input))
+            .cloned()
+            .collect();
+        if exhausted.is_empty() {
+            return Ok(());
+        }
+        let mut garbage = vec![];
+        if let Some(writer) = self.garbage_writer.take() {
+            garbage.extend(self.maker.complete(writer).await?);
+        }
+        let left: Vec<&Rc<SSTable>> =
+            self.remaining.iter().filter(|input| !is_among(&exhausted, input)).collect();
+        let is_needed = |garbage: &Rc<SSTable>| {
+            left.iter().any(|input| {
+                input.first_key() <= garbage.last_key() && garbage.first_key() <= input.last_key()
+            })
+        };
+        let (garbage, needless): (Vec<_>, Vec<_>) = garbage.into_iter().partition(is_needed);
+        let (kept, gone): (Vec<_>, Vec<_>) = self.garbage_sstables.drain(..).partition(is_needed);
+        self.garbage_sstables = kept;
+        self.maker.discard(needless).await;
+        self.commit([exhausted, gone].concat(), garbage).await
+    }
+
+    async fn commit_all(&mut self) -> Result<(), JobError> {
+        // Nothing is left that the garbage could be needed for.
+        if let Some(writer) = self.garbage_writer.take() {
+            let _ = writer.abort().await;
+        }
+        let gone = [self.remaining.clone(), std::mem::take(&mut self.garbage_sstables)].concat();
+        self.commit(gone, vec![]).await
+    }
+
+    /// The complete outputs and `garbage` take the place of `gone`.
+    async fn commit(&mut self, gone: Vec<Rc<SSTable>>, garbage: Vec<Rc<SSTable>>) -> Result<(), JobError> {
+        let outputs = self.outputs.take_complete();
+        let added = [outputs.clone(), garbage.clone()].concat();
+        if added.is_empty() && gone.is_empty() {
+            return Ok(());
+        }
+        self.own.borrow_mut().extend(added.iter().map(|sstable| sstable.name()));
+        let control = self.control.clone();
+        let replaced = replace(&self.around.shard, &self.table, &gone, &added, || control.leave.get()).await;
+        let is_certain = match &replaced {
+            Ok(replaced) => *replaced == Replaced::Wholly,
+            Err(JobError::InDoubt(_)) => false,
+            Err(_) => {
+                self.forget(&added);
+                self.maker.discard(added).await;
+                return replaced.map(drop);
+            }
+        };
+        if !is_certain {
+            // What is in doubt stays as it is until a restart.
+            self.table.freeze(added.iter().chain(&gone).map(|sstable| sstable.name()));
+        }
+        let _ = replaced?;
+        self.forget(&gone);
+        self.remaining.retain(|input| !is_among(&gone, input));
+        self.garbage_sstables.extend(garbage);
+        for output in &outputs {
+            let bytes = output.data_bytes() + output.index_bytes();
+            self.done.output_bytes += bytes;
+            self.done.plain_output_bytes += output.uncompressed_bytes();
+            self.done.output_partitions += output.partition_count();
+            self.control.written_bytes.set(self.control.written_bytes.get() + bytes);
+            self.done.last_key = self.done.last_key.take().max(Some(output.last_key().clone()));
+        }
+        Ok(())
+    }
+
+    fn forget(&self, sstables: &[Rc<SSTable>]) {
+        let mut own = self.own.borrow_mut();
+        own.retain(|name| sstables.iter().all(|sstable| sstable.name() != *name));
+    }
+
+    async fn abort(&mut self) {
+        if let Some(writer) = self.garbage_writer.take() {
+            // What remains after an error is removed by the next start.
+            let _ = writer.abort().await;
+        }
+        self.outputs.abort().await;
+    }
+}
+
+fn is_among(sstables: &[Rc<SSTable>], sstable: &Rc<SSTable>) -> bool {
+    sstables.iter().any(|other| Rc::ptr_eq(other, sstable))
+}

@@ -1,0 +1,134 @@
+//! What compactions do and have done, as values: for metrics and tools.
+
+use std::collections::BTreeMap;
+
+use super::manager::Running;
+use super::purge::Blocker;
+
+/// A job that runs.
+#[derive(Clone, Debug)]
+pub struct RunningReport {
+    /// Counts from 1 on its shard.
+    pub id: u64,
+    pub keyspace: String,
+    pub table: String,
+    pub kind: &'static str,
+    pub reason: String,
+    /// Uncompressed bytes of its inputs, all and those it has read.
+    pub total_bytes: u64,
+    pub read_bytes: u64,
+    /// Bytes on disk it has completed.
+    pub written_bytes: u64,
+    pub running_us: u64,
+}
+
+impl RunningReport {
+    /// Bytes it reads in a second.
+    pub fn bytes_per_s(&self) -> f64 {
+        self.read_bytes as f64 * 1e6 / self.running_us.max(1) as f64
+    }
+
+    /// How long it will still take at the rate it had so far; `None` before it has read anything.
+    pub fn remaining_us(&self) -> Option<u64> {
+        let left = self.total_bytes.saturating_sub(self.read_bytes);
+        (self.read_bytes > 0).then(|| (left as f64 * 1e6 / self.bytes_per_s()) as u64)
+    }
+}
+
+impl Running {
+    pub(super) fn report(&self, now_us: u64) -> RunningReport {
+        let schema = self.table.schema();
+        RunningReport {
+            id: self.control.id,
+            keyspace: schema.keyspace.clone(),
+            table: schema.name.clone(),
+            kind: self.kind,
+            reason: self.reason.clone(),
+            total_bytes: self.control.total_bytes,
+            read_bytes: self.control.read_bytes.get().min(self.control.total_bytes),
+            written_bytes: self.control.written_bytes.get(),
+            running_us: now_us - self.control.started_us,
+        }
+    }
+}
+
+/// Tombstones that could not be dropped, by cause, since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeptCounts {
+    pub young: u64,
+    pub memtable: u64,
+    pub commit_log: u64,
+    pub sstable: u64,
+    /// SSTables that were in the way, and how often; the last jobs' only.
+    pub sstables: BTreeMap<String, u64>,
+}
+
+/// So many blocking SSTables are remembered.
+const BLOCKING_MAX: usize = 100;
+
+impl KeptCounts {
+    pub(super) fn add(&mut self, blocker: &Blocker, count: u64) {
+        match blocker {
+            Blocker::Young => self.young += count,
+            Blocker::Memtable => self.memtable += count,
+            Blocker::CommitLog => self.commit_log += count,
+            Blocker::SSTable(name) => {
+                self.sstable += count;
+                if self.sstables.len() >= BLOCKING_MAX && !self.sstables.contains_key(name) {
+                    self.sstables.clear();
+                }
+                *self.sstables.entry(name.clone()).or_default() += count;
+            }
+        }
+    }
+
+    pub fn merge(&mut self, other: &Self) {
+        self.young += other.young;
+        self.memtable += other.memtable;
+        self.commit_log += other.commit_log;
+        self.sstable += other.sstable;
+        for (name, count) in &other.sstables {
+            *self.sstables.entry(name.clone()).or_default() += count;
+        }
+    }
+}
+
+/// What a shard's compactions have done since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ManagerStats {
+    pub completed: u64,
+    pub failed: u64,
+    pub stopped: u64,
+    /// On disk.
+    pub input_bytes: u64,
+    pub output_bytes: u64,
+    pub last_error: Option<String>,
+    /// Flushes that were kept back since a table had too many runs or the disk too little room, and for how long.
+    pub flush_waits: u64,
+    pub flush_waited_us: u64,
+    /// Bytes that must still be rewritten, and the CPU shares that follow from them.
+    pub backlog_bytes: u64,
+    pub shares: u32,
+    pub kept_tombstones: KeptCounts,
+}
+
+/// What a shard's compactions do.
+#[derive(Clone, Debug)]
+pub struct CompactionReport {
+    pub running: Vec<RunningReport>,
+    /// About how many jobs each table needs: keyspace and name, of those that need any.
+    pub pending: Vec<((String, String), u64)>,
+    pub stats: ManagerStats,
+    /// 0: no limit.
+    pub throughput_bytes_per_s: u64,
+    pub jobs_max: u32,
+}
+
+/// What a table's part on a shard needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableState {
+    /// About how many jobs.
+    pub pending: u64,
+    /// Bytes on disk of its SSTables that are live, about.
+    pub live_bytes: u64,
+}

@@ -1,0 +1,103 @@
+//! A table as values, for the strategies.
+
+use std::rc::Rc;
+
+use base::HashMap;
+use compaction::{RunId, SSTableId, SSTableView};
+use model::NO_DELETION_TIME_S;
+use sstable::name::{Generation, SstableName};
+use sstable::read::SSTable;
+
+use crate::table::Table;
+
+/// Ids of SSTables whose generation is no number begin here.
+const FOREIGN_IDS: u64 = 1 << 63;
+
+/// What was found out about each SSTable of a table, kept between views.
+#[derive(Default)]
+pub(super) struct Views {
+    known: HashMap<SstableName, SSTableView>,
+    foreign: u64,
+    /// SSTables that were there at the start have been seen.
+    has_begun: bool,
+    /// The views of the last call, for its memory.
+    views: Vec<SSTableView>,
+}
+
+impl Views {
+    /// The views of all SSTables, in the order in which the table has them.
+    pub(super) fn of(
+        &mut self,
+        table: &Table,
+        shard_count: u32,
+        now_s: u32,
+        gc_before_s: u32,
+        is_busy: impl Fn(SstableName) -> bool,
+    ) -> &[SSTableView] {
+        let sstables = table.sstables();
+        if self.known.len() > 2 * sstables.len() + 16 {
+            let there: base::HashSet<SstableName> = sstables.iter().map(|sstable| sstable.name()).collect();
+            self.known.retain(|name, _| there.contains(name));
+        }
+        self.views.clear();
+        for sstable in sstables.iter() {
+            let name = sstable.name();
+            let (foreign, is_new) = (&mut self.foreign, self.has_begun);
+            let known = self.known.entry(name).or_insert_with(|| view(sstable, now_s, is_new, foreign));
+            let mut view = known.clone();
+            view.compacting = is_busy(name);
+            view.frozen =
+                table.is_frozen(name) || table.is_quarantined(name) || table.is_shared(sstable, shard_count);
+            view.droppable_ratio = droppable_ratio(sstable, gc_before_s);
+            self.views.push(view);
+        }
+        self.has_begun = true;
+        &self.views
+    }
+
+    /// The SSTable of an id that [`Self::of`] has given.
+    pub(super) fn find(&self, table: &Table, id: SSTableId) -> Option<Rc<SSTable>> {
+        let sstables = table.sstables();
+        let is_it =
+            |sstable: &&Rc<SSTable>| self.known.get(&sstable.name()).is_some_and(|view| view.id == id);
+        sstables.iter().find(is_it).cloned()
+    }
+}
+
+/// `is_new`: it was written just now; otherwise its newest write tells how old it is.
+fn view(sstable: &SSTable, now_s: u32, is_new: bool, foreign: &mut u64) -> SSTableView {
+    let id = match sstable.name().generation {
+        Generation::Number(number) if sstable.messina().is_some() && number < FOREIGN_IDS => number,
+        _ => {
+            *foreign += 1;
+            FOREIGN_IDS + *foreign
+        }
+    };
+    let run_id = sstable.messina().and_then(|info| info.run_id);
+    let newest_s = u32::try_from(sstable.max_timestamp_us() / 1_000_000).unwrap_or(0).min(now_s);
+    SSTableView {
+        id: SSTableId(id),
+        run: RunId(run_id.map_or(u128::from(id), u128::from_be_bytes)),
+        data_bytes: sstable.uncompressed_bytes(),
+        disk_bytes: sstable.data_bytes() + sstable.index_bytes() + sstable.memory_bytes() as u64,
+        first: sstable.first_key().clone(),
+        last: sstable.last_key().clone(),
+        level: sstable.level(),
+        min_timestamp_us: sstable.min_timestamp_us(),
+        max_timestamp_us: sstable.max_timestamp_us(),
+        max_deletion_time_s: sstable.max_local_deletion_time_s().unwrap_or(NO_DELETION_TIME_S),
+        written_s: if is_new { now_s } else { newest_s },
+        droppable_ratio: 0.0,
+        partitions: sstable.partition_count(),
+        keys: sstable.statistics().compaction.cardinality().ok().map(Rc::new),
+        compacting: false,
+        frozen: false,
+    }
+}
+
+/// Of its cells, the part that is dead since before `gc_before_s`.
+fn droppable_ratio(sstable: &SSTable, gc_before_s: u32) -> f64 {
+    let stats = sstable.stats();
+    let cells = stats.partition_cells.mean().unwrap_or(0) as f64 * stats.partition_cells.count() as f64;
+    if cells <= 0.0 { 0.0 } else { stats.tombstone_drop_times.count_until(gc_before_s) / cells }
+}

@@ -1,0 +1,30 @@
+//! Who needs a table's files to stay as they are: a snapshot that links them, a replacement that removes some.
+
+use std::cell::Cell;
+
+use runtime::Event;
+
+/// One holder at a time, on one shard.
+#[derive(Default)]
+pub struct FilesLock {
+    held: Cell<bool>,
+    released: Event,
+}
+
+/// Held until dropped.
+pub struct FilesGuard<'a>(&'a FilesLock);
+
+impl FilesLock {
+    pub async fn lock(&self) -> FilesGuard<'_> {
+        self.released.until(|| !self.held.get()).await;
+        self.held.set(true);
+        FilesGuard(self)
+    }
+}
+
+impl Drop for FilesGuard<'_> {
+    fn drop(&mut self) {
+        self.0.held.set(false);
+        self.0.released.signal();
+    }
+}

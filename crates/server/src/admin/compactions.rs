@@ -1,0 +1,250 @@
+//! Requests about compactions: what runs, what ran, stop, limits, and jobs that users ask for.
+
+use axum::Json;
+use axum::extract::{Query, State};
+use engine::compaction::node as compactions;
+use engine::compaction::node::Rewrite;
+use serde::Deserialize;
+
+use super::answers::{
+    AutoCompaction, Compactions, ConcurrentCompactors, Done, EndedCompaction, PendingCompactions,
+    RunningCompaction, Throughput,
+};
+use super::error::ApiError;
+use super::tables::{names, select};
+use super::{Answer, OfNode, check_serving};
+use crate::node::Node;
+
+#[derive(Deserialize)]
+pub struct CompactQuery {
+    keyspace: Option<String>,
+    /// Names with commas between.
+    tables: Option<String>,
+    /// The output is cut into pieces of falling sizes.
+    #[serde(default)]
+    split: bool,
+    /// Data.db files with commas between, of one table: these and no others.
+    files: Option<String>,
+    /// `upgradesstables`: those of the current version too.
+    #[serde(default)]
+    all: bool,
+}
+
+impl CompactQuery {
+    async fn tables(&self, node: &Node) -> Result<Vec<model::TableId>, ApiError> {
+        let catalog = node.catalog().await?;
+        let tables = select(&catalog, self.keyspace.as_deref(), &names(self.tables.as_deref()))?;
+        Ok(tables.iter().map(|table| table.schema.id).collect())
+    }
+}
+
+pub async fn compact(State(node): OfNode, Query(query): Query<CompactQuery>) -> Answer<Done> {
+    check_serving(&node)?;
+    if let Some(files) = &query.files {
+        return merge_files(&node, files).await;
+    }
+    let tables = query.tables(&node).await?;
+    let split = query.split;
+    for id in &tables {
+        let id = *id;
+        let major =
+            node.engine.ask(0, move |shard| async move { compactions::major(&shard, id, split).await });
+        major.get().await?;
+    }
+    Ok(Json(Done { count: tables.len() as u64 }))
+}
+
+async fn merge_files(node: &Node, files: &str) -> Answer<Done> {
+    let files: Vec<std::path::PathBuf> = names(Some(files)).into_iter().map(Into::into).collect();
+    let catalog = node.catalog().await?;
+    let mut by_table: Vec<(model::TableId, Vec<std::path::PathBuf>)> = vec![];
+    for file in &files {
+        // A name without a directory belongs to whichever table has it: there is no telling.
+        let dir = file.parent().and_then(|dir| dir.file_name()).and_then(|dir| dir.to_str());
+        let of = |table: &&std::sync::Arc<catalog::Table>| {
+            let schema = &table.schema;
+            dir.is_some_and(|dir| dir == format!("{}-{}", schema.name, schema.id.simple()))
+        };
+        let tables = Node::tables_of(&catalog, None);
+        let Some(table) = tables.iter().find(of) else {
+            let text = format!("{} is not in the directory of a table; give its whole path", file.display());
+            return Err(ApiError::not_found(text));
+        };
+        let id = table.schema.id;
+        match by_table.iter_mut().find(|(other, _)| *other == id) {
+            Some((_, of_table)) => of_table.push(file.clone()),
+            None => by_table.push((id, vec![file.clone()])),
+        }
+    }
+    let count = by_table.len() as u64;
+    for (id, files) in by_table {
+        let merge =
+            node.engine.ask(0, move |shard| async move { compactions::merge_files(&shard, id, files).await });
+        merge.get().await?;
+    }
+    Ok(Json(Done { count }))
+}
+
+async fn rewrite(node: &Node, query: &CompactQuery, what: Rewrite) -> Answer<Done> {
+    check_serving(node)?;
+    let tables = query.tables(node).await?;
+    for id in &tables {
+        let id = *id;
+        let rewritten =
+            node.engine.ask(0, move |shard| async move { compactions::rewrite(&shard, id, what).await });
+        rewritten.get().await?;
+    }
+    Ok(Json(Done { count: tables.len() as u64 }))
+}
+
+pub async fn upgrade(State(node): OfNode, Query(query): Query<CompactQuery>) -> Answer<Done> {
+    rewrite(&node, &query, Rewrite::Upgrade { all: query.all }).await
+}
+
+pub async fn garbage_collect(State(node): OfNode, Query(query): Query<CompactQuery>) -> Answer<Done> {
+    rewrite(&node, &query, Rewrite::Garbage).await
+}
+
+pub async fn cleanup(State(node): OfNode, Query(query): Query<CompactQuery>) -> Answer<Done> {
+    rewrite(&node, &query, Rewrite::Cleanup).await
+}
+
+pub async fn list(State(node): OfNode) -> Answer<Compactions> {
+    let reports = node.engine.ask(0, |shard| async move { compactions::report(&shard).await }).get().await?;
+    let mut answer = Compactions::default();
+    for (shard, report) in reports.iter().enumerate() {
+        for ((keyspace, table), jobs) in &report.pending {
+            match answer.pending.iter_mut().find(|it| it.keyspace == *keyspace && it.table == *table) {
+                Some(pending) => pending.jobs += jobs,
+                None => answer.pending.push(PendingCompactions {
+                    keyspace: keyspace.clone(),
+                    table: table.clone(),
+                    jobs: *jobs,
+                }),
+            }
+        }
+        answer.running.extend(report.running.iter().map(|running| RunningCompaction {
+            id: format!("{shard}-{}", running.id),
+            shard: shard as u32,
+            kind: running.kind.to_string(),
+            keyspace: running.keyspace.clone(),
+            table: running.table.clone(),
+            reason: running.reason.clone(),
+            completed_bytes: running.read_bytes,
+            total_bytes: running.total_bytes,
+            written_bytes: running.written_bytes,
+            bytes_per_s: running.bytes_per_s() as u64,
+            remaining_s: running.remaining_us().map(|us| us.div_ceil(1_000_000)),
+        }));
+        let stats = &report.stats;
+        answer.completed += stats.completed;
+        answer.failed += stats.failed;
+        answer.stopped += stats.stopped;
+        answer.last_error = answer.last_error.or_else(|| stats.last_error.clone());
+        answer.throughput_bytes_per_s += report.throughput_bytes_per_s;
+        answer.concurrent = report.jobs_max;
+    }
+    answer.pending.sort_by(|a, b| (&a.keyspace, &a.table).cmp(&(&b.keyspace, &b.table)));
+    Ok(Json(answer))
+}
+
+pub async fn history(State(node): OfNode) -> Answer<Vec<EndedCompaction>> {
+    let ended = node.engine.ask(0, |shard| async move { compactions::history(&shard) }).get().await?;
+    let answer = ended.into_iter().map(|ended| EndedCompaction {
+        id: ended.id.to_string(),
+        shard: ended.shard,
+        keyspace: ended.keyspace,
+        table: ended.table,
+        kind: ended.kind.to_string(),
+        reason: ended.reason,
+        compacted_at_ms: ended.ended_ms,
+        took_us: ended.took_us,
+        bytes_in: ended.input_bytes,
+        bytes_out: ended.output_bytes,
+        sstables_in: ended.input_sstables,
+        partitions_in: ended.input_partitions,
+        partitions_out: ended.output_partitions,
+    });
+    Ok(Json(answer.collect()))
+}
+
+#[derive(Deserialize)]
+pub struct StopQuery {
+    /// What `compactionstats` calls it; none: all.
+    kind: Option<String>,
+}
+
+pub async fn stop(State(node): OfNode, Query(query): Query<StopQuery>) -> Answer<Done> {
+    let stopped = node.engine.ask(0, move |shard| async move { compactions::stop(&shard, query.kind).await });
+    Ok(Json(Done { count: stopped.get().await? as u64 }))
+}
+
+#[derive(Deserialize)]
+pub struct ThroughputQuery {
+    mib_per_s: f64,
+}
+
+pub async fn throughput(State(node): OfNode) -> Answer<Throughput> {
+    let Json(all) = list(State(node)).await?;
+    Ok(Json(Throughput { bytes_per_s: all.throughput_bytes_per_s }))
+}
+
+pub async fn set_throughput(State(node): OfNode, Query(query): Query<ThroughputQuery>) -> Answer<Done> {
+    if !(0.0..1e9).contains(&query.mib_per_s) {
+        return Err(ApiError::bad_request("a throughput is a number of MiB per second, 0 for no limit"));
+    }
+    let bytes_per_s = (query.mib_per_s * f64::from(1 << 20)) as u64;
+    let set = node
+        .engine
+        .ask(0, move |shard| async move { compactions::set_throughput(&shard, bytes_per_s).await });
+    set.get().await?;
+    Ok(Json(Done { count: 0 }))
+}
+
+#[derive(Deserialize)]
+pub struct ConcurrentQuery {
+    jobs: u32,
+}
+
+pub async fn concurrent(State(node): OfNode) -> Answer<ConcurrentCompactors> {
+    let Json(all) = list(State(node)).await?;
+    Ok(Json(ConcurrentCompactors { jobs: all.concurrent }))
+}
+
+pub async fn set_concurrent(State(node): OfNode, Query(query): Query<ConcurrentQuery>) -> Answer<Done> {
+    let set =
+        node.engine.ask(0, move |shard| async move { compactions::set_jobs_max(&shard, query.jobs).await });
+    set.get().await?;
+    Ok(Json(Done { count: 0 }))
+}
+
+#[derive(Deserialize)]
+pub struct AutoQuery {
+    keyspace: Option<String>,
+    tables: Option<String>,
+    /// None: only tell.
+    enabled: Option<bool>,
+}
+
+/// Which tables compact by themselves, after changing it if the query says so.
+pub async fn auto(State(node): OfNode, Query(query): Query<AutoQuery>) -> Answer<Vec<AutoCompaction>> {
+    let catalog = node.catalog().await?;
+    let tables = select(&catalog, query.keyspace.as_deref(), &names(query.tables.as_deref()))?;
+    let mut answer = vec![];
+    for table in tables {
+        let id = table.schema.id;
+        if let Some(enabled) = query.enabled {
+            let set = node
+                .engine
+                .ask(0, move |shard| async move { compactions::set_auto(&shard, id, enabled).await });
+            set.get().await?;
+        }
+        let is_auto = node.engine.ask(0, move |shard| async move { compactions::is_auto(&shard, id).await });
+        answer.push(AutoCompaction {
+            keyspace: table.schema.keyspace.clone(),
+            table: table.schema.name.clone(),
+            running: is_auto.get().await?,
+        });
+    }
+    Ok(Json(answer))
+}
