@@ -50,7 +50,7 @@ def make(into, series, config, index_size, cases):
     toolchain = Toolchain(series)
     # The index size is Cassandra's configuration: cases that share one share a process.
     for size in sorted({case.index_size or index_size for case in cases}):
-        write(toolchain, into, [f"column_index_size: {size}", *config], [case for case in cases if (case.index_size or index_size) == size])
+        write(toolchain, into, [f"column_index_size: {size}", "flush_compression: table", *config], [case for case in cases if (case.index_size or index_size) == size])
     # What Cassandra's dump says of each; the times as numbers, so that nothing depends on the formatting of dates.
     places = [str(into / case.name) for case in cases]
     extra = [argument for line in config for argument in ("--config", line)]

@@ -183,6 +183,10 @@ def compressors():
     case = Case("compressors")
     for name, options in [("lz4", "{'class': 'LZ4Compressor', 'chunk_length_in_kb': 4}"), ("snappy", "{'class': 'SnappyCompressor', 'chunk_length_in_kb': 4}"),
                           ("deflate", "{'class': 'DeflateCompressor', 'chunk_length_in_kb': 4}"), ("zstd", "{'class': 'ZstdCompressor', 'chunk_length_in_kb': 4}"),
+                          ("zstd_high", "{'class': 'ZstdCompressor', 'chunk_length_in_kb': 64, 'compression_level': 19}"),
+                          ("lz4_high", "{'class': 'LZ4Compressor', 'chunk_length_in_kb': 1, 'lz4_compressor_type': 'high', 'lz4_high_compressor_level': 17}"),
+                          ("noop", "{'class': 'NoopCompressor', 'chunk_length_in_kb': 4}"),
+                          ("zstd_min_ratio", "{'class': 'ZstdCompressor', 'chunk_length_in_kb': 4, 'min_compress_ratio': 2}"),
                           ("lz4_min_ratio", "{'class': 'LZ4Compressor', 'chunk_length_in_kb': 4, 'min_compress_ratio': 4}"),
                           ("uncompressed", "{'enabled': false}")]:
         case.table(name, "k int PRIMARY KEY, v blob", f"compression = {options}")

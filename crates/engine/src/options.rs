@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use sstable::version::Version;
+
 use crate::commitlog::SyncMode;
 
 /// What to do when durable parts of the commit log cannot be read.
@@ -25,6 +27,8 @@ pub struct EngineOptions {
     /// The commit logs of all shards together.
     pub commitlog_total_bytes: u64,
     pub on_damaged_log: OnDamagedLog,
+    /// What SSTables are written as; one that can be read.
+    pub sstable_version: Version,
 }
 
 impl EngineOptions {
@@ -37,6 +41,7 @@ impl EngineOptions {
             commitlog_segment_bytes: 32 << 20,
             commitlog_total_bytes: 1 << 30,
             on_damaged_log: OnDamagedLog::Refuse,
+            sstable_version: Version::DEFAULT,
         }
     }
 }

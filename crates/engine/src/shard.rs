@@ -11,6 +11,7 @@ use base::HashMap;
 use model::{Mutation, PartitionRange, TableId, codec};
 use runtime::{CpuGroup, JoinHandle, Shard};
 use sstable::read::ChunkCache;
+use sstable::version::Version;
 
 use crate::commitlog::{Appended, CommitLog, LogError};
 use crate::error::EngineError;
@@ -51,10 +52,17 @@ pub struct EngineShard {
 
 impl EngineShard {
     /// `memory_bytes` is this shard's part.
-    pub fn start(shard: &Shard, log: Rc<CommitLog>, host_id: [u8; 16], memory_bytes: u64) -> Rc<Self> {
+    pub fn start(
+        shard: &Shard,
+        log: Rc<CommitLog>,
+        host_id: [u8; 16],
+        memory_bytes: u64,
+        sstable_version: Version,
+    ) -> Rc<Self> {
         let memory_bytes = usize::try_from(memory_bytes).expect("memory fits into memory");
         let cache = ChunkCache::new(memory_bytes / 4);
-        let flushes = FlushQueue::new(shard.clone(), cache.clone(), host_id);
+        cache.seed(shard.random_u64());
+        let flushes = FlushQueue::new(shard.clone(), cache.clone(), host_id, sstable_version);
         let this = Rc::new(Self {
             shard: shard.clone(),
             log,

@@ -6,12 +6,15 @@
 //! Guarantees: `get`, `insert` and evicting one chunk are O(1); the bytes charged never exceed the budget; what
 //! is charged is every chunk's length plus [`ENTRY_OVERHEAD_BYTES`]. Not charged: evicted chunks that readers
 //! still hold. Left to others: sharing one budget with other caches (`set_budget_bytes`).
+//!
+//! It also has the shard's dice for checksums that are verified now and then ([`ChunkCache::draws`]).
 
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
 use base::HashMap;
+use base::rng::Rng;
 
 /// What an entry costs besides its bytes: the list node, its place in the map, and the reference counts.
 pub const ENTRY_OVERHEAD_BYTES: usize = size_of::<Node>() + size_of::<(Key, u32)>() + 2 * size_of::<usize>();
@@ -68,6 +71,7 @@ struct Inner {
     least_recent: u32,
     first_of_file: HashMap<FileNumber, u32>,
     stats: CacheStats,
+    dice: Rng,
 }
 
 /// See the head of this file. Belongs to one shard.
@@ -86,6 +90,7 @@ impl ChunkCache {
             least_recent: NONE,
             first_of_file: HashMap::default(),
             stats: CacheStats::default(),
+            dice: Rng::new(0),
         })))
     }
 
@@ -94,6 +99,17 @@ impl ChunkCache {
         let mut inner = self.0.borrow_mut();
         inner.next_file += 1;
         FileNumber(inner.next_file)
+    }
+
+    /// What [`Self::draws`] says from now on follows from `seed`, a random number of the shard's.
+    pub fn seed(&self, seed: u64) {
+        self.0.borrow_mut().dice = Rng::new(seed);
+    }
+
+    /// True with the given chance; always if it is 1.0 or more, never if it is 0.0.
+    #[inline]
+    pub fn draws(&self, chance: f64) -> bool {
+        chance >= 1.0 || (chance > 0.0 && self.0.borrow_mut().unit() < chance)
     }
 
     /// The chunk, which becomes the most recently used. Counts as a hit or a miss.
@@ -176,6 +192,11 @@ impl Links {
 }
 
 impl Inner {
+    /// A random number from 0.0 to 1.0, which it never is.
+    fn unit(&mut self) -> f64 {
+        (self.dice.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
     fn shrink_to(&mut self, bytes: usize) {
         while self.stats.used_bytes > bytes {
             let at = self.least_recent;

@@ -4,12 +4,13 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use base::crc::crc32;
 use base::murmur3;
 use model::PartitionKey;
 use runtime::{File, Files, IoClass, OpenOptions};
 
 use super::cache::ChunkCache;
-use super::chunked::{ChunkedFile, Codec, PLAIN_CHUNK_BYTES_MAX, is_readable_unit};
+use super::chunked::{ChunkedFile, PLAIN_CHUNK_BYTES_MAX, is_readable_unit};
 use super::columns::{ColumnMaps, DiskColumns};
 use super::error::SSTableError;
 use super::index::IndexCursor;
@@ -18,6 +19,7 @@ use super::table::SSTable;
 use super::trie::{PartitionTrie, PartitionTrieCursor};
 use super::unfiltered::Bases;
 use super::window::Fetch;
+use crate::codec::{Decompressor, Method};
 use crate::component::compression_info::CompressionInfo;
 use crate::component::crc::ChunkCrcs;
 use crate::component::filter::{FP_CHANCE_MIN, Filter};
@@ -131,8 +133,8 @@ pub(super) async fn open(
         let detail = format!("a column has type {class_name}, which this build cannot read: {error}");
         opening.unsupported(&Component::Statistics, detail)
     })?;
-    let data = open_data(&opening, cache).await?;
     let messina = opening.decode_listed(&Component::Messina, MessinaInfo::decode).await?;
+    let data = open_data(&opening, messina.as_ref(), cache).await?;
     let digest = opening.decode_listed(&Component::Digest, digest::decode).await?;
     let (index, filter, rebuilt) = match name.format {
         Format::Big => {
@@ -185,23 +187,21 @@ async fn check_listed(opening: &Opening<'_>) -> Result<(), SSTableError> {
     Ok(())
 }
 
-async fn open_data(opening: &Opening<'_>, cache: &Rc<ChunkCache>) -> Result<ChunkedFile, SSTableError> {
+async fn open_data(
+    opening: &Opening<'_>,
+    messina: Option<&MessinaInfo>,
+    cache: &Rc<ChunkCache>,
+) -> Result<ChunkedFile, SSTableError> {
     let version = opening.name.version;
     let (file, file_bytes) = opening.file(&Component::Data).await?;
     let info = opening
         .decode_listed(&Component::CompressionInfo, |bytes| CompressionInfo::decode(bytes, version))
         .await?;
-    if let Some(info) = info {
-        let codec = Codec::named(&info.compressor).ok_or_else(|| {
-            let detail = format!(
-                "compressed with {}; this build reads LZ4Compressor, NoopCompressor and no compression",
-                info.compressor
-            );
-            opening.unsupported(&Component::CompressionInfo, detail)
-        })?;
+    if let Some(mut info) = info {
+        let decompressor = decompressor(opening, messina, &mut info)?;
         let last = info.chunk(info.offsets.len() - 1, file_bytes);
         last.map_err(|error| SSTableError::Format { file: opening.path(&Component::Data), error })?;
-        return Ok(ChunkedFile::compressed(file, file_bytes, info, codec, cache));
+        return Ok(ChunkedFile::compressed(file, file_bytes, info, decompressor, cache));
     }
     let crcs = opening.decode_listed(&Component::Crc, |bytes| ChunkCrcs::decode(bytes, file_bytes)).await?;
     if let Some(unit) = crcs.as_ref().map(ChunkCrcs::chunk_bytes).filter(|unit| !is_readable_unit(*unit)) {
@@ -256,6 +256,43 @@ async fn filter_of_trie(
         filter.add(murmur3::hash128(entry.key.bytes()));
     }
     Ok((Some(filter), rebuilt))
+}
+
+/// By what CompressionInfo.db says; takes the dictionary, which is of no further use there.
+fn decompressor(
+    opening: &Opening<'_>,
+    messina: Option<&MessinaInfo>,
+    info: &mut CompressionInfo,
+) -> Result<Decompressor, SSTableError> {
+    let (method, may_have_dictionary) = Method::named(&info.compressor).ok_or_else(|| {
+        let detail = format!("compressed with {}; this build reads {}", info.compressor, Method::names());
+        opening.unsupported(&Component::CompressionInfo, detail)
+    })?;
+    let inconsistent = |detail: String| SSTableError::Inconsistent {
+        file: opening.path(&Component::CompressionInfo),
+        detail,
+    };
+    let dictionary = info.dictionary();
+    info.set_dictionary(None);
+    // Nothing else covers the dictionary's bytes, and LZ4 has no way to find that one is not the right one.
+    let expected = messina.and_then(|messina| messina.dictionary_crc);
+    match (&dictionary, expected) {
+        (Some(dictionary), Some(expected)) if crc32(dictionary) != expected => {
+            let found = crc32(dictionary);
+            Err(inconsistent(format!(
+                "its dictionary has checksum {found:08x}, Messina.db says {expected:08x}"
+            )))
+        }
+        (None, Some(_)) => {
+            Err(inconsistent("it has no dictionary, and Messina.db says that it has".to_owned()))
+        }
+        (None, None) => Ok(Decompressor::new(method)),
+        (Some(_), _) if !may_have_dictionary => {
+            Err(inconsistent(format!("it has a dictionary, and {} has none", info.compressor)))
+        }
+        (Some(_), _) => Decompressor::with_dictionary(method, dictionary.unwrap_or_default())
+            .ok_or_else(|| inconsistent("its dictionary is none".to_owned())),
+    }
 }
 
 type Rebuilt = Vec<(Component, String)>;

@@ -22,6 +22,7 @@ use super::partitions::SSTableReader;
 use super::scan::ScanReader;
 use super::unfiltered::Bases;
 use super::window::Fetch;
+use crate::component::compression_info::CompressionInfo;
 use crate::component::deletion_time::NO_DELETION_TIME_S;
 use crate::component::filter::Filter;
 use crate::component::messina::MessinaInfo;
@@ -103,6 +104,21 @@ impl SSTable {
     /// Bytes of memory that stay used while it is open: filter, summary, chunk places and checksums.
     pub fn memory_bytes(&self) -> usize {
         self.filter_bytes() + self.index.memory_bytes() + self.data.memory_bytes()
+    }
+
+    /// Bytes of memory of the places of its compressed chunks, and of its dictionary.
+    pub fn compression_bytes(&self) -> usize {
+        self.data.compression_bytes()
+    }
+
+    /// How Data.db is compressed; `None` if it is not. The dictionary is not among the options.
+    pub fn compression(&self) -> Option<&CompressionInfo> {
+        self.data.compression()
+    }
+
+    /// Whether its chunks were compressed with a dictionary, so that no version of Cassandra can read it.
+    pub fn needs_dictionary(&self) -> bool {
+        self.data.has_dictionary()
     }
 
     /// Bytes of memory of its bloom filter.
@@ -259,6 +275,7 @@ impl SSTableSource {
 impl Source for SSTableSource {
     fn reader(&self, spec: &ReadSpec) -> Box<dyn Reader> {
         let table = &self.table;
+        table.data.set_crc_check_chance(spec.schema.options.crc_check_chance);
         let parser = match table.column_map(&spec.schema) {
             Ok(map) => Parser::new(table, map),
             Err(detail) => return Box::new(FailedReader { table: Rc::clone(table), detail }),

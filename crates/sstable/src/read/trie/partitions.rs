@@ -186,7 +186,24 @@ impl PartitionTrieCursor {
         payload: PartitionPayload,
     ) -> Result<Entry, ReadError> {
         let node_at = self.walk.position();
-        match payload.place {
+        let entry = self.read_entry(trie, data, payload.place, node_at).await?;
+        let (_, h2) = murmur3::hash128(entry.key.bytes());
+        let bytes = byte_comparable::partition_key(entry.key.token(), entry.key.bytes());
+        if !bytes.starts_with(self.walk.key()) || payload.hash.is_some_and(|hash| hash != h2 as u8) {
+            let detail = format!("it leads to {:?}, which is not the key that it stands for", entry.key);
+            return Err(trie.partitions.corrupt(node_at, &detail));
+        }
+        Ok(entry)
+    }
+
+    async fn read_entry(
+        &mut self,
+        trie: &PartitionTrie,
+        data: &ChunkedFile,
+        place: PartitionPlace,
+        node_at: u64,
+    ) -> Result<Entry, ReadError> {
+        match place {
             PartitionPlace::Data(position) => {
                 let key = key_at(&mut self.data, data, position, trie, node_at).await?;
                 Ok(Entry { key, position, next_position: None, rows: None, node_at })

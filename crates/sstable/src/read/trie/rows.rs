@@ -215,6 +215,9 @@ impl RowTrieCheck {
     ) -> Result<Option<&'static str>, ReadError> {
         if self.next.as_ref().is_some_and(|next| offset >= next.offset) {
             let next = self.next.take().expect("it is there");
+            if offset != next.offset {
+                return Ok(Some("Rows.db has a block start in front of here, where no row or marker starts"));
+            }
             self.next = self.trie.block_after(file, &next).await?;
             self.current = next;
             self.blocks += 1;
