@@ -78,8 +78,9 @@ pub(crate) trait BackendStream {
 }
 
 pub(crate) trait BackendFile {
-    /// Offsets, lengths and memory must be aligned.
-    fn is_direct(&self) -> bool;
+    /// `None` if it goes through the page cache. Otherwise offsets, lengths and places in the buffer of reads are multiples
+    /// of this power of two, which is at most `ALIGNMENT_BYTES`, and those of writes multiples of `ALIGNMENT_BYTES`.
+    fn direct_read_unit_bytes(&self) -> Option<usize>;
     /// Reads up to `len` bytes at `offset_bytes` into the memory of `buf` from byte `at` on. May be short.
     fn read(&self, buf: IoBuf, at: usize, len: usize, offset_bytes: u64) -> Op<Transferred>;
     /// Writes up to `len` bytes of the memory of `buf` from byte `at` on to `offset_bytes`. May be short.

@@ -48,14 +48,15 @@ impl File {
 
     /// Whether reads and writes go past the page cache. False if it was not asked for or the file system cannot.
     pub fn is_direct(&self) -> bool {
-        self.0.file.is_direct()
+        self.0.file.direct_read_unit_bytes().is_some()
     }
 
     /// Reads `len` bytes at any offset; fewer only where the file ends.
     pub async fn read_at(&self, offset_bytes: u64, len: usize, class: IoClass) -> Result<IoBuf, FileError> {
         let len = self.readable(offset_bytes, len).await?;
-        let direct = self.is_direct();
-        let (from, wanted) = if direct { rounded_out(offset_bytes, len) } else { (offset_bytes, len) };
+        let unit_bytes = self.0.file.direct_read_unit_bytes();
+        let (from, wanted) =
+            unit_bytes.map_or((offset_bytes, len), |unit_bytes| rounded_out(offset_bytes, len, unit_bytes));
         self.io_gate(class, Direction::Read, wanted).await;
         let mut buf = IoBuf::with_capacity(wanted);
         let mut filled = 0;
@@ -68,7 +69,7 @@ impl File {
                     assert!(bytes <= wanted - filled, "a read of {} gave {bytes}", wanted - filled);
                     filled += bytes;
                     // A direct read that stops inside a block has met the end of the file.
-                    if direct && !filled.is_multiple_of(ALIGNMENT_BYTES) {
+                    if unit_bytes.is_some_and(|unit_bytes| !filled.is_multiple_of(unit_bytes)) {
                         break;
                     }
                 }
@@ -215,12 +216,11 @@ fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
 }
 
-/// The smallest range of whole blocks around `offset_bytes..offset_bytes + len`.
-fn rounded_out(offset_bytes: u64, len: usize) -> (u64, usize) {
-    let align = ALIGNMENT_BYTES as u64;
-    let from = offset_bytes - offset_bytes % align;
+/// The smallest range of whole units around `offset_bytes..offset_bytes + len`.
+fn rounded_out(offset_bytes: u64, len: usize, unit_bytes: usize) -> (u64, usize) {
+    let from = offset_bytes - offset_bytes % unit_bytes as u64;
     let lead = (offset_bytes - from) as usize;
-    (from, (lead + len).next_multiple_of(ALIGNMENT_BYTES))
+    (from, (lead + len).next_multiple_of(unit_bytes))
 }
 
 #[cfg(test)]
@@ -228,9 +228,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_read_is_rounded_out_to_blocks() {
-        assert_eq!(rounded_out(0, 4096), (0, 4096));
-        assert_eq!(rounded_out(4095, 2), (0, 8192));
-        assert_eq!(rounded_out(8192, 1), (8192, 4096));
+    fn a_read_is_rounded_out_to_units() {
+        assert_eq!(rounded_out(0, 4096, 4096), (0, 4096));
+        assert_eq!(rounded_out(4095, 2, 4096), (0, 8192));
+        assert_eq!(rounded_out(8192, 1, 4096), (8192, 4096));
+        assert_eq!(rounded_out(4095, 2, 512), (3584, 1024));
     }
 }

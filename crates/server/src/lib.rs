@@ -9,6 +9,7 @@ pub mod logging;
 pub mod memory_dir;
 pub mod node;
 pub mod nodetool;
+pub mod plot;
 pub mod serve;
 pub mod shell;
 pub mod suggest;

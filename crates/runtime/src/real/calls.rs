@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use crate::buf::ALIGNMENT_BYTES;
 use crate::files::{DirEntry, LOCK_FILE_NAME, OpenOptions};
 
 /// -1 is `errno`.
@@ -14,9 +15,9 @@ pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Opens a file; the flag says whether it is direct. Direct I/O is switched on after opening, so that a file system
-/// which refuses it leaves an open buffered file and not half a creation.
-pub(crate) fn open(path: &Path, options: &OpenOptions) -> io::Result<(OwnedFd, bool)> {
+/// Opens a file; if it is direct, with the unit of its reads. Direct I/O is switched on after opening, so that a file
+/// system which refuses it leaves an open buffered file and not half a creation.
+pub(crate) fn open(path: &Path, options: &OpenOptions) -> io::Result<(OwnedFd, Option<usize>)> {
     let file = fs::OpenOptions::new()
         .read(options.read)
         .write(options.write)
@@ -28,7 +29,29 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> io::Result<(OwnedFd, b
         return Err(io::ErrorKind::IsADirectory.into());
     }
     let direct = options.direct && set_direct(file.as_raw_fd())?;
-    Ok((file.into(), direct))
+    let read_unit_bytes = direct.then(|| direct_read_unit_bytes(file.as_raw_fd()));
+    Ok((file.into(), read_unit_bytes))
+}
+
+/// Of what offsets and lengths of direct reads are multiples. Kernels before 6.1 and some file systems do not say;
+/// [`ALIGNMENT_BYTES`] holds everywhere.
+fn direct_read_unit_bytes(fd: RawFd) -> usize {
+    // SAFETY: all zeros is a valid `statx`.
+    let mut stat = unsafe { std::mem::zeroed::<libc::statx>() };
+    let wanted = libc::STATX_DIOALIGN | libc::STATX_DIO_READ_ALIGN;
+    // SAFETY: the path is empty and ends with a NUL, and `stat` is ours to be filled.
+    let result = unsafe { libc::statx(fd, c"".as_ptr(), libc::AT_EMPTY_PATH, wanted, &mut stat) };
+    let unit = match result {
+        0 if stat.stx_mask & libc::STATX_DIO_READ_ALIGN != 0 && stat.stx_dio_read_offset_align > 0 => {
+            stat.stx_dio_read_offset_align
+        }
+        0 if stat.stx_mask & libc::STATX_DIOALIGN != 0 && stat.stx_dio_offset_align > 0 => {
+            stat.stx_dio_offset_align
+        }
+        _ => return ALIGNMENT_BYTES,
+    };
+    let fits = unit.is_power_of_two() && stat.stx_dio_mem_align <= unit;
+    if fits { (unit as usize).clamp(512, ALIGNMENT_BYTES) } else { ALIGNMENT_BYTES }
 }
 
 fn set_direct(fd: RawFd) -> io::Result<bool> {

@@ -125,8 +125,9 @@ impl Backend for RealBackend {
         let reply = self.helpers.run(move || calls::open(&path, &options));
         let (reactor, helpers) = (Rc::clone(&self.reactor), self.helpers.clone());
         Box::pin(async move {
-            let (fd, direct) = reply.await.unwrap_or_else(|gone| Err(io::Error::other(gone)))?;
-            let file = RealFile { fd: Arc::new(fd), direct, reactor, helpers };
+            let (fd, direct_read_unit_bytes) =
+                reply.await.unwrap_or_else(|gone| Err(io::Error::other(gone)))?;
+            let file = RealFile { fd: Arc::new(fd), direct_read_unit_bytes, reactor, helpers };
             Ok(Rc::new(file) as Rc<dyn BackendFile>)
         })
     }
@@ -197,20 +198,21 @@ impl Backend for RealBackend {
 
 struct RealFile {
     fd: Arc<OwnedFd>,
-    direct: bool,
+    direct_read_unit_bytes: Option<usize>,
     reactor: Rc<dyn Reactor>,
     helpers: Helpers,
 }
 
 impl RealFile {
     fn transfer(&self, kind: TransferKind, buf: IoBuf, at: usize, len: usize, offset_bytes: u64) -> Transfer {
-        Transfer { kind, fd: Arc::clone(&self.fd), direct: self.direct, buf, at, len, offset_bytes }
+        let (fd, direct) = (Arc::clone(&self.fd), self.direct_read_unit_bytes.is_some());
+        Transfer { kind, fd, direct, buf, at, len, offset_bytes }
     }
 }
 
 impl BackendFile for RealFile {
-    fn is_direct(&self) -> bool {
-        self.direct
+    fn direct_read_unit_bytes(&self) -> Option<usize> {
+        self.direct_read_unit_bytes
     }
 
     fn read(&self, buf: IoBuf, at: usize, len: usize, offset_bytes: u64) -> Op<Transferred> {

@@ -15,7 +15,7 @@ use base::rng::Rng;
 
 use super::disk::InodeId;
 use super::faults::FaultPlan;
-use super::inode::FileData;
+use super::inode::{FileData, SECTOR_BYTES};
 use super::net;
 use super::world::World;
 use crate::backend::{Backend, BackendFile, BackendListener, BackendStream, End, Op, Transferred};
@@ -331,9 +331,8 @@ impl OpenFile {
 struct SimFile(Rc<OpenFile>);
 
 impl SimFile {
-    fn check_aligned(&self, at: usize, len: usize, offset_bytes: u64) {
+    fn check_aligned(&self, at: usize, len: usize, offset_bytes: u64, align: usize) {
         if self.0.options.direct {
-            let align = ALIGNMENT_BYTES;
             let aligned = at.is_multiple_of(align)
                 && len.is_multiple_of(align)
                 && offset_bytes.is_multiple_of(align as u64);
@@ -348,12 +347,12 @@ impl SimFile {
 }
 
 impl BackendFile for SimFile {
-    fn is_direct(&self) -> bool {
-        self.0.options.direct
+    fn direct_read_unit_bytes(&self) -> Option<usize> {
+        self.0.options.direct.then_some(SECTOR_BYTES)
     }
 
     fn read(&self, mut buf: IoBuf, at: usize, len: usize, offset_bytes: u64) -> Op<Transferred> {
-        self.check_aligned(at, len, offset_bytes);
+        self.check_aligned(at, len, offset_bytes, SECTOR_BYTES);
         self.begin(move |world, open| {
             let moved = open.read(world, &mut buf, at, len, offset_bytes);
             (buf, moved)
@@ -361,7 +360,7 @@ impl BackendFile for SimFile {
     }
 
     fn write(&self, buf: IoBuf, at: usize, len: usize, offset_bytes: u64) -> Op<Transferred> {
-        self.check_aligned(at, len, offset_bytes);
+        self.check_aligned(at, len, offset_bytes, ALIGNMENT_BYTES);
         self.begin(move |world, open| {
             let moved = open.write(world, buf.part_at(at, len), offset_bytes);
             (buf, moved)

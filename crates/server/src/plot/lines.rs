@@ -1,0 +1,119 @@
+//! Curves over a common axis.
+
+use plotters::chart::{ChartBuilder, SeriesLabelPosition};
+use plotters::coord::Shift;
+use plotters::coord::combinators::IntoLogRange;
+use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
+use plotters::drawing::DrawingArea;
+use plotters::element::{Circle, PathElement};
+use plotters::series::LineSeries;
+use plotters::style::{BLACK, Color, IntoFont, WHITE};
+
+use super::{Drawn, FONT, color, extent, filled, sheet, tick};
+use plotters::backend::SVGBackend;
+
+/// One curve, by rising x.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    pub name: String,
+    pub points: Vec<(f64, f64)>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lines {
+    pub title: String,
+    pub x: String,
+    pub y: String,
+    pub lines: Vec<Line>,
+    /// The y axis is logarithmic; values up to 0 are left out.
+    pub log_y: bool,
+    /// Each point gets a dot; for a few points that were measured.
+    pub dots: bool,
+}
+
+impl Lines {
+    #[must_use]
+    pub fn svg(&self) -> String {
+        let points = || self.lines.iter().flat_map(|line| &line.points);
+        let (x_least, x_greatest) = extent(points().map(|point| point.0));
+        let (y_least, y_greatest) = extent(points().map(|point| point.1));
+        sheet(|root| {
+            if self.log_y {
+                let positive = points().map(|point| point.1).filter(|y| *y > 0.0);
+                let least = positive.fold(f64::MAX, f64::min).min(y_greatest);
+                let y = (least * 0.8..y_greatest * 1.3).log_scale();
+                self.draw(root, x_least..x_greatest, y)
+            } else {
+                self.draw(root, x_least..x_greatest, y_least..y_greatest * 1.1)
+            }
+        })
+    }
+
+    fn draw<Y>(&self, root: &DrawingArea<SVGBackend<'_>, Shift>, x: std::ops::Range<f64>, y: Y) -> Drawn
+    where
+        Y: AsRangedCoord<Value = f64>,
+        Y::CoordDescType: ValueFormatter<f64> + Ranged<ValueType = f64>,
+    {
+        let mut chart = ChartBuilder::on(root)
+            .caption(&self.title, (FONT, 20).into_font())
+            .margin(16)
+            .x_label_area_size(44)
+            .y_label_area_size(64)
+            .build_cartesian_2d(x, y)?;
+        chart
+            .configure_mesh()
+            .x_desc(&self.x)
+            .y_desc(&self.y)
+            .x_label_formatter(&|value| tick(*value))
+            .y_label_formatter(&|value| tick(*value))
+            .label_style((FONT, 14))
+            .light_line_style(BLACK.mix(0.04))
+            .draw()?;
+        for (number, line) in self.lines.iter().enumerate() {
+            let points = || line.points.iter().copied().filter(|point| !self.log_y || point.1 > 0.0);
+            let style = color(number).stroke_width(2);
+            chart
+                .draw_series(LineSeries::new(points(), style))?
+                .label(&line.name)
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color(number).stroke_width(3)));
+            if self.dots {
+                chart.draw_series(points().map(|point| Circle::new(point, 4, filled(number))))?;
+            }
+        }
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::UpperLeft)
+            .background_style(WHITE.mix(0.85))
+            .border_style(BLACK.mix(0.3))
+            .label_font((FONT, 14))
+            .draw()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_curve_is_drawn_and_named() {
+        for log_y in [false, true] {
+            let line = |name: &str, slope: f64| Line {
+                name: name.to_string(),
+                points: (0..10).map(|x| (f64::from(x), f64::from(x) * slope)).collect(),
+            };
+            let plot = Lines {
+                title: "bytes < time".to_string(),
+                x: "seconds".to_string(),
+                y: "MB".to_string(),
+                lines: vec![line("first", 1.0), line("second", 200.0)],
+                log_y,
+                dots: true,
+            };
+            let svg = plot.svg();
+            for text in ["bytes &lt; time", "seconds", "MB", "first", "second"] {
+                assert!(svg.contains(text), "{text} is missing in {svg}");
+            }
+            assert_eq!(svg.matches("<circle").count(), if log_y { 18 } else { 20 });
+        }
+    }
+}
