@@ -15,7 +15,7 @@ use std::rc::Rc;
 use catalog::is_system_keyspace;
 use model::{TableId, TableSchema};
 use runtime::{CpuGroup, IoClass, Shard};
-use sstable::name::{Component, Format, Generation, SstableName};
+use sstable::name::{Component, Generation, SstableName};
 use sstable::read::{ChunkCache, Depth, SSTable};
 use sstable::tools::{Finding, Findings, check_fit};
 use sstable::write::{Adoption, adopt, remove_sstable};
@@ -157,10 +157,6 @@ async fn check(
     schema: &TableSchema,
 ) -> Result<Rc<SSTable>, EngineError> {
     let path = dir.join(name.file_name(&Component::Data));
-    if name.format == Format::Bti {
-        let what = format!("{} has trie indexes; export it as \"big\" first", path.display());
-        return Err(EngineError::Invalid(what));
-    }
     let cache = ChunkCache::new(CACHE_BYTES);
     let opened = SSTable::open(shard.files(), dir, name, &cache, IoClass::Maintenance).await;
     let sstable = opened.map_err(|error| EngineError::Invalid(Finding::from(&error).to_string()))?;

@@ -108,6 +108,63 @@ fn what_is_damaged_or_of_another_table_is_refused_and_nothing_is_taken() {
     assert!(!engine.refresh(table.id).unwrap().loaded.is_empty(), "as it is sound again");
 }
 
+/// SSTables of Cassandra 5 stay as they are, in their own version and format.
+#[test]
+fn sstables_of_cassandra_5_are_taken_in_and_attached() {
+    let sample = |version: &str| {
+        let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(version);
+        let keyspace = samples.join("wide_uncompressed/data/wide_uncompressed");
+        let mut tables = std::fs::read_dir(keyspace).unwrap();
+        tables.next().unwrap().unwrap().path()
+    };
+    for (version, prefix) in [("cassandra-5.0-oa", "oa-"), ("cassandra-5.0-da", "da-")] {
+        let theirs = sample(version);
+        let dir = dir(&format!("loading-{version}"));
+        let attachment = Attachment {
+            dir: theirs.clone(),
+            keyspace: "theirs".to_owned(),
+            table: "t".to_owned(),
+            schema: None,
+        };
+        let attached = engine::EngineOptions { attachments: vec![attachment], ..options(&dir) };
+        let engine = open(attached, 2);
+        let rows = everything(&engine, &engine.table("theirs", "t").unwrap());
+        assert!(rows.len() > 300, "{version}: {} rows", rows.len());
+        let mine = TableSchema::builder("ks", "wide").partition_key("k", CqlType::Text);
+        let mine = mine.clustering("c", CqlType::Int).static_column("s", CqlType::Text);
+        let mine = mine.regular("v", CqlType::Text).build().unwrap();
+        let made = mine.clone();
+        engine.change_schema(move |catalog| catalog.create_table(made, Default::default())).unwrap();
+        let report = engine.import(mine.id, &theirs).unwrap();
+        assert_eq!(report.loaded.len(), files(&theirs, "-TOC.txt").len());
+        for (from, to) in &report.loaded {
+            assert!(to.to_string().starts_with(prefix) && to.format == from.format, "{from} is now {to}");
+        }
+        assert_eq!(everything(&engine, &mine), rows, "{version}");
+        // The next ones come by way of `upload/`, and say the same.
+        let upload = dir.join("data/ks").join(format!("wide-{}", mine.id.simple())).join("upload");
+        copy_all(&theirs, &upload);
+        assert_eq!(engine.refresh(mine.id).unwrap().loaded.len(), report.loaded.len());
+        assert_eq!(everything(&engine, &mine), rows, "{version}");
+        let mut expect: BTreeMap<_, _> = rows.into_iter().map(|(p, c, v)| ((p, c), v)).collect();
+        let (key, first) = {
+            let ((key, c), _) = expect.iter().next().unwrap();
+            (key.clone(), *c)
+        };
+        let newer = 2_000_000_000_000_000;
+        engine.apply(insert(&mine, &key, first, "mine", newer)).wait().unwrap();
+        expect.insert((key, first), "mine".into());
+        engine.flush(vec![]).unwrap();
+        engine.close().unwrap();
+
+        let engine = open(options(&dir), 3);
+        let found: BTreeMap<_, _> =
+            everything(&engine, &mine).into_iter().map(|(p, c, v)| ((p, c), v)).collect();
+        assert_eq!(found, expect, "{version}, after a restart");
+        engine.close().unwrap();
+    }
+}
+
 #[test]
 fn an_attached_directory_is_read_and_never_written() {
     let (sstables, rows) = source("attached-source", 2);

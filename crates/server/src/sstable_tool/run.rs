@@ -263,7 +263,8 @@ async fn dump_one(
             fragments += 1;
             if fragments.is_multiple_of(FRAGMENTS_A_CHECK) {
                 out.write(&json.take());
-                progress.at(walk.position(), table.index_bytes());
+                let (done, total) = walk.progress();
+                progress.at(done, total);
             }
         }
     } else {

@@ -186,6 +186,31 @@ fn select_without_a_server() {
 }
 
 #[test]
+fn sstables_with_tries() {
+    let dir = Dir::new("tries");
+    let samples = sample("../cassandra-5.0-da/wide_uncompressed");
+    let keyspace = samples.join("data/wide_uncompressed");
+    let source = std::fs::read_dir(keyspace).unwrap().next().unwrap().unwrap().path();
+    let source = source.to_str().unwrap();
+    let index = well(&["index", source]);
+    assert!(index.contains(" of Rows.db, ") && index.contains(" bytes, from separator 0x"), "{index}");
+    assert!(well(&["summary", source]).ends_with("Summary: - (format bti has none)\n"));
+    assert!(well(&["verify", "-e", source]).contains("da-1-bti: sound, "));
+    assert!(well(&["ls", source]).contains(" da-1-bti |"));
+    let metadata = well(&["metadata", "--format", "json", source]);
+    let metadata: serde_json::Value = serde_json::from_str(&metadata).unwrap();
+    assert!(metadata["components"].as_array().unwrap().iter().any(|name| name == "Rows.db"), "{metadata}");
+    let count = |path: &str| well(&["query", "-e", "SELECT count(*) FROM t", path, "--format", "json"]);
+    for subcommand in ["scrub", "split", "export"] {
+        let output = dir.0.join(subcommand);
+        let output = output.to_str().unwrap();
+        well(&[subcommand, "--output", output, source]);
+        assert!(well(&["verify", "-e", output]).contains("-big: sound, "), "{subcommand}");
+        assert_eq!(count(output), count(source), "{subcommand}");
+    }
+}
+
+#[test]
 fn what_is_no_sstable_is_told() {
     let dir = Dir::new("nothing");
     let path = dir.0.to_str().unwrap();

@@ -1,14 +1,14 @@
 //! Compares everything in an SSTable with everything else: for tests and for the offline tools.
 //!
 //! 1. The digest against the bytes of Data.db as stored, and every checksum of a chunk.
-//! 2. Front to back, every partition of Data.db against its entry in Index.db: position, key, order; every row
+//! 2. Front to back, every partition of Data.db against its entry in the index: position, key, order; every row
 //!    and marker decoded, in order, with sizes that lead back; every checksum on the way.
-//! 3. Every block of promoted indexes against the rows it names and the deletion open at its end.
+//! 3. Every block of row indexes against its rows and the deletion open at its end or start.
 //! 4. Every key against the filter, every sample of the summary, the smallest and largest key, and the counts
 //!    that Messina.db has.
 //!
 //! [`SSTable::check`] ends at the first contradiction. [`SSTable::verify`] tells a [`CheckWatcher`] all of them: what
-//! is wrong with a partition ends that partition, and the next entry of Index.db says where to go on.
+//! is wrong with a partition ends that partition, and the next entry of the index says where to go on.
 //! Memory: two windows and a row, whatever the SSTable's size.
 
 use std::rc::Rc;
@@ -19,15 +19,17 @@ use model::{PartitionKey, Position, TableSchema, Tombstone};
 use reader::ReadError;
 use runtime::IoClass;
 
-use super::chunked::Run;
+use super::chunked::{ChunkedFile, Run};
 use super::columns::ColumnMap;
 use super::error::SSTableError;
-use super::index::{Entry, IndexCursor};
 use super::parse::{Parsed, Parser};
+use super::partition_index::{Entry, PartitionCursor, PartitionIndex};
 use super::promoted::{Block, Promoted};
 use super::table::SSTable;
+use super::trie::{RowTrie, RowTrieCheck};
 use super::unfiltered::Kind;
 use super::window::{Fetch, Window};
+use crate::component::summary::Summary;
 use crate::name::Component;
 
 /// The digest is computed over pieces of this length, and checksums are looked at in runs of about as much.
@@ -51,9 +53,9 @@ pub struct CheckReport {
 /// How much is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// Checksums, and whether digest, Index.db, summary and filter agree with one another.
+    /// Checksums, and whether digest, index, summary and filter agree with one another.
     Components,
-    /// Also every row and marker, and the promoted indexes.
+    /// Also every row and marker, and the indexes of rows.
     Rows,
 }
 
@@ -225,8 +227,13 @@ struct Check {
     is_sound: bool,
 }
 
-/// Follows the promoted index of a partition while its rows go by.
-struct Blocks {
+/// Follows the row index of a partition while its rows go by.
+enum Blocks {
+    Promoted(PromotedBlocks),
+    Trie(RowTrieCheck),
+}
+
+struct PromotedBlocks {
     promoted: Promoted,
     current: Option<Block>,
     next: Option<Block>,
@@ -236,19 +243,25 @@ struct Blocks {
 impl Check {
     async fn run(&mut self, watcher: &mut dyn CheckWatcher, total: u64) -> Result<(), SSTableError> {
         let table = Rc::clone(&self.table);
-        let mut cursor = IndexCursor::new(Fetch::Bypass, self.class);
+        let mut cursor = PartitionCursor::new(&table, Fetch::Bypass, self.class);
+        let summary = match &table.index {
+            PartitionIndex::Big { summary, .. } => Some(summary),
+            PartitionIndex::Trie(_) => None,
+        };
+        // Who says what the smallest and largest keys are.
+        let names_keys = if summary.is_some() { Component::Summary } else { Component::Partitions };
         let mut samples = 0;
         let mut last_key: Option<PartitionKey> = None;
         // Nothing was wrong with what is in front of `at`.
         let mut is_placed = true;
         loop {
-            let entry_at = cursor.position();
-            let entry = match cursor.next(&table.index).await {
+            let entry_at = cursor.place();
+            let entry = match cursor.next(&table).await {
                 Ok(Some(entry)) => entry,
                 Ok(None) => break,
                 Err(error) => {
                     self.found(watcher, error.into())?;
-                    if cursor.position() == entry_at {
+                    if !cursor.pass(&table, entry_at).await {
                         // Where the next entry starts is not known.
                         return Ok(());
                     }
@@ -256,43 +269,37 @@ impl Check {
                     continue;
                 }
             };
-            while samples < table.summary.len() && table.summary.sample(samples).2 < entry_at {
-                let detail = format!("sample {samples} is not where an entry of Index.db starts");
-                let error = self.inconsistent(&Component::Summary, detail);
+            if let Some(summary) = summary {
+                samples = self.samples(summary, samples, entry_at, &entry, watcher)?;
+            }
+            if self.report.partitions == 0 && entry.key() != table.first_key() {
+                let detail = "its first key is not the first of the index".to_owned();
+                let error = self.inconsistent(&names_keys, detail);
                 self.found(watcher, error)?;
-                samples += 1;
             }
-            if samples < table.summary.len() && table.summary.sample(samples).2 == entry_at {
-                if table.summary.sample(samples).1 != entry.key.bytes() {
-                    let detail = format!("sample {samples} has another key than Index.db at byte {entry_at}");
-                    let error = self.inconsistent(&Component::Summary, detail);
-                    self.found(watcher, error)?;
-                }
-                samples += 1;
-            }
-            if !table.may_contain(&entry.key) {
-                let detail = format!("it denies a key that is there, {:?}", entry.key);
+            if !table.may_contain(entry.key()) {
+                let detail = format!("it denies a key that is there, {:?}", entry.key());
                 let error = self.inconsistent(&Component::Filter, detail);
                 self.found(watcher, error)?;
             }
-            last_key = Some(entry.key.clone());
+            last_key = Some(entry.key().clone());
             self.report.partitions += 1;
             if self.depth == Depth::Components {
-                self.place(&entry, entry_at, watcher)?;
+                self.place(&entry, watcher)?;
                 continue;
             }
-            if entry.position != self.at {
+            if entry.position() != self.at {
                 if is_placed {
                     let detail =
-                        format!("a partition starts here, Index.db has it at position {}", entry.position);
+                        format!("a partition starts here, the index has it at position {}", entry.position());
                     let error = table.data.corrupt(self.at, &detail).into();
                     self.found(watcher, error)?;
                 }
-                if entry.position >= table.data.data_bytes() {
+                if entry.position() >= table.data.data_bytes() {
                     is_placed = false;
                     continue;
                 }
-                self.at = entry.position;
+                self.at = entry.position();
                 self.window = Window::new(Fetch::Scan, self.class);
             }
             is_placed = true;
@@ -305,21 +312,56 @@ impl Check {
         }
         let ends = self.at == table.data.data_bytes();
         if self.depth == Depth::Rows && is_placed && !ends {
-            let detail = "Index.db has no partition here, and the data go on";
+            let detail = "the index has no partition here, and the data go on";
             let error = table.data.corrupt(self.at, detail).into();
             self.found(watcher, error)?;
         }
-        if samples != table.summary.len() {
-            let detail = format!("sample {samples} is not where an entry of Index.db starts");
+        if let Some(summary) = summary.filter(|summary| samples != summary.len()) {
+            let detail =
+                format!("sample {samples} of {} is not where an entry of Index.db starts", summary.len());
             let error = self.inconsistent(&Component::Summary, detail);
             self.found(watcher, error)?;
         }
         if last_key.as_ref() != Some(table.last_key()) {
-            let detail = "its last key is not the last of Index.db".to_owned();
-            let error = self.inconsistent(&Component::Summary, detail);
+            let detail = "its last key is not the last of the index".to_owned();
+            let error = self.inconsistent(&names_keys, detail);
+            self.found(watcher, error)?;
+        }
+        let counted = self.report.partitions;
+        if let Some(count) = table.index.partition_count().filter(|count| *count != counted) {
+            let detail = format!("it says that it has {count} keys, and it has {counted}");
+            let error = self.inconsistent(&Component::Partitions, detail);
             self.found(watcher, error)?;
         }
         Ok(())
+    }
+
+    /// Compares the samples up to the entry at `entry_at` with it, from `number` on, and says which comes next.
+    fn samples(
+        &mut self,
+        summary: &Summary,
+        mut number: usize,
+        entry_at: u64,
+        entry: &Entry,
+        watcher: &mut dyn CheckWatcher,
+    ) -> Result<usize, SSTableError> {
+        while number < summary.len() {
+            let (_, key, at) = summary.sample(number);
+            if at > entry_at {
+                break;
+            }
+            if at < entry_at || key != entry.key().bytes() {
+                let detail = if at < entry_at {
+                    format!("sample {number} of {} is not where an entry of Index.db starts", summary.len())
+                } else {
+                    format!("sample {number} has another key than Index.db at byte {entry_at}")
+                };
+                let error = self.inconsistent(&Component::Summary, detail);
+                self.found(watcher, error)?;
+            }
+            number += 1;
+        }
+        Ok(number)
     }
 
     fn found(&mut self, watcher: &mut dyn CheckWatcher, error: SSTableError) -> Result<(), SSTableError> {
@@ -328,25 +370,20 @@ impl Check {
     }
 
     /// Whether the partition's place can be one: the first is at the start, and each behind the one before.
-    fn place(
-        &mut self,
-        entry: &Entry,
-        entry_at: u64,
-        watcher: &mut dyn CheckWatcher,
-    ) -> Result<(), SSTableError> {
+    fn place(&mut self, entry: &Entry, watcher: &mut dyn CheckWatcher) -> Result<(), SSTableError> {
+        let position = entry.position();
         let is_first = self.report.partitions == 1;
-        let fits = if is_first { entry.position == 0 } else { entry.position > self.at };
-        if !fits || entry.position >= self.table.data.data_bytes() {
+        let fits = if is_first { position == 0 } else { position > self.at };
+        if !fits || position >= self.table.data.data_bytes() {
             let detail = format!(
-                "a partition at position {} of {} bytes of data; the one before is at {}",
-                entry.position,
+                "a partition at position {position} of {} bytes of data; the one before is at {}",
                 self.table.data.data_bytes(),
                 self.at
             );
-            let error = self.table.index.corrupt(entry_at, &detail).into();
+            let error = self.table.index.corrupt(entry, &detail).into();
             self.found(watcher, error)?;
         } else {
-            self.at = entry.position;
+            self.at = position;
         }
         Ok(())
     }
@@ -372,8 +409,8 @@ impl Check {
                 Parsed::Need(need) => self.fill(need).await?,
             }
         };
-        if key != entry.key {
-            return Err(table.data.corrupt(start, "Index.db has another key for this partition"));
+        if key != *entry.key() {
+            return Err(table.data.corrupt(start, "the index has another key for this partition"));
         }
         let mut blocks = None;
         let mut is_first = true;
@@ -405,10 +442,20 @@ impl Check {
                     if !in_force.is_live() {
                         return Err(self.parser.unbalanced(at, in_force, Tombstone::LIVE));
                     }
-                    if let Some(blocks) = &mut blocks {
-                        self.block_ends(blocks, previous.as_ref(), in_force)?;
-                        if blocks.next.is_some() {
-                            return Err(table.data.corrupt(at, "Index.db has a block behind the last row"));
+                    match &mut blocks {
+                        None => {}
+                        Some(Blocks::Trie(blocks)) => {
+                            if let Some(detail) = blocks.end(at - start) {
+                                return Err(table.data.corrupt(at, detail));
+                            }
+                        }
+                        Some(Blocks::Promoted(blocks)) => {
+                            self.block_ends(blocks, previous.as_ref(), in_force)?;
+                            if blocks.next.is_some() {
+                                return Err(table
+                                    .data
+                                    .corrupt(at, "Index.db has a block behind the last row"));
+                            }
                         }
                     }
                     self.at += 1;
@@ -454,8 +501,18 @@ impl Check {
             if !rises {
                 return Err(table.data.corrupt(at, "rows and markers do not rise"));
             }
-            if let Some(blocks) = &mut blocks {
-                self.block_begins(blocks, at - start, &position, previous.as_ref(), in_force).await?;
+            match (&mut blocks, &table.index) {
+                (Some(Blocks::Promoted(blocks)), PartitionIndex::Big { file, .. }) => {
+                    self.block_begins(blocks, file, at - start, &position, previous.as_ref(), in_force)
+                        .await?;
+                }
+                (Some(Blocks::Trie(blocks)), PartitionIndex::Trie(trie)) => {
+                    let (file, types) = (trie.rows_file(entry.position())?, &table.columns.clustering);
+                    if let Some(detail) = blocks.piece(file, types, at - start, &position, in_force).await? {
+                        return Err(table.data.corrupt(at, detail));
+                    }
+                }
+                _ => {}
             }
             previous = Some((at, position));
             in_force = behind;
@@ -465,23 +522,38 @@ impl Check {
 
     async fn open_blocks(&self, entry: &Entry, header_bytes: u64) -> Result<Option<Blocks>, ReadError> {
         let table = &self.table;
-        let promoted = Promoted::open(&table.index, entry, Fetch::Bypass, self.class).await?;
-        let Some(mut promoted) = promoted else { return Ok(None) };
-        if promoted.head().header_bytes != header_bytes {
-            let detail = format!(
-                "length of a partition's header: expected {header_bytes}, found {}",
-                promoted.head().header_bytes
-            );
-            return Err(table.index.corrupt(entry.promoted_at, &detail));
+        let (found_bytes, blocks) = match (&table.index, entry) {
+            (PartitionIndex::Big { file, .. }, Entry::Big(entry)) => {
+                let version = table.name.version;
+                let promoted = Promoted::open(file, entry, version, Fetch::Bypass, self.class).await?;
+                let Some(mut promoted) = promoted else { return Ok(None) };
+                let next = promoted.block(file, &table.columns.clustering_lengths, 0).await?;
+                let found_bytes = promoted.head().header_bytes;
+                let blocks = PromotedBlocks { promoted, current: None, next: Some(next), next_index: 1 };
+                (found_bytes, Blocks::Promoted(blocks))
+            }
+            (PartitionIndex::Trie(trie), Entry::Trie(entry)) => {
+                let Some(root) = entry.rows else { return Ok(None) };
+                let file = trie.rows_file(entry.node_at)?;
+                let rows = RowTrie::new(trie, root, Fetch::Bypass, self.class);
+                let check = RowTrieCheck::new(file, rows).await?;
+                (check.first_offset(), Blocks::Trie(check))
+            }
+            _ => unreachable!("an entry is of its own index"),
+        };
+        if found_bytes != header_bytes {
+            let detail =
+                format!("length of a partition's header: expected {header_bytes}, found {found_bytes}");
+            return Err(table.index.corrupt(entry, &detail));
         }
-        let next = promoted.block(&table.index, &table.columns.clustering_lengths, 0).await?;
-        Ok(Some(Blocks { promoted, current: None, next: Some(next), next_index: 1 }))
+        Ok(Some(blocks))
     }
 
     /// Moves on to the next block if it starts with the row or marker at `offset`.
     async fn block_begins(
         &self,
-        blocks: &mut Blocks,
+        blocks: &mut PromotedBlocks,
+        file: &ChunkedFile,
         offset: u64,
         position: &Position,
         previous: Option<&(u64, Position)>,
@@ -499,7 +571,7 @@ impl Check {
         let index = blocks.next_index;
         let next = if index < blocks.promoted.block_count() {
             let fixed = &self.table.columns.clustering_lengths;
-            Some(blocks.promoted.block(&self.table.index, fixed, index).await?)
+            Some(blocks.promoted.block(file, fixed, index).await?)
         } else {
             None
         };
@@ -511,7 +583,7 @@ impl Check {
     /// Whether the current block ends with `previous` and leaves open what is in force.
     fn block_ends(
         &self,
-        blocks: &mut Blocks,
+        blocks: &mut PromotedBlocks,
         previous: Option<&(u64, Position)>,
         in_force: Tombstone,
     ) -> Result<(), ReadError> {

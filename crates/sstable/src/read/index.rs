@@ -17,6 +17,8 @@ use crate::component::summary::Summary;
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) key: PartitionKey,
+    /// Where it starts in Index.db.
+    pub(super) entry_at: u64,
     /// In the data.
     pub(super) position: u64,
     /// In Index.db.
@@ -59,13 +61,21 @@ impl IndexCursor {
             self.need_head(file, end).await?;
             // Keys are compared as they lie there; most are not the wanted one.
             while let Some((head, bytes)) = peek(&self.window, self.at) {
-                let promoted_at = self.at + bytes;
+                let entry_at = self.at;
+                let promoted_at = entry_at + bytes;
                 let found = (head.key == key.bytes()).then_some((head.data_position, head.promoted_bytes));
                 self.at = behind(file, promoted_at, head.promoted_bytes)?;
                 if let Some((position, promoted_bytes)) = found {
                     let next_position = peek(&self.window, self.at).map(|(head, _)| head.data_position);
                     let key = key.clone();
-                    return Ok(Some(Entry { key, position, promoted_at, promoted_bytes, next_position }));
+                    return Ok(Some(Entry {
+                        key,
+                        entry_at,
+                        position,
+                        promoted_at,
+                        promoted_bytes,
+                        next_position,
+                    }));
                 }
                 if self.at >= end {
                     return Ok(None);
@@ -119,7 +129,7 @@ impl IndexCursor {
         }
         self.last = Some(key.clone());
         let next_position = peek(&self.window, self.at).map(|(head, _)| head.data_position);
-        Ok(Some(Entry { key, position, promoted_at, promoted_bytes, next_position }))
+        Ok(Some(Entry { key, entry_at, position, promoted_at, promoted_bytes, next_position }))
     }
 
     /// Where the next entry starts.

@@ -6,8 +6,9 @@
 //! partitions single partitions and slices, forward and reverse; seek       ├ parse, unfiltered, row, columns
 //! check      everything compared with everything                           │
 //! salvage    what can still be read, from a damaged one                     ┘
-//! walk       what the tools ask: entries of Index.db, places of fragments, the encoding
-//! index      entries of Index.db        promoted   the blocks of a large partition
+//! walk       what the tools ask: entries of the index, places of fragments, the encoding
+//! partition_index   from keys to partitions, by index or trie      row_index   from rows to blocks, by promoted or trie
+//! index      entries of Index.db        promoted   the blocks of a large partition        trie   Partitions.db, Rows.db
 //! window     the bytes a reader looks at
 //! chunked    chunks of a file, checked and decompressed      cache    the chunks that are kept
 //! ```
@@ -20,15 +21,18 @@ mod error;
 mod index;
 mod open;
 mod parse;
+mod partition_index;
 mod partitions;
 mod promoted;
 mod row;
+mod row_index;
 mod salvage;
 mod scan;
 mod seek;
 mod table;
 #[cfg(test)]
 mod tests;
+mod trie;
 mod unfiltered;
 mod walk;
 mod window;
@@ -38,4 +42,4 @@ pub use check::{CheckReport, CheckWatcher, Depth};
 pub use error::SSTableError;
 pub use salvage::{Salvage, SalvageLosses, Salvaged};
 pub use table::{SSTable, SSTableSource};
-pub use walk::{IndexBlockEntry, IndexPartition, IndexWalk, PositionedScan};
+pub use walk::{BlockBounds, IndexBlockEntry, IndexPartition, IndexWalk, IndexedRows, PositionedScan};

@@ -18,6 +18,7 @@ use super::window::{Fetch, Window};
 use crate::component::FormatError;
 use crate::component::clustering::{FixedLengths, RawPrefix};
 use crate::component::index::{IndexBlock, PromotedHead};
+use crate::version::Version;
 
 /// A block of rows with what it owns.
 #[derive(Clone, Debug)]
@@ -37,6 +38,7 @@ pub(super) struct Promoted {
     at: u64,
     bytes: u64,
     head: PromotedHead,
+    version: Version,
     builder: PrefixBuilder,
 }
 
@@ -52,6 +54,7 @@ impl Promoted {
     pub(super) async fn open(
         file: &ChunkedFile,
         entry: &Entry,
+        version: Version,
         fetch: Fetch,
         class: IoClass,
     ) -> Result<Option<Self>, ReadError> {
@@ -64,10 +67,10 @@ impl Promoted {
         let len = entry.promoted_bytes.min(PromotedHead::SIZE_BYTES_MAX as u64);
         window.fill(file, entry.promoted_at, len, 0).await?;
         let bytes = &window.rest(entry.promoted_at)[..len as usize];
-        let head = PromotedHead::decode(bytes, entry.promoted_bytes)
+        let head = PromotedHead::decode(bytes, entry.promoted_bytes, version)
             .map_err(|error| file.corrupt(entry.promoted_at, &error.to_string()))?;
         let builder = PrefixBuilder::default();
-        Ok(Some(Self { window, at: entry.promoted_at, bytes: entry.promoted_bytes, head, builder }))
+        Ok(Some(Self { window, at: entry.promoted_at, bytes: entry.promoted_bytes, head, version, builder }))
     }
 
     /// Where it is in Index.db.
@@ -155,7 +158,7 @@ impl Promoted {
         self.window.fill(file, start, until - start, 0).await?;
         let mut take = Take::new(&self.window.rest(start)[..(until - start) as usize]);
         let corrupt = |error: FormatError| file.corrupt(start, &error.to_string());
-        let block = IndexBlock::decode(&mut take, fixed).map_err(corrupt)?;
+        let block = IndexBlock::decode(&mut take, fixed, self.version).map_err(corrupt)?;
         let mut position = |raw: &RawPrefix<'_>| {
             let prefix = prefix_of(raw.values, &fixed[..raw.count], &mut self.builder).map_err(corrupt)?;
             Ok::<_, ReadError>(Position { prefix, side: side_of(raw.kind) })

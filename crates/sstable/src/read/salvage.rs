@@ -1,13 +1,13 @@
 //! Reads what can still be read of a damaged SSTable, and counts what cannot.
 //!
 //! Partitions are taken from Data.db in the order of the file. While nothing is wrong, each starts where the one
-//! before ended; behind damage the next entry of Index.db says where to go on, and then both must have the same key.
+//! before ended; behind damage the next entry of the index says where to go on, and then both must have the same key.
 //! - A row whose body makes no sense is left out; its length leads to the next one.
-//! - Where no next row can be found (a checksum is wrong, a head makes no sense) the promoted index of a large
+//! - Where no next row can be found (a checksum is wrong, a head makes no sense) the row index of a large
 //!   partition names the next block; without one the partition ends there. So if its start cannot be read, of which the
-//!   promoted index has the key and the deletion.
+//!   row index has the key and the deletion.
 //! - A row that does not stand behind the one before is left out.
-//! - A range deletion that was in force at the damage ends with the last row in front of it, unless the promoted
+//! - A range deletion that was in force at the damage ends with the last row in front of it, unless the row
 //!   index says that it is still in force behind.
 //!
 //! What is given is always a well-formed partition. Partitions may come in any order, and twice.
@@ -20,11 +20,11 @@ use model::{PartitionKey, Position, RangeTombstoneChange, Side, TableSchema, Tom
 use reader::{Fragment, ReadError};
 use runtime::IoClass;
 
-use super::index::{Entry, IndexCursor};
 use super::parse::{Parsed, Parser, change_fragment, row_fragment};
-use super::promoted::Promoted;
+use super::partition_index::{Entry, PartitionCursor};
+use super::row_index::RowIndex;
 use super::table::SSTable;
-use super::unfiltered::{Kind, tombstone_of};
+use super::unfiltered::Kind;
 use super::window::{Fetch, Window};
 
 /// The most errors that are kept; more are only counted.
@@ -69,9 +69,9 @@ pub struct Salvage {
     parser: Parser,
     class: IoClass,
     window: Window,
-    /// `None` once Index.db cannot be read any more.
-    cursor: Option<IndexCursor>,
-    /// The next entry of Index.db.
+    /// `None` once the index cannot be read any more.
+    cursor: Option<PartitionCursor>,
+    /// The next entry of the index.
     ahead: Option<Entry>,
     at: u64,
     /// What is in front of `at` was a partition's end.
@@ -101,7 +101,7 @@ impl SSTable {
             parser: Parser::new(self, map),
             class,
             window: Window::new(Fetch::Scan, class),
-            cursor: Some(IndexCursor::new(Fetch::Bypass, class)),
+            cursor: Some(PartitionCursor::new(self, Fetch::Bypass, class)),
             ahead: None,
             at: 0,
             is_placed: true,
@@ -131,9 +131,9 @@ impl Salvage {
             }
             match self.header().await {
                 Ok((key, tombstone, bytes)) => {
-                    let is_known = self.entry.as_ref().is_some_and(|entry| entry.key == key);
+                    let is_known = self.entry.as_ref().is_some_and(|entry| *entry.key() == key);
                     if !self.is_placed && !is_known {
-                        let detail = "Index.db has a partition here, and Data.db another key";
+                        let detail = "the index has a partition here, and Data.db another key";
                         let error = self.table.data.corrupt(self.at, detail);
                         self.lose_partition(error);
                         continue;
@@ -165,12 +165,11 @@ impl Salvage {
         self.state = state;
     }
 
-    /// What Index.db says of a large partition whose start cannot be read.
+    /// What the index says of a large partition whose start cannot be read.
     async fn indexed_start(&self) -> Option<Salvaged> {
         let entry = self.entry.as_ref()?;
-        let promoted = Promoted::open(&self.table.index, entry, Fetch::Bypass, self.class).await.ok()??;
-        let tombstone = tombstone_of(promoted.head().deletion);
-        Some(Salvaged { key: entry.key.clone(), tombstone, position: entry.position })
+        let rows = RowIndex::open_unchecked(&self.table, entry, Fetch::Bypass, self.class).await.ok()??;
+        Some(Salvaged { key: entry.key().clone(), tombstone: rows.deletion(), position: entry.position() })
     }
 
     /// Goes to a partition that [`Self::next_partition`] has given before.
@@ -178,7 +177,7 @@ impl Salvage {
         assert!(self.state == State::Between, "a partition is read to its end first");
         self.at = partition.position;
         self.is_placed = true;
-        self.cursor = Some(IndexCursor::new(Fetch::Bypass, self.class));
+        self.cursor = Some(PartitionCursor::new(&self.table, Fetch::Bypass, self.class));
         self.ahead = None;
         self.window = Window::new(Fetch::Bypass, self.class);
     }
@@ -226,12 +225,12 @@ impl Salvage {
                 self.ahead = self.next_entry().await;
             }
             match &self.ahead {
-                Some(entry) if entry.position < self.at => self.ahead = None,
-                Some(entry) if entry.position == self.at || !self.is_placed => {
-                    if entry.position >= self.table.data.data_bytes() {
+                Some(entry) if entry.position() < self.at => self.ahead = None,
+                Some(entry) if entry.position() == self.at || !self.is_placed => {
+                    if entry.position() >= self.table.data.data_bytes() {
                         return false;
                     }
-                    self.at = entry.position;
+                    self.at = entry.position();
                     self.entry = self.ahead.take();
                     return true;
                 }
@@ -244,16 +243,15 @@ impl Salvage {
     async fn next_entry(&mut self) -> Option<Entry> {
         loop {
             let cursor = self.cursor.as_mut()?;
-            let before = cursor.position();
-            match cursor.next(&self.table.index).await {
+            let before = cursor.place();
+            match cursor.next(&self.table).await {
                 Ok(Some(entry)) => return Some(entry),
                 Ok(None) => {
                     self.cursor = None;
                     return None;
                 }
                 Err(error) => {
-                    // An entry out of order is passed over; behind one that makes no sense nothing can be found.
-                    if cursor.position() == before {
+                    if !cursor.pass(&self.table, before).await {
                         self.cursor = None;
                     }
                     self.note(error);
@@ -265,7 +263,7 @@ impl Salvage {
     /// Fetches; if that fails, only what is needed, since what was fetched ahead may be what is damaged.
     async fn fill(&mut self, need: u64) -> Result<(), ReadError> {
         let data = &self.table.data;
-        let end = self.entry.as_ref().and_then(|entry| entry.next_position);
+        let end = self.entry.as_ref().and_then(Entry::next_position);
         if end.is_some_and(|end| end > self.start && self.at.saturating_add(need) > end) {
             return Err(data.corrupt(self.at, "what starts here reaches into the next partition"));
         }
@@ -343,8 +341,9 @@ impl Salvage {
                 if !self.rises(&position) {
                     return Err(table.data.corrupt(at, "a marker that is not behind what is before it"));
                 }
-                if in_front != self.in_force {
-                    let error = self.parser.unbalanced(at, self.in_force, in_front);
+                let open = self.held.as_ref().map_or(self.in_force, |held| held.tombstone);
+                if in_front != open {
+                    let error = self.parser.unbalanced(at, open, in_front);
                     self.note(error);
                     self.is_damaged = true;
                 }
@@ -437,20 +436,41 @@ impl Salvage {
     }
 
     /// The next block of the partition behind `at`: where it starts, what is in force there, and its first piece.
-    async fn block_behind(&self) -> Option<(u64, Tombstone, Position)> {
+    async fn block_behind(&mut self) -> Option<(u64, Tombstone, Position)> {
+        let table = Rc::clone(&self.table);
         let entry = self.entry.as_ref()?;
-        let index = &self.table.index;
-        let fixed = &self.table.columns.clustering_lengths;
-        let mut promoted = Promoted::open(index, entry, Fetch::Bypass, self.class).await.ok()??;
-        let mut open = Tombstone::LIVE;
-        for number in 0..promoted.block_count() {
-            let block = promoted.block(index, fixed, number).await.ok()?;
-            let at = self.start.checked_add(block.offset).filter(|at| *at < self.table.data.data_bytes())?;
+        let mut rows = RowIndex::open_unchecked(&table, entry, Fetch::Bypass, self.class).await.ok()??;
+        let mut next = rows.first_block(&table).await.ok()?;
+        while let Some(block) = next {
+            let at = self.start.checked_add(block.offset()).filter(|at| *at < table.data.data_bytes())?;
             if at > self.at {
-                return Some((at, open, block.first));
+                let open = rows.in_force_at(&table, &block).await.ok()?;
+                match block.first() {
+                    Some(first) => return Some((at, open, first.clone())),
+                    // A block that does not start with something readable is passed over.
+                    None => {
+                        if let Ok(first) = self.position_at(at).await {
+                            return Some((at, open, first));
+                        }
+                    }
+                }
             }
-            open = block.open;
+            next = rows.block_after(&table, &block).await.ok()?;
         }
         None
+    }
+
+    /// The place of the row or marker at `at`.
+    async fn position_at(&mut self, at: u64) -> Result<Position, ReadError> {
+        let mut window = Window::new(Fetch::Bypass, self.class);
+        loop {
+            match self.parser.head(&window, at, true)? {
+                Parsed::Done(head) if matches!(head.kind, Kind::Row | Kind::Marker(_)) => {
+                    return Ok(Position { prefix: self.parser.key(&head, at)?, side: head.side() });
+                }
+                Parsed::Done(_) => return Err(self.table.data.corrupt(at, "no row or marker")),
+                Parsed::Need(need) => window.fill(&self.table.data, at, need, 0).await?,
+            }
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What the offline tools ask of an open SSTable beside reads: the entries of Index.db one by one, a scan that says
+//! What the offline tools ask of an open SSTable beside reads: the entries of the index one by one, a scan that says
 //! where in Data.db each fragment stands, and how the data are encoded.
 //!
 //! Both walks stream: their memory is a window, whatever the SSTable's size.
@@ -10,12 +10,11 @@ use model::{PartitionKey, PartitionRange, Position, TableSchema, Tombstone};
 use reader::{Fragment, ReadError, ReadSpec, Reader, Step};
 use runtime::IoClass;
 
-use super::index::{Entry, IndexCursor};
 use super::parse::Parser;
-use super::promoted::Promoted;
+use super::partition_index::{Entry, PartitionCursor, PartitionIndex};
+use super::row_index::{Place, RowIndex};
 use super::scan::ScanReader;
 use super::table::SSTable;
-use super::unfiltered::tombstone_of;
 use super::window::Fetch;
 use crate::component::compression_info::CompressionInfo;
 use crate::component::filter::Filter;
@@ -37,9 +36,12 @@ impl SSTable {
         self.digest
     }
 
-    /// Summary.db.
-    pub fn summary(&self) -> &Summary {
-        &self.summary
+    /// Summary.db; `None`: the format has none.
+    pub fn summary(&self) -> Option<&Summary> {
+        match &self.index {
+            PartitionIndex::Big { summary, .. } => Some(summary),
+            PartitionIndex::Trie(_) => None,
+        }
     }
 
     /// Filter.db; `None`: every key may be here.
@@ -47,9 +49,10 @@ impl SSTable {
         self.filter.as_ref()
     }
 
-    /// The entries of Index.db, from the first on.
+    /// The partitions of the index, from the first on.
     pub fn walk_index(self: &Rc<Self>, class: IoClass) -> IndexWalk {
-        IndexWalk { table: Rc::clone(self), cursor: IndexCursor::new(Fetch::Bypass, class), class }
+        let cursor = PartitionCursor::new(self, Fetch::Bypass, class);
+        IndexWalk { table: Rc::clone(self), cursor, class, walked: 0 }
     }
 
     /// All partitions in order, each fragment with its place. `schema` is as in a [`ReadSpec`].
@@ -67,24 +70,33 @@ impl SSTable {
     }
 }
 
-/// A partition as Index.db has it.
+/// A partition as the index has it.
 #[derive(Clone, Debug)]
 pub struct IndexPartition {
     pub key: PartitionKey,
-    /// Where the entry starts in Index.db.
+    /// Where the entry starts in Index.db, or its node in Partitions.db.
     pub entry_at: u64,
     /// Where the partition starts in the data before compression.
     pub position: u64,
-    /// Bytes of its promoted index; 0: it has none.
-    pub promoted_bytes: u64,
+    pub rows: IndexedRows,
     pub(super) entry: Entry,
 }
 
-/// A block of rows of a large partition, as its promoted index has it.
+/// Where the row index of a partition is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexedRows {
+    /// The partition has none.
+    None,
+    /// In Index.db, so many bytes.
+    Promoted { bytes: u64 },
+    /// In Rows.db, where its entry is at `entry_at`.
+    Trie { entry_at: u64 },
+}
+
+/// A block of rows of a large partition.
 #[derive(Clone, Debug)]
 pub struct IndexBlockEntry {
-    pub first: Position,
-    pub last: Position,
+    pub bounds: BlockBounds,
     /// From the start of the partition.
     pub offset: u64,
     pub width: u64,
@@ -92,55 +104,80 @@ pub struct IndexBlockEntry {
     pub open: Tombstone,
 }
 
-/// Walks Index.db; see [`SSTable::walk_index`].
+/// What an index says of the rows of a block.
+#[derive(Clone, Debug)]
+pub enum BlockBounds {
+    /// The first and the last row or marker.
+    Rows { first: Position, last: Position },
+    /// Byte-comparable keys: all rows and markers are at or behind the first, and in front of the second.
+    Separators { lower: Vec<u8>, upper: Vec<u8> },
+}
+
+/// Walks the index; see [`SSTable::walk_index`].
 pub struct IndexWalk {
     table: Rc<SSTable>,
-    cursor: IndexCursor,
+    cursor: PartitionCursor,
     class: IoClass,
+    walked: u64,
 }
 
 impl IndexWalk {
     /// The next partition; `None` behind the last.
     pub async fn next(&mut self) -> Result<Option<IndexPartition>, ReadError> {
-        let entry_at = self.cursor.position();
-        let Some(entry) = self.cursor.next(&self.table.index).await? else { return Ok(None) };
-        Ok(Some(IndexPartition {
-            key: entry.key.clone(),
-            entry_at,
-            position: entry.position,
-            promoted_bytes: entry.promoted_bytes,
-            entry,
-        }))
+        let Some(entry) = self.cursor.next(&self.table).await? else { return Ok(None) };
+        self.walked += 1;
+        let (entry_at, rows) = match &entry {
+            Entry::Big(entry) if entry.promoted_bytes == 0 => (entry.entry_at, IndexedRows::None),
+            Entry::Big(entry) => (entry.entry_at, IndexedRows::Promoted { bytes: entry.promoted_bytes }),
+            Entry::Trie(entry) => {
+                let rows = entry.rows.map(|rows| IndexedRows::Trie { entry_at: rows.entry_at });
+                (entry.node_at, rows.unwrap_or(IndexedRows::None))
+            }
+        };
+        let (key, position) = (entry.key().clone(), entry.position());
+        Ok(Some(IndexPartition { key, entry_at, position, rows, entry }))
     }
 
-    /// Where the next entry starts in Index.db.
-    pub fn position(&self) -> u64 {
-        self.cursor.position()
+    /// How far it is: so much of so much, in bytes or in partitions.
+    pub fn progress(&self) -> (u64, u64) {
+        match self.table.index.partition_count() {
+            None => (self.cursor.place(), self.table.index_bytes()),
+            Some(count) => (self.walked, count),
+        }
     }
 
-    /// The deletion of a partition that has a promoted index, and how many blocks that has.
-    pub async fn promoted(
-        &self,
-        partition: &IndexPartition,
-    ) -> Result<Option<(Tombstone, usize)>, ReadError> {
-        let index = &self.table.index;
-        let promoted = Promoted::open(index, &partition.entry, Fetch::Bypass, self.class).await?;
-        Ok(promoted.map(|promoted| (tombstone_of(promoted.head().deletion), promoted.block_count())))
+    /// The deletion of a partition whose rows are indexed, and how many blocks it has.
+    pub async fn row_index(&self, partition: &IndexPartition) -> Result<Option<(Tombstone, u64)>, ReadError> {
+        let rows = RowIndex::open_unchecked(&self.table, &partition.entry, Fetch::Bypass, self.class).await?;
+        Ok(rows.map(|rows| (rows.deletion(), rows.block_count())))
     }
 
-    /// Each block of a partition that has a promoted index to `each`.
+    /// Each block of a partition whose rows are indexed to `each`.
     pub async fn blocks(
         &self,
         partition: &IndexPartition,
         mut each: impl FnMut(IndexBlockEntry),
     ) -> Result<(), ReadError> {
-        let index = &self.table.index;
-        let promoted = Promoted::open(index, &partition.entry, Fetch::Bypass, self.class).await?;
-        let Some(mut promoted) = promoted else { return Ok(()) };
-        for number in 0..promoted.block_count() {
-            let block = promoted.block(index, &self.table.columns.clustering_lengths, number).await?;
-            let super::promoted::Block { first, last, offset, width, open } = block;
-            each(IndexBlockEntry { first, last, offset, width, open });
+        let table = &self.table;
+        let rows = RowIndex::open_unchecked(table, &partition.entry, Fetch::Bypass, self.class).await?;
+        let Some(mut rows) = rows else { return Ok(()) };
+        let mut next = rows.first_block(table).await?;
+        while let Some(block) = next {
+            next = rows.block_after(table, &block).await?;
+            let (offset, width) = (block.offset(), block.end() - block.offset());
+            let (bounds, open) = match block {
+                Place::Promoted(_, block) => {
+                    (BlockBounds::Rows { first: block.first, last: block.last }, block.open)
+                }
+                Place::Trie(block) => {
+                    let open = match &next {
+                        Some(Place::Trie(next)) => next.in_force,
+                        _ => Tombstone::LIVE,
+                    };
+                    (BlockBounds::Separators { lower: block.lower, upper: block.upper }, open)
+                }
+            };
+            each(IndexBlockEntry { bounds, offset, width, open });
         }
         Ok(())
     }

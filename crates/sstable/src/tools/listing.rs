@@ -1,16 +1,16 @@
-//! Index.db, Summary.db and CompressionInfo.db as text for people and JSON for programs, entry by entry.
+//! The index, Summary.db and CompressionInfo.db as text for people and JSON for programs, entry by entry.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{PartitionKey, Position, Side, TableSchema};
+use model::{CqlType, PartitionKey, Position, Side, TableSchema};
 use reader::ReadError;
 use runtime::IoClass;
 
 use crate::component::compression_info::CompressionInfo;
 use crate::dump::layout::Layout;
 use crate::dump::{key_texts, prefix_texts};
-use crate::read::SSTable;
+use crate::read::{BlockBounds, IndexedRows, SSTable};
 
 /// How much text is gathered before it is handed on.
 const TEXT_BYTES: usize = 64 << 10;
@@ -29,7 +29,12 @@ fn position_text(schema: &TableSchema, position: &Position) -> String {
     format!("{side} ({})", prefix_texts(schema, &position.prefix).join(", "))
 }
 
-/// Every entry of Index.db, and the blocks of those that have a promoted index. `schema` is that of the header.
+/// As CQL writes a blob.
+fn bytes_text(bytes: &[u8]) -> String {
+    CqlType::Blob.raw_text_of(bytes)
+}
+
+/// Every entry of Index.db or Partitions.db, and the blocks of those whose rows are indexed. `schema` is that of the header.
 pub async fn index_text(
     table: &Rc<SSTable>,
     schema: &Arc<TableSchema>,
@@ -46,21 +51,28 @@ pub async fn index_text(
             partition.entry_at,
             partition.position
         );
-        if let Some((deletion, blocks)) = walk.promoted(&partition).await? {
-            out += &format!(", promoted index of {} bytes, {blocks} blocks", partition.promoted_bytes);
+        if let Some((deletion, blocks)) = walk.row_index(&partition).await? {
+            out += &match partition.rows {
+                IndexedRows::Trie { entry_at } => format!(", row index at {entry_at} of Rows.db"),
+                IndexedRows::Promoted { bytes } => format!(", promoted index of {bytes} bytes"),
+                IndexedRows::None => unreachable!("its rows are indexed"),
+            };
+            out += &format!(", {blocks} blocks");
             if !deletion.is_live() {
                 out += &format!(", partition deleted at {} us", deletion.timestamp_us);
             }
         }
         out.push('\n');
         walk.blocks(&partition, |block| {
-            out += &format!(
-                "    block at {}, {} bytes, from {} to {}",
-                block.offset,
-                block.width,
-                position_text(schema, &block.first),
-                position_text(schema, &block.last)
-            );
+            out += &format!("    block at {}, {} bytes, from ", block.offset, block.width);
+            out += &match &block.bounds {
+                BlockBounds::Rows { first, last } => {
+                    format!("{} to {}", position_text(schema, first), position_text(schema, last))
+                }
+                BlockBounds::Separators { lower, upper } => {
+                    format!("separator {} to {}", bytes_text(lower), bytes_text(upper))
+                }
+            };
             if !block.open.is_live() {
                 out += &format!(", then deleted at {} us", block.open.timestamp_us);
             }
@@ -98,15 +110,27 @@ pub async fn index_json(
         layout.raw_field("token", partition.key.token());
         layout.raw_field("entry_at", partition.entry_at);
         layout.raw_field("position", partition.position);
-        layout.raw_field("promoted_bytes", partition.promoted_bytes);
+        match partition.rows {
+            IndexedRows::Trie { entry_at } => layout.raw_field("rows_entry_at", entry_at),
+            IndexedRows::Promoted { bytes } => layout.raw_field("promoted_bytes", bytes),
+            IndexedRows::None => layout.raw_field("promoted_bytes", 0),
+        }
         layout.name("blocks");
         layout.begin_array();
         walk.blocks(&partition, |block| {
             layout.begin_object();
             layout.raw_field("offset", block.offset);
             layout.raw_field("width", block.width);
-            position(&mut layout, "first", schema, &block.first);
-            position(&mut layout, "last", schema, &block.last);
+            match &block.bounds {
+                BlockBounds::Rows { first, last } => {
+                    position(&mut layout, "first", schema, first);
+                    position(&mut layout, "last", schema, last);
+                }
+                BlockBounds::Separators { lower, upper } => {
+                    layout.text_field("lower", &bytes_text(lower));
+                    layout.text_field("upper", &bytes_text(upper));
+                }
+            }
             if !block.open.is_live() {
                 layout.raw_field("open_marked_deleted_us", block.open.timestamp_us);
                 layout.raw_field("open_local_deletion_time_s", block.open.deletion_time_s);
@@ -153,7 +177,10 @@ fn position(layout: &mut Layout, name: &str, schema: &TableSchema, position: &Po
 
 /// Summary.db: its interval and its samples. The text comes in pieces.
 pub fn summary_text(table: &SSTable, schema: &TableSchema, mut write: impl FnMut(&str)) {
-    let summary = table.summary();
+    let Some(summary) = table.summary() else {
+        write(&format!("Summary: - (format {} has none)\n", table.name().version.format().word()));
+        return;
+    };
     let mut out = format!(
         "Min index interval: {}\nSampling level: {}\nSamples: {}\nMemory: {} bytes\nFirst key: {}\nLast key: {}\n",
         summary.min_index_interval(),
@@ -175,9 +202,12 @@ pub fn summary_text(table: &SSTable, schema: &TableSchema, mut write: impl FnMut
     write(&out);
 }
 
-/// The same as one object.
+/// The same as one object; `null` if the format has none.
 pub fn summary_json(table: &SSTable, schema: &TableSchema, mut write: impl FnMut(&str)) {
-    let summary = table.summary();
+    let Some(summary) = table.summary() else {
+        write("null\n");
+        return;
+    };
     let mut layout = Layout::new();
     layout.begin_object();
     layout.raw_field("min_index_interval", summary.min_index_interval());

@@ -13,7 +13,6 @@ use reader::{Fragment, ReadError};
 use runtime::{FileError, Files, IoClass, Shard};
 
 use crate::component::compression_info::CompressionInfo;
-use crate::component::summary::Summary;
 use crate::dump::{HeaderError, schema_of_header};
 use crate::name::{Generation, SstableName};
 use crate::read::SSTable;
@@ -153,6 +152,7 @@ pub(super) fn write_options(
         (CompressionChoice::AsSource, None) => (None, None),
     };
     let (statistics, stats) = (table.statistics(), table.stats());
+    let defaults = WriteOptions::for_table(schema, plan.origin, class);
     let options = WriteOptions {
         compression,
         bloom_filter_fp_chance: match statistics.validation.bloom_filter_fp_chance {
@@ -161,14 +161,17 @@ pub(super) fn write_options(
             }
             _ => 1.0,
         },
-        min_index_interval: Summary::min_index_interval(table.summary()).max(1),
+        min_index_interval: match table.summary() {
+            Some(summary) => summary.min_index_interval().max(1),
+            None => defaults.min_index_interval,
+        },
         expected_partitions: table.partition_count(),
         delta_bases: statistics.header.bases,
         host_id: stats.originating_host_id,
         run_id: table.messina().and_then(|messina| messina.run_id),
         level: stats.sstable_level,
         repaired_at_ms: stats.repaired_at_ms,
-        ..WriteOptions::for_table(schema, plan.origin, class)
+        ..defaults
     };
     (options, note)
 }

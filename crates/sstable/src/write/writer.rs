@@ -100,7 +100,7 @@ impl SSTableWriter {
         schema: Arc<TableSchema>,
         options: WriteOptions,
     ) -> Result<Self, WriteError> {
-        assert!(name.version.is_readable(), "version {} is not written", name.version);
+        assert!(name.version.is_writable(), "version {} is not written", name.version);
         let components = options.components();
         let place = Place { files: files.clone(), dir: dir.to_owned(), name, components };
         match Self::create_files(&place, &options).await {

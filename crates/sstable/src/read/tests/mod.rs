@@ -3,7 +3,9 @@
 mod compression;
 mod damage;
 mod examination;
+mod sample_damage;
 mod samples;
+mod tools;
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;

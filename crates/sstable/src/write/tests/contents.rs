@@ -42,7 +42,7 @@ fn a_large_partition_has_blocks_with_what_is_open_behind_them() {
     let entry = IndexEntry::decode(&mut take).unwrap();
     assert!(take.is_empty() && entry.data_position == 0);
     let fixed = [Some(4)];
-    let index = PromotedIndex::decode(entry.promoted, &fixed).unwrap();
+    let index = PromotedIndex::decode(entry.promoted, &fixed, Version::Me).unwrap();
     let data_bytes = files[Component::Data].len() as u64;
     let mut end = index.head().header_bytes;
     assert_eq!(end, 2 + 4 + 12);
