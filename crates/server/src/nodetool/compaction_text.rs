@@ -37,9 +37,9 @@ pub fn stats(compactions: &Compactions, human: bool) -> String {
     text.push_str(&aligned(&rows, " "));
     let remaining_s = compactions.running.iter().map(|running| running.remaining_s).max().flatten();
     let remaining = remaining_s.map_or("n/a".to_string(), |seconds| {
-        format!("{:3}h{:02}m{:02}s", seconds / 3600, seconds / 60 % 60, seconds % 60)
+        format!("{}h{:02}m{:02}s", seconds / 3600, seconds / 60 % 60, seconds % 60)
     });
-    text + &format!("Active compaction remaining time : {remaining:>11}\n")
+    text + &format!("Active compaction remaining time : {remaining:>10}\n")
 }
 
 /// `compactionhistory`, the latest first.
@@ -75,7 +75,7 @@ pub fn history(ended: &[EndedCompaction]) -> String {
 /// `2026-11-22T02:00:00.000`, UTC.
 fn at(ms: i64) -> String {
     let text = model::CqlType::Timestamp.text_of(&ms.to_be_bytes());
-    text.trim_end_matches('Z').replace(' ', "T").trim_end_matches("+0000").to_string()
+    text.trim_matches('\'').trim_end_matches('Z').to_string()
 }
 
 /// `statusautocompaction`.

@@ -157,7 +157,7 @@ fn the_ways_name_what_the_code_defines() {
         .filter(|h| h.starts_with("The way of"))
         .map(|h| format!("## {h}"))
         .collect();
-    assert_eq!(ways.len(), 5, "request, write, flush, read and start: {ways:?}");
+    assert_eq!(ways.len(), 6, "request, write, flush, read, compaction and start: {ways:?}");
     let is_path = |word: &&str| word.chars().all(|c| c.is_alphanumeric() || c == '_' || c == ':');
     let mut wrong = vec![];
     let mut checked = 0;

@@ -116,7 +116,8 @@ fn every_format_has_a_module_and_a_page() {
         assert!(root().join(module).exists(), "{format}: there is no {module}");
         let prose = text(page);
         assert!(prose.contains(&format!("`{module}`")), "{page} does not say that {module} knows the bytes");
-        assert!(prose.contains("```hex\n"), "{page} has no worked example");
+        let has_example = prose.contains("```hex\n") || prose.contains("```text\n");
+        assert!(has_example, "{page} has no worked example");
         modules.insert(module.to_string());
         pages.insert(page.to_string());
     }
