@@ -9,7 +9,8 @@ use base::histogram::EstimatedHistogram;
 use model::TableId;
 use runtime::ShardStats;
 use sstable::name::SstableName;
-use sstable::read::{CacheStats, SSTable};
+use sstable::pool::PoolStats;
+use sstable::read::SSTable;
 
 use crate::table::Table;
 use crate::table::flush::FlushStats;
@@ -25,7 +26,7 @@ pub struct ShardReport {
     pub log_appended_bytes: u64,
     pub sstables: usize,
     pub flushes: FlushStats,
-    pub cache: CacheStats,
+    pub cache: PoolStats,
     pub runtime: ShardStats,
 }
 

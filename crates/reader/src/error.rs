@@ -13,6 +13,26 @@ pub enum ReadError {
     ShuttingDown,
 }
 
+impl ReadError {
+    /// The same error once more, for another reader that waited for the same load.
+    #[must_use]
+    pub fn copied(&self) -> Self {
+        match self {
+            Self::Corrupt { file, offset_bytes, detail } => {
+                Self::Corrupt { file: file.clone(), offset_bytes: *offset_bytes, detail: detail.clone() }
+            }
+            Self::Io { file, offset_bytes, source } => {
+                let source = match source.raw_os_error() {
+                    Some(code) => std::io::Error::from_raw_os_error(code),
+                    None => std::io::Error::new(source.kind(), source.to_string()),
+                };
+                Self::Io { file: file.clone(), offset_bytes: *offset_bytes, source }
+            }
+            Self::ShuttingDown => Self::ShuttingDown,
+        }
+    }
+}
+
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -3,6 +3,7 @@
 pub mod component;
 pub mod dump;
 pub mod name;
+pub mod pool;
 pub mod read;
 pub mod version;
 pub mod write;

@@ -39,9 +39,23 @@ pub(super) struct IndexCursor {
 /// Where a head starts to be searched for in pieces.
 const HEAD_BYTES_GUESS: u64 = 64;
 
+/// Up to this much of Index.db is read in one request if it is known that all of it is wanted.
+const READ_AT_ONCE_BYTES_MAX: u64 = 128 * 1024;
+
 impl IndexCursor {
     pub(super) fn new(fetch: Fetch, class: IoClass) -> Self {
         Self { window: Window::new(fetch, class), at: 0, last: None }
+    }
+
+    /// At the entry that starts at `start`; the entries up to `end` will be wanted.
+    pub(super) fn starting(start: u64, end: u64, fetch: Fetch, class: IoClass) -> Self {
+        let mut cursor = Self { at: start, ..Self::new(fetch, class) };
+        let bytes = end.saturating_sub(start);
+        // More than that has long promoted indexes, which are jumped over.
+        if bytes <= READ_AT_ONCE_BYTES_MAX {
+            cursor.window.expect(bytes);
+        }
+        cursor
     }
 
     /// The entry of `key`. Afterwards the cursor stands at the next one.
@@ -114,6 +128,9 @@ impl IndexCursor {
         let (position, promoted_bytes) = (head.data_position, head.promoted_bytes);
         let promoted_at = entry_at + bytes;
         self.at = behind(file, promoted_at, promoted_bytes)?;
+        if promoted_bytes > READ_AT_ONCE_BYTES_MAX {
+            self.window.expect(0);
+        }
         if self.last.as_ref().is_some_and(|last| *last >= key) {
             return Err(file.corrupt(entry_at, "partition keys do not rise by token and key"));
         }

@@ -6,16 +6,20 @@
 //! partitions single partitions and slices, forward and reverse; seek       ├ parse, unfiltered, row, columns
 //! check      everything compared with everything                           ┘
 //! index      entries of Index.db        promoted   the blocks of a large partition
+//! entries    parsed pages of Index.db
 //! window     the bytes a reader looks at
-//! chunked    chunks of a file, checked and decompressed      cache    the chunks that are kept
+//! chunked    chunks of a file, checked and decompressed
+//! cache      what is kept of all that, and keyed: how, and how what is being read is waited for
 //! ```
 
 mod cache;
 mod check;
 mod chunked;
 mod columns;
+mod entries;
 mod error;
 mod index;
+mod keyed;
 mod open;
 mod parse;
 mod partitions;
@@ -29,7 +33,7 @@ mod tests;
 mod unfiltered;
 mod window;
 
-pub use cache::{CacheStats, ChunkCache, ENTRY_OVERHEAD_BYTES, FileNumber};
+pub use cache::ChunkCache;
 pub use check::CheckReport;
 pub use error::SSTableError;
 pub use table::{SSTable, SSTableSource};

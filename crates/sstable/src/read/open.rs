@@ -11,6 +11,7 @@ use runtime::{File, Files, IoClass, OpenOptions};
 use super::cache::ChunkCache;
 use super::chunked::{ChunkedFile, Codec, PLAIN_CHUNK_BYTES_MAX, is_readable_unit};
 use super::columns::{ColumnMaps, DiskColumns};
+use super::entries::EntryPages;
 use super::error::SSTableError;
 use super::index::IndexCursor;
 use super::table::SSTable;
@@ -24,6 +25,7 @@ use crate::component::statistics::{MURMUR3_PARTITIONER, Statistics};
 use crate::component::summary::{MIN_INDEX_INTERVAL_DEFAULT, Summary, SummaryBuilder};
 use crate::component::{FormatError, digest, toc};
 use crate::name::{Component, Format, SstableName};
+use crate::pool::CacheClass;
 
 /// A page of Index.db.
 const INDEX_PAGE_BYTES: u32 = 4096;
@@ -129,7 +131,8 @@ pub(super) async fn open(
     })?;
     let data = open_data(&opening, cache).await?;
     let (index_file, index_bytes) = opening.file(&Component::Index).await?;
-    let index = ChunkedFile::plain(index_file, index_bytes, INDEX_PAGE_BYTES, None, cache);
+    let index =
+        ChunkedFile::plain(index_file, index_bytes, INDEX_PAGE_BYTES, None, cache, CacheClass::IndexPages);
     let messina = opening.decode_listed(&Component::Messina, MessinaInfo::decode).await?;
     let digest = opening.decode_listed(&Component::Digest, digest::decode).await?;
     let (summary, filter, rebuilt) = summary_and_filter(&opening, &index, &statistics).await?;
@@ -142,6 +145,7 @@ pub(super) async fn open(
         rebuilt,
         data,
         index,
+        entries: EntryPages::new(cache),
         summary,
         filter,
         bases: Bases(statistics.header.bases),
@@ -194,7 +198,7 @@ async fn open_data(opening: &Opening<'_>, cache: &Rc<ChunkCache>) -> Result<Chun
         );
         return Err(opening.unsupported(&Component::Crc, detail));
     }
-    Ok(ChunkedFile::plain(file, file_bytes, PLAIN_CHUNK_BYTES_MAX, crcs, cache))
+    Ok(ChunkedFile::plain(file, file_bytes, PLAIN_CHUNK_BYTES_MAX, crcs, cache, CacheClass::Chunks))
 }
 
 type Rebuilt = Vec<(Component, String)>;

@@ -16,6 +16,7 @@ use runtime::{Files, IoClass};
 use super::cache::ChunkCache;
 use super::chunked::ChunkedFile;
 use super::columns::{ColumnMap, ColumnMaps, DiskColumns};
+use super::entries::EntryPages;
 use super::parse::{FailedReader, Parser};
 use super::partitions::SSTableReader;
 use super::scan::ScanReader;
@@ -37,6 +38,7 @@ pub struct SSTable {
     pub(super) rebuilt: Vec<(Component, String)>,
     pub(super) data: ChunkedFile,
     pub(super) index: ChunkedFile,
+    pub(super) entries: EntryPages,
     pub(super) summary: Summary,
     /// `None`: every key may be here.
     pub(super) filter: Option<Filter>,
@@ -269,6 +271,7 @@ impl Source for SSTableSource {
         }
         // What a range of partitions reads is not what single reads will want again.
         let fetch = if is_range || self.bypass_cache { Fetch::Bypass } else { Fetch::Cached };
-        Box::new(SSTableReader::new(table, parser, spec, fetch, self.class))
+        let index_fetch = if table.entries.are_kept() { fetch } else { Fetch::Bypass };
+        Box::new(SSTableReader::new(table, parser, spec, (fetch, index_fetch), self.class))
     }
 }

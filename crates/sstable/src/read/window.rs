@@ -62,6 +62,11 @@ impl Window {
         Self { fetch, class, start: 0, held: Held::Own(vec![]), ahead_bytes, ahead: None }
     }
 
+    /// The next fetch brings `bytes` at least, as far as there are any before `until`.
+    pub(super) fn expect(&mut self, bytes: u64) {
+        self.ahead_bytes = bytes.min(AHEAD_BYTES_MAX);
+    }
+
     fn bytes(&self) -> &[u8] {
         match &self.held {
             Held::Shared(bytes) => bytes,

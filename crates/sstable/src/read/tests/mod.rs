@@ -3,6 +3,7 @@
 mod damage;
 mod examination;
 mod samples;
+mod sharing;
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
