@@ -22,6 +22,6 @@ pub mod table;
 
 pub use engine::{Answer, Engine, ShardOptions};
 pub use error::EngineError;
-pub use options::{EngineOptions, OnDamagedLog};
+pub use options::{EngineOptions, OnDamagedLog, ReadOptions};
 pub use read::{Page, PagingState, PartitionPage, ReadCommand};
 pub use recover::OpenReport;

@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 
 use base::histogram::EstimatedHistogram;
 use model::TableId;
+use reader::{SemaphoreLimits, SemaphoreStats};
 use runtime::ShardStats;
 use sstable::name::SstableName;
 use sstable::pool::PoolStats;
@@ -27,6 +28,8 @@ pub struct ShardReport {
     pub sstables: usize,
     pub flushes: FlushStats,
     pub cache: PoolStats,
+    /// Each semaphore of reads: its name, limits and counters.
+    pub reads: Vec<(String, SemaphoreLimits, SemaphoreStats)>,
     pub runtime: ShardStats,
 }
 

@@ -10,12 +10,14 @@ use std::sync::Arc;
 use base::HashMap;
 use model::{Mutation, PartitionRange, TableId, codec};
 use runtime::{CpuGroup, JoinHandle, Shard};
-use sstable::pool::{EvictionPolicy, MemoryPool};
+use sstable::pool::MemoryPool;
 use sstable::read::ChunkCache;
 
 use crate::commitlog::{Appended, CommitLog, LogError};
 use crate::error::EngineError;
+use crate::options::ReadOptions;
 use crate::partition_locks::PartitionLocks;
+use crate::read::admission::Admissions;
 use crate::read::{Page, ReadCommand, run};
 use crate::report::ShardReport;
 use crate::table::flush::FlushQueue;
@@ -37,6 +39,7 @@ pub struct EngineShard {
     /// What is kept to read faster; its budget is what memtables leave.
     pool: Rc<MemoryPool>,
     cache: Rc<ChunkCache>,
+    admissions: Admissions,
     tables: RefCell<HashMap<TableId, Rc<Table>>>,
     flushes: Rc<FlushQueue>,
     /// Bytes of memtables, sealed ones included.
@@ -60,17 +63,26 @@ pub struct EngineShard {
 impl EngineShard {
     /// `memory_bytes` is this shard's part: memtables take up to half of it, and with the caches together up to three
     /// quarters. The rest is for what reads, flushes and requests hold while they run.
-    pub fn start(shard: &Shard, log: Rc<CommitLog>, host_id: [u8; 16], memory_bytes: u64) -> Rc<Self> {
+    pub fn start(
+        shard: &Shard,
+        log: Rc<CommitLog>,
+        host_id: [u8; 16],
+        memory_bytes: u64,
+        reads: &ReadOptions,
+    ) -> Rc<Self> {
+        let admissions = Admissions::new(memory_bytes, reads.clone());
         let memory_bytes = usize::try_from(memory_bytes).expect("memory fits into memory");
         let cached_bytes_max = memory_bytes / 4 * 3;
-        let pool = MemoryPool::new(cached_bytes_max, EvictionPolicy::default());
+        let pool = MemoryPool::new(cached_bytes_max, reads.eviction);
         let cache = ChunkCache::in_pool(&pool);
+        cache.set_caches_index(reads.cache_index_pages);
         let flushes = FlushQueue::new(shard.clone(), cache.clone(), host_id);
         let this = Rc::new(Self {
             shard: shard.clone(),
             log,
             pool,
             cache,
+            admissions,
             tables: RefCell::default(),
             flushes: flushes.clone(),
             dirty_bytes: Cell::new(0),
@@ -100,6 +112,10 @@ impl EngineShard {
 
     pub fn log(&self) -> &Rc<CommitLog> {
         &self.log
+    }
+
+    pub fn admissions(&self) -> &Admissions {
+        &self.admissions
     }
 
     pub fn cache(&self) -> &Rc<ChunkCache> {
@@ -315,7 +331,12 @@ impl EngineShard {
     pub async fn read(&self, command: &ReadCommand) -> Result<Page, EngineError> {
         let table = self.table(command.table)?;
         let started_us = self.shard.now_us();
-        let page = run::read_page(&self.shard, &table, command).await?;
+        let permit = self.admissions.admit(&self.shard, &table, command).await?;
+        let page = run::read_page(&self.shard, &table, command, &permit).await.inspect_err(|error| {
+            if let EngineError::Read(error) = error {
+                self.admissions.failed(&self.shard, &permit, error);
+            }
+        })?;
         table.counters.reads.add_us(self.shard.now_us() - started_us);
         Ok(page)
     }
@@ -398,6 +419,7 @@ impl EngineShard {
             sstables: self.tables.borrow().values().map(|table| table.sstables().len()).sum(),
             flushes: self.flushes.stats(),
             cache: self.cache.stats(),
+            reads: self.admissions.stats(),
             runtime: self.shard.stats(),
         }
     }

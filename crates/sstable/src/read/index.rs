@@ -3,9 +3,11 @@
 //! The summary says where to begin; from there entries are read one after the other, jumping over promoted
 //! indexes, which are looked at only where a partition is sliced (`promoted`).
 
+use std::rc::Rc;
+
 use base::bytes::Take;
 use model::{PartitionKey, RingPosition};
-use reader::ReadError;
+use reader::{Permit, ReadError};
 use runtime::IoClass;
 
 use super::chunked::ChunkedFile;
@@ -45,6 +47,13 @@ const READ_AT_ONCE_BYTES_MAX: u64 = 128 * 1024;
 impl IndexCursor {
     pub(super) fn new(fetch: Fetch, class: IoClass) -> Self {
         Self { window: Window::new(fetch, class), at: 0, last: None }
+    }
+
+    /// Its window is charged to the read.
+    #[must_use]
+    pub(super) fn charged_to(mut self, permit: &Option<Rc<Permit>>) -> Self {
+        self.window = self.window.charged_to(permit);
+        self
     }
 
     /// At the entry that starts at `start`; the entries up to `end` will be wanted.

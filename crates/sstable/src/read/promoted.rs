@@ -8,10 +8,12 @@
 //!
 //! The index is not checksummed: what it says is checked against Data.db by the reader that jumps.
 
+use std::rc::Rc;
+
 use base::bytes::Take;
 use model::clustering::PrefixBuilder;
 use model::{ClusteringPrefix, Position, TableSchema, Tombstone};
-use reader::ReadError;
+use reader::{Permit, ReadError};
 use runtime::IoClass;
 
 use super::chunked::ChunkedFile;
@@ -52,8 +54,19 @@ pub(super) enum BlockEnd {
 }
 
 impl Promoted {
-    /// Reads the head of the entry's promoted index; `None` if it has none.
+    /// As [`Self::open_for`]; its windows are charged to nobody.
     pub(super) async fn open(
+        file: &ChunkedFile,
+        entry: &Entry,
+        fetch: Fetch,
+        class: IoClass,
+    ) -> Result<Option<Self>, ReadError> {
+        Self::open_for(&None, file, entry, fetch, class).await
+    }
+
+    /// Reads the head of the entry's promoted index; `None` if it has none. Its windows are charged to the read.
+    pub(super) async fn open_for(
+        permit: &Option<Rc<Permit>>,
         file: &ChunkedFile,
         entry: &Entry,
         fetch: Fetch,
@@ -64,14 +77,14 @@ impl Promoted {
         }
         // Lookups jump about; reading ahead would be for nothing.
         let fetch = if fetch == Fetch::Cached { Fetch::Cached } else { Fetch::Bypass };
-        let mut blocks = Window::new(fetch, class);
+        let mut blocks = Window::new(fetch, class).charged_to(permit);
         let len = entry.promoted_bytes.min(PromotedHead::SIZE_BYTES_MAX as u64);
         blocks.fill(file, entry.promoted_at, len, 0).await?;
         let bytes = &blocks.rest(entry.promoted_at)[..len as usize];
         let head = PromotedHead::decode(bytes, entry.promoted_bytes)
             .map_err(|error| file.corrupt(entry.promoted_at, &error.to_string()))?;
         let builder = PrefixBuilder::default();
-        let offsets = Window::new(fetch, class);
+        let offsets = Window::new(fetch, class).charged_to(permit);
         Ok(Some(Self { offsets, blocks, at: entry.promoted_at, bytes: entry.promoted_bytes, head, builder }))
     }
 

@@ -27,7 +27,10 @@ impl SSTableReader {
         let table = Rc::clone(&self.table);
         let entry = self.entry.as_ref().expect("a partition is being read");
         if self.promoted.is_none() && entry.promoted_bytes > 0 {
-            let promoted = Promoted::open(&table.index, entry, self.index_fetch, self.class).await?;
+            let promoted = {
+                let permit = &self.spec.permit;
+                Promoted::open_for(permit, &table.index, entry, self.index_fetch, self.class).await?
+            };
             let header_bytes = promoted.as_ref().map_or(0, |promoted| promoted.head().header_bytes);
             if header_bytes != self.rows_at - entry.position {
                 let detail = format!(
