@@ -2,5 +2,6 @@
 
 mod disk;
 mod faults;
+mod storm;
 mod support;
 mod work;

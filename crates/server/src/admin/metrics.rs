@@ -6,6 +6,7 @@
 use std::fmt::{Display, Write};
 
 use engine::report::{Latencies, ShardReport, TableReport};
+use reader::{SemaphoreLimits, SemaphoreStats};
 use runtime::IoClass;
 use sstable::pool::{CacheClass, ClassStats};
 
@@ -96,6 +97,7 @@ pub fn text(process: &Process, shards: &[ShardReport], tables: &[Vec<TableReport
         .sample(&[], process.connections);
     of_shards(&mut page, shards);
     of_caches(&mut page, shards);
+    of_reads(&mut page, shards);
     of_io(&mut page, shards);
     of_tables(&mut page, tables);
     page.0
@@ -169,6 +171,41 @@ fn of_caches(page: &mut Page, shards: &[ShardReport]) {
         page.family("messina_cache_budget_bytes", "gauge", "What memtables leave to all caches together.");
     for (shard, report) in shards.iter().enumerate() {
         family.sample(&[("shard", &shard)], report.cache.budget_bytes as u64);
+    }
+}
+
+/// End of the name, kind, help, value.
+type OfReads = (&'static str, &'static str, &'static str, fn(&SemaphoreLimits, &SemaphoreStats) -> u64);
+
+const OF_READS: &[OfReads] = &[
+    ("active_reads", "gauge", "Reads that were admitted.", |_, s| s.used_count),
+    ("queued_reads", "gauge", "Reads that wait for admission or memory.", |_, s| s.queued),
+    ("active_reads_memory_consumption", "gauge", "Bytes that reads hold.", |_, s| s.used_bytes),
+    ("reads_memory_limit", "gauge", "Bytes above which reads wait.", |l, _| l.memory_bytes),
+    ("total_reads", "counter", "Reads that were admitted.", |_, s| s.reads_admitted),
+    ("reads_enqueued_for_admission", "counter", "Reads that waited for admission.", |_, s| {
+        s.reads_enqueued_for_admission
+    }),
+    ("reads_enqueued_for_memory", "counter", "Times a read waited for memory.", |_, s| {
+        s.reads_enqueued_for_memory
+    }),
+    ("reads_timed_out", "counter", "Reads that were not admitted in time.", |_, s| s.reads_timed_out),
+    ("reads_shed_due_to_overload", "counter", "Reads refused because the queue was full.", |_, s| {
+        s.reads_shed_due_to_overload
+    }),
+    ("reads_killed_due_to_kill_limit", "counter", "Reads refused for lack of memory.", |_, s| {
+        s.reads_killed_due_to_kill_limit
+    }),
+];
+
+fn of_reads(page: &mut Page, shards: &[ShardReport]) {
+    for (suffix, kind, help, value) in OF_READS {
+        let mut family = page.family(&format!("scylla_database_{suffix}"), kind, help);
+        for (shard, report) in shards.iter().enumerate() {
+            for (name, limits, stats) in &report.reads {
+                family.sample(&[("class", name), ("shard", &shard)], value(limits, stats));
+            }
+        }
     }
 }
 
