@@ -13,8 +13,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::rc::Rc;
 
-use model::PartitionRange;
-use reader::{ReadSpec, Source};
+use model::{PartitionRange, Purge};
+use reader::{CompactReader, Keep, ReadSpec, Source};
 use runtime::{CpuGroup, IoClass, Shard};
 use sstable::component::statistics::{DeltaBases, DeltaBasesCollector};
 use sstable::name::{Generation, SstableName};
@@ -306,17 +306,13 @@ impl FlushQueue {
         options.delta_bases = delta_bases(memtable.least_times());
         let number = job.table.take_generation(self.shard.shard_count());
         let name = SstableName::big(Version::Me, Generation::Number(number));
-        let mut reader = memtable.reader(&ReadSpec::new(schema.clone(), PartitionRange::all()));
-        let written = write_reader(
-            self.shard.files(),
-            &job.table.dir,
-            name,
-            schema,
-            options,
-            &mut *reader,
-            &self.shard,
-        )
-        .await?;
+        // Cassandra takes it for granted that an SSTable has nothing that the SSTable itself deletes: a read of one
+        // source is not compared with its own deletions.
+        let reader = memtable.reader(&ReadSpec::new(schema.clone(), PartitionRange::all()));
+        let mut reader = CompactReader::new(reader, Purge::nothing(0), Keep::Needed);
+        let written =
+            write_reader(self.shard.files(), &job.table.dir, name, schema, options, &mut reader, &self.shard)
+                .await?;
         if let Some(written) = &written {
             let opened = SSTable::open(
                 self.shard.files(),

@@ -1,11 +1,15 @@
 //! What goes in comes out: through restarts, flushes, other numbers of shards, pages, both directions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use engine::shard::EngineShard;
 use engine::{Engine, EngineError, ReadCommand};
 use model::{
     ClusteringRange, CqlType, Liveness, Mutation, PartitionKey, PartitionRange, Position, Tombstone,
 };
+use reader::{Fragment, ReadSpec, Source, collect};
+use runtime::IoClass;
+use sstable::read::SSTableSource;
 
 use crate::support::*;
 
@@ -87,6 +91,57 @@ fn deletions_hide_what_is_in_sstables() {
     assert_eq!(left(), [0, 1, 8, 9]);
     engine.flush(vec![]).unwrap();
     assert_eq!(left(), [0, 1, 8, 9]);
+    engine.close().unwrap();
+}
+
+#[test]
+fn an_sstable_has_nothing_that_it_deletes_itself() {
+    let dir = dir("shadowed");
+    let engine = open(options(&dir), 1);
+    let table = table(&engine);
+    let deletion = Tombstone::new(11, 1_700_000_000);
+    for p in ["partition", "range", "row", "none"] {
+        for c in 0..10 {
+            let timestamp_us = if c == 9 { 12 } else { 10 };
+            engine.apply(insert(&table, p, c, "x", timestamp_us)).wait().unwrap();
+        }
+    }
+    let mutation = |key: &str| Mutation::new(table.clone(), PartitionKey::new(key));
+    let mut partition = mutation("partition");
+    partition.partition.tombstone = deletion;
+    let mut range = mutation("range");
+    let (start, end) = (Position::before(clustering(2)), Position::END);
+    range.delete_range(ClusteringRange { start, end }, deletion);
+    let mut row = mutation("row");
+    row.row_mut(clustering(3)).deletion = deletion;
+    for mutation in [partition, range, row] {
+        engine.apply(mutation).wait().unwrap();
+    }
+    engine.flush(vec![]).unwrap();
+    let id = table.id;
+    let written = engine.ask(0, move |shard| async move {
+        let table = EngineShard::of(&shard)?.table(id)?;
+        let source = SSTableSource::new(table.sstables()[0].clone(), IoClass::Statement);
+        let all = ReadSpec::new(table.schema(), PartitionRange::all());
+        let mut shapes: Vec<(String, u32, u32)> = vec![];
+        for fragment in collect(&mut *source.reader(&all)).await.unwrap() {
+            match fragment {
+                Fragment::PartitionStart { key, .. } => {
+                    shapes.push((String::from_utf8_lossy(key.bytes()).to_string(), 0, 0));
+                }
+                Fragment::Row(row) => {
+                    let (_, live, dead) = shapes.last_mut().expect("a row is in a partition");
+                    *live += u32::from(!row.row.liveness.is_none());
+                    *dead += u32::from(!row.row.deletion.is_live());
+                }
+                _ => {}
+            }
+        }
+        Ok(shapes.into_iter().collect::<BTreeSet<_>>())
+    });
+    let expect = [("none", 10, 0), ("partition", 1, 0), ("range", 3, 0), ("row", 9, 1)];
+    let expect = expect.map(|(key, live, dead)| (key.to_string(), live, dead));
+    assert_eq!(written.wait().unwrap(), expect.into());
     engine.close().unwrap();
 }
 
