@@ -161,6 +161,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0], epilog="See README.md beside this file.")
     parser.add_argument("cases", nargs="+", metavar="DIR", help="a case: schema.cql and data/<keyspace>/<table>-<hex id>/")
     parser.add_argument("--cassandra", choices=sorted(RELEASES), default="4.1", help="whose tools (default: %(default)s)")
+    parser.add_argument("--config", action="append", default=[], metavar="LINE", help="a line for the cassandra.yaml of the scratch home; may be repeated")
     parser.add_argument("--out", default="out", metavar="NAME", help="folder for the results inside each case (default: %(default)s)")
     parser.add_argument("--raw-timestamps", action="store_true", help="sstabledump -t: times as numbers in strings, not as ISO 8601")
     parser.add_argument("--separate-jvms", action="store_true",
@@ -207,7 +208,7 @@ def run_batch(toolchain, cases, options):
     """Lays the cases out in a scratch home and runs all tools on them."""
     home = Path(tempfile.mkdtemp(prefix="peers-"))
     try:
-        toolchain.write_home(home)
+        toolchain.write_home(home, extra="".join(f"{line}\n" for line in options.config))
         verify, export, read_back = [], [], []
         for case in cases:
             for table in case.tables:

@@ -1,13 +1,14 @@
 //! `compression`: the map that users write and `system_schema.tables` has, and what storage acts on.
 //!
 //! Takes the spellings of all versions: classes with and without their package, `sstable_compression` and
-//! `chunk_length_kb` (before 3.0), `''` or `enabled: false` for none. Sub-options that change nothing here are kept
-//! beside it, as [`crate::TableSettings::compression`].
+//! `chunk_length_kb` (before 3.0), `''` or `enabled: false` for none; and ScyllaDB's classes with dictionaries.
+//! Sub-options whose text says more than storage knows are kept beside it, as
+//! [`crate::TableSettings::compression`].
 //! Source: Cassandra 4.1 `schema/CompressionParams.java` and the compressors in `io/compress`.
 
 use std::collections::BTreeMap;
 
-use model::Compression;
+use model::{Codec, Compression};
 
 use crate::error::{CatalogError, configuration};
 use crate::settings::map;
@@ -18,34 +19,41 @@ const DEFAULT_CHUNK_KIB: u32 = 16;
 const MAX_CHUNK_KIB: u32 = 1 << 18;
 const DEFAULT_ZSTD_LEVEL: i32 = 3;
 const ZSTD_LEVELS: std::ops::RangeInclusive<i32> = -131_072..=22;
+const DEFAULT_LZ4_LEVEL: i32 = 9;
 
-/// Sub-options that say what a class needs not be told, with the classes that know them.
+const RATIO: &str = "min_compress_ratio";
+const LZ4_TYPE: &str = "lz4_compressor_type";
+pub(crate) const LZ4_LEVEL: &str = "lz4_high_compressor_level";
+
+/// Sub-options that are kept as they are written, with the classes that know them; all, if none is named.
 const KEPT: [(&str, &[&str]); 4] = [
-    ("min_compress_ratio", &[]),
+    (RATIO, &[]),
     ("crc_check_chance", &[]),
-    ("lz4_compressor_type", &["LZ4Compressor", "LZ4WithDictsCompressor"]),
-    ("lz4_high_compressor_level", &["LZ4Compressor", "LZ4WithDictsCompressor"]),
+    (LZ4_TYPE, &["LZ4Compressor", "LZ4WithDictsCompressor"]),
+    (LZ4_LEVEL, &["LZ4Compressor", "LZ4WithDictsCompressor"]),
 ];
 
 /// As `system_schema.tables` has it: `{'class': …, 'chunk_length_in_kb': …}` or `{'enabled': 'false'}`, with what
 /// was kept of it.
 pub fn compression_to_map(
-    compression: &Compression,
+    compression: &Option<Compression>,
     kept: &BTreeMap<String, String>,
 ) -> BTreeMap<String, String> {
-    let class = match compression {
-        Compression::None if kept.is_empty() => return map(&[("enabled", "false")]),
-        Compression::None => "NoopCompressor",
-        Compression::Lz4 { .. } => "LZ4Compressor",
-        Compression::Snappy { .. } => "SnappyCompressor",
-        Compression::Deflate { .. } => "DeflateCompressor",
-        Compression::Zstd { .. } => "ZstdCompressor",
+    let Some(Compression { codec, chunk_bytes, dictionary, .. }) = compression else {
+        return map(&[("enabled", "false")]);
+    };
+    let class = match (codec, dictionary) {
+        (Codec::Noop, _) => "NoopCompressor",
+        (Codec::Lz4 | Codec::Lz4High { .. }, false) => "LZ4Compressor",
+        (Codec::Lz4 | Codec::Lz4High { .. }, true) => "LZ4WithDictsCompressor",
+        (Codec::Snappy, _) => "SnappyCompressor",
+        (Codec::Deflate, _) => "DeflateCompressor",
+        (Codec::Zstd { .. }, false) => "ZstdCompressor",
+        (Codec::Zstd { .. }, true) => "ZstdWithDictsCompressor",
     };
     let mut options = map(&[("class", &format!("{COMPRESS}{class}"))]);
-    if let Some(chunk_bytes) = compression.chunk_bytes() {
-        options.insert("chunk_length_in_kb".to_string(), (chunk_bytes / 1024).to_string());
-    }
-    if let Compression::Zstd { level, .. } = compression
+    options.insert("chunk_length_in_kb".to_string(), (chunk_bytes / 1024).to_string());
+    if let Codec::Zstd { level } = codec
         && *level != DEFAULT_ZSTD_LEVEL
     {
         options.insert("compression_level".to_string(), level.to_string());
@@ -60,7 +68,7 @@ pub fn compression_to_map(
 /// An unknown class or sub-option, or a value out of its range.
 pub fn compression_from_map(
     options: &BTreeMap<String, String>,
-) -> Result<(Compression, BTreeMap<String, String>), CatalogError> {
+) -> Result<(Option<Compression>, BTreeMap<String, String>), CatalogError> {
     let get = |name: &str| options.get(name).map(String::as_str);
     match get("enabled").map(str::to_ascii_lowercase).as_deref() {
         None | Some("true") => {}
@@ -70,7 +78,7 @@ pub fn compression_from_map(
                     "If the 'enabled' option is set to false no other options must be specified"
                 );
             }
-            return Ok((Compression::None, BTreeMap::new()));
+            return Ok((None, BTreeMap::new()));
         }
         Some(other) => {
             return configuration!("Invalid value {other} for 'enabled'; true and false are allowed");
@@ -83,34 +91,12 @@ pub fn compression_from_map(
         );
     }
     let class = match get("class").or(get("sstable_compression")) {
-        _ if options.is_empty() => return Ok((Compression::None, BTreeMap::new())),
-        Some("") => return Ok((Compression::None, BTreeMap::new())),
+        _ if options.is_empty() => return Ok((None, BTreeMap::new())),
+        Some("") => return Ok((None, BTreeMap::new())),
         Some(class) => class.strip_prefix(COMPRESS).unwrap_or(class),
         None => return configuration!("Missing sub-option 'class' for the 'compression' option."),
     };
-    let chunk_bytes = chunk_bytes(get("chunk_length_in_kb"), get("chunk_length_kb"))?;
-    let level = level(get("compression_level"))?;
     let mut kept = BTreeMap::new();
-    let compression = match class {
-        "LZ4Compressor" => Compression::Lz4 { chunk_bytes },
-        "SnappyCompressor" => Compression::Snappy { chunk_bytes },
-        "DeflateCompressor" => Compression::Deflate { chunk_bytes },
-        "ZstdCompressor" => Compression::Zstd { chunk_bytes, level },
-        // ScyllaDB's, whose dictionaries are the server's own affair.
-        "LZ4WithDictsCompressor" | "ZstdWithDictsCompressor" => {
-            kept.insert("class".to_string(), format!("{COMPRESS}{class}"));
-            match class {
-                "LZ4WithDictsCompressor" => Compression::Lz4 { chunk_bytes },
-                _ => Compression::Zstd { chunk_bytes, level },
-            }
-        }
-        "NoopCompressor" => {
-            kept.insert("class".to_string(), format!("{COMPRESS}{class}"));
-            kept.insert("chunk_length_in_kb".to_string(), (chunk_bytes / 1024).to_string());
-            Compression::None
-        }
-        _ => return configuration!("Could not create Compression for type {COMPRESS}{class}"),
-    };
     for (name, value) in options {
         let is_kept = KEPT
             .iter()
@@ -125,8 +111,39 @@ pub fn compression_from_map(
             _ => return configuration!("Unknown compression options: [{name}]"),
         }
     }
+    let chunk_bytes = chunk_bytes(get("chunk_length_in_kb"), get("chunk_length_kb"))?;
+    let level = level(get("compression_level"))?;
+    let (codec, dictionary) = match class {
+        "LZ4Compressor" => (lz4(&kept), false),
+        "SnappyCompressor" => (Codec::Snappy, false),
+        "DeflateCompressor" => (Codec::Deflate, false),
+        "ZstdCompressor" => (Codec::Zstd { level }, false),
+        "NoopCompressor" => (Codec::Noop, false),
+        "LZ4WithDictsCompressor" => (lz4(&kept), true),
+        "ZstdWithDictsCompressor" => (Codec::Zstd { level }, true),
+        _ => return configuration!("Could not create Compression for type {COMPRESS}{class}"),
+    };
+    let max_compressed_bytes = max_compressed_bytes(chunk_bytes, kept.get(RATIO));
+    let compression = Compression { codec, chunk_bytes, max_compressed_bytes, dictionary };
     check_compression(&compression)?;
-    Ok((compression, kept))
+    Ok((Some(compression), kept))
+}
+
+/// `kept` was checked.
+fn lz4(kept: &BTreeMap<String, String>) -> Codec {
+    if kept.get(LZ4_TYPE).is_none_or(|kind| kind != "high") {
+        return Codec::Lz4;
+    }
+    let level = kept.get(LZ4_LEVEL).and_then(|level| level.parse().ok());
+    Codec::Lz4High { level: level.unwrap_or(DEFAULT_LZ4_LEVEL) }
+}
+
+/// From the ratio of uncompressed to compressed that a chunk must reach; 0, as without one: it need not.
+fn max_compressed_bytes(chunk_bytes: u32, ratio: Option<&String>) -> u32 {
+    match ratio.and_then(|ratio| ratio.parse::<f64>().ok()) {
+        Some(ratio) if ratio > 0.0 => (f64::from(chunk_bytes) / ratio).ceil() as u32,
+        _ => Compression::ALWAYS,
+    }
 }
 
 fn chunk_bytes(kib: Option<&str>, old_kib: Option<&str>) -> Result<u32, CatalogError> {
@@ -177,12 +194,12 @@ fn check_kept(name: &str, value: &str) -> Result<(), CatalogError> {
 }
 
 pub(crate) fn check_compression(compression: &Compression) -> Result<(), CatalogError> {
-    match compression.chunk_bytes() {
-        Some(0..1024) => configuration!("Invalid negative or null chunk_length_in_kb"),
-        Some(chunk_bytes) if !chunk_bytes.is_power_of_two() => {
+    match compression.chunk_bytes {
+        0..1024 => configuration!("Invalid negative or null chunk_length_in_kb"),
+        chunk_bytes if !chunk_bytes.is_power_of_two() => {
             configuration!("chunk_length_in_kb must be a power of 2")
         }
-        Some(chunk_bytes) if chunk_bytes > MAX_CHUNK_KIB * 1024 => {
+        chunk_bytes if chunk_bytes > MAX_CHUNK_KIB * 1024 => {
             configuration!("chunk_length_in_kb is at most {MAX_CHUNK_KIB}")
         }
         _ => Ok(()),
@@ -193,62 +210,82 @@ pub(crate) fn check_compression(compression: &Compression) -> Result<(), Catalog
 mod tests {
     use super::*;
 
-    fn read(entries: &[(&str, &str)]) -> Result<(Compression, BTreeMap<String, String>), CatalogError> {
+    fn read(
+        entries: &[(&str, &str)],
+    ) -> Result<(Option<Compression>, BTreeMap<String, String>), CatalogError> {
         compression_from_map(&map(entries))
     }
 
     #[test]
     fn every_spelling_is_read_and_stored_as_cassandra_does() {
-        let chunk_bytes = 64 * 1024;
         let chunk = ("chunk_length_in_kb", "64");
+        let with = |codec| Some(Compression::new(codec, 64 * 1024));
         for (entries, expect) in [
-            (&[("class", "LZ4Compressor"), chunk][..], Compression::Lz4 { chunk_bytes }),
-            (
-                &[("class", "org.apache.cassandra.io.compress.SnappyCompressor"), chunk],
-                Compression::Snappy { chunk_bytes },
-            ),
+            (&[("class", "LZ4Compressor"), chunk][..], with(Codec::Lz4)),
+            (&[("class", "org.apache.cassandra.io.compress.SnappyCompressor"), chunk], with(Codec::Snappy)),
             (
                 &[("sstable_compression", "DeflateCompressor"), ("chunk_length_kb", "64")],
-                Compression::Deflate { chunk_bytes },
+                with(Codec::Deflate),
             ),
             (
                 &[("class", "ZstdCompressor"), chunk, ("compression_level", "-7")],
-                Compression::Zstd { chunk_bytes, level: -7 },
+                with(Codec::Zstd { level: -7 }),
             ),
-            (&[("class", "ZstdCompressor"), chunk], Compression::Zstd { chunk_bytes, level: 3 }),
-            (&[("sstable_compression", "")], Compression::None),
-            (&[("class", "")], Compression::None),
-            (&[("enabled", "false")], Compression::None),
-            (&[], Compression::None),
-            (&[("class", "LZ4Compressor"), ("enabled", "true"), chunk], Compression::Lz4 { chunk_bytes }),
+            (&[("class", "ZstdCompressor"), chunk], with(Codec::Zstd { level: 3 })),
+            (&[("class", "NoopCompressor"), chunk], with(Codec::Noop)),
+            (
+                &[("sstable_compression", "ZstdWithDictsCompressor"), chunk],
+                with(Codec::Zstd { level: 3 }).map(|it| Compression { dictionary: true, ..it }),
+            ),
+            (
+                &[("class", "LZ4WithDictsCompressor"), chunk],
+                with(Codec::Lz4).map(|it| Compression { dictionary: true, ..it }),
+            ),
+            (&[("sstable_compression", "")], None),
+            (&[("class", "")], None),
+            (&[("enabled", "false")], None),
+            (&[], None),
+            (&[("class", "LZ4Compressor"), ("enabled", "true"), chunk], with(Codec::Lz4)),
         ] {
             let (compression, kept) = read(entries).unwrap();
             assert_eq!((&compression, kept.len()), (&expect, 0), "{entries:?}");
             let stored = compression_to_map(&compression, &kept);
             assert_eq!(compression_from_map(&stored), Ok((expect, kept)), "{stored:?}");
         }
-        let stored = compression_to_map(&Compression::Lz4 { chunk_bytes }, &BTreeMap::new());
+        let stored = compression_to_map(&with(Codec::Lz4), &BTreeMap::new());
         let class = ("class", "org.apache.cassandra.io.compress.LZ4Compressor");
         assert_eq!(stored, map(&[class, chunk]));
-        assert_eq!(
-            read(&[("class", "LZ4Compressor")]).unwrap().0,
-            Compression::Lz4 { chunk_bytes: 16 * 1024 }
-        );
+        assert_eq!(read(&[("class", "LZ4Compressor")]).unwrap().0, Some(Compression::lz4(16 * 1024)));
     }
 
     #[test]
-    fn what_changes_nothing_is_kept() {
-        for entries in [
-            &[
-                ("class", "LZ4Compressor"),
-                ("lz4_compressor_type", "high"),
-                ("lz4_high_compressor_level", "9"),
-            ][..],
-            &[("class", "SnappyCompressor"), ("min_compress_ratio", "1.5"), ("crc_check_chance", "0.5")],
-            &[("class", "ZstdWithDictsCompressor"), ("compression_level", "5")],
-            &[("class", "NoopCompressor"), ("chunk_length_in_kb", "4")],
+    fn what_was_written_is_kept_and_acted_on() {
+        let default = || Compression::new(Codec::Snappy, 16 * 1024);
+        for (entries, expect) in [
+            (
+                &[("class", "LZ4Compressor"), (LZ4_TYPE, "high"), (LZ4_LEVEL, "12")][..],
+                Compression { codec: Codec::Lz4High { level: 12 }, ..default() },
+            ),
+            (
+                &[("class", "LZ4Compressor"), (LZ4_TYPE, "high")],
+                Compression { codec: Codec::Lz4High { level: 9 }, ..default() },
+            ),
+            (
+                &[("class", "LZ4Compressor"), (LZ4_TYPE, "fast"), (LZ4_LEVEL, "12")],
+                Compression { codec: Codec::Lz4, ..default() },
+            ),
+            (
+                &[("class", "SnappyCompressor"), (RATIO, "1.5"), ("crc_check_chance", "0.5")],
+                Compression { max_compressed_bytes: 10923, ..default() },
+            ),
+            (&[("class", "SnappyCompressor"), (RATIO, "0")], default()),
+            (
+                &[("class", "ZstdWithDictsCompressor"), ("compression_level", "5")],
+                Compression { codec: Codec::Zstd { level: 5 }, dictionary: true, ..default() },
+            ),
         ] {
             let (compression, kept) = read(entries).unwrap();
+            assert_eq!(compression, Some(expect), "{entries:?}");
             let stored = compression_to_map(&compression, &kept);
             for (name, value) in entries {
                 assert!(stored[*name].ends_with(value), "{stored:?}");

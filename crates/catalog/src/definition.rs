@@ -35,7 +35,7 @@ impl Definition {
             .id(system_table_id(self.keyspace, self.name))
             .options(TableOptions {
                 comment: self.comment.to_string(),
-                compression: Compression::Lz4 { chunk_bytes: 16 * 1024 },
+                compression: Some(Compression::lz4(16 * 1024)),
                 gc_grace_s: SEVEN_DAYS_S,
                 memtable_flush_period_ms: HOUR_MS,
                 ..TableOptions::default()

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use base::rng::Rng;
 use model::types::{UdtField, UserType};
 use model::{
-    Column, ColumnId, ColumnKind, Compression, CqlType, Mutation, Partition, PartitionKey, Purge, TableId,
-    TableOptions, TableSchema,
+    Codec, Column, ColumnId, ColumnKind, Compression, CqlType, Mutation, Partition, PartitionKey, Purge,
+    TableId, TableOptions, TableSchema,
 };
 use uuid::Uuid;
 
@@ -100,11 +100,14 @@ fn options(rng: &mut Rng) -> TableOptions {
     TableOptions {
         comment: name_of(rng, &["", "a table", "it's"]).to_string(),
         compression: match rng.below(5) {
-            0 => Compression::None,
-            1 => Compression::Snappy { chunk_bytes: 4096 },
-            2 => Compression::Deflate { chunk_bytes: 8192 },
-            3 => Compression::Zstd { chunk_bytes: 16_384, level: 3 - rng.below(5) as i32 },
-            _ => Compression::Lz4 { chunk_bytes: 4096 << rng.below(3) },
+            0 => None,
+            1 => Some(Compression::new(Codec::Snappy, 4096)),
+            2 => Some(Compression::new(Codec::Deflate, 8192)),
+            3 => {
+                let codec = Codec::Zstd { level: 3 - rng.below(5) as i32 };
+                Some(Compression { dictionary: rng.chance(1, 2), ..Compression::new(codec, 16_384) })
+            }
+            _ => Some(Compression::lz4(4096 << rng.below(3))),
         },
         bloom_filter_fp_chance: *rng.pick(&[0.01, 0.1, 1.0]),
         gc_grace_s: *rng.pick(&[0, 864_000, i32::MAX as u32]),

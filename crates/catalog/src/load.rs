@@ -444,7 +444,9 @@ fn load_dropped(fields: &Fields, name: &str, exact_us: Option<i64>) -> Result<Dr
     })
 }
 
-fn load_compression(fields: &Fields) -> Result<(Compression, BTreeMap<String, String>), CatalogError> {
+fn load_compression(
+    fields: &Fields,
+) -> Result<(Option<Compression>, BTreeMap<String, String>), CatalogError> {
     match fields.text_map("compression")? {
         Some(options) => compression_from_map(&options).map_err(|error| fields.corrupt(error)),
         None => Ok((TableOptions::default().compression, BTreeMap::new())),

@@ -401,7 +401,7 @@ fn tables_are_described_as_cassandra_does() {
         .regular("back", CqlType::Text)
         .options(TableOptions {
             comment: "it's".to_string(),
-            compression: Compression::Lz4 { chunk_bytes: 4096 },
+            compression: Some(Compression::lz4(4096)),
             bloom_filter_fp_chance: 0.0001,
             ..TableOptions::default()
         })
@@ -415,7 +415,7 @@ fn tables_are_described_as_cassandra_does() {
         .id(Uuid::from_u128(1))
         .partition_key("p", CqlType::Int)
         .regular("v", CqlType::Blob)
-        .options(TableOptions { compression: Compression::None, ..TableOptions::default() })
+        .options(TableOptions { compression: None, ..TableOptions::default() })
         .build()
         .unwrap();
     let mut settings = TableSettings::default();

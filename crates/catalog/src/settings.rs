@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use model::TableOptions;
+use model::{Codec, Compression, TableOptions};
 
 use crate::compaction;
-use crate::compression::check_compression;
+use crate::compression::{self, check_compression};
 use crate::error::{CatalogError, configuration};
 use crate::other_options;
 use crate::retry;
@@ -107,7 +107,7 @@ impl TableSettings {
     }
 
     /// The options whose values are kept and change nothing: those that are not the default and that this build
-    /// has no use for.
+    /// has no use for. `options` are the table's other ones.
     pub fn without_effect(&self, options: &TableOptions) -> Vec<String> {
         let default = Self::default();
         let mut names: Vec<String> = [
@@ -126,10 +126,10 @@ impl TableSettings {
         .map(|(name, _)| name.to_string())
         .collect();
         names.extend(self.others.keys().filter(|name| *name != "cdc").cloned());
-        if options.compression != options.compression.written() {
-            names.push("compression (the data are written with LZ4)".to_string());
+        let is_slow = matches!(&options.compression, Some(Compression { codec: Codec::Lz4High { .. }, .. }));
+        if self.compression.contains_key(compression::LZ4_LEVEL) && !is_slow {
+            names.push(format!("'{}' in compression, without 'high'", compression::LZ4_LEVEL));
         }
-        names.extend(self.compression.keys().map(|name| format!("'{name}' in compression")));
         names
     }
 }
@@ -147,7 +147,7 @@ pub(crate) fn check_options(options: &TableOptions, has_counters: bool) -> Resul
         memtable_flush_period_ms,
         crc_check_chance,
     } = options;
-    check_compression(compression)?;
+    compression.as_ref().map_or(Ok(()), check_compression)?;
     if !(*fp_chance > MIN_BLOOM_FILTER_FP_CHANCE && *fp_chance <= 1.0) {
         return configuration!(
             "bloom_filter_fp_chance must be larger than {MIN_BLOOM_FILTER_FP_CHANCE:?} and less than or equal \

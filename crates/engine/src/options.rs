@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use sstable::pool::EvictionPolicy;
+use sstable::version::Version;
 
 use crate::commitlog::SyncMode;
 
@@ -55,6 +56,8 @@ pub struct EngineOptions {
     pub commitlog_total_bytes: u64,
     pub on_damaged_log: OnDamagedLog,
     pub reads: ReadOptions,
+    /// What SSTables are written as; one that can be read.
+    pub sstable_version: Version,
 }
 
 impl EngineOptions {
@@ -68,6 +71,7 @@ impl EngineOptions {
             commitlog_total_bytes: 1 << 30,
             on_damaged_log: OnDamagedLog::Refuse,
             reads: ReadOptions::default(),
+            sstable_version: Version::DEFAULT,
         }
     }
 }

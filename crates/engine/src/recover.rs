@@ -256,8 +256,8 @@ async fn start_shards(
             } else {
                 None
             };
-            let engine =
-                EngineShard::start(&shard, log, host_id, options.memory_bytes / shards, &options.reads);
+            let memory_bytes = options.memory_bytes / shards;
+            let engine = EngineShard::start(&shard, log, host_id, memory_bytes, &options);
             shard.set_local(NodeShard::new(options, engine.clone(), schema_log));
             shard.set_local(engine);
             Ok(())

@@ -98,8 +98,10 @@ pub struct SSTableReport {
     pub uncompressed_bytes: u64,
     pub partitions: u64,
     pub partition_bytes: EstimatedHistogram,
-    /// Memory of its bloom filter, and of all that stays in memory while it is open.
+    /// Memory of its bloom filter, of the places of compressed chunks, and of all that stays in memory while it is
+    /// open.
     pub filter_bytes: usize,
+    pub compression_bytes: usize,
     pub memory_bytes: usize,
 }
 
@@ -132,6 +134,7 @@ impl SSTableReport {
             partitions: sstable.partition_count(),
             partition_bytes: sstable.stats().partition_bytes.clone(),
             filter_bytes: sstable.filter_bytes(),
+            compression_bytes: sstable.compression_bytes(),
             memory_bytes: sstable.memory_bytes(),
         }
     }

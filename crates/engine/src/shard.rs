@@ -15,7 +15,7 @@ use sstable::read::ChunkCache;
 
 use crate::commitlog::{Appended, CommitLog, LogError};
 use crate::error::EngineError;
-use crate::options::ReadOptions;
+use crate::options::EngineOptions;
 use crate::partition_locks::PartitionLocks;
 use crate::read::admission::Admissions;
 use crate::read::{Page, ReadCommand, run};
@@ -68,15 +68,17 @@ impl EngineShard {
         log: Rc<CommitLog>,
         host_id: [u8; 16],
         memory_bytes: u64,
-        reads: &ReadOptions,
+        options: &EngineOptions,
     ) -> Rc<Self> {
+        let reads = &options.reads;
         let admissions = Admissions::new(memory_bytes, reads.clone());
         let memory_bytes = usize::try_from(memory_bytes).expect("memory fits into memory");
         let cached_bytes_max = memory_bytes / 4 * 3;
         let pool = MemoryPool::new(cached_bytes_max, reads.eviction);
         let cache = ChunkCache::in_pool(&pool);
         cache.set_caches_index(reads.cache_index_pages);
-        let flushes = FlushQueue::new(shard.clone(), cache.clone(), host_id);
+        cache.seed(shard.random_u64());
+        let flushes = FlushQueue::new(shard.clone(), cache.clone(), host_id, options.sstable_version);
         let this = Rc::new(Self {
             shard: shard.clone(),
             log,

@@ -24,7 +24,7 @@ pub mod types;
 pub use cell::Cell;
 pub use clustering::{ClusteringKey, ClusteringPrefix, ClusteringRange, Position, Side};
 pub use key::{PartitionKey, PartitionRange, RingPosition};
-pub use options::{Compression, TableOptions};
+pub use options::{Codec, Compression, TableOptions};
 pub use partition::{Mutation, Partition};
 pub use purge::Purge;
 pub use range_tombstone::{RangeTombstone, RangeTombstoneChange, RangeTombstones};

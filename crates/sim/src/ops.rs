@@ -7,7 +7,7 @@ use std::sync::Arc;
 use catalog::{Catalog, Changed, TableSettings};
 use engine::{EngineError, Page, PartitionPage, ReadCommand, node};
 use model::sample;
-use model::{Compression, CqlType, PartitionRange, RingPosition, TableId, TableOptions, TableSchema};
+use model::{Codec, Compression, CqlType, PartitionRange, RingPosition, TableId, TableOptions, TableSchema};
 use runtime::{CpuGroup, Shard};
 use uuid::Uuid;
 
@@ -376,8 +376,13 @@ async fn change(
 
 fn random_options(client: &mut Client) -> TableOptions {
     let rng = &mut client.rng;
-    let compressions =
-        [Compression::None, Compression::Lz4 { chunk_bytes: 4096 }, Compression::Lz4 { chunk_bytes: 16384 }];
+    let compressions = [
+        None,
+        Some(Compression::lz4(4096)),
+        Some(Compression::new(Codec::Snappy, 16384)),
+        Some(Compression::new(Codec::Deflate, 1024)),
+        Some(Compression { dictionary: true, ..Compression::new(Codec::Zstd { level: 1 }, 4096) }),
+    ];
     TableOptions {
         compression: rng.pick(&compressions).clone(),
         bloom_filter_fp_chance: *rng.pick(&[0.01, 0.1, 1.0]),

@@ -56,7 +56,7 @@ fn rows() -> Vec<RowFragment> {
 }
 
 async fn measure(shard: &Shard, dir: &Path, rows: &[RowFragment], count: usize, per_partition: usize) {
-    for compression in [Compression::None, Compression::Lz4 { chunk_bytes: 16 * 1024 }] {
+    for compression in [None, Some(Compression::lz4(16 * 1024))] {
         let schema = table();
         let mut keys: Vec<PartitionKey> =
             (0..count / per_partition).map(|n| PartitionKey::new((n as u64).to_be_bytes())).collect();

@@ -1,5 +1,6 @@
 //! SSTables: sorted, immutable files in Cassandra's "big" format (see ARCHITECTURE.md, "sstable").
 
+pub mod codec;
 pub mod component;
 pub mod dump;
 pub mod name;

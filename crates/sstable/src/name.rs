@@ -26,7 +26,7 @@ pub enum NameError {
         name: String,
         generation: String,
     },
-    /// Neither `big` nor `bti`.
+    /// Neither `big` nor `bti`, or not the one of the version.
     Format {
         name: String,
         format: String,
@@ -52,7 +52,10 @@ impl fmt::Display for NameError {
                 "{name:?}: generation {generation:?} is neither a number nor a UUID of 28 characters"
             ),
             Self::Format { name, format } => {
-                write!(f, "{name:?}: format {format:?} is unknown; expected big or bti")
+                write!(
+                    f,
+                    "{name:?}: format {format:?} is not the version's; expected bti with da, big with all others"
+                )
             }
             Self::Directory { name } => {
                 write!(f, "{name:?} is not a table's directory: expected <table>-<32 hexadecimal digits>")
@@ -183,7 +186,7 @@ impl Generation {
 pub enum Format {
     /// Index.db and Summary.db.
     Big,
-    /// Trie indexes (Cassandra 5.0). Known by name, not readable yet.
+    /// Partitions.db and Rows.db, which are tries (Cassandra 5.0).
     Bti,
 }
 
@@ -202,6 +205,10 @@ pub enum Component {
     Data,
     Index,
     Summary,
+    /// The trie of partition keys, in place of Index.db and Summary.db.
+    Partitions,
+    /// The tries of rows of large partitions.
+    Rows,
     Filter,
     Statistics,
     CompressionInfo,
@@ -216,10 +223,12 @@ pub enum Component {
 }
 
 impl Component {
-    const KNOWN: [Self; 11] = [
+    const KNOWN: [Self; 13] = [
         Self::Data,
         Self::Index,
         Self::Summary,
+        Self::Partitions,
+        Self::Rows,
         Self::Filter,
         Self::Statistics,
         Self::CompressionInfo,
@@ -236,6 +245,8 @@ impl Component {
             Self::Data => "Data.db",
             Self::Index => "Index.db",
             Self::Summary => "Summary.db",
+            Self::Partitions => "Partitions.db",
+            Self::Rows => "Rows.db",
             Self::Filter => "Filter.db",
             Self::Statistics => "Statistics.db",
             Self::CompressionInfo => "CompressionInfo.db",
@@ -270,8 +281,9 @@ pub struct SstableName {
 }
 
 impl SstableName {
-    /// A "big" SSTable.
+    /// An SSTable of a version that has the "big" format.
     pub fn big(version: Version, generation: Generation) -> Self {
+        assert!(version.format() == Format::Big, "version {version} is not in the \"big\" format");
         Self { generation, version, format: Format::Big }
     }
 
@@ -288,10 +300,18 @@ impl SstableName {
         else {
             return Err(NameError::Shape { name: name.to_owned() });
         };
+        // Until 2.1 a name began with keyspace and table: they are told so, and not that the version is unknown.
+        if let Some(version) =
+            name.split('-').nth(2).filter(|word| matches!(*word, "ic" | "ja" | "jb" | "ka"))
+        {
+            let error = UnknownVersion { letters: version.to_owned() };
+            return Err(NameError::Version { name: name.to_owned(), error });
+        }
         if component.is_empty() || component.contains('/') {
             return Err(NameError::Shape { name: name.to_owned() });
         }
-        let version = version.parse().map_err(|error| NameError::Version { name: name.to_owned(), error })?;
+        let version: Version =
+            version.parse().map_err(|error| NameError::Version { name: name.to_owned(), error })?;
         let generation = Generation::parse(generation).ok_or_else(|| NameError::Generation {
             name: name.to_owned(),
             generation: generation.to_owned(),
@@ -301,6 +321,9 @@ impl SstableName {
             "bti" => Format::Bti,
             other => return Err(NameError::Format { name: name.to_owned(), format: other.to_owned() }),
         };
+        if format != version.format() {
+            return Err(NameError::Format { name: name.to_owned(), format: format.word().to_owned() });
+        }
         Ok((Self { generation, version, format }, Component::from_suffix(component)))
     }
 }

@@ -1,11 +1,12 @@
 //! The version of an SSTable: the two letters that begin its file names, and what follows from them.
 //!
-//! Code asks for the named difference (`version.has_originating_host_id()`), never for the letters. `oa` and
-//! `da` are known by name, so that a directory with them gets a clear answer, but are not readable yet.
-//! Source: facts `sstable-format.md` §1; Cassandra's `BigFormat.java`.
+//! Code asks for the named difference (`version.has_originating_host_id()`), never for the letters. All are read;
+//! `oa` and `da` are not written. Source: Cassandra's `BigFormat.java`, `BtiFormat.java`.
 
 use std::fmt;
 use std::str::FromStr;
+
+use crate::name::Format;
 
 /// A version this build knows by name, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,9 +21,9 @@ pub enum Version {
     Na,
     /// Cassandra 4.0.0: originating host id again.
     Nb,
-    /// Cassandra 5.0: unsigned deletion times. Known, not readable yet.
+    /// Cassandra 5.0: unsigned deletion times. Read only.
     Oa,
-    /// Cassandra 5.0 with trie indexes (BTI). Known, not readable yet.
+    /// Cassandra 5.0 with trie indexes (BTI), otherwise as `oa`. Read only.
     Da,
 }
 
@@ -46,9 +47,17 @@ impl Version {
         }
     }
 
-    /// Whether this build reads and writes it.
-    pub const fn is_readable(self) -> bool {
+    /// Whether this build writes it. It reads all.
+    pub const fn is_writable(self) -> bool {
         !self.has_uint_deletion_time()
+    }
+
+    /// How the index is laid out.
+    pub const fn format(self) -> Format {
+        match self {
+            Self::Da => Format::Bti,
+            _ => Format::Big,
+        }
     }
 
     /// Statistics.db says which host wrote the commit-log positions in it.
@@ -85,6 +94,12 @@ impl Version {
     pub const fn has_uint_deletion_time(self) -> bool {
         matches!(self, Self::Oa | Self::Da)
     }
+
+    /// Statistics.db has the clusterings that are covered as a slice with types, whether there are deletions of
+    /// partitions, the first and last key, and the share of the ring that is covered.
+    pub const fn has_improved_min_max(self) -> bool {
+        matches!(self, Self::Oa | Self::Da)
+    }
 }
 
 impl fmt::Display for Version {
@@ -103,12 +118,12 @@ impl fmt::Display for UnknownVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let letters = &self.letters;
         match letters.as_str() {
-            "jb" | "ka" | "la" | "lb" | "ma" | "mb" => write!(
+            "ic" | "ja" | "jb" | "ka" | "la" | "lb" | "ma" | "mb" => write!(
                 f,
-                "SSTable version {letters} is older than mc, the oldest this build reads; \
-                 run Cassandra 3.11's sstableupgrade on it first"
+                "SSTables of version {letters} are not read by this version, whose oldest is mc: \
+                 run sstableupgrade of Cassandra 3.x (ma, mb, la, lb and ka also 4.x) on them"
             ),
-            _ => write!(f, "unknown SSTable version {letters:?}; known are mc, md, me, na and nb"),
+            _ => write!(f, "unknown SSTable version {letters:?}; known are mc, md, me, na, nb, oa and da"),
         }
     }
 }
@@ -150,7 +165,9 @@ mod tests {
                 Version::ALL.into_iter().filter(|v| has(*v)).map(Version::letters).collect();
             letters.join(" ")
         };
-        assert_eq!(with(Version::is_readable), "mc md me na nb");
+        assert_eq!(with(Version::is_writable), "mc md me na nb");
+        assert_eq!(with(Version::has_improved_min_max), "oa da");
+        assert_eq!(with(|version| version.format() == Format::Bti), "da");
         assert_eq!(with(Version::has_originating_host_id), "me nb oa da");
         assert_eq!(with(Version::has_accurate_min_max), "md me na nb oa da");
         assert_eq!(with(Version::has_stats_checksums), "na nb oa da");

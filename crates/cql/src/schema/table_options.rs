@@ -74,6 +74,10 @@ fn set(
         "compaction" => settings.compaction = map(name, value)?.clone(),
         "compression" => {
             (options.compression, settings.compression) = compression_from_map(map(name, value)?)?;
+            // Before Cassandra 3.0 it stood here.
+            if let Some(chance) = settings.compression.remove("crc_check_chance") {
+                options.crc_check_chance = chance.parse().expect("it was checked");
+            }
         }
         "crc_check_chance" => options.crc_check_chance = double(name, value)?,
         "default_time_to_live" => options.default_ttl_s = count(name, value)?,

@@ -1,7 +1,7 @@
 //! Statements as text, on a catalog; what they make of it, or why not.
 
 use catalog::{Catalog, Keyspace};
-use model::{ColumnKind, Compression, CqlType};
+use model::{Codec, ColumnKind, Compression, CqlType};
 use uuid::Uuid;
 
 use super::{SchemaContext, answer, plan, truncated_table, used_keyspace};
@@ -351,9 +351,27 @@ pub(crate) const OPTIONS: &[(&str, &str, bool)] = &[
         false,
     ),
     ("compression = {'sstable_compression': ''}", "compression = {'enabled': 'false'}", false),
-    ("compression = {'class': 'ZstdCompressor', 'compression_level': 9}", "'compression_level': '9'", true),
-    ("compression = {'sstable_compression': 'SnappyCompressor'}", "compress.SnappyCompressor'", true),
-    ("compression = {'class': 'DeflateCompressor'}", "compress.DeflateCompressor'", true),
+    ("compression = {'class': 'ZstdCompressor', 'compression_level': 9}", "'compression_level': '9'", false),
+    ("compression = {'sstable_compression': 'SnappyCompressor'}", "compress.SnappyCompressor'", false),
+    ("compression = {'class': 'DeflateCompressor'}", "compress.DeflateCompressor'", false),
+    ("compression = {'class': 'NoopCompressor'}", "compress.NoopCompressor'", false),
+    ("compression = {'class': 'ZstdWithDictsCompressor'}", "compress.ZstdWithDictsCompressor'", false),
+    (
+        "compression = {'class': 'LZ4Compressor', 'min_compress_ratio': 1.1}",
+        "'min_compress_ratio': '1.1'",
+        false,
+    ),
+    (
+        "compression = {'class': 'LZ4Compressor', 'lz4_compressor_type': 'high', 'lz4_high_compressor_level': 12}",
+        "'lz4_compressor_type': 'high', 'lz4_high_compressor_level': '12'",
+        false,
+    ),
+    (
+        "compression = {'class': 'LZ4Compressor', 'lz4_high_compressor_level': 12}",
+        "'lz4_high_compressor_level': '12'",
+        true,
+    ),
+    ("compression = {'class': 'LZ4Compressor', 'crc_check_chance': 0.25}", "crc_check_chance = 0.25", false),
     ("crc_check_chance = 0.5", "crc_check_chance = 0.5", false),
     ("default_time_to_live = 60", "default_time_to_live = 60", false),
     ("extensions = {'e': 0x00ff}", "extensions = {'e': 0x00ff}", true),
@@ -436,14 +454,23 @@ fn wrong_options_are_refused() {
 }
 
 #[test]
-fn compression_that_is_not_there_yet_is_a_setting() {
+fn compression_is_what_storage_gets() {
     let mut session = Session::new();
-    let (_, warnings) =
-        session.run("CREATE TABLE t (p int PRIMARY KEY) WITH compression = {'class': 'SnappyCompressor'}");
-    assert_eq!(warnings, ["Stored, but without effect here: compression (the data are written with LZ4)"]);
-    let compression = &session.catalog.schema("ks", "t").unwrap().options.compression;
-    assert_eq!(*compression, Compression::Snappy { chunk_bytes: 16 * 1024 });
-    assert_eq!(compression.written(), Compression::Lz4 { chunk_bytes: 16 * 1024 });
+    let (_, warnings) = session.run(
+        "CREATE TABLE t (p int PRIMARY KEY) WITH compression = {'sstable_compression': 'ZstdWithDictsCompressor', \
+         'chunk_length_kb': 4, 'compression_level': 9, 'min_compress_ratio': 2, 'crc_check_chance': 0.5}",
+    );
+    assert_eq!(warnings, Vec::<String>::new());
+    let options = &session.catalog.schema("ks", "t").unwrap().options;
+    let expect = Compression {
+        codec: Codec::Zstd { level: 9 },
+        chunk_bytes: 4096,
+        max_compressed_bytes: 2048,
+        dictionary: true,
+    };
+    assert_eq!((&options.compression, options.crc_check_chance), (&Some(expect), 0.5));
+    session.run("ALTER TABLE t WITH compression = {'sstable_compression': ''}");
+    assert_eq!(session.catalog.schema("ks", "t").unwrap().options.compression, None);
 }
 
 #[test]

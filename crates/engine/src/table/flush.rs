@@ -122,6 +122,7 @@ pub struct FlushQueue {
     shard: Shard,
     cache: Rc<ChunkCache>,
     host_id: [u8; 16],
+    sstable_version: Version,
     jobs: RefCell<VecDeque<Job>>,
     /// A job came, or the last pause is to end early.
     work: Event,
@@ -140,11 +141,12 @@ pub struct FlushQueue {
 }
 
 impl FlushQueue {
-    pub fn new(shard: Shard, cache: Rc<ChunkCache>, host_id: [u8; 16]) -> Rc<Self> {
+    pub fn new(shard: Shard, cache: Rc<ChunkCache>, host_id: [u8; 16], sstable_version: Version) -> Rc<Self> {
         Rc::new(Self {
             shard,
             cache,
             host_id,
+            sstable_version,
             jobs: RefCell::default(),
             work: Event::new(),
             writing: RefCell::default(),
@@ -305,7 +307,7 @@ impl FlushQueue {
         options.expected_partitions = memtable.partition_count() as u64;
         options.delta_bases = delta_bases(memtable.least_times());
         let number = job.table.take_generation(self.shard.shard_count());
-        let name = SstableName::big(Version::Me, Generation::Number(number));
+        let name = SstableName::big(self.sstable_version, Generation::Number(number));
         // Cassandra takes it for granted that an SSTable has nothing that the SSTable itself deletes: a read of one
         // source is not compared with its own deletions.
         let reader = memtable.reader(&ReadSpec::new(schema.clone(), PartitionRange::all()));

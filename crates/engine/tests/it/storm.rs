@@ -70,7 +70,10 @@ async fn storm(shard: Shard, reads: ReadOptions) -> Outcomes {
                     outcomes.timed_out += 1;
                 }
                 Refusal::Killed(text) => {
-                    assert_eq!(text, "kill limit triggered on semaphore sl:default by permit ks.t:data-query");
+                    assert_eq!(
+                        text,
+                        "kill limit triggered on semaphore sl:default by permit ks.t:data-query"
+                    );
                     outcomes.killed += 1;
                 }
             },
@@ -91,7 +94,10 @@ async fn storm(shard: Shard, reads: ReadOptions) -> Outcomes {
     let stats = engine.report().reads[0].2;
     assert_eq!((stats.permits, stats.used_count, stats.used_bytes, stats.queued), (0, 0, 0, 0));
     let dump = node::read_diagnostics(&shard).await.unwrap().remove(0).remove(0);
-    assert!(dump.starts_with("Semaphore sl:default with 0/100 count and 0/1048576 memory resources"), "{dump}");
+    assert!(
+        dump.starts_with("Semaphore sl:default with 0/100 count and 0/1048576 memory resources"),
+        "{dump}"
+    );
     assert_eq!(node::read(&shard, of(&table, "small")).await.unwrap().row_count(), 1);
     outcomes
 }

@@ -86,6 +86,9 @@ pub struct TableStats {
     pub memtable_switch_count: u64,
     pub pending_flushes: u64,
     pub bloom_filter_bytes: u64,
+    /// Memory of the places of compressed chunks.
+    #[serde(default)]
+    pub compression_metadata_bytes: u64,
     /// Filters, summaries and chunk places.
     pub sstable_memory_bytes: u64,
     pub reads: RequestStats,

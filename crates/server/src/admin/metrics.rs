@@ -271,6 +271,12 @@ const OF_TABLE: &[OfTable] = &[
     ("messina_table_filter_bytes", "gauge", "Memory of bloom filters.", |t| {
         t.sstables.iter().map(|sstable| sstable.filter_bytes as u64).sum()
     }),
+    (
+        "messina_table_compression_metadata_bytes",
+        "gauge",
+        "Memory of the places of compressed chunks.",
+        |t| t.sstables.iter().map(|sstable| sstable.compression_bytes as u64).sum(),
+    ),
 ];
 
 fn of_tables(page: &mut Page, tables: &[Vec<TableReport>]) {

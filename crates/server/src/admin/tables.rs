@@ -110,6 +110,7 @@ fn table_stats(node: &Node, schema: &TableSchema, parts: &[&TableReport]) -> Tab
         memtable_switch_count: sum_parts(|part| part.flushes),
         pending_flushes: sum_parts(|part| part.pending_flushes as u64),
         bloom_filter_bytes: sum(|sstable| sstable.filter_bytes as u64),
+        compression_metadata_bytes: sum(|sstable| sstable.compression_bytes as u64),
         sstable_memory_bytes: sum(|sstable| sstable.memory_bytes as u64),
         reads: request_stats(parts.iter().map(|part| &part.reads)),
         writes: request_stats(parts.iter().map(|part| &part.writes)),

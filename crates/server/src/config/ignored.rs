@@ -341,7 +341,6 @@ const OTHER_DESIGN: &[&str] = &[
     "snapshot_on_duplicate_row_detection",
     "snapshot_on_repaired_data_mismatch",
     "sstable",
-    "sstable_format",
     "sstable_preemptive_open_interval",
     "start_native_transport",
     "start_rpc",

@@ -21,7 +21,7 @@ pub mod units;
 use std::path::{Path, PathBuf};
 
 pub use layers::{ConfigErrors, Note, Setting};
-pub use options::{CommitlogSync, IoBackend, LogLevel, OnDamagedCommitlog};
+pub use options::{CommitlogSync, IoBackend, LogLevel, OnDamagedCommitlog, SstableFormat};
 
 /// The file that is read if no other is named and it is there.
 pub const DEFAULT_FILE: &str = "messina.yaml";
@@ -44,6 +44,7 @@ pub struct Config {
     pub commitlog_segment_bytes: Option<u64>,
     pub commitlog_total_bytes: Option<u64>,
     pub on_damaged_commitlog: OnDamagedCommitlog,
+    pub sstable_format: SstableFormat,
     pub auto_snapshot: bool,
 
     pub listen_address: String,
@@ -113,6 +114,7 @@ impl Default for Config {
             commitlog_segment_bytes: None,
             commitlog_total_bytes: None,
             on_damaged_commitlog: OnDamagedCommitlog::Refuse,
+            sstable_format: SstableFormat::Me,
             auto_snapshot: true,
             listen_address: "127.0.0.1".into(),
             rpc_address: None,

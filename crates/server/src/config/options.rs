@@ -81,6 +81,10 @@ choice! {
     OnDamagedCommitlog { Refuse = "refuse", Skip = "skip" }
 }
 choice! {
+    /// What SSTables are written as.
+    SstableFormat { Me = "me", Nb = "nb" }
+}
+choice! {
     /// How I/O is done.
     IoBackend { Auto = "auto", IoUring = "io_uring", LinuxAio = "linux_aio", Threads = "threads" }
 }
@@ -132,6 +136,7 @@ pub const OPTIONS: &[OptionDef] = &[
     option("commitlog_segment_size", &[("commitlog_segment_size_in_mb", Bare::MiB)], |c| At::AutoBytes(&mut c.commitlog_segment_bytes, SEGMENT), "Size of a commit log file; a mutation may be half as large. `auto`: 32MiB, or 8MiB with `in_memory`."),
     option("commitlog_total_space", &[("commitlog_total_space_in_mb", Bare::MiB)], |c| At::AutoBytes(&mut c.commitlog_total_bytes, LOG), "Disk space of the commit log; tables are flushed to stay below. `auto`: 1GiB, or four segments a shard if that is more."),
     option("on_damaged_commitlog", &[], |c| At::Choice(&mut c.on_damaged_commitlog), "What to do at the start if durable writes cannot be read back: do not start, or start without them."),
+    option("sstable_format", &[], |c| At::Choice(&mut c.sstable_format), "What new SSTables are written as: `me` is read by Cassandra from 3.11 and by ScyllaDB, `nb` by Cassandra from 4.0."),
     option("auto_snapshot", &[], |c| At::Bool(&mut c.auto_snapshot), "Snapshot a table before TRUNCATE and DROP."),
     option("listen_address", &[], |c| At::Text(&mut c.listen_address), "Where CQL is spoken, unless `rpc_address` says otherwise."),
     option("rpc_address", &[("native_transport_address", NONE)], |c| At::AutoText(&mut c.rpc_address), "Where CQL is spoken. `auto`: `listen_address`."),

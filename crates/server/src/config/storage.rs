@@ -3,8 +3,9 @@
 use engine::commitlog::SyncMode;
 use engine::{EngineOptions, OnDamagedLog, ReadOptions, ShardOptions};
 use runtime::BackendChoice;
+use sstable::version::Version;
 
-use super::{CommitlogSync, Config, IoBackend, LogLevel, OnDamagedCommitlog};
+use super::{CommitlogSync, Config, IoBackend, LogLevel, OnDamagedCommitlog, SstableFormat};
 use crate::logging::log;
 
 /// The machine, as far as defaults depend on it.
@@ -83,6 +84,10 @@ impl Config {
                 },
                 ..ReadOptions::default()
             },
+            sstable_version: match self.sstable_format {
+                SstableFormat::Me => Version::Me,
+                SstableFormat::Nb => Version::Nb,
+            },
         }
     }
 
@@ -133,12 +138,14 @@ mod tests {
             commitlog_segment_bytes: Some(16 << 20),
             commitlog_total_bytes: Some(100 << 20),
             on_damaged_commitlog: OnDamagedCommitlog::Skip,
+            sstable_format: SstableFormat::Nb,
             ..Config::default()
         };
         let engine = config.engine_options(LAPTOP);
         assert_eq!(engine.commitlog_sync, SyncMode::Group { window_us: 7000 });
         assert_eq!((engine.commitlog_segment_bytes, engine.commitlog_total_bytes), (16 << 20, 100 << 20));
         assert_eq!((engine.memory_bytes, engine.on_damaged_log), (300 << 20, OnDamagedLog::Skip));
+        assert_eq!(engine.sstable_version, Version::Nb);
         assert_eq!(config.shard_options(LAPTOP).shards, 3);
     }
 

@@ -167,6 +167,8 @@ fn one_table(table: &TableStats) -> String {
         ("Local write latency (50%, 99%, max)", percentiles(&table.writes)),
         ("Pending flushes", table.pending_flushes.to_string()),
         ("Bloom filter space used", table.bloom_filter_bytes.to_string()),
+        ("Bloom filter off heap memory used", table.bloom_filter_bytes.to_string()),
+        ("Compression metadata off heap memory used", table.compression_metadata_bytes.to_string()),
         ("Compacted partition minimum bytes", table.partition_min_bytes.to_string()),
         ("Compacted partition maximum bytes", table.partition_max_bytes.to_string()),
         ("Compacted partition mean bytes", table.partition_mean_bytes.to_string()),
@@ -258,6 +260,7 @@ UN  127.0.0.1  75.00 KiB  1       100.0%            6f2a1d57-54b7-4e0b-b4d6-0c3f
             sstable_count: 2,
             space_used_live: 12345,
             compression_ratio: 0.5,
+            compression_metadata_bytes: 4711,
             reads: requests.clone(),
             ..TableStats::default()
         };
@@ -271,6 +274,7 @@ UN  127.0.0.1  75.00 KiB  1       100.0%            6f2a1d57-54b7-4e0b-b4d6-0c3f
             "\t\tSSTable Compression Ratio: 0.50000",
             "\t\tLocal read latency (50%, 99%, max): 0.200 ms, 0.420 ms, 0.420 ms",
             "\t\tLocal write latency: NaN ms",
+            "\t\tCompression metadata off heap memory used: 4711",
         ] {
             assert_eq!(text.lines().filter(|found| *found == line).count(), 3, "{line}\n{text}");
         }

@@ -14,7 +14,7 @@ pub struct Case {
     pub schema: Arc<TableSchema>,
     pub generation: u64,
     pub version: Version,
-    pub compression: Compression,
+    pub compression: Option<Compression>,
     pub bases: DeltaBases,
     /// A block of a partition is closed once it has this many bytes.
     pub column_index_bytes: u32,

@@ -14,6 +14,7 @@ use sstable::component::statistics::DeltaBases;
 use sstable::version::Version;
 
 use crate::case::{Case, NOW_S, NOW_US};
+use crate::codecs;
 use crate::cql;
 use crate::values::value;
 
@@ -23,12 +24,12 @@ const KEYSPACE: &str = "sample";
 pub fn cases(seed: u64) -> Vec<Case> {
     let near =
         DeltaBases { min_timestamp_us: NOW_US, min_local_deletion_time_s: NOW_S as i32 - 10, min_ttl_s: 1 };
-    let lz4 = |chunk_bytes| Compression::Lz4 { chunk_bytes };
+    let lz4 = |chunk_bytes| Some(Compression::lz4(chunk_bytes));
     let forms = [
-        (Version::Me, Compression::None, near),
+        (Version::Me, None, near),
         (Version::Me, lz4(4096), near),
         (Version::Nb, lz4(16384), DeltaBases::NONE),
-        (Version::Nb, Compression::None, near),
+        (Version::Nb, None, near),
     ];
     let mut cases = vec![];
     for schema in tables() {
@@ -48,6 +49,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
             });
         }
     }
+    cases.extend(codecs::cases(seed, &codecs::table(KEYSPACE)));
     cases
 }
 
@@ -70,6 +72,7 @@ fn tables() -> Vec<Arc<TableSchema>> {
 pub fn schema_cql() -> String {
     let mut out = cql::create_keyspace(KEYSPACE) + &cql::create_type(&point_type());
     tables().iter().for_each(|table| out.push_str(&cql::create_table(table)));
+    out.push_str(&cql::create_table(&codecs::table(KEYSPACE)));
     out
 }
 

@@ -8,11 +8,12 @@
 //! DIR/written/<keyspace>.<table>/<generation>.json     the dump of the writes, without an SSTable
 //! DIR/read/<keyspace>.<table>/<generation>.json        the dump of what our reader reads from the SSTable
 //! ```
-//! `fixed` are tables of chosen shapes (fixed.rs), `random` tables with random columns and types (random.rs), of
+//! `fixed` are tables of chosen shapes (fixed.rs) and one that is compressed in all ways (codecs.rs), `random` tables with random columns and types (random.rs), of
 //! vectors too if asked. The seed decides everything. The two dumps are expected to be equal; whoever runs this
 //! compares them with each other and with Cassandra's.
 
 mod case;
+mod codecs;
 mod cql;
 mod fixed;
 mod random;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use base::rng::Rng;
 use model::types::{CqlType, UdtField, UserType};
-use model::{Compression, TableSchema};
+use model::{Codec, Compression, TableSchema};
 use sstable::component::index;
 use sstable::component::statistics::DeltaBases;
 use sstable::version::Version;
@@ -50,8 +50,8 @@ fn case(rng: &mut Rng, schema: Arc<TableSchema>, shape: DataShape) -> Case {
     let near =
         DeltaBases { min_timestamp_us: NOW_US, min_local_deletion_time_s: NOW_S as i32 - 10, min_ttl_s: 1 };
     let compression = match rng.below(3) {
-        0 => Compression::None,
-        _ => Compression::Lz4 { chunk_bytes: 4096 << rng.below(4) },
+        0 => None,
+        _ => Some(compression(rng)),
     };
     Case {
         generation: 1,
@@ -62,6 +62,25 @@ fn case(rng: &mut Rng, schema: Arc<TableSchema>, shape: DataShape) -> Case {
         mutations: Writer::new(rng.fork(), schema.clone(), shape).mutations(),
         schema,
     }
+}
+
+/// Each codec, all chunk lengths, and chunks that are stored as they are.
+fn compression(rng: &mut Rng) -> Compression {
+    let codec = match rng.below(6) {
+        0 => Codec::Noop,
+        1 => Codec::Snappy,
+        2 => Codec::Deflate,
+        3 => Codec::Zstd { level: *rng.pick(&[-5, 1, 3, 19]) },
+        4 => Codec::Lz4High { level: 9 },
+        _ => Codec::Lz4,
+    };
+    let compression = Compression::new(codec, 1024 << rng.below(9));
+    let max_compressed_bytes = match rng.below(3) {
+        0 => compression.chunk_bytes / 2,
+        1 => compression.chunk_bytes,
+        _ => Compression::ALWAYS,
+    };
+    Compression { max_compressed_bytes, ..compression }
 }
 
 struct Schemas {

@@ -8,8 +8,11 @@
 //! In memory an offset takes 4.25 bytes ([`ChunkOffsets`]), since a big SSTable has millions.
 //!
 //! The option `crc_check_chance` is read but never written: Cassandra 5 refuses an SSTable that has it.
+//!
+//! A dictionary is cut into options `.dictionary.00000000`, `.dictionary.00000001`, …, where ScyllaDB has it too.
 
 use base::bytes::{Take, put_u16_bytes};
+use model::Compression;
 
 use crate::component::error::check_count;
 use crate::component::{FormatError, Named};
@@ -20,8 +23,10 @@ pub const CHUNK_CRC_BYTES: u64 = 4;
 /// The largest chunk length that is read; peers write 4 KiB to 128 KiB.
 pub const CHUNK_BYTES_MAX: u32 = 1 << 28;
 /// Every chunk is stored compressed, however little it shrinks.
-pub const ALWAYS_COMPRESSED: u32 = i32::MAX as u32;
+pub const ALWAYS_COMPRESSED: u32 = Compression::ALWAYS;
 
+const OPTION_DICTIONARY: &str = ".dictionary.";
+const OPTION_BYTES_MAX: usize = 65534;
 const OPTION_NEVER_WRITTEN: &str = "crc_check_chance";
 
 /// The file's content.
@@ -76,6 +81,24 @@ impl CompressionInfo {
         let data_at = index as u64 * u64::from(self.chunk_bytes);
         let data_bytes = (self.data_bytes - data_at).min(u64::from(self.chunk_bytes)) as u32;
         Ok(Chunk { stored_at, stored_bytes, data_at, data_bytes })
+    }
+
+    /// The dictionary among the options; `None` if there is none.
+    pub fn dictionary(&self) -> Option<Vec<u8>> {
+        let part = |number: usize| {
+            let name = dictionary_option(number);
+            self.options.iter().find(|(key, _)| *key == name).map(|(_, value)| &value[..])
+        };
+        let parts: Vec<&[u8]> = (0..).map_while(part).collect();
+        (!parts.is_empty()).then(|| parts.concat())
+    }
+
+    /// Makes a dictionary the only one among the options, or takes it from there.
+    pub fn set_dictionary(&mut self, dictionary: Option<&[u8]>) {
+        self.options.retain(|(key, _)| !key.starts_with(OPTION_DICTIONARY));
+        let parts = dictionary.into_iter().flat_map(|bytes| bytes.chunks(OPTION_BYTES_MAX));
+        self.options
+            .extend(parts.enumerate().map(|(number, part)| (dictionary_option(number), part.to_vec())));
     }
 
     /// Bytes on the heap.
@@ -167,6 +190,10 @@ impl CompressionInfo {
         }
         Ok(Self { compressor, options, chunk_bytes, max_compressed_bytes, data_bytes, offsets })
     }
+}
+
+fn dictionary_option(number: usize) -> String {
+    format!("{OPTION_DICTIONARY}{number:08}")
 }
 
 fn text(take: &mut Take<'_>, what: &'static str) -> Result<String, FormatError> {

@@ -20,6 +20,7 @@ use crate::component::clustering::{FixedLengths, RawPrefix};
 use crate::component::deletion_time::DeletionTime;
 use crate::component::error::check_count;
 use crate::component::{FormatError, Named};
+use crate::version::Version;
 
 /// A block of rows is closed once it has this many bytes, unless configured otherwise.
 pub const BLOCK_BYTES_DEFAULT: u32 = 64 * 1024;
@@ -191,13 +192,13 @@ pub struct PromotedHead {
 
 impl PromotedHead {
     /// Reading this many bytes of a promoted index (or all, if it is shorter) is enough for its head.
-    pub const SIZE_BYTES_MAX: usize = 2 * vint::MAX_BYTES + DeletionTime::SIZE_BYTES;
+    pub const SIZE_BYTES_MAX: usize = 2 * vint::MAX_BYTES + DeletionTime::SIZE_BYTES_MAX;
 
     /// Reads the head from the first bytes of a promoted index of `promoted_bytes` bytes.
-    pub fn decode(bytes: &[u8], promoted_bytes: u64) -> Result<Self, FormatError> {
+    pub fn decode(bytes: &[u8], promoted_bytes: u64, version: Version) -> Result<Self, FormatError> {
         let mut take = Take::new(bytes);
         let header_bytes = take.vint().named("length of the partition's header")?;
-        let deletion = DeletionTime::decode(&mut take).named("partition deletion")?;
+        let deletion = DeletionTime::decode(&mut take, version, "partition deletion")?;
         let at = take.offset();
         let block_count = take.vint().named("number of blocks")?;
         let blocks_at = take.offset() as u64;
@@ -245,7 +246,11 @@ pub struct IndexBlock<'a> {
 
 impl<'a> IndexBlock<'a> {
     /// Reads the block at `take` and moves behind it.
-    pub fn decode(take: &mut Take<'a>, fixed: FixedLengths<'_>) -> Result<Self, FormatError> {
+    pub fn decode(
+        take: &mut Take<'a>,
+        fixed: FixedLengths<'_>,
+        version: Version,
+    ) -> Result<Self, FormatError> {
         let first = RawPrefix::decode(take, fixed)?;
         let last = RawPrefix::decode(take, fixed)?;
         let offset = take.vint().named("offset of a block")?;
@@ -261,7 +266,7 @@ impl<'a> IndexBlock<'a> {
         let at = take.offset();
         let open = match take.u8().named("open deletion flag")? {
             0 => None,
-            1 => Some(DeletionTime::decode(take).named("open deletion")?),
+            1 => Some(DeletionTime::decode(take, version, "open deletion")?),
             other => return Err(FormatError::new("open deletion flag", at, "0 or 1", other.to_string())),
         };
         Ok(Self { first, last, offset, width, open })
@@ -274,13 +279,14 @@ pub struct PromotedIndex<'a, 'f> {
     bytes: &'a [u8],
     head: PromotedHead,
     fixed: FixedLengths<'f>,
+    version: Version,
 }
 
 impl<'a, 'f> PromotedIndex<'a, 'f> {
     /// `bytes` is the whole promoted index, as [`IndexEntry::promoted`] has it, and not empty.
-    pub fn decode(bytes: &'a [u8], fixed: FixedLengths<'f>) -> Result<Self, FormatError> {
-        let head = PromotedHead::decode(bytes, bytes.len() as u64)?;
-        Ok(Self { bytes, head, fixed })
+    pub fn decode(bytes: &'a [u8], fixed: FixedLengths<'f>, version: Version) -> Result<Self, FormatError> {
+        let head = PromotedHead::decode(bytes, bytes.len() as u64, version)?;
+        Ok(Self { bytes, head, fixed, version })
     }
 
     pub fn head(&self) -> &PromotedHead {
@@ -304,7 +310,8 @@ impl<'a, 'f> PromotedIndex<'a, 'f> {
             FormatError::new("block", start, "blocks one behind the other", found)
         })?;
         let mut take = Take::new(bytes);
-        let block = IndexBlock::decode(&mut take, self.fixed).map_err(|error| error.shifted(start as u64))?;
+        let block = IndexBlock::decode(&mut take, self.fixed, self.version)
+            .map_err(|error| error.shifted(start as u64))?;
         if !take.is_empty() {
             let found = format!("{} more bytes", take.remaining());
             return Err(FormatError::new("block", start + take.offset(), "the next block", found));
@@ -396,7 +403,7 @@ mod tests {
     #[test]
     fn blocks_are_found_on_the_encoded_form() {
         let bytes = promoted(37);
-        let index = PromotedIndex::decode(&bytes, INT).unwrap();
+        let index = PromotedIndex::decode(&bytes, INT, Version::Me).unwrap();
         assert_eq!((index.block_count(), index.head().header_bytes), (37, 30));
         for target in 0..370 {
             let at = index.partition_point(|block| number_of(&block.last) < target).unwrap();
@@ -436,7 +443,7 @@ mod tests {
             assert!(IndexEntry::decode(&mut Take::new(&bytes[..cut])).is_err(), "cut at {cut}");
         }
         for cut in 0..promoted.len() {
-            let read = PromotedIndex::decode(&promoted[..cut], INT)
+            let read = PromotedIndex::decode(&promoted[..cut], INT, Version::Me)
                 .and_then(|index| (0..index.block_count()).try_for_each(|at| index.block(at).map(|_| ())));
             assert!(read.is_err(), "cut at {cut}");
         }
@@ -448,7 +455,7 @@ mod tests {
             let golden = promoted(3);
             let bytes = [&golden[..keep.min(golden.len())], &tail[..]].concat();
             let _ = IndexEntry::decode(&mut Take::new(&bytes));
-            if let Ok(index) = PromotedIndex::decode(&bytes, INT) {
+            if let Ok(index) = PromotedIndex::decode(&bytes, INT, Version::Me) {
                 let _ = index.partition_point(|block| number_of_any(&block.last) < 5);
             }
         }
@@ -458,7 +465,7 @@ mod tests {
             let mut bytes = promoted(5);
             let at = at % bytes.len();
             bytes[at] = value;
-            if let Ok(index) = PromotedIndex::decode(&bytes, INT) {
+            if let Ok(index) = PromotedIndex::decode(&bytes, INT, Version::Me) {
                 for at in 0..index.block_count() {
                     let _ = index.block(at);
                 }

@@ -19,6 +19,7 @@ const TAG_RUN_ID: u16 = 3;
 const TAG_ORIGIN: u16 = 4;
 const TAG_PARTITION_COUNT: u16 = 5;
 const TAG_ROW_COUNT: u16 = 6;
+const TAG_DICTIONARY_CRC: u16 = 7;
 
 /// The longest origin that is written or read.
 pub const ORIGIN_BYTES_MAX: usize = 255;
@@ -38,6 +39,8 @@ pub struct MessinaInfo {
     pub partition_count: Option<u64>,
     /// Rows in the SSTable, static rows among them, exactly.
     pub row_count: Option<u64>,
+    /// CRC-32 of the dictionary in CompressionInfo.db; `None` if there is none.
+    pub dictionary_crc: Option<u32>,
 }
 
 impl MessinaInfo {
@@ -63,6 +66,7 @@ impl MessinaInfo {
         );
         field(TAG_PARTITION_COUNT, self.partition_count.map(u64::to_be_bytes).as_ref().map(|it| &it[..]));
         field(TAG_ROW_COUNT, self.row_count.map(u64::to_be_bytes).as_ref().map(|it| &it[..]));
+        field(TAG_DICTIONARY_CRC, self.dictionary_crc.map(u32::to_be_bytes).as_ref().map(|it| &it[..]));
         let crc = crc32(&out);
         out.extend_from_slice(&crc.to_be_bytes());
         out
@@ -98,7 +102,7 @@ impl MessinaInfo {
             let at = fields.offset();
             let tag = fields.u16().named("tag")?;
             let payload = fields.u32_bytes().named("field")?;
-            if tag <= TAG_ROW_COUNT {
+            if tag <= TAG_DICTIONARY_CRC {
                 if seen.contains(&tag) {
                     return Err(FormatError::new("tag", at, "each once", format!("{tag} again")));
                 }
@@ -116,6 +120,10 @@ impl MessinaInfo {
                     info.partition_count = Some(u64::from_be_bytes(sized(payload, "partition count", at)?));
                 }
                 TAG_ROW_COUNT => info.row_count = Some(u64::from_be_bytes(sized(payload, "row count", at)?)),
+                TAG_DICTIONARY_CRC => {
+                    info.dictionary_crc =
+                        Some(u32::from_be_bytes(sized(payload, "dictionary checksum", at)?));
+                }
                 _ => (),
             }
         }
@@ -160,6 +168,7 @@ mod tests {
             origin: Some("memtable".into()),
             partition_count: Some(1000),
             row_count: Some(65536),
+            dictionary_crc: None,
         }
     }
 
@@ -223,9 +232,12 @@ mod tests {
         #[test]
         fn values_round_trip(
             run_id: Option<[u8; 16]>, origin in prop::option::of("[a-zé]{0,60}"),
-            partition_count: Option<u64>, row_count: Option<u64>, shard_id in prop::option::of(0u32..9),
+            partition_count: Option<u64>, row_count: Option<u64>, dictionary_crc: Option<u32>,
+            shard_id in prop::option::of(0u32..9),
         ) {
-            let info = MessinaInfo { shard_count: Some(9), shard_id, run_id, origin, partition_count, row_count };
+            let info = MessinaInfo {
+                shard_count: Some(9), shard_id, run_id, origin, partition_count, row_count, dictionary_crc,
+            };
             prop_assert_eq!(MessinaInfo::decode(&info.encode()), Ok(info));
         }
     }

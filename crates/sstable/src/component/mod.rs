@@ -14,9 +14,12 @@ mod error;
 pub mod filter;
 pub mod index;
 pub mod messina;
+pub mod partitions_db;
+pub mod rows_db;
 pub mod statistics;
 pub mod summary;
 pub mod toc;
+pub mod trie;
 
 pub(crate) use error::check_count;
 pub use error::{FormatError, Named};

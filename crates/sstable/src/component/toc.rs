@@ -53,9 +53,9 @@ mod tests {
 
     #[test]
     fn components_round_trip_with_unknown_ones() {
-        let components = [Component::Data, Component::Toc, Component::Other("Rows.db".into())];
+        let components = [Component::Data, Component::Toc, Component::Other("Extra.db".into())];
         let bytes = encode(&components);
-        assert_eq!(bytes, b"Data.db\nTOC.txt\nRows.db\n");
+        assert_eq!(bytes, b"Data.db\nTOC.txt\nExtra.db\n");
         assert_eq!(decode(&bytes).unwrap(), components);
         let loose = decode(b"\r\n  Index.db\r\nData.db\r\nData.db").unwrap();
         assert_eq!(loose, [Component::Index, Component::Data]);

@@ -5,10 +5,14 @@
 //!
 //! Both are shared by reference count, so a reader that works on one keeps its bytes alive after it was evicted. What
 //! several readers want at the same time is read once (`keyed`).
+//!
+//! It also has the shard's dice for checksums that are verified now and then ([`ChunkCache::draws`]).
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
+
+use base::rng::Rng;
 
 use super::entries::EntryPage;
 use super::keyed::{FileNumber, Keyed};
@@ -28,6 +32,7 @@ pub struct ChunkCache {
     entries: Rc<Keyed<Rc<EntryPage>>>,
     next_file: Cell<u64>,
     caches_index: Cell<bool>,
+    dice: RefCell<Rng>,
 }
 
 impl ChunkCache {
@@ -48,6 +53,7 @@ impl ChunkCache {
             entries: Keyed::new(pool),
             next_file: Cell::new(0),
             caches_index: Cell::new(true),
+            dice: RefCell::new(Rng::new(0)),
         })
     }
 
@@ -55,6 +61,19 @@ impl ChunkCache {
     pub(super) fn new_file(&self, class: CacheClass) -> FileNumber {
         self.next_file.set(self.next_file.get() + 1);
         FileNumber { number: self.next_file.get(), class }
+    }
+
+    /// What [`Self::draws`] says from now on follows from `seed`, a random number of the shard's.
+    pub fn seed(&self, seed: u64) {
+        *self.dice.borrow_mut() = Rng::new(seed);
+    }
+
+    /// True with the given chance; always if it is 1.0 or more, never if it is 0.0.
+    #[inline]
+    pub fn draws(&self, chance: f64) -> bool {
+        // From 0.0 to 1.0, which it never is.
+        let unit = || (self.dice.borrow_mut().next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        chance >= 1.0 || (chance > 0.0 && unit() < chance)
     }
 
     pub(super) fn chunks(&self) -> &Rc<Keyed<Rc<[u8]>>> {

@@ -1,9 +1,9 @@
 //! Compares everything in an SSTable with everything else: for tests and for the offline tools.
 //!
 //! 1. The digest against the bytes of Data.db as stored.
-//! 2. Front to back, every partition of Data.db against its entry in Index.db: position, key, order; every row
+//! 2. Front to back, every partition of Data.db against its entry in the index: position, key, order; every row
 //!    and marker decoded, in order, with sizes that lead back; every checksum on the way.
-//! 3. Every block of promoted indexes against the rows it names and the deletion open at its end.
+//! 3. Every block of row indexes against its rows and the deletion open at its end or start.
 //! 4. Every key against the filter, every sample of the summary, the smallest and largest key, and the counts
 //!    that Messina.db has.
 //!
@@ -17,12 +17,14 @@ use model::{Position, TableSchema, Tombstone};
 use reader::ReadError;
 use runtime::IoClass;
 
+use super::chunked::ChunkedFile;
 use super::columns::ColumnMap;
 use super::error::SSTableError;
-use super::index::{Entry, IndexCursor};
 use super::parse::{Parsed, Parser};
+use super::partition_index::{Entry, PartitionCursor, PartitionIndex};
 use super::promoted::{Block, Promoted};
 use super::table::SSTable;
+use super::trie::{RowTrie, RowTrieCheck};
 use super::unfiltered::Kind;
 use super::window::{Fetch, Window};
 use crate::name::Component;
@@ -48,6 +50,7 @@ pub struct CheckReport {
 impl SSTable {
     /// Reads all of it and compares; see the module. Changes nothing, and leaves the chunk cache alone.
     pub async fn check(self: &Rc<Self>, class: IoClass) -> Result<CheckReport, SSTableError> {
+        self.data.set_crc_check_chance(1.0);
         self.check_digest(class).await?;
         let inconsistent = |detail: String| SSTableError::Inconsistent {
             file: self.dir.join(self.name.file_name(&Component::Statistics)),
@@ -120,8 +123,13 @@ struct Check {
     report: CheckReport,
 }
 
-/// Follows the promoted index of a partition while its rows go by.
-struct Blocks {
+/// Follows the row index of a partition while its rows go by.
+enum Blocks {
+    Promoted(PromotedBlocks),
+    Trie(RowTrieCheck),
+}
+
+struct PromotedBlocks {
     promoted: Promoted,
     current: Option<Block>,
     next: Option<Block>,
@@ -131,45 +139,68 @@ struct Blocks {
 impl Check {
     async fn run(&mut self) -> Result<(), SSTableError> {
         let table = Rc::clone(&self.table);
-        let mut cursor = IndexCursor::new(Fetch::Bypass, self.class);
+        let mut cursor = PartitionCursor::new(&table, Fetch::Bypass, self.class);
+        let summary = match &table.index {
+            PartitionIndex::Big { summary, .. } => Some(summary),
+            PartitionIndex::Trie(_) => None,
+        };
+        // Who says what the smallest and largest keys are.
+        let names_keys = if summary.is_some() { Component::Summary } else { Component::Partitions };
         let mut samples = 0;
         let mut last_key = None;
         loop {
-            let entry_at = cursor.position();
-            let Some(entry) = cursor.next(&table.index).await? else { break };
-            let is_sampled = samples < table.summary.len() && table.summary.sample(samples).2 == entry_at;
-            if is_sampled {
-                if table.summary.sample(samples).1 != entry.key.bytes() {
+            let entry_at = cursor.index_position();
+            let Some(entry) = cursor.next(&table).await? else { break };
+            if let (Some(summary), Some(entry_at)) = (summary, entry_at)
+                && samples < summary.len()
+                && summary.sample(samples).2 == entry_at
+            {
+                if summary.sample(samples).1 != entry.key().bytes() {
                     let detail = format!("sample {samples} has another key than Index.db at byte {entry_at}");
                     return Err(self.inconsistent(&Component::Summary, detail));
                 }
                 samples += 1;
             }
-            if !table.may_contain(&entry.key) {
-                let detail = format!("it denies a key that is there, {:?}", entry.key);
+            if last_key.is_none() && entry.key() != table.first_key() {
+                let detail = "its first key is not the first of the index".to_owned();
+                return Err(self.inconsistent(&names_keys, detail));
+            }
+            if entry.key() > table.last_key() {
+                let detail = "its last key is not the last of the index".to_owned();
+                return Err(self.inconsistent(&names_keys, detail));
+            }
+            if !table.may_contain(entry.key()) {
+                let detail = format!("it denies a key that is there, {:?}", entry.key());
                 return Err(self.inconsistent(&Component::Filter, detail));
             }
-            if entry.position != self.at {
+            if entry.position() != self.at {
                 let detail =
-                    format!("a partition starts here, Index.db has it at position {}", entry.position);
+                    format!("a partition starts here, the index has it at position {}", entry.position());
                 return Err(table.data.corrupt(self.at, &detail).into());
             }
             self.partition(&entry).await?;
-            last_key = Some(entry.key);
+            last_key = Some(entry.key().clone());
         }
         if self.at != table.data.data_bytes() {
-            let detail = "Index.db has no partition here, and the data go on";
+            let detail = "the index has no partition here, and the data go on";
             return Err(table.data.corrupt(self.at, detail).into());
         }
-        if samples != table.summary.len() {
-            let detail = format!("sample {samples} is not where an entry of Index.db starts");
+        if let Some(summary) = summary.filter(|summary| samples != summary.len()) {
+            let detail =
+                format!("sample {samples} of {} is not where an entry of Index.db starts", summary.len());
             return Err(self.inconsistent(&Component::Summary, detail));
         }
         if last_key.as_ref() != Some(table.last_key()) {
-            let detail = "its last key is not the last of Index.db".to_owned();
-            return Err(self.inconsistent(&Component::Summary, detail));
+            let detail = "its last key is not the last of the index".to_owned();
+            return Err(self.inconsistent(&names_keys, detail));
         }
-        Ok(())
+        match table.index.partition_count() {
+            Some(count) if count != self.report.partitions => {
+                let detail = format!("it counts {count} keys, Data.db has {}", self.report.partitions);
+                Err(self.inconsistent(&Component::Partitions, detail))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn inconsistent(&self, component: &Component, detail: String) -> SSTableError {
@@ -193,8 +224,8 @@ impl Check {
                 Parsed::Need(need) => self.fill(need).await?,
             }
         };
-        if key != entry.key {
-            return Err(table.data.corrupt(start, "Index.db has another key for this partition"));
+        if key != *entry.key() {
+            return Err(table.data.corrupt(start, "the index has another key for this partition"));
         }
         self.report.partitions += 1;
         let mut blocks = None;
@@ -227,10 +258,20 @@ impl Check {
                     if !in_force.is_live() {
                         return Err(self.parser.unbalanced(at, in_force, Tombstone::LIVE));
                     }
-                    if let Some(blocks) = &mut blocks {
-                        self.block_ends(blocks, previous.as_ref(), in_force)?;
-                        if blocks.next.is_some() {
-                            return Err(table.data.corrupt(at, "Index.db has a block behind the last row"));
+                    match &mut blocks {
+                        None => {}
+                        Some(Blocks::Trie(blocks)) => {
+                            if let Some(detail) = blocks.end(at - start) {
+                                return Err(table.data.corrupt(at, detail));
+                            }
+                        }
+                        Some(Blocks::Promoted(blocks)) => {
+                            self.block_ends(blocks, previous.as_ref(), in_force)?;
+                            if blocks.next.is_some() {
+                                return Err(table
+                                    .data
+                                    .corrupt(at, "Index.db has a block behind the last row"));
+                            }
                         }
                     }
                     self.at += 1;
@@ -276,8 +317,18 @@ impl Check {
             if !rises {
                 return Err(table.data.corrupt(at, "rows and markers do not rise"));
             }
-            if let Some(blocks) = &mut blocks {
-                self.block_begins(blocks, at - start, &position, previous.as_ref(), in_force).await?;
+            match (&mut blocks, &table.index) {
+                (Some(Blocks::Promoted(blocks)), PartitionIndex::Big { file, .. }) => {
+                    self.block_begins(blocks, file, at - start, &position, previous.as_ref(), in_force)
+                        .await?;
+                }
+                (Some(Blocks::Trie(blocks)), PartitionIndex::Trie(trie)) => {
+                    let (file, types) = (trie.rows_file(entry.position())?, &table.columns.clustering);
+                    if let Some(detail) = blocks.piece(file, types, at - start, &position, in_force).await? {
+                        return Err(table.data.corrupt(at, detail));
+                    }
+                }
+                _ => {}
             }
             previous = Some((at, position));
             in_force = behind;
@@ -287,23 +338,38 @@ impl Check {
 
     async fn open_blocks(&self, entry: &Entry, header_bytes: u64) -> Result<Option<Blocks>, ReadError> {
         let table = &self.table;
-        let promoted = Promoted::open(&table.index, entry, Fetch::Bypass, self.class).await?;
-        let Some(mut promoted) = promoted else { return Ok(None) };
-        if promoted.head().header_bytes != header_bytes {
-            let detail = format!(
-                "length of a partition's header: expected {header_bytes}, found {}",
-                promoted.head().header_bytes
-            );
-            return Err(table.index.corrupt(entry.promoted_at, &detail));
+        let (found_bytes, blocks) = match (&table.index, entry) {
+            (PartitionIndex::Big { file, .. }, Entry::Big(entry)) => {
+                let version = table.name.version;
+                let promoted = Promoted::open(file, entry, version, Fetch::Bypass, self.class).await?;
+                let Some(mut promoted) = promoted else { return Ok(None) };
+                let next = promoted.block(file, &table.columns.clustering_lengths, 0).await?;
+                let found_bytes = promoted.head().header_bytes;
+                let blocks = PromotedBlocks { promoted, current: None, next: Some(next), next_index: 1 };
+                (found_bytes, Blocks::Promoted(blocks))
+            }
+            (PartitionIndex::Trie(trie), Entry::Trie(entry)) => {
+                let Some(root) = entry.rows else { return Ok(None) };
+                let file = trie.rows_file(entry.node_at)?;
+                let rows = RowTrie::new(trie, root, Fetch::Bypass, self.class);
+                let check = RowTrieCheck::new(file, rows).await?;
+                (check.first_offset(), Blocks::Trie(check))
+            }
+            _ => unreachable!("an entry is of its own index"),
+        };
+        if found_bytes != header_bytes {
+            let detail =
+                format!("length of a partition's header: expected {header_bytes}, found {found_bytes}");
+            return Err(table.index.corrupt(entry, &detail));
         }
-        let next = promoted.block(&table.index, &table.columns.clustering_lengths, 0).await?;
-        Ok(Some(Blocks { promoted, current: None, next: Some(next), next_index: 1 }))
+        Ok(Some(blocks))
     }
 
     /// Moves on to the next block if it starts with the row or marker at `offset`.
     async fn block_begins(
         &self,
-        blocks: &mut Blocks,
+        blocks: &mut PromotedBlocks,
+        file: &ChunkedFile,
         offset: u64,
         position: &Position,
         previous: Option<&(u64, Position)>,
@@ -321,7 +387,7 @@ impl Check {
         let index = blocks.next_index;
         let next = if index < blocks.promoted.block_count() {
             let fixed = &self.table.columns.clustering_lengths;
-            Some(blocks.promoted.block(&self.table.index, fixed, index).await?)
+            Some(blocks.promoted.block(file, fixed, index).await?)
         } else {
             None
         };
@@ -333,7 +399,7 @@ impl Check {
     /// Whether the current block ends with `previous` and leaves open what is in force.
     fn block_ends(
         &self,
-        blocks: &mut Blocks,
+        blocks: &mut PromotedBlocks,
         previous: Option<&(u64, Position)>,
         in_force: Tombstone,
     ) -> Result<(), ReadError> {

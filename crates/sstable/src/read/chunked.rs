@@ -2,12 +2,15 @@
 //!
 //! Positions are in the uncompressed data throughout; only errors about stored chunks name offsets in the file.
 //! A chunk is what is fetched and cached as one: a compressed chunk, or a piece of a plain file. Checksums:
-//! - A compressed chunk is checked before it is decompressed, always.
+//! - A compressed chunk is checked before it is decompressed.
 //! - A plain file is checked wherever a read covers a whole unit of CRC.db. Scans read whole units. A read of a
 //!   single chunk is checked if the unit is not larger than [`PLAIN_CHUNK_BYTES_MAX`].
 //!
+//! Both with the chance that [`ChunkedFile::set_crc_check_chance`] says; always, unless it was called.
+//!
 //! Index.db has no checksums; what is read of it is compared with Data.db by those who use it.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use base::crc::crc32;
@@ -16,6 +19,7 @@ use runtime::{File, FileError, IoBuf, IoClass};
 
 use super::cache::{ChunkCache, chunk_cost};
 use super::keyed::{FileNumber, Look};
+use crate::codec::Decompressor;
 use crate::component::compression_info::{CHUNK_CRC_BYTES, Chunk, CompressionInfo};
 use crate::component::crc::ChunkCrcs;
 use crate::pool::CacheClass;
@@ -25,30 +29,9 @@ pub(super) const PLAIN_CHUNK_BYTES_MAX: u32 = 16 * 1024;
 /// The largest unit of CRC.db that is read; writers use 64 KiB.
 const UNIT_BYTES_MAX: u32 = 1024 * 1024;
 
-/// LZ4 cannot shrink data to less than a 255th; a chunk that claims more is refused before memory is reserved.
-const LZ4_RATIO_MAX: u64 = 255;
-
 enum Encoding {
     Plain { crcs: Option<ChunkCrcs> },
-    Compressed { info: CompressionInfo, codec: Codec },
-}
-
-/// How chunks are compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Codec {
-    Lz4,
-    Noop,
-}
-
-impl Codec {
-    /// By the class name in CompressionInfo.db; `None` if this build cannot read it.
-    pub(super) fn named(name: &str) -> Option<Self> {
-        match name.rsplit('.').next() {
-            Some("LZ4Compressor") => Some(Self::Lz4),
-            Some("NoopCompressor") => Some(Self::Noop),
-            _ => None,
-        }
-    }
+    Compressed { info: CompressionInfo, decompressor: Decompressor },
 }
 
 /// Whether a plain file with a checksum for every `unit` bytes can be cut into chunks that units are made of, or
@@ -69,6 +52,7 @@ pub(super) struct ChunkedFile {
     /// Reads of whole multiples of this are checked throughout.
     scan_unit_bytes: u64,
     encoding: Encoding,
+    crc_check_chance: Cell<f64>,
     cache: Rc<ChunkCache>,
     number: FileNumber,
 }
@@ -115,6 +99,7 @@ impl ChunkedFile {
             chunk_bytes: u64::from(chunk_bytes),
             scan_unit_bytes: u64::from(scan_unit_bytes),
             encoding: Encoding::Plain { crcs },
+            crc_check_chance: Cell::new(1.0),
             cache: Rc::clone(cache),
             number: cache.new_file(class),
         }
@@ -124,7 +109,7 @@ impl ChunkedFile {
         file: File,
         file_bytes: u64,
         info: CompressionInfo,
-        codec: Codec,
+        decompressor: Decompressor,
         cache: &Rc<ChunkCache>,
     ) -> Self {
         Self {
@@ -133,10 +118,16 @@ impl ChunkedFile {
             data_bytes: info.data_bytes,
             chunk_bytes: u64::from(info.chunk_bytes),
             scan_unit_bytes: u64::from(info.chunk_bytes),
-            encoding: Encoding::Compressed { info, codec },
+            encoding: Encoding::Compressed { info, decompressor },
+            crc_check_chance: Cell::new(1.0),
             cache: Rc::clone(cache),
             number: cache.new_file(CacheClass::Chunks),
         }
+    }
+
+    /// Whether reads may use cached index pages (`cache_index_pages`).
+    pub(super) fn is_index_kept(&self) -> bool {
+        self.cache.caches_index()
     }
 
     /// Length of the (uncompressed) data.
@@ -170,8 +161,38 @@ impl ChunkedFile {
     pub(super) fn memory_bytes(&self) -> usize {
         match &self.encoding {
             Encoding::Plain { crcs } => crcs.as_ref().map_or(0, ChunkCrcs::memory_bytes),
-            Encoding::Compressed { info, .. } => info.memory_bytes(),
+            Encoding::Compressed { .. } => self.compression_bytes(),
         }
+    }
+
+    /// Bytes on the heap for the places of compressed chunks and a dictionary.
+    pub(super) fn compression_bytes(&self) -> usize {
+        match &self.encoding {
+            Encoding::Plain { .. } => 0,
+            Encoding::Compressed { info, decompressor } => info.memory_bytes() + decompressor.memory_bytes(),
+        }
+    }
+
+    /// What CompressionInfo.db says, without a dictionary.
+    pub(super) fn compression(&self) -> Option<&CompressionInfo> {
+        match &self.encoding {
+            Encoding::Plain { .. } => None,
+            Encoding::Compressed { info, .. } => Some(info),
+        }
+    }
+
+    pub(super) fn has_dictionary(&self) -> bool {
+        matches!(&self.encoding, Encoding::Compressed { decompressor, .. } if decompressor.has_dictionary())
+    }
+
+    /// Reads from now on verify checksums with this chance, from 0.0 to 1.0.
+    pub(super) fn set_crc_check_chance(&self, chance: f64) {
+        self.crc_check_chance.set(chance);
+    }
+
+    #[inline]
+    fn checks_crc(&self) -> bool {
+        self.cache.draws(self.crc_check_chance.get())
     }
 
     /// An error about what the data say at `position`.
@@ -230,13 +251,8 @@ impl ChunkedFile {
         Ok(async move { file.read_at(offset_bytes, len, class).await })
     }
 
-    /// Checks a run as it came from [`Self::request_run`] and appends its data to `out`.
-    pub(super) fn decode_run(
-        &self,
-        run: &Run,
-        stored: Result<IoBuf, FileError>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), ReadError> {
+    /// What was read of a run, and where it starts in the file.
+    fn stored_run(&self, run: &Run, stored: Result<IoBuf, FileError>) -> Result<(u64, IoBuf), ReadError> {
         let (offset_bytes, len) = self.stored_range(run)?;
         let stored = stored.map_err(|error| self.failed(error, offset_bytes))?;
         if stored.len() != len {
@@ -244,36 +260,88 @@ impl ChunkedFile {
             let detail = format!("the file ends here; it was {} bytes when it was opened", self.file_bytes);
             return Err(self.corrupt_stored(at, detail));
         }
+        Ok((offset_bytes, stored))
+    }
+
+    /// As [`Self::decode_run`], of one chunk, into memory that can be shared.
+    fn decode_shared(&self, run: &Run, stored: Result<IoBuf, FileError>) -> Result<Rc<[u8]>, ReadError> {
+        let mut shared: Rc<[u8]> = Rc::default();
+        match &self.encoding {
+            Encoding::Plain { .. } => {
+                let mut out = vec![];
+                self.decode_run(run, stored, &mut out)?;
+                shared = out.into();
+            }
+            Encoding::Compressed { .. } => {
+                let (_, stored) = self.stored_run(run, stored)?;
+                let chunk = self.stored_chunk(run.first)?;
+                self.decode_chunk(&chunk, &stored, |bytes| {
+                    shared = std::iter::repeat_n(0, bytes).collect();
+                    Rc::get_mut(&mut shared).expect("nobody else has it yet")
+                })?;
+            }
+        }
+        Ok(shared)
+    }
+
+    /// Checks a run as it came from [`Self::request_run`] and appends its data to `out`.
+    pub(super) fn decode_run(
+        &self,
+        run: &Run,
+        stored: Result<IoBuf, FileError>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ReadError> {
+        let (offset_bytes, stored) = self.stored_run(run, stored)?;
         match &self.encoding {
             Encoding::Plain { crcs } => {
-                if let Some(crcs) = crcs {
+                if let Some(crcs) = crcs
+                    && self.checks_crc()
+                {
                     self.check_units(crcs, offset_bytes, &stored)?;
                 }
                 out.extend_from_slice(&stored);
                 Ok(())
             }
-            Encoding::Compressed { info, codec } => {
+            Encoding::Compressed { .. } => {
                 for chunk in run.first..run.first + run.count {
                     let chunk = self.stored_chunk(chunk)?;
                     let from = (chunk.stored_at - offset_bytes) as usize;
-                    let payload = &stored[from..from + chunk.stored_bytes as usize];
-                    let crc = &stored[from + payload.len()..from + payload.len() + CHUNK_CRC_BYTES as usize];
-                    let crc = u32::from_be_bytes(crc.try_into().expect("4 bytes"));
-                    if crc != crc32(payload) {
-                        let detail = format!(
-                            "checksum of a chunk: expected {:08x}, found {crc:08x} behind it",
-                            crc32(payload)
-                        );
-                        return Err(self.corrupt_stored(chunk.stored_at, detail));
-                    }
-                    let raw = chunk.stored_bytes >= u64::from(info.max_compressed_bytes);
-                    let codec = if raw { Codec::Noop } else { *codec };
-                    decompress(codec, payload, &chunk, out)
-                        .map_err(|detail| self.corrupt_stored(chunk.stored_at, detail))?;
+                    self.decode_chunk(&chunk, &stored[from..], |bytes| {
+                        let from = out.len();
+                        out.resize(from + bytes, 0);
+                        &mut out[from..]
+                    })?;
                 }
                 Ok(())
             }
         }
+    }
+
+    /// Checks a chunk, of which `stored` begins with payload and checksum, and decompresses it to where `room` says.
+    fn decode_chunk<'a>(
+        &self,
+        chunk: &Chunk,
+        stored: &[u8],
+        room: impl FnOnce(usize) -> &'a mut [u8],
+    ) -> Result<(), ReadError> {
+        let Encoding::Compressed { info, decompressor } = &self.encoding else {
+            unreachable!("a plain file has nothing to decompress");
+        };
+        let corrupt = |detail: String| self.corrupt_stored(chunk.stored_at, detail);
+        let (payload, crc) = stored.split_at(chunk.stored_bytes as usize);
+        if self.checks_crc() {
+            let crc = u32::from_be_bytes(*crc.first_chunk().expect("a chunk and its checksum were read"));
+            let found = crc32(payload);
+            if crc != found {
+                let detail = format!("checksum of a chunk: expected {found:08x}, found {crc:08x} behind it");
+                return Err(corrupt(detail));
+            }
+        }
+        let wanted = chunk.data_bytes as usize;
+        let is_raw = chunk.stored_bytes >= u64::from(info.max_compressed_bytes);
+        let decompressor = if is_raw { &Decompressor::NOOP } else { decompressor };
+        decompressor.check(payload, wanted).map_err(corrupt)?;
+        decompressor.decompress(payload, room(wanted)).map_err(corrupt)
     }
 
     /// Checks every unit of CRC.db that lies whole in `bytes`, which start at `position`.
@@ -325,9 +393,7 @@ impl ChunkedFile {
     async fn read_chunk(&self, chunk: u64, class: IoClass) -> Result<Rc<[u8]>, ReadError> {
         let run = Run { first: chunk, count: 1 };
         let stored = self.request_run(&run, class)?.await;
-        let mut out = vec![];
-        self.decode_run(&run, stored, &mut out)?;
-        Ok(out.into())
+        self.decode_shared(&run, stored)
     }
 
     /// Appends the data of a run to `out`, what is missing in the cache from disk in one request for each gap,
@@ -378,35 +444,4 @@ impl ChunkedFile {
         let stored = self.request_run(run, class)?.await;
         self.decode_run(run, stored, out)
     }
-}
-
-/// Appends the chunk's data to `out`, or says what is wrong with the payload.
-fn decompress(codec: Codec, payload: &[u8], chunk: &Chunk, out: &mut Vec<u8>) -> Result<(), String> {
-    let wanted = chunk.data_bytes as usize;
-    match codec {
-        Codec::Noop => match payload.get(..wanted) {
-            Some(data) => out.extend_from_slice(data),
-            None => return Err(format!("a chunk of {wanted} bytes, stored as {}", payload.len())),
-        },
-        Codec::Lz4 => {
-            let Some((len, block)) = payload.split_first_chunk::<4>() else {
-                return Err(format!("an LZ4 chunk of {} bytes; at least 4 are its length", payload.len()));
-            };
-            let len = u32::from_le_bytes(*len);
-            if len != chunk.data_bytes {
-                return Err(format!("length of an LZ4 chunk: expected {}, found {len}", chunk.data_bytes));
-            }
-            if u64::from(len) > (block.len() as u64 + 1) * LZ4_RATIO_MAX {
-                return Err(format!("an LZ4 block of {} bytes cannot hold {len}", block.len()));
-            }
-            let from = out.len();
-            out.resize(from + wanted, 0);
-            let done = lz4_flex::block::decompress_into(block, &mut out[from..]);
-            let done = done.map_err(|error| format!("an LZ4 chunk does not decompress: {error}"))?;
-            if done != wanted {
-                return Err(format!("an LZ4 chunk of {wanted} bytes decompressed to {done}"));
-            }
-        }
-    }
-    Ok(())
 }

@@ -56,6 +56,15 @@ impl IndexCursor {
         self
     }
 
+    pub(super) fn fetch(&self) -> Fetch {
+        self.window.fetch()
+    }
+
+    /// Whose reads these are.
+    pub(super) fn class(&self) -> IoClass {
+        self.window.class()
+    }
+
     /// At the entry that starts at `start`; the entries up to `end` will be wanted.
     pub(super) fn starting(start: u64, end: u64, fetch: Fetch, class: IoClass) -> Self {
         let mut cursor = Self { at: start, ..Self::new(fetch, class) };

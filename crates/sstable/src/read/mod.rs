@@ -5,7 +5,8 @@
 //! scan       whole partitions one after the other                          ┐
 //! partitions single partitions and slices, forward and reverse; seek       ├ parse, unfiltered, row, columns
 //! check      everything compared with everything                           ┘
-//! index      entries of Index.db        promoted   the blocks of a large partition
+//! partition_index   from keys to partitions, by index or trie      row_index   from rows to blocks, by promoted or trie
+//! index      entries of Index.db        promoted   the blocks of a large partition        trie   Partitions.db, Rows.db
 //! entries    parsed pages of Index.db
 //! window     the bytes a reader looks at
 //! chunked    chunks of a file, checked and decompressed
@@ -22,14 +23,17 @@ mod index;
 mod keyed;
 mod open;
 mod parse;
+mod partition_index;
 mod partitions;
 mod promoted;
 mod row;
+mod row_index;
 mod scan;
 mod seek;
 mod table;
 #[cfg(test)]
 mod tests;
+mod trie;
 mod unfiltered;
 mod window;
 

@@ -4,23 +4,28 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use base::crc::crc32;
 use base::murmur3;
 use model::PartitionKey;
 use runtime::{File, Files, IoClass, OpenOptions};
 
 use super::cache::ChunkCache;
-use super::chunked::{ChunkedFile, Codec, PLAIN_CHUNK_BYTES_MAX, is_readable_unit};
+use super::chunked::{ChunkedFile, PLAIN_CHUNK_BYTES_MAX, is_readable_unit};
 use super::columns::{ColumnMaps, DiskColumns};
 use super::entries::EntryPages;
 use super::error::SSTableError;
 use super::index::IndexCursor;
+use super::partition_index::PartitionIndex;
 use super::table::SSTable;
+use super::trie::{PartitionTrie, PartitionTrieCursor};
 use super::unfiltered::Bases;
 use super::window::Fetch;
+use crate::codec::{Decompressor, Method};
 use crate::component::compression_info::CompressionInfo;
 use crate::component::crc::ChunkCrcs;
 use crate::component::filter::{FP_CHANCE_MIN, Filter};
 use crate::component::messina::MessinaInfo;
+use crate::component::partitions_db::PartitionsFooter;
 use crate::component::statistics::{MURMUR3_PARTITIONER, Statistics};
 use crate::component::summary::{MIN_INDEX_INTERVAL_DEFAULT, Summary, SummaryBuilder};
 use crate::component::{FormatError, digest, toc};
@@ -106,10 +111,11 @@ pub(super) async fn open(
     class: IoClass,
 ) -> Result<Rc<SSTable>, SSTableError> {
     let mut opening = Opening { files, dir, name, class, components: vec![] };
-    if !name.version.is_readable() || name.format != Format::Big {
+    if name.format != name.version.format() {
         let detail = format!(
-            "version {} in format {} is not read by this build; write it as \"big\" mc, md, me, na or nb",
+            "version {} is in format {}, not {}",
             name.version,
+            name.version.format().word(),
             name.format.word()
         );
         return Err(opening.unsupported(&Component::Data, detail));
@@ -129,15 +135,28 @@ pub(super) async fn open(
         let detail = format!("a column has type {class_name}, which this build cannot read: {error}");
         opening.unsupported(&Component::Statistics, detail)
     })?;
-    let data = open_data(&opening, cache).await?;
-    let (index_file, index_bytes) = opening.file(&Component::Index).await?;
-    let index =
-        ChunkedFile::plain(index_file, index_bytes, INDEX_PAGE_BYTES, None, cache, CacheClass::IndexPages);
     let messina = opening.decode_listed(&Component::Messina, MessinaInfo::decode).await?;
+    let data = open_data(&opening, messina.as_ref(), cache).await?;
     let digest = opening.decode_listed(&Component::Digest, digest::decode).await?;
-    let (summary, filter, rebuilt) = summary_and_filter(&opening, &index, &statistics).await?;
-    let first_key = PartitionKey::new(summary.first_key());
-    let last_key = PartitionKey::new(summary.last_key());
+    let (index, filter, rebuilt) = match name.format {
+        Format::Big => {
+            let (file, len_bytes) = opening.file(&Component::Index).await?;
+            let file =
+                ChunkedFile::plain(file, len_bytes, INDEX_PAGE_BYTES, None, cache, CacheClass::IndexPages);
+            let (summary, filter, rebuilt) = summary_and_filter(&opening, &file, &statistics).await?;
+            (PartitionIndex::Big { file, summary, pages: EntryPages::new(cache) }, filter, rebuilt)
+        }
+        Format::Bti => {
+            let trie = open_trie(&opening, cache).await?;
+            let (filter, rebuilt) = filter_of_trie(&opening, &trie, &data, &statistics).await?;
+            (PartitionIndex::Trie(Box::new(trie)), filter, rebuilt)
+        }
+    };
+    let (first_key, last_key) = match &index {
+        PartitionIndex::Big { summary, .. } => (summary.first_key(), summary.last_key()),
+        PartitionIndex::Trie(trie) => (&trie.footer.first_key[..], &trie.footer.last_key[..]),
+    };
+    let (first_key, last_key) = (PartitionKey::new(first_key), PartitionKey::new(last_key));
     Ok(Rc::new(SSTable {
         dir: dir.to_owned(),
         name,
@@ -145,10 +164,8 @@ pub(super) async fn open(
         rebuilt,
         data,
         index,
-        entries: EntryPages::new(cache),
-        summary,
         filter,
-        bases: Bases(statistics.header.bases),
+        bases: Bases::new(statistics.header.bases, name.version),
         statistics,
         messina,
         first_key,
@@ -173,23 +190,21 @@ async fn check_listed(opening: &Opening<'_>) -> Result<(), SSTableError> {
     Ok(())
 }
 
-async fn open_data(opening: &Opening<'_>, cache: &Rc<ChunkCache>) -> Result<ChunkedFile, SSTableError> {
+async fn open_data(
+    opening: &Opening<'_>,
+    messina: Option<&MessinaInfo>,
+    cache: &Rc<ChunkCache>,
+) -> Result<ChunkedFile, SSTableError> {
     let version = opening.name.version;
     let (file, file_bytes) = opening.file(&Component::Data).await?;
     let info = opening
         .decode_listed(&Component::CompressionInfo, |bytes| CompressionInfo::decode(bytes, version))
         .await?;
-    if let Some(info) = info {
-        let codec = Codec::named(&info.compressor).ok_or_else(|| {
-            let detail = format!(
-                "compressed with {}; this build reads LZ4Compressor, NoopCompressor and no compression",
-                info.compressor
-            );
-            opening.unsupported(&Component::CompressionInfo, detail)
-        })?;
+    if let Some(mut info) = info {
+        let decompressor = decompressor(opening, messina, &mut info)?;
         let last = info.chunk(info.offsets.len() - 1, file_bytes);
         last.map_err(|error| SSTableError::Format { file: opening.path(&Component::Data), error })?;
-        return Ok(ChunkedFile::compressed(file, file_bytes, info, codec, cache));
+        return Ok(ChunkedFile::compressed(file, file_bytes, info, decompressor, cache));
     }
     let crcs = opening.decode_listed(&Component::Crc, |bytes| ChunkCrcs::decode(bytes, file_bytes)).await?;
     if let Some(unit) = crcs.as_ref().map(ChunkCrcs::chunk_bytes).filter(|unit| !is_readable_unit(*unit)) {
@@ -199,6 +214,91 @@ async fn open_data(opening: &Opening<'_>, cache: &Rc<ChunkCache>) -> Result<Chun
         return Err(opening.unsupported(&Component::Crc, detail));
     }
     Ok(ChunkedFile::plain(file, file_bytes, PLAIN_CHUNK_BYTES_MAX, crcs, cache, CacheClass::Chunks))
+}
+
+async fn open_trie(opening: &Opening<'_>, cache: &Rc<ChunkCache>) -> Result<PartitionTrie, SSTableError> {
+    let (file, len_bytes) = opening.file(&Component::Partitions).await?;
+    let tail_bytes = len_bytes.min(PartitionsFooter::SIZE_BYTES_MAX as u64);
+    let tail = file.read_at(len_bytes - tail_bytes, tail_bytes as usize, opening.class).await?;
+    let footer = PartitionsFooter::decode(&tail, len_bytes)
+        .map_err(|error| SSTableError::Format { file: opening.path(&Component::Partitions), error })?;
+    let partitions =
+        ChunkedFile::plain(file, len_bytes, INDEX_PAGE_BYTES, None, cache, CacheClass::IndexPages);
+    // Without a large partition it is empty.
+    let path = opening.path(&Component::Rows);
+    let rows = match opening.files.open(&path, OpenOptions::read().with_direct(true)).await {
+        Err(error) if error.is_not_found() => return Err(SSTableError::Missing { file: path }),
+        other => other?,
+    };
+    let rows = match rows.len_bytes().await? {
+        0 => None,
+        len_bytes => {
+            Some(ChunkedFile::plain(rows, len_bytes, INDEX_PAGE_BYTES, None, cache, CacheClass::IndexPages))
+        }
+    };
+    Ok(PartitionTrie { partitions, rows, footer, version: opening.name.version })
+}
+
+/// Loads the filter, or rebuilds it if it is not there or not sound.
+async fn filter_of_trie(
+    opening: &Opening<'_>,
+    trie: &PartitionTrie,
+    data: &ChunkedFile,
+    statistics: &Statistics,
+) -> Result<(Option<Filter>, Rebuilt), SSTableError> {
+    let mut rebuilt: Rebuilt = vec![];
+    let version = opening.name.version;
+    let filter = opening.decode_listed(&Component::Filter, |bytes| Filter::decode(bytes, version)).await;
+    if let Some(filter) = keep_or_rebuild(filter, Component::Filter, &mut rebuilt)? {
+        return Ok((filter, rebuilt));
+    }
+    let fp_chance = statistics.validation.bloom_filter_fp_chance;
+    if !(FP_CHANCE_MIN..1.0).contains(&fp_chance) {
+        return Ok((None, rebuilt));
+    }
+    let mut filter = Filter::builder(trie.footer.key_count, fp_chance);
+    let mut cursor = PartitionTrieCursor::new(trie, Fetch::Bypass, opening.class);
+    while let Some(entry) = cursor.next(trie, data).await? {
+        filter.add(murmur3::hash128(entry.key.bytes()));
+    }
+    Ok((Some(filter), rebuilt))
+}
+
+/// By what CompressionInfo.db says; takes the dictionary, which is of no further use there.
+fn decompressor(
+    opening: &Opening<'_>,
+    messina: Option<&MessinaInfo>,
+    info: &mut CompressionInfo,
+) -> Result<Decompressor, SSTableError> {
+    let (method, may_have_dictionary) = Method::named(&info.compressor).ok_or_else(|| {
+        let detail = format!("compressed with {}; this build reads {}", info.compressor, Method::names());
+        opening.unsupported(&Component::CompressionInfo, detail)
+    })?;
+    let inconsistent = |detail: String| SSTableError::Inconsistent {
+        file: opening.path(&Component::CompressionInfo),
+        detail,
+    };
+    let dictionary = info.dictionary();
+    info.set_dictionary(None);
+    // Nothing else covers the dictionary's bytes, and LZ4 has no way to find that one is not the right one.
+    let expected = messina.and_then(|messina| messina.dictionary_crc);
+    match (&dictionary, expected) {
+        (Some(dictionary), Some(expected)) if crc32(dictionary) != expected => {
+            let found = crc32(dictionary);
+            Err(inconsistent(format!(
+                "its dictionary has checksum {found:08x}, Messina.db says {expected:08x}"
+            )))
+        }
+        (None, Some(_)) => {
+            Err(inconsistent("it has no dictionary, and Messina.db says that it has".to_owned()))
+        }
+        (None, None) => Ok(Decompressor::new(method)),
+        (Some(_), _) if !may_have_dictionary => {
+            Err(inconsistent(format!("it has a dictionary, and {} has none", info.compressor)))
+        }
+        (Some(_), _) => Decompressor::with_dictionary(method, dictionary.unwrap_or_default())
+            .ok_or_else(|| inconsistent("its dictionary is none".to_owned())),
+    }
 }
 
 type Rebuilt = Vec<(Component, String)>;

@@ -59,7 +59,7 @@ impl Parser {
         window: &Window,
         at: u64,
     ) -> Result<Parsed<(PartitionKey, Tombstone, u64)>, ReadError> {
-        match PartitionHeader::parse(window.rest(at)) {
+        match PartitionHeader::parse(window.rest(at), self.table.name.version) {
             Ok(header) => {
                 let key = PartitionKey::new(header.key);
                 Ok(Parsed::Done((key, tombstone_of(header.deletion), header.bytes as u64)))

@@ -1,8 +1,8 @@
 //! Reads partitions one by one, by the index: single ones, slices of their rows, either direction.
 //!
-//! 1. Index.db says where the next wanted partition is; its header must show the same key.
-//! 2. Where a wanted range of rows begins is searched for in the promoted index, if there is one (`seek`). The
-//!    deletion in force there is the one that was open at the end of the block in front.
+//! 1. The index says where the next wanted partition is; its header must show the same key.
+//! 2. Where a wanted range of rows begins is searched for in the row index, if there is one (`seek`), which
+//!    also says what deletion is in force there.
 //! 3. From there rows are walked one by one: forward by their sizes, in reverse by the size of the row before,
 //!    which each row states. Bodies of rows that are not wanted are not decoded, perhaps not even read.
 //! 4. The `Cutter` cuts what comes to the wanted ranges.
@@ -19,9 +19,9 @@ use reader::slice::Cutter;
 use reader::{Fragment, LocalFuture, ReadError, ReadSpec, Reader, RowFragment, Step};
 use runtime::IoClass;
 
-use super::index::{Entry, IndexCursor};
 use super::parse::{Parsed, Parser, change_fragment, row_fragment};
-use super::promoted::{Block, Promoted};
+use super::partition_index::{Entry, PartitionCursor};
+use super::row_index::{Place, RowIndex};
 use super::seek::check_expected;
 use super::table::SSTable;
 use super::unfiltered::Kind;
@@ -32,9 +32,9 @@ const SMALL_PARTITION_BYTES: u64 = 32 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Index.db has not been looked at yet.
+    /// The index has not been looked at yet.
     Open,
-    /// In front of the next entry of Index.db.
+    /// In front of the next entry of the index.
     Next,
     Header,
     Static,
@@ -61,7 +61,7 @@ pub(super) struct SSTableReader {
     pub(super) index_fetch: Fetch,
     pub(super) class: IoClass,
     pub(super) window: Window,
-    cursor: IndexCursor,
+    cursor: PartitionCursor,
     end: RingPosition,
     pub(super) state: State,
     /// Bytes that the window must show of the current piece before the next step; 0 if it does.
@@ -72,7 +72,7 @@ pub(super) struct SSTableReader {
     ready: VecDeque<Fragment>,
     in_partition: bool,
     pub(super) entry: Option<Entry>,
-    pub(super) promoted: Option<Promoted>,
+    pub(super) row_index: Option<RowIndex>,
     /// Where the partition's first row or marker starts.
     pub(super) rows_at: u64,
     /// The current piece.
@@ -81,10 +81,10 @@ pub(super) struct SSTableReader {
     pub(super) piece_end: u64,
     pub(super) in_force: Tombstone,
     /// The block that the last seek led to.
-    pub(super) block: Option<Block>,
+    pub(super) block: Option<Place>,
     /// What the last seek was for.
     pub(super) sought: Option<Position>,
-    /// Where the piece at `at` must stand, as the promoted index has it.
+    /// Where the piece at `at` must stand, as the row index has it.
     pub(super) expected: Option<Position>,
     /// Stands in for rows of which nothing is wanted but their place.
     nothing: Rc<Row>,
@@ -106,7 +106,7 @@ impl SSTableReader {
             index_fetch,
             class,
             window: Window::new(fetch, class).charged_to(&spec.permit),
-            cursor: IndexCursor::new(index_fetch, class).charged_to(&spec.permit),
+            cursor: PartitionCursor::new(table, index_fetch, class).charged_to(&spec.permit),
             end: spec.partitions.end(),
             state,
             need: 0,
@@ -114,7 +114,7 @@ impl SSTableReader {
             ready: VecDeque::new(),
             in_partition: false,
             entry: None,
-            promoted: None,
+            row_index: None,
             rows_at: 0,
             at: 0,
             piece_end: 0,
@@ -131,16 +131,12 @@ impl SSTableReader {
         let table = Rc::clone(&self.table);
         match &self.spec.partitions {
             PartitionRange::Key(key) => {
-                let found = if self.index_fetch == Fetch::Cached {
-                    table.entries.find(&table.index, &table.summary, key, self.class).await?
-                } else {
-                    self.cursor.find(&table.index, &table.summary, key).await?
-                };
+                let found = self.cursor.find(&table, key).await?;
                 self.begin(found).await
             }
             PartitionRange::Between { start, .. } => {
                 if start.side_of(table.first_key()).is_lt() {
-                    self.cursor.seek(&table.index, &table.summary, start).await?;
+                    self.cursor.seek(&table, start).await?;
                 }
                 self.next_partition().await
             }
@@ -149,13 +145,13 @@ impl SSTableReader {
 
     async fn next_partition(&mut self) -> Result<(), ReadError> {
         let table = Rc::clone(&self.table);
-        let entry = self.cursor.next(&table.index).await?;
-        let entry = entry.filter(|entry| self.end.side_of(&entry.key).is_lt());
+        let entry = self.cursor.next(&table).await?;
+        let entry = entry.filter(|entry| self.end.side_of(entry.key()).is_lt());
         self.begin(entry).await
     }
 
     async fn begin(&mut self, entry: Option<Entry>) -> Result<(), ReadError> {
-        self.promoted = None;
+        self.row_index = None;
         self.block = None;
         self.sought = None;
         self.expected = None;
@@ -166,17 +162,17 @@ impl SSTableReader {
             return Ok(());
         };
         let data = &self.table.data;
-        if entry.position >= data.data_bytes() {
+        if entry.position() >= data.data_bytes() {
             let detail = format!(
                 "position in Data.db: expected less than {}, its length, found {}",
                 data.data_bytes(),
-                entry.position
+                entry.position()
             );
-            return Err(self.table.index.corrupt(entry.promoted_at, &detail));
+            return Err(self.table.index.corrupt(&entry, &detail));
         }
-        self.at = entry.position;
+        self.at = entry.position();
         self.state = State::Header;
-        let next_position = entry.next_position;
+        let next_position = entry.next_position();
         self.entry = Some(entry);
         let len = next_position.and_then(|next| next.checked_sub(self.at));
         let need = len.filter(|len| *len <= SMALL_PARTITION_BYTES).unwrap_or(1);
@@ -186,7 +182,7 @@ impl SSTableReader {
     /// Where reading further would be for nothing, as far as it is known.
     pub(super) fn until(&self) -> u64 {
         let is_range = matches!(self.spec.partitions, PartitionRange::Between { .. });
-        let next = self.entry.as_ref().and_then(|entry| entry.next_position);
+        let next = self.entry.as_ref().and_then(Entry::next_position);
         if is_range { u64::MAX } else { next.unwrap_or(u64::MAX) }
     }
 
@@ -247,10 +243,10 @@ impl SSTableReader {
             Parsed::Need(need) => return Ok(Stepped::Need(need)),
         };
         let entry = self.entry.as_ref().expect("a header is read where an entry points");
-        if key != entry.key {
+        if key != *entry.key() {
             let detail = format!(
-                "a partition begins here, says Index.db, with key {:?}; found {:?}",
-                entry.key.bytes().escape_ascii().to_string(),
+                "a partition begins here, says the index, with key {:?}; found {:?}",
+                entry.key().bytes().escape_ascii().to_string(),
                 key.bytes().escape_ascii().to_string()
             );
             return Err(self.table.data.corrupt(self.at, &detail));
@@ -286,25 +282,22 @@ impl SSTableReader {
     fn rows_begin(&mut self) {
         self.rows_at = self.at;
         let entry = self.entry.as_ref().expect("rows belong to an entry");
-        let is_far = self.cut.is_some() && entry.promoted_bytes > 0;
+        let is_far = self.cut.is_some() && entry.has_row_index();
         self.state = if self.spec.reversed || is_far { State::Seek } else { State::Rows };
     }
 
-    /// Whether the promoted index may know a shorter way to the wanted range than walking there.
+    /// Whether the row index may know a shorter way to the wanted range than walking there.
     fn pays_to_seek(&self, wanted: &ClusteringRange) -> bool {
         let target = if self.spec.reversed { &wanted.end } else { &wanted.start };
-        if self.promoted.is_none() && self.entry.as_ref().is_none_or(|entry| entry.promoted_bytes == 0) {
+        if self.row_index.is_none() && !self.entry.as_ref().is_some_and(Entry::has_row_index) {
             return false;
         }
         if self.sought.as_ref() == Some(target) {
             return false;
         }
         let Some(block) = &self.block else { return true };
-        if self.spec.reversed {
-            self.spec.schema.compare_positions(target, &block.first).is_le()
-        } else {
-            self.spec.schema.compare_positions(target, &block.last).is_gt()
-        }
+        let types = &self.table.columns.clustering;
+        block.is_past(&self.spec.schema, types, target, self.spec.reversed)
     }
 
     /// One row or marker forward.
@@ -319,7 +312,7 @@ impl SSTableReader {
             Kind::StaticRow => Err(self.table.data.corrupt(at, "a static row that is not the first")),
             Kind::EndOfPartition => {
                 if self.expected.is_some() {
-                    let detail = "the partition ends where a block starts, says Index.db";
+                    let detail = "the partition ends where a block starts, says the index";
                     return Err(self.table.data.corrupt(at, detail));
                 }
                 if !self.in_force.is_live() {
@@ -465,7 +458,7 @@ impl SSTableReader {
 
     /// Moves to the piece in front of the current one, which says that it is `previous_bytes` long.
     fn step_back(&mut self, previous_bytes: u64) -> Result<Stepped, ReadError> {
-        let start = self.entry.as_ref().expect("a partition is being read").position;
+        let start = self.entry.as_ref().expect("a partition is being read").position();
         if self.at == self.rows_at {
             if previous_bytes != self.at - start {
                 let detail = format!(

@@ -8,12 +8,10 @@
 //!
 //! The index is not checksummed: what it says is checked against Data.db by the reader that jumps.
 
-use std::rc::Rc;
-
 use base::bytes::Take;
 use model::clustering::PrefixBuilder;
 use model::{ClusteringPrefix, Position, TableSchema, Tombstone};
-use reader::{Permit, ReadError};
+use reader::ReadError;
 use runtime::IoClass;
 
 use super::chunked::ChunkedFile;
@@ -23,6 +21,7 @@ use super::window::{Fetch, Window};
 use crate::component::FormatError;
 use crate::component::clustering::{FixedLengths, RawPrefix};
 use crate::component::index::{IndexBlock, PromotedHead};
+use crate::version::Version;
 
 /// A block of rows with what it owns.
 #[derive(Clone, Debug)]
@@ -43,6 +42,7 @@ pub(super) struct Promoted {
     at: u64,
     bytes: u64,
     head: PromotedHead,
+    version: Version,
     builder: PrefixBuilder,
 }
 
@@ -54,21 +54,11 @@ pub(super) enum BlockEnd {
 }
 
 impl Promoted {
-    /// As [`Self::open_for`]; its windows are charged to nobody.
+    /// Reads the head of the entry's promoted index; `None` if it has none.
     pub(super) async fn open(
         file: &ChunkedFile,
         entry: &Entry,
-        fetch: Fetch,
-        class: IoClass,
-    ) -> Result<Option<Self>, ReadError> {
-        Self::open_for(&None, file, entry, fetch, class).await
-    }
-
-    /// Reads the head of the entry's promoted index; `None` if it has none. Its windows are charged to the read.
-    pub(super) async fn open_for(
-        permit: &Option<Rc<Permit>>,
-        file: &ChunkedFile,
-        entry: &Entry,
+        version: Version,
         fetch: Fetch,
         class: IoClass,
     ) -> Result<Option<Self>, ReadError> {
@@ -77,15 +67,16 @@ impl Promoted {
         }
         // Lookups jump about; reading ahead would be for nothing.
         let fetch = if fetch == Fetch::Cached { Fetch::Cached } else { Fetch::Bypass };
-        let mut blocks = Window::new(fetch, class).charged_to(permit);
+        let mut blocks = Window::new(fetch, class);
         let len = entry.promoted_bytes.min(PromotedHead::SIZE_BYTES_MAX as u64);
         blocks.fill(file, entry.promoted_at, len, 0).await?;
         let bytes = &blocks.rest(entry.promoted_at)[..len as usize];
-        let head = PromotedHead::decode(bytes, entry.promoted_bytes)
+        let head = PromotedHead::decode(bytes, entry.promoted_bytes, version)
             .map_err(|error| file.corrupt(entry.promoted_at, &error.to_string()))?;
         let builder = PrefixBuilder::default();
-        let offsets = Window::new(fetch, class).charged_to(permit);
-        Ok(Some(Self { offsets, blocks, at: entry.promoted_at, bytes: entry.promoted_bytes, head, builder }))
+        let offsets = Window::new(fetch, class);
+        let (at, bytes) = (entry.promoted_at, entry.promoted_bytes);
+        Ok(Some(Self { offsets, blocks, at, bytes, head, version, builder }))
     }
 
     /// Where it is in Index.db.
@@ -173,7 +164,7 @@ impl Promoted {
         self.blocks.fill(file, start, until - start, 0).await?;
         let mut take = Take::new(&self.blocks.rest(start)[..(until - start) as usize]);
         let corrupt = |error: FormatError| file.corrupt(start, &error.to_string());
-        let block = IndexBlock::decode(&mut take, fixed).map_err(corrupt)?;
+        let block = IndexBlock::decode(&mut take, fixed, self.version).map_err(corrupt)?;
         let mut position = |raw: &RawPrefix<'_>| {
             let prefix = prefix_of(raw.values, &fixed[..raw.count], &mut self.builder).map_err(corrupt)?;
             Ok::<_, ReadError>(Position { prefix, side: side_of(raw.kind) })

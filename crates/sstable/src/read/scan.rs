@@ -1,6 +1,6 @@
 //! Reads whole partitions in a row: Data.db from one point of the ring to another, front to back.
 //!
-//! Index.db is looked at to find the two ends, and to find the next partition when a long one is skipped.
+//! The index is looked at to find the two ends, and to find the next partition when a long one is skipped.
 //! Everything else comes from Data.db in large requests that overlap with the parsing (`window`). The chunk
 //! cache neither serves nor keeps what a scan reads.
 
@@ -10,8 +10,8 @@ use model::{PartitionKey, Position, RingPosition, Tombstone};
 use reader::{Fragment, LocalFuture, ReadError, ReadSpec, Reader, Step};
 use runtime::IoClass;
 
-use super::index::IndexCursor;
 use super::parse::{Parsed, Parser, change_fragment, row_fragment};
+use super::partition_index::PartitionCursor;
 use super::table::SSTable;
 use super::unfiltered::Kind;
 use super::window::{Fetch, Window};
@@ -81,10 +81,10 @@ impl ScanReader {
     /// Where the first partition behind `point` starts.
     async fn position_behind(&self, point: &RingPosition) -> Result<u64, ReadError> {
         let table = &*self.table;
-        let mut cursor = IndexCursor::new(self.index_fetch, self.class);
-        cursor.seek(&table.index, &table.summary, point).await?;
-        let entry = cursor.next(&table.index).await?;
-        Ok(entry.map_or(table.data.data_bytes(), |entry| entry.position))
+        let mut cursor = PartitionCursor::new(table, self.index_fetch, self.class);
+        cursor.seek(table, point).await?;
+        let entry = cursor.next(table).await?;
+        Ok(entry.map_or(table.data.data_bytes(), |entry| entry.position()))
     }
 
     async fn find_ends(&mut self) -> Result<(), ReadError> {
@@ -102,7 +102,7 @@ impl ScanReader {
         let last = self.last_key.clone().expect("a partition was begun");
         let position = self.position_behind(&RingPosition::AfterKey(last)).await?;
         if position <= self.at && position != self.table.data.data_bytes() {
-            let detail = "a later partition starts in front of here, as Index.db has it";
+            let detail = "a later partition starts in front of here, as the index has it";
             return Err(self.table.data.corrupt(self.at, detail));
         }
         self.at = position;
@@ -135,7 +135,7 @@ impl ScanReader {
                     }
                     if self.start.side_of(&key).is_lt() {
                         let detail =
-                            "a partition in front of the range, where Index.db has the range's first";
+                            "a partition in front of the range, where the index has the range's first";
                         return Err(self.table.data.corrupt(self.at, detail));
                     }
                     self.at += bytes;

@@ -1,4 +1,4 @@
-//! How a reader of partitions gets to the rows it wants: by the promoted index, and within a block head by head.
+//! How a reader of partitions gets to the rows it wants: by the row index, and within a block head by head.
 
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ use reader::slice::Cutter;
 
 use super::parse::Parsed;
 use super::partitions::{SSTableReader, State};
-use super::promoted::{BlockEnd, Promoted};
+use super::row_index::RowIndex;
 use super::table::SSTable;
 use super::unfiltered::{Head, Kind};
 
@@ -26,20 +26,10 @@ impl SSTableReader {
     pub(super) async fn seek(&mut self) -> Result<(), ReadError> {
         let table = Rc::clone(&self.table);
         let entry = self.entry.as_ref().expect("a partition is being read");
-        if self.promoted.is_none() && entry.promoted_bytes > 0 {
-            let promoted = {
-                let permit = &self.spec.permit;
-                Promoted::open_for(permit, &table.index, entry, self.index_fetch, self.class).await?
-            };
-            let header_bytes = promoted.as_ref().map_or(0, |promoted| promoted.head().header_bytes);
-            if header_bytes != self.rows_at - entry.position {
-                let detail = format!(
-                    "length of a partition's header: expected {} as in Data.db, found {header_bytes}",
-                    self.rows_at - entry.position
-                );
-                return Err(table.index.corrupt(entry.promoted_at, &detail));
-            }
-            self.promoted = promoted;
+        if self.row_index.is_none() {
+            let header_bytes = self.rows_at - entry.position();
+            self.row_index =
+                RowIndex::open(&table, entry, header_bytes, self.index_fetch, self.class).await?;
         }
         self.state = State::Rows;
         let wanted = self.cut.as_ref().and_then(Cutter::wanted);
@@ -53,96 +43,71 @@ impl SSTableReader {
     }
 
     async fn seek_forward(&mut self, table: &SSTable, target: Position) -> Result<(), ReadError> {
-        let promoted = self.promoted.as_mut().expect("only partitions with a promoted index are searched");
-        let fixed = &table.columns.clustering_lengths;
-        let schema = &self.spec.schema;
-        let index = promoted.blocks_before(&table.index, fixed, schema, BlockEnd::Last, &target).await?;
+        let rows = self.row_index.as_mut().expect("only partitions with a row index are searched");
+        let place = rows.block_to_start(table, &self.spec.schema, &target).await?;
         self.sought = Some(target);
-        if index == promoted.block_count() {
+        let Some(place) = place else {
             self.finish_partition();
             return Ok(());
-        }
-        let block = promoted.block(&table.index, fixed, index).await?;
-        let start = self.entry.as_ref().expect("a partition is being read").position;
-        let block_at = start.checked_add(block.offset).filter(|at| *at < table.data.data_bytes());
+        };
+        let start = self.entry.as_ref().expect("a partition is being read").position();
+        let block_at = start.checked_add(place.offset()).filter(|at| *at < table.data.data_bytes());
         let block_at = block_at.ok_or_else(|| {
             let detail =
-                format!("a block {} bytes behind its partition's start, behind the end", block.offset);
-            table.index.corrupt(promoted.position(), &detail)
+                format!("a block {} bytes behind its partition's start, behind the end", place.offset());
+            rows.corrupt(table, &detail)
         })?;
         if block_at > self.at {
-            let in_force = match index.checked_sub(1) {
-                Some(before) => promoted.block(&table.index, fixed, before).await?.open,
-                None => Tombstone::LIVE,
-            };
+            let in_force = rows.in_force_at(table, &place).await?;
             self.at = block_at;
             self.in_force = in_force;
-            self.expected = Some(block.first.clone());
+            self.expected = place.first().cloned();
             self.cut.as_mut().expect("only those who cut seek forward").jump(in_force);
-            self.block = Some(block);
+            self.block = Some(place);
             self.need = 0;
             return self.fill(1).await;
         }
-        self.block = Some(block);
+        self.block = Some(place);
         Ok(())
     }
 
-    /// Finds the last row or marker in front of `target`: the block by the promoted index, within it (or in all
-    /// of a partition without one) head by head.
+    /// Finds the last row or marker in front of `target`: the block by the row index, within it (or in all of a
+    /// partition without one) head by head.
     ///
     /// Without a target the last one of all, which may stand behind every row.
     async fn seek_back(&mut self, table: &SSTable, target: Option<Position>) -> Result<(), ReadError> {
-        let fixed = &table.columns.clustering_lengths;
-        let start = self.entry.as_ref().expect("a partition is being read").position;
+        let start = self.entry.as_ref().expect("a partition is being read").position();
         let is_walking = self.piece_end > 0;
-        let (mut at, mut in_force) = (self.rows_at, Tombstone::LIVE);
         self.sought.clone_from(&target);
-        if let Some(promoted) = &mut self.promoted {
-            let schema = &self.spec.schema;
-            let index = match &target {
-                Some(target) => {
-                    promoted.blocks_before(&table.index, fixed, schema, BlockEnd::First, target).await?
+        let mut place = match &mut self.row_index {
+            None if is_walking => return Ok(()),
+            None => None,
+            Some(rows) => match rows.block_in_front(table, &self.spec.schema, target.as_ref()).await? {
+                None => {
+                    self.finish_partition();
+                    return Ok(());
                 }
-                None => promoted.block_count(),
-            };
-            let Some(index) = index.checked_sub(1) else {
-                self.finish_partition();
-                return Ok(());
-            };
-            let block = promoted.block(&table.index, fixed, index).await?;
-            let block_at = start.checked_add(block.offset);
-            let sound = |at: &u64| *at >= self.rows_at && *at < table.data.data_bytes();
-            at = block_at.filter(sound).ok_or_else(|| {
-                let detail = format!("a block {} bytes behind its partition's start", block.offset);
-                table.index.corrupt(promoted.position(), &detail)
-            })?;
-            let is_below = at.saturating_add(block.width) <= self.at;
-            if is_walking && !is_below {
-                self.block = Some(block);
-                return Ok(());
-            }
-            if let Some(before) = index.checked_sub(1) {
-                in_force = promoted.block(&table.index, fixed, before).await?.open;
-            }
-            self.expected = Some(block.first.clone());
-            self.block = Some(block);
-        } else if is_walking {
-            return Ok(());
-        }
-        let mut last = None;
+                place => place,
+            },
+        };
         loop {
-            let walked = self.walk_head(at, target.as_ref(), &mut in_force)?;
-            match walked {
-                Walked::Piece(bytes) => {
-                    last = Some((at, at + bytes));
-                    at += bytes;
+            let (mut at, mut in_force) = (self.rows_at, Tombstone::LIVE);
+            if let (Some(rows), Some(found)) = (&mut self.row_index, &place) {
+                let sound = |at: &u64| *at >= self.rows_at && *at < table.data.data_bytes();
+                at = start.checked_add(found.offset()).filter(sound).ok_or_else(|| {
+                    let detail = format!("a block {} bytes behind its partition's start", found.offset());
+                    rows.corrupt(table, &detail)
+                })?;
+                let is_below = start.saturating_add(found.end()) <= self.at;
+                if is_walking && !is_below {
+                    self.block = place;
+                    return Ok(());
                 }
-                Walked::Need(need) => self.window.fill(&table.data, at, need, self.until()).await?,
-                Walked::Behind => break,
+                in_force = rows.in_force_at(table, found).await?;
+                self.expected = found.first().cloned();
             }
-        }
-        match last {
-            Some((at, end)) => {
+            if let Some((at, end)) = self.walk_to(table, at, target.as_ref(), &mut in_force).await? {
+                self.block = place;
                 self.at = at;
                 self.piece_end = end;
                 self.in_force = in_force;
@@ -150,14 +115,43 @@ impl SSTableReader {
                     cut.jump(in_force);
                 }
                 self.need = 0;
+                return Ok(());
             }
-            None if self.promoted.is_some() => {
-                let detail = "nothing in front of the wanted rows, where Index.db has a block of such";
-                return Err(table.data.corrupt(at, detail));
+            place = match (&mut self.row_index, &place) {
+                (Some(rows), Some(_)) if rows.knows_first_rows() => {
+                    let detail = "nothing in front of the wanted rows, where Index.db has a block of such";
+                    return Err(table.data.corrupt(at, detail));
+                }
+                (Some(rows), Some(found)) => rows.block_before(table, found).await?,
+                _ => None,
+            };
+            if place.is_none() {
+                self.finish_partition();
+                return Ok(());
             }
-            None => self.finish_partition(),
         }
-        Ok(())
+    }
+
+    /// Walks head by head from `at` to the last row or marker in front of `target`. Gives its start and end, if
+    /// there is one, and sets what is in force behind it.
+    async fn walk_to(
+        &mut self,
+        table: &SSTable,
+        mut at: u64,
+        target: Option<&Position>,
+        in_force: &mut Tombstone,
+    ) -> Result<Option<(u64, u64)>, ReadError> {
+        let mut last = None;
+        loop {
+            match self.walk_head(at, target, in_force)? {
+                Walked::Piece(bytes) => {
+                    last = Some((at, at + bytes));
+                    at += bytes;
+                }
+                Walked::Need(need) => self.window.fill(&table.data, at, need, self.until()).await?,
+                Walked::Behind => return Ok(last),
+            }
+        }
     }
 
     /// Looks at the head at `at` on the way to `target`.
@@ -205,7 +199,7 @@ impl SSTableReader {
     }
 }
 
-/// After a jump: whether the first piece is the one that the promoted index names.
+/// After a jump: whether the first piece is the one that the row index names.
 pub(super) fn check_expected(
     table: &SSTable,
     expected: &mut Option<Position>,

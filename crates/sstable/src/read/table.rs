@@ -1,7 +1,7 @@
 //! An open SSTable: what it is, what it may contain, and readers of it.
 //!
 //! In memory are the filter, the summary, the statistics and the places of compressed chunks; Data.db and
-//! Index.db stay open, by direct I/O. Everything else is read when it is asked for, through the shard's
+//! the index stay open, by direct I/O. Everything else is read when it is asked for, through the shard's
 //! [`ChunkCache`]. An SSTable belongs to one shard and never changes.
 
 use std::cell::RefCell;
@@ -16,17 +16,17 @@ use runtime::{Files, IoClass};
 use super::cache::ChunkCache;
 use super::chunked::ChunkedFile;
 use super::columns::{ColumnMap, ColumnMaps, DiskColumns};
-use super::entries::EntryPages;
 use super::parse::{FailedReader, Parser};
+use super::partition_index::PartitionIndex;
 use super::partitions::SSTableReader;
 use super::scan::ScanReader;
 use super::unfiltered::Bases;
 use super::window::Fetch;
+use crate::component::compression_info::CompressionInfo;
 use crate::component::deletion_time::NO_DELETION_TIME_S;
 use crate::component::filter::Filter;
 use crate::component::messina::MessinaInfo;
 use crate::component::statistics::{Statistics, StatsMetadata};
-use crate::component::summary::Summary;
 use crate::name::{Component, SstableName};
 use crate::read::error::SSTableError;
 
@@ -37,9 +37,7 @@ pub struct SSTable {
     pub(super) components: Vec<Component>,
     pub(super) rebuilt: Vec<(Component, String)>,
     pub(super) data: ChunkedFile,
-    pub(super) index: ChunkedFile,
-    pub(super) entries: EntryPages,
-    pub(super) summary: Summary,
+    pub(super) index: PartitionIndex,
     /// `None`: every key may be here.
     pub(super) filter: Option<Filter>,
     pub(super) statistics: Statistics,
@@ -57,7 +55,7 @@ impl SSTable {
     /// Opens the SSTable `name` in `dir`. `cache` is the shard's; `class` is whose reads these are.
     ///
     /// Every file that TOC.txt lists must be there. A summary or filter that is missing or cannot be decoded is
-    /// rebuilt in memory from Index.db, which costs reading that ([`Self::rebuilt`] says so).
+    /// rebuilt in memory from the index, which costs reading that ([`Self::rebuilt`] says so).
     pub async fn open(
         files: &Files,
         dir: &Path,
@@ -98,14 +96,29 @@ impl SSTable {
         self.data.data_bytes()
     }
 
-    /// Length of Index.db.
+    /// Length of Index.db, or of Partitions.db and Rows.db.
     pub fn index_bytes(&self) -> u64 {
         self.index.file_bytes()
     }
 
     /// Bytes of memory that stay used while it is open: filter, summary, chunk places and checksums.
     pub fn memory_bytes(&self) -> usize {
-        self.filter_bytes() + self.summary.memory_bytes() + self.data.memory_bytes()
+        self.filter_bytes() + self.index.memory_bytes() + self.data.memory_bytes()
+    }
+
+    /// Bytes of memory of the places of its compressed chunks, and of its dictionary.
+    pub fn compression_bytes(&self) -> usize {
+        self.data.compression_bytes()
+    }
+
+    /// How Data.db is compressed; `None` if it is not. The dictionary is not among the options.
+    pub fn compression(&self) -> Option<&CompressionInfo> {
+        self.data.compression()
+    }
+
+    /// Whether its chunks were compressed with a dictionary, so that no version of Cassandra can read it.
+    pub fn needs_dictionary(&self) -> bool {
+        self.data.has_dictionary()
     }
 
     /// Bytes of memory of its bloom filter.
@@ -116,6 +129,7 @@ impl SSTable {
     /// How many partitions it has; exact if Messina or a writer that keeps full histograms wrote it.
     pub fn partition_count(&self) -> u64 {
         let exact = self.messina.as_ref().and_then(|info| info.partition_count);
+        let exact = exact.or_else(|| self.index.partition_count());
         exact.unwrap_or_else(|| self.stats().partition_bytes.count())
     }
 
@@ -261,12 +275,13 @@ impl SSTableSource {
 impl Source for SSTableSource {
     fn reader(&self, spec: &ReadSpec) -> Box<dyn Reader> {
         let table = &self.table;
+        table.data.set_crc_check_chance(spec.schema.options.crc_check_chance);
         let parser = match table.column_map(&spec.schema) {
             Ok(map) => Parser::new(table, map),
             Err(detail) => return Box::new(FailedReader { table: Rc::clone(table), detail }),
         };
         let is_range = matches!(spec.partitions, PartitionRange::Between { .. });
-        let is_index_kept = !self.bypass_cache && table.entries.are_kept();
+        let is_index_kept = !self.bypass_cache && table.index.is_kept();
         if is_range && spec.wants_all_rows() && !spec.reversed {
             let index_fetch = if is_index_kept { Fetch::Cached } else { Fetch::Bypass };
             return Box::new(ScanReader::new(table, parser, spec, index_fetch, self.class));

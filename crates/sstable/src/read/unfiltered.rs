@@ -14,12 +14,13 @@ use std::cmp::Ordering;
 
 use base::bytes::{Take, Truncated};
 use model::clustering::PrefixBuilder;
-use model::{ClusteringKey, NO_DELETION_TIME_S, Position, Side, TableSchema, Tombstone};
+use model::{ClusteringKey, NO_DELETION_TIME_S, NO_TIMESTAMP_US, Position, Side, TableSchema, Tombstone};
 
 use crate::component::clustering::{FixedLengths, PrefixKind, ValueReader, skip_values};
 use crate::component::deletion_time::{self, DeletionTime};
 use crate::component::statistics::DeltaBases;
 use crate::component::{FormatError, Named};
+use crate::version::Version;
 
 pub(super) const END_OF_PARTITION: u8 = 0x01;
 const IS_MARKER: u8 = 0x02;
@@ -66,10 +67,15 @@ pub(super) struct PartitionHeader<'a> {
 }
 
 impl<'a> PartitionHeader<'a> {
-    pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, Stop> {
+    pub(super) fn parse(bytes: &'a [u8], version: Version) -> Result<Self, Stop> {
         let mut take = Take::new(bytes);
         let key = take.u16_bytes().map_err(|truncated| short(bytes, truncated))?;
-        let deletion = DeletionTime::decode(&mut take).map_err(|truncated| short(bytes, truncated))?;
+        let missing_bytes = DeletionTime::SIZE_BYTES_MAX.saturating_sub(take.remaining());
+        let deletion = DeletionTime::decode(&mut take, version, "partition deletion");
+        let deletion = deletion.map_err(|error| match missing_bytes {
+            0 => Stop::Bad(error),
+            _ => Stop::Short((bytes.len() + missing_bytes) as u64),
+        })?;
         Ok(Self { key, deletion, bytes: take.offset() })
     }
 }
@@ -263,27 +269,36 @@ pub(super) fn side_of(kind: PrefixKind) -> Side {
 
 /// The times that differences in Data.db are added to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bases(pub(super) DeltaBases);
+pub(super) struct Bases {
+    bases: DeltaBases,
+    /// Local deletion times are unsigned ([`Version::has_uint_deletion_time`]).
+    is_uint: bool,
+}
 
 impl Bases {
+    pub(super) fn new(bases: DeltaBases, version: Version) -> Self {
+        Self { bases, is_uint: version.has_uint_deletion_time() }
+    }
+
     #[inline]
     pub(super) fn timestamp(&self, take: &mut Take<'_>) -> Result<i64, FormatError> {
         let delta = take.vint().named("timestamp")?;
-        Ok(self.0.min_timestamp_us.wrapping_add(delta as i64))
+        Ok(self.bases.min_timestamp_us.wrapping_add(delta as i64))
     }
 
-    /// A local deletion time in our terms.
+    /// A local deletion time in our terms. Sums are modulo 2^32 in all versions.
     #[inline]
     pub(super) fn deletion_time(&self, take: &mut Take<'_>) -> Result<u32, FormatError> {
         let delta = take.vint().named("local deletion time")?;
-        Ok(deletion_time_s(self.0.min_local_deletion_time_s.wrapping_add(delta as i32)))
+        let stored_s = self.bases.min_local_deletion_time_s.wrapping_add(delta as i32);
+        Ok(if self.is_uint { stored_s as u32 } else { deletion_time_s(stored_s) })
     }
 
     #[inline]
     pub(super) fn ttl(&self, take: &mut Take<'_>) -> Result<u32, FormatError> {
         let at = take.offset();
         let delta = take.vint().named("TTL")?;
-        let ttl_s = self.0.min_ttl_s.wrapping_add(delta as i32);
+        let ttl_s = self.bases.min_ttl_s.wrapping_add(delta as i32);
         match u32::try_from(ttl_s) {
             Ok(ttl_s) if ttl_s > 0 => Ok(ttl_s),
             _ => Err(FormatError::new("TTL", at, "1 to 2147483647 seconds", ttl_s.to_string())),
@@ -294,6 +309,10 @@ impl Bases {
     pub(super) fn deletion(&self, take: &mut Take<'_>) -> Result<Tombstone, FormatError> {
         let timestamp_us = self.timestamp(take)?;
         let deletion_time_s = self.deletion_time(take)?;
+        // Cassandra 5 writes "none" in 32 bits also into older versions, which take it for a time.
+        if timestamp_us == NO_TIMESTAMP_US {
+            return Ok(Tombstone::LIVE);
+        }
         Ok(Tombstone { timestamp_us, deletion_time_s })
     }
 

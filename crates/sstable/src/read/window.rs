@@ -64,6 +64,14 @@ impl Window {
         Self { fetch, class, start: 0, held: Held::Own(vec![]), ahead_bytes, ahead: None, charge }
     }
 
+    pub(super) fn fetch(&self) -> Fetch {
+        self.fetch
+    }
+
+    pub(super) fn class(&self) -> IoClass {
+        self.class
+    }
+
     /// What it holds is charged to the read, from before it is allocated.
     #[must_use]
     pub(super) fn charged_to(mut self, permit: &Option<Rc<Permit>>) -> Self {

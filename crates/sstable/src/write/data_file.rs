@@ -1,39 +1,45 @@
 //! Data.db as it is stored: what is appended becomes chunks, compressed or not, with their checksums.
 //!
 //! Rows are encoded straight into [`DataFile::buffer`]; [`DataFile::settle`] turns every whole chunk in it into
-//! stored bytes. Compressed, a chunk is u32-LE length, LZ4 block, u32-BE CRC-32 of both, and CompressionInfo.db
-//! says where it starts; uncompressed, its CRC-32 goes to CRC.db. The digest covers the file as stored.
+//! stored bytes. Compressed, a chunk is its payload and the u32-BE CRC-32 of that, and CompressionInfo.db says where
+//! it starts; uncompressed, its CRC-32 goes to CRC.db. The digest covers the file as stored.
+//!
+//! With a dictionary to be trained, the first chunks wait in the buffer until there is enough to train from.
 
 use base::crc::{Crc32, crc32};
-use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 use model::Compression;
 use runtime::FileError;
 
 use super::output_file::OutputFile;
-use crate::component::compression_info::{ALWAYS_COMPRESSED, CHUNK_BYTES_MAX, ChunkOffsets, CompressionInfo};
+use crate::codec::{Compressor, SAMPLE_BYTES_MAX, class_and_options, train};
+use crate::component::compression_info::{CHUNK_BYTES_MAX, CHUNK_CRC_BYTES, ChunkOffsets, CompressionInfo};
 use crate::component::crc::{CHUNK_BYTES_DEFAULT, ChunkCrcs, ChunkCrcsBuilder};
-
-/// The name by which CompressionInfo.db knows the compressor.
-const LZ4_COMPRESSOR: &str = "LZ4Compressor";
-const LZ4_LENGTH_BYTES: usize = 4;
+use crate::version::Version;
 
 enum Framing {
     Plain(ChunkCrcsBuilder),
-    Lz4(Lz4Framing),
+    /// Chunks wait until a dictionary is trained from them.
+    Sampling(Compression),
+    Chunks(Chunks),
 }
 
-struct Lz4Framing {
-    chunk_bytes: u32,
+struct Chunks {
+    compression: Compression,
+    compressor: Compressor,
+    dictionary: Option<Vec<u8>>,
     offsets: ChunkOffsets,
-    /// Length, block and checksum of the chunk at hand.
+    /// Payload and checksum of the chunk at hand.
     stored: Vec<u8>,
-    table: CompressTable,
 }
 
 /// What goes beside Data.db.
 pub(super) enum ChunkIndex {
     Crcs(ChunkCrcs),
-    Compression(CompressionInfo),
+    Compression {
+        info: CompressionInfo,
+        /// CRC-32 of the dictionary in it.
+        dictionary_crc: Option<u32>,
+    },
 }
 
 /// Data.db, complete and synced.
@@ -56,17 +62,21 @@ pub(super) struct DataFile {
 }
 
 impl DataFile {
-    pub(super) fn new(out: OutputFile, compression: &Compression) -> Self {
-        let framing = match compression.chunk_bytes() {
+    /// `version` says whether chunks that do not shrink can be stored as they are.
+    pub(super) fn new(out: OutputFile, compression: Option<&Compression>, version: Version) -> Self {
+        let framing = match compression.cloned() {
             None => Framing::Plain(ChunkCrcsBuilder::new(CHUNK_BYTES_DEFAULT)),
-            Some(chunk_bytes) => {
+            Some(mut compression) => {
+                let chunk_bytes = compression.chunk_bytes;
                 assert!(chunk_bytes.is_power_of_two() && chunk_bytes <= CHUNK_BYTES_MAX, "{chunk_bytes}");
-                Framing::Lz4(Lz4Framing {
-                    chunk_bytes,
-                    offsets: ChunkOffsets::default(),
-                    stored: vec![0; LZ4_LENGTH_BYTES + get_maximum_output_size(chunk_bytes as usize) + 4],
-                    table: CompressTable::default(),
-                })
+                if !version.has_max_compressed_length() {
+                    compression.max_compressed_bytes = Compression::ALWAYS;
+                }
+                if compression.dictionary {
+                    Framing::Sampling(compression)
+                } else {
+                    Framing::Chunks(Chunks::new(compression, None))
+                }
             }
         };
         Self { out, framing, plain: vec![], plain_at: 0, digest: Crc32::new() }
@@ -87,20 +97,31 @@ impl DataFile {
     /// Stores every whole chunk.
     #[inline]
     pub(super) fn settle(&mut self) {
-        if self.plain.len() >= self.chunk_bytes() {
+        if self.plain.len() >= self.settled_bytes() {
+            self.end_sampling();
             self.store_chunks();
         }
     }
 
-    fn chunk_bytes(&self) -> usize {
+    /// With so many bytes in the buffer there is something to store.
+    fn settled_bytes(&self) -> usize {
         match &self.framing {
             Framing::Plain(_) => CHUNK_BYTES_DEFAULT as usize,
-            Framing::Lz4(lz4) => lz4.chunk_bytes as usize,
+            Framing::Sampling(_) => SAMPLE_BYTES_MAX,
+            Framing::Chunks(chunks) => chunks.compression.chunk_bytes as usize,
+        }
+    }
+
+    fn end_sampling(&mut self) {
+        if let Framing::Sampling(compression) = &self.framing {
+            let sample = &self.plain[..self.plain.len().min(SAMPLE_BYTES_MAX)];
+            let dictionary = train(compression, sample);
+            self.framing = Framing::Chunks(Chunks::new(compression.clone(), dictionary));
         }
     }
 
     fn store_chunks(&mut self) {
-        let chunk_bytes = self.chunk_bytes();
+        let chunk_bytes = self.settled_bytes();
         let plain = std::mem::take(&mut self.plain);
         let whole = plain.chunks_exact(chunk_bytes);
         let done = plain.len() - whole.remainder().len();
@@ -117,9 +138,10 @@ impl DataFile {
                 crcs.update(chunk);
                 chunk
             }
-            Framing::Lz4(lz4) => {
-                lz4.offsets.push(self.out.len_bytes());
-                lz4.compress(chunk)
+            Framing::Sampling(_) => unreachable!("the sample is complete"),
+            Framing::Chunks(chunks) => {
+                chunks.offsets.push(self.out.len_bytes());
+                chunks.compress(chunk)
             }
         };
         self.digest.update(stored);
@@ -138,6 +160,7 @@ impl DataFile {
 
     /// Stores the rest, writes and syncs.
     pub(super) async fn finish(mut self) -> Result<FinishedData, FileError> {
+        self.end_sampling();
         self.settle();
         let uncompressed_bytes = self.position();
         let rest = std::mem::take(&mut self.plain);
@@ -146,30 +169,50 @@ impl DataFile {
         }
         let chunks = match self.framing {
             Framing::Plain(crcs) => ChunkIndex::Crcs(crcs.finish()),
-            Framing::Lz4(lz4) => ChunkIndex::Compression(CompressionInfo {
-                compressor: LZ4_COMPRESSOR.to_owned(),
-                options: vec![],
-                chunk_bytes: lz4.chunk_bytes,
-                max_compressed_bytes: ALWAYS_COMPRESSED,
-                data_bytes: uncompressed_bytes,
-                offsets: lz4.offsets,
-            }),
+            Framing::Sampling(_) => unreachable!("the sample is complete"),
+            Framing::Chunks(chunks) => chunks.finish(uncompressed_bytes),
         };
         let stored_bytes = self.out.finish().await?;
         Ok(FinishedData { stored_bytes, uncompressed_bytes, digest: self.digest.value(), chunks })
     }
 }
 
-impl Lz4Framing {
+impl Chunks {
+    fn new(compression: Compression, dictionary: Option<Vec<u8>>) -> Self {
+        let compressor = Compressor::new(compression.codec, dictionary.as_deref());
+        let chunk_bytes = compression.chunk_bytes as usize;
+        let stored = vec![0; compressor.bound(chunk_bytes).max(chunk_bytes) + CHUNK_CRC_BYTES as usize];
+        Self { compression, compressor, dictionary, offsets: ChunkOffsets::default(), stored }
+    }
+
     /// The chunk as stored, checksum included.
     fn compress(&mut self, chunk: &[u8]) -> &[u8] {
-        let (length, block) = self.stored.split_at_mut(LZ4_LENGTH_BYTES);
-        length.copy_from_slice(&(chunk.len() as u32).to_le_bytes());
-        let block_bytes = compress_into_with_table(chunk, block, &mut self.table)
-            .expect("the buffer holds the largest block that a chunk can become");
-        let payload_bytes = LZ4_LENGTH_BYTES + block_bytes;
+        let mut payload_bytes = self.compressor.compress(chunk, &mut self.stored);
+        let longest = self.compression.max_compressed_bytes as usize;
+        if payload_bytes >= longest {
+            // Readers know it by its length, so a short one is filled up.
+            payload_bytes = chunk.len().max(longest);
+            self.stored[..chunk.len()].copy_from_slice(chunk);
+            self.stored[chunk.len()..payload_bytes].fill(0);
+        }
         let crc = crc32(&self.stored[..payload_bytes]);
-        self.stored[payload_bytes..payload_bytes + 4].copy_from_slice(&crc.to_be_bytes());
-        &self.stored[..payload_bytes + 4]
+        let end = payload_bytes + CHUNK_CRC_BYTES as usize;
+        self.stored[payload_bytes..end].copy_from_slice(&crc.to_be_bytes());
+        &self.stored[..end]
+    }
+
+    fn finish(self, data_bytes: u64) -> ChunkIndex {
+        let Self { compression, dictionary, offsets, .. } = self;
+        let (class, options) = class_and_options(compression.codec, dictionary.is_some());
+        let mut info = CompressionInfo {
+            compressor: class.to_owned(),
+            options,
+            chunk_bytes: compression.chunk_bytes,
+            max_compressed_bytes: compression.max_compressed_bytes,
+            data_bytes,
+            offsets,
+        };
+        info.set_dictionary(dictionary.as_deref());
+        ChunkIndex::Compression { info, dictionary_crc: dictionary.map(|bytes| crc32(&bytes)) }
     }
 }

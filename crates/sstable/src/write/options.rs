@@ -10,7 +10,8 @@ use crate::name::{Component, SstableName};
 /// What the writer is told beside the fragments.
 #[derive(Clone, Debug)]
 pub struct WriteOptions {
-    pub compression: Compression,
+    /// `None`: Data.db is stored as it is.
+    pub compression: Option<Compression>,
     /// As the table's option: 1.0 or more means no Filter.db.
     pub bloom_filter_fp_chance: f64,
     /// As the table's option, at least 1.
@@ -43,7 +44,7 @@ impl WriteOptions {
     pub fn for_table(schema: &TableSchema, origin: &str, io_class: IoClass) -> Self {
         let options = &schema.options;
         Self {
-            compression: options.compression.written(),
+            compression: options.compression.clone(),
             bloom_filter_fp_chance: options.bloom_filter_fp_chance,
             min_index_interval: options.min_index_interval,
             column_index_bytes: index::BLOCK_BYTES_DEFAULT,
@@ -67,7 +68,7 @@ impl WriteOptions {
 
     /// The components an SSTable written so has, in the order in which TOC.txt lists them.
     pub(super) fn components(&self) -> Vec<Component> {
-        let checksums = match self.compression.chunk_bytes() {
+        let checksums = match self.compression {
             None => Component::Crc,
             Some(_) => Component::CompressionInfo,
         };

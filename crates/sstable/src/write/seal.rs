@@ -109,7 +109,7 @@ pub(super) async fn remove_components(
 pub async fn clean_up(files: &Files, dir: &Path) -> Result<Vec<SstableName>, FileError> {
     let mut removed = vec![];
     for (name, components) in generations(files, dir).await? {
-        if components.contains(&Component::Toc) || !name.version.is_readable() {
+        if components.contains(&Component::Toc) || !name.version.is_writable() {
             continue;
         }
         remove_components(files, dir, &name, &components).await?;

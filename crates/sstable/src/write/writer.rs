@@ -100,7 +100,7 @@ impl SSTableWriter {
         schema: Arc<TableSchema>,
         options: WriteOptions,
     ) -> Result<Self, WriteError> {
-        assert!(name.version.is_readable(), "version {} is not written", name.version);
+        assert!(name.version.is_writable(), "version {} is not written", name.version);
         let components = options.components();
         let place = Place { files: files.clone(), dir: dir.to_owned(), name, components };
         match Self::create_files(&place, &options).await {
@@ -136,12 +136,13 @@ impl SSTableWriter {
             stats.add_commit_log_interval(*start, *end);
         }
         let expected = options.expected_partitions.min(RESERVED_KEYS_MAX) as usize;
+        let data = DataFile::new(data, options.compression.as_ref(), place.name.version);
         Self {
             place,
             encoder: PartitionEncoder::new(schema.clone(), options.delta_bases, options.column_index_bytes),
             schema,
             stats,
-            data: DataFile::new(data, &options.compression),
+            data,
             index,
             index_entry: vec![],
             summary: SummaryBuilder::new(options.min_index_interval),
@@ -243,12 +244,14 @@ impl SSTableWriter {
         let FinishedData { stored_bytes, uncompressed_bytes, digest, chunks } = data.finish().await?;
         let index_bytes = index.finish().await?;
         let mut total_bytes = stored_bytes + index_bytes;
-        if matches!(chunks, ChunkIndex::Compression(_)) {
+        if matches!(chunks, ChunkIndex::Compression { .. }) {
             stats.set_compression(stored_bytes, uncompressed_bytes);
         }
-        let (component, bytes) = match chunks {
-            ChunkIndex::Crcs(crcs) => (Component::Crc, crcs.encode()),
-            ChunkIndex::Compression(info) => (Component::CompressionInfo, info.encode(place.name.version)),
+        let (component, bytes, dictionary_crc) = match chunks {
+            ChunkIndex::Crcs(crcs) => (Component::Crc, crcs.encode(), None),
+            ChunkIndex::Compression { info, dictionary_crc } => {
+                (Component::CompressionInfo, info.encode(place.name.version), dictionary_crc)
+            }
         };
         total_bytes += place.write(&component, &bytes, &options).await?;
         total_bytes += place.write(&Component::Digest, &digest::encode(digest), &options).await?;
@@ -269,6 +272,7 @@ impl SSTableWriter {
             origin: Some(options.origin.clone()),
             partition_count: Some(self.partitions),
             row_count: Some(rows),
+            dictionary_crc,
         };
         total_bytes += place.write(&Component::Messina, &messina.encode(), &options).await?;
         seal::seal(&place.files, &place.dir, &place.name).await?;

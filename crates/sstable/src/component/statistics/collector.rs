@@ -223,6 +223,7 @@ impl StatsCollector {
             pending_repair: None,
             is_transient: false,
             originating_host_id: self.originating_host_id,
+            coverage: None,
         };
         (stats, CompactionMetadata::new(&self.keys))
     }

@@ -21,7 +21,7 @@ use base::crc::{Crc32, crc32};
 pub use collector::{KeptPrefix, StatsCollector};
 pub use compaction::CompactionMetadata;
 pub use header::{DeltaBases, DeltaBasesCollector, EPOCH_S, EPOCH_US, HeaderColumn, SerializationHeader};
-pub use stats::{CommitLogPosition, NO_COMPRESSION_RATIO, StatsMetadata};
+pub use stats::{CommitLogPosition, Coverage, NO_COMPRESSION_RATIO, StatsMetadata};
 pub use tombstones::{Bin, TombstoneHistogram, TombstoneHistogramBuilder};
 pub use validation::{MURMUR3_PARTITIONER, ValidationMetadata};
 
@@ -45,7 +45,7 @@ pub struct Statistics {
 impl Statistics {
     /// The file's bytes. Asserts that the version is one this build writes.
     pub fn encode(&self, version: Version) -> Vec<u8> {
-        assert!(version.is_readable(), "version {version} is not written");
+        assert!(version.is_writable(), "version {version} is not written");
         let mut parts: [Vec<u8>; PARTS] = Default::default();
         self.validation.encode(&mut parts[0]);
         self.compaction.encode(&mut parts[1]);
@@ -82,9 +82,6 @@ impl Statistics {
 
     /// Reads the file. Parts of an unknown type are skipped; the four known ones must be there.
     pub fn decode(bytes: &[u8], version: Version) -> Result<Self, FormatError> {
-        if !version.is_readable() {
-            return Err(FormatError::new("version", 0, "mc, md, me, na or nb", version.letters()));
-        }
         let parts = find_parts(bytes, version)?;
         Ok(Self {
             validation: ValidationMetadata::decode(&mut part(bytes, &parts, 0)?)?,

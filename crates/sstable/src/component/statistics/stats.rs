@@ -1,12 +1,17 @@
 //! The stats part of Statistics.db: what a read needs to skip the SSTable and a compaction to choose it.
 //!
 //! The fields follow one another in the order of [`StatsMetadata`]'s encoder; which ones exist depends on the
-//! [`Version`]. Source: facts `sstable-format.md` §9; Cassandra's `StatsMetadata`.
+//! [`Version`]; only those of the versions that we write are encoded. Source: Cassandra's `StatsMetadata`.
 
 use base::bytes::{Take, put_u16_bytes};
 use base::histogram::EstimatedHistogram;
 
+use model::CqlType;
+
+use super::text;
 use super::tombstones::TombstoneHistogram;
+use crate::component::clustering::{PrefixKind, RawPrefix};
+use crate::component::deletion_time::local_time_of_u32;
 use crate::component::error::check_count;
 use crate::component::{FormatError, Named};
 use crate::version::Version;
@@ -49,7 +54,8 @@ pub struct StatsMetadata {
     pub commit_log_upper: CommitLogPosition,
     pub min_timestamp_us: i64,
     pub max_timestamp_us: i64,
-    /// Of tombstones and expiring cells; 0x7fffffff if a live cell is the smallest.
+    /// Of tombstones and expiring cells; 0x7fffffff if a live cell is the smallest. Times after 2038, which
+    /// only versions oa and da have, are negative (`component::deletion_time`).
     pub min_local_deletion_time_s: i32,
     /// 0x7fffffff as soon as there is a live cell that does not expire.
     pub max_local_deletion_time_s: i32,
@@ -82,8 +88,29 @@ pub struct StatsMetadata {
     pub pending_repair: Option<[u8; 16]>,
     /// It holds transiently replicated data; from version na on.
     pub is_transient: bool,
-    /// Whose commit log the positions are in: a host's UUID; in versions me and nb.
+    /// Whose commit log the positions are in: a host's UUID; in versions me, nb and later.
     pub originating_host_id: Option<[u8; 16]>,
+    /// What else is covered; from version oa on.
+    pub coverage: Option<Coverage>,
+}
+
+/// What version oa adds about what is in the SSTable.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Coverage {
+    /// The clustering columns' Java classes, by which the bounds were written.
+    pub clustering_types: Vec<String>,
+    /// Whether what is covered begins with `min_clustering` or behind it.
+    pub start_kind: PrefixKind,
+    /// Whether what is covered ends with `max_clustering` or in front of it.
+    pub end_kind: PrefixKind,
+    /// There are deletions of whole partitions.
+    pub has_partition_deletions: bool,
+    /// The smallest partition key by (token, key).
+    pub first_key: Vec<u8>,
+    /// The largest partition key by (token, key).
+    pub last_key: Vec<u8>,
+    /// The share of the ring that the SSTable was written for; NaN if that was not known.
+    pub token_space: f64,
 }
 
 impl StatsMetadata {
@@ -129,16 +156,23 @@ impl StatsMetadata {
         let commit_log_upper = CommitLogPosition::decode(take)?;
         let min_timestamp_us = take.i64().named("min timestamp")?;
         let max_timestamp_us = take.i64().named("max timestamp")?;
-        let min_local_deletion_time_s = take.i32().named("min local deletion time")?;
-        let max_local_deletion_time_s = take.i32().named("max local deletion time")?;
+        let local_time = |take: &mut Take<'_>, what| match version.has_uint_deletion_time() {
+            true => take.u32().named(what).map(local_time_of_u32),
+            false => take.i32().named(what),
+        };
+        let min_local_deletion_time_s = local_time(take, "min local deletion time")?;
+        let max_local_deletion_time_s = local_time(take, "max local deletion time")?;
         let min_ttl_s = take.i32().named("min ttl")?;
         let max_ttl_s = take.i32().named("max ttl")?;
         let compression_ratio = take.f64().named("compression ratio")?;
-        let tombstone_drop_times = TombstoneHistogram::decode(take)?;
+        let tombstone_drop_times = TombstoneHistogram::decode(take, version)?;
         let sstable_level = take.u32().named("sstable level")?;
         let repaired_at_ms = take.i64().named("repaired at")?;
-        let min_clustering = decode_clustering(take, "min clustering")?;
-        let max_clustering = decode_clustering(take, "max clustering")?;
+        let slice = if version.has_improved_min_max() { Some(Slice::decode(take)?) } else { None };
+        let (min_clustering, max_clustering) = match &slice {
+            Some(slice) => (slice.start.1.clone(), slice.end.1.clone()),
+            None => (decode_clustering(take, "min clustering")?, decode_clustering(take, "max clustering")?),
+        };
         let has_legacy_counter_shards = decode_bool(take, "legacy counter shards")?;
         let total_columns_set = take.u64().named("total columns set")?;
         let total_rows = take.u64().named("total rows")?;
@@ -160,6 +194,18 @@ impl StatsMetadata {
         if version.has_originating_host_id() {
             originating_host_id = decode_uuid(take, "originating host id")?;
         }
+        let coverage = match slice {
+            Some(slice) => Some(Coverage {
+                clustering_types: slice.types,
+                start_kind: slice.start.0,
+                end_kind: slice.end.0,
+                has_partition_deletions: decode_bool(take, "partition deletions")?,
+                first_key: take.vint_bytes().named("first key")?.to_vec(),
+                last_key: take.vint_bytes().named("last key")?.to_vec(),
+                token_space: take.f64().named("token space coverage")?,
+            }),
+            None => None,
+        };
         Ok(Self {
             partition_bytes,
             partition_cells,
@@ -184,7 +230,39 @@ impl StatsMetadata {
             pending_repair,
             is_transient,
             originating_host_id,
+            coverage,
         })
+    }
+}
+
+/// The clusterings that are covered, as version oa has them.
+struct Slice {
+    types: Vec<String>,
+    start: (PrefixKind, Vec<Vec<u8>>),
+    end: (PrefixKind, Vec<Vec<u8>>),
+}
+
+impl Slice {
+    fn decode(take: &mut Take<'_>) -> Result<Self, FormatError> {
+        let what = "clustering types";
+        let at = take.offset();
+        let count = take.vint().named(what)?;
+        let count = check_count(what, at, count, 1, take.remaining())?;
+        let (mut types, mut fixed) = (vec![], vec![]);
+        for _ in 0..count {
+            let at = take.offset();
+            let name = text(take.vint_bytes().named(what)?, what, at)?;
+            let parsed = CqlType::from_java_name(&name);
+            let parsed = parsed.map_err(|error| FormatError::new(what, at, "a type", error.to_string()))?;
+            fixed.push(parsed.sstable_fixed_len());
+            types.push(name);
+        }
+        let bound = |take: &mut Take<'_>| {
+            let prefix = RawPrefix::decode(take, &fixed)?;
+            let values = prefix.values(&fixed).map(|value| Ok(value?.unwrap_or_default().to_vec()));
+            Ok((prefix.kind, values.collect::<Result<_, _>>().named("covered clusterings")?))
+        };
+        Ok(Self { start: bound(take)?, end: bound(take)?, types })
     }
 }
 

@@ -5,7 +5,7 @@
 //! there are more than 100 different ones, the two closest become one, at their weighted mean. Many times wait
 //! in a map first, so that few merges happen.
 //!
-//! Layout (mc to nb): u32 most bins, u32 n, n * (f64 time, i64 count), times rising.
+//! Layout: u32 most bins, u32 n, then n times rising with their counts: f64 and i64 up to nb, i64 and i32 since oa.
 
 use base::HashMap;
 use base::bytes::Take;
@@ -13,6 +13,7 @@ use base::bytes::Take;
 use crate::component::deletion_time::NO_DELETION_TIME_S;
 use crate::component::error::check_count;
 use crate::component::{FormatError, Named};
+use crate::version::Version;
 
 const BINS_MAX: usize = 100;
 const ROUND_S: u32 = 60;
@@ -20,7 +21,8 @@ const ROUND_S: u32 = 60;
 const WAITING_MAX: usize = 4096;
 /// The largest time that is not "none".
 const TIME_S_MAX: u32 = NO_DELETION_TIME_S as u32 - 1;
-const BIN_BYTES: usize = 16;
+/// The largest time since version oa, whose times have no sign.
+const UINT_TIME_S_MAX: u32 = u32::MAX - 2;
 
 /// Counts of tombstones by local deletion time, rising, each time once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,7 +33,7 @@ pub struct TombstoneHistogram {
 /// `count` tombstones at about `time_s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bin {
-    /// Local deletion time in seconds since 1970; at most 0x7ffffffe.
+    /// Local deletion time in seconds since 1970; at most 0x7ffffffe up to version nb.
     pub time_s: u32,
     pub count: u64,
 }
@@ -74,21 +76,31 @@ impl TombstoneHistogram {
 
     /// Reads it. A time that is negative or too large counts at the largest, as in Cassandra, whose older
     /// versions wrote such; bins in any order are sorted, and equal times added.
-    pub(super) fn decode(take: &mut Take<'_>) -> Result<Self, FormatError> {
+    pub(super) fn decode(take: &mut Take<'_>, version: Version) -> Result<Self, FormatError> {
+        let is_uint = version.has_uint_deletion_time();
+        let (bin_bytes, time_s_max) = if is_uint { (12, UINT_TIME_S_MAX) } else { (16, TIME_S_MAX) };
         take.u32().named("most bins of the tombstone histogram")?;
         let at = take.offset();
         let what = "bins of the tombstone histogram";
         let count = u64::from(take.u32().named(what)?);
-        let count = check_count(what, at, count, BIN_BYTES, take.remaining())?;
+        let count = check_count(what, at, count, bin_bytes, take.remaining())?;
         let mut bins = Vec::with_capacity(count);
         for _ in 0..count {
-            let time_s = take.f64().named("tombstone time")?;
+            // Fractions are cut and NaN is 0, as Java casts.
+            let time_s = if is_uint {
+                take.i64().named("tombstone time")?
+            } else {
+                take.f64().named("tombstone time")? as i64
+            };
             let at = take.offset();
-            let count = take.i64().named("tombstone count")?;
+            let count = if is_uint {
+                i64::from(take.i32().named("tombstone count")?)
+            } else {
+                take.i64().named("tombstone count")?
+            };
             let count = u64::try_from(count)
                 .map_err(|_| FormatError::new("tombstone count", at, "not below 0", count.to_string()))?;
-            // Fractions are cut and NaN is 0, as Java casts.
-            let time_s = u32::try_from(time_s as i64).unwrap_or(u32::MAX).min(TIME_S_MAX);
+            let time_s = u32::try_from(time_s).unwrap_or(u32::MAX).min(time_s_max);
             bins.push(Bin { time_s, count });
         }
         bins.sort_by_key(|bin| bin.time_s);
@@ -185,9 +197,9 @@ mod tests {
         golden.extend([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
         golden.extend([0x40, 0x5e, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]);
         assert_eq!(encoded(&histogram), golden);
-        assert_eq!(TombstoneHistogram::decode(&mut Take::new(&golden)), Ok(histogram));
+        assert_eq!(TombstoneHistogram::decode(&mut Take::new(&golden), Version::Me), Ok(histogram));
         for cut in 0..golden.len() {
-            assert!(TombstoneHistogram::decode(&mut Take::new(&golden[..cut])).is_err());
+            assert!(TombstoneHistogram::decode(&mut Take::new(&golden[..cut]), Version::Me).is_err());
         }
     }
 
@@ -236,8 +248,20 @@ mod tests {
             bytes.extend(time.to_be_bytes());
             bytes.extend(1i64.to_be_bytes());
         }
-        let bins = TombstoneHistogram::decode(&mut Take::new(&bytes)).unwrap();
+        let bins = TombstoneHistogram::decode(&mut Take::new(&bytes), Version::Me).unwrap();
         assert_eq!(bins.bins(), [Bin { time_s: 7, count: 1 }, Bin { time_s: TIME_S_MAX, count: 2 }]);
+    }
+
+    #[test]
+    fn golden_bytes_since_oa() {
+        let mut bytes = vec![0, 0, 0, 2, 0, 0, 0, 2];
+        bytes.extend([0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0, 0, 0xf0, 0, 0, 0, 0, 0, 0, 3]);
+        let decode = |bytes: &[u8]| TombstoneHistogram::decode(&mut Take::new(bytes), Version::Oa);
+        let expect = [Bin { time_s: 7, count: 1 }, Bin { time_s: 0xf000_0000, count: 3 }];
+        assert_eq!(decode(&bytes).unwrap().bins(), expect);
+        for cut in 0..bytes.len() {
+            assert!(decode(&bytes[..cut]).is_err());
+        }
     }
 
     proptest! {
@@ -245,12 +269,12 @@ mod tests {
         fn values_round_trip(times in prop::collection::vec(0..i32::MAX, 0..300)) {
             let histogram = histogram_of(times);
             let bytes = encoded(&histogram);
-            prop_assert_eq!(TombstoneHistogram::decode(&mut Take::new(&bytes)), Ok(histogram));
+            prop_assert_eq!(TombstoneHistogram::decode(&mut Take::new(&bytes), Version::Me), Ok(histogram));
         }
 
         #[test]
         fn any_bytes_are_an_answer(bytes: Vec<u8>, time: u32) {
-            if let Ok(histogram) = TombstoneHistogram::decode(&mut Take::new(&bytes)) {
+            if let Ok(histogram) = TombstoneHistogram::decode(&mut Take::new(&bytes), Version::Me) {
                 histogram.count_until(time);
             }
         }

@@ -2,7 +2,7 @@
 
 use base::rng::Rng;
 use model::sample::{self, Variety};
-use model::{Compression, PartitionKey};
+use model::{Codec, Compression, PartitionKey};
 use reader::{Fragment, ReadError, collect};
 use runtime::sim;
 
@@ -12,7 +12,7 @@ use crate::name::Component;
 /// An SSTable with large and small partitions, static rows, deletions and collections.
 async fn intact(
     shard: &Shard,
-    compression: Compression,
+    compression: Option<Compression>,
     version: Version,
 ) -> (Arc<TableSchema>, SstableName, Vec<Component>) {
     let schema = sample::tables()[1].clone();
@@ -61,7 +61,7 @@ async fn replace(shard: &Shard, path: &Path, bytes: &[u8]) {
 /// Damages each component in many ways; `damage` gives the changed bytes, or `None` to stop.
 async fn damage_all(
     shard: &Shard,
-    compression: Compression,
+    compression: Option<Compression>,
     version: Version,
     mut damage: impl FnMut(u64, &[u8]) -> Option<Vec<u8>>,
 ) {
@@ -91,7 +91,7 @@ async fn damage_all(
             noticed += usize::from(check.is_err() || !table.rebuilt().is_empty());
             let answers = ask(&table, &schema).await;
             // What has checksums of its own cannot be wrong unnoticed; a plain file is only checked whole.
-            let sure = matches!(component, Component::Data) && compression != Compression::None;
+            let sure = matches!(component, Component::Data) && compression.is_some();
             for (answer, right) in answers.iter().zip(&right).filter(|_| sure) {
                 let right = right.as_ref().unwrap();
                 assert!(answer.as_ref().map_or(true, |answer| answer == right), "{component} round {round}");
@@ -111,11 +111,13 @@ async fn damage_all(
     table.check(IoClass::Maintenance).await.unwrap();
 }
 
-const LZ4: Compression = Compression::Lz4 { chunk_bytes: 4096 };
+const LZ4: Option<Compression> = Some(Compression::lz4(4096));
 
 #[test]
 fn single_bits() {
-    for (seed, compression) in [(1, LZ4), (2, Compression::None)] {
+    let zstd = Some(Compression::new(Codec::Zstd { level: 1 }, 4096));
+    let dictionary = Some(Compression { dictionary: true, ..Compression::lz4(1024) });
+    for (seed, compression) in [(1, LZ4), (2, None), (8, zstd), (9, dictionary)] {
         for version in [Version::Me, Version::Nb] {
             let compression = compression.clone();
             sim::run(seed, 1, move |shard| async move {
@@ -134,7 +136,7 @@ fn single_bits() {
 
 #[test]
 fn bytes_replaced() {
-    for (seed, compression) in [(3, LZ4), (4, Compression::None)] {
+    for (seed, compression) in [(3, LZ4), (4, None)] {
         sim::run(seed, 1, move |shard| async move {
             let mut rng = Rng::new(seed);
             damage_all(&shard, compression, Version::Me, |round, bytes| {
@@ -152,7 +154,7 @@ fn bytes_replaced() {
 
 #[test]
 fn truncations() {
-    for (seed, compression) in [(5, LZ4), (6, Compression::None)] {
+    for (seed, compression) in [(5, LZ4), (6, None)] {
         sim::run(seed, 1, move |shard| async move {
             let mut rng = Rng::new(seed);
             damage_all(&shard, compression, Version::Me, |round, bytes| {

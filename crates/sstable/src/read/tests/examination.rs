@@ -1,6 +1,6 @@
 //! SSTables pass the examination that every source passes, over versions, compressions and index densities.
 
-use model::Compression;
+use model::{Codec, Compression};
 use reader::examination::{Build, examine};
 use reader::{LocalFuture, MemorySource, Source};
 use runtime::sim;
@@ -10,7 +10,7 @@ use super::*;
 #[derive(Clone, Debug)]
 struct Case {
     version: Version,
-    compression: Compression,
+    compression: Option<Compression>,
     column_index_bytes: u32,
     min_index_interval: u32,
     cache_bytes: usize,
@@ -70,7 +70,7 @@ fn check(case: Case, seeds: std::ops::Range<u64>) {
 fn case() -> Case {
     Case {
         version: Version::Me,
-        compression: Compression::Lz4 { chunk_bytes: 4096 },
+        compression: Some(Compression::lz4(4096)),
         column_index_bytes: 64 * 1024,
         min_index_interval: 128,
         cache_bytes: 1 << 20,
@@ -86,13 +86,13 @@ fn compressed() {
 
 #[test]
 fn uncompressed() {
-    check(Case { compression: Compression::None, ..case() }, 100..148);
+    check(Case { compression: None, ..case() }, 100..148);
 }
 
 #[test]
 fn many_blocks_a_partition() {
     check(Case { column_index_bytes: 200, min_index_interval: 1, ..case() }, 200..264);
-    let compression = Compression::None;
+    let compression = None;
     check(Case { column_index_bytes: 1, version: Version::Nb, compression, ..case() }, 300..348);
 }
 
@@ -117,4 +117,20 @@ fn with_a_cache_of_one_page() {
 #[test]
 fn without_cached_indexes() {
     check(Case { caches_index: false, column_index_bytes: 300, min_index_interval: 2, ..case() }, 700..732);
+}
+
+#[test]
+fn every_codec() {
+    let with = |codec, chunk_bytes| Some(Compression::new(codec, chunk_bytes));
+    for (number, compression) in (0..).zip([
+        with(Codec::Snappy, 1024),
+        with(Codec::Deflate, 2048),
+        with(Codec::Zstd { level: 1 }, 4096),
+        with(Codec::Lz4High { level: 3 }, 1024),
+        with(Codec::Noop, 4096),
+        Some(Compression { max_compressed_bytes: 512, ..Compression::lz4(1024) }),
+    ]) {
+        let seed = 600 + number * 10;
+        check(Case { compression, column_index_bytes: 500, version: Version::Nb, ..case() }, seed..seed + 8);
+    }
 }

@@ -1,7 +1,9 @@
 //! Reading what the writer wrote, what Cassandra wrote, and what neither would write.
 
+mod compression;
 mod damage;
 mod examination;
+mod sample_damage;
 mod samples;
 mod sharing;
 

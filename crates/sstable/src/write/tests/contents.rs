@@ -6,8 +6,7 @@ use base::rng::Rng;
 use model::sample::{self, Variety};
 use model::types::CqlType;
 use model::{
-    Cell, ClusteringPrefix, ClusteringRange, ColumnData, ColumnId, Compression, PartitionKey, Position, Row,
-    Tombstone,
+    Cell, ClusteringPrefix, ClusteringRange, ColumnData, ColumnId, PartitionKey, Position, Row, Tombstone,
 };
 
 use super::*;
@@ -37,14 +36,13 @@ fn a_large_partition_has_blocks_with_what_is_open_behind_them() {
     }
     let range = ClusteringRange { start: Position::before(int(15)), end: Position::after(int(42)) };
     mutation.delete_range(range, Tombstone::new(1000, 200));
-    let options =
-        WriteOptions { column_index_bytes: 10_000, compression: Compression::None, ..options(&schema) };
+    let options = WriteOptions { column_index_bytes: 10_000, compression: None, ..options(&schema) };
     let files = write(Version::Me, options, vec![mutation]);
     let mut take = Take::new(&files[Component::Index]);
     let entry = IndexEntry::decode(&mut take).unwrap();
     assert!(take.is_empty() && entry.data_position == 0);
     let fixed = [Some(4)];
-    let index = PromotedIndex::decode(entry.promoted, &fixed).unwrap();
+    let index = PromotedIndex::decode(entry.promoted, &fixed, Version::Me).unwrap();
     let data_bytes = files[Component::Data].len() as u64;
     let mut end = index.head().header_bytes;
     assert_eq!(end, 2 + 4 + 12);
@@ -149,7 +147,7 @@ fn altered() -> (Arc<TableSchema>, Vec<Mutation>) {
 #[test]
 fn cells_stand_in_disk_order_and_those_of_dropped_columns_not_at_all() {
     let (schema, mutations) = altered();
-    let options = WriteOptions { compression: Compression::None, ..options(&schema) };
+    let options = WriteOptions { compression: None, ..options(&schema) };
     let files = write_as(Version::Me, options.clone(), schema.clone(), mutations.clone());
     #[rustfmt::skip]
     let golden: &[u8] = &[

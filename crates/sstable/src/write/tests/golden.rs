@@ -2,8 +2,8 @@
 
 use model::types::CqlType;
 use model::{
-    Cell, ClusteringPrefix, ClusteringRange, ColumnData, ColumnId, ComplexCells, Compression, Liveness,
-    PartitionKey, PathCell, Position, Row, SmallBytes, Tombstone,
+    Cell, ClusteringPrefix, ClusteringRange, ColumnData, ColumnId, ComplexCells, Liveness, PartitionKey,
+    PathCell, Position, Row, SmallBytes, Tombstone,
 };
 
 use super::*;
@@ -65,7 +65,7 @@ const WIDE_DATA: &[u8] = &[
 
 #[test]
 fn rows_static_rows_and_range_tombstones() {
-    let options = WriteOptions { compression: Compression::None, ..options(&wide().schema) };
+    let options = WriteOptions { compression: None, ..options(&wide().schema) };
     let files = write(Version::Me, options, vec![wide()]);
     assert_eq!(&files[Component::Data], WIDE_DATA);
     assert_eq!(&files[Component::Index], [0, 1, b'a', 0, 0]);
@@ -125,7 +125,7 @@ fn ttls_collections_and_their_deletions() {
     ]);
     row.liveness = Liveness::expiring(1000, 60, 100);
     *mutation.row_mut(ClusteringPrefix::EMPTY) = row;
-    let options = WriteOptions { compression: Compression::None, ..options(&schema) };
+    let options = WriteOptions { compression: None, ..options(&schema) };
     let files = write(Version::Nb, options, vec![mutation]);
     #[rustfmt::skip]
     let golden: &[u8] = &[
@@ -159,7 +159,7 @@ fn times_beyond_31_bits_are_capped() {
     let mut mutation = Mutation::new(schema.clone(), PartitionKey::new(7i32.to_be_bytes()));
     mutation.partition.tombstone = Tombstone::new(-1, 0x8000_0000);
     *mutation.row_mut(ClusteringPrefix::EMPTY) = row_of(vec![simple(0, Cell::tombstone(1000, u32::MAX - 1))]);
-    let options = WriteOptions { compression: Compression::None, ..options(&schema) };
+    let options = WriteOptions { compression: None, ..options(&schema) };
     let files = write(Version::Me, options, vec![mutation]);
     #[rustfmt::skip]
     let golden: &[u8] = &[

@@ -1,0 +1,187 @@
+//! The index of an SSTable, whichever its format has: from keys to partitions, and on to blocks of rows.
+//!
+//! Everything above asks here and does not know which it is. Below are `index` and `promoted` for Index.db, and
+//! `trie` for Partitions.db and Rows.db.
+
+use std::rc::Rc;
+
+use model::{PartitionKey, RingPosition};
+use reader::{Permit, ReadError};
+use runtime::IoClass;
+
+use super::chunked::ChunkedFile;
+use super::entries::EntryPages;
+use super::index::{self, IndexCursor};
+use super::table::SSTable;
+use super::trie::{self, PartitionTrie, PartitionTrieCursor};
+use super::window::Fetch;
+use crate::component::summary::Summary;
+
+/// See the head of this file.
+pub(super) enum PartitionIndex {
+    Big { file: ChunkedFile, summary: Summary, pages: EntryPages },
+    Trie(Box<PartitionTrie>),
+}
+
+impl PartitionIndex {
+    /// Whether reads may look into what the shard keeps of it, and add to that (`cache_index_pages`).
+    pub(super) fn is_kept(&self) -> bool {
+        match self {
+            Self::Big { pages, .. } => pages.are_kept(),
+            Self::Trie(trie) => trie.partitions.is_index_kept(),
+        }
+    }
+
+    /// Length of its files.
+    pub(super) fn file_bytes(&self) -> u64 {
+        match self {
+            Self::Big { file, .. } => file.file_bytes(),
+            Self::Trie(trie) => {
+                trie.partitions.file_bytes() + trie.rows.as_ref().map_or(0, ChunkedFile::file_bytes)
+            }
+        }
+    }
+
+    /// Bytes of memory that stay used.
+    pub(super) fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Big { summary, .. } => summary.memory_bytes(),
+            Self::Trie(trie) => trie.footer.first_key.capacity() + trie.footer.last_key.capacity(),
+        }
+    }
+
+    /// How many partitions there are, if it says so.
+    pub(super) fn partition_count(&self) -> Option<u64> {
+        match self {
+            Self::Big { .. } => None,
+            Self::Trie(trie) => Some(trie.footer.key_count),
+        }
+    }
+
+    /// An error about what it says of the partition of `entry`.
+    pub(super) fn corrupt(&self, entry: &Entry, detail: &str) -> ReadError {
+        match (self, entry) {
+            (Self::Big { file, .. }, Entry::Big(entry)) => file.corrupt(entry.promoted_at, detail),
+            (Self::Trie(trie), Entry::Trie(entry)) => trie.partitions.corrupt(entry.node_at, detail),
+            _ => unreachable!("an entry is of its own index"),
+        }
+    }
+}
+
+/// Where a partition is, and where its row index.
+#[derive(Clone, Debug)]
+pub(super) enum Entry {
+    Big(index::Entry),
+    Trie(trie::Entry),
+}
+
+impl Entry {
+    pub(super) fn key(&self) -> &PartitionKey {
+        match self {
+            Self::Big(entry) => &entry.key,
+            Self::Trie(entry) => &entry.key,
+        }
+    }
+
+    /// In the data.
+    pub(super) fn position(&self) -> u64 {
+        match self {
+            Self::Big(entry) => entry.position,
+            Self::Trie(entry) => entry.position,
+        }
+    }
+
+    /// Where the next partition starts, if that could be seen without reading more.
+    pub(super) fn next_position(&self) -> Option<u64> {
+        match self {
+            Self::Big(entry) => entry.next_position,
+            Self::Trie(entry) => entry.next_position,
+        }
+    }
+
+    /// Whether the partition's rows are indexed.
+    pub(super) fn has_row_index(&self) -> bool {
+        match self {
+            Self::Big(entry) => entry.promoted_bytes > 0,
+            Self::Trie(entry) => entry.rows.is_some(),
+        }
+    }
+}
+
+/// Walks the partitions of an SSTable, always of the same one.
+pub(super) enum PartitionCursor {
+    Big(IndexCursor),
+    Trie(Box<PartitionTrieCursor>),
+}
+
+impl PartitionCursor {
+    pub(super) fn new(table: &SSTable, fetch: Fetch, class: IoClass) -> Self {
+        match &table.index {
+            PartitionIndex::Big { .. } => Self::Big(IndexCursor::new(fetch, class)),
+            PartitionIndex::Trie(trie) => Self::Trie(Box::new(PartitionTrieCursor::new(trie, fetch, class))),
+        }
+    }
+
+    /// Its window is charged to the read.
+    #[must_use]
+    pub(super) fn charged_to(self, permit: &Option<Rc<Permit>>) -> Self {
+        match self {
+            Self::Big(cursor) => Self::Big(cursor.charged_to(permit)),
+            // A trie is looked at page by page.
+            Self::Trie(cursor) => Self::Trie(cursor),
+        }
+    }
+
+    /// The entry of `key`. Where the cursor stands afterwards is not said.
+    pub(super) async fn find(
+        &mut self,
+        table: &SSTable,
+        key: &PartitionKey,
+    ) -> Result<Option<Entry>, ReadError> {
+        match (self, &table.index) {
+            (Self::Big(cursor), PartitionIndex::Big { file, summary, pages }) => {
+                let found = match cursor.fetch() {
+                    Fetch::Cached => pages.find(file, summary, key, cursor.class()).await?,
+                    Fetch::Bypass | Fetch::Scan => cursor.find(file, summary, key).await?,
+                };
+                Ok(found.map(Entry::Big))
+            }
+            (Self::Trie(cursor), PartitionIndex::Trie(trie)) => {
+                Ok(cursor.find(trie, &table.data, key).await?.map(Entry::Trie))
+            }
+            _ => unreachable!("a cursor is of its own index"),
+        }
+    }
+
+    /// Moves to the first entry behind `point`.
+    pub(super) async fn seek(&mut self, table: &SSTable, point: &RingPosition) -> Result<(), ReadError> {
+        match (self, &table.index) {
+            (Self::Big(cursor), PartitionIndex::Big { file, summary, .. }) => {
+                cursor.seek(file, summary, point).await
+            }
+            (Self::Trie(cursor), PartitionIndex::Trie(trie)) => cursor.seek(trie, &table.data, point).await,
+            _ => unreachable!("a cursor is of its own index"),
+        }
+    }
+
+    /// The next entry, or `None` behind the last.
+    pub(super) async fn next(&mut self, table: &SSTable) -> Result<Option<Entry>, ReadError> {
+        match (self, &table.index) {
+            (Self::Big(cursor), PartitionIndex::Big { file, .. }) => {
+                Ok(cursor.next(file).await?.map(Entry::Big))
+            }
+            (Self::Trie(cursor), PartitionIndex::Trie(trie)) => {
+                Ok(cursor.next(trie, &table.data).await?.map(Entry::Trie))
+            }
+            _ => unreachable!("a cursor is of its own index"),
+        }
+    }
+
+    /// Where the next entry starts in Index.db; `None` if there is no such file.
+    pub(super) fn index_position(&self) -> Option<u64> {
+        match self {
+            Self::Big(cursor) => Some(cursor.position()),
+            Self::Trie(_) => None,
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The index of a BTI SSTable: Partitions.db and Rows.db, which are tries.
+//!
+//! ```text
+//! partitions   from a key or a point in the ring to partitions        rows   from a place among rows to a block
+//! walk         from node to node                                      byte_comparable   keys as bytes
+//! ```
+//! Neither file has checksums. What they say is confirmed by Data.db: a partition's key by the key there, a block
+//! by the rows that are walked from its start.
+
+mod byte_comparable;
+mod partitions;
+mod rows;
+mod walk;
+
+use reader::ReadError;
+
+pub(super) use partitions::{Entry, PartitionTrie, PartitionTrieCursor};
+pub(super) use rows::{RowTrie, RowTrieCheck, TrieBlock};
+
+use super::chunked::ChunkedFile;
+use super::window::Window;
+use crate::component::trie::PAGE_BYTES;
+
+/// The pages of a file, as a walk sees them.
+struct FilePages<'a> {
+    window: &'a mut Window,
+    file: &'a ChunkedFile,
+}
+
+impl walk::Pages for FilePages<'_> {
+    async fn page_from(&mut self, position: u64) -> Result<&[u8], ReadError> {
+        let page_end = (position - position % PAGE_BYTES + PAGE_BYTES).min(self.file.data_bytes());
+        if position >= page_end {
+            return Err(self.file.corrupt(position, "a node of a trie behind the end of the file"));
+        }
+        let len = page_end - position;
+        self.window.fill(self.file, position, len, 0).await?;
+        Ok(&self.window.rest(position)[..len as usize])
+    }
+
+    fn corrupt(&self, position: u64, detail: &str) -> ReadError {
+        self.file.corrupt(position, detail)
+    }
+}

@@ -1,0 +1,469 @@
+//! Walks a trie on disk, node by node: to a key, to its neighbours, and from one key to the next, either way.
+//!
+//! The walk sees pages through [`Pages`] and keeps the way from the root to where it stands, so that it can go
+//! on without beginning anew. A key is in front of all keys that it begins. Steps down lead towards the start of
+//! the file ([`Node::child`]), so every walk ends. Memory: 16 bytes for each byte of a key.
+
+use reader::ReadError;
+
+use crate::component::FormatError;
+use crate::component::trie::Node;
+
+/// No key is longer: a partition key of 64 KiB with every byte escaped, or that much of clustering values.
+const KEY_BYTES_MAX: usize = 1 << 20;
+
+/// Where a walk sees the bytes of a file.
+pub(super) trait Pages {
+    /// The bytes from `position` to the end of its page.
+    async fn page_from(&mut self, position: u64) -> Result<&[u8], ReadError>;
+
+    /// An error about the node at `position`.
+    fn corrupt(&self, position: u64, detail: &str) -> ReadError;
+}
+
+/// A node on the way.
+#[derive(Clone, Copy, Debug)]
+struct Stop {
+    position: u64,
+    /// In which slot the way goes on; not meant of the last one.
+    slot: usize,
+}
+
+/// Longest payload of any trie.
+const PAYLOAD_BYTES_MAX: usize = 20;
+
+/// What stands at a key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Payload {
+    /// Not 0.
+    pub(super) bits: u8,
+    bytes: [u8; PAYLOAD_BYTES_MAX],
+    len: usize,
+}
+
+impl Payload {
+    /// The payload's bytes, and perhaps some behind it.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// What a look at a node found.
+struct Seen {
+    payload: Option<Payload>,
+    slots: usize,
+}
+
+/// See the head of this file.
+pub(super) struct Walk {
+    root: u64,
+    /// From the root to where it stands; empty if it stands nowhere.
+    way: Vec<Stop>,
+    /// The bytes that led there: one fewer than `way`.
+    key: Vec<u8>,
+    payload: Option<Payload>,
+}
+
+/// Which child of a node comes next.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Toward {
+    First,
+    Last,
+}
+
+impl Walk {
+    pub(super) fn new(root: u64) -> Self {
+        Self { root, way: vec![], key: vec![], payload: None }
+    }
+
+    /// The key it stands at.
+    pub(super) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// What stands there; `None` if it stands nowhere.
+    pub(super) fn payload(&self) -> Option<Payload> {
+        self.payload
+    }
+
+    /// Where the node is at which it stands.
+    pub(super) fn position(&self) -> u64 {
+        self.way.last().map_or(self.root, |stop| stop.position)
+    }
+
+    fn leave(&mut self) {
+        self.way.clear();
+        self.key.clear();
+        self.payload = None;
+    }
+
+    async fn look<P: Pages>(&self, pages: &mut P, position: u64) -> Result<Seen, ReadError> {
+        let node = Self::node(pages, position).await;
+        let seen = node.map(|node| {
+            let payload = (node.payload_bits() != 0).then(|| {
+                let mut payload = Payload { bits: node.payload_bits(), ..Payload::default() };
+                payload.len = node.payload().len().min(PAYLOAD_BYTES_MAX);
+                payload.bytes[..payload.len].copy_from_slice(&node.payload()[..payload.len]);
+                payload
+            });
+            Seen { payload, slots: node.slots() }
+        });
+        seen.map_err(|failed| failed.into_error(pages, position))
+    }
+
+    async fn node<P: Pages>(pages: &mut P, position: u64) -> Result<Node<'_>, Failed> {
+        let bytes = pages.page_from(position).await.map_err(Failed::Read)?;
+        Node::decode(bytes, position).map_err(Failed::Format)
+    }
+
+    /// Where the child in `slot` is, with its byte.
+    async fn child<P: Pages>(
+        pages: &mut P,
+        position: u64,
+        slot: usize,
+    ) -> Result<Option<(u8, u64)>, ReadError> {
+        let node = Self::node(pages, position).await;
+        let child = node.and_then(|node| node.child(slot).map_err(Failed::Format));
+        child.map_err(|failed| failed.into_error(pages, position))
+    }
+
+    async fn search<P: Pages>(
+        pages: &mut P,
+        position: u64,
+        byte: u8,
+    ) -> Result<Result<usize, usize>, ReadError> {
+        let found = Self::node(pages, position).await.map(|node| node.search(byte));
+        found.map_err(|failed| failed.into_error(pages, position))
+    }
+
+    /// Steps into the child in `slot`.
+    fn step_into<P: Pages>(&mut self, pages: &P, slot: usize, byte: u8, child: u64) -> Result<(), ReadError> {
+        if self.key.len() >= KEY_BYTES_MAX {
+            let detail = format!("a key of more than {KEY_BYTES_MAX} bytes leads here");
+            return Err(pages.corrupt(child, &detail));
+        }
+        self.way.last_mut().expect("a step starts at a node").slot = slot;
+        self.key.push(byte);
+        self.way.push(Stop { position: child, slot: 0 });
+        Ok(())
+    }
+
+    /// Goes down along `key` as far as there are nodes. Returns how many bytes of it led there.
+    pub(super) async fn follow<P: Pages>(&mut self, pages: &mut P, key: &[u8]) -> Result<usize, ReadError> {
+        self.leave();
+        self.way.push(Stop { position: self.root, slot: 0 });
+        let mut at = self.root;
+        for byte in key {
+            let Ok(slot) = Self::search(pages, at, *byte).await? else { break };
+            let (_, child) = Self::child(pages, at, slot).await?.expect("a slot that was found has a child");
+            self.step_into(pages, slot, *byte, child)?;
+            at = child;
+        }
+        self.payload = self.look(pages, at).await?.payload;
+        Ok(self.key.len())
+    }
+
+    /// From the node it stands at down to its first or last key, whose payload it takes.
+    async fn descend<P: Pages>(&mut self, pages: &mut P, toward: Toward) -> Result<(), ReadError> {
+        loop {
+            let at = self.position();
+            let seen = self.look(pages, at).await?;
+            if seen.slots == 0 || (toward == Toward::First && seen.payload.is_some()) {
+                self.payload = seen.payload;
+                return match self.payload {
+                    Some(_) => Ok(()),
+                    None => Err(pages.corrupt(at, "a node without children and without content")),
+                };
+            }
+            let mut found = None;
+            for number in 0..seen.slots {
+                let slot = if toward == Toward::First { number } else { seen.slots - 1 - number };
+                if let Some((byte, child)) = Self::child(pages, at, slot).await? {
+                    found = Some((slot, byte, child));
+                    break;
+                }
+            }
+            let Some((slot, byte, child)) = found else {
+                return Err(pages.corrupt(at, "a node whose slots for children are all empty"));
+            };
+            self.step_into(pages, slot, byte, child)?;
+        }
+    }
+
+    /// Steps into the first child from `slot` on, and down to its first key. False if there is none.
+    async fn enter_from<P: Pages>(&mut self, pages: &mut P, slot: usize) -> Result<bool, ReadError> {
+        let at = self.position();
+        let slots = self.look(pages, at).await?.slots;
+        for slot in slot..slots {
+            if let Some((byte, child)) = Self::child(pages, at, slot).await? {
+                self.step_into(pages, slot, byte, child)?;
+                self.descend(pages, Toward::First).await?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Steps into the last child in front of `slot`, and down to its last key. False if there is none.
+    async fn enter_before<P: Pages>(&mut self, pages: &mut P, slot: usize) -> Result<bool, ReadError> {
+        let at = self.position();
+        for slot in (0..slot).rev() {
+            if let Some((byte, child)) = Self::child(pages, at, slot).await? {
+                self.step_into(pages, slot, byte, child)?;
+                self.descend(pages, Toward::Last).await?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Steps back to the parent. Gives the slot that it came from, or `None` at the root.
+    fn step_back(&mut self) -> Option<usize> {
+        self.way.pop();
+        self.key.pop();
+        self.payload = None;
+        self.way.last().map(|stop| stop.slot)
+    }
+
+    /// To the first key. False if there is none, which a sound trie never says.
+    pub(super) async fn first<P: Pages>(&mut self, pages: &mut P) -> Result<(), ReadError> {
+        self.leave();
+        self.way.push(Stop { position: self.root, slot: 0 });
+        self.descend(pages, Toward::First).await
+    }
+
+    /// To the last key.
+    pub(super) async fn last<P: Pages>(&mut self, pages: &mut P) -> Result<(), ReadError> {
+        self.leave();
+        self.way.push(Stop { position: self.root, slot: 0 });
+        self.descend(pages, Toward::Last).await
+    }
+
+    /// To the next key. False behind the last; then it stands nowhere.
+    pub(super) async fn next<P: Pages>(&mut self, pages: &mut P) -> Result<bool, ReadError> {
+        if self.way.is_empty() {
+            return Ok(false);
+        }
+        if self.enter_from(pages, 0).await? {
+            return Ok(true);
+        }
+        self.next_beside(pages).await
+    }
+
+    /// To the next key that the one it stands at does not begin.
+    async fn next_beside<P: Pages>(&mut self, pages: &mut P) -> Result<bool, ReadError> {
+        while let Some(slot) = self.step_back() {
+            if self.enter_from(pages, slot + 1).await? {
+                return Ok(true);
+            }
+        }
+        self.leave();
+        Ok(false)
+    }
+
+    /// To the key before. False in front of the first; then it stands nowhere.
+    pub(super) async fn previous<P: Pages>(&mut self, pages: &mut P) -> Result<bool, ReadError> {
+        while let Some(slot) = self.step_back() {
+            if self.enter_before(pages, slot).await? {
+                return Ok(true);
+            }
+            let at = self.position();
+            self.payload = self.look(pages, at).await?.payload;
+            if self.payload.is_some() {
+                return Ok(true);
+            }
+        }
+        self.leave();
+        Ok(false)
+    }
+
+    /// To the last key that is at most `key`. False if there is none.
+    pub(super) async fn floor<P: Pages>(&mut self, pages: &mut P, key: &[u8]) -> Result<bool, ReadError> {
+        let led = self.follow(pages, key).await?;
+        let Some(byte) = key.get(led) else {
+            return if self.payload.is_some() { Ok(true) } else { self.previous(pages).await };
+        };
+        let slot = match Self::search(pages, self.position(), *byte).await? {
+            Ok(slot) | Err(slot) => slot,
+        };
+        if self.enter_before(pages, slot).await? || self.payload.is_some() {
+            return Ok(true);
+        }
+        self.previous(pages).await
+    }
+
+    /// From where [`Self::follow`] led with `key`: to the first key that is at least `key`. False if there is
+    /// none.
+    pub(super) async fn ceiling<P: Pages>(
+        &mut self,
+        pages: &mut P,
+        key: &[u8],
+        led: usize,
+    ) -> Result<bool, ReadError> {
+        let Some(byte) = key.get(led) else {
+            return if self.payload.is_some() { Ok(true) } else { self.next(pages).await };
+        };
+        let slot = match Self::search(pages, self.position(), *byte).await? {
+            Ok(slot) | Err(slot) => slot,
+        };
+        if self.enter_from(pages, slot).await? {
+            return Ok(true);
+        }
+        self.next_beside(pages).await
+    }
+}
+
+/// Why a node could not be seen.
+enum Failed {
+    Read(ReadError),
+    Format(FormatError),
+}
+
+impl Failed {
+    fn into_error<P: Pages>(self, pages: &P, position: u64) -> ReadError {
+        match self {
+            Self::Read(error) => error,
+            Self::Format(error) => pages.corrupt(position, &error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use base::rng::Rng;
+
+    use super::*;
+
+    /// A file in memory, in one page.
+    struct InMemory(Vec<u8>);
+
+    impl Pages for InMemory {
+        async fn page_from(&mut self, position: u64) -> Result<&[u8], ReadError> {
+            Ok(self.0.get(position as usize..).unwrap_or_default())
+        }
+
+        fn corrupt(&self, position: u64, detail: &str) -> ReadError {
+            ReadError::Corrupt { file: "memory".into(), offset_bytes: position, detail: detail.to_owned() }
+        }
+    }
+
+    /// Writes the subtrie of `keys`, of which the first `depth` bytes led here; gives its root's place. The kind of
+    /// each node is chosen by `rng` among those that fit.
+    fn write(rng: &mut Rng, out: &mut Vec<u8>, keys: &[(&[u8], u8)], depth: usize) -> u64 {
+        let (own, rest) = match keys.first() {
+            Some((key, payload)) if key.len() == depth => (Some(*payload), &keys[1..]),
+            _ => (None, keys),
+        };
+        let mut children: Vec<(u8, u64)> = vec![];
+        for group in rest.chunk_by(|a, b| a.0[depth] == b.0[depth]) {
+            let child = write(rng, out, group, depth + 1);
+            children.push((group[0].0[depth], child));
+        }
+        let at = out.len() as u64;
+        let bits = u8::from(own.is_some());
+        let back = |child: u64| (at - child) as u32;
+        match children[..] {
+            [] => out.push(bits),
+            [(byte, child)] if own.is_none() && back(child) < 16 && rng.chance(2, 3) => {
+                out.extend([0x10 | back(child) as u8, byte]);
+            }
+            [(byte, child)] if own.is_none() && back(child) < 4096 && rng.chance(2, 3) => {
+                out.extend([0x30 | (back(child) >> 8) as u8, back(child) as u8, byte]);
+            }
+            _ if rng.chance(1, 2) => {
+                out.extend([0x80 | bits, children.len() as u8]);
+                out.extend(children.iter().map(|(byte, _)| *byte));
+                children.iter().for_each(|(_, child)| out.extend(&back(*child).to_be_bytes()[1..]));
+            }
+            _ => {
+                let (first, last) = (children[0].0, children[children.len() - 1].0);
+                out.extend([0xd0 | bits, first, last - first]);
+                for byte in first..=last {
+                    let child = children.iter().find(|(own, _)| *own == byte);
+                    out.extend(child.map_or(0, |(_, child)| back(*child)).to_be_bytes());
+                }
+            }
+        }
+        out.extend(own);
+        at
+    }
+
+    fn random_key(rng: &mut Rng) -> Vec<u8> {
+        let len = rng.below(6);
+        (0..len).map(|_| *rng.pick(&[0, 1, 2, 0x40, 0xfe, 0xff])).collect()
+    }
+
+    #[test]
+    fn it_walks_as_a_sorted_map_does() {
+        for seed in 0..300 {
+            let mut rng = Rng::new(seed);
+            let count = 1 + rng.below(40);
+            let keys: BTreeSet<Vec<u8>> = (0..count).map(|_| random_key(&mut rng)).collect();
+            let model: BTreeMap<Vec<u8>, u8> = keys.into_iter().zip(0..).collect();
+            let list: Vec<(&[u8], u8)> = model.iter().map(|(key, payload)| (&key[..], *payload)).collect();
+            let mut bytes = vec![0xee];
+            let root = write(&mut rng, &mut bytes, &list, 0);
+            let mut pages = InMemory(bytes);
+            reader::block_on_ready(async {
+                let mut walk = Walk::new(root);
+                let here = |walk: &Walk| {
+                    let payload = walk.payload().map(|payload| payload.bytes()[0]);
+                    payload.map(|payload| (walk.key().to_vec(), payload))
+                };
+                let owned =
+                    |entry: Option<(&Vec<u8>, &u8)>| entry.map(|(key, payload)| (key.clone(), *payload));
+                walk.first(&mut pages).await.unwrap();
+                for expect in &model {
+                    assert_eq!(here(&walk), owned(Some(expect)), "seed {seed}");
+                    walk.next(&mut pages).await.unwrap();
+                }
+                assert_eq!(here(&walk), None);
+                walk.last(&mut pages).await.unwrap();
+                for expect in model.iter().rev() {
+                    assert_eq!(here(&walk), owned(Some(expect)), "seed {seed}");
+                    walk.previous(&mut pages).await.unwrap();
+                }
+                assert_eq!(here(&walk), None);
+                for _ in 0..60 {
+                    let key = random_key(&mut rng);
+                    let found = walk.floor(&mut pages, &key).await.unwrap();
+                    let expect = owned(model.range(..=key.clone()).next_back());
+                    assert_eq!((found, here(&walk)), (expect.is_some(), expect), "seed {seed} {key:x?}");
+                    let led = walk.follow(&mut pages, &key).await.unwrap();
+                    let found = walk.ceiling(&mut pages, &key, led).await.unwrap();
+                    let expect = owned(model.range(key.clone()..).next());
+                    assert_eq!((found, here(&walk)), (expect.is_some(), expect), "seed {seed} {key:x?}");
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn a_damaged_trie_is_an_answer() {
+        let mut rng = Rng::new(1);
+        let keys: BTreeSet<Vec<u8>> = (0..60).map(|_| random_key(&mut rng)).collect();
+        let list: Vec<(&[u8], u8)> = keys.iter().map(Vec::as_slice).zip(0..).collect();
+        let mut bytes = vec![0xee];
+        let root = write(&mut rng, &mut bytes, &list, 0);
+        for _ in 0..2000 {
+            let mut damaged = bytes.clone();
+            let at = rng.index(damaged.len());
+            damaged[at] ^= 1 << rng.below(8);
+            damaged.truncate(if rng.chance(1, 3) { rng.index(bytes.len()) } else { bytes.len() });
+            let mut pages = InMemory(damaged);
+            reader::block_on_ready(async {
+                let mut walk = Walk::new(root);
+                let mut steps = 0;
+                let mut going = walk.first(&mut pages).await.is_ok();
+                while going {
+                    // Shared subtries make more keys, but every step down shortens what is left.
+                    steps += 1;
+                    going = steps < 10_000 && walk.next(&mut pages).await.unwrap_or(false);
+                }
+                let _ = walk.floor(&mut pages, &[0x40, 1, 2]).await;
+            });
+        }
+    }
+}
