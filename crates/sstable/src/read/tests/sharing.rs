@@ -19,7 +19,7 @@ async fn table(shard: &Shard, cache: &Rc<ChunkCache>) -> (Arc<TableSchema>, Rc<S
     let mut rng = Rng::new(11);
     let mutations: Vec<Mutation> = (0..150).map(|_| sample::mutation(&mut rng, &schema, &variety)).collect();
     let options = WriteOptions {
-        compression: Compression::Lz4 { chunk_bytes: 4096 },
+        compression: Some(Compression::lz4(4096)),
         column_index_bytes: 2000,
         min_index_interval: 2,
         ..WriteOptions::for_table(&schema, "memtable", IoClass::MemtableFlush)
