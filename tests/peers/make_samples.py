@@ -26,12 +26,15 @@ def main():
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"which to make: {', '.join(samples.TARGETS)} (default: all)")
     parser.add_argument("--into", type=Path, default=REPO / "testdata", help="where the targets' folders are (default: %(default)s)")
     parser.add_argument("--case", action="append", help="only this case, and leave the others as they are; may be repeated")
+    parser.add_argument("--byte-comparable", action="store_true", help="only testdata/byte_comparable/: values as Cassandra 5.0's tries have them")
     parser.add_argument("--big", action="store_true", help="the big cases; not into testdata/")
     options = parser.parse_args()
     unknown = set(options.targets) - set(samples.TARGETS)
     if unknown:
         parser.error(f"no such target: {', '.join(sorted(unknown))}")
     try:
+        if options.byte_comparable:
+            return byte_comparable(options.into / "byte_comparable")
         for target in options.targets or samples.TARGETS:
             series, config, index_size, cases = samples.TARGETS[target]
             chosen = [make() for make in (samples.BIG if options.big else cases)]
@@ -65,6 +68,21 @@ def make(into, series, config, index_size, cases):
             file.write_text(re.sub(r"^SSTable: .*/", "SSTable: ", file.read_text()))
     say(f"{len(cases)} cases in {into}")
     return 0
+
+
+def byte_comparable(into):
+    """Encodes the values of values.txt, and some numbers. Returns the status of the encoder."""
+    home = Path(tempfile.mkdtemp(prefix="peers-"))
+    try:
+        toolchain = Toolchain("5.0")
+        toolchain.write_home(home)
+        command = toolchain.command(home, "messina.peers.ByteComparableSamples", into / "values.txt")
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+        if done.returncode == 0:
+            (into / "cassandra-5.0.txt").write_text(done.stdout.replace(" , ", ","))
+        return done.returncode
+    finally:
+        shutil.rmtree(home)
 
 
 def write(toolchain, into, config, cases):

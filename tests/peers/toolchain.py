@@ -88,7 +88,7 @@ class Toolchain:
 
     def _compile(self):
         """Our Java, compiled against that release; again when a source changes."""
-        sources = sorted((HERE / "java").rglob("*.java"))
+        sources = sorted(source for folder in ["java", f"java-{self.series}"] for source in (HERE / folder).rglob("*.java"))
         digest = hashlib.sha256(self.release.encode() + bytes([self.java_major]))
         for source in sources:
             digest.update(source.read_bytes())

@@ -18,6 +18,7 @@ use super::window::Fetch;
 use crate::component::summary::Summary;
 
 /// See the head of this file.
+#[expect(clippy::large_enum_variant, reason = "an SSTable has one, and the large one is the common one")]
 pub(super) enum PartitionIndex {
     Big { file: ChunkedFile, summary: Summary, pages: EntryPages },
     Trie(Box<PartitionTrie>),

@@ -97,6 +97,14 @@ fn many_blocks_a_partition() {
 }
 
 #[test]
+fn every_version_that_is_written() {
+    for (number, version) in (0..).zip(Version::ALL.into_iter().filter(|version| version.is_writable())) {
+        let seeds = 600 + number * 16..600 + (number + 1) * 16;
+        check(Case { version, column_index_bytes: 400, min_index_interval: 4, ..case() }, seeds);
+    }
+}
+
+#[test]
 fn without_a_cache() {
     check(Case { bypass_cache: true, cache_bytes: 0, column_index_bytes: 3000, ..case() }, 400..448);
 }
