@@ -258,7 +258,7 @@ async fn start_shards(
                 None
             };
             let memory_bytes = options.memory_bytes / shards;
-            let engine = EngineShard::start(&shard, log, host_id, memory_bytes, options.sstable_version);
+            let engine = EngineShard::start(&shard, log, host_id, memory_bytes, &options);
             shard.set_local(NodeShard::new(options, engine.clone(), schema_log));
             shard.set_local(engine);
             Ok(())

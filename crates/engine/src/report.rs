@@ -7,9 +7,11 @@ use std::cell::{Cell, RefCell};
 
 use base::histogram::EstimatedHistogram;
 use model::TableId;
+use reader::{SemaphoreLimits, SemaphoreStats};
 use runtime::ShardStats;
 use sstable::name::SstableName;
-use sstable::read::{CacheStats, SSTable};
+use sstable::pool::PoolStats;
+use sstable::read::SSTable;
 
 use crate::table::Table;
 use crate::table::flush::FlushStats;
@@ -25,7 +27,9 @@ pub struct ShardReport {
     pub log_appended_bytes: u64,
     pub sstables: usize,
     pub flushes: FlushStats,
-    pub cache: CacheStats,
+    pub cache: PoolStats,
+    /// Each semaphore of reads: its name, limits and counters.
+    pub reads: Vec<(String, SemaphoreLimits, SemaphoreStats)>,
     pub runtime: ShardStats,
 }
 

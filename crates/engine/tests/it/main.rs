@@ -3,5 +3,6 @@
 mod disk;
 mod faults;
 mod loading;
+mod storm;
 mod support;
 mod work;

@@ -1,11 +1,12 @@
 //! What the engine gets of a [`Config`].
 
 use engine::commitlog::SyncMode;
-use engine::{EngineOptions, OnDamagedLog, ShardOptions};
+use engine::{EngineOptions, OnDamagedLog, ReadOptions, ShardOptions};
 use runtime::BackendChoice;
 use sstable::version::Version;
 
-use super::{CommitlogSync, Config, IoBackend, OnDamagedCommitlog, SstableFormat};
+use super::{CommitlogSync, Config, IoBackend, LogLevel, OnDamagedCommitlog, SstableFormat};
+use crate::logging::log;
 
 /// The machine, as far as defaults depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +69,20 @@ impl Config {
             on_damaged_log: match self.on_damaged_commitlog {
                 OnDamagedCommitlog::Refuse => OnDamagedLog::Refuse,
                 OnDamagedCommitlog::Skip => OnDamagedLog::Skip,
+            },
+            reads: ReadOptions {
+                timeout_us: self.read_request_timeout_ms.saturating_mul(1000),
+                range_timeout_us: self.range_request_timeout_ms.saturating_mul(1000),
+                cache_index_pages: self.cache_index_pages,
+                tell: |shard, text| {
+                    log(
+                        LogLevel::Info,
+                        format_args!("shard {shard}"),
+                        "reader_concurrency_semaphore",
+                        format_args!("{text}"),
+                    );
+                },
+                ..ReadOptions::default()
             },
             sstable_version: match self.sstable_format {
                 SstableFormat::Me => Version::Me,

@@ -34,6 +34,8 @@ pub(super) struct ScanReader {
     table: Rc<SSTable>,
     parser: Parser,
     class: IoClass,
+    /// Of Index.db.
+    index_fetch: Fetch,
     start: RingPosition,
     end: RingPosition,
     window: Window,
@@ -52,7 +54,13 @@ pub(super) struct ScanReader {
 
 impl ScanReader {
     /// `spec` wants all rows, forward.
-    pub(super) fn new(table: &Rc<SSTable>, parser: Parser, spec: &ReadSpec, class: IoClass) -> Self {
+    pub(super) fn new(
+        table: &Rc<SSTable>,
+        parser: Parser,
+        spec: &ReadSpec,
+        index_fetch: Fetch,
+        class: IoClass,
+    ) -> Self {
         assert!(spec.wants_all_rows() && !spec.reversed, "a scan gives everything, front to back");
         let state = if table.may_contain_range(&spec.partitions) { State::Open } else { State::Done };
         Self {
@@ -61,7 +69,8 @@ impl ScanReader {
             class,
             start: spec.partitions.start(),
             end: spec.partitions.end(),
-            window: Window::new(Fetch::Scan, class),
+            window: Window::new(Fetch::Scan, class).charged_to(&spec.permit),
+            index_fetch,
             at: 0,
             until: 0,
             state,
@@ -80,7 +89,7 @@ impl ScanReader {
     /// Where the first partition behind `point` starts.
     async fn position_behind(&self, point: &RingPosition) -> Result<u64, ReadError> {
         let table = &*self.table;
-        let mut cursor = PartitionCursor::new(table, Fetch::Cached, self.class);
+        let mut cursor = PartitionCursor::new(table, self.index_fetch, self.class);
         cursor.seek(table, point).await?;
         let entry = cursor.next(table).await?;
         Ok(entry.map_or(table.data.data_bytes(), |entry| entry.position()))
