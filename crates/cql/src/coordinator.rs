@@ -19,6 +19,24 @@ pub type Decide = Box<dyn FnOnce(&Page) -> Result<Option<Vec<Mutation>>, CqlErro
 /// A change of the schema, given the catalog as it is.
 pub type ChangeSchema = Box<dyn FnOnce(&Catalog) -> Changed + Send>;
 
+/// How much memory the result of a SELECT may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResultLimits {
+    /// A page of a paged read ends when its cells take so many bytes.
+    pub page_bytes: u64,
+    /// An unpaged result that takes more is told to the log.
+    pub unpaged_soft_bytes: u64,
+    /// An unpaged result that takes more is refused.
+    pub unpaged_hard_bytes: u64,
+}
+
+impl Default for ResultLimits {
+    /// ScyllaDB's.
+    fn default() -> Self {
+        Self { page_bytes: 1 << 20, unpaged_soft_bytes: 1 << 20, unpaged_hard_bytes: 100 << 20 }
+    }
+}
+
 /// See the head of this file.
 pub trait Coordinator {
     /// The schema as this shard knows it.
@@ -38,6 +56,14 @@ pub trait Coordinator {
 
     /// This node's id: the counter shard it adds to.
     fn host_id(&self) -> Uuid;
+
+    /// How much memory results may take.
+    fn result_limits(&self) -> ResultLimits {
+        ResultLimits::default()
+    }
+
+    /// Something that whoever runs the node should know.
+    fn warn(&self, _text: &str) {}
 
     /// Ends when the write is durable.
     fn apply(&self, mutation: Mutation) -> impl Future<Output = Result<(), CqlError>>;

@@ -20,7 +20,7 @@ pub mod system;
 pub mod term;
 pub mod testing;
 
-pub use coordinator::{ChangeSchema, Coordinator, Decide};
+pub use coordinator::{ChangeSchema, Coordinator, Decide, ResultLimits};
 pub use error::{CqlError, WriteKind};
 pub use outcome::{Execution, Outcome, ResultRows};
 pub use row_set::RowSet;

@@ -535,6 +535,12 @@ pub async fn report(shard: &Shard) -> Result<Vec<ShardReport>, EngineError> {
     on_all(shard, CpuGroup::Maintenance, |shard| async move { Ok(EngineShard::of(&shard)?.report()) }).await
 }
 
+/// What the reads of every shard are doing, for people: a text for each semaphore of each shard.
+pub async fn read_diagnostics(shard: &Shard) -> Result<Vec<Vec<String>>, EngineError> {
+    let ask = |shard: Shard| async move { Ok(EngineShard::of(&shard)?.admissions().dump()) };
+    on_all(shard, CpuGroup::Maintenance, ask).await
+}
+
 /// What every table has and does: a list for each shard, in the order of the tables' names.
 pub async fn table_reports(shard: &Shard) -> Result<Vec<Vec<TableReport>>, EngineError> {
     let ask = |shard: Shard| async move {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use model::TableSchema;
 
+use sstable::pool::EvictionPolicy;
 use sstable::version::Version;
 
 use crate::commitlog::SyncMode;
@@ -31,11 +32,38 @@ pub struct Attachment {
     pub schema: Option<Arc<TableSchema>>,
 }
 
+/// How reads are served.
+#[derive(Clone, Debug)]
+pub struct ReadOptions {
+    /// How long a read of single partitions waits to be admitted.
+    pub timeout_us: u64,
+    /// How long a page of a scan waits.
+    pub range_timeout_us: u64,
+    /// Whether reads look into cached index pages and fill them.
+    pub cache_index_pages: bool,
+    /// Who goes first when caches have to give way.
+    pub eviction: EvictionPolicy,
+    /// Called with a shard's number and what is to be logged about reads that were refused; seldom.
+    pub tell: fn(u32, &str),
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self {
+            timeout_us: 5_000_000,
+            range_timeout_us: 10_000_000,
+            cache_index_pages: true,
+            eviction: EvictionPolicy::default(),
+            tell: |_, _| (),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
     /// Everything lives below this directory.
     pub data_dir: PathBuf,
-    /// The memory of all shards together: memtables take up to half of it, the chunk cache a quarter.
+    /// The memory of all shards together: memtables take up to half of it, with the caches up to three quarters.
     pub memory_bytes: u64,
     pub commitlog_sync: SyncMode,
     pub commitlog_segment_bytes: u64,
@@ -43,6 +71,7 @@ pub struct EngineOptions {
     pub commitlog_total_bytes: u64,
     pub on_damaged_log: OnDamagedLog,
     pub compaction: CompactionOptions,
+    pub reads: ReadOptions,
     /// What SSTables are written as; one that can be read.
     pub sstable_version: Version,
     pub attachments: Vec<Attachment>,
@@ -92,6 +121,7 @@ impl EngineOptions {
             commitlog_total_bytes: 1 << 30,
             on_damaged_log: OnDamagedLog::Refuse,
             compaction: CompactionOptions::default(),
+            reads: ReadOptions::default(),
             sstable_version: Version::DEFAULT,
             attachments: vec![],
         }

@@ -269,8 +269,7 @@ async fn start_shards(
             let memory_bytes = options.memory_bytes / shards;
             let compactions =
                 CompactionSetup { options: options.compaction.clone(), history: history.clone() };
-            let engine =
-                EngineShard::start(&shard, log, host_id, memory_bytes, options.sstable_version, compactions);
+            let engine = EngineShard::start(&shard, log, host_id, memory_bytes, &options, compactions);
             shard.set_local(NodeShard::new(options, engine.clone(), schema_log));
             shard.set_local(engine);
             Ok(())

@@ -7,9 +7,11 @@ use std::cell::{Cell, RefCell};
 
 use base::histogram::EstimatedHistogram;
 use model::TableId;
+use reader::{SemaphoreLimits, SemaphoreStats};
 use runtime::{GroupStats, IoStats, ShardStats};
 use sstable::name::SstableName;
-use sstable::read::{CacheStats, SSTable};
+use sstable::pool::PoolStats;
+use sstable::read::SSTable;
 use sstable::write::Written;
 
 use crate::compaction::report::{ManagerStats, TableState};
@@ -29,7 +31,9 @@ pub struct ShardReport {
     pub flushes: FlushStats,
     pub compactions: ManagerStats,
     pub compactions_running: usize,
-    pub cache: CacheStats,
+    pub cache: PoolStats,
+    /// Each semaphore of reads: its name, limits and counters.
+    pub reads: Vec<(String, SemaphoreLimits, SemaphoreStats)>,
     pub runtime: ShardStats,
     /// By scheduling group.
     pub groups: Vec<GroupStats>,

@@ -11,19 +11,24 @@ use std::sync::Arc;
 use base::HashMap;
 use model::{Mutation, PartitionRange, TableId, codec};
 use runtime::{CpuGroup, JoinHandle, Shard};
+use sstable::pool::MemoryPool;
 use sstable::read::ChunkCache;
-use sstable::version::Version;
 
 use crate::commitlog::{Appended, CommitLog, LogError};
 use crate::compaction::{CompactionSetup, Manager};
 use crate::error::EngineError;
+use crate::options::EngineOptions;
 use crate::partition_locks::PartitionLocks;
+use crate::read::admission::Admissions;
 use crate::read::{Page, ReadCommand, run};
 use crate::report::ShardReport;
 use crate::table::flush::FlushQueue;
 use crate::table::validate::validate;
 use crate::table::{LoggedMemtable, Table};
 use runtime::Event;
+
+/// How far memtables grow before the caches give way by as much.
+const POOL_STEP_BYTES: usize = 64 * 1024;
 
 /// How often periods and ages are looked at.
 const TICK_US: u64 = 1_000_000;
@@ -35,7 +40,10 @@ pub struct EngineShard {
     shard: Shard,
     /// The log of everything but the schema.
     log: Rc<CommitLog>,
+    /// What is kept to read faster; its budget is what memtables leave.
+    pool: Rc<MemoryPool>,
     cache: Rc<ChunkCache>,
+    admissions: Admissions,
     tables: RefCell<HashMap<TableId, Rc<Table>>>,
     flushes: Rc<FlushQueue>,
     compactions: Rc<Manager>,
@@ -45,6 +53,8 @@ pub struct EngineShard {
     dirty_bytes_soft: usize,
     /// Above this writes wait.
     dirty_bytes_max: usize,
+    /// Memtables and caches together stay below this.
+    cached_bytes_max: usize,
     /// Something is to be sealed, perhaps.
     pressure: Event,
     last_segment: Cell<u64>,
@@ -56,20 +66,26 @@ pub struct EngineShard {
 }
 
 impl EngineShard {
-    /// `memory_bytes` is this shard's part.
+    /// `memory_bytes` is this shard's part: memtables take up to half of it, and with the caches together up to three
+    /// quarters. The rest is for what reads, flushes and requests hold while they run.
     pub fn start(
         shard: &Shard,
         log: Rc<CommitLog>,
         host_id: [u8; 16],
         memory_bytes: u64,
-        sstable_version: Version,
+        options: &EngineOptions,
         compaction: CompactionSetup,
     ) -> Rc<Self> {
+        let reads = &options.reads;
+        let admissions = Admissions::new(memory_bytes, reads.clone());
         let memory_bytes = usize::try_from(memory_bytes).expect("memory fits into memory");
-        let cache = ChunkCache::new(memory_bytes / 4);
+        let cached_bytes_max = memory_bytes / 4 * 3;
+        let pool = MemoryPool::new(cached_bytes_max, reads.eviction);
+        let cache = ChunkCache::in_pool(&pool);
+        cache.set_caches_index(reads.cache_index_pages);
         cache.seed(shard.random_u64());
-        let flushes = FlushQueue::new(shard.clone(), cache.clone(), host_id, sstable_version);
-        let compactions = Manager::new(shard, cache.clone(), host_id, sstable_version, compaction);
+        let flushes = FlushQueue::new(shard.clone(), cache.clone(), host_id, options.sstable_version);
+        let compactions = Manager::new(shard, cache.clone(), host_id, options.sstable_version, compaction);
         let nudged = compactions.clone();
         flushes.on_flushed(move |table| nudged.nudge(table));
         let waited_for = compactions.clone();
@@ -81,12 +97,15 @@ impl EngineShard {
             shard: shard.clone(),
             compactions,
             log,
+            pool,
             cache,
+            admissions,
             tables: RefCell::default(),
             flushes: flushes.clone(),
             dirty_bytes: Cell::new(0),
             dirty_bytes_soft: memory_bytes / 4,
             dirty_bytes_max: memory_bytes / 2,
+            cached_bytes_max,
             pressure: Event::new(),
             last_segment: Cell::new(0),
             scratch: RefCell::default(),
@@ -112,6 +131,10 @@ impl EngineShard {
 
     pub fn log(&self) -> &Rc<CommitLog> {
         &self.log
+    }
+
+    pub fn admissions(&self) -> &Admissions {
+        &self.admissions
     }
 
     pub fn cache(&self) -> &Rc<ChunkCache> {
@@ -286,8 +309,12 @@ impl EngineShard {
 
     #[inline]
     fn grown(&self, before: usize, after: usize) {
-        let dirty = self.dirty_bytes.get() + after - before;
+        let before_all = self.dirty_bytes.get();
+        let dirty = before_all + after - before;
         self.dirty_bytes.set(dirty);
+        if dirty / POOL_STEP_BYTES != before_all / POOL_STEP_BYTES {
+            self.give_way();
+        }
         if dirty > self.dirty_bytes_soft {
             self.pressure.signal();
         }
@@ -324,13 +351,24 @@ impl EngineShard {
 
     fn recount_dirty(&self) {
         self.dirty_bytes.set(self.tables.borrow().values().map(|table| table.memtable_bytes()).sum());
+        self.give_way();
+    }
+
+    /// Leaves the caches what memtables do not take. A single write may take more than there is.
+    fn give_way(&self) {
+        self.pool.set_budget_bytes(self.cached_bytes_max.saturating_sub(self.dirty_bytes.get()));
     }
 
     /// Reads the next page of what this shard has.
     pub async fn read(&self, command: &ReadCommand) -> Result<Page, EngineError> {
         let table = self.table(command.table)?;
         let started_us = self.shard.now_us();
-        let page = run::read_page(&self.shard, &table, command).await?;
+        let permit = self.admissions.admit(&self.shard, &table, command).await?;
+        let page = run::read_page(&self.shard, &table, command, &permit).await.inspect_err(|error| {
+            if let EngineError::Read(error) = error {
+                self.admissions.failed(&self.shard, &permit, error);
+            }
+        })?;
         table.counters.reads.add_us(self.shard.now_us() - started_us);
         Ok(page)
     }
@@ -436,6 +474,7 @@ impl EngineShard {
             sstables: self.tables.borrow().values().map(|table| table.sstables().len()).sum(),
             flushes: self.flushes.stats(),
             cache: self.cache.stats(),
+            reads: self.admissions.stats(),
             runtime: self.shard.stats(),
             groups: self.shard.group_stats(),
             io: self.shard.io_stats(),

@@ -3,14 +3,39 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::semaphore::Refusal;
+
 #[derive(Debug)]
 pub enum ReadError {
     /// A file says something it cannot say. The rest of the table is not affected.
     Corrupt { file: PathBuf, offset_bytes: u64, detail: String },
     /// The operating system could not read a file.
     Io { file: PathBuf, offset_bytes: u64, source: std::io::Error },
+    /// Too much is going on for this read to be carried out, or to wait any longer.
+    Refused(Refusal),
     /// The shard that would have to answer is stopping.
     ShuttingDown,
+}
+
+impl ReadError {
+    /// The same error once more, for another reader that waited for the same load.
+    #[must_use]
+    pub fn copied(&self) -> Self {
+        match self {
+            Self::Corrupt { file, offset_bytes, detail } => {
+                Self::Corrupt { file: file.clone(), offset_bytes: *offset_bytes, detail: detail.clone() }
+            }
+            Self::Io { file, offset_bytes, source } => {
+                let source = match source.raw_os_error() {
+                    Some(code) => std::io::Error::from_raw_os_error(code),
+                    None => std::io::Error::new(source.kind(), source.to_string()),
+                };
+                Self::Io { file: file.clone(), offset_bytes: *offset_bytes, source }
+            }
+            Self::Refused(refusal) => Self::Refused(refusal.clone()),
+            Self::ShuttingDown => Self::ShuttingDown,
+        }
+    }
 }
 
 impl fmt::Display for ReadError {
@@ -24,6 +49,7 @@ impl fmt::Display for ReadError {
             Self::Io { file, offset_bytes, source } => {
                 write!(f, "cannot read {} at byte {offset_bytes}: {source}; check the disk", file.display())
             }
+            Self::Refused(refusal) => f.write_str(refusal.text()),
             Self::ShuttingDown => f.write_str("the node is shutting down; ask again when it is back"),
         }
     }
@@ -33,7 +59,7 @@ impl std::error::Error for ReadError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Io { source, .. } => Some(source),
-            Self::Corrupt { .. } | Self::ShuttingDown => None,
+            Self::Corrupt { .. } | Self::Refused(_) | Self::ShuttingDown => None,
         }
     }
 }

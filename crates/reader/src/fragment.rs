@@ -5,6 +5,7 @@
 //! force from its position on, in the direction of the read; at the start nothing is in force, and at the end
 //! of every wanted range nothing is again. Deletions are not applied to rows: that is `CompactReader`'s work.
 
+use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use model::{
 
 use crate::ReadError;
 use crate::drive::LocalFuture;
+use crate::permit::Permit;
 
 /// One piece of one partition. Rows are shared, not copied: a memtable hands out what it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +75,7 @@ impl<R: Reader + ?Sized> Reader for Box<R> {
 }
 
 /// What a read wants.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ReadSpec {
     /// The schema by which the data are to be understood: today's.
     pub schema: Arc<TableSchema>,
@@ -83,12 +85,23 @@ pub struct ReadSpec {
     pub ranges: Arc<[ClusteringRange]>,
     /// Rows from the last to the first.
     pub reversed: bool,
+    /// Whom readers charge what they hold; `None`: nobody counts.
+    pub permit: Option<Rc<Permit>>,
+}
+
+impl fmt::Debug for ReadSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { schema, partitions, ranges, reversed, permit: _ } = self;
+        let mut debug = f.debug_struct("ReadSpec");
+        debug.field("table", &schema.full_name()).field("partitions", partitions);
+        debug.field("ranges", ranges).field("reversed", reversed).finish()
+    }
 }
 
 impl ReadSpec {
     /// Everything of the wanted partitions.
     pub fn new(schema: Arc<TableSchema>, partitions: PartitionRange) -> Self {
-        Self { schema, partitions, ranges: Arc::new([ClusteringRange::all()]), reversed: false }
+        Self { schema, partitions, ranges: Arc::new([ClusteringRange::all()]), reversed: false, permit: None }
     }
 
     #[must_use]
@@ -100,6 +113,12 @@ impl ReadSpec {
     #[must_use]
     pub fn reversed(mut self, reversed: bool) -> Self {
         self.reversed = reversed;
+        self
+    }
+
+    #[must_use]
+    pub fn permit(mut self, permit: Option<Rc<Permit>>) -> Self {
+        self.permit = permit;
         self
     }
 

@@ -23,6 +23,8 @@ mod laws;
 pub mod memory;
 pub mod merge;
 pub mod page;
+pub mod permit;
+pub mod semaphore;
 pub mod slice;
 
 pub use chain::ChainReader;
@@ -36,4 +38,6 @@ pub use fragment::{Fragment, ReadSpec, Reader, RowFragment, Source, Step};
 pub use memory::MemorySource;
 pub use merge::{MergeReader, MergeSource};
 pub use page::{Page, PartitionPage};
+pub use permit::{Charge, Permit, ReadAdmission};
+pub use semaphore::{Refusal, Semaphore, SemaphoreLimits, SemaphoreStats};
 pub use slice::SliceReader;

@@ -107,6 +107,11 @@ impl Node {
         self.engine.ask(0, |shard| async move { node::report(&shard).await }).get().await
     }
 
+    /// What reads are doing: a text for each semaphore of each shard.
+    pub async fn read_diagnostics(&self) -> Result<Vec<Vec<String>>, EngineError> {
+        self.engine.ask(0, |shard| async move { node::read_diagnostics(&shard).await }).get().await
+    }
+
     /// A list for each shard.
     pub async fn table_reports(&self) -> Result<Vec<Vec<TableReport>>, EngineError> {
         self.engine.ask(0, |shard| async move { node::table_reports(&shard).await }).get().await

@@ -4,6 +4,7 @@ pub mod codec;
 pub mod component;
 pub mod dump;
 pub mod name;
+pub mod pool;
 pub mod read;
 pub mod tools;
 pub mod version;

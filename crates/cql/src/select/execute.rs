@@ -4,8 +4,9 @@
 //! 2. Keys are read one after another, each with as many reads as it takes; a range of the ring likewise.
 //! 3. Each row that passes the filters goes into the result. Limits are counted here; where nothing is filtered they
 //!    go with the read, so that storage stops in time.
-//! 4. A page ends when it has its rows, or [`PAGE_BYTES`], or when a filtering read has done
+//! 4. A page ends when it has its rows, or the bytes of [`ResultLimits`], or when a filtering read has done
 //!    [`FILTER_READS_A_PAGE`] reads without filling it: then it may even be empty, and the client asks again.
+//!    Without pages, the result's memory has a limit above which it is told to the log, and one where it is refused.
 
 use std::sync::Arc;
 
@@ -17,15 +18,13 @@ use smallvec::{SmallVec, smallvec};
 use super::rows::RowsBuilder;
 use super::value::RowView;
 use super::{SelectPlan, limit, paging};
-use crate::coordinator::Coordinator;
+use crate::coordinator::{Coordinator, ResultLimits};
 use crate::error::invalid;
 use crate::outcome::{Execution, ResultRows};
 use crate::restriction::{BoundFilters, Partitions};
 use crate::term::Env;
 use crate::{CqlError, protocol};
 
-/// A page of a paged read ends when its cells take so many bytes.
-const PAGE_BYTES: usize = 1 << 20;
 /// An unpaged result is refused beyond this: no frame has room for more.
 const RESULT_BYTES_MAX: usize = 256 << 20;
 /// Rows of one read of storage where the client does not say how many it takes.
@@ -88,6 +87,7 @@ pub async fn execute<C: Coordinator>(
         partition_rows: 0,
         paging: None,
         continued: None,
+        limits: coordinator.result_limits(),
     };
     reading.resume(paging)?;
     if plan.order.is_across_partitions {
@@ -107,6 +107,7 @@ struct Reading<'p, 'a> {
     pushes_limits: bool,
     partitions: Partitions,
     ranges: Arc<[ClusteringRange]>,
+    limits: ResultLimits,
     now_s: u32,
     /// The key that is read, of several.
     at: usize,
@@ -184,7 +185,7 @@ impl Reading<'_, '_> {
                 true => rows.min(limit_rows),
                 false => rows.clamp(FILTER_READ_ROWS, READ_ROWS),
             },
-            page_bytes: PAGE_BYTES as u64,
+            page_bytes: self.limits.page_bytes,
             paging,
             bypass_cache: self.plan.bypass_cache,
         })
@@ -240,6 +241,7 @@ impl Reading<'_, '_> {
     ) -> Result<Option<PagingState>, CqlError> {
         let wanted = page_rows.map_or(u64::MAX, |rows| rows.max(1));
         let mut reads = 0;
+        let mut told = false;
         loop {
             let room = wanted - u64::from(rows.rows.count());
             let Some(command) = self.command(room.min(READ_ROWS)) else { return Ok(None) };
@@ -258,10 +260,13 @@ impl Reading<'_, '_> {
                 return Ok(None);
             }
             let bytes = rows.rows.cells().len();
-            let is_full = u64::from(rows.rows.count()) >= wanted || bytes >= PAGE_BYTES;
+            let is_full = u64::from(rows.rows.count()) >= wanted || bytes as u64 >= self.limits.page_bytes;
             let is_tired = !self.pushes_limits && reads >= FILTER_READS_A_PAGE;
             if page_rows.is_some() && (is_full || is_tired) {
                 return Ok(self.state());
+            }
+            if page_rows.is_none() {
+                self.check_unpaged(coordinator, bytes as u64, &mut told)?;
             }
             if bytes > RESULT_BYTES_MAX {
                 return invalid!(
@@ -269,6 +274,28 @@ impl Reading<'_, '_> {
                 );
             }
         }
+    }
+
+    /// Whether a result without pages may go on growing. `told`: the log knows of it. The texts are ScyllaDB's.
+    fn check_unpaged<C: Coordinator>(
+        &self,
+        coordinator: &C,
+        bytes: u64,
+        told: &mut bool,
+    ) -> Result<(), CqlError> {
+        let ResultLimits { unpaged_soft_bytes, unpaged_hard_bytes, .. } = self.limits;
+        if bytes > unpaged_hard_bytes {
+            return Err(CqlError::Server(format!(
+                "Memory usage of unpaged query exceeds hard limit of {unpaged_hard_bytes} (configured via max_memory_for_unlimited_query_hard_limit)"
+            )));
+        }
+        if bytes > unpaged_soft_bytes && !std::mem::replace(told, true) {
+            coordinator.warn(&format!(
+                "Memory usage of unpaged query of {} exceeds soft limit of {unpaged_soft_bytes} (configured via max_memory_for_unlimited_query_soft_limit)",
+                self.plan.schema.full_name()
+            ));
+        }
+        Ok(())
     }
 
     /// Puts the rows of a page of storage into the result.

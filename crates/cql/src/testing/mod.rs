@@ -17,7 +17,7 @@ use reader::{
 use std::sync::Arc;
 use uuid::Uuid;
 
-use crate::coordinator::{ChangeSchema, Coordinator, Decide};
+use crate::coordinator::{ChangeSchema, Coordinator, Decide, ResultLimits};
 use crate::error::CqlError;
 
 /// See the head of this file.
@@ -31,6 +31,8 @@ pub struct MemoryCoordinator {
     reads: Cell<u64>,
     /// No page has more rows than this, whatever the read says.
     page_rows_max: Cell<u64>,
+    result_limits: Cell<ResultLimits>,
+    warnings: RefCell<Vec<String>>,
 }
 
 impl MemoryCoordinator {
@@ -52,6 +54,8 @@ impl MemoryCoordinator {
             random: RefCell::new(Rng::new(1)),
             reads: Cell::new(0),
             page_rows_max: Cell::new(u64::MAX),
+            result_limits: Cell::default(),
+            warnings: RefCell::default(),
         }
     }
 
@@ -66,6 +70,15 @@ impl MemoryCoordinator {
     /// As storage does whose rows are large: pages end sooner than asked for.
     pub fn set_page_rows_max(&self, rows: u64) {
         self.page_rows_max.set(rows);
+    }
+
+    pub fn set_result_limits(&self, limits: ResultLimits) {
+        self.result_limits.set(limits);
+    }
+
+    /// What the log has been told.
+    pub fn warnings(&self) -> Vec<String> {
+        self.warnings.borrow().clone()
     }
 
     /// How many pages have been read.
@@ -187,6 +200,14 @@ impl Coordinator for MemoryCoordinator {
 
     fn host_id(&self) -> Uuid {
         Uuid::from_u128(0x1234_5678_9abc_4def_8123_4567_89ab_cdef)
+    }
+
+    fn result_limits(&self) -> ResultLimits {
+        self.result_limits.get()
+    }
+
+    fn warn(&self, text: &str) {
+        self.warnings.borrow_mut().push(text.to_string());
     }
 
     async fn apply(&self, mutation: Mutation) -> Result<(), CqlError> {

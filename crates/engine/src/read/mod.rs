@@ -1,8 +1,10 @@
 //! Answering reads.
 //!
+//! - [`admission`]: which reads may begin, and when;
 //! - [`run`]: driving readers until a page is full;
 //! - [`gather`]: one page out of the pages of several shards.
 
+pub mod admission;
 pub mod gather;
 pub mod run;
 

@@ -13,17 +13,28 @@ use std::sync::Arc;
 
 use crate::error::EngineError;
 use crate::table::Table;
-use reader::{Page, PartitionPage};
+use reader::{Charge, Page, PartitionPage, Permit};
 use reader::{PagingState, ReadCommand};
 
 /// Fragments between two looks at whether the turn is over; the first is one of them, so that a task which does
 /// many short reads gives way too.
 const FRAGMENTS_A_CHECK: u64 = 16;
 
+/// A page is charged in steps of so many bytes.
+const CHARGE_STEP_BYTES: u64 = 16 * 1024;
+
 /// The next page of `command` out of what this shard has of `table`.
-pub async fn read_page(shard: &Shard, table: &Table, command: &ReadCommand) -> Result<Page, EngineError> {
+///
+/// Readers and the page are charged to `permit`.
+pub async fn read_page(
+    shard: &Shard,
+    table: &Table,
+    command: &ReadCommand,
+    permit: &Rc<Permit>,
+) -> Result<Page, EngineError> {
     table.check_readable()?;
-    read_page_of(shard, &TableSources { table, bypass_cache: command.bypass_cache }, command).await
+    let sources = TableSources { table, bypass_cache: command.bypass_cache };
+    read_page_of(shard, &sources, command, Some(permit)).await
 }
 
 /// What is read, wherever it lies.
@@ -57,21 +68,22 @@ impl PageSources for TableSources<'_> {
     }
 }
 
-/// The next page of `command` out of what `sources` have.
+/// The next page of `command` out of what `sources` have. Without a permit nothing is charged.
 pub async fn read_page_of(
     shard: &Shard,
     sources: &impl PageSources,
     command: &ReadCommand,
+    permit: Option<&Rc<Permit>>,
 ) -> Result<Page, EngineError> {
     let now_s = command.now_s.unwrap_or_else(|| now_s(shard));
-    let mut page = PageBuilder::new(command);
+    let mut page = PageBuilder::new(command, permit);
     let schema = sources.schema();
     let Some(mut partitions) = command.remaining_partitions() else { return Ok(page.finish(None)) };
     if let Some(PagingState { key, row: Some(row), partition_rows, .. }) = &command.paging {
         let ranges: Vec<ClusteringRange> = command.ranges_behind(&schema, row);
         if !ranges.is_empty() && *partition_rows < command.partition_limit_rows {
             let spec = ReadSpec::new(schema.clone(), PartitionRange::Key(key.clone()));
-            let spec = spec.ranges(ranges).reversed(command.reversed);
+            let spec = spec.ranges(ranges).reversed(command.reversed).permit(permit.cloned());
             page.resume(*partition_rows);
             page.fill(shard, sources, &spec, now_s).await?;
             // The partition may be another shard's, and then nothing of it was met here.
@@ -87,6 +99,7 @@ pub async fn read_page_of(
     if !page.is_full() {
         let spec =
             ReadSpec::new(schema, partitions).ranges(command.ranges.clone()).reversed(command.reversed);
+        let spec = spec.permit(permit.cloned());
         page.fill(shard, sources, &spec, now_s).await?;
     }
     Ok(page.finish_partition())
@@ -109,10 +122,13 @@ struct PageBuilder {
     resumed_rows: u64,
     /// The page ended: here the next one begins.
     next: Option<PagingState>,
+    permit: Option<Rc<Permit>>,
+    /// For the rows of the page.
+    charge: Charge,
 }
 
 impl PageBuilder {
-    fn new(command: &ReadCommand) -> Self {
+    fn new(command: &ReadCommand, permit: Option<&Rc<Permit>>) -> Self {
         let remaining_rows =
             command.paging.as_ref().map_or(command.limit_rows, |paging| paging.remaining_rows);
         Self {
@@ -125,11 +141,19 @@ impl PageBuilder {
             partition_limit_rows: command.partition_limit_rows,
             resumed_rows: 0,
             next: None,
+            permit: permit.cloned(),
+            charge: Charge::new(permit.cloned()),
         }
     }
 
     fn resume(&mut self, partition_rows: u64) {
         self.resumed_rows = partition_rows;
+    }
+
+    fn set_awaiting(&self, is_awaiting: bool) {
+        if let Some(permit) = &self.permit {
+            permit.set_awaiting(is_awaiting);
+        }
     }
 
     fn is_full(&self) -> bool {
@@ -151,12 +175,17 @@ impl PageBuilder {
         let mut reader = CompactReader::new(owned, Purge::nothing(now_s), Keep::Live);
         let mut open: Option<PartitionPage> = None;
         let mut fragments = 0u64;
+        // Less than a step is in what every read is charged.
+        let mut charged_bytes = self.bytes;
         while !self.is_full() {
             let fragment = match reader.next()? {
                 Step::Ready(fragment) => fragment,
                 Step::End => break,
                 Step::Load => {
-                    reader.load().await?;
+                    self.set_awaiting(true);
+                    let loaded = reader.load().await;
+                    self.set_awaiting(false);
+                    loaded?;
                     continue;
                 }
             };
@@ -197,6 +226,10 @@ impl PageBuilder {
                     self.resumed_rows = 0;
                 }
                 Fragment::Change(_) => unreachable!("a compacted read has no deletions"),
+            }
+            if self.bytes >= charged_bytes + CHARGE_STEP_BYTES {
+                charged_bytes = self.bytes;
+                self.charge.grow_to(charged_bytes).await?;
             }
             // Asking for the time costs as much as a fragment does.
             if fragments.is_multiple_of(FRAGMENTS_A_CHECK) && shard.need_preempt() {

@@ -65,6 +65,7 @@ impl LoggedMemtable {
 /// See the head of this file.
 pub struct Table {
     schema: RefCell<Arc<TableSchema>>,
+    full_name: Arc<str>,
     pub dir: PathBuf,
     /// The log that makes its writes durable.
     pub log: Rc<CommitLog>,
@@ -134,6 +135,7 @@ impl Table {
     ) -> Rc<Self> {
         Rc::new(Self {
             active: RefCell::new(LoggedMemtable::new(schema.clone())),
+            full_name: schema.full_name().into(),
             schema: RefCell::new(schema),
             dir,
             log,
@@ -156,6 +158,11 @@ impl Table {
             runs_to_merge: Cell::new(0),
             logged: RefCell::default(),
         })
+    }
+
+    /// `keyspace.table`
+    pub fn full_name(&self) -> &Arc<str> {
+        &self.full_name
     }
 
     pub fn schema(&self) -> Arc<TableSchema> {

@@ -4,5 +4,6 @@ mod compaction;
 mod disk;
 mod faults;
 mod loading;
+mod storm;
 mod support;
 mod work;

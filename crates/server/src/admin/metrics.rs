@@ -6,7 +6,9 @@
 use std::fmt::{Display, Write};
 
 use engine::report::{Latencies, ShardReport, TableReport};
+use reader::{SemaphoreLimits, SemaphoreStats};
 use runtime::{GroupStats, IoStats};
+use sstable::pool::{CacheClass, ClassStats};
 
 use crate::node::Mode;
 
@@ -95,6 +97,8 @@ pub fn text(process: &Process, shards: &[ShardReport], tables: &[Vec<TableReport
         .sample(&[], process.connections);
     of_shards(&mut page, shards);
     of_groups(&mut page, shards);
+    of_caches(&mut page, shards);
+    of_reads(&mut page, shards);
     of_io(&mut page, shards);
     of_tables(&mut page, tables);
     page.0
@@ -177,12 +181,6 @@ const OF_SHARD: &[OfShard] = &[
         "Kept: another SSTable overlaps.",
         |s| s.compactions.kept_tombstones.sstable,
     ),
-    ("messina_chunk_cache_hits_total", "counter", "Chunks found in the cache.", |s| s.cache.hits),
-    ("messina_chunk_cache_misses_total", "counter", "Chunks not found in the cache.", |s| s.cache.misses),
-    ("messina_chunk_cache_evictions_total", "counter", "Chunks that made room for others.", |s| {
-        s.cache.evictions
-    }),
-    ("messina_chunk_cache_bytes", "gauge", "Bytes of the cache.", |s| s.cache.used_bytes as u64),
     ("scylla_reactor_polls", "counter", "Turns of the run loop.", |s| s.runtime.turns),
     ("scylla_reactor_tasks_processed", "counter", "Times a task was run.", |s| s.runtime.polls),
     ("messina_reactor_parks_total", "counter", "Times the shard went to sleep.", |s| s.runtime.parks),
@@ -194,6 +192,77 @@ const OF_SHARD: &[OfShard] = &[
         s.runtime.calls_received
     }),
 ];
+
+/// End of the name, kind, help, value.
+type OfCache = (&'static str, &'static str, &'static str, fn(&ClassStats) -> u64);
+
+const OF_CACHE: &[OfCache] = &[
+    ("hits", "counter", "found in memory", |c| c.hits),
+    ("misses", "counter", "not found in memory", |c| c.misses),
+    ("blocks", "counter", "that another read was getting already", |c| c.shared_loads),
+    ("populations", "counter", "taken into memory", |c| c.populations),
+    ("evictions", "counter", "that made room for others", |c| c.evictions),
+    ("entries", "gauge", "in memory", |c| c.entries),
+    ("bytes", "gauge", "in memory, as bytes", |c| c.bytes as u64),
+];
+
+/// The kinds of items in the memory that is shared by all caches.
+const CACHES: [(&str, &str, CacheClass); 3] = [
+    ("messina_chunk_cache", "Chunks of Data.db", CacheClass::Chunks),
+    ("scylla_sstables_index_page_cache", "Pages of index files", CacheClass::IndexPages),
+    ("scylla_sstables_partition_index_cache", "Parsed pages of partition indexes", CacheClass::IndexEntries),
+];
+
+fn of_caches(page: &mut Page, shards: &[ShardReport]) {
+    for (prefix, what, class) in CACHES {
+        for (suffix, kind, help, value) in OF_CACHE {
+            let mut family = page.family(&format!("{prefix}_{suffix}"), kind, &format!("{what} {help}."));
+            for (shard, report) in shards.iter().enumerate() {
+                family.sample(&[("shard", &shard)], value(report.cache.of(class)));
+            }
+        }
+    }
+    let mut family =
+        page.family("messina_cache_budget_bytes", "gauge", "What memtables leave to all caches together.");
+    for (shard, report) in shards.iter().enumerate() {
+        family.sample(&[("shard", &shard)], report.cache.budget_bytes as u64);
+    }
+}
+
+/// End of the name, kind, help, value.
+type OfReads = (&'static str, &'static str, &'static str, fn(&SemaphoreLimits, &SemaphoreStats) -> u64);
+
+const OF_READS: &[OfReads] = &[
+    ("active_reads", "gauge", "Reads that were admitted.", |_, s| s.used_count),
+    ("queued_reads", "gauge", "Reads that wait for admission or memory.", |_, s| s.queued),
+    ("active_reads_memory_consumption", "gauge", "Bytes that reads hold.", |_, s| s.used_bytes),
+    ("reads_memory_limit", "gauge", "Bytes above which reads wait.", |l, _| l.memory_bytes),
+    ("total_reads", "counter", "Reads that were admitted.", |_, s| s.reads_admitted),
+    ("reads_enqueued_for_admission", "counter", "Reads that waited for admission.", |_, s| {
+        s.reads_enqueued_for_admission
+    }),
+    ("reads_enqueued_for_memory", "counter", "Times a read waited for memory.", |_, s| {
+        s.reads_enqueued_for_memory
+    }),
+    ("reads_timed_out", "counter", "Reads that were not admitted in time.", |_, s| s.reads_timed_out),
+    ("reads_shed_due_to_overload", "counter", "Reads refused because the queue was full.", |_, s| {
+        s.reads_shed_due_to_overload
+    }),
+    ("reads_killed_due_to_kill_limit", "counter", "Reads refused for lack of memory.", |_, s| {
+        s.reads_killed_due_to_kill_limit
+    }),
+];
+
+fn of_reads(page: &mut Page, shards: &[ShardReport]) {
+    for (suffix, kind, help, value) in OF_READS {
+        let mut family = page.family(&format!("scylla_database_{suffix}"), kind, help);
+        for (shard, report) in shards.iter().enumerate() {
+            for (name, limits, stats) in &report.reads {
+                family.sample(&[("class", name), ("shard", &shard)], value(limits, stats));
+            }
+        }
+    }
+}
 
 fn of_shards(page: &mut Page, shards: &[ShardReport]) {
     for (name, kind, help, value) in OF_SHARD {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `GET /v1/version`, `GET /v1/info` | what runs here |
 //! | `GET /v1/tables?keyspace=&table=` | statistics of tables |
+//! | `GET /v1/reads` | what reads run and wait on each shard, as text |
 //! | `POST /v1/flush?keyspace=&tables=a,b` | memtables to SSTables |
 //! | `POST /v1/compact?keyspace=&tables=&split=` or `?files=` | merges all SSTables of tables, or these files |
 //! | `POST /v1/upgradesstables?…&all=`, `/v1/garbagecollect`, `/v1/cleanup` | rewrites SSTables one by one |
@@ -54,6 +55,7 @@ pub fn router(node: Arc<Node>) -> Router {
         .route("/v1/version", get(version))
         .route("/v1/info", get(info))
         .route("/v1/tables", get(tables::stats))
+        .route("/v1/reads", get(reads))
         .route("/v1/flush", post(tables::flush))
         .route("/v1/compact", post(compactions::compact))
         .route("/v1/upgradesstables", post(compactions::upgrade))
@@ -128,15 +130,25 @@ async fn info(State(node): OfNode) -> Answer<Info> {
         memtable_bytes: sum(|shard| shard.dirty_bytes as u64),
         commitlog_bytes: sum(|shard| shard.log_bytes),
         chunk_cache: Cache {
-            entries: sum(|shard| shard.cache.chunks),
-            size_bytes: sum(|shard| shard.cache.used_bytes as u64),
-            capacity_bytes: memory_bytes / 4,
-            hits: sum(|shard| shard.cache.hits),
-            misses: sum(|shard| shard.cache.misses),
+            entries: sum(|shard| shard.cache.chunks.entries),
+            size_bytes: sum(|shard| shard.cache.chunks.bytes as u64),
+            capacity_bytes: sum(|shard| shard.cache.budget_bytes as u64),
+            hits: sum(|shard| shard.cache.chunks.hits),
+            misses: sum(|shard| shard.cache.chunks.misses),
         },
         native_transport: node.mode() == Mode::Normal && node.listeners.is_listening(),
         connections: node.listeners.connections(),
     }))
+}
+
+async fn reads(State(node): OfNode) -> Result<String, ApiError> {
+    let mut text = String::new();
+    for (shard, dumps) in node.read_diagnostics().await?.iter().enumerate() {
+        for dump in dumps {
+            text.push_str(&format!("[shard {shard}] {dump}\n"));
+        }
+    }
+    Ok(text)
 }
 
 /// Refuses what a node that has been drained cannot do.

@@ -88,6 +88,8 @@ pub struct Config {
     pub unlogged_batch_across_partitions_warn_threshold: u64,
     pub max_memory_for_unlimited_query_soft_bytes: u64,
     pub max_memory_for_unlimited_query_hard_bytes: u64,
+    pub query_page_bytes: u64,
+    pub cache_index_pages: bool,
 
     pub api_address: String,
     pub api_port: u16,
@@ -164,6 +166,8 @@ impl Default for Config {
             unlogged_batch_across_partitions_warn_threshold: 10,
             max_memory_for_unlimited_query_soft_bytes: 1 << 20,
             max_memory_for_unlimited_query_hard_bytes: 100 << 20,
+            query_page_bytes: 1 << 20,
+            cache_index_pages: true,
             api_address: "127.0.0.1".into(),
             api_port: 10_000,
             prometheus_address: "127.0.0.1".into(),

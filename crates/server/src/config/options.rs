@@ -128,7 +128,7 @@ pub const OPTIONS: &[OptionDef] = &[
     option("data_dir", &[("workdir", NONE)], |c| At::Path(&mut c.data_dir), "Everything is kept below this directory."),
     option("data_file_directories", &[("data_file_directory", NONE)], |c| At::DataDirectories(&mut c.data_dir), "Cassandra's way to say `data_dir`: one directory called `data`; `data_dir` is the directory it is in."),
     option("in_memory", &[], |c| At::Bool(&mut c.in_memory), "Keep nothing: data live in a directory in memory that is removed at the end. For tests."),
-    option("memory", &[], |c| At::AutoBytes(&mut c.memory_bytes, MEMORY), "Limit for memtables (half) and caches (a quarter) of all shards; not taken in advance. `auto`: an eighth of the machine's memory, at most 2GiB."),
+    option("memory", &[], |c| At::AutoBytes(&mut c.memory_bytes, MEMORY), "Limit for memtables (half) and, together with them, caches (three quarters) of all shards; not taken in advance. `auto`: an eighth of the machine's memory, at most 2GiB."),
     option("smp", &[], |c| At::AutoNumber(&mut c.smp, SHARDS), "Shards, each one thread. `auto`: one for each core that the process may use. May change from one start to the next."),
     option("pin_shards", &[], |c| At::Bool(&mut c.pin_shards), "Tie each shard to a core."),
     option("io_backend", &[("reactor_backend", NONE)], |c| At::Choice(&mut c.io_backend), "How I/O is done. `auto`: the first of the others that the machine allows."),
@@ -166,20 +166,22 @@ pub const OPTIONS: &[OptionDef] = &[
     option("client_encryption_options.require_client_auth", &[], |c| At::Bool(&mut c.client_encryption.require_client_auth), "Clients must have a certificate."),
     option("authenticator", &[], |c| At::Choice(&mut c.authenticator), "Who may log in. There are no passwords yet."),
     option("authorizer", &[], |c| At::Choice(&mut c.authorizer), "Who may do what. There are no permissions yet."),
-    option("read_request_timeout", &[("read_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.read_request_timeout_ms, TIMEOUT), "How long a read of single partitions may take."),
-    option("range_request_timeout", &[("range_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.range_request_timeout_ms, TIMEOUT), "How long a page of a scan may take."),
+    option("read_request_timeout", &[("read_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.read_request_timeout_ms, TIMEOUT), "How long a read of single partitions waits to be admitted."),
+    option("range_request_timeout", &[("range_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.range_request_timeout_ms, TIMEOUT), "How long a page of a scan waits to be admitted."),
     option("write_request_timeout", &[("write_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.write_request_timeout_ms, TIMEOUT), "How long a write may take."),
     option("counter_write_request_timeout", &[("counter_write_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.counter_write_request_timeout_ms, TIMEOUT), "How long a counter update may take."),
     option("cas_contention_timeout", &[("cas_contention_timeout_in_ms", MS)], |c| At::Millis(&mut c.cas_contention_timeout_ms, TIMEOUT), "How long a conditional statement waits for others on the same partition."),
     option("truncate_request_timeout", &[("truncate_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.truncate_request_timeout_ms, TIMEOUT), "How long TRUNCATE may take."),
     option("request_timeout", &[("request_timeout_in_ms", MS)], |c| At::Millis(&mut c.request_timeout_ms, TIMEOUT), "How long everything else may take."),
-    option("tombstone_warn_threshold", &[], |c| At::Number(&mut c.tombstone_warn_threshold), "A read that meets more tombstones is answered with a warning."),
+    option("tombstone_warn_threshold", &[], |c| At::Number(&mut c.tombstone_warn_threshold), "A page that is read past more tombstones is told to the log; 0: none is."),
     option("tombstone_failure_threshold", &[], |c| At::Number(&mut c.tombstone_failure_threshold), "A read that meets more tombstones is refused."),
     option("batch_size_warn_threshold", &[("batch_size_warn_threshold_in_kb", Bare::KiB)], |c| At::Bytes(&mut c.batch_size_warn_bytes), "A larger batch is answered with a warning."),
     option("batch_size_fail_threshold", &[("batch_size_fail_threshold_in_kb", Bare::KiB)], |c| At::Bytes(&mut c.batch_size_fail_bytes), "A larger batch is refused."),
     option("unlogged_batch_across_partitions_warn_threshold", &[], |c| At::Number(&mut c.unlogged_batch_across_partitions_warn_threshold), "An unlogged batch over more partitions is answered with a warning."),
     option("max_memory_for_unlimited_query_soft_limit", &[], |c| At::Bytes(&mut c.max_memory_for_unlimited_query_soft_bytes), "An unpaged read that takes more memory is logged. A bare number counts bytes."),
     option("max_memory_for_unlimited_query_hard_limit", &[("max_memory_for_unlimited_query", Bare::Bytes)], |c| At::Bytes(&mut c.max_memory_for_unlimited_query_hard_bytes), "An unpaged read that takes more memory is refused. A bare number counts bytes."),
+    option("query_page_size_in_bytes", &[], |c| At::Bytes(&mut c.query_page_bytes), "A page of results ends when it takes more. A bare number counts bytes."),
+    option("cache_index_pages", &[], |c| At::Bool(&mut c.cache_index_pages), "Keep pages of SSTables' indexes in memory. Without, a read of a large partition searches its index on disk each time."),
     option("api_address", &[], |c| At::Text(&mut c.api_address), "Where the admin API and `nodetool` are served. It has no passwords: keep it on the loopback."),
     option("api_port", &[], |c| At::Port(&mut c.api_port), "Port of the admin API."),
     option("prometheus_address", &[], |c| At::Text(&mut c.prometheus_address), "Where metrics are served."),
@@ -190,8 +192,11 @@ pub const OPTIONS: &[OptionDef] = &[
 ];
 
 /// Bare numbers of these count bytes also under their own name, as in ScyllaDB.
-const BARE_BYTES: &[&str] =
-    &["max_memory_for_unlimited_query_soft_limit", "max_memory_for_unlimited_query_hard_limit"];
+const BARE_BYTES: &[&str] = &[
+    "max_memory_for_unlimited_query_soft_limit",
+    "max_memory_for_unlimited_query_hard_limit",
+    "query_page_size_in_bytes",
+];
 
 /// The option of this name or other spelling, and what a bare number counts there.
 pub fn find(name: &str) -> Option<(&'static OptionDef, Bare)> {

@@ -2,11 +2,12 @@
 
 use engine::commitlog::SyncMode;
 use engine::options::CompactionOptions;
-use engine::{EngineOptions, OnDamagedLog, ShardOptions};
+use engine::{EngineOptions, OnDamagedLog, ReadOptions, ShardOptions};
 use runtime::{BackendChoice, IoClass, StallOptions};
 use sstable::version::Version;
 
-use super::{CommitlogSync, Config, IoBackend, OnDamagedCommitlog, SstableFormat};
+use super::{CommitlogSync, Config, IoBackend, LogLevel, OnDamagedCommitlog, SstableFormat};
+use crate::logging::log;
 
 /// The machine, as far as defaults depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +79,20 @@ impl Config {
                 static_shares: u32::try_from(self.compaction_static_shares).unwrap_or(u32::MAX),
                 max_shares: u32::try_from(self.compaction_max_shares).unwrap_or(u32::MAX),
                 is_automatic: true,
+            },
+            reads: ReadOptions {
+                timeout_us: self.read_request_timeout_ms.saturating_mul(1000),
+                range_timeout_us: self.range_request_timeout_ms.saturating_mul(1000),
+                cache_index_pages: self.cache_index_pages,
+                tell: |shard, text| {
+                    log(
+                        LogLevel::Info,
+                        format_args!("shard {shard}"),
+                        "reader_concurrency_semaphore",
+                        format_args!("{text}"),
+                    );
+                },
+                ..ReadOptions::default()
             },
             sstable_version: match self.sstable_format {
                 SstableFormat::Me => Version::Me,

@@ -69,7 +69,14 @@ pub struct CqlOptions {
     pub open_connections: Arc<AtomicU64>,
     /// Bytes of prepared statements on one shard; beyond, those that were not used for longest go.
     pub prepared_bytes_max: usize,
+    /// How much memory a SELECT's result may take.
+    pub result_limits: cql::ResultLimits,
+    /// A page that is read past more tombstones is told to the log; 0: none is.
+    pub tombstone_warn_threshold: u64,
 }
+
+/// How long the log hears nothing of tombstones after it heard of some.
+const TOMBSTONES_PAUSE_US: u64 = 10_000_000;
 
 /// What a shard knows of its clients.
 pub(crate) struct CqlShard {
@@ -91,6 +98,7 @@ pub(crate) struct CqlShard {
     /// Some request has ended.
     pub released: Event,
     last_timestamp_us: Cell<i64>,
+    tombstones_told_us: Cell<Option<u64>>,
     /// The engine's catalog, and the one that clients see, which is made of it.
     seen_catalog: RefCell<(Catalog, Catalog)>,
     pub counters: Counters,
@@ -121,6 +129,7 @@ impl CqlShard {
             is_stopping: Cell::new(false),
             released: Event::new(),
             last_timestamp_us: Cell::new(0),
+            tombstones_told_us: Cell::new(None),
             seen_catalog: RefCell::new((Catalog::empty(), Catalog::empty().with_virtual_tables())),
             counters: Counters::default(),
             traces: Traces::default(),
@@ -130,6 +139,16 @@ impl CqlShard {
     /// What this shard has of the server.
     pub fn of(shard: &Shard) -> Result<Rc<Self>, EngineError> {
         shard.local::<Self>().ok_or(EngineError::Stopped)
+    }
+
+    /// Whether the log has heard nothing of tombstones for a while.
+    pub fn may_warn_of_tombstones(&self) -> bool {
+        let now_us = self.shard.now_us();
+        let may = self.tombstones_told_us.get().is_none_or(|told_us| now_us >= told_us + TOMBSTONES_PAUSE_US);
+        if may {
+            self.tombstones_told_us.set(Some(now_us));
+        }
+        may
     }
 
     /// The clock in microseconds, but never twice the same on this shard.

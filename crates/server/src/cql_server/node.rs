@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use catalog::{Catalog, SchemaChange};
 use cql::system::{self, NodeInfo};
-use cql::{ChangeSchema, Coordinator, CqlError, Decide};
+use cql::{ChangeSchema, Coordinator, CqlError, Decide, ResultLimits};
 use engine::EngineError;
 use engine::commitlog::LogError;
 use engine::node::{self, NodeShard};
-use model::{Mutation, PartitionRange, TableId, TableSchema};
-use reader::{Page, ReadCommand};
+use model::{Mutation, PartitionKey, PartitionRange, TableId, TableSchema};
+use reader::{Page, ReadCommand, ReadError, Refusal};
 use runtime::Shard;
 use uuid::Uuid;
 
@@ -77,6 +77,25 @@ impl Node {
         Some((table, token))
     }
 
+    /// Tells the log of a page that was slow for a reason.
+    fn warn_of_tombstones(&self, table: TableId, key: Option<&PartitionKey>, page: &Page) {
+        let threshold = self.cql.options.tombstone_warn_threshold;
+        if threshold == 0 || page.tombstones <= threshold || !self.cql.may_warn_of_tombstones() {
+            return;
+        }
+        let catalog = self.catalog();
+        let table = catalog.table_by_id(table).map(|table| table.schema.full_name()).unwrap_or_default();
+        let key = key.map_or_else(
+            || "a range of partitions".to_string(),
+            |key| format!("partition key \"{}\"", key.bytes().escape_ascii()),
+        );
+        self.warn(&format!(
+            "Read {} live rows and {} dead rows/tombstones for {table} {key} (see tombstone_warn_threshold)",
+            page.row_count(),
+            page.tombstones
+        ));
+    }
+
     /// Ends after that time.
     pub fn sleep_us(&self, us: u64) -> impl Future<Output = ()> + 'static {
         self.shard.sleep_us(us)
@@ -95,6 +114,13 @@ impl Node {
     }
 }
 
+fn key_of(command: &ReadCommand) -> Option<PartitionKey> {
+    match &command.partitions {
+        PartitionRange::Key(key) => Some(key.clone()),
+        PartitionRange::Between { .. } => None,
+    }
+}
+
 /// Of the engine's error the protocol's. The text says what happened; few of the protocol's other kinds carry one.
 pub(crate) fn cql_error(error: &EngineError) -> CqlError {
     match error {
@@ -103,6 +129,13 @@ pub(crate) fn cql_error(error: &EngineError) -> CqlError {
         EngineError::UnknownTable(_) | EngineError::Log(LogError::TooLarge { .. }) => {
             CqlError::Invalid(error.to_string())
         }
+        EngineError::Read(ReadError::Refused(refusal)) => match refusal {
+            // Nobody else could have answered: a single replica is what was asked, and none has answered.
+            Refusal::TimedOut(_) => {
+                CqlError::ReadTimeout { consistency: 1, received: 0, required: 1, data_present: false }
+            }
+            Refusal::QueueFull(text) | Refusal::Killed(text) => CqlError::Overloaded(text.clone()),
+        },
         EngineError::Stopped => CqlError::Bootstrapping("the node is stopping".to_string()),
         _ => CqlError::Server(error.to_string()),
     }
@@ -138,6 +171,19 @@ impl Coordinator for Node {
         self.cql.node_info()
     }
 
+    fn result_limits(&self) -> ResultLimits {
+        self.cql.options.result_limits
+    }
+
+    fn warn(&self, text: &str) {
+        crate::logging::log(
+            crate::config::LogLevel::Warn,
+            format_args!("shard {}", self.shard.id()),
+            "query_result",
+            format_args!("{text}"),
+        );
+    }
+
     fn host_id(&self) -> Uuid {
         self.cql.options.node.host_id
     }
@@ -161,7 +207,9 @@ impl Coordinator for Node {
             return Ok(page);
         }
         let traced = self.to_trace(&command);
+        let (table, key) = (command.table, key_of(&command));
         let page = node::read(&self.shard, command).await.map_err(|error| cql_error(&error))?;
+        self.warn_of_tombstones(table, key.as_ref(), &page);
         self.page_read(traced, &page);
         Ok(page)
     }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base::murmur3;
+use cql::ResultLimits;
 use cql::system::NodeInfo;
 use engine::Engine;
 use runtime::Remote;
@@ -85,6 +86,12 @@ pub fn start(engine: &Engine, config: &Arc<Config>) -> Result<Arc<dyn ClientList
         answer_bytes_max: ANSWER_BYTES_MAX,
         unfinished_bytes_max: UNFINISHED_BYTES_MAX,
         prepared_bytes_max: PREPARED_BYTES_MAX,
+        result_limits: ResultLimits {
+            page_bytes: config.query_page_bytes,
+            unpaged_soft_bytes: config.max_memory_for_unlimited_query_soft_bytes,
+            unpaged_hard_bytes: config.max_memory_for_unlimited_query_hard_bytes,
+        },
+        tombstone_warn_threshold: config.tombstone_warn_threshold,
         open_connections: connections.clone(),
     };
     let started =

@@ -287,7 +287,7 @@ impl Coordinator for Storage {
             return Err(CqlError::Invalid(text));
         }
         let sources = Sources { storage: self, bypass_cache: command.bypass_cache };
-        let page = read_page_of(&self.shard, &sources, &command).await;
+        let page = read_page_of(&self.shard, &sources, &command, None).await;
         page.map_err(|error| CqlError::Server(error.to_string()))
     }
 

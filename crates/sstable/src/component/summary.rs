@@ -6,8 +6,9 @@
 //! (key, u64-LE Index.db position) * n      a key ends where its position begins
 //! str32 first key | str32 last key
 //! ```
-//! We write as Cassandra does: the first partition and every `min_index_interval`-th after it. We read any
-//! spacing, since ScyllaDB samples by bytes and Cassandra thins samples out.
+//! We write as Cassandra does, the first partition and every `min_index_interval`-th after it; and, as ScyllaDB does,
+//! more of them where entries are long: a sample once [`SAMPLE_INDEX_BYTES`] of Index.db are behind the last one, so that
+//! looking for a partition among large ones does not lead past the promoted indexes of a hundred. We read any spacing.
 //!
 //! A summary that does not decode is rebuilt from Index.db; nothing is lost with it.
 
@@ -23,6 +24,9 @@ use crate::component::{FormatError, Named};
 pub const MIN_INDEX_INTERVAL_DEFAULT: u32 = 128;
 /// The level that says that no sample was thinned out.
 pub const SAMPLING_LEVEL_FULL: u32 = 128;
+
+/// Of Index.db a sample stands for at most so much, and one entry.
+pub const SAMPLE_INDEX_BYTES: u64 = 64 * 1024;
 
 const HEAD_BYTES: usize = 24;
 const POSITION_BYTES: usize = 8;
@@ -113,11 +117,15 @@ impl Summary {
         low.checked_sub(1)
     }
 
-    /// Where the entry of (token, key) is in Index.db, if it has one. A key before the first sample or behind
+    /// The sample whose range has the entry of (token, key), if there is one. A key before the first sample or behind
     /// the last key gets the range next to it, in which it will not be found.
+    pub fn sample_of(&self, token: i64, key: &[u8]) -> usize {
+        self.floor(token, key).unwrap_or(0)
+    }
+
+    /// Where the entry of (token, key) is in Index.db, if it has one; see [`Self::sample_of`].
     pub fn search(&self, token: i64, key: &[u8]) -> IndexRange {
-        let index = self.floor(token, key).unwrap_or(0);
-        self.range_at(index)
+        self.range_at(self.sample_of(token, key))
     }
 
     /// The part of Index.db that begins at sample `index`.
@@ -240,6 +248,7 @@ impl Summary {
 /// Builds the summary while Index.db is written (or read, to rebuild it).
 pub struct SummaryBuilder {
     min_index_interval: u32,
+    /// Since the last sample, it included.
     partitions: u64,
     keys: Vec<u8>,
     samples: Vec<Sample>,
@@ -269,12 +278,16 @@ impl SummaryBuilder {
                 last_key.extend_from_slice(key);
             }
         }
-        let is_sampled = self.partitions.is_multiple_of(u64::from(self.min_index_interval));
+        let is_sampled = self.samples.last().is_none_or(|last| {
+            self.partitions >= u64::from(self.min_index_interval)
+                || index_position - last.index_position >= SAMPLE_INDEX_BYTES
+        });
         // The file counts the area in 31 bits. Beyond that, as in Cassandra, the last sample stands for the rest.
         let area_bytes = self.keys.len() + key.len() + (self.samples.len() + 1) * (4 + POSITION_BYTES);
         if is_sampled && i32::try_from(area_bytes).is_ok() {
             self.keys.extend_from_slice(key);
             self.samples.push(Sample { token, index_position, key_end: self.keys.len() as u32 });
+            self.partitions = 0;
         }
         self.partitions += 1;
     }
@@ -284,11 +297,10 @@ impl SummaryBuilder {
         let (_, last_key) = self.last.expect("an SSTable has a partition");
         self.keys.shrink_to_fit();
         self.samples.shrink_to_fit();
-        let full = self.partitions.div_ceil(u64::from(self.min_index_interval));
         Summary {
             min_index_interval: self.min_index_interval,
             sampling_level: SAMPLING_LEVEL_FULL,
-            size_at_full_sampling: u32::try_from(full).unwrap_or(u32::MAX),
+            size_at_full_sampling: u32::try_from(self.samples.len()).unwrap_or(u32::MAX),
             keys: self.keys,
             samples: self.samples,
             first_key: self.first_key,
@@ -356,6 +368,19 @@ mod tests {
         assert_eq!(summary.search(i64::MAX, b""), IndexRange { start: 8960, end: None });
         assert_eq!(summary.start_of_tokens(i64::MAX), 8960);
         assert_eq!(summary.start_of_tokens(i64::MIN), 0);
+    }
+
+    #[test]
+    fn long_entries_are_sampled_more_often() {
+        let mut builder = SummaryBuilder::new(128);
+        for (number, (token, key, _)) in (0..).zip(partitions(300)) {
+            builder.add(token, &key, if number < 150 { number * 10 } else { number * 30_000 });
+        }
+        let summary = builder.finish();
+        // 0, 128, the first long one, and then each third.
+        assert_eq!(summary.len(), 3 + 49);
+        let spans = (0..summary.len() - 1).map(|index| summary.range_at(index));
+        assert!(spans.skip(2).all(|span| span.end.unwrap() - span.start == 90_000));
     }
 
     #[test]

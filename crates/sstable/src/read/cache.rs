@@ -1,180 +1,124 @@
-//! The chunks of SSTable files that a shard keeps in memory: one LRU for all its SSTables.
+//! What a shard keeps of its SSTables between reads, all in one [`MemoryPool`]:
 //!
-//! A chunk is what a file is read in: a decompressed chunk of Data.db, a page of Index.db. It is shared by
-//! reference count, so a reader that works on a chunk keeps its bytes alive after the chunk was evicted.
+//! - chunks: what a file is read in, a decompressed chunk of Data.db or a page of an index file as it lies there;
+//! - parsed pages of partition indexes ([`EntryPage`]).
 //!
-//! Guarantees: `get`, `insert` and evicting one chunk are O(1); the bytes charged never exceed the budget; what
-//! is charged is every chunk's length plus [`ENTRY_OVERHEAD_BYTES`]. Not charged: evicted chunks that readers
-//! still hold. Left to others: sharing one budget with other caches (`set_budget_bytes`).
+//! Both are shared by reference count, so a reader that works on one keeps its bytes alive after it was evicted. What
+//! several readers want at the same time is read once (`keyed`).
 //!
 //! It also has the shard's dice for checksums that are verified now and then ([`ChunkCache::draws`]).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
-use base::HashMap;
 use base::rng::Rng;
 
-/// What an entry costs besides its bytes: the list node, its place in the map, and the reference counts.
-pub const ENTRY_OVERHEAD_BYTES: usize = size_of::<Node>() + size_of::<(Key, u32)>() + 2 * size_of::<usize>();
+use super::entries::EntryPage;
+use super::keyed::{FileNumber, Keyed};
+use crate::pool::{CacheClass, EvictionPolicy, MemoryPool, PoolStats};
 
-/// A file as the cache knows it. Never given twice by one cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FileNumber(u64);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    file: FileNumber,
-    chunk: u64,
-}
-
-/// "No node", at either end of a list.
-const NONE: u32 = u32::MAX;
-
-#[derive(Clone, Copy)]
-struct Links {
-    before: u32,
-    after: u32,
-}
-
-struct Node {
-    key: Key,
-    /// `None` in a node that is free.
-    bytes: Option<Rc<[u8]>>,
-    /// In the order of use: `before` is the one used more recently.
-    used: Links,
-    /// Among the chunks of the same file.
-    of_file: Links,
-}
-
-/// What a cache has done and holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CacheStats {
-    pub hits: u64,
-    pub misses: u64,
-    pub insertions: u64,
-    pub evictions: u64,
-    /// Chunks in the cache now.
-    pub chunks: u64,
-    /// Bytes charged now.
-    pub used_bytes: usize,
-}
-
-struct Inner {
-    budget_bytes: usize,
-    next_file: u64,
-    map: HashMap<Key, u32>,
-    nodes: Vec<Node>,
-    free: Vec<u32>,
-    most_recent: u32,
-    least_recent: u32,
-    first_of_file: HashMap<FileNumber, u32>,
-    stats: CacheStats,
-    dice: Rng,
-}
+/// What getting a chunk back costs besides the read: checking and decompressing it, for each byte of its data.
+const DECODE_BYTES_A_US: usize = 1000;
+/// A request of the disk.
+const READ_US: u64 = 100;
+/// Parsing an entry of Index.db.
+const PARSE_ENTRY_NS: u64 = 100;
 
 /// See the head of this file. Belongs to one shard.
-pub struct ChunkCache(RefCell<Inner>);
+pub struct ChunkCache {
+    pool: Rc<MemoryPool>,
+    chunks: Rc<Keyed<Rc<[u8]>>>,
+    entries: Rc<Keyed<Rc<EntryPage>>>,
+    next_file: Cell<u64>,
+    caches_index: Cell<bool>,
+    dice: RefCell<Rng>,
+}
 
 impl ChunkCache {
-    /// A cache that holds at most `budget_bytes`, overhead included. 0: it keeps nothing.
+    /// What a chunk costs besides its bytes: its place in lists and maps, and the reference counts.
+    pub const ENTRY_OVERHEAD_BYTES: usize =
+        Keyed::<Rc<[u8]>>::OVERHEAD_BYTES + MemoryPool::ITEM_OVERHEAD_BYTES;
+
+    /// A cache with a pool of its own, which holds at most `budget_bytes`, overhead included. 0: it keeps nothing.
     pub fn new(budget_bytes: usize) -> Rc<Self> {
-        Rc::new(Self(RefCell::new(Inner {
-            budget_bytes,
-            next_file: 0,
-            map: HashMap::default(),
-            nodes: vec![],
-            free: vec![],
-            most_recent: NONE,
-            least_recent: NONE,
-            first_of_file: HashMap::default(),
-            stats: CacheStats::default(),
-            dice: Rng::new(0),
-        })))
+        Self::in_pool(&MemoryPool::new(budget_bytes, EvictionPolicy::default()))
     }
 
-    /// A number for a file that is being opened.
-    pub fn new_file(&self) -> FileNumber {
-        let mut inner = self.0.borrow_mut();
-        inner.next_file += 1;
-        FileNumber(inner.next_file)
+    /// A cache that shares a pool with others.
+    pub fn in_pool(pool: &Rc<MemoryPool>) -> Rc<Self> {
+        Rc::new(Self {
+            pool: Rc::clone(pool),
+            chunks: Keyed::new(pool),
+            entries: Keyed::new(pool),
+            next_file: Cell::new(0),
+            caches_index: Cell::new(true),
+            dice: RefCell::new(Rng::new(0)),
+        })
+    }
+
+    /// A number for a file that is being opened, and what its chunks are counted as.
+    pub(super) fn new_file(&self, class: CacheClass) -> FileNumber {
+        self.next_file.set(self.next_file.get() + 1);
+        FileNumber { number: self.next_file.get(), class }
     }
 
     /// What [`Self::draws`] says from now on follows from `seed`, a random number of the shard's.
     pub fn seed(&self, seed: u64) {
-        self.0.borrow_mut().dice = Rng::new(seed);
+        *self.dice.borrow_mut() = Rng::new(seed);
     }
 
     /// True with the given chance; always if it is 1.0 or more, never if it is 0.0.
     #[inline]
     pub fn draws(&self, chance: f64) -> bool {
-        chance >= 1.0 || (chance > 0.0 && self.0.borrow_mut().unit() < chance)
+        // From 0.0 to 1.0, which it never is.
+        let unit = || (self.dice.borrow_mut().next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        chance >= 1.0 || (chance > 0.0 && unit() < chance)
     }
 
-    /// The chunk, which becomes the most recently used. Counts as a hit or a miss.
-    #[inline]
-    pub fn get(&self, file: FileNumber, chunk: u64) -> Option<Rc<[u8]>> {
-        let inner = &mut *self.0.borrow_mut();
-        let Some(&at) = inner.map.get(&Key { file, chunk }) else {
-            inner.stats.misses += 1;
-            return None;
-        };
-        inner.stats.hits += 1;
-        if inner.most_recent != at {
-            inner.unlink_used(at);
-            inner.link_most_recent(at);
-        }
-        inner.nodes[at as usize].bytes.clone()
+    pub(super) fn chunks(&self) -> &Rc<Keyed<Rc<[u8]>>> {
+        &self.chunks
     }
 
-    /// Keeps a chunk, evicting what was not used for longest. A chunk that is there already stays as it is; one
-    /// that does not fit into the whole budget is not kept.
-    pub fn insert(&self, file: FileNumber, chunk: u64, bytes: Rc<[u8]>) {
-        let inner = &mut *self.0.borrow_mut();
-        let key = Key { file, chunk };
-        let cost = cost_bytes(&bytes);
-        if cost > inner.budget_bytes || inner.map.contains_key(&key) {
-            return;
-        }
-        inner.shrink_to(inner.budget_bytes - cost);
-        let node = Node { key, bytes: Some(bytes), used: Links::NONE, of_file: Links::NONE };
-        let at = match inner.free.pop() {
-            Some(at) => {
-                inner.nodes[at as usize] = node;
-                at
-            }
-            None => {
-                inner.nodes.push(node);
-                u32::try_from(inner.nodes.len() - 1).expect("a cache has less than 2^32 chunks")
-            }
-        };
-        inner.map.insert(key, at);
-        inner.link_most_recent(at);
-        inner.link_of_file(at);
-        inner.stats.insertions += 1;
-        inner.stats.chunks += 1;
-        inner.stats.used_bytes += cost;
+    pub(super) fn entries(&self) -> &Rc<Keyed<Rc<EntryPage>>> {
+        &self.entries
     }
 
-    /// Forgets the chunks of a file: it was deleted. Costs its chunks.
-    pub fn clear_file(&self, file: FileNumber) {
-        let inner = &mut *self.0.borrow_mut();
-        while let Some(&at) = inner.first_of_file.get(&file) {
-            inner.remove(at);
+    /// Forgets what it has of a file: it was deleted. Costs that much.
+    pub(super) fn clear_file(&self, file: FileNumber) {
+        match file.class {
+            CacheClass::IndexEntries => self.entries.clear_file(file),
+            CacheClass::Chunks | CacheClass::IndexPages => self.chunks.clear_file(file),
         }
     }
 
-    /// Changes the budget; what does not fit any more is evicted now.
-    pub fn set_budget_bytes(&self, budget_bytes: usize) {
-        let inner = &mut *self.0.borrow_mut();
-        inner.budget_bytes = budget_bytes;
-        inner.shrink_to(budget_bytes);
+    /// Whether reads may look into cached indexes and fill them (`cache_index_pages`); they may unless this says
+    /// otherwise. Counts for reads that begin afterwards.
+    pub fn set_caches_index(&self, caches_index: bool) {
+        self.caches_index.set(caches_index);
     }
 
-    pub fn stats(&self) -> CacheStats {
-        self.0.borrow().stats
+    pub(super) fn caches_index(&self) -> bool {
+        self.caches_index.get()
     }
+
+    pub fn pool(&self) -> &Rc<MemoryPool> {
+        &self.pool
+    }
+
+    pub fn stats(&self) -> PoolStats {
+        self.pool.stats()
+    }
+}
+
+/// Bytes and cost of a chunk in the pool.
+pub(super) fn chunk_cost(bytes: &Rc<[u8]>) -> (usize, u64) {
+    (bytes.len(), READ_US + (bytes.len() / DECODE_BYTES_A_US) as u64)
+}
+
+/// Bytes and cost of a parsed page in the pool. Its pages of the file may have to be read again too.
+pub(super) fn page_cost(page: &Rc<EntryPage>) -> (usize, u64) {
+    (page.memory_bytes(), READ_US + page.len() as u64 * PARSE_ENTRY_NS / 1000)
 }
 
 impl fmt::Debug for ChunkCache {
@@ -183,170 +127,148 @@ impl fmt::Debug for ChunkCache {
     }
 }
 
-fn cost_bytes(bytes: &[u8]) -> usize {
-    bytes.len() + ENTRY_OVERHEAD_BYTES
-}
-
-impl Links {
-    const NONE: Self = Self { before: NONE, after: NONE };
-}
-
-impl Inner {
-    /// A random number from 0.0 to 1.0, which it never is.
-    fn unit(&mut self) -> f64 {
-        (self.dice.next_u64() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn shrink_to(&mut self, bytes: usize) {
-        while self.stats.used_bytes > bytes {
-            let at = self.least_recent;
-            assert!(at != NONE, "an empty cache has no bytes");
-            self.stats.evictions += 1;
-            self.remove(at);
-        }
-    }
-
-    fn remove(&mut self, at: u32) {
-        self.unlink_used(at);
-        self.unlink_of_file(at);
-        let node = &mut self.nodes[at as usize];
-        let bytes = node.bytes.take().expect("a node in a list has bytes");
-        self.stats.used_bytes -= cost_bytes(&bytes);
-        self.stats.chunks -= 1;
-        self.map.remove(&node.key);
-        self.free.push(at);
-    }
-
-    fn link_most_recent(&mut self, at: u32) {
-        let after = self.most_recent;
-        self.nodes[at as usize].used = Links { before: NONE, after };
-        match after {
-            NONE => self.least_recent = at,
-            _ => self.nodes[after as usize].used.before = at,
-        }
-        self.most_recent = at;
-    }
-
-    fn unlink_used(&mut self, at: u32) {
-        let Links { before, after } = self.nodes[at as usize].used;
-        match before {
-            NONE => self.most_recent = after,
-            _ => self.nodes[before as usize].used.after = after,
-        }
-        match after {
-            NONE => self.least_recent = before,
-            _ => self.nodes[after as usize].used.before = before,
-        }
-    }
-
-    fn link_of_file(&mut self, at: u32) {
-        let file = self.nodes[at as usize].key.file;
-        let after = self.first_of_file.insert(file, at).unwrap_or(NONE);
-        self.nodes[at as usize].of_file = Links { before: NONE, after };
-        if after != NONE {
-            self.nodes[after as usize].of_file.before = at;
-        }
-    }
-
-    fn unlink_of_file(&mut self, at: u32) {
-        let Node { key, of_file: Links { before, after }, .. } = self.nodes[at as usize];
-        if after != NONE {
-            self.nodes[after as usize].of_file.before = before;
-        }
-        match (before, after) {
-            (NONE, NONE) => drop(self.first_of_file.remove(&key.file)),
-            (NONE, _) => drop(self.first_of_file.insert(key.file, after)),
-            _ => self.nodes[before as usize].of_file.after = after,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use base::rng::Rng;
+    use std::cell::RefCell;
 
+    use base::rng::Rng;
+    use reader::{ReadError, block_on_ready};
+    use runtime::sim;
+
+    use super::super::keyed::Look;
     use super::*;
 
     fn chunk(len: usize, fill: u8) -> Rc<[u8]> {
         vec![fill; len].into()
     }
 
-    /// The plainest LRU: a list in order of use.
-    #[derive(Default)]
-    struct Model {
-        entries: Vec<(FileNumber, u64, usize)>,
-        budget_bytes: usize,
-    }
-
-    impl Model {
-        fn used_bytes(&self) -> usize {
-            self.entries.iter().map(|(_, _, len)| len + ENTRY_OVERHEAD_BYTES).sum()
-        }
-
-        fn evict(&mut self) {
-            while self.used_bytes() > self.budget_bytes {
-                self.entries.remove(0);
-            }
+    fn get(cache: &ChunkCache, file: FileNumber, number: u64) -> Option<Rc<[u8]>> {
+        match cache.chunks().look(file, number) {
+            Look::Found(bytes) => Some(bytes),
+            Look::Nothing => None,
+            Look::Flying(_) => panic!("nothing is under way"),
         }
     }
 
+    fn put(cache: &ChunkCache, file: FileNumber, number: u64, bytes: Rc<[u8]>) {
+        cache.chunks().begin(file, number, 1).land(vec![bytes], chunk_cost);
+    }
+
+    /// Whatever is asked: what is found is what was put there, and the budget holds.
     #[test]
-    fn it_does_what_the_plainest_lru_does() {
+    fn it_never_gives_out_what_was_not_put_in() {
         for seed in 0..50 {
             let mut rng = Rng::new(seed);
-            let budget_bytes = 3000;
+            let mut budget_bytes = 4000;
             let cache = ChunkCache::new(budget_bytes);
-            let mut model = Model { budget_bytes, ..Model::default() };
-            let files: Vec<FileNumber> = (0..3).map(|_| cache.new_file()).collect();
+            let files: Vec<FileNumber> = (0..3).map(|_| cache.new_file(CacheClass::Chunks)).collect();
+            let mut hits = 0;
             for _ in 0..400 {
-                let (file, number) = (*rng.pick(&files), rng.below(12));
-                let found = model.entries.iter().position(|(f, n, _)| (*f, *n) == (file, number));
-                match rng.below(10) {
+                let (file, number) = (*rng.pick(&files), rng.below(8));
+                let fill = (file.number * 16 + number) as u8;
+                match rng.below(12) {
                     0 => {
                         cache.clear_file(file);
-                        model.entries.retain(|(f, ..)| *f != file);
+                        assert!((0..8).all(|number| get(&cache, file, number).is_none()), "seed {seed}");
                     }
                     1 => {
-                        model.budget_bytes = 1000 + rng.below(3000) as usize;
-                        cache.set_budget_bytes(model.budget_bytes);
-                        model.evict();
+                        budget_bytes = 1000 + rng.below(4000) as usize;
+                        cache.pool().set_budget_bytes(budget_bytes);
                     }
-                    2..6 => {
-                        let got = cache.get(file, number).map(|bytes| bytes.len());
-                        let expect = found.map(|at| {
-                            let entry = model.entries.remove(at);
-                            model.entries.push(entry);
-                            entry.2
-                        });
-                        assert_eq!(got, expect, "seed {seed}");
-                    }
-                    _ => {
-                        let len = rng.below(900) as usize;
-                        cache.insert(file, number, chunk(len, 1));
-                        if found.is_none() && len + ENTRY_OVERHEAD_BYTES <= model.budget_bytes {
-                            model.entries.push((file, number, len));
-                            model.evict();
+                    _ => match get(&cache, file, number) {
+                        Some(bytes) => {
+                            hits += 1;
+                            assert!(bytes.iter().all(|byte| *byte == fill), "seed {seed}");
                         }
-                    }
+                        None => put(&cache, file, number, chunk(rng.below(900) as usize, fill)),
+                    },
                 }
                 let stats = cache.stats();
-                assert_eq!(stats.used_bytes, model.used_bytes(), "seed {seed}");
-                assert_eq!(stats.chunks, model.entries.len() as u64, "seed {seed}");
+                assert!(stats.used_bytes() <= budget_bytes, "seed {seed}");
+                assert!(stats.chunks.populations - stats.chunks.evictions >= stats.chunks.entries);
             }
+            assert!(hits > 20, "seed {seed}: {hits}");
         }
     }
 
     #[test]
     fn a_reader_keeps_what_it_holds() {
-        let cache = ChunkCache::new(200 + ENTRY_OVERHEAD_BYTES);
-        let file = cache.new_file();
-        cache.insert(file, 0, chunk(200, 7));
-        let held = cache.get(file, 0).unwrap();
-        cache.insert(file, 1, chunk(200, 8));
-        assert!(cache.get(file, 0).is_none() && cache.get(file, 1).is_some());
-        assert_eq!(held[199], 7);
-        cache.insert(file, 2, chunk(201, 9));
-        assert!(cache.get(file, 2).is_none(), "larger than the whole budget");
-        assert_eq!(cache.stats().evictions, 1);
+        let cache = ChunkCache::new(200 + ChunkCache::ENTRY_OVERHEAD_BYTES);
+        let file = cache.new_file(CacheClass::Chunks);
+        put(&cache, file, 0, chunk(200, 7));
+        let held = get(&cache, file, 0).unwrap();
+        cache.pool().set_budget_bytes(10);
+        assert!(get(&cache, file, 0).is_none());
+        assert_eq!((held[199], cache.stats().used_bytes()), (7, 0));
+        put(&cache, file, 2, chunk(201, 9));
+        assert!(get(&cache, file, 2).is_none(), "larger than the whole budget");
+        assert_eq!(cache.stats().chunks.evictions, 1);
+    }
+
+    fn failure() -> ReadError {
+        ReadError::Corrupt { file: "x".into(), offset_bytes: 7, detail: "torn".into() }
+    }
+
+    /// Who waits for a load gets its value, also if the pool keeps nothing; or its error, and the next one tries anew.
+    #[test]
+    fn a_load_is_shared_and_a_failed_one_is_not_kept() {
+        let cache = ChunkCache::new(0);
+        let file = cache.new_file(CacheClass::Chunks);
+        let flying = |number| match cache.chunks().look(file, number) {
+            Look::Flying(flight) => flight,
+            _ => panic!("a load is under way"),
+        };
+        let loading = cache.chunks().begin(file, 3, 2);
+        let flight = flying(4);
+        loading.land(vec![chunk(1, 3), chunk(1, 4)], chunk_cost);
+        assert_eq!(block_on_ready(flight.wait(4)).unwrap().unwrap()[0], 4);
+        assert!(get(&cache, file, 4).is_none());
+
+        let loading = cache.chunks().begin(file, 3, 1);
+        let flight = flying(3);
+        assert!(loading.fail(failure()).to_string().contains("torn"));
+        assert_eq!(block_on_ready(flight.wait(3)).unwrap().unwrap_err().to_string(), failure().to_string());
+        assert!(get(&cache, file, 3).is_none(), "the error is not remembered");
+        assert_eq!(cache.stats().chunks.shared_loads, 2);
+    }
+
+    /// A reader that goes away in the middle of a load leaves it to those who wait.
+    #[test]
+    fn an_abandoned_load_is_taken_over() {
+        sim::run(1, 1, |shard| async move {
+            let cache = ChunkCache::new(10_000);
+            let file = cache.new_file(CacheClass::Chunks);
+            let loading = cache.chunks().begin(file, 0, 1);
+            let got = Rc::new(RefCell::new(vec![]));
+            let waiters: Vec<_> = (0..3)
+                .map(|_| {
+                    let (cache, got) = (cache.clone(), got.clone());
+                    shard.spawn(runtime::CpuGroup::Statement, async move {
+                        let bytes = loop {
+                            match cache.chunks().look(file, 0) {
+                                Look::Found(bytes) => break bytes,
+                                Look::Flying(flight) => {
+                                    if let Some(landed) = flight.wait(0).await {
+                                        break landed.unwrap();
+                                    }
+                                }
+                                Look::Nothing => {
+                                    let loading = cache.chunks().begin(file, 0, 1);
+                                    loading.land(vec![chunk(5, 9)], chunk_cost);
+                                }
+                            }
+                        };
+                        got.borrow_mut().push(bytes[0]);
+                    })
+                })
+                .collect();
+            shard.yield_now().await;
+            drop(loading);
+            for waiter in waiters {
+                waiter.await;
+            }
+            assert_eq!(*got.borrow(), [9, 9, 9]);
+            assert_eq!(cache.stats().chunks.populations, 1);
+        });
     }
 }

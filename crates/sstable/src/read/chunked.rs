@@ -17,10 +17,12 @@ use base::crc::crc32;
 use reader::ReadError;
 use runtime::{File, FileError, IoBuf, IoClass};
 
-use super::cache::{ChunkCache, FileNumber};
+use super::cache::{ChunkCache, chunk_cost};
+use super::keyed::{FileNumber, Look};
 use crate::codec::Decompressor;
 use crate::component::compression_info::{CHUNK_CRC_BYTES, Chunk, CompressionInfo};
 use crate::component::crc::ChunkCrcs;
+use crate::pool::CacheClass;
 
 /// A chunk of a plain Data.db: as many units of its CRC.db as fit into this, or a part of a larger unit.
 pub(super) const PLAIN_CHUNK_BYTES_MAX: u32 = 16 * 1024;
@@ -68,13 +70,14 @@ pub(super) struct Run {
 }
 
 impl ChunkedFile {
-    /// A file stored as it is, with checksums if it is Data.db.
+    /// A file stored as it is, with checksums if it has such. `class` is what its chunks are counted as.
     pub(super) fn plain(
         file: File,
         file_bytes: u64,
         chunk_bytes: u32,
         crcs: Option<ChunkCrcs>,
         cache: &Rc<ChunkCache>,
+        class: CacheClass,
     ) -> Self {
         let (chunk_bytes, scan_unit_bytes) = match &crcs {
             None => (chunk_bytes, chunk_bytes),
@@ -98,7 +101,7 @@ impl ChunkedFile {
             encoding: Encoding::Plain { crcs },
             crc_check_chance: Cell::new(1.0),
             cache: Rc::clone(cache),
-            number: cache.new_file(),
+            number: cache.new_file(class),
         }
     }
 
@@ -118,8 +121,13 @@ impl ChunkedFile {
             encoding: Encoding::Compressed { info, decompressor },
             crc_check_chance: Cell::new(1.0),
             cache: Rc::clone(cache),
-            number: cache.new_file(),
+            number: cache.new_file(CacheClass::Chunks),
         }
+    }
+
+    /// Whether reads may use cached index pages (`cache_index_pages`).
+    pub(super) fn is_index_kept(&self) -> bool {
+        self.cache.caches_index()
     }
 
     /// Length of the (uncompressed) data.
@@ -364,22 +372,33 @@ impl ChunkedFile {
         Ok(())
     }
 
-    /// The chunk if it is in the cache.
-    #[inline]
-    pub(super) fn cached(&self, chunk: u64) -> Option<Rc<[u8]>> {
-        self.cache.get(self.number, chunk)
-    }
-
     /// The chunk, from the cache or from disk; it is in the cache then.
     pub(super) async fn chunk(&self, chunk: u64, class: IoClass) -> Result<Rc<[u8]>, ReadError> {
-        if let Some(bytes) = self.cached(chunk) {
-            return Ok(bytes);
+        let kept = self.cache.chunks();
+        loop {
+            match kept.look(self.number, chunk) {
+                Look::Found(bytes) => return Ok(bytes),
+                Look::Flying(flight) => match flight.wait(chunk).await {
+                    Some(landed) => return landed,
+                    None => continue,
+                },
+                Look::Nothing => {}
+            }
+            let loading = kept.begin(self.number, chunk, 1);
+            return match self.read_chunk(chunk, class).await {
+                Ok(bytes) => {
+                    loading.land(vec![Rc::clone(&bytes)], chunk_cost);
+                    Ok(bytes)
+                }
+                Err(error) => Err(loading.fail(error)),
+            };
         }
+    }
+
+    async fn read_chunk(&self, chunk: u64, class: IoClass) -> Result<Rc<[u8]>, ReadError> {
         let run = Run { first: chunk, count: 1 };
         let stored = self.request_run(&run, class)?.await;
-        let bytes = self.decode_shared(&run, stored)?;
-        self.cache.insert(self.number, chunk, Rc::clone(&bytes));
-        Ok(bytes)
+        self.decode_shared(&run, stored)
     }
 
     /// Appends the data of a run to `out`, what is missing in the cache from disk in one request for each gap,
@@ -390,27 +409,37 @@ impl ChunkedFile {
         class: IoClass,
         out: &mut Vec<u8>,
     ) -> Result<(), ReadError> {
+        let kept = self.cache.chunks();
         let end = run.first + run.count;
         let mut chunk = run.first;
-        let mut found = self.cached(chunk);
         while chunk < end {
-            if let Some(bytes) = found.take() {
-                out.extend_from_slice(&bytes);
-                chunk += 1;
-                found = if chunk < end { self.cached(chunk) } else { None };
-                continue;
+            match kept.look(self.number, chunk) {
+                Look::Found(bytes) => {
+                    out.extend_from_slice(&bytes);
+                    chunk += 1;
+                    continue;
+                }
+                Look::Flying(flight) => {
+                    if let Some(landed) = flight.wait(chunk).await {
+                        out.extend_from_slice(&landed?);
+                        chunk += 1;
+                    }
+                    continue;
+                }
+                Look::Nothing => {}
             }
             let first = chunk;
-            while chunk < end && found.is_none() {
+            chunk += 1;
+            while chunk < end && kept.misses(self.number, chunk) {
                 chunk += 1;
-                found = if chunk < end { self.cached(chunk) } else { None };
             }
-            let missing = Run { first, count: chunk - first };
+            let loading = kept.begin(self.number, first, chunk - first);
             let from = out.len();
-            self.append(&missing, class, out).await?;
-            for (chunk, bytes) in (first..chunk).zip(out[from..].chunks(self.chunk_bytes as usize)) {
-                self.cache.insert(self.number, chunk, bytes.into());
+            if let Err(error) = self.append(&Run { first, count: chunk - first }, class, out).await {
+                return Err(loading.fail(error));
             }
+            let chunks = out[from..].chunks(self.chunk_bytes as usize).map(Rc::from).collect();
+            loading.land(chunks, chunk_cost);
         }
         Ok(())
     }

@@ -3,9 +3,11 @@
 //! The summary says where to begin; from there entries are read one after the other, jumping over promoted
 //! indexes, which are looked at only where a partition is sliced (`promoted`).
 
+use std::rc::Rc;
+
 use base::bytes::Take;
 use model::{PartitionKey, RingPosition};
-use reader::ReadError;
+use reader::{Permit, ReadError};
 use runtime::IoClass;
 
 use super::chunked::ChunkedFile;
@@ -17,8 +19,6 @@ use crate::component::summary::Summary;
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) key: PartitionKey,
-    /// Where it starts in Index.db.
-    pub(super) entry_at: u64,
     /// In the data.
     pub(super) position: u64,
     /// In Index.db.
@@ -41,9 +41,39 @@ pub(super) struct IndexCursor {
 /// Where a head starts to be searched for in pieces.
 const HEAD_BYTES_GUESS: u64 = 64;
 
+/// Up to this much of Index.db is read in one request if it is known that all of it is wanted.
+const READ_AT_ONCE_BYTES_MAX: u64 = 128 * 1024;
+
 impl IndexCursor {
     pub(super) fn new(fetch: Fetch, class: IoClass) -> Self {
         Self { window: Window::new(fetch, class), at: 0, last: None }
+    }
+
+    /// Its window is charged to the read.
+    #[must_use]
+    pub(super) fn charged_to(mut self, permit: &Option<Rc<Permit>>) -> Self {
+        self.window = self.window.charged_to(permit);
+        self
+    }
+
+    pub(super) fn fetch(&self) -> Fetch {
+        self.window.fetch()
+    }
+
+    /// Whose reads these are.
+    pub(super) fn class(&self) -> IoClass {
+        self.window.class()
+    }
+
+    /// At the entry that starts at `start`; the entries up to `end` will be wanted.
+    pub(super) fn starting(start: u64, end: u64, fetch: Fetch, class: IoClass) -> Self {
+        let mut cursor = Self { at: start, ..Self::new(fetch, class) };
+        let bytes = end.saturating_sub(start);
+        // More than that has long promoted indexes, which are jumped over.
+        if bytes <= READ_AT_ONCE_BYTES_MAX {
+            cursor.window.expect(bytes);
+        }
+        cursor
     }
 
     /// The entry of `key`. Afterwards the cursor stands at the next one.
@@ -61,21 +91,13 @@ impl IndexCursor {
             self.need_head(file, end).await?;
             // Keys are compared as they lie there; most are not the wanted one.
             while let Some((head, bytes)) = peek(&self.window, self.at) {
-                let entry_at = self.at;
-                let promoted_at = entry_at + bytes;
+                let promoted_at = self.at + bytes;
                 let found = (head.key == key.bytes()).then_some((head.data_position, head.promoted_bytes));
                 self.at = behind(file, promoted_at, head.promoted_bytes)?;
                 if let Some((position, promoted_bytes)) = found {
                     let next_position = peek(&self.window, self.at).map(|(head, _)| head.data_position);
                     let key = key.clone();
-                    return Ok(Some(Entry {
-                        key,
-                        entry_at,
-                        position,
-                        promoted_at,
-                        promoted_bytes,
-                        next_position,
-                    }));
+                    return Ok(Some(Entry { key, position, promoted_at, promoted_bytes, next_position }));
                 }
                 if self.at >= end {
                     return Ok(None);
@@ -124,12 +146,15 @@ impl IndexCursor {
         let (position, promoted_bytes) = (head.data_position, head.promoted_bytes);
         let promoted_at = entry_at + bytes;
         self.at = behind(file, promoted_at, promoted_bytes)?;
+        if promoted_bytes > READ_AT_ONCE_BYTES_MAX {
+            self.window.expect(0);
+        }
         if self.last.as_ref().is_some_and(|last| *last >= key) {
             return Err(file.corrupt(entry_at, "partition keys do not rise by token and key"));
         }
         self.last = Some(key.clone());
         let next_position = peek(&self.window, self.at).map(|(head, _)| head.data_position);
-        Ok(Some(Entry { key, entry_at, position, promoted_at, promoted_bytes, next_position }))
+        Ok(Some(Entry { key, position, promoted_at, promoted_bytes, next_position }))
     }
 
     /// Where the next entry starts.

@@ -9,16 +9,20 @@
 //! walk       what the tools ask: entries of the index, places of fragments, the encoding
 //! partition_index   from keys to partitions, by index or trie      row_index   from rows to blocks, by promoted or trie
 //! index      entries of Index.db        promoted   the blocks of a large partition        trie   Partitions.db, Rows.db
+//! entries    parsed pages of Index.db
 //! window     the bytes a reader looks at
-//! chunked    chunks of a file, checked and decompressed      cache    the chunks that are kept
+//! chunked    chunks of a file, checked and decompressed
+//! cache      what is kept of all that, and keyed: how, and how what is being read is waited for
 //! ```
 
 mod cache;
 mod check;
 mod chunked;
 mod columns;
+mod entries;
 mod error;
 mod index;
+mod keyed;
 mod open;
 mod parse;
 mod partition_index;
@@ -37,7 +41,7 @@ mod unfiltered;
 mod walk;
 mod window;
 
-pub use cache::{CacheStats, ChunkCache, ENTRY_OVERHEAD_BYTES, FileNumber};
+pub use cache::ChunkCache;
 pub use check::{CheckReport, CheckWatcher, Depth};
 pub use error::SSTableError;
 pub use salvage::{Salvage, SalvageLosses, Salvaged};

@@ -12,6 +12,7 @@ use runtime::{File, Files, IoClass, OpenOptions};
 use super::cache::ChunkCache;
 use super::chunked::{ChunkedFile, PLAIN_CHUNK_BYTES_MAX, is_readable_unit};
 use super::columns::{ColumnMaps, DiskColumns};
+use super::entries::EntryPages;
 use super::error::SSTableError;
 use super::index::IndexCursor;
 use super::partition_index::PartitionIndex;
@@ -29,6 +30,7 @@ use crate::component::statistics::{MURMUR3_PARTITIONER, Statistics};
 use crate::component::summary::{MIN_INDEX_INTERVAL_DEFAULT, Summary, SummaryBuilder};
 use crate::component::{FormatError, digest, toc};
 use crate::name::{Component, Format, SstableName};
+use crate::pool::CacheClass;
 
 /// A page of Index.db.
 const INDEX_PAGE_BYTES: u32 = 4096;
@@ -140,9 +142,10 @@ pub(super) async fn open(
     let (index, filter, rebuilt) = match name.format {
         Format::Big => {
             let (file, len_bytes) = opening.file(&Component::Index).await?;
-            let file = ChunkedFile::plain(file, len_bytes, INDEX_PAGE_BYTES, None, cache);
+            let file =
+                ChunkedFile::plain(file, len_bytes, INDEX_PAGE_BYTES, None, cache, CacheClass::IndexPages);
             let (summary, filter, rebuilt) = summary_and_filter(&opening, &file, &statistics).await?;
-            (PartitionIndex::Big { file, summary }, filter, rebuilt)
+            (PartitionIndex::Big { file, summary, pages: EntryPages::new(cache) }, filter, rebuilt)
         }
         Format::Bti => {
             let trie = open_trie(&opening, cache).await?;
@@ -213,7 +216,7 @@ async fn open_data(
         );
         return Err(opening.unsupported(&Component::Crc, detail));
     }
-    Ok(ChunkedFile::plain(file, file_bytes, PLAIN_CHUNK_BYTES_MAX, crcs, cache))
+    Ok(ChunkedFile::plain(file, file_bytes, PLAIN_CHUNK_BYTES_MAX, crcs, cache, CacheClass::Chunks))
 }
 
 async fn open_trie(opening: &Opening<'_>, cache: &Rc<ChunkCache>) -> Result<PartitionTrie, SSTableError> {
@@ -222,7 +225,8 @@ async fn open_trie(opening: &Opening<'_>, cache: &Rc<ChunkCache>) -> Result<Part
     let tail = file.read_at(len_bytes - tail_bytes, tail_bytes as usize, opening.class).await?;
     let footer = PartitionsFooter::decode(&tail, len_bytes)
         .map_err(|error| SSTableError::Format { file: opening.path(&Component::Partitions), error })?;
-    let partitions = ChunkedFile::plain(file, len_bytes, INDEX_PAGE_BYTES, None, cache);
+    let partitions =
+        ChunkedFile::plain(file, len_bytes, INDEX_PAGE_BYTES, None, cache, CacheClass::IndexPages);
     // Without a large partition it is empty.
     let path = opening.path(&Component::Rows);
     let rows = match opening.files.open(&path, OpenOptions::read().with_direct(true)).await {
@@ -231,7 +235,9 @@ async fn open_trie(opening: &Opening<'_>, cache: &Rc<ChunkCache>) -> Result<Part
     };
     let rows = match rows.len_bytes().await? {
         0 => None,
-        len_bytes => Some(ChunkedFile::plain(rows, len_bytes, INDEX_PAGE_BYTES, None, cache)),
+        len_bytes => {
+            Some(ChunkedFile::plain(rows, len_bytes, INDEX_PAGE_BYTES, None, cache, CacheClass::IndexPages))
+        }
     };
     Ok(PartitionTrie { partitions, rows, footer, version: opening.name.version })
 }

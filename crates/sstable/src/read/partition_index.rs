@@ -3,11 +3,14 @@
 //! Everything above asks here and does not know which it is. Below are `index` and `promoted` for Index.db, and
 //! `trie` for Partitions.db and Rows.db.
 
+use std::rc::Rc;
+
 use model::{PartitionKey, RingPosition};
-use reader::ReadError;
+use reader::{Permit, ReadError};
 use runtime::IoClass;
 
 use super::chunked::ChunkedFile;
+use super::entries::EntryPages;
 use super::index::{self, IndexCursor};
 use super::table::SSTable;
 use super::trie::{self, PartitionTrie, PartitionTrieCursor};
@@ -17,11 +20,19 @@ use crate::component::summary::Summary;
 /// See the head of this file.
 #[expect(clippy::large_enum_variant, reason = "an SSTable has one, and the large one is the common one")]
 pub(super) enum PartitionIndex {
-    Big { file: ChunkedFile, summary: Summary },
+    Big { file: ChunkedFile, summary: Summary, pages: EntryPages },
     Trie(Box<PartitionTrie>),
 }
 
 impl PartitionIndex {
+    /// Whether reads may look into what the shard keeps of it, and add to that (`cache_index_pages`).
+    pub(super) fn is_kept(&self) -> bool {
+        match self {
+            Self::Big { pages, .. } => pages.are_kept(),
+            Self::Trie(trie) => trie.partitions.is_index_kept(),
+        }
+    }
+
     /// Length of its files.
     pub(super) fn file_bytes(&self) -> u64 {
         match self {
@@ -112,15 +123,29 @@ impl PartitionCursor {
         }
     }
 
-    /// The entry of `key`. Afterwards the cursor stands at the next one.
+    /// Its window is charged to the read.
+    #[must_use]
+    pub(super) fn charged_to(self, permit: &Option<Rc<Permit>>) -> Self {
+        match self {
+            Self::Big(cursor) => Self::Big(cursor.charged_to(permit)),
+            // A trie is looked at page by page.
+            Self::Trie(cursor) => Self::Trie(cursor),
+        }
+    }
+
+    /// The entry of `key`. Where the cursor stands afterwards is not said.
     pub(super) async fn find(
         &mut self,
         table: &SSTable,
         key: &PartitionKey,
     ) -> Result<Option<Entry>, ReadError> {
         match (self, &table.index) {
-            (Self::Big(cursor), PartitionIndex::Big { file, summary }) => {
-                Ok(cursor.find(file, summary, key).await?.map(Entry::Big))
+            (Self::Big(cursor), PartitionIndex::Big { file, summary, pages }) => {
+                let found = match cursor.fetch() {
+                    Fetch::Cached => pages.find(file, summary, key, cursor.class()).await?,
+                    Fetch::Bypass | Fetch::Scan => cursor.find(file, summary, key).await?,
+                };
+                Ok(found.map(Entry::Big))
             }
             (Self::Trie(cursor), PartitionIndex::Trie(trie)) => {
                 Ok(cursor.find(trie, &table.data, key).await?.map(Entry::Trie))
@@ -132,7 +157,7 @@ impl PartitionCursor {
     /// Moves to the first entry behind `point`.
     pub(super) async fn seek(&mut self, table: &SSTable, point: &RingPosition) -> Result<(), ReadError> {
         match (self, &table.index) {
-            (Self::Big(cursor), PartitionIndex::Big { file, summary }) => {
+            (Self::Big(cursor), PartitionIndex::Big { file, summary, .. }) => {
                 cursor.seek(file, summary, point).await
             }
             (Self::Trie(cursor), PartitionIndex::Trie(trie)) => cursor.seek(trie, &table.data, point).await,

@@ -57,7 +57,8 @@ pub(super) struct SSTableReader {
     pub(super) table: Rc<SSTable>,
     pub(super) parser: Parser,
     pub(super) spec: ReadSpec,
-    pub(super) fetch: Fetch,
+    /// Of Index.db.
+    pub(super) index_fetch: Fetch,
     pub(super) class: IoClass,
     pub(super) window: Window,
     cursor: PartitionCursor,
@@ -94,7 +95,7 @@ impl SSTableReader {
         table: &Rc<SSTable>,
         parser: Parser,
         spec: &ReadSpec,
-        fetch: Fetch,
+        (fetch, index_fetch): (Fetch, Fetch),
         class: IoClass,
     ) -> Self {
         let state = if table.may_contain_range(&spec.partitions) { State::Open } else { State::Done };
@@ -102,10 +103,10 @@ impl SSTableReader {
             table: Rc::clone(table),
             parser,
             spec: spec.clone(),
-            fetch,
+            index_fetch,
             class,
-            window: Window::new(fetch, class),
-            cursor: PartitionCursor::new(table, fetch, class),
+            window: Window::new(fetch, class).charged_to(&spec.permit),
+            cursor: PartitionCursor::new(table, index_fetch, class).charged_to(&spec.permit),
             end: spec.partitions.end(),
             state,
             need: 0,

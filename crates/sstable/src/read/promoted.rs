@@ -1,7 +1,10 @@
 //! Searches the promoted index of one partition as it lies in Index.db, without reading all of it.
 //!
-//! A lookup reads the offsets and blocks that a binary search touches, through the page cache. Of blocks only
-//! the prefix that is compared is decoded on the way. Memory: one window, whatever the partition's size.
+//! A lookup reads the offsets and blocks that a binary search touches, through the page cache; nothing is parsed up
+//! front. Of blocks only the prefix that is compared is decoded on the way. Offsets and blocks have a window each, since
+//! the last steps of a search go back and forth between a page of these and a page of those, so that a search past the
+//! cache reads neither twice. Memory: the two windows, whatever the partition's size. Reads, cold: of N blocks, about
+//! one page a step, log2(N) in all.
 //!
 //! The index is not checksummed: what it says is checked against Data.db by the reader that jumps.
 
@@ -34,7 +37,8 @@ pub(super) struct Block {
 
 /// See the head of this file.
 pub(super) struct Promoted {
-    window: Window,
+    offsets: Window,
+    blocks: Window,
     at: u64,
     bytes: u64,
     head: PromotedHead,
@@ -63,14 +67,16 @@ impl Promoted {
         }
         // Lookups jump about; reading ahead would be for nothing.
         let fetch = if fetch == Fetch::Cached { Fetch::Cached } else { Fetch::Bypass };
-        let mut window = Window::new(fetch, class);
+        let mut blocks = Window::new(fetch, class);
         let len = entry.promoted_bytes.min(PromotedHead::SIZE_BYTES_MAX as u64);
-        window.fill(file, entry.promoted_at, len, 0).await?;
-        let bytes = &window.rest(entry.promoted_at)[..len as usize];
+        blocks.fill(file, entry.promoted_at, len, 0).await?;
+        let bytes = &blocks.rest(entry.promoted_at)[..len as usize];
         let head = PromotedHead::decode(bytes, entry.promoted_bytes, version)
             .map_err(|error| file.corrupt(entry.promoted_at, &error.to_string()))?;
         let builder = PrefixBuilder::default();
-        Ok(Some(Self { window, at: entry.promoted_at, bytes: entry.promoted_bytes, head, version, builder }))
+        let offsets = Window::new(fetch, class);
+        let (at, bytes) = (entry.promoted_at, entry.promoted_bytes);
+        Ok(Some(Self { offsets, blocks, at, bytes, head, version, builder }))
     }
 
     /// Where it is in Index.db.
@@ -110,8 +116,8 @@ impl Promoted {
         let is_last = index + 1 == self.block_count();
         let offsets = if is_last { 1 } else { 2 };
         let offset_at = self.at + self.head.offset_at(index);
-        self.window.fill(file, offset_at, offsets * 4, 0).await?;
-        let bytes = self.window.rest(offset_at);
+        self.offsets.fill(file, offset_at, offsets * 4, 0).await?;
+        let bytes = self.offsets.rest(offset_at);
         let start_of = |which: usize| {
             let offset = u32::from_be_bytes(bytes[which * 4..which * 4 + 4].try_into().expect("4 bytes"));
             self.head
@@ -135,8 +141,8 @@ impl Promoted {
         end: BlockEnd,
     ) -> Result<(ClusteringPrefix, model::Side), ReadError> {
         let (start, until) = self.block_range(file, index).await?;
-        self.window.fill(file, start, until - start, 0).await?;
-        let mut take = Take::new(&self.window.rest(start)[..(until - start) as usize]);
+        self.blocks.fill(file, start, until - start, 0).await?;
+        let mut take = Take::new(&self.blocks.rest(start)[..(until - start) as usize]);
         let corrupt = |error: FormatError| file.corrupt(start, &error.to_string());
         let mut raw = RawPrefix::decode(&mut take, fixed).map_err(corrupt)?;
         if end == BlockEnd::Last {
@@ -155,8 +161,8 @@ impl Promoted {
     ) -> Result<Block, ReadError> {
         assert!(index < self.block_count(), "block {index} of {}", self.block_count());
         let (start, until) = self.block_range(file, index).await?;
-        self.window.fill(file, start, until - start, 0).await?;
-        let mut take = Take::new(&self.window.rest(start)[..(until - start) as usize]);
+        self.blocks.fill(file, start, until - start, 0).await?;
+        let mut take = Take::new(&self.blocks.rest(start)[..(until - start) as usize]);
         let corrupt = |error: FormatError| file.corrupt(start, &error.to_string());
         let block = IndexBlock::decode(&mut take, fixed, self.version).map_err(corrupt)?;
         let mut position = |raw: &RawPrefix<'_>| {

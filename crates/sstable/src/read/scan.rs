@@ -35,6 +35,8 @@ pub(super) struct ScanReader {
     table: Rc<SSTable>,
     parser: Parser,
     class: IoClass,
+    /// Of Index.db.
+    index_fetch: Fetch,
     start: RingPosition,
     end: RingPosition,
     window: Window,
@@ -60,6 +62,7 @@ impl ScanReader {
         table: &Rc<SSTable>,
         parser: Parser,
         spec: &ReadSpec,
+        index_fetch: Fetch,
         class: IoClass,
         progress: Option<Rc<Cell<u64>>>,
     ) -> Self {
@@ -71,7 +74,8 @@ impl ScanReader {
             class,
             start: spec.partitions.start(),
             end: spec.partitions.end(),
-            window: Window::new(Fetch::Scan, class),
+            window: Window::new(Fetch::Scan, class).charged_to(&spec.permit),
+            index_fetch,
             at: 0,
             until: 0,
             state,
@@ -100,7 +104,7 @@ impl ScanReader {
     /// Where the first partition behind `point` starts.
     async fn position_behind(&self, point: &RingPosition) -> Result<u64, ReadError> {
         let table = &*self.table;
-        let mut cursor = PartitionCursor::new(table, Fetch::Cached, self.class);
+        let mut cursor = PartitionCursor::new(table, self.index_fetch, self.class);
         cursor.seek(table, point).await?;
         let entry = cursor.next(table).await?;
         Ok(entry.map_or(table.data.data_bytes(), |entry| entry.position()))

@@ -308,11 +308,15 @@ impl Source for SSTableSource {
             Err(detail) => return Box::new(FailedReader { table: Rc::clone(table), detail }),
         };
         let is_range = matches!(spec.partitions, PartitionRange::Between { .. });
+        let is_index_kept = !self.bypass_cache && table.index.is_kept();
         if is_range && spec.wants_all_rows() && !spec.reversed {
-            return Box::new(ScanReader::new(table, parser, spec, self.class, self.progress.clone()));
+            let index_fetch = if is_index_kept { Fetch::Cached } else { Fetch::Bypass };
+            let progress = self.progress.clone();
+            return Box::new(ScanReader::new(table, parser, spec, index_fetch, self.class, progress));
         }
         // What a range of partitions reads is not what single reads will want again.
         let fetch = if is_range || self.bypass_cache { Fetch::Bypass } else { Fetch::Cached };
-        Box::new(SSTableReader::new(table, parser, spec, fetch, self.class))
+        let index_fetch = if is_index_kept { fetch } else { Fetch::Bypass };
+        Box::new(SSTableReader::new(table, parser, spec, (fetch, index_fetch), self.class))
     }
 }

@@ -66,7 +66,8 @@ impl SSTable {
     ) -> Result<PositionedScan, ReadError> {
         let map = self.column_map(schema).map_err(|detail| self.data.corrupt(0, &detail))?;
         let spec = ReadSpec::new(Arc::clone(schema), PartitionRange::all());
-        Ok(PositionedScan(ScanReader::new(self, Parser::new(self, map), &spec, class, None)))
+        let parser = Parser::new(self, map);
+        Ok(PositionedScan(ScanReader::new(self, parser, &spec, Fetch::Bypass, class, None)))
     }
 }
 
@@ -124,11 +125,12 @@ pub struct IndexWalk {
 impl IndexWalk {
     /// The next partition; `None` behind the last.
     pub async fn next(&mut self) -> Result<Option<IndexPartition>, ReadError> {
+        let place = self.cursor.place();
         let Some(entry) = self.cursor.next(&self.table).await? else { return Ok(None) };
         self.walked += 1;
         let (entry_at, rows) = match &entry {
-            Entry::Big(entry) if entry.promoted_bytes == 0 => (entry.entry_at, IndexedRows::None),
-            Entry::Big(entry) => (entry.entry_at, IndexedRows::Promoted { bytes: entry.promoted_bytes }),
+            Entry::Big(entry) if entry.promoted_bytes == 0 => (place, IndexedRows::None),
+            Entry::Big(entry) => (place, IndexedRows::Promoted { bytes: entry.promoted_bytes }),
             Entry::Trie(entry) => {
                 let rows = entry.rows.map(|rows| IndexedRows::Trie { entry_at: rows.entry_at });
                 (entry.node_at, rows.unwrap_or(IndexedRows::None))

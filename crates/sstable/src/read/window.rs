@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use reader::ReadError;
+use reader::{Charge, Permit, ReadError};
 use runtime::{FileError, IoBuf, IoClass};
 
 use super::chunked::{ChunkedFile, Run};
@@ -54,12 +54,45 @@ pub(super) struct Window {
     /// What the next fetch adds to what is needed.
     ahead_bytes: u64,
     ahead: Option<Ahead>,
+    charge: Charge,
 }
 
 impl Window {
     pub(super) fn new(fetch: Fetch, class: IoClass) -> Self {
         let ahead_bytes = if fetch == Fetch::Scan { SCAN_BYTES_MIN } else { 0 };
-        Self { fetch, class, start: 0, held: Held::Own(vec![]), ahead_bytes, ahead: None }
+        let charge = Charge::default();
+        Self { fetch, class, start: 0, held: Held::Own(vec![]), ahead_bytes, ahead: None, charge }
+    }
+
+    pub(super) fn fetch(&self) -> Fetch {
+        self.fetch
+    }
+
+    pub(super) fn class(&self) -> IoClass {
+        self.class
+    }
+
+    /// What it holds is charged to the read, from before it is allocated.
+    #[must_use]
+    pub(super) fn charged_to(mut self, permit: &Option<Rc<Permit>>) -> Self {
+        self.charge = Charge::new(permit.clone());
+        self
+    }
+
+    /// Charges what is held, and `count` chunks that are about to be fetched: as they are stored and decoded.
+    async fn charge_for(&mut self, file: &ChunkedFile, count: u64) -> Result<(), ReadError> {
+        self.charge.grow_to(self.bytes().len() as u64 + 2 * count * file.chunk_bytes()).await
+    }
+
+    /// What was fetched is decoded: charges no more than what is held.
+    fn settle(&mut self, file: &ChunkedFile) {
+        let ahead = self.ahead.as_ref().map_or(0, |ahead| ahead.run.count * file.chunk_bytes());
+        self.charge.shrink_to(self.bytes().len() as u64 + ahead);
+    }
+
+    /// The next fetch brings `bytes` at least, as far as there are any before `until`.
+    pub(super) fn expect(&mut self, bytes: u64) {
+        self.ahead_bytes = bytes.min(AHEAD_BYTES_MAX);
     }
 
     fn bytes(&self) -> &[u8] {
@@ -98,9 +131,11 @@ impl Window {
             return Ok(());
         }
         match self.fetch {
-            Fetch::Scan => self.fill_scan(file, position, end, until).await,
-            Fetch::Cached | Fetch::Bypass => self.fill_chunks(file, position, end, until).await,
+            Fetch::Scan => self.fill_scan(file, position, end, until).await?,
+            Fetch::Cached | Fetch::Bypass => self.fill_chunks(file, position, end, until).await?,
         }
+        self.settle(file);
+        Ok(())
     }
 
     async fn fill_chunks(
@@ -116,6 +151,7 @@ impl Window {
         let goes_on = self.start <= position && position < self.end();
         if !goes_on {
             let first = position / file.chunk_bytes();
+            self.charge_for(file, last - first + 1).await?;
             if first == last && self.fetch == Fetch::Cached {
                 self.held = Held::Shared(file.chunk(first, self.class).await?);
                 self.start = file.chunk_start(first);
@@ -131,6 +167,7 @@ impl Window {
         }
         // Windows end where a chunk ends.
         let first = self.end() / file.chunk_bytes();
+        self.charge_for(file, last - first + 1).await?;
         let mut own = self.own_from(position);
         let run = Run { first, count: last - first + 1 };
         self.append(file, &run, &mut own).await?;
@@ -196,6 +233,7 @@ impl Window {
                 },
                 None => {
                     let run = self.next_run(file, from, end, until);
+                    self.charge.grow_to(own.len() as u64 + 2 * run.count * file.chunk_bytes()).await?;
                     let stored = file.request_run(&run, self.class)?.await;
                     (run, stored)
                 }
@@ -224,6 +262,7 @@ impl Window {
     /// Hands the next request to the disk, without waiting for it.
     async fn start_ahead(&mut self, file: &ChunkedFile, from: u64, until: u64) -> Result<(), ReadError> {
         let run = self.next_run(file, from, from, until);
+        self.charge_for(file, run.count).await?;
         let request = Box::pin(file.request_run(&run, self.class)?);
         let mut ahead = Ahead { run, request, done: None };
         let mut started = false;
@@ -263,11 +302,13 @@ impl Window {
         self.ahead_bytes = (self.ahead_bytes * 2).min(AHEAD_BYTES_MAX).max(file.chunk_bytes());
         let first = wanted_start / file.chunk_bytes();
         let last = (end - 1) / file.chunk_bytes();
+        self.charge_for(file, last - first + 1).await?;
         // Windows of those who walk downwards start where a chunk starts.
         let kept = self.start < end && end <= self.end() && self.start.is_multiple_of(file.chunk_bytes());
         if !kept && first == last && self.fetch == Fetch::Cached {
             self.held = Held::Shared(file.chunk(first, self.class).await?);
             self.start = file.chunk_start(first);
+            self.settle(file);
             return Ok(());
         }
         let last = if kept { self.start / file.chunk_bytes() - 1 } else { last };
@@ -278,6 +319,7 @@ impl Window {
         }
         self.start = file.chunk_start(first);
         self.held = Held::Own(own);
+        self.settle(file);
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use model::types::{UdtField, UserType};
 
 use super::*;
+use crate::coordinator::{Coordinator, ResultLimits};
 use crate::protocol::Value as Sent;
 
 fn int(value: i32) -> [u8; 4] {
@@ -332,4 +333,41 @@ fn a_point_read_is_one_read_and_a_filter_that_finds_nothing_gives_way() {
     let page = block_on_ready(execute(&filter, &storage, &[], &execution(Some(10), None))).expect("a page");
     assert!(page.count() == 0 && page.paging_state.is_some(), "an empty page that goes on");
     assert_eq!(pages(&storage, &filter, &[], Some(10)), Ok(vec![]));
+}
+
+/// Without pages a result is told to the log once, and refused when it takes still more; with pages it never is.
+#[test]
+fn an_unpaged_result_has_a_soft_and_a_hard_limit() {
+    let storage = storage();
+    storage.set_page_rows_max(1);
+    let tables = tables();
+    for k in 10..40 {
+        let key = PartitionKey::new(&int(k)[..]);
+        write_row(&storage, &tables[0], &key, Some(&[&int(1), &int(1)]), &[("v", "0")]);
+    }
+    let all = plan(&storage, "SELECT v FROM ks.wide").expect("a statement");
+    let limits = |soft, hard| {
+        let limits = storage.result_limits();
+        storage.set_result_limits(ResultLimits {
+            unpaged_soft_bytes: soft,
+            unpaged_hard_bytes: hard,
+            ..limits
+        });
+        block_on_ready(execute(&all, &storage, &[], &execution(None, None)))
+    };
+    let rows = limits(1000, 1000).expect("it is small").count();
+    assert_eq!(storage.warnings(), Vec::<String>::new());
+    assert_eq!(limits(50, 1000).expect("a warning").count(), rows);
+    let told = storage.warnings();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0]
+            .ends_with("exceeds soft limit of 50 (configured via max_memory_for_unlimited_query_soft_limit)")
+    );
+    let refused = limits(50, 100).expect_err("a refusal").to_string();
+    assert_eq!(
+        refused,
+        "Memory usage of unpaged query exceeds hard limit of 100 (configured via max_memory_for_unlimited_query_hard_limit)"
+    );
+    assert_eq!(pages(&storage, &all, &[], Some(3)).expect("pages").len() as u32, rows);
 }

@@ -15,6 +15,7 @@ struct Case {
     min_index_interval: u32,
     cache_bytes: usize,
     bypass_cache: bool,
+    caches_index: bool,
 }
 
 struct BuildTables {
@@ -60,6 +61,7 @@ impl Build for BuildTables {
 fn check(case: Case, seeds: std::ops::Range<u64>) {
     sim::run(seeds.start, 1, move |shard| async move {
         let cache = ChunkCache::new(case.cache_bytes);
+        cache.set_caches_index(case.caches_index);
         let mut build = BuildTables { shard, case, cache, generation: 0 };
         examine(&mut build, seeds).await;
     });
@@ -73,6 +75,7 @@ fn case() -> Case {
         min_index_interval: 128,
         cache_bytes: 1 << 20,
         bypass_cache: false,
+        caches_index: true,
     }
 }
 
@@ -109,6 +112,19 @@ fn without_a_cache() {
 #[test]
 fn with_a_cache_that_is_too_small() {
     check(Case { cache_bytes: 20_000, column_index_bytes: 500, version: Version::Mc, ..case() }, 500..548);
+}
+
+/// Of index pages one fits, of chunks and parsed pages perhaps one.
+#[test]
+fn with_a_cache_of_one_page() {
+    let cache_bytes = 4096 + ChunkCache::ENTRY_OVERHEAD_BYTES;
+    check(Case { cache_bytes, column_index_bytes: 200, min_index_interval: 1, ..case() }, 600..632);
+    check(Case { cache_bytes: 0, column_index_bytes: 500, ..case() }, 632..664);
+}
+
+#[test]
+fn without_cached_indexes() {
+    check(Case { caches_index: false, column_index_bytes: 300, min_index_interval: 2, ..case() }, 700..732);
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod damage;
 mod examination;
 mod sample_damage;
 mod samples;
+mod sharing;
 mod tools;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,182 @@
+//! Parsed pages of a partition index: all entries of Index.db between two samples of the summary.
+//!
+//! On disk a page can only be read from its start, entry by entry, past promoted indexes. Parsed it is searched by
+//! (token, key). A page is kept by the shard ([`ChunkCache`]) under the number of its sample, and read once for all who
+//! want it at the same time; so a hot lookup costs a search in the summary and one in the page, and no read.
+
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+use model::PartitionKey;
+use reader::ReadError;
+use runtime::IoClass;
+
+use super::cache::{ChunkCache, page_cost};
+use super::chunked::ChunkedFile;
+use super::index::{Entry, IndexCursor};
+use super::keyed::{FileNumber, Look};
+use super::window::Fetch;
+use crate::component::summary::Summary;
+use crate::pool::CacheClass;
+
+/// An entry, but for its key.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    token: i64,
+    /// In the data.
+    position: u64,
+    /// Where the key ends among the keys; it starts where the one before ends.
+    key_end: u32,
+}
+
+/// Where a promoted index is in Index.db.
+#[derive(Clone, Copy, Debug)]
+struct PromotedPlace {
+    at: u64,
+    bytes: u64,
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(super) struct EntryPage {
+    places: Box<[Place]>,
+    keys: Box<[u8]>,
+    /// Of the first entries, up to the last that has one. `bytes` 0: it has none.
+    promoted: Box<[PromotedPlace]>,
+    /// Where the partition behind the last entry starts, if that could be seen.
+    next_position: Option<u64>,
+}
+
+impl EntryPage {
+    fn new(entries: &[Entry]) -> Self {
+        let mut keys = Vec::with_capacity(entries.iter().map(|entry| entry.key.bytes().len()).sum());
+        let mut places = Vec::with_capacity(entries.len());
+        for entry in entries {
+            keys.extend_from_slice(entry.key.bytes());
+            let key_end = u32::try_from(keys.len()).expect("a page has fewer than 2^16 keys of 2^16 bytes");
+            places.push(Place { token: entry.key.token(), position: entry.position, key_end });
+        }
+        let with_promoted =
+            entries.iter().rposition(|entry| entry.promoted_bytes > 0).map_or(0, |last| last + 1);
+        let promoted = entries[..with_promoted].iter();
+        Self {
+            places: places.into(),
+            keys: keys.into(),
+            promoted: promoted
+                .map(|entry| PromotedPlace { at: entry.promoted_at, bytes: entry.promoted_bytes })
+                .collect(),
+            next_position: entries.last().and_then(|entry| entry.next_position),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + size_of_val(&*self.places) + self.keys.len() + size_of_val(&*self.promoted)
+    }
+
+    fn key(&self, index: usize) -> &[u8] {
+        let start = index.checked_sub(1).map_or(0, |before| self.places[before].key_end as usize);
+        &self.keys[start..self.places[index].key_end as usize]
+    }
+
+    fn find(&self, key: &PartitionKey) -> Option<Entry> {
+        let (mut low, mut high) = (0, self.places.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            let order = self.places[middle].token.cmp(&key.token());
+            match order.then_with(|| self.key(middle).cmp(key.bytes())) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+                Ordering::Equal => {
+                    let none = PromotedPlace { at: 0, bytes: 0 };
+                    let promoted = self.promoted.get(middle).unwrap_or(&none);
+                    let next = self.places.get(middle + 1).map(|next| next.position);
+                    return Some(Entry {
+                        key: key.clone(),
+                        position: self.places[middle].position,
+                        promoted_at: promoted.at,
+                        promoted_bytes: promoted.bytes,
+                        next_position: next.or(self.next_position),
+                    });
+                }
+            }
+        }
+        None
+    }
+}
+
+/// The parsed pages that the shard keeps of one SSTable.
+pub(super) struct EntryPages {
+    cache: Rc<ChunkCache>,
+    number: FileNumber,
+}
+
+impl EntryPages {
+    pub(super) fn new(cache: &Rc<ChunkCache>) -> Self {
+        Self { cache: Rc::clone(cache), number: cache.new_file(CacheClass::IndexEntries) }
+    }
+
+    /// Whether reads may use this at all (`cache_index_pages`).
+    pub(super) fn are_kept(&self) -> bool {
+        self.cache.caches_index()
+    }
+
+    /// The entry of `key`.
+    pub(super) async fn find(
+        &self,
+        file: &ChunkedFile,
+        summary: &Summary,
+        key: &PartitionKey,
+        class: IoClass,
+    ) -> Result<Option<Entry>, ReadError> {
+        let sample = summary.sample_of(key.token(), key.bytes());
+        let kept = self.cache.entries();
+        loop {
+            match kept.look(self.number, sample as u64) {
+                Look::Found(page) => return Ok(page.find(key)),
+                Look::Flying(flight) => match flight.wait(sample as u64).await {
+                    Some(page) => return Ok(page?.find(key)),
+                    None => continue,
+                },
+                Look::Nothing => {}
+            }
+            let loading = kept.begin(self.number, sample as u64, 1);
+            return match load(file, summary, sample, class).await {
+                Ok(page) => {
+                    let found = page.find(key);
+                    loading.land(vec![Rc::new(page)], page_cost);
+                    Ok(found)
+                }
+                Err(error) => Err(loading.fail(error)),
+            };
+        }
+    }
+}
+
+impl Drop for EntryPages {
+    fn drop(&mut self) {
+        self.cache.clear_file(self.number);
+    }
+}
+
+/// Reads the page that begins at sample `sample`, through the cache of the file's own pages.
+async fn load(
+    file: &ChunkedFile,
+    summary: &Summary,
+    sample: usize,
+    class: IoClass,
+) -> Result<EntryPage, ReadError> {
+    let range = summary.range_at(sample);
+    let end = range.end.unwrap_or(file.data_bytes()).min(file.data_bytes());
+    let mut cursor = IndexCursor::starting(range.start, end, Fetch::Cached, class);
+    let mut entries = vec![];
+    while cursor.position() < end
+        && let Some(entry) = cursor.next(file).await?
+    {
+        entries.push(entry);
+    }
+    Ok(EntryPage::new(&entries))
+}
