@@ -193,7 +193,7 @@ fn sstables_with_tries() {
     let source = std::fs::read_dir(keyspace).unwrap().next().unwrap().unwrap().path();
     let source = source.to_str().unwrap();
     let index = well(&["index", source]);
-    assert!(index.contains(" of Rows.db, ") && index.contains(" bytes, from separator 0x"), "{index}");
+    assert!(index.contains(" of Rows.db, ") && index.contains(" bytes, from separator 40"), "{index}");
     assert!(well(&["summary", source]).ends_with("Summary: - (format bti has none)\n"));
     assert!(well(&["verify", "-e", source]).contains("da-1-bti: sound, "));
     assert!(well(&["ls", source]).contains(" da-1-bti |"));
