@@ -312,8 +312,12 @@ impl CommitLog {
 
     /// Lets a task make the next segment, unless one does, there is one, or the log may not grow.
     fn make_segment(self: &Rc<Self>) {
-        let needless = self.making_segment.get() || self.spare_segment.borrow().is_some();
-        if needless || !self.segments.may_begin() || self.closing.get() {
+        if self.making_segment.get() || self.spare_segment.borrow().is_some() {
+            return;
+        }
+        // Why an earlier attempt failed says nothing of this one.
+        *self.no_space.borrow_mut() = None;
+        if !self.segments.may_begin() || self.closing.get() {
             return;
         }
         self.making_segment.set(true);

@@ -6,7 +6,7 @@
 //!                                                                                  garbage -> SSTable
 //! ```
 //! Fragments go through one at a time in the turns of the `Compaction` group; reads are ahead of the merge and
-//! writes behind it. At the end the outputs take the place of the inputs ([`replace`](super::replace)).
+//! writes behind it. At the end the outputs take the place of the inputs (`replace`).
 //!
 //! **Releasing inputs early.** In a job over runs, each output that ends between two partitions is committed at once,
 //! and with it go the inputs that end in front of the next partition. An input that does not end there stays whole,

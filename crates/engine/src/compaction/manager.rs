@@ -7,7 +7,7 @@
 //! A job that fails is tried again after a pause that doubles from 5 s to 300 s. An input that says what it cannot say
 //! is put into quarantine: reads still try it, no job takes it again before a restart.
 //!
-//! What users ask for (`nodetool compact`, …) goes past weights and pauses; see [`operations`](super::operations).
+//! What users ask for (`nodetool compact`, …) goes past weights and pauses; see `operations`.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
