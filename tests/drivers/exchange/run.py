@@ -151,6 +151,8 @@ class Side:
             futures = []
             for _ in range(6000):
                 clock += 1
+                if len(futures) == 64:
+                    futures.pop(0).result()
                 futures.append(self.session.execute_async(insert, (1 + (rng.random() < 0.1), rng.randrange(10000), "v" * rng.randrange(60), clock)))
             for future in futures:
                 future.result()
