@@ -134,6 +134,7 @@ fn sstables_of_cassandra_5_are_taken_in_and_attached() {
         let mine = mine.clustering("c", CqlType::Int).static_column("s", CqlType::Text);
         let mine = mine.regular("v", CqlType::Text).build().unwrap();
         let made = mine.clone();
+        engine.change_schema(|catalog| catalog.create_keyspace(catalog::Keyspace::simple("ks")?)).unwrap();
         engine.change_schema(move |catalog| catalog.create_table(made, Default::default())).unwrap();
         let report = engine.import(mine.id, &theirs).unwrap();
         assert_eq!(report.loaded.len(), files(&theirs, "-TOC.txt").len());

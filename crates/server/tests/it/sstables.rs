@@ -202,7 +202,7 @@ fn sstables_with_tries() {
     assert!(metadata["components"].as_array().unwrap().iter().any(|name| name == "Rows.db"), "{metadata}");
     let count = |path: &str| well(&["query", "-e", "SELECT count(*) FROM t", path, "--format", "json"]);
     for subcommand in ["scrub", "split", "export"] {
-        let output = dir.0.join(subcommand);
+        let output = dir.0.join(subcommand).join("t");
         let output = output.to_str().unwrap();
         well(&[subcommand, "--output", output, source]);
         assert!(well(&["verify", "-e", output]).contains("-big: sound, "), "{subcommand}");
