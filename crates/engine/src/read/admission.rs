@@ -2,7 +2,7 @@
 //!
 //! Reads of users and of system tables have a semaphore each, so that neither keeps the other waiting. A read that
 //! cannot be admitted waits in line, for as long as the read timeout allows; what was going on when one was refused
-//! is told to the log, at most every [`DUMP_PAUSE_US`].
+//! is told to the log, at most every `DUMP_PAUSE_US`.
 
 use std::cell::Cell;
 use std::future::poll_fn;

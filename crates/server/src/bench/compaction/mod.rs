@@ -3,11 +3,11 @@
 //! Real engine, one shard, one table; clients are tasks on the shard, as in `bench engine`. Everything is smaller than in the documents by one
 //! factor: data, memtables, SSTable sizes and thresholds; so the number of tiers and levels is theirs, and so are ratios.
 //!
-//! - [`examples`]: Examples 1 to 3 of "Scylla's compaction strategies" (2017): write-only, overwrites, reads and updates;
-//! - [`series`]: the time series of the same talk;
-//! - [`deletes`]: writes and deletions 4:1, as in "Compaction 3.0 vs 4.0": does leveled compaction keep up?
-//! - [`strategies`]: the strategies' options at this scale;
-//! - [`recorder`]: disk space and SSTables over time.
+//! - `examples`: Examples 1 to 3 of "Scylla's compaction strategies" (2017): write-only, overwrites, reads and updates;
+//! - `series`: the time series of the same talk;
+//! - `deletes`: writes and deletions 4:1, as in "Compaction 3.0 vs 4.0": does leveled compaction keep up?
+//! - `strategies`: the strategies' options at this scale;
+//! - `recorder`: disk space and SSTables over time.
 
 mod deletes;
 mod examples;
