@@ -25,5 +25,5 @@ mod shares;
 pub use bucket::TokenBucket;
 pub use disk::{Disk, DiskOptions, LATENCY_GOAL_NS, REQUEST_BYTES_MAX};
 pub use model::{Direction, DiskModel};
-pub use queue::{ClassStats, FORGIVEN_NS, IoQueue, Ticket};
+pub use queue::{ClassStats, FORGIVEN_NS, IoQueue, STUCK_NS, Ticket};
 pub use shares::{CLASSES_MAX, FairShares, SHARES_DEFAULT};

@@ -8,6 +8,9 @@
 //!    need it gives back.
 //! 4. [`IoQueue::complete`] when the disk is done.
 //!
+//! Room is given back when somebody takes the result, so that two requests of one task can wait for each other: if nothing moves for
+//! [`STUCK_NS`], one goes without room.
+//!
 //! A class that becomes busy again is forgiven [`FORGIVEN_NS`] of the disk: it may go first for a moment, and no longer.
 
 use std::collections::VecDeque;
@@ -19,6 +22,10 @@ use crate::shares::{CLASSES_MAX, FairShares};
 
 /// How much of the disk a class that was idle may have before the others, at most.
 pub const FORGIVEN_NS: u64 = 5_000_000;
+
+/// If nothing of a shard was started or completed for so long, the next request goes without room. Who holds the room may be
+/// waiting for this very request: a task that reads ahead takes its reads off only when it has written what it had.
+pub const STUCK_NS: u64 = 20_000_000;
 
 /// What a class did and has to do, on one shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,6 +89,8 @@ struct Lane<T> {
     /// Taken from the bucket, and not used.
     in_hand_ns: u64,
     asked: Option<Asked>,
+    /// When a request was last started or completed.
+    moved_at_ns: u64,
 }
 
 impl<T> Default for Lane<T> {
@@ -93,6 +102,7 @@ impl<T> Default for Lane<T> {
             waiting_ns: 0,
             in_hand_ns: 0,
             asked: None,
+            moved_at_ns: 0,
         }
     }
 }
@@ -207,6 +217,7 @@ impl<T> IoQueue<T> {
     pub fn complete(&mut self, ticket: Ticket, now_ns: u64) {
         let class = usize::from(ticket.class);
         self.disk.completed(usize::from(ticket.lane), ticket.cost_ns);
+        self.lanes[usize::from(ticket.lane)].moved_at_ns = now_ns;
         let stats = &mut self.stats[class];
         stats.executing -= 1;
         stats.executed_ns += now_ns.saturating_sub(ticket.started_at_ns);
@@ -244,7 +255,9 @@ impl<T> IoQueue<T> {
         }
         let class = self.next_class(at, now_ns)?;
         let cost_ns = self.lanes[at].queues[class].front().expect("it waits").cost_ns;
-        if !self.disk.has_room(at, cost_ns) {
+        let waits_since_ns = self.lanes[at].queues[class].front().expect("it waits").since_ns;
+        let is_stuck = now_ns.saturating_sub(waits_since_ns.max(self.lanes[at].moved_at_ns)) >= STUCK_NS;
+        if !is_stuck && !self.disk.has_room(at, cost_ns) {
             // What completes elsewhere makes room too, and nobody tells.
             self.wake_at(now_ns + self.disk.limit_ns());
             return None;
@@ -345,6 +358,7 @@ impl<T> IoQueue<T> {
         now_ns: u64,
     ) -> Ticket {
         self.disk.started(at, cost_ns);
+        self.lanes[at].moved_at_ns = now_ns;
         self.lanes[at].fair.charge(class, cost_ns);
         let cap = self.disk.cap(class);
         if cap.rate_per_s() > 0 {

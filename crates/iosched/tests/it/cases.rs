@@ -203,3 +203,21 @@ fn a_disk_that_does_not_answer_gets_no_more() {
     let started = said.lines().filter(|line| line.starts_with("w at")).count();
     assert!((4..=6).contains(&started), "four latency goals are 3 MB: {said}");
 }
+
+#[test]
+fn nobody_waits_for_room_for_ever() {
+    let disk = Arc::new(Disk::new(DiskOptions::default()));
+    let mut queue = IoQueue::new(disk);
+    let bytes = iosched::REQUEST_BYTES_MAX;
+    let mut held = vec![];
+    while let Some(ticket) = queue.start(0, Direction::Read, bytes, 0) {
+        held.push(ticket);
+    }
+    queue.push(1, Direction::Write, bytes, 0, "write");
+    assert!(queue.next(iosched::STUCK_NS - 1).is_none(), "there is no room");
+    assert!(queue.wake_at_ns().is_some());
+    let (who, ticket) = queue.next(iosched::STUCK_NS).expect("it has waited long enough");
+    assert_eq!(who, "write");
+    queue.complete(ticket, iosched::STUCK_NS);
+    held.into_iter().for_each(|ticket| queue.complete(ticket, iosched::STUCK_NS));
+}
