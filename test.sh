@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-ALL_STEPS=(tools fmt clippy doc tests simulation same_seed fresh_seeds sigkill peers_harness peers_write peers_write_5 exchange drivers real_input)
+ALL_STEPS=(tools fmt clippy doc tests simulation same_seed fresh_seeds sigkill peers_harness peers_write exchange drivers real_input)
 
 # --- the steps ------------------------------------------------------------------------------------------------------------------
 
@@ -73,10 +73,6 @@ peers_harness() { # the judges themselves: they pass what Cassandra wrote and fa
 
 peers_write() { # SSTables of random schemas and data, judged by Cassandra's own tools
     tests/peers/run.sh --no-selftest
-}
-
-peers_write_5() { # the same by the tools of Cassandra 5.0
-    tests/peers/run.sh --no-selftest --cassandra 5.0 --seeds 1..2
 }
 
 exchange() { # SSTables change hands between running servers, ours and Cassandra's, both ways
