@@ -96,7 +96,7 @@ pub struct TableCounters {
     pub flushes: Cell<u64>,
     /// Bytes of user data that flushes wrote, before compression: what amplification is relative to.
     pub flushed_plain_bytes: Cell<u64>,
-    /// Bytes on disk that flushes and compactions wrote.
+    /// Bytes of Data.db and Index.db that flushes and compactions wrote.
     pub flushed_bytes: Cell<u64>,
     pub compacted_bytes: Cell<u64>,
     last_flush_bytes: Cell<u64>,
@@ -106,7 +106,7 @@ impl TableCounters {
     pub fn flushed(&self, written: &Written) {
         let add = |cell: &Cell<u64>, bytes: u64| cell.set(cell.get() + bytes);
         add(&self.flushed_plain_bytes, written.uncompressed_bytes);
-        add(&self.flushed_bytes, written.total_bytes);
+        add(&self.flushed_bytes, written.data_bytes + written.index_bytes);
         self.last_flush_bytes.set(written.data_bytes);
     }
 
@@ -157,6 +157,8 @@ pub struct TableReport {
     pub compacted_bytes: u64,
     /// Bytes on disk that are live, about.
     pub live_bytes: u64,
+    /// Bytes on disk that the live ones are a part of.
+    pub disk_bytes: u64,
     /// About how many compactions are to be done.
     pub pending_compactions: u64,
     pub reads: Latencies,
@@ -197,6 +199,7 @@ impl TableReport {
             flushes: table.counters.flushes.get(),
             flushed_bytes: table.counters.flushed_bytes.get(),
             compacted_bytes: table.counters.compacted_bytes.get(),
+            disk_bytes: state.disk_bytes,
             live_bytes: state.live_bytes,
             pending_compactions: state.pending,
             reads: table.counters.reads.get(),

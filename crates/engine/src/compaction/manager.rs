@@ -682,6 +682,7 @@ impl Manager {
         let Ok(managed) = self.managed(id) else { return TableState::default() };
         self.with_view(&managed, |strategy, view| TableState {
             pending: strategy.pending(view),
+            disk_bytes: view.sstables.iter().map(|sstable| sstable.disk_bytes).sum(),
             live_bytes: live_disk_bytes(view.sstables),
         })
     }

@@ -129,6 +129,7 @@ pub struct CompactionReport {
 pub struct TableState {
     /// About how many jobs.
     pub pending: u64,
-    /// Bytes on disk of its SSTables that are live, about.
+    /// Bytes on disk of its SSTables, as strategies count them, and those of them that are live, about.
+    pub disk_bytes: u64,
     pub live_bytes: u64,
 }

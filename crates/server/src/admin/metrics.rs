@@ -502,6 +502,7 @@ mod tests {
             flushes: 4,
             flushed_bytes: 0,
             compacted_bytes: 0,
+            disk_bytes: 0,
             live_bytes: 0,
             pending_compactions: 0,
             reads: Latencies::default(),

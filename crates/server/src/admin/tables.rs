@@ -101,10 +101,7 @@ fn table_stats(node: &Node, schema: &TableSchema, parts: &[&TableReport]) -> Tab
             sum_parts(|part| part.flushed_bytes + part.compacted_bytes),
             sum_parts(|part| part.flushed_bytes),
         ),
-        space_amplification: ratio(
-            sum_parts(|part| part.sstables.iter().map(|sstable| sstable.data_bytes).sum()),
-            sum_parts(|part| part.live_bytes),
-        ),
+        space_amplification: ratio(sum_parts(|part| part.disk_bytes), sum_parts(|part| part.live_bytes)),
         space_used_live: space.live_bytes,
         space_used_total: space.total_bytes,
         space_used_by_snapshots: space.snapshot_bytes,
