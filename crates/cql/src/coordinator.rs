@@ -4,14 +4,15 @@
 //! shard that owns a partition. Nothing here is `Send`: a shard's work stays on it.
 
 use std::future::Future;
+use std::rc::Rc;
 
 use catalog::{Catalog, Changed, SchemaChange};
 use model::{Mutation, TableId};
 use reader::{Page, ReadCommand};
 use uuid::Uuid;
 
-use crate::CqlError;
 use crate::system::NodeInfo;
+use crate::{CqlError, ResultMemory};
 
 /// What is to become of a partition, given what is in it; `None`: nothing is to be written.
 pub type Decide = Box<dyn FnOnce(&Page) -> Result<Option<Vec<Mutation>>, CqlError> + Send>;
@@ -24,6 +25,8 @@ pub type ChangeSchema = Box<dyn FnOnce(&Catalog) -> Changed + Send>;
 pub struct ResultLimits {
     /// A page of a paged read ends when its cells take so many bytes.
     pub page_bytes: u64,
+    /// Or behind so many tombstones, also if it is empty then.
+    pub page_tombstones: u64,
     /// An unpaged result that takes more is told to the log.
     pub unpaged_soft_bytes: u64,
     /// An unpaged result that takes more is refused.
@@ -33,7 +36,12 @@ pub struct ResultLimits {
 impl Default for ResultLimits {
     /// ScyllaDB's.
     fn default() -> Self {
-        Self { page_bytes: 1 << 20, unpaged_soft_bytes: 1 << 20, unpaged_hard_bytes: 100 << 20 }
+        Self {
+            page_bytes: 1 << 20,
+            page_tombstones: 10_000,
+            unpaged_soft_bytes: 1 << 20,
+            unpaged_hard_bytes: 100 << 20,
+        }
     }
 }
 
@@ -60,6 +68,11 @@ pub trait Coordinator {
     /// How much memory results may take.
     fn result_limits(&self) -> ResultLimits {
         ResultLimits::default()
+    }
+
+    /// Where results in the making are counted; `None`: nowhere.
+    fn result_memory(&self) -> Option<Rc<ResultMemory>> {
+        None
     }
 
     /// Something that whoever runs the node should know.

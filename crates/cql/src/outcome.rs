@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::ResultCharge;
 use crate::protocol::{ResultMetadata, SchemaChange};
 
 /// What a statement was carried out with, besides its bound values.
@@ -42,11 +43,13 @@ pub struct ResultRows {
     count: u32,
     /// There are more pages, and the next one begins here.
     pub paging_state: Option<Vec<u8>>,
+    /// What it is charged, as long as it lives.
+    pub charge: ResultCharge,
 }
 
 impl ResultRows {
     pub fn new(columns: Arc<ResultMetadata>) -> Self {
-        Self { columns, cells: Vec::new(), count: 0, paging_state: None }
+        Self { columns, cells: Vec::new(), count: 0, paging_state: None, charge: ResultCharge::default() }
     }
 
     /// Appends a cell; `None` is null.
@@ -79,6 +82,11 @@ impl ResultRows {
 
     pub fn count(&self) -> u32 {
         self.count
+    }
+
+    /// What the cells take in memory.
+    pub fn memory_bytes(&self) -> u64 {
+        self.cells.capacity() as u64
     }
 
     /// Bytes of all cells.

@@ -39,6 +39,8 @@ pub struct ReadOptions {
     pub timeout_us: u64,
     /// How long a page of a scan waits.
     pub range_timeout_us: u64,
+    /// A page of a table of users that is read past more tombstones is refused; 0: none is.
+    pub tombstone_failure_threshold: u64,
     /// Whether reads look into cached index pages and fill them.
     pub cache_index_pages: bool,
     /// Who goes first when caches have to give way.
@@ -52,6 +54,7 @@ impl Default for ReadOptions {
         Self {
             timeout_us: 5_000_000,
             range_timeout_us: 10_000_000,
+            tombstone_failure_threshold: 100_000,
             cache_index_pages: true,
             eviction: EvictionPolicy::default(),
             tell: |_, _| (),

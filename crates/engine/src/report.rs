@@ -85,9 +85,27 @@ impl LatencyCounter {
     }
 }
 
+/// Of reads of a table, which SSTables they opened, and why not the others.
+#[derive(Default)]
+pub struct SSTableCounters {
+    pub opened: Cell<u64>,
+    /// The bloom filter or the tokens said that nothing of the partitions is there.
+    pub skipped_by_partition: Cell<u64>,
+    /// Least and greatest clustering key said that nothing of the rows is there.
+    pub skipped_by_clustering: Cell<u64>,
+}
+
+impl SSTableCounters {
+    #[inline]
+    pub fn count(counter: &Cell<u64>) {
+        counter.set(counter.get() + 1);
+    }
+}
+
 /// What a table's part on one shard counts.
 #[derive(Default)]
 pub struct TableCounters {
+    pub sstables: SSTableCounters,
     /// Pages read.
     pub reads: LatencyCounter,
     /// Mutations written, until they were durable.

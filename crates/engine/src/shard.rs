@@ -20,6 +20,7 @@ use crate::error::EngineError;
 use crate::options::EngineOptions;
 use crate::partition_locks::PartitionLocks;
 use crate::read::admission::Admissions;
+use crate::read::run::Bounds;
 use crate::read::{Page, ReadCommand, run};
 use crate::report::ShardReport;
 use crate::table::flush::FlushQueue;
@@ -364,7 +365,12 @@ impl EngineShard {
         let table = self.table(command.table)?;
         let started_us = self.shard.now_us();
         let permit = self.admissions.admit(&self.shard, &table, command).await?;
-        let page = run::read_page(&self.shard, &table, command, &permit).await.inspect_err(|error| {
+        let bounds = Bounds {
+            permit: Some(permit.clone()),
+            deadline_us: started_us.saturating_add(self.admissions.timeout_us(command)),
+            tombstones_max: self.admissions.tombstones_max(&table),
+        };
+        let page = run::read_page(&self.shard, &table, command, &bounds).await.inspect_err(|error| {
             if let EngineError::Read(error) = error {
                 self.admissions.failed(&self.shard, &permit, error);
             }

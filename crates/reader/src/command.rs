@@ -25,10 +25,17 @@ pub struct ReadCommand {
     pub page_rows: u64,
     /// Or when its rows take about so many bytes.
     pub page_bytes: u64,
+    /// Or behind so many tombstones, also if there is nothing live on it.
+    pub page_tombstones: u64,
     /// Go on behind the page that gave this.
     pub paging: Option<PagingState>,
     /// Neither look into the cache nor fill it.
     pub bypass_cache: bool,
+    /// If `reversed`: not by walking backwards but by the old method, `ReversingReader`, with so many bytes at most. To be
+    /// compared with.
+    pub buffered_reverse_bytes_max: Option<u64>,
+    /// The read is given up so long after it came; `None`: as the engine's options say.
+    pub timeout_us: Option<u64>,
 }
 
 /// Where a read goes on: behind the last row of a page.
@@ -56,8 +63,11 @@ impl ReadCommand {
             partition_limit_rows: u64::MAX,
             page_rows: 10_000,
             page_bytes: 1 << 20,
+            page_tombstones: u64::MAX,
             paging: None,
             bypass_cache: false,
+            buffered_reverse_bytes_max: None,
+            timeout_us: None,
         }
     }
 

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use model::{NO_DELETION_TIME_S, PartitionKey, Purge, RangeTombstoneChange, Row, Tombstone};
+use model::{ClusteringKey, NO_DELETION_TIME_S, PartitionKey, Purge, RangeTombstoneChange, Row, Tombstone};
 
 use crate::ReadError;
 use crate::drive::LocalFuture;
@@ -99,6 +99,18 @@ impl Collecting {
     }
 }
 
+/// Fragments that are left out in a row before the caller may let others run.
+const SKIPPED_MAX: u32 = 256;
+
+/// How far a reader has come that has met nothing but what is dead for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Passed {
+    /// This row of the current partition.
+    Row(ClusteringKey),
+    /// The whole of a partition that has not been let out.
+    Partition(PartitionKey),
+}
+
 /// See the head of this file.
 pub struct CompactReader<R, P> {
     inner: R,
@@ -115,6 +127,8 @@ pub struct CompactReader<R, P> {
     next: Option<Fragment>,
     /// Row tombstones and dead cells met so far; a read that meets many is slow for a reason.
     tombstones_seen: u64,
+    /// Said with the last `Step::Load`, if that was to let others run.
+    passed: Option<Passed>,
     collecting: Option<Box<Collecting>>,
     /// Dead things of the current partition that were kept: too young, and needed outside.
     kept_young: u64,
@@ -134,6 +148,7 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
             start: None,
             next: None,
             tombstones_seen: 0,
+            passed: None,
             collecting: None,
             kept_young: 0,
             kept_blocked: 0,
@@ -156,6 +171,19 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
 
     pub fn tombstones_seen(&self) -> u64 {
         self.tombstones_seen
+    }
+
+    /// After `Step::Load`: `None` if there is something to load, else how far it has come through what is dead.
+    pub fn take_passed(&mut self) -> Option<Passed> {
+        self.passed.take()
+    }
+
+    /// The partition that is being read, if nothing of it has been let out yet.
+    pub fn held_key(&self) -> Option<&PartitionKey> {
+        match &self.start {
+            Some(Fragment::PartitionStart { key, .. }) => Some(key),
+            _ => None,
+        }
     }
 
     fn keeps_tombstone(&self, tombstone: Tombstone) -> bool {
@@ -240,8 +268,9 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
 
     /// Compacts the row at `key`, or the static row; false if nothing of it is kept.
     fn compact_row(&mut self, key: Option<&model::ClusteringKey>, row: &mut Row, deleted: Tombstone) -> bool {
+        let was_dead = !row.deletion.is_live() || row.cells().iter().any(|(_, data)| matches!(data, model::ColumnData::Simple(cell) if !cell.is_live_at(self.purge.now_s)));
         row.shadow(deleted);
-        if !row.deletion.is_live() || row.cells().iter().any(|(_, data)| matches!(data, model::ColumnData::Simple(cell) if !cell.is_live_at(self.purge.now_s))) {
+        if was_dead || row.is_empty() {
             self.tombstones_seen += 1;
         }
         if let Some(collecting) = &mut self.collecting {
@@ -281,11 +310,13 @@ impl<R: Reader, P: PurgePolicy> Reader for CompactReader<R, P> {
         if let Some(fragment) = self.next.take() {
             return Ok(Step::Ready(fragment));
         }
+        let mut skipped = 0;
         loop {
             let fragment = match self.inner.next()? {
                 Step::Ready(fragment) => fragment,
                 other => return Ok(other),
             };
+            skipped += 1;
             let kept = match fragment {
                 Fragment::PartitionStart { key, tombstone } => self.start_partition(key, tombstone),
                 Fragment::Static(mut row) => {
@@ -298,6 +329,10 @@ impl<R: Reader, P: PurgePolicy> Reader for CompactReader<R, P> {
                     let deleted = self.partition_tombstone.max(self.in_force);
                     let kept = (self.is_untouched(&row.row, deleted) && !row.row.is_empty())
                         || self.compact_row(Some(&row.key), Rc::make_mut(&mut row.row), deleted);
+                    if !kept && skipped >= SKIPPED_MAX {
+                        self.passed = Some(Passed::Row(row.key));
+                        return Ok(Step::Load);
+                    }
                     kept.then(|| self.emit(Fragment::Row(row)))
                 }
                 Fragment::Change(RangeTombstoneChange { position, tombstone }) => {
@@ -326,7 +361,14 @@ impl<R: Reader, P: PurgePolicy> Reader for CompactReader<R, P> {
                         self.policy.kept(self.kept_young, self.kept_blocked);
                         (self.kept_young, self.kept_blocked) = (0, 0);
                     }
-                    self.start.take().is_none().then_some(Fragment::PartitionEnd)
+                    match self.start.take() {
+                        None => Some(Fragment::PartitionEnd),
+                        Some(Fragment::PartitionStart { key, .. }) if skipped >= SKIPPED_MAX => {
+                            self.passed = Some(Passed::Partition(key));
+                            return Ok(Step::Load);
+                        }
+                        Some(_) => None,
+                    }
                 }
             };
             if let Some(fragment) = kept {

@@ -13,8 +13,27 @@ pub enum ReadError {
     Io { file: PathBuf, offset_bytes: u64, source: std::io::Error },
     /// Too much is going on for this read to be carried out, or to wait any longer.
     Refused(Refusal),
+    /// This read needs more than any read may have.
+    Limit(LimitExceeded),
     /// The shard that would have to answer is stopping.
     ShuttingDown,
+}
+
+/// Which limit a read has passed. The texts are the peers'.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LimitExceeded {
+    /// `tombstone_failure_threshold`
+    Tombstones(String),
+    /// `max_memory_for_unlimited_query_hard_limit`
+    Memory(String),
+}
+
+impl fmt::Display for LimitExceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tombstones(text) | Self::Memory(text) => f.write_str(text),
+        }
+    }
 }
 
 impl ReadError {
@@ -33,6 +52,7 @@ impl ReadError {
                 Self::Io { file: file.clone(), offset_bytes: *offset_bytes, source }
             }
             Self::Refused(refusal) => Self::Refused(refusal.clone()),
+            Self::Limit(limit) => Self::Limit(limit.clone()),
             Self::ShuttingDown => Self::ShuttingDown,
         }
     }
@@ -50,6 +70,7 @@ impl fmt::Display for ReadError {
                 write!(f, "cannot read {} at byte {offset_bytes}: {source}; check the disk", file.display())
             }
             Self::Refused(refusal) => f.write_str(refusal.text()),
+            Self::Limit(limit) => limit.fmt(f),
             Self::ShuttingDown => f.write_str("the node is shutting down; ask again when it is back"),
         }
     }
@@ -59,7 +80,7 @@ impl std::error::Error for ReadError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Io { source, .. } => Some(source),
-            Self::Corrupt { .. } | Self::Refused(_) | Self::ShuttingDown => None,
+            Self::Corrupt { .. } | Self::Refused(_) | Self::Limit(_) | Self::ShuttingDown => None,
         }
     }
 }

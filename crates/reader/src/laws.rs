@@ -11,7 +11,7 @@ use crate::examination::examine;
 use crate::fragment::{ReadSpec, Reader, Source, Step};
 use crate::{
     ChainReader, CompactReader, FilterReader, Garbage, Keep, MemorySource, MergeReader, MergeSource,
-    SliceReader, block_on_ready, collect, collect_partitions,
+    ReversingReader, SliceReader, block_on_ready, collect, collect_partitions,
 };
 
 fn memory(_: &Arc<TableSchema>, mutations: Vec<Mutation>) -> Box<dyn Source> {
@@ -53,6 +53,47 @@ fn a_merge_of_any_split_passes() {
         };
         block_on_ready(examine(&mut build, 0..60));
     }
+}
+
+/// Reads forward and turns round.
+struct Reversed(MemorySource);
+
+impl Source for Reversed {
+    fn reader(&self, spec: &ReadSpec) -> Box<dyn Reader> {
+        if !spec.reversed {
+            return self.0.reader(spec);
+        }
+        let forward = self.0.reader(&spec.clone().reversed(false));
+        Box::new(ReversingReader::new(forward, u64::MAX, None))
+    }
+}
+
+#[test]
+fn what_is_turned_round_passes() {
+    let mut build = |_: &Arc<TableSchema>, mutations: Vec<Mutation>| -> Box<dyn Source> {
+        Box::new(Reversed(MemorySource::new(&mutations)))
+    };
+    block_on_ready(examine(&mut build, 0..80));
+}
+
+/// A partition that does not fit is refused with the peers' words, and one that does is not.
+#[test]
+fn turning_round_has_a_limit() {
+    let schema = sample::tables().remove(0);
+    let variety = Variety::default();
+    let mut rng = Rng::new(4);
+    let mutations: Vec<Mutation> = (0..30).map(|_| sample::mutation(&mut rng, &schema, &variety)).collect();
+    let source = MemorySource::new(&mutations);
+    let read = |limit_bytes: u64| {
+        let forward = source.reader(&ReadSpec::new(schema.clone(), PartitionRange::all()));
+        let mut reader = ReversingReader::new(forward, limit_bytes, None);
+        block_on_ready(collect(&mut reader))
+    };
+    let error = read(100).unwrap_err().to_string();
+    let expected = "Memory usage of reversed read exceeds hard limit of 100 (configured via \
+                    max_memory_for_unlimited_query_hard_limit), while reading partition ";
+    assert!(error.starts_with(expected), "{error}");
+    assert!(!read(1 << 20).unwrap().is_empty());
 }
 
 /// One source for each partition, one behind the other.

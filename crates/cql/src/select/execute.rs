@@ -18,6 +18,7 @@ use smallvec::{SmallVec, smallvec};
 use super::rows::RowsBuilder;
 use super::value::RowView;
 use super::{SelectPlan, limit, paging};
+use crate::ResultCharge;
 use crate::coordinator::{Coordinator, ResultLimits};
 use crate::error::invalid;
 use crate::outcome::{Execution, ResultRows};
@@ -32,6 +33,9 @@ const READ_ROWS: u64 = 10_000;
 /// A filtering read asks for at least so many: few of them will pass.
 const FILTER_READ_ROWS: u64 = 1_000;
 const FILTER_READS_A_PAGE: u32 = 16;
+/// ScyllaDB's words.
+const NO_MEMORY: &str =
+    "Maximum amount of memory for building query results is exhausted, unpaged query cannot be finished";
 /// Rows of several partitions that are sorted in memory, at most.
 const SORTED_ROWS_MAX: usize = 1_000_000;
 
@@ -94,6 +98,11 @@ pub async fn execute<C: Coordinator>(
         reading.sorted(coordinator, &mut rows).await?;
         return rows.finish();
     }
+    let memory = coordinator.result_memory();
+    if let Some(memory) = memory.as_ref().filter(|_| page_rows.is_some()) {
+        memory.room().await;
+    }
+    rows.rows.charge = ResultCharge::new(memory);
     let next = reading.fill(coordinator, &mut rows, page_rows).await?;
     let mut rows = rows.finish()?;
     rows.paging_state = next.map(|state| paging::encode(&state));
@@ -171,8 +180,6 @@ impl Reading<'_, '_> {
             state
         });
         Some(ReadCommand {
-            table: self.plan.schema.id,
-            partitions,
             ranges: Arc::clone(&self.ranges),
             reversed: self.plan.order.is_reversed,
             now_s: Some(self.now_s),
@@ -188,6 +195,7 @@ impl Reading<'_, '_> {
             page_bytes: self.limits.page_bytes,
             paging,
             bypass_cache: self.plan.bypass_cache,
+            ..ReadCommand::new(self.plan.schema.id, partitions)
         })
     }
 
@@ -244,9 +252,13 @@ impl Reading<'_, '_> {
         let mut told = false;
         loop {
             let room = wanted - u64::from(rows.rows.count());
-            let Some(command) = self.command(room.min(READ_ROWS)) else { return Ok(None) };
+            let Some(mut command) = self.command(room.min(READ_ROWS)) else { return Ok(None) };
+            if page_rows.is_some() {
+                command.page_tombstones = self.limits.page_tombstones;
+            }
             let page = coordinator.read(command).await?;
             reads += 1;
+            let is_dead = page.tombstones >= self.limits.page_tombstones;
             let taken = self.take(&page, rows, wanted)?;
             if self.remaining == 0 {
                 return Ok(None);
@@ -262,8 +274,12 @@ impl Reading<'_, '_> {
             let bytes = rows.rows.cells().len();
             let is_full = u64::from(rows.rows.count()) >= wanted || bytes as u64 >= self.limits.page_bytes;
             let is_tired = !self.pushes_limits && reads >= FILTER_READS_A_PAGE;
-            if page_rows.is_some() && (is_full || is_tired) {
+            if page_rows.is_some() && (is_full || is_tired || is_dead) {
                 return Ok(self.state());
+            }
+            // A page that has begun is finished; the next ones wait.
+            if !rows.rows.charge.grow_to(rows.rows.memory_bytes()) && page_rows.is_none() {
+                return Err(CqlError::Overloaded(NO_MEMORY.to_string()));
             }
             if page_rows.is_none() {
                 self.check_unpaged(coordinator, bytes as u64, &mut told)?;

@@ -61,10 +61,7 @@ impl Admissions {
             }
         };
         if permit.is_waiting() {
-            let timeout_us = match command.partitions {
-                PartitionRange::Key(_) => self.options.timeout_us,
-                PartitionRange::Between { .. } => self.options.range_timeout_us,
-            };
+            let timeout_us = self.timeout_us(command);
             let (mut admitted, mut alarm) = (pin!(permit.admitted()), pin!(shard.sleep_us(timeout_us)));
             let in_time = poll_fn(|cx| match admitted.as_mut().poll(cx) {
                 Poll::Ready(()) => Poll::Ready(true),
@@ -76,6 +73,23 @@ impl Admissions {
             }
         }
         Ok(Rc::new(permit))
+    }
+
+    /// A page may be read past so many tombstones.
+    pub fn tombstones_max(&self, table: &Table) -> u64 {
+        match self.options.tombstone_failure_threshold {
+            0 => u64::MAX,
+            _ if table.is_system() => u64::MAX,
+            threshold => threshold,
+        }
+    }
+
+    /// How long the read may take, waiting included.
+    pub fn timeout_us(&self, command: &ReadCommand) -> u64 {
+        command.timeout_us.unwrap_or(match command.partitions {
+            PartitionRange::Key(_) => self.options.timeout_us,
+            PartitionRange::Between { .. } => self.options.range_timeout_us,
+        })
     }
 
     /// A read that had been admitted failed.

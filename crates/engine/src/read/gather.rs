@@ -21,6 +21,7 @@ pub fn merge_pages(command: &ReadCommand, pages: Vec<Page>) -> Page {
     let limit = command.page_rows.max(1).min(remaining_before);
     let mut page = Page { tombstones, ..Page::default() };
     let mut rows = 0;
+    let mut is_full = false;
     let stop = |key: &PartitionKey, row, partition_rows, rows: u64| PagingState {
         key: key.clone(),
         row,
@@ -38,6 +39,7 @@ pub fn merge_pages(command: &ReadCommand, pages: Vec<Page>) -> Page {
         if partition.row_count() > room {
             partition.rows.truncate(room as usize);
             rows += room;
+            is_full = true;
             if room > 0 {
                 let last = partition.rows.last().map(|row| row.key.clone());
                 let partition_rows = resumed_rows + partition.rows.len() as u64;
@@ -47,18 +49,21 @@ pub fn merge_pages(command: &ReadCommand, pages: Vec<Page>) -> Page {
             break;
         }
         rows += partition.row_count();
-        page.next = Some(match known_to.as_ref().filter(|_| is_last_known) {
-            Some(known) => stop(&partition.key, known.row.clone(), known.partition_rows, rows),
-            None => stop(&partition.key, None, 0, rows),
-        });
+        page.next = Some(stop(&partition.key, None, 0, rows));
         page.partitions.push(partition);
-        if is_last_known || rows == limit {
+        if is_last_known {
+            break;
+        }
+        if rows == limit {
+            is_full = true;
             break;
         }
     }
-    // Nothing was left out: there is no next page.
-    let complete = known_to.is_none() && rows < limit;
-    if complete || page.next.as_ref().is_some_and(|next| next.remaining_rows == 0) {
+    // All that is known was taken; perhaps nothing of where it ends, if that is dead.
+    if !is_full {
+        page.next = known_to.map(|known| PagingState { remaining_rows: remaining_before - rows, ..known });
+    }
+    if page.next.as_ref().is_some_and(|next| next.remaining_rows == 0) {
         page.next = None;
     }
     page

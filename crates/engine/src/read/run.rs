@@ -6,7 +6,10 @@
 use model::{
     ClusteringRange, ClusteringRow, PartitionKey, PartitionRange, Purge, RingPosition, Row, TableSchema,
 };
-use reader::{CompactReader, FilterReader, Fragment, Keep, ReadSpec, Reader, Step};
+use reader::{
+    CompactReader, FilterReader, Fragment, Keep, LimitExceeded, Passed, PurgePolicy, ReadError, ReadSpec,
+    Reader, ReversingReader, Step,
+};
 use runtime::Shard;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,16 +28,30 @@ const CHARGE_STEP_BYTES: u64 = 16 * 1024;
 
 /// The next page of `command` out of what this shard has of `table`.
 ///
-/// Readers and the page are charged to `permit`.
+/// Readers and the page are charged to the permit of `bounds`.
 pub async fn read_page(
     shard: &Shard,
     table: &Table,
     command: &ReadCommand,
-    permit: &Rc<Permit>,
+    bounds: &Bounds,
 ) -> Result<Page, EngineError> {
     table.check_readable()?;
     let sources = TableSources { table, bypass_cache: command.bypass_cache };
-    read_page_of(shard, &sources, command, Some(permit)).await
+    read_page_of(shard, &sources, command, bounds).await
+}
+
+/// How far a page may go before it is refused.
+#[derive(Clone)]
+pub struct Bounds {
+    /// What readers and the page are charged to; `None`: nobody counts.
+    pub permit: Option<Rc<Permit>>,
+    /// With a permit: a read that goes on behind this, in the shard's monotonic time, is given up.
+    pub deadline_us: u64,
+    pub tombstones_max: u64,
+}
+
+impl Bounds {
+    pub const NONE: Self = Self { permit: None, deadline_us: u64::MAX, tombstones_max: u64::MAX };
 }
 
 /// What is read, wherever it lies.
@@ -68,15 +85,16 @@ impl PageSources for TableSources<'_> {
     }
 }
 
-/// The next page of `command` out of what `sources` have. Without a permit nothing is charged.
+/// The next page of `command` out of what `sources` have.
 pub async fn read_page_of(
     shard: &Shard,
     sources: &impl PageSources,
     command: &ReadCommand,
-    permit: Option<&Rc<Permit>>,
+    bounds: &Bounds,
 ) -> Result<Page, EngineError> {
     let now_s = command.now_s.unwrap_or_else(|| now_s(shard));
-    let mut page = PageBuilder::new(command, permit);
+    let permit = bounds.permit.as_ref();
+    let mut page = PageBuilder::new(command, bounds);
     let schema = sources.schema();
     let Some(mut partitions) = command.remaining_partitions() else { return Ok(page.finish(None)) };
     if let Some(PagingState { key, row: Some(row), partition_rows, .. }) = &command.paging {
@@ -88,6 +106,9 @@ pub async fn read_page_of(
             page.fill(shard, sources, &spec, now_s).await?;
             // The partition may be another shard's, and then nothing of it was met here.
             page.resume(0);
+            if page.next.is_some() {
+                return Ok(page.finish_partition());
+            }
         }
         match partitions {
             PartitionRange::Key(_) => return Ok(page.finish_partition()),
@@ -110,6 +131,22 @@ pub fn now_s(shard: &Shard) -> u32 {
     u32::try_from(shard.wall_us() / 1_000_000).unwrap_or(0)
 }
 
+/// All sources as one, in the direction of the read.
+fn merged(
+    sources: &impl PageSources,
+    spec: &ReadSpec,
+    buffered_reverse_bytes_max: Option<u64>,
+) -> Box<dyn Reader> {
+    match buffered_reverse_bytes_max.filter(|_| spec.reversed) {
+        None => reader::MergeReader::of(spec, sources.readers(spec)),
+        Some(bytes_max) => {
+            let forward = spec.clone().reversed(false);
+            let inner = reader::MergeReader::of(&forward, sources.readers(&forward));
+            Box::new(ReversingReader::new(inner, bytes_max, spec.permit.clone()))
+        }
+    }
+}
+
 struct PageBuilder {
     page: Page,
     rows: u64,
@@ -122,13 +159,15 @@ struct PageBuilder {
     resumed_rows: u64,
     /// The page ended: here the next one begins.
     next: Option<PagingState>,
-    permit: Option<Rc<Permit>>,
+    page_tombstones_max: u64,
+    bounds: Bounds,
+    buffered_reverse_bytes_max: Option<u64>,
     /// For the rows of the page.
     charge: Charge,
 }
 
 impl PageBuilder {
-    fn new(command: &ReadCommand, permit: Option<&Rc<Permit>>) -> Self {
+    fn new(command: &ReadCommand, bounds: &Bounds) -> Self {
         let remaining_rows =
             command.paging.as_ref().map_or(command.limit_rows, |paging| paging.remaining_rows);
         Self {
@@ -141,8 +180,10 @@ impl PageBuilder {
             partition_limit_rows: command.partition_limit_rows,
             resumed_rows: 0,
             next: None,
-            permit: permit.cloned(),
-            charge: Charge::new(permit.cloned()),
+            page_tombstones_max: command.page_tombstones,
+            bounds: bounds.clone(),
+            buffered_reverse_bytes_max: command.buffered_reverse_bytes_max,
+            charge: Charge::new(bounds.permit.clone()),
         }
     }
 
@@ -151,8 +192,24 @@ impl PageBuilder {
     }
 
     fn set_awaiting(&self, is_awaiting: bool) {
-        if let Some(permit) = &self.permit {
+        if let Some(permit) = &self.bounds.permit {
             permit.set_awaiting(is_awaiting);
+        }
+    }
+
+    /// Lets others run when the turn is over.
+    async fn give_way(&self, shard: &Shard) -> Result<(), EngineError> {
+        if shard.need_preempt() {
+            shard.yield_now().await;
+            self.check_deadline(shard)?;
+        }
+        Ok(())
+    }
+
+    fn check_deadline(&self, shard: &Shard) -> Result<(), EngineError> {
+        match &self.bounds.permit {
+            Some(permit) if shard.now_us() >= self.bounds.deadline_us => Err(permit.time_out().into()),
+            _ => Ok(()),
         }
     }
 
@@ -170,22 +227,35 @@ impl PageBuilder {
         if self.remaining_rows == 0 {
             return Ok(());
         }
-        let inner = reader::MergeReader::of(spec, sources.readers(spec));
+        let inner = merged(sources, spec, self.buffered_reverse_bytes_max);
         let owned = FilterReader::new(inner, |key: &PartitionKey| sources.owns(key.token()));
         let mut reader = CompactReader::new(owned, Purge::nothing(now_s), Keep::Live);
         let mut open: Option<PartitionPage> = None;
         let mut fragments = 0u64;
         // Less than a step is in what every read is charged.
         let mut charged_bytes = self.bytes;
-        while !self.is_full() {
+        while !self.is_full() && self.next.is_none() {
             let fragment = match reader.next()? {
                 Step::Ready(fragment) => fragment,
                 Step::End => break,
                 Step::Load => {
+                    if let Some(passed) = reader.take_passed() {
+                        let key = open.as_ref().map(|open| &open.key).or(reader.held_key());
+                        let dead = self.page.tombstones + reader.tombstones_seen();
+                        self.check_tombstones(&spec.schema, dead, &passed, key)?;
+                        if dead >= self.page_tombstones_max {
+                            self.stop_at(&passed, key.cloned(), open.take());
+                            break;
+                        }
+                        self.give_way(shard).await?;
+                        continue;
+                    }
                     self.set_awaiting(true);
                     let loaded = reader.load().await;
                     self.set_awaiting(false);
                     loaded?;
+                    self.check_deadline(shard)?;
+                    self.give_way(shard).await?;
                     continue;
                 }
             };
@@ -210,7 +280,7 @@ impl PageBuilder {
                     if partition.rows.len() as u64 + self.resumed_rows >= self.partition_limit_rows {
                         reader.skip_partition();
                         self.close(open.take().expect("a partition is open"));
-                    } else if self.is_full() {
+                    } else if self.is_full() || self.is_past_tombstones(&reader) {
                         let partition = open.take().expect("a partition is open");
                         self.stop_inside(partition);
                     }
@@ -232,8 +302,8 @@ impl PageBuilder {
                 self.charge.grow_to(charged_bytes).await?;
             }
             // Asking for the time costs as much as a fragment does.
-            if fragments.is_multiple_of(FRAGMENTS_A_CHECK) && shard.need_preempt() {
-                shard.yield_now().await;
+            if fragments.is_multiple_of(FRAGMENTS_A_CHECK) {
+                self.give_way(shard).await?;
             }
             fragments += 1;
         }
@@ -257,6 +327,52 @@ impl PageBuilder {
             self.page.partitions.reserve_exact(1);
         }
         self.page.partitions.push(partition);
+    }
+
+    /// Behind a live row of a page that has met too much that is dead. Looked at now and then.
+    fn is_past_tombstones<R: Reader, P: PurgePolicy>(&self, reader: &CompactReader<R, P>) -> bool {
+        self.rows.is_multiple_of(FRAGMENTS_A_CHECK)
+            && self.page.tombstones + reader.tombstones_seen() >= self.page_tombstones_max
+    }
+
+    /// The text is Cassandra's.
+    fn check_tombstones(
+        &self,
+        schema: &TableSchema,
+        dead: u64,
+        passed: &Passed,
+        key: Option<&PartitionKey>,
+    ) -> Result<(), EngineError> {
+        if dead <= self.bounds.tombstones_max {
+            return Ok(());
+        }
+        let key = match passed {
+            Passed::Partition(key) => Some(key),
+            Passed::Row(_) => key,
+        };
+        let (token, key) =
+            key.map_or((0, String::new()), |key| (key.token(), key.bytes().escape_ascii().to_string()));
+        Err(EngineError::Read(ReadError::Limit(LimitExceeded::Tombstones(format!(
+            "Scanned over {dead} tombstones during query 'SELECT * FROM {}' (last scanned row token was {token} and partion \
+             key was ({key})); query aborted",
+            schema.full_name()
+        )))))
+    }
+
+    /// The page ends behind what is dead. `key`: the partition of a passed row; `open`: what of it is on the page.
+    fn stop_at(&mut self, passed: &Passed, key: Option<PartitionKey>, open: Option<PartitionPage>) {
+        match (passed, key) {
+            (Passed::Row(row), Some(key)) => {
+                let on_page = open.as_ref().map_or(0, |open| open.rows.len() as u64);
+                self.next = Some(self.state(&key, Some(row.clone()), self.resumed_rows + on_page));
+                // With nothing but its static row it comes again with the next page.
+                if let Some(open) = open.filter(|open| !open.rows.is_empty()) {
+                    self.push(open);
+                }
+            }
+            (Passed::Partition(key), _) => self.next = Some(self.state(key, None, 0)),
+            (Passed::Row(_), None) => unreachable!("a row is of a partition"),
+        }
     }
 
     fn stop_inside(&mut self, partition: PartitionPage) {

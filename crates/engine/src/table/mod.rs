@@ -31,7 +31,7 @@ use sstable::read::{SSTable, SSTableSource};
 use crate::commitlog::{CommitLog, Uses};
 use crate::error::EngineError;
 use crate::memtable::Memtable;
-use crate::report::TableCounters;
+use crate::report::{SSTableCounters, TableCounters};
 use crate::sharder::Sharder;
 use files_lock::FilesLock;
 use runtime::Event;
@@ -379,7 +379,7 @@ impl Table {
         let mut readers: Vec<Box<dyn Reader>> =
             memtables.filter(|memtable| !memtable.is_empty()).map(|memtable| memtable.reader(spec)).collect();
         for sstable in self.sstables.borrow().iter() {
-            if may_have(sstable, spec) {
+            if may_have(sstable, spec, &self.counters.sstables) {
                 readers.push(
                     SSTableSource::new(sstable.clone(), IoClass::Statement)
                         .bypass_cache(bypass_cache)
@@ -394,10 +394,17 @@ impl Table {
     }
 }
 
-fn may_have(sstable: &Rc<SSTable>, spec: &ReadSpec) -> bool {
+/// Whether the SSTable has to be opened for the read; counts why it has not.
+fn may_have(sstable: &Rc<SSTable>, spec: &ReadSpec, counters: &SSTableCounters) -> bool {
     let partitions = match &spec.partitions {
         PartitionRange::Key(key) => sstable.may_contain(key),
         range @ PartitionRange::Between { .. } => sstable.may_contain_range(range),
     };
-    partitions && sstable.may_contain_clustering(&spec.schema, &spec.ranges)
+    let rows = partitions && sstable.may_contain_clustering(&spec.schema, &spec.ranges);
+    SSTableCounters::count(match (partitions, rows) {
+        (false, _) => &counters.skipped_by_partition,
+        (true, false) => &counters.skipped_by_clustering,
+        (true, true) => &counters.opened,
+    });
+    rows
 }

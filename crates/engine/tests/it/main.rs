@@ -3,6 +3,7 @@
 mod compaction;
 mod disk;
 mod faults;
+mod limits;
 mod loading;
 mod storm;
 mod support;

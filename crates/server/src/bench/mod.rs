@@ -4,6 +4,7 @@
 //! - [`codecs`]: what does each codec cost and save, at each chunk length?
 //! - [`chunks`]: how much is read from disk for one small partition?
 //! - [`compaction`]: what do the compaction strategies cost?
+//! - [`reads`]: what do reads cost where partitions are large, many, or read backwards?
 //! - [`world`]: an engine with one table, and work done on its shard;
 //! - [`limits`]: how fast could it be? Memory, codecs and the disk alone, measured in the same run;
 //! - [`workload`]: the rows, the same for everything that is compared;
@@ -19,6 +20,7 @@ pub mod compaction;
 pub mod engine;
 pub mod limits;
 pub mod machine;
+pub mod reads;
 pub mod report;
 pub mod stopwatch;
 pub mod workload;
@@ -39,6 +41,8 @@ pub enum BenchCommand {
     Chunks(chunks::ChunksArguments),
     /// Bytes written, space over time and reads of each compaction strategy, on the documents' examples.
     Compaction(compaction::CompactionArguments),
+    /// Requests, latency and memory of reads of large partitions, many at once, and backwards.
+    Reads(reads::ReadsArguments),
 }
 
 impl BenchCommand {
@@ -48,6 +52,7 @@ impl BenchCommand {
             Self::Codecs(arguments) => codecs::run(&arguments),
             Self::Chunks(arguments) => chunks::run(&arguments),
             Self::Compaction(arguments) => compaction::run(&arguments),
+            Self::Reads(arguments) => reads::run(&arguments),
         }
     }
 }

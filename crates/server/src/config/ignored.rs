@@ -446,7 +446,6 @@ const NOT_YET: &[&str] = &[
     "permissions_cache_max_entries",
     "permissions_update_interval",
     "permissions_validity",
-    "query_tombstone_page_limit",
     "read_before_write_list_operations_enabled",
     "read_thresholds_enabled",
     "replica_filtering_protection",

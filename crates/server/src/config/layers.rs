@@ -260,10 +260,11 @@ fn contradictions(config: &Config) -> Vec<String> {
                 .into(),
         );
     }
-    if config.tombstone_warn_threshold > config.tombstone_failure_threshold {
+    let (warn, fail) = (config.tombstone_warn_threshold, config.tombstone_failure_threshold);
+    if fail > 0 && warn > fail {
         errors.push(format!(
             "tombstone_warn_threshold is {} and tombstone_failure_threshold {}; reads would fail unwarned",
-            config.tombstone_warn_threshold, config.tombstone_failure_threshold
+            warn, fail
         ));
     }
     errors

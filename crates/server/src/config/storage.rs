@@ -83,6 +83,7 @@ impl Config {
             reads: ReadOptions {
                 timeout_us: self.read_request_timeout_ms.saturating_mul(1000),
                 range_timeout_us: self.range_request_timeout_ms.saturating_mul(1000),
+                tombstone_failure_threshold: self.tombstone_failure_threshold,
                 cache_index_pages: self.cache_index_pages,
                 tell: |shard, text| {
                     log(

@@ -8,8 +8,11 @@
 //! send or do not read, plus the messages and pages that are just being worked on.
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
 
 use cql::CqlError;
 use cql::protocol::{
@@ -34,6 +37,11 @@ const LEAST_ANSWER_BYTES: usize = 4 << 10;
 const IDLE_BYTES_MAX: usize = 8 << 10;
 /// A message that has begun may have so much whatever the others have.
 const UNFINISHED_BYTES_MIN: usize = 1 << 20;
+
+/// How long a request waits for other answers to be taken.
+const ANSWER_ROOM_WITHIN_US: u64 = 5_000_000;
+const NO_ANSWER_ROOM: &str =
+    "too many answers wait for clients that do not take them; ask again, or for less at a time";
 
 /// So many answers are sent at once, and not only when the shard has nothing else to do: the client can go on meanwhile,
 /// where otherwise it and the shard would take turns.
@@ -188,7 +196,11 @@ impl Connection {
     fn keeps_answers(&self) {
         let bytes = self.outbound.borrow().memory_bytes();
         let all = &self.cql.answer_bytes;
-        all.set(all.get() - self.answer_bytes.replace(bytes) + bytes);
+        let before = self.answer_bytes.replace(bytes);
+        all.set(all.get() - before + bytes);
+        if bytes < before {
+            self.cql.answers_left.signal();
+        }
     }
 
     /// Begins to answer a request. If it settles how the connection goes on, that is returned.
@@ -206,7 +218,13 @@ impl Connection {
         self.requests.set(self.requests.get() + 1);
         let this = self.clone();
         let request = async move {
-            session::answer(&this, header, &body).await;
+            if this.finds_answer_room().await {
+                session::answer(&this, header, &body).await;
+            } else {
+                let version = this.session.version().unwrap_or(ProtocolVersion::HIGHEST);
+                let error = CqlError::Overloaded(NO_ANSWER_ROOM.to_string());
+                this.answer(|out| Reply::new(version, header.stream).error(out, &error));
+            }
             drop(body);
             this.cql.give_room(bytes);
             this.requests.set(this.requests.get() - 1);
@@ -242,6 +260,27 @@ impl Connection {
                 self.cql.released.next().await;
             }
         }
+    }
+
+    /// While the answers of all connections take more than they should, large ones are not begun: the clients have to take
+    /// some first. Small ones are, unless this connection's own wait. False: that took too long.
+    async fn finds_answer_room(&self) -> bool {
+        let may_begin = || {
+            self.cql.answer_bytes.get() < self.cql.options.answer_bytes_max
+                || self.is_ending()
+                || self.outbound.borrow().pending_bytes() + self.expected_bytes.get()
+                    <= ANSWER_BYTES_MAX_IN_NEED
+        };
+        if may_begin() {
+            return true;
+        }
+        let mut room = pin!(self.cql.answers_left.until(may_begin));
+        let mut alarm = pin!(self.cql.shard.sleep_us(ANSWER_ROOM_WITHIN_US));
+        poll_fn(|context| match room.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(true),
+            Poll::Pending => alarm.as_mut().poll(context).map(|()| false),
+        })
+        .await
     }
 
     /// Appends an answer, which `append` writes as one envelope.

@@ -31,6 +31,7 @@ use std::sync::atomic::AtomicU64;
 
 use base::HashMap;
 use catalog::Catalog;
+use cql::ResultMemory;
 use cql::system::{CompactionRecord, NodeInfo};
 use engine::EngineError;
 use runtime::{CpuGroup, Event, Shard};
@@ -71,6 +72,8 @@ pub struct CqlOptions {
     pub prepared_bytes_max: usize,
     /// How much memory a SELECT's result may take.
     pub result_limits: cql::ResultLimits,
+    /// What results in the making may take on one shard.
+    pub result_bytes_max: u64,
     /// A page that is read past more tombstones is told to the log; 0: none is.
     pub tombstone_warn_threshold: u64,
 }
@@ -99,6 +102,9 @@ pub(crate) struct CqlShard {
     pub released: Event,
     last_timestamp_us: Cell<i64>,
     tombstones_told_us: Cell<Option<u64>>,
+    pub result_memory: Rc<ResultMemory>,
+    /// Buffers of answers have become less.
+    pub answers_left: Event,
     /// The engine's catalog, and the one that clients see, which is made of it.
     seen_catalog: RefCell<(Catalog, Catalog)>,
     pub counters: Counters,
@@ -116,6 +122,7 @@ pub(crate) struct Counters {
 impl CqlShard {
     fn start(shard: &Shard, options: Arc<CqlOptions>) {
         let statements = Statements::new(options.prepared_bytes_max);
+        let result_memory = ResultMemory::new(options.result_bytes_max);
         shard.set_local(Rc::new(Self {
             shard: shard.clone(),
             options,
@@ -130,6 +137,8 @@ impl CqlShard {
             released: Event::new(),
             last_timestamp_us: Cell::new(0),
             tombstones_told_us: Cell::new(None),
+            result_memory,
+            answers_left: Event::new(),
             seen_catalog: RefCell::new((Catalog::empty(), Catalog::empty().with_virtual_tables())),
             counters: Counters::default(),
             traces: Traces::default(),

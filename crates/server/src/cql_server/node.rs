@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use catalog::{Catalog, SchemaChange};
 use cql::system::{self, NodeInfo};
-use cql::{ChangeSchema, Coordinator, CqlError, Decide, ResultLimits};
+use cql::{ChangeSchema, Coordinator, CqlError, Decide, ResultLimits, ResultMemory};
 use engine::EngineError;
 use engine::commitlog::LogError;
 use engine::node::{self, NodeShard};
 use model::{Mutation, PartitionKey, PartitionRange, TableId, TableSchema};
-use reader::{Page, ReadCommand, ReadError, Refusal};
+use reader::{LimitExceeded, Page, ReadCommand, ReadError, Refusal};
 use runtime::Shard;
 use uuid::Uuid;
 
@@ -136,6 +136,13 @@ pub(crate) fn cql_error(error: &EngineError) -> CqlError {
             }
             Refusal::QueueFull(text) | Refusal::Killed(text) => CqlError::Overloaded(text.clone()),
         },
+        EngineError::Read(ReadError::Limit(LimitExceeded::Tombstones(_))) => CqlError::ReadFailure {
+            consistency: 1,
+            received: 0,
+            required: 1,
+            failures: 1,
+            data_present: false,
+        },
         EngineError::Stopped => CqlError::Bootstrapping("the node is stopping".to_string()),
         _ => CqlError::Server(error.to_string()),
     }
@@ -173,6 +180,10 @@ impl Coordinator for Node {
 
     fn result_limits(&self) -> ResultLimits {
         self.cql.options.result_limits
+    }
+
+    fn result_memory(&self) -> Option<Rc<ResultMemory>> {
+        Some(self.cql.result_memory.clone())
     }
 
     fn warn(&self, text: &str) {

@@ -17,6 +17,7 @@ use super::CqlOptions;
 use super::listener::{self, Ports};
 use super::transport::TlsSettings;
 use crate::config::Config;
+use crate::config::storage::Machine;
 use crate::serve::{ClientListeners, ServeError};
 use crate::{info, warning};
 
@@ -24,6 +25,12 @@ use crate::{info, warning};
 const REQUEST_BYTES_MAX: usize = 64 << 20;
 /// Of connections together, on a shard; see `CqlOptions`.
 const ANSWER_BYTES_MAX: usize = 128 << 20;
+/// Of a shard's memory so much, but not less than this: a page must find room.
+const ANSWER_PART: u64 = 16;
+const ANSWER_BYTES_MIN: u64 = 4 << 20;
+/// ScyllaDB's part of a shard's memory for results in the making.
+const RESULT_PART: u64 = 10;
+const RESULT_BYTES_MIN: u64 = 2 << 20;
 const UNFINISHED_BYTES_MAX: usize = 128 << 20;
 const PREPARED_BYTES_MAX: usize = 16 << 20;
 const REQUESTS_PER_CONNECTION_MAX: u32 = 1024;
@@ -73,6 +80,7 @@ pub fn start(engine: &Engine, config: &Arc<Config>) -> Result<Arc<dyn ClientList
             .and_then(|tls| Some((beside(config.native_shard_aware_transport_port_ssl)?, tls))),
     };
     let connections = Arc::new(AtomicU64::new(0));
+    let shard_bytes = config.memory_bytes(Machine::look()) / u64::from(engine.remote().shard_count());
     let options = CqlOptions {
         node: node_info(engine, config, plain)?,
         shard_aware_port: None,
@@ -83,14 +91,20 @@ pub fn start(engine: &Engine, config: &Arc<Config>) -> Result<Arc<dyn ClientList
             .map_or(CONNECTIONS_MAX_DEFAULT, |max| usize::try_from(max).unwrap_or(usize::MAX)),
         requests_per_connection_max: REQUESTS_PER_CONNECTION_MAX,
         request_bytes_max: REQUEST_BYTES_MAX,
-        answer_bytes_max: ANSWER_BYTES_MAX,
+        answer_bytes_max: (shard_bytes / ANSWER_PART).clamp(ANSWER_BYTES_MIN, ANSWER_BYTES_MAX as u64)
+            as usize,
         unfinished_bytes_max: UNFINISHED_BYTES_MAX,
         prepared_bytes_max: PREPARED_BYTES_MAX,
         result_limits: ResultLimits {
             page_bytes: config.query_page_bytes,
+            page_tombstones: match config.query_tombstone_page_limit {
+                0 => u64::MAX,
+                limit => limit,
+            },
             unpaged_soft_bytes: config.max_memory_for_unlimited_query_soft_bytes,
             unpaged_hard_bytes: config.max_memory_for_unlimited_query_hard_bytes,
         },
+        result_bytes_max: (shard_bytes / RESULT_PART).max(RESULT_BYTES_MIN),
         tombstone_warn_threshold: config.tombstone_warn_threshold,
         open_connections: connections.clone(),
     };

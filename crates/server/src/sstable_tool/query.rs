@@ -18,7 +18,7 @@ use cql::protocol::{
 use cql::syntax::split_statements;
 use cql::system::NodeInfo;
 use cql::{ChangeSchema, Coordinator, CqlError, Decide, Execution, Outcome, Prepared, ResultRows};
-use engine::read::run::{PageSources, read_page_of};
+use engine::read::run::{Bounds, PageSources, read_page_of};
 use model::{Mutation, TableId, TableSchema};
 use reader::{Page, ReadCommand, ReadSpec, Reader, Source};
 use runtime::{IoClass, Shard};
@@ -287,7 +287,7 @@ impl Coordinator for Storage {
             return Err(CqlError::Invalid(text));
         }
         let sources = Sources { storage: self, bypass_cache: command.bypass_cache };
-        let page = read_page_of(&self.shard, &sources, &command, None).await;
+        let page = read_page_of(&self.shard, &sources, &command, &Bounds::NONE).await;
         page.map_err(|error| CqlError::Server(error.to_string()))
     }
 

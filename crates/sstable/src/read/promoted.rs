@@ -8,10 +8,12 @@
 //!
 //! The index is not checksummed: what it says is checked against Data.db by the reader that jumps.
 
+use std::rc::Rc;
+
 use base::bytes::Take;
 use model::clustering::PrefixBuilder;
 use model::{ClusteringPrefix, Position, TableSchema, Tombstone};
-use reader::ReadError;
+use reader::{Permit, ReadError};
 use runtime::IoClass;
 
 use super::chunked::ChunkedFile;
@@ -77,6 +79,14 @@ impl Promoted {
         let offsets = Window::new(fetch, class);
         let (at, bytes) = (entry.promoted_at, entry.promoted_bytes);
         Ok(Some(Self { offsets, blocks, at, bytes, head, version, builder }))
+    }
+
+    /// Its windows are charged to the read.
+    #[must_use]
+    pub(super) fn charged_to(mut self, permit: &Option<Rc<Permit>>) -> Self {
+        self.offsets = self.offsets.charged_to(permit);
+        self.blocks = self.blocks.charged_to(permit);
+        self
     }
 
     /// Where it is in Index.db.

@@ -1,7 +1,9 @@
 //! The blocks of rows of a large partition, by its promoted index or its trie: where a walk to a row begins.
 
+use std::rc::Rc;
+
 use model::{CqlType, Position, TableSchema, Tombstone};
-use reader::ReadError;
+use reader::{Permit, ReadError};
 use runtime::IoClass;
 
 use super::chunked::ChunkedFile;
@@ -96,6 +98,15 @@ impl RowIndex {
             return Err(opened.corrupt(table, &detail));
         }
         Ok(Some(opened))
+    }
+
+    /// What it holds is charged to the read. A trie is looked at page by page.
+    #[must_use]
+    pub(super) fn charged_to(self, permit: &Option<Rc<Permit>>) -> Self {
+        match self {
+            Self::Promoted(promoted) => Self::Promoted(promoted.charged_to(permit)),
+            Self::Trie(rows) => Self::Trie(rows),
+        }
     }
 
     /// The row index of the entry's partition, of which nothing else is known; `None` if it has none.

@@ -28,8 +28,8 @@ impl SSTableReader {
         let entry = self.entry.as_ref().expect("a partition is being read");
         if self.row_index.is_none() {
             let header_bytes = self.rows_at - entry.position();
-            self.row_index =
-                RowIndex::open(&table, entry, header_bytes, self.index_fetch, self.class).await?;
+            let opened = RowIndex::open(&table, entry, header_bytes, self.index_fetch, self.class).await?;
+            self.row_index = opened.map(|rows| rows.charged_to(&self.spec.permit));
         }
         self.state = State::Rows;
         let wanted = self.cut.as_ref().and_then(Cutter::wanted);

@@ -37,7 +37,7 @@ impl From<&ReadError> for Finding {
                 offset_bytes: Some(*offset_bytes),
                 detail: format!("cannot be read: {source}"),
             },
-            ReadError::Refused(_) | ReadError::ShuttingDown => {
+            ReadError::Refused(_) | ReadError::Limit(_) | ReadError::ShuttingDown => {
                 Self { file: PathBuf::new(), offset_bytes: None, detail: error.to_string() }
             }
         }
