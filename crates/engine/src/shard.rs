@@ -483,6 +483,7 @@ impl EngineShard {
             sstables: self.tables.borrow().values().map(|table| table.sstables().len()).sum(),
             flushes: self.flushes.stats(),
             cache: self.cache.stats(),
+            disk_reads: self.cache.disk_reads(),
             reads: self.admissions.stats(),
             runtime: self.shard.stats(),
             groups: self.shard.group_stats(),

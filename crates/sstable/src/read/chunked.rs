@@ -288,6 +288,7 @@ impl ChunkedFile {
         class: IoClass,
     ) -> Result<impl Future<Output = Result<IoBuf, FileError>> + use<>, ReadError> {
         let (offset_bytes, len) = self.stored_range(run)?;
+        self.cache.count_request(self.number, self.file.fetched_bytes(offset_bytes, len) as u64);
         let file = self.file.clone();
         Ok(async move { file.read_at(offset_bytes, len, class).await })
     }
