@@ -364,18 +364,28 @@ impl EngineShard {
     pub async fn read(&self, command: &ReadCommand) -> Result<Page, EngineError> {
         let table = self.table(command.table)?;
         let started_us = self.shard.now_us();
-        let permit = self.admissions.admit(&self.shard, &table, command).await?;
+        let (parked, permit) = match table.parked.take(command) {
+            Some((read, permit)) => (Some(read), permit),
+            None => (None, self.admissions.admit(&self.shard, &table, command).await?),
+        };
         let bounds = Bounds {
             permit: Some(permit.clone()),
             deadline_us: started_us.saturating_add(self.admissions.timeout_us(command)),
             tombstones_max: self.admissions.tombstones_max(&table),
         };
-        let page = run::read_page(&self.shard, &table, command, &bounds).await.inspect_err(|error| {
+        let read = run::read_page(&self.shard, &table, command, &bounds, parked).await;
+        let (page, open) = read.inspect_err(|error| {
             if let EngineError::Read(error) = error {
                 self.admissions.failed(&self.shard, &permit, error);
             }
         })?;
-        table.counters.reads.add_us(self.shard.now_us() - started_us);
+        let now_us = self.shard.now_us();
+        table.counters.reads.add_us(now_us - started_us);
+        // The old way of reading backwards begins each page anew: that is what it is there to show.
+        let open = open.filter(|_| command.buffered_reverse_bytes_max.is_none());
+        if let (Some(open), Some(next)) = (open, &page.next) {
+            table.parked.park(command, next, open, permit, now_us);
+        }
         Ok(page)
     }
 
@@ -439,6 +449,7 @@ impl EngineShard {
             self.shard.sleep_us(TICK_US).await;
             let now_us = self.shard.now_us();
             for table in self.tables() {
+                table.parked.sweep(now_us);
                 let period_us = u64::from(table.schema().options.memtable_flush_period_ms) * 1000;
                 let since_us = table.active().first_write_us.get();
                 if period_us > 0 && since_us.is_some_and(|since_us| now_us >= since_us + period_us) {
@@ -480,6 +491,7 @@ impl EngineShard {
             sstables: self.tables.borrow().values().map(|table| table.sstables().len()).sum(),
             flushes: self.flushes.stats(),
             cache: self.cache.stats(),
+            disk_reads: self.cache.disk_reads(),
             reads: self.admissions.stats(),
             runtime: self.shard.stats(),
             groups: self.shard.group_stats(),

@@ -29,6 +29,8 @@ pub struct ReadCommand {
     pub page_tombstones: u64,
     /// Go on behind the page that gave this.
     pub paging: Option<PagingState>,
+    /// Tells this read from others, so that its next page finds what this one leaves open; 0: it gets a number.
+    pub read_id: u64,
     /// Neither look into the cache nor fill it.
     pub bypass_cache: bool,
     /// If `reversed`: not by walking backwards but by the old method, `ReversingReader`, with so many bytes at most. To be
@@ -48,9 +50,19 @@ pub struct PagingState {
     pub partition_rows: u64,
     /// What is left of `limit_rows`.
     pub remaining_rows: u64,
+    /// The read's [`ReadCommand::read_id`].
+    pub read_id: u64,
 }
 
 impl ReadCommand {
+    /// It asks for the same rows in the same order as `other`, be it for another page of them.
+    pub fn wants_same(&self, other: &Self) -> bool {
+        (self.table, self.reversed, self.bypass_cache) == (other.table, other.reversed, other.bypass_cache)
+            && self.partition_limit_rows == other.partition_limit_rows
+            && self.partitions == other.partitions
+            && self.ranges == other.ranges
+    }
+
     /// Everything in `partitions`, in pages of 10,000 rows or 1 MiB.
     pub fn new(table: TableId, partitions: PartitionRange) -> Self {
         Self {
@@ -65,6 +77,7 @@ impl ReadCommand {
             page_bytes: 1 << 20,
             page_tombstones: u64::MAX,
             paging: None,
+            read_id: 0,
             bypass_cache: false,
             buffered_reverse_bytes_max: None,
             timeout_us: None,

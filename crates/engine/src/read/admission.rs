@@ -21,6 +21,10 @@ use crate::table::Table;
 /// How long the log hears nothing of refused reads after it heard of one.
 const DUMP_PAUSE_US: u64 = 30_000_000;
 
+/// A read that has waited until less than this part of its time was left is not begun: it would not come to its end, and with many
+/// waiting all would be done in vain.
+const LEFT_PART_MIN: u64 = 4;
+
 /// See the head of this file.
 pub struct Admissions {
     users: Rc<ReadAdmission>,
@@ -62,12 +66,15 @@ impl Admissions {
         };
         if permit.is_waiting() {
             let timeout_us = self.timeout_us(command);
+            let entered_us = shard.now_us();
             let (mut admitted, mut alarm) = (pin!(permit.admitted()), pin!(shard.sleep_us(timeout_us)));
             let in_time = poll_fn(|cx| match admitted.as_mut().poll(cx) {
                 Poll::Ready(()) => Poll::Ready(true),
                 Poll::Pending => alarm.as_mut().poll(cx).map(|()| false),
             });
-            if !in_time.await {
+            let in_time = in_time.await;
+            let left_us = timeout_us.saturating_sub(shard.now_us() - entered_us);
+            if !in_time || left_us < timeout_us / LEFT_PART_MIN {
                 self.tell(shard, || permit.dump("timed out"));
                 return Err(permit.time_out());
             }

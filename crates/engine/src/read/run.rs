@@ -7,14 +7,15 @@ use model::{
     ClusteringRange, ClusteringRow, PartitionKey, PartitionRange, Purge, RingPosition, Row, TableSchema,
 };
 use reader::{
-    CompactReader, FilterReader, Fragment, Keep, LimitExceeded, Passed, PurgePolicy, ReadError, ReadSpec,
-    Reader, ReversingReader, Step,
+    CompactReader, FilterReader, Fragment, Keep, LimitExceeded, Passed, ReadError, ReadSpec, Reader,
+    ReversingReader, Step,
 };
 use runtime::Shard;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::error::EngineError;
+use crate::sharder::Share;
 use crate::table::Table;
 use reader::{Charge, Page, PartitionPage, Permit};
 use reader::{PagingState, ReadCommand};
@@ -28,16 +29,18 @@ const CHARGE_STEP_BYTES: u64 = 16 * 1024;
 
 /// The next page of `command` out of what this shard has of `table`.
 ///
-/// Readers and the page are charged to the permit of `bounds`.
+/// Readers and the page are charged to the permit of `bounds`. `parked` is the read that the last page left open. Beside the page is
+/// what this one leaves open, if there is a next one.
 pub async fn read_page(
     shard: &Shard,
     table: &Table,
     command: &ReadCommand,
     bounds: &Bounds,
-) -> Result<Page, EngineError> {
+    parked: Option<OpenRead>,
+) -> Result<(Page, Option<OpenRead>), EngineError> {
     table.check_readable()?;
     let sources = TableSources { table, bypass_cache: command.bypass_cache };
-    read_page_of(shard, &sources, command, bounds).await
+    read_page_of(shard, &sources, command, bounds, parked).await
 }
 
 /// How far a page may go before it is refused.
@@ -54,6 +57,34 @@ impl Bounds {
     pub const NONE: Self = Self { permit: None, deadline_us: u64::MAX, tombstones_max: u64::MAX };
 }
 
+type OwnedReader = FilterReader<Box<dyn Reader>, Box<dyn FnMut(&PartitionKey) -> bool>>;
+
+/// The readers of a read, and how far they are: what is kept between two pages.
+pub struct OpenRead {
+    schema: Arc<TableSchema>,
+    reader: CompactReader<OwnedReader, Purge>,
+    /// The partition that the page ended in, without its rows.
+    partition: Option<PartitionPage>,
+    /// It reads the rest of one partition, and what is wanted behind that is read by others.
+    is_rest: bool,
+}
+
+impl OpenRead {
+    fn open(
+        sources: &impl PageSources,
+        spec: &ReadSpec,
+        command: &ReadCommand,
+        now_s: u32,
+        is_rest: bool,
+    ) -> Self {
+        let share = sources.share();
+        let wants: Box<dyn FnMut(&PartitionKey) -> bool> = Box::new(move |key| share.has(key.token()));
+        let owned = FilterReader::new(merged(sources, spec, command.buffered_reverse_bytes_max), wants);
+        let reader = CompactReader::new(owned, Purge::nothing(now_s), Keep::Live);
+        Self { schema: spec.schema.clone(), reader, partition: None, is_rest }
+    }
+}
+
 /// What is read, wherever it lies.
 pub trait PageSources {
     fn schema(&self) -> Arc<TableSchema>;
@@ -61,8 +92,8 @@ pub trait PageSources {
     /// A reader over each source that may have something of what is wanted; at least one.
     fn readers(&self, spec: &ReadSpec) -> Vec<Box<dyn Reader>>;
 
-    /// Partitions that are somebody else's are not read.
-    fn owns(&self, token: i64) -> bool;
+    /// The partitions that are read; others are somebody else's.
+    fn share(&self) -> Share;
 }
 
 struct TableSources<'a> {
@@ -79,9 +110,8 @@ impl PageSources for TableSources<'_> {
         self.table.readers(spec, self.bypass_cache)
     }
 
-    #[inline]
-    fn owns(&self, token: i64) -> bool {
-        self.table.owns(token)
+    fn share(&self) -> Share {
+        self.table.share()
     }
 }
 
@@ -91,39 +121,54 @@ pub async fn read_page_of(
     sources: &impl PageSources,
     command: &ReadCommand,
     bounds: &Bounds,
-) -> Result<Page, EngineError> {
+    parked: Option<OpenRead>,
+) -> Result<(Page, Option<OpenRead>), EngineError> {
     let now_s = command.now_s.unwrap_or_else(|| now_s(shard));
+    let read_id = match command.paging.as_ref().map_or(command.read_id, |paging| paging.read_id) {
+        0 => shard.random_u64(),
+        read_id => read_id,
+    };
     let permit = bounds.permit.as_ref();
-    let mut page = PageBuilder::new(command, bounds);
+    let mut page = PageBuilder::new(command, bounds, read_id);
     let schema = sources.schema();
-    let Some(mut partitions) = command.remaining_partitions() else { return Ok(page.finish(None)) };
+    let Some(mut partitions) = command.remaining_partitions() else { return Ok((page.finish(None), None)) };
+    let mut read = parked;
     if let Some(PagingState { key, row: Some(row), partition_rows, .. }) = &command.paging {
-        let ranges: Vec<ClusteringRange> = command.ranges_behind(&schema, row);
-        if !ranges.is_empty() && *partition_rows < command.partition_limit_rows {
-            let spec = ReadSpec::new(schema.clone(), PartitionRange::Key(key.clone()));
-            let spec = spec.ranges(ranges).reversed(command.reversed).permit(permit.cloned());
-            page.resume(*partition_rows);
-            page.fill(shard, sources, &spec, now_s).await?;
-            // The partition may be another shard's, and then nothing of it was met here.
-            page.resume(0);
-            if page.next.is_some() {
-                return Ok(page.finish_partition());
+        if *partition_rows < command.partition_limit_rows {
+            if read.is_none() {
+                let ranges: Vec<ClusteringRange> = command.ranges_behind(&schema, row);
+                let spec = ReadSpec::new(schema.clone(), PartitionRange::Key(key.clone()));
+                let spec = spec.ranges(ranges).reversed(command.reversed).permit(permit.cloned());
+                read =
+                    (!spec.ranges.is_empty()).then(|| OpenRead::open(sources, &spec, command, now_s, true));
+            }
+            if let Some(read) = &mut read {
+                page.resume(*partition_rows);
+                page.fill(shard, read).await?;
+                // The partition may be another shard's, and then nothing of it was met here.
+                page.resume(0);
             }
         }
         match partitions {
-            PartitionRange::Key(_) => return Ok(page.finish_partition()),
+            PartitionRange::Key(_) => return Ok(page.finish_read(read)),
             PartitionRange::Between { end, .. } => {
                 partitions = PartitionRange::Between { start: RingPosition::AfterKey(key.clone()), end };
             }
         }
+        if page.is_full() || page.next.is_some() {
+            return Ok(page.finish_read(read));
+        }
+        read = read.filter(|read| !read.is_rest);
     }
-    if !page.is_full() {
+    if let Some(read) = &mut read {
+        page.fill(shard, read).await?;
+    } else {
         let spec =
             ReadSpec::new(schema, partitions).ranges(command.ranges.clone()).reversed(command.reversed);
         let spec = spec.permit(permit.cloned());
-        page.fill(shard, sources, &spec, now_s).await?;
+        page.fill(shard, read.insert(OpenRead::open(sources, &spec, command, now_s, false))).await?;
     }
-    Ok(page.finish_partition())
+    Ok(page.finish_read(read))
 }
 
 /// The shard's wall clock in whole seconds.
@@ -161,13 +206,13 @@ struct PageBuilder {
     next: Option<PagingState>,
     page_tombstones_max: u64,
     bounds: Bounds,
-    buffered_reverse_bytes_max: Option<u64>,
+    read_id: u64,
     /// For the rows of the page.
     charge: Charge,
 }
 
 impl PageBuilder {
-    fn new(command: &ReadCommand, bounds: &Bounds) -> Self {
+    fn new(command: &ReadCommand, bounds: &Bounds, read_id: u64) -> Self {
         let remaining_rows =
             command.paging.as_ref().map_or(command.limit_rows, |paging| paging.remaining_rows);
         Self {
@@ -182,7 +227,7 @@ impl PageBuilder {
             next: None,
             page_tombstones_max: command.page_tombstones,
             bounds: bounds.clone(),
-            buffered_reverse_bytes_max: command.buffered_reverse_bytes_max,
+            read_id,
             charge: Charge::new(bounds.permit.clone()),
         }
     }
@@ -217,20 +262,13 @@ impl PageBuilder {
         self.rows >= self.page_rows_max || self.bytes >= self.page_bytes_max
     }
 
-    async fn fill(
-        &mut self,
-        shard: &Shard,
-        sources: &impl PageSources,
-        spec: &ReadSpec,
-        now_s: u32,
-    ) -> Result<(), EngineError> {
+    async fn fill(&mut self, shard: &Shard, read: &mut OpenRead) -> Result<(), EngineError> {
         if self.remaining_rows == 0 {
             return Ok(());
         }
-        let inner = merged(sources, spec, self.buffered_reverse_bytes_max);
-        let owned = FilterReader::new(inner, |key: &PartitionKey| sources.owns(key.token()));
-        let mut reader = CompactReader::new(owned, Purge::nothing(now_s), Keep::Live);
-        let mut open: Option<PartitionPage> = None;
+        let OpenRead { schema, reader, partition: open, .. } = read;
+        let tombstones_before = reader.tombstones_seen();
+        let earlier_dead = self.page.tombstones;
         let mut fragments = 0u64;
         // Less than a step is in what every read is charged.
         let mut charged_bytes = self.bytes;
@@ -241,10 +279,11 @@ impl PageBuilder {
                 Step::Load => {
                     if let Some(passed) = reader.take_passed() {
                         let key = open.as_ref().map(|open| &open.key).or(reader.held_key());
-                        let dead = self.page.tombstones + reader.tombstones_seen();
-                        self.check_tombstones(&spec.schema, dead, &passed, key)?;
+                        let dead = earlier_dead + reader.tombstones_seen() - tombstones_before;
+                        self.check_tombstones(schema, dead, &passed, key)?;
                         if dead >= self.page_tombstones_max {
-                            self.stop_at(&passed, key.cloned(), open.take());
+                            let key = key.cloned();
+                            self.stop_at(&passed, key, open);
                             break;
                         }
                         self.give_way(shard).await?;
@@ -261,7 +300,7 @@ impl PageBuilder {
             };
             match fragment {
                 Fragment::PartitionStart { key, .. } => {
-                    open = Some(PartitionPage { key, static_row: Row::new(), rows: vec![] });
+                    *open = Some(PartitionPage { key, static_row: Row::new(), rows: vec![] });
                 }
                 Fragment::Static(row) => {
                     let open = open.as_mut().expect("a partition is open");
@@ -280,9 +319,11 @@ impl PageBuilder {
                     if partition.rows.len() as u64 + self.resumed_rows >= self.partition_limit_rows {
                         reader.skip_partition();
                         self.close(open.take().expect("a partition is open"));
-                    } else if self.is_full() || self.is_past_tombstones(&reader) {
-                        let partition = open.take().expect("a partition is open");
-                        self.stop_inside(partition);
+                    } else {
+                        let dead = earlier_dead + reader.tombstones_seen() - tombstones_before;
+                        if self.is_full() || self.is_past_tombstones(dead) {
+                            *open = Some(self.stop_inside(open.take().expect("a partition is open")));
+                        }
                     }
                 }
                 Fragment::PartitionEnd => {
@@ -307,7 +348,7 @@ impl PageBuilder {
             }
             fragments += 1;
         }
-        self.page.tombstones += reader.tombstones_seen();
+        self.page.tombstones += reader.tombstones_seen() - tombstones_before;
         Ok(())
     }
 
@@ -330,9 +371,8 @@ impl PageBuilder {
     }
 
     /// Behind a live row of a page that has met too much that is dead. Looked at now and then.
-    fn is_past_tombstones<R: Reader, P: PurgePolicy>(&self, reader: &CompactReader<R, P>) -> bool {
-        self.rows.is_multiple_of(FRAGMENTS_A_CHECK)
-            && self.page.tombstones + reader.tombstones_seen() >= self.page_tombstones_max
+    fn is_past_tombstones(&self, dead: u64) -> bool {
+        self.rows.is_multiple_of(FRAGMENTS_A_CHECK) && dead >= self.page_tombstones_max
     }
 
     /// The text is Cassandra's.
@@ -359,15 +399,18 @@ impl PageBuilder {
         )))))
     }
 
-    /// The page ends behind what is dead. `key`: the partition of a passed row; `open`: what of it is on the page.
-    fn stop_at(&mut self, passed: &Passed, key: Option<PartitionKey>, open: Option<PartitionPage>) {
+    /// The page ends behind what is dead. `key`: the partition of a passed row; `open`: what of it is on the page, and then
+    /// what the next page of it begins with.
+    fn stop_at(&mut self, passed: &Passed, key: Option<PartitionKey>, open: &mut Option<PartitionPage>) {
         match (passed, key) {
             (Passed::Row(row), Some(key)) => {
                 let on_page = open.as_ref().map_or(0, |open| open.rows.len() as u64);
                 self.next = Some(self.state(&key, Some(row.clone()), self.resumed_rows + on_page));
-                // With nothing but its static row it comes again with the next page.
-                if let Some(open) = open.filter(|open| !open.rows.is_empty()) {
-                    self.push(open);
+                // With nothing but its static row it is on the next page.
+                if let Some(partition) = open.as_mut().filter(|open| !open.rows.is_empty()) {
+                    let static_row = partition.static_row.clone();
+                    let rest = PartitionPage { key, static_row, rows: vec![] };
+                    self.push(std::mem::replace(partition, rest));
                 }
             }
             (Passed::Partition(key), _) => self.next = Some(self.state(key, None, 0)),
@@ -375,11 +418,14 @@ impl PageBuilder {
         }
     }
 
-    fn stop_inside(&mut self, partition: PartitionPage) {
+    /// The page ends inside this partition. Gives what the next page of it begins with.
+    fn stop_inside(&mut self, partition: PartitionPage) -> PartitionPage {
         let row = partition.rows.last().map(|row| row.key.clone());
         let partition_rows = self.resumed_rows + partition.rows.len() as u64;
         self.next = Some(self.state(&partition.key, row, partition_rows));
+        let (key, static_row) = (partition.key.clone(), partition.static_row.clone());
         self.push(partition);
+        PartitionPage { key, static_row, rows: vec![] }
     }
 
     fn state(
@@ -389,12 +435,17 @@ impl PageBuilder {
         partition_rows: u64,
     ) -> PagingState {
         let remaining_rows = self.remaining_rows.saturating_sub(self.rows);
-        PagingState { key: key.clone(), row, partition_rows, remaining_rows }
+        PagingState { key: key.clone(), row, partition_rows, remaining_rows, read_id: self.read_id }
     }
 
-    fn finish_partition(mut self) -> Page {
+    /// The page, and the read if the next page can go on with it.
+    fn finish_read(mut self, read: Option<OpenRead>) -> (Page, Option<OpenRead>) {
         let next = self.next.take();
-        self.finish(next)
+        let page = self.finish(next);
+        let goes_on = page.next.as_ref().is_some_and(|next| next.row.is_some());
+        // Who reads the rest of a partition has nothing to say behind it.
+        let read = read.filter(|read| page.next.is_some() && (goes_on || !read.is_rest));
+        (page, read)
     }
 
     fn finish(self, next: Option<PagingState>) -> Page {

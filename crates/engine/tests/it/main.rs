@@ -5,6 +5,7 @@ mod disk;
 mod faults;
 mod limits;
 mod loading;
+mod parked;
 mod storm;
 mod support;
 mod work;

@@ -39,8 +39,9 @@ pub enum BenchCommand {
     Codecs(codecs::CodecsArguments),
     /// Bytes read from disk for a partition of 310 bytes, by chunk length.
     Chunks(chunks::ChunksArguments),
-    /// Bytes written, space over time and reads of each compaction strategy, on the documents' examples.
-    Compaction(compaction::CompactionArguments),
+    /// What the compaction strategies cost on the documents' examples, and how fast SSTables are merged.
+    #[command(subcommand)]
+    Compaction(compaction::CompactionCommand),
     /// Requests, latency and memory of reads of large partitions, many at once, and backwards.
     Reads(reads::ReadsArguments),
 }
@@ -51,7 +52,7 @@ impl BenchCommand {
             Self::Engine(arguments) => engine::run(&arguments),
             Self::Codecs(arguments) => codecs::run(&arguments),
             Self::Chunks(arguments) => chunks::run(&arguments),
-            Self::Compaction(arguments) => compaction::run(&arguments),
+            Self::Compaction(command) => command.run(),
             Self::Reads(arguments) => reads::run(&arguments),
         }
     }

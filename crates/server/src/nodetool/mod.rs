@@ -76,6 +76,7 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     ("import", "KEYSPACE TABLE DIRECTORY", "takes copies of SSTables on the node's machine into a table"),
     ("info", "", "the node: memory, load, uptime"),
     ("listsnapshots", "", "the snapshots there are"),
+    ("reads", "", "what reads run and wait on each shard, and what they hold"),
     ("refresh", "KEYSPACE TABLE", "takes the SSTables in the table's upload directory into it"),
     ("setcompactionthroughput", "MB_PER_S", "how fast compactions may read; 0: no limit"),
     ("setconcurrentcompactors", "JOBS", "how many compactions a shard may run; 0: one of each size class"),
@@ -265,6 +266,11 @@ impl Call<'_> {
                 self.get(&query("/v1/sstables", &asked), |found: SSTables| {
                     found.files.iter().map(|file| format!("{file}\n")).collect()
                 })
+            }
+            "reads" => {
+                self.none(words)?;
+                // It comes as text.
+                self.client.ask("GET", "/v1/reads")
             }
             "refresh" => {
                 let [keyspace, table] = words else { return Err(self.usage()) };
