@@ -4,6 +4,7 @@
 //! shard that owns a partition. Nothing here is `Send`: a shard's work stays on it.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use catalog::{Catalog, Changed, SchemaChange};
 use model::{Mutation, TableId};
@@ -60,6 +61,22 @@ pub trait Coordinator {
     /// How much memory results may take.
     fn result_limits(&self) -> ResultLimits {
         ResultLimits::default()
+    }
+
+    /// The role that has logged in; `None`: nobody had to.
+    fn user(&self) -> Option<Arc<str>> {
+        None
+    }
+
+    /// A password as it is stored: salted, and slow to make on purpose, so elsewhere than on the shard.
+    fn hash_password(&self, _password: &str) -> impl Future<Output = Result<String, CqlError>> {
+        let text = "org.apache.cassandra.auth.CassandraRoleManager doesn't support PASSWORD";
+        std::future::ready(Err(CqlError::Invalid(text.to_string())))
+    }
+
+    /// How many service levels the node can tell apart, besides the default one.
+    fn service_levels_max(&self) -> usize {
+        0
     }
 
     /// Something that whoever runs the node should know.
