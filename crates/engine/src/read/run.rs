@@ -7,7 +7,7 @@ use model::{
     ClusteringRange, ClusteringRow, PartitionKey, PartitionRange, Purge, RingPosition, Row, TableSchema,
 };
 use reader::{CompactReader, FilterReader, Fragment, Keep, ReadSpec, Reader, Step};
-use runtime::Shard;
+use runtime::{IoClass, Shard};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -33,7 +33,8 @@ pub async fn read_page(
     permit: &Rc<Permit>,
 ) -> Result<Page, EngineError> {
     table.check_readable()?;
-    let sources = TableSources { table, bypass_cache: command.bypass_cache };
+    let io_class = shard.current_group().io_class();
+    let sources = TableSources { table, bypass_cache: command.bypass_cache, io_class };
     read_page_of(shard, &sources, command, Some(permit)).await
 }
 
@@ -51,6 +52,8 @@ pub trait PageSources {
 struct TableSources<'a> {
     table: &'a Table,
     bypass_cache: bool,
+    /// That of the group in whose name is read.
+    io_class: IoClass,
 }
 
 impl PageSources for TableSources<'_> {
@@ -59,7 +62,7 @@ impl PageSources for TableSources<'_> {
     }
 
     fn readers(&self, spec: &ReadSpec) -> Vec<Box<dyn Reader>> {
-        self.table.readers(spec, self.bypass_cache)
+        self.table.readers(spec, self.bypass_cache, self.io_class)
     }
 
     #[inline]
