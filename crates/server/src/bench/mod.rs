@@ -4,6 +4,7 @@
 //! - [`codecs`]: what does each codec cost and save, at each chunk length?
 //! - [`chunks`]: how much is read from disk for one small partition?
 //! - [`compaction`]: what do the compaction strategies cost?
+//! - [`levels`]: does an important workload keep its latency and goodput beside others and under too much?
 //! - [`world`]: an engine with one table, and work done on its shard;
 //! - [`limits`]: how fast could it be? Memory, codecs and the disk alone, measured in the same run;
 //! - [`workload`]: the rows, the same for everything that is compared;
@@ -17,6 +18,7 @@ pub mod chunks;
 pub mod codecs;
 pub mod compaction;
 pub mod engine;
+pub mod levels;
 pub mod limits;
 pub mod machine;
 pub mod report;
@@ -39,6 +41,8 @@ pub enum BenchCommand {
     Chunks(chunks::ChunksArguments),
     /// Bytes written, space over time and reads of each compaction strategy, on the documents' examples.
     Compaction(compaction::CompactionArguments),
+    /// Latency of an interactive service level beside an analytical one, and goodput under overload.
+    Levels(levels::LevelsArguments),
 }
 
 impl BenchCommand {
@@ -48,6 +52,7 @@ impl BenchCommand {
             Self::Codecs(arguments) => codecs::run(&arguments),
             Self::Chunks(arguments) => chunks::run(&arguments),
             Self::Compaction(arguments) => compaction::run(&arguments),
+            Self::Levels(arguments) => levels::run(&arguments),
         }
     }
 }
