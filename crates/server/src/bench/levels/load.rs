@@ -97,11 +97,23 @@ pub fn percentile_ms(sorted_us: &[u64], part: f64) -> f64 {
 /// # Errors
 /// A connection breaks or a login is refused.
 pub fn run(port: u16, loads: &[Load]) -> Result<Vec<Outcome>, BenchError> {
+    // Nobody begins before all have logged in.
+    let mut clients = vec![];
+    for load in loads {
+        let mut of_load = vec![];
+        for _ in 0..load.connections {
+            let mut client = Client::log_in(port, load.role)?;
+            let id = client.prepare(load.text)?;
+            of_load.push((client, id));
+        }
+        clients.push((load, of_load));
+    }
     std::thread::scope(|scope| {
         let mut running: Vec<Vec<_>> = vec![];
-        for load in loads {
+        for (load, clients) in clients {
+            let started = clients.into_iter().zip(0..);
             let started =
-                (0..load.connections).map(|at| scope.spawn(move || connection(port, load, at as u64)));
+                started.map(|((client, id), at)| scope.spawn(move || connection(client, &id, load, at)));
             running.push(started.collect());
         }
         let mut outcomes = vec![];
@@ -202,9 +214,7 @@ struct Shared {
 }
 
 #[allow(clippy::disallowed_methods, reason = "a benchmark measures the real world's time")]
-fn connection(port: u16, load: &Load, number: u64) -> Result<Outcome, BenchError> {
-    let mut client = Client::log_in(port, load.role)?;
-    let id = client.prepare(load.text)?;
+fn connection(client: Client, id: &[u8], load: &Load, number: u64) -> Result<Outcome, BenchError> {
     let Client { socket, inbound, mut outbound } = client;
     let shared = Arc::new(Shared {
         began: Instant::now(),
@@ -234,7 +244,7 @@ fn connection(port: u16, load: &Load, number: u64) -> Result<Outcome, BenchError
             }
             let parameters =
                 QueryParameters { values: values.values(), ..QueryParameters::new(Consistency::One) };
-            let request = Request::Execute(Execute { id: &id, result_metadata_id: None, parameters });
+            let request = Request::Execute(Execute { id, result_metadata_id: None, parameters });
             outbound.envelope(|out| write_request(out, &RequestHead::new(VERSION, stream), &request));
         }
         let bytes = outbound.ready().to_vec();
