@@ -39,8 +39,9 @@ pub enum BenchCommand {
     Codecs(codecs::CodecsArguments),
     /// Bytes read from disk for a partition of 310 bytes, by chunk length.
     Chunks(chunks::ChunksArguments),
-    /// Bytes written, space over time and reads of each compaction strategy, on the documents' examples.
-    Compaction(compaction::CompactionArguments),
+    /// What the compaction strategies cost on the documents' examples, and how fast SSTables are merged.
+    #[command(subcommand)]
+    Compaction(compaction::CompactionCommand),
     /// Latency of an interactive service level beside an analytical one, and goodput under overload.
     Levels(levels::LevelsArguments),
 }
@@ -51,7 +52,7 @@ impl BenchCommand {
             Self::Engine(arguments) => engine::run(&arguments),
             Self::Codecs(arguments) => codecs::run(&arguments),
             Self::Chunks(arguments) => chunks::run(&arguments),
-            Self::Compaction(arguments) => compaction::run(&arguments),
+            Self::Compaction(command) => command.run(),
             Self::Levels(arguments) => levels::run(&arguments),
         }
     }
