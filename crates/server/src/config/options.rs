@@ -172,7 +172,7 @@ pub const OPTIONS: &[OptionDef] = &[
     option("range_request_timeout", &[("range_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.range_request_timeout_ms, TIMEOUT), "How long a page of a scan may take."),
     option("write_request_timeout", &[("write_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.write_request_timeout_ms, TIMEOUT), "How long a write may take."),
     option("counter_write_request_timeout", &[("counter_write_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.counter_write_request_timeout_ms, TIMEOUT), "How long a counter update may take."),
-    option("cas_contention_timeout", &[("cas_contention_timeout_in_ms", MS)], |c| At::Millis(&mut c.cas_contention_timeout_ms, TIMEOUT), "How long a conditional statement may take."),
+    option("cas_contention_timeout", &[("cas_contention_timeout_in_ms", MS)], |c| At::Millis(&mut c.cas_contention_timeout_ms, TIMEOUT), "How much longer than `write_request_timeout` a conditional statement may take: it waits for others on the same partition."),
     option("truncate_request_timeout", &[("truncate_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.truncate_request_timeout_ms, TIMEOUT), "How long TRUNCATE may take."),
     option("request_timeout", &[("request_timeout_in_ms", MS)], |c| At::Millis(&mut c.request_timeout_ms, TIMEOUT), "For the peers' sake: changes of the schema take as long as they take."),
     option("tombstone_warn_threshold", &[], |c| At::Number(&mut c.tombstone_warn_threshold), "A page that is read past more tombstones is told to the log; 0: none is."),

@@ -161,8 +161,10 @@ fn group_of(shard: &Shard, level: &str, shares: u32) -> CpuGroup {
 
 /// Makes the catalog's levels true on every shard, and takes away the groups of those that are gone.
 pub(crate) async fn publish(shard: &Shard) -> Result<(), EngineError> {
-    let access = NodeShard::of(shard)?.catalog.borrow().access().clone();
-    let take_over = move |cql: &CqlShard| {
+    // Each by its own catalog: whoever comes late does not bring back what was before.
+    let take_over = |cql: &CqlShard| {
+        let Ok(node) = NodeShard::of(&cql.shard) else { return };
+        let access = node.catalog.borrow().access().clone();
         cql.levels.take_over(&cql.shard, &access);
         // Who waits at one level may be served at another now.
         cql.released.signal();
@@ -170,11 +172,12 @@ pub(crate) async fn publish(shard: &Shard) -> Result<(), EngineError> {
     on_all_shards(shard, take_over).await;
     let clean_up = |shard: Shard| async move {
         let Ok(node) = NodeShard::of(&shard) else { return };
-        let access = node.catalog.borrow().access().clone();
-        let is_gone =
-            |name: &str| name.strip_prefix(GROUP_PREFIX).is_some_and(|level| access.level(level).is_none());
-        let gone: Vec<_> = shard.groups().list().into_iter().filter(|(_, name)| is_gone(name)).collect();
-        for (group, _) in gone {
+        let is_gone = |name: &str| {
+            let level = name.strip_prefix(GROUP_PREFIX);
+            level.is_some_and(|level| node.catalog.borrow().access().level(level).is_none())
+        };
+        let groups = shard.groups();
+        for (group, name) in groups.list().into_iter().filter(|(_, name)| is_gone(name)) {
             for target in 0..shard.shard_count() {
                 let forget = move |shard: Shard| async move {
                     if let Ok(engine) = EngineShard::of(&shard) {
@@ -184,7 +187,10 @@ pub(crate) async fn publish(shard: &Shard) -> Result<(), EngineError> {
                 // A shard that has stopped has nothing to forget.
                 let _ = shard.call(target, CpuGroup::Statement, forget).await;
             }
-            let _ = shard.groups().remove(group);
+            // Somebody may have made a level of that name meanwhile, or have cleaned up first.
+            if is_gone(&name) && groups.name(group).as_ref() == Some(&name) {
+                let _ = groups.remove(group);
+            }
         }
     };
     Ok(shard.call(0, CpuGroup::Statement, clean_up).await?)

@@ -103,7 +103,10 @@ pub fn start(engine: &Engine, config: &Arc<Config>) -> Result<Arc<dyn ClientList
             range_us: config.range_request_timeout_ms.saturating_mul(1000),
             write_us: config.write_request_timeout_ms.saturating_mul(1000),
             counter_us: config.counter_write_request_timeout_ms.saturating_mul(1000),
-            conditional_us: config.cas_contention_timeout_ms.saturating_mul(1000),
+            conditional_us: config
+                .write_request_timeout_ms
+                .saturating_add(config.cas_contention_timeout_ms)
+                .saturating_mul(1000),
             truncate_us: config.truncate_request_timeout_ms.saturating_mul(1000),
             other_us: config.request_timeout_ms.saturating_mul(1000),
         },
