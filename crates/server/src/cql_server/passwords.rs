@@ -14,7 +14,7 @@ pub const COST_DEFAULT: u32 = 10;
 const WAITING_MAX: usize = 1024;
 
 /// Of no password; that a role is not there takes as long to find out as that its password is another.
-const NOBODYS_HASH: &str = "$2a$10$abcdefghijklmnopqrstuuzJvHkDCfIbRRiWeMJKX0a2vyJcAqaTe";
+const NOBODYS_HASH: &str = "$2a$10$abcdefghijklmnopqrstuu8ohKHWppGxmhiKXkqYPAGLglpkalaNu";
 
 type Job = Box<dyn FnOnce() + Send>;
 
