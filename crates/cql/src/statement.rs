@@ -263,7 +263,8 @@ impl Prepared {
                 let rows = describe::describe(what, keyspace, &catalog, &coordinator.node_info())?;
                 Ok(Outcome::Rows(rows.result_rows()))
             }
-            Statement::Access(statement) => access::execute(statement, coordinator).await,
+            // Rare and large.
+            Statement::Access(statement) => Box::pin(access::execute(statement, coordinator)).await,
             change => {
                 let random =
                     (u128::from(coordinator.random_u64()) << 64) | u128::from(coordinator.random_u64());

@@ -72,8 +72,8 @@ impl Pace {
             return;
         }
         // A window in which nothing was to be done says nothing.
-        if self.busy_us > 0 {
-            self.rates[self.next] = (now_us, (self.ended * 1_000_000 / self.busy_us).max(1));
+        if let Some(per_s) = (self.ended * 1_000_000).checked_div(self.busy_us) {
+            self.rates[self.next] = (now_us, per_s.max(1));
             self.next = (self.next + 1) % WINDOWS;
         }
         (self.window_began_us, self.busy_us, self.ended) = (now_us, 0, 0);

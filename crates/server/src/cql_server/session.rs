@@ -5,7 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
@@ -367,7 +367,8 @@ async fn run(
                 required: 1,
                 kind: WriteKind::Batch,
             };
-            let outcome = cql::execute_batch(&node, batch.batch_type, &statements, &execution, warnings);
+            let outcome =
+                pin!(cql::execute_batch(&node, batch.batch_type, &statements, &execution, warnings));
             let outcome = in_time(&node, arrival, Some(timeout_us), outcome, too_late).await?;
             Ok(Answer::Outcome { outcome, metadata: SendMetadata::Full })
         }
@@ -445,7 +446,7 @@ async fn execute(
         kind => Some(arrival.served.timeout_us.unwrap_or_else(|| node.timeouts().of(kind))),
     };
     let timeout_us = prepared.timeout_us(&parameters.values, execution.now_us)?.or_else(of_kind);
-    let outcome = prepared.execute(node, &parameters.values, &execution, warnings);
+    let outcome = pin!(prepared.execute(node, &parameters.values, &execution, warnings));
     let too_late = || prepared.timed_out(parameters.consistency as u16);
     in_time(node, arrival, timeout_us, outcome, too_late).await
 }
@@ -456,7 +457,7 @@ async fn in_time(
     node: &Node,
     arrival: &Arrival,
     timeout_us: Option<u64>,
-    outcome: impl Future<Output = Result<Outcome, CqlError>>,
+    outcome: Pin<&mut impl Future<Output = Result<Outcome, CqlError>>>,
     too_late: impl Fn() -> CqlError,
 ) -> Result<Outcome, CqlError> {
     let Some(timeout_us) = timeout_us else { return outcome.await };
