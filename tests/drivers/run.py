@@ -26,7 +26,7 @@ SMP = 2
 FRAMING = ["version_and_compression", "large_frames", "types_by_prepared", "paging_of_a_partition", "batches", "errors_by_class", "many_requests"]
 
 
-def runs(contact, shard_aware_port):
+def runs(contact, shard_aware_port, profile):
     """name → how to make the command; made when its turn comes, so that what is not asked for is not fetched."""
     commands = {}
     for protocol, compression, words in [(3, "lz4", []), (4, "none", []), (5, "lz4", []), (3, "none", FRAMING), (4, "snappy", FRAMING), (5, "none", FRAMING)]:
@@ -35,6 +35,8 @@ def runs(contact, shard_aware_port):
     aware = ["--shard-aware-port", shard_aware_port] if shard_aware_port else []
     commands["python-scylla"] = lambda: [setup.python("scylla"), HERE / "python" / "check.py", "--contact", contact, "--protocol", 4, "--compression", "lz4", *aware]
     commands["cqlsh"] = lambda: [sys.executable, HERE / "cqlsh_checks.py", contact, *setup.cqlsh()]
+    if profile:
+        commands["login"] = lambda: [setup.python("cassandra"), HERE / "python" / "login.py", profile, *setup.cqlsh()]
     for protocol, compression in [("V3", "none"), ("V4", "snappy"), ("V5", "lz4")]:
         commands[f"java-{protocol.lower()}-{compression}"] = lambda p=protocol, c=compression: [*setup.java(), "check", contact, p, c]
     for protocol, compression in [(3, "snappy"), (4, "lz4"), (5, "lz4"), (5, "none")]:
@@ -53,13 +55,15 @@ def main():
     options = parser.parse_args()
     node = None
     try:
+        # Only a server of this tree is started once more, with passwords.
+        profile = None if options.contact or options.peer else options.profile
         if options.contact:
             contact, shard_aware_port = options.contact, None
         else:
             node = nodes.Cassandra() if options.peer else nodes.Messina(flags=["--smp", str(SMP)], profile=options.profile)
             setup.say(f"{node.name} is ready after {node.start():.2f} s")
             contact, shard_aware_port = f"{nodes.HOST}:{node.port}", getattr(node, "shard_aware_port", None)
-        return judge(runs(contact, shard_aware_port), options.only, node)
+        return judge(runs(contact, shard_aware_port, profile), options.only, node)
     except (nodes.Trouble, nodes.toolchain.Trouble) as trouble:
         print(f"drivers: {trouble}", file=sys.stderr)
         return 2

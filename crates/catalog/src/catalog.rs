@@ -1,4 +1,4 @@
-//! All keyspaces with their tables and types, as one value.
+//! All keyspaces with their tables and types, roles and service levels, as one value.
 //!
 //! A change is a pure function: it checks the rules, and gives a new catalog and the list of what changed, or
 //! says why not. Old catalogs stay what they were, so whoever works with one is not disturbed. Unchanged
@@ -16,6 +16,7 @@ use model::types::{UdtField, UserType};
 use model::{CqlType, TableId, TableSchema};
 use uuid::Uuid;
 
+use crate::access::Access;
 use crate::alter;
 use crate::change::{ChangeKind, SchemaChange, Target};
 use crate::error::{CatalogError, invalid};
@@ -45,6 +46,7 @@ pub(crate) struct Entry {
 struct Inner {
     keyspaces: BTreeMap<String, Arc<Entry>>,
     by_id: HashMap<TableId, Arc<Table>>,
+    access: Arc<Access>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -54,7 +56,8 @@ pub struct Catalog {
 
 impl PartialEq for Catalog {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.inner, &other.inner) || self.inner.keyspaces == other.inner.keyspaces
+        Arc::ptr_eq(&self.inner, &other.inner)
+            || self.inner.keyspaces == other.inner.keyspaces && self.inner.access == other.inner.access
     }
 }
 
@@ -133,7 +136,8 @@ impl Catalog {
         let users = self.inner.keyspaces.iter().filter(|(name, _)| !is_system_keyspace(name));
         let users = users.map(|(name, entry)| (name.clone(), entry.clone())).collect();
         let mut bytes = Vec::new();
-        for mutation in store::mutations_for(&Self::empty(), &Self::from_entries(users), 0, 0) {
+        for mutation in store::mutations_for(&Self::empty(), &Self::from_entries(users, Arc::default()), 0, 0)
+        {
             model::codec::encode(&mutation, &mut bytes);
         }
         system::name_uuid(&bytes)
@@ -167,7 +171,20 @@ impl Catalog {
             let table = Table { schema: schema.clone(), settings };
             Arc::make_mut(entry).tables.insert(schema.name.clone(), Arc::new(table));
         }
-        Self::from_entries(keyspaces)
+        self.with_entries(keyspaces)
+    }
+
+    /// Roles and service levels.
+    #[inline]
+    pub fn access(&self) -> &Arc<Access> {
+        &self.inner.access
+    }
+
+    /// Changes roles or service levels, which is no change of the schema: there are no events.
+    pub fn change_access(&self, change: impl FnOnce(&mut Access) -> Result<(), CatalogError>) -> Changed {
+        let mut access = Access::clone(self.access());
+        change(&mut access)?;
+        Ok((Self::from_entries(self.inner.keyspaces.clone(), Arc::new(access)), vec![]))
     }
 
     pub fn create_keyspace(&self, keyspace: Keyspace) -> Changed {
@@ -200,7 +217,7 @@ impl Catalog {
         changes.push(dropped(Target::Keyspace));
         let mut keyspaces = self.inner.keyspaces.clone();
         keyspaces.remove(name);
-        Ok((Self::from_entries(keyspaces), changes))
+        Ok((self.with_entries(keyspaces), changes))
     }
 
     /// The schema has an id that no table has.
@@ -342,10 +359,14 @@ impl Catalog {
         &self.inner.keyspaces
     }
 
-    pub(crate) fn from_entries(keyspaces: BTreeMap<String, Arc<Entry>>) -> Self {
+    pub(crate) fn from_entries(keyspaces: BTreeMap<String, Arc<Entry>>, access: Arc<Access>) -> Self {
         let tables = keyspaces.values().flat_map(|entry| entry.tables.values());
         let by_id = tables.map(|table| (table.schema.id, table.clone())).collect();
-        Self { inner: Arc::new(Inner { keyspaces, by_id }) }
+        Self { inner: Arc::new(Inner { keyspaces, by_id, access }) }
+    }
+
+    fn with_entries(&self, keyspaces: BTreeMap<String, Arc<Entry>>) -> Self {
+        Self::from_entries(keyspaces, self.access().clone())
     }
 
     fn entry(&self, keyspace: &str) -> Option<&Arc<Entry>> {
@@ -362,7 +383,7 @@ impl Catalog {
     fn with(&self, keyspace: &str, entry: Entry, changes: Vec<SchemaChange>) -> Changed {
         let mut keyspaces = self.inner.keyspaces.clone();
         keyspaces.insert(keyspace.to_string(), Arc::new(entry));
-        Ok((Self::from_entries(keyspaces), changes))
+        Ok((self.with_entries(keyspaces), changes))
     }
 }
 

@@ -13,7 +13,10 @@ use model::{
 use uuid::Uuid;
 
 use crate::catalog::Changed;
-use crate::{Catalog, CatalogError, Keyspace, SchemaChange, TableSettings, load, mutations_for};
+use crate::{
+    Catalog, CatalogError, Keyspace, LevelChange, RoleChange, SchemaChange, TableSettings, Workload, load,
+    mutations_for,
+};
 
 const NOW_S: u32 = 1_700_000_000;
 
@@ -384,4 +387,45 @@ fn some_catalog() -> (Catalog, Vec<SchemaChange>) {
     let (catalog, more) = catalog.create_table(table.build().unwrap(), TableSettings::default()).unwrap();
     changes.extend(more);
     (catalog, changes)
+}
+
+/// Roles and levels as they were after some changes, also with the writes of each in one go only: no crash cuts them.
+#[test]
+fn roles_and_levels_are_read_back() {
+    const NAMES: [&str; 4] = ["ann", "Team 1", "it's", "default role"];
+    for seed in 0..40 {
+        let mut rng = Rng::new(seed);
+        let (mut store, mut catalog) = (Store::default(), Catalog::empty());
+        for step in 0..60 {
+            let (one, other) = (name_of(&mut rng, &NAMES), name_of(&mut rng, &NAMES));
+            let role = RoleChange {
+                can_login: rng.chance(1, 2).then_some(true),
+                is_superuser: rng.chance(1, 4).then_some(true),
+                salted_hash: rng.chance(1, 2).then(|| format!("hash {step}")),
+            };
+            let level = LevelChange {
+                timeout_ms: rng.chance(1, 2).then(|| rng.chance(2, 3).then(|| rng.below(5_000))),
+                workload: rng.chance(1, 2).then_some(Workload::Interactive),
+                shares: rng.chance(1, 2).then(|| 1 + rng.below(1000) as u32),
+            };
+            let kind = rng.below(10);
+            let changed = catalog.change_access(|access| match kind {
+                0 | 1 => access.create_role(one, role, false),
+                2 => access.alter_role(one, role),
+                3 => access.drop_role(one),
+                4 => access.grant_role(one, other),
+                5 => access.revoke_role(one, other),
+                6 => access.create_level(one, level, false, 9),
+                7 => access.alter_level(one, level),
+                8 => access.attach_level(one, other),
+                _ if rng.chance(1, 3) => access.drop_level(one, false),
+                _ => access.detach_level(other),
+            });
+            let Ok((new, changes)) = changed else { continue };
+            assert!(changes.is_empty());
+            store.apply(&mutations_for(&catalog, &new, 1_000_000 + step, NOW_S));
+            catalog = new;
+            assert!(store.load().unwrap() == catalog, "seed {seed}, step {step}");
+        }
+    }
 }

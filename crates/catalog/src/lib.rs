@@ -7,6 +7,7 @@
 //! | options of a table beside those of its storage | `settings.rs`; `compression.rs`, `compaction.rs`, `retry.rs` |
 //! | options of other versions and of ScyllaDB | `other_options.rs` |
 //! | which types are inside a type, what happens to them | `user_types.rs` |
+//! | roles, and which service level counts for each | `access.rs`, `service_level.rs` |
 //! | the system tables: columns, ids | `system.rs`, `definition.rs` |
 //! | system tables that are computed when they are read | `virtual_tables.rs` |
 //! | a change as writes to the system tables | `store.rs` |
@@ -16,6 +17,7 @@
 //! **Invariant:** no clock, no disk, no thread. A [`Catalog`] is a value; whoever changes it gets a new one.
 //! Law (tests in `laws.rs`): what [`mutations_for`] writes, [`load()`] reads back.
 
+mod access;
 mod alter;
 mod catalog;
 mod change;
@@ -32,12 +34,14 @@ mod other_options;
 mod retry;
 #[cfg(test)]
 mod rules;
+mod service_level;
 mod settings;
 mod store;
 pub mod system;
 mod user_types;
 pub mod virtual_tables;
 
+pub use access::{Access, LevelChange, Role, RoleChange};
 pub use catalog::{Catalog, Changed, Table};
 pub use change::{ChangeKind, SchemaChange, Target};
 pub use compression::{compression_from_map, compression_to_map};
@@ -46,6 +50,7 @@ pub use error::CatalogError;
 pub use keyspace::Keyspace;
 pub use load::load;
 pub use other_options::{OptionValue, is_of_keyspaces, is_of_tables, keyspace_option, table_option};
+pub use service_level::{Chosen, DEFAULT_LEVEL, DEFAULT_SHARES, EffectiveLevel, ServiceLevel, Workload};
 pub use settings::TableSettings;
 pub use store::mutations_for;
 pub use system::{SYSTEM_KEYSPACES, is_system_keyspace, system_tables};

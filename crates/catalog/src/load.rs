@@ -21,13 +21,15 @@ use model::{
 };
 use uuid::Uuid;
 
+use crate::access::{Access, Role};
 use crate::alter::MAX_COLUMN_IDS;
 use crate::catalog::{Catalog, Entry, check_table};
 use crate::compression::compression_from_map;
 use crate::error::CatalogError;
 use crate::keyspace::{Keyspace, check_name};
+use crate::service_level::{DEFAULT_SHARES, ServiceLevel, Workload};
 use crate::settings::TableSettings;
-use crate::store::{Place, RowKey};
+use crate::store::{Place, RowKey, SERVICE_LEVEL};
 use crate::system::system_table;
 use crate::user_types::{self, Types};
 
@@ -66,7 +68,51 @@ pub fn load(
         }
         keyspaces.insert(name.clone(), Arc::new(Entry { keyspace, tables, types }));
     }
-    Ok(Catalog::from_entries(keyspaces))
+    Ok(Catalog::from_entries(keyspaces, Arc::new(load_access(&rows)?)))
+}
+
+/// Roles and service levels. What names a role or level that is not there is passed over.
+fn load_access(rows: &Rows) -> Result<Access, CatalogError> {
+    let mut access = Access::default();
+    for (key, fields) in rows.of(Place::ServiceLevels) {
+        let timeout_ms = fields.optional("timeout", |value| match value {
+            CqlValue::Duration(timeout) => u64::try_from(timeout.nanoseconds / 1_000_000).ok(),
+            _ => None,
+        })?;
+        let workload = fields.optional("workload_type", |value| Workload::from_name(as_text(value)?))?;
+        let level = ServiceLevel {
+            timeout_ms,
+            workload: workload.unwrap_or_default(),
+            shares: fields.count("shares")?.unwrap_or(DEFAULT_SHARES),
+        };
+        access.levels.insert(key.partition[0].clone(), level);
+    }
+    for (key, fields) in rows.of(Place::Roles) {
+        let role = Role {
+            can_login: fields.boolean("can_login")?.unwrap_or(false),
+            is_superuser: fields.boolean("is_superuser")?.unwrap_or(false),
+            salted_hash: fields.optional("salted_hash", as_text)?.map(str::to_string),
+            ..Role::default()
+        };
+        access.roles.insert(key.partition[0].clone(), role);
+    }
+    for (key, _) in rows.of(Place::RoleMembers) {
+        if access.roles.contains_key(&key.partition[0])
+            && let Some(member) = access.roles.get_mut(&key.clustering[0])
+        {
+            member.member_of.insert(key.partition[0].clone());
+        }
+    }
+    for (key, fields) in rows.of(Place::RoleAttributes).filter(|(key, _)| key.clustering[0] == SERVICE_LEVEL)
+    {
+        let level = fields.text("value")?;
+        if access.levels.contains_key(level)
+            && let Some(role) = access.roles.get_mut(&key.partition[0])
+        {
+            role.service_level = Some(level.to_string());
+        }
+    }
+    Ok(access)
 }
 
 /// The values of one row that are not null, by column.
@@ -167,6 +213,10 @@ impl Fields {
         for (id, data) in row.cells() {
             // A number that is not known is a column of another build.
             let Some(column) = schema.column(*id) else { continue };
+            // Which roles a role is a member of is in `role_members` too.
+            if column.ty.is_multi_cell() {
+                continue;
+            }
             let ColumnData::Simple(cell) = data else {
                 return Err(fields.corrupt(format!("column {} is not one cell", column.name)));
             };

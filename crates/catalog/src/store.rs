@@ -14,14 +14,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::key::composite_key;
-use model::types::{CqlValue, UserType};
+use model::types::{CqlValue, Duration, UserType};
 use model::{
-    Cell, ClusteringPrefix, ClusteringRange, ColumnKind, KeyColumn, Liveness, Mutation, PartitionKey,
-    TableSchema, Tombstone,
+    Cell, ClusteringPrefix, ClusteringRange, ColumnKind, CqlType, KeyColumn, Liveness, Mutation,
+    PartitionKey, TableSchema, Tombstone,
 };
 
+use crate::access::Access;
 use crate::catalog::{Catalog, Entry, Table};
 use crate::compression::compression_to_map;
+use crate::service_level::Workload;
 use crate::system::{self, system_table};
 
 /// A system table, in the order in which additions are written.
@@ -39,12 +41,31 @@ pub(crate) enum Place {
     Views,
     Functions,
     Aggregates,
+    ServiceLevels,
+    Roles,
+    RoleMembers,
+    RoleAttributes,
 }
+
+/// The attribute of a role that names its level.
+pub(crate) const SERVICE_LEVEL: &str = "service_level";
 
 impl Place {
     /// Those whose rows make up a catalog.
-    pub(crate) const STORED: [Self; 6] =
-        [Self::ColumnIds, Self::Types, Self::DroppedColumns, Self::Columns, Self::Tables, Self::Keyspaces];
+    pub(crate) const STORED: [Self; 10] = [
+        Self::ColumnIds,
+        Self::Types,
+        Self::DroppedColumns,
+        Self::Columns,
+        Self::Tables,
+        Self::Keyspaces,
+        Self::ServiceLevels,
+        Self::Roles,
+        Self::RoleMembers,
+        Self::RoleAttributes,
+    ];
+    /// A partition per role or service level.
+    const OF_ACCESS: [Self; 4] = [Self::ServiceLevels, Self::Roles, Self::RoleMembers, Self::RoleAttributes];
     /// A partition per keyspace.
     const BY_KEYSPACE: [Self; 10] = [
         Self::Types,
@@ -75,6 +96,10 @@ impl Place {
             Self::Views => system::VIEWS,
             Self::Functions => system::FUNCTIONS,
             Self::Aggregates => system::AGGREGATES,
+            Self::ServiceLevels => system::SERVICE_LEVELS,
+            Self::Roles => system::ROLES,
+            Self::RoleMembers => system::ROLE_MEMBERS,
+            Self::RoleAttributes => system::ROLE_ATTRIBUTES,
         }
     }
 }
@@ -114,6 +139,9 @@ pub fn mutations_for(old: &Catalog, new: &Catalog, timestamp_us: i64, now_s: u32
             (None, None) => unreachable!("the name is from one of them"),
         }
     }
+    if !Arc::ptr_eq(old.access(), new.access()) {
+        writer.change_rows(&rows_of_access(old.access()), rows_of_access(new.access()));
+    }
     writer.finish()
 }
 
@@ -132,7 +160,7 @@ struct Writer {
 impl Writer {
     fn new(timestamp_us: i64, now_s: u32) -> Self {
         assert!(timestamp_us > i64::MIN + 1, "deletions are a microsecond older, and that must be a time");
-        let places = Place::BY_KEYSPACE.into_iter().chain([Place::ColumnIds]);
+        let places = Place::BY_KEYSPACE.into_iter().chain([Place::ColumnIds]).chain(Place::OF_ACCESS);
         Self {
             schemas: places.map(|place| (place, system_table(place.table_name()))).collect(),
             timestamp_us,
@@ -251,8 +279,18 @@ impl Writer {
         };
         for (name, value) in fields {
             let column = schema.column_named(name).expect("the fields below are columns of their tables");
-            let bytes = value.encode(&column.ty).expect("the fields below have their columns' types");
-            row.set(column, Cell::live(timestamp_us, bytes));
+            let encode = |value: &CqlValue, ty: &CqlType| {
+                value.encode(ty).expect("the fields below have their columns' types")
+            };
+            match (&column.ty, value) {
+                (CqlType::Set { element, multi_cell: true }, CqlValue::Set(values)) => {
+                    for value in values {
+                        let cell = Cell::live(timestamp_us, vec![]);
+                        row.set_element(&schema, column, encode(value, element), cell);
+                    }
+                }
+                (ty, value) => row.set(column, Cell::live(timestamp_us, encode(value, ty))),
+            }
         }
     }
 }
@@ -295,6 +333,44 @@ fn int(value: u32) -> CqlValue {
 
 fn text_map(map: &BTreeMap<String, String>) -> CqlValue {
     CqlValue::Map(map.iter().map(|(key, value)| (text(key), text(value))).collect())
+}
+
+fn rows_of_access(access: &Access) -> Rows {
+    let mut rows = Rows::new();
+    for (name, level) in &access.levels {
+        let mut fields = vec![("shares", int(level.shares))];
+        fields.extend(level.timeout_ms.map(|ms| ("timeout", CqlValue::Duration(millis(ms)))));
+        if level.workload != Workload::Unspecified {
+            fields.push(("workload_type", text(level.workload.name())));
+        }
+        rows.insert(RowKey::new(Place::ServiceLevels, &[name], &[]), fields);
+    }
+    for (name, role) in &access.roles {
+        let mut fields = vec![
+            ("can_login", CqlValue::Boolean(role.can_login)),
+            ("is_superuser", CqlValue::Boolean(role.is_superuser)),
+        ];
+        fields.extend(role.salted_hash.as_ref().map(|hash| ("salted_hash", text(hash))));
+        if !role.member_of.is_empty() {
+            fields.push(("member_of", CqlValue::Set(role.member_of.iter().map(|of| text(of)).collect())));
+        }
+        rows.insert(RowKey::new(Place::Roles, &[name], &[]), fields);
+        for of in &role.member_of {
+            rows.insert(RowKey::new(Place::RoleMembers, &[of], &[name]), vec![]);
+        }
+        if let Some(level) = &role.service_level {
+            rows.insert(
+                RowKey::new(Place::RoleAttributes, &[name], &[SERVICE_LEVEL]),
+                vec![("value", text(level))],
+            );
+        }
+    }
+    rows
+}
+
+fn millis(ms: u64) -> Duration {
+    let nanoseconds = i64::try_from(ms.saturating_mul(1_000_000)).unwrap_or(i64::MAX);
+    Duration { months: 0, days: 0, nanoseconds }
 }
 
 /// The keyspace itself and its types.

@@ -1,4 +1,5 @@
-//! The tables in which the catalog is stored: Cassandra 4.1's `system_schema`, and one of ours.
+//! The tables in which the catalog is stored: Cassandra 4.1's `system_schema`, its roles in `system_auth`,
+//! ScyllaDB's service levels in `system`, and one of ours.
 //!
 //! Drivers and cqlsh read `system_schema` to learn what tables there are; its columns, their types and the
 //! ids of its tables are Cassandra's (source: 4.1 `schema/SchemaKeyspace.java`). What Cassandra has no place
@@ -19,12 +20,13 @@ use crate::definition::Definition;
 
 pub const SYSTEM: &str = "system";
 pub const SYSTEM_SCHEMA: &str = "system_schema";
+pub const AUTH: &str = "system_auth";
 
 /// Keyspaces that belong to the database: nobody creates, alters or drops anything in them.
 pub const SYSTEM_KEYSPACES: [&str; 7] = [
     SYSTEM,
     SYSTEM_SCHEMA,
-    "system_auth",
+    AUTH,
     "system_distributed",
     "system_traces",
     "system_views",
@@ -41,7 +43,12 @@ pub const INDEXES: &str = "indexes";
 pub const FUNCTIONS: &str = "functions";
 pub const AGGREGATES: &str = "aggregates";
 pub const TRIGGERS: &str = "triggers";
+/// In `system_auth`.
+pub const ROLES: &str = "roles";
+pub const ROLE_MEMBERS: &str = "role_members";
 /// In `system`.
+pub const ROLE_ATTRIBUTES: &str = "role_attributes";
+pub const SERVICE_LEVELS: &str = "service_levels_v2";
 pub const COLUMN_IDS: &str = "messina_column_ids";
 
 /// Whether the keyspace is one of [`SYSTEM_KEYSPACES`], in whatever case.
@@ -232,6 +239,43 @@ const DEFINITIONS: &[Definition] = &[
         partition_key: &["keyspace_name", "table_name"],
         clustering: &["column_name"],
         columns: &[("id_bound", "static int"), ("column_id", "int"), ("dropped_time_us", "bigint")],
+    },
+    Definition {
+        keyspace: AUTH,
+        name: ROLES,
+        comment: "role definitions",
+        partition_key: &["role"],
+        clustering: &[],
+        columns: &[
+            ("can_login", "boolean"),
+            ("is_superuser", "boolean"),
+            ("member_of", "set<text>"),
+            ("salted_hash", "text"),
+        ],
+    },
+    Definition {
+        keyspace: AUTH,
+        name: ROLE_MEMBERS,
+        comment: "role memberships lookup table",
+        partition_key: &["role"],
+        clustering: &["member"],
+        columns: &[],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: ROLE_ATTRIBUTES,
+        comment: "attributes of roles, their service levels among them",
+        partition_key: &["role"],
+        clustering: &["name"],
+        columns: &[("value", "text")],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: SERVICE_LEVELS,
+        comment: "service levels",
+        partition_key: &["service_level"],
+        clustering: &[],
+        columns: &[("timeout", "duration"), ("workload_type", "text"), ("shares", "int")],
     },
 ];
 

@@ -10,9 +10,8 @@ use std::sync::{Arc, LazyLock};
 use model::TableSchema;
 
 use crate::definition::Definition;
-use crate::system::SYSTEM;
+use crate::system::{AUTH, SYSTEM};
 
-pub const AUTH: &str = "system_auth";
 pub const DISTRIBUTED: &str = "system_distributed";
 pub const TRACES: &str = "system_traces";
 /// What the node is doing.
@@ -197,27 +196,6 @@ const DEFINITIONS: &[Definition] = &[
         partition_key: &["prepared_id blob"],
         clustering: &[],
         columns: &[("logged_keyspace", "text"), ("query_string", "text")],
-    },
-    Definition {
-        keyspace: AUTH,
-        name: "roles",
-        comment: "role definitions",
-        partition_key: &["role"],
-        clustering: &[],
-        columns: &[
-            ("can_login", "boolean"),
-            ("is_superuser", "boolean"),
-            ("member_of", "set<text>"),
-            ("salted_hash", "text"),
-        ],
-    },
-    Definition {
-        keyspace: AUTH,
-        name: "role_members",
-        comment: "role memberships lookup table",
-        partition_key: &["role"],
-        clustering: &["member"],
-        columns: &[],
     },
     Definition {
         keyspace: AUTH,

@@ -5,6 +5,7 @@
 
 use std::future::Future;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use catalog::{Catalog, Changed, SchemaChange};
 use model::{Mutation, TableId};
@@ -73,6 +74,22 @@ pub trait Coordinator {
     /// Where results in the making are counted; `None`: nowhere.
     fn result_memory(&self) -> Option<Rc<ResultMemory>> {
         None
+    }
+
+    /// The role that has logged in; `None`: nobody had to.
+    fn user(&self) -> Option<Arc<str>> {
+        None
+    }
+
+    /// A password as it is stored: salted, and slow to make on purpose, so elsewhere than on the shard.
+    fn hash_password(&self, _password: &str) -> impl Future<Output = Result<String, CqlError>> {
+        let text = "org.apache.cassandra.auth.CassandraRoleManager doesn't support PASSWORD";
+        std::future::ready(Err(CqlError::Invalid(text.to_string())))
+    }
+
+    /// How many service levels the node can tell apart, besides the default one.
+    fn service_levels_max(&self) -> usize {
+        0
     }
 
     /// Something that whoever runs the node should know.

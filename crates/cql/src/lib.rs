@@ -3,6 +3,7 @@
 //! `protocol` knows frames and no statement; `syntax` knows statements as text and no table. Neither clock nor
 //! socket nor disk is here: the storage is behind a port that the server implements.
 
+mod access;
 mod coordinator;
 pub mod describe;
 mod error;
@@ -26,4 +27,4 @@ pub use error::{CqlError, WriteKind};
 pub use outcome::{Execution, Outcome, ResultRows};
 pub use result_memory::{ResultCharge, ResultMemory};
 pub use row_set::RowSet;
-pub use statement::{Prepared, execute_batch};
+pub use statement::{Prepared, StatementKind, execute_batch};

@@ -32,14 +32,22 @@ impl RowSet {
         rows
     }
 
+    /// Adds a row; `None` is null.
+    ///
     /// # Panics
     /// A value is not of its column's type.
-    pub(crate) fn push(&mut self, values: impl IntoIterator<Item = CqlValue>) {
-        let encode = |(value, column): (CqlValue, &ColumnSpec)| {
-            Some(value.encode(&column.column_type).expect("the value is of its column's type"))
+    pub(crate) fn push_cells(&mut self, values: impl IntoIterator<Item = Option<CqlValue>>) {
+        let encode = |(value, column): (Option<CqlValue>, &ColumnSpec)| {
+            value.map(|value| value.encode(&column.column_type).expect("the value is of its column's type"))
         };
         let row: Vec<_> = values.into_iter().zip(&self.columns).map(encode).collect();
         assert_eq!(row.len(), self.columns.len(), "a row has a cell for each column");
         self.rows.push(row);
+    }
+
+    /// # Panics
+    /// A value is not of its column's type.
+    pub(crate) fn push(&mut self, values: impl IntoIterator<Item = CqlValue>) {
+        self.push_cells(values.into_iter().map(Some));
     }
 }

@@ -16,7 +16,7 @@ use crate::schema::{self, SchemaContext};
 use crate::select::{self, SelectPlan};
 use crate::syntax::{BatchKind, Modification, Statement, Truncate, parse};
 use crate::term::{Planner, bind};
-use crate::{Coordinator, CqlError, Execution, Outcome, WriteKind, describe};
+use crate::{Coordinator, CqlError, Execution, Outcome, WriteKind, access, describe};
 
 /// A statement, ready to be carried out.
 pub struct Prepared {
@@ -40,11 +40,25 @@ pub struct Prepared {
     plan: Plan,
 }
 
+/// What a statement does, as timeouts tell statements apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatementKind {
+    /// Of single partitions.
+    Read,
+    /// Of a range of the ring.
+    Range,
+    Write,
+    Counter,
+    Conditional,
+    Truncate,
+    Other,
+}
+
 enum Plan {
     Select(Box<SelectPlan>),
     Modify(Box<ModifyPlan>),
     Truncate(Box<Truncate>),
-    /// What is judged when it runs: USE, DESCRIBE and changes of the schema.
+    /// What is judged when it runs: USE, DESCRIBE, roles, service levels and changes of the schema.
     Other(Box<Statement>),
 }
 
@@ -169,6 +183,19 @@ impl Prepared {
         }
     }
 
+    /// Which timeout counts for it.
+    pub fn kind(&self) -> StatementKind {
+        match &self.plan {
+            Plan::Select(select) if select.is_single_partition() => StatementKind::Read,
+            Plan::Select(_) => StatementKind::Range,
+            Plan::Modify(modify) if modify.is_conditional() => StatementKind::Conditional,
+            Plan::Modify(modify) if modify.is_counter() => StatementKind::Counter,
+            Plan::Modify(_) => StatementKind::Write,
+            Plan::Truncate(_) => StatementKind::Truncate,
+            Plan::Other(_) => StatementKind::Other,
+        }
+    }
+
     /// What is answered when it took too long.
     pub fn timed_out(&self, consistency: u16) -> CqlError {
         match &self.plan {
@@ -183,6 +210,9 @@ impl Prepared {
                     () => WriteKind::Simple,
                 },
             },
+            Plan::Truncate(_) => CqlError::Truncate(
+                "TRUNCATE took longer than truncate_request_timeout; it goes on".to_string(),
+            ),
             _ => CqlError::ReadTimeout { consistency, received: 0, required: 1, data_present: false },
         }
     }
@@ -233,6 +263,8 @@ impl Prepared {
                 let rows = describe::describe(what, keyspace, &catalog, &coordinator.node_info())?;
                 Ok(Outcome::Rows(rows.result_rows()))
             }
+            // Rare and large.
+            Statement::Access(statement) => Box::pin(access::execute(statement, coordinator)).await,
             change => {
                 let random =
                     (u128::from(coordinator.random_u64()) << 64) | u128::from(coordinator.random_u64());

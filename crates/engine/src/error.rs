@@ -34,6 +34,8 @@ pub enum EngineError {
         data_dir: PathBuf,
         detail: String,
     },
+    /// Its time was over before it was answered. A write may have happened nevertheless.
+    TimedOut,
     /// The engine, or the shard that would have to answer, has stopped.
     Stopped,
     /// The runtime could not be started.
@@ -69,6 +71,7 @@ impl fmt::Display for EngineError {
                     data_dir.display()
                 )
             }
+            Self::TimedOut => f.write_str("the request's time was over before it was answered"),
             Self::Stopped => f.write_str("the engine has stopped"),
             Self::Start(detail) => write!(f, "the engine cannot start: {detail}"),
         }

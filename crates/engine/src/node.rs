@@ -5,8 +5,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::future::{Future, poll_fn};
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
 
 use catalog::system::is_system_keyspace;
 use catalog::{Catalog, Changed, SchemaChange};
@@ -106,23 +109,69 @@ fn owner(node: &NodeShard, schema: &TableSchema, token: i64) -> u32 {
     if is_system_keyspace(&schema.keyspace) { 0 } else { node.sharder.shard_of(token) }
 }
 
+/// When a request is given up, on the clock of [`Shard::now_us`], which all shards share. What belongs to it runs in
+/// the CPU group of the task that asks, on every shard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Deadline(pub Option<u64>);
+
+impl Deadline {
+    fn left_us(self, shard: &Shard) -> Option<u64> {
+        self.0.map(|deadline_us| deadline_us.saturating_sub(shard.now_us()))
+    }
+
+    /// That there is time left.
+    fn check(self, shard: &Shard) -> Result<(), EngineError> {
+        if self.left_us(shard) == Some(0) { Err(EngineError::TimedOut) } else { Ok(()) }
+    }
+
+    /// What `work` gives, if it does so in time; otherwise it is dropped. It is not begun when the time is over.
+    async fn limit<T>(
+        self,
+        shard: &Shard,
+        work: impl Future<Output = Result<T, EngineError>>,
+    ) -> Result<T, EngineError> {
+        let Some(left_us) = self.left_us(shard) else { return work.await };
+        self.check(shard)?;
+        let (mut work, mut alarm) = (pin!(work), pin!(shard.sleep_us(left_us)));
+        poll_fn(|context| match work.as_mut().poll(context) {
+            Poll::Ready(done) => Poll::Ready(done),
+            Poll::Pending => alarm.as_mut().poll(context).map(|()| Err(EngineError::TimedOut)),
+        })
+        .await
+    }
+}
+
 /// Writes a mutation where it belongs. See [`EngineShard::apply`].
 pub async fn apply(shard: &Shard, mutation: Mutation) -> Result<(), EngineError> {
+    apply_by(shard, mutation, Deadline::default()).await
+}
+
+/// As [`apply`]; a write that waits when its time is over does not happen, unless it is in the log already.
+pub async fn apply_by(shard: &Shard, mutation: Mutation, deadline: Deadline) -> Result<(), EngineError> {
     let node = NodeShard::of(shard)?;
     let target = owner(&node, &mutation.schema, mutation.key.token());
     if target == shard.id() {
-        return node.engine.apply(mutation).await;
+        return deadline.limit(shard, node.engine.apply(mutation)).await;
     }
-    let call = shard.call(target, CpuGroup::Statement, |shard| async move {
-        EngineShard::of(&shard)?.apply(mutation).await
+    let call = shard.call(target, shard.current_group(), move |shard| async move {
+        let engine = EngineShard::of(&shard)?;
+        deadline.limit(&shard, engine.apply(mutation)).await
     });
     call.await?
 }
 
 /// Reads the next page.
 pub async fn read(shard: &Shard, command: ReadCommand) -> Result<Page, EngineError> {
+    read_by(shard, command, Deadline::default()).await
+}
+
+/// As [`read`]; when its time is over no shard reads on.
+pub async fn read_by(shard: &Shard, command: ReadCommand, deadline: Deadline) -> Result<Page, EngineError> {
     let node = NodeShard::of(shard)?;
     let mut command = command;
+    if let Some(left_us) = deadline.left_us(shard) {
+        command.timeout_us = Some(command.timeout_us.map_or(left_us, |timeout_us| timeout_us.min(left_us)));
+    }
     // Every shard is to see the same things expire.
     command.now_s.get_or_insert_with(|| now_s(shard));
     if command.read_id == 0 {
@@ -141,13 +190,15 @@ pub async fn read(shard: &Shard, command: ReadCommand) -> Result<Page, EngineErr
         PartitionRange::Between { .. } if shard.shard_count() == 1 => Some(0),
         PartitionRange::Between { .. } => None,
     };
+    let group = shard.current_group();
     let ask = |target: u32, command: ReadCommand| {
-        shard.call(target, CpuGroup::Statement, |shard| async move {
-            EngineShard::of(&shard)?.read(&command).await
+        shard.call(target, group, move |shard| async move {
+            let engine = EngineShard::of(&shard)?;
+            deadline.limit(&shard, engine.read(&command)).await
         })
     };
     match one {
-        Some(target) if target == shard.id() => node.engine.read(&command).await,
+        Some(target) if target == shard.id() => deadline.limit(shard, node.engine.read(&command)).await,
         Some(target) => ask(target, command).await?,
         None => {
             let asked: Vec<_> = (0..shard.shard_count()).map(|target| ask(target, command.clone())).collect();
@@ -162,7 +213,17 @@ pub async fn read(shard: &Shard, command: ReadCommand) -> Result<Page, EngineErr
 
 /// Writes all, each where it belongs: what one shard has of them is in its log wholly or not at all.
 pub async fn apply_together(shard: &Shard, mutations: Vec<Mutation>) -> Result<(), EngineError> {
+    apply_together_by(shard, mutations, Deadline::default()).await
+}
+
+/// As [`apply_together`], with [`apply_by`]'s deadline.
+pub async fn apply_together_by(
+    shard: &Shard,
+    mutations: Vec<Mutation>,
+    deadline: Deadline,
+) -> Result<(), EngineError> {
     let node = NodeShard::of(shard)?;
+    let group = shard.current_group();
     let mut by_shard: Vec<Vec<Mutation>> = (0..shard.shard_count()).map(|_| vec![]).collect();
     for mutation in mutations {
         by_shard[owner(&node, &mutation.schema, mutation.key.token()) as usize].push(mutation);
@@ -171,8 +232,9 @@ pub async fn apply_together(shard: &Shard, mutations: Vec<Mutation>) -> Result<(
         .zip(by_shard)
         .filter(|(_, mutations)| !mutations.is_empty())
         .map(|(target, mutations)| {
-            shard.call(target, CpuGroup::Statement, |shard| async move {
-                EngineShard::of(&shard)?.apply_together(mutations).await
+            shard.call(target, group, move |shard| async move {
+                let engine = EngineShard::of(&shard)?;
+                deadline.limit(&shard, engine.apply_together(mutations)).await
             })
         })
         .collect();
@@ -188,7 +250,21 @@ pub async fn apply_together(shard: &Shard, mutations: Vec<Mutation>) -> Result<(
 /// See [`EngineShard::read_and_write`]; on the shard that has the partition.
 pub async fn read_and_write<E>(
     shard: &Shard,
+    command: ReadCommand,
+    decide: impl FnOnce(&Page) -> Result<Option<Vec<Mutation>>, E> + Send + 'static,
+) -> Result<Page, E>
+where
+    E: From<EngineError> + Send + 'static,
+{
+    read_and_write_by(shard, command, Deadline::default(), decide).await
+}
+
+/// As [`read_and_write`]; it is not begun when its time is over, and ends once it has begun, also if nobody waits for
+/// it any more: half of what was decided is not written.
+pub async fn read_and_write_by<E>(
+    shard: &Shard,
     mut command: ReadCommand,
+    deadline: Deadline,
     decide: impl FnOnce(&Page) -> Result<Option<Vec<Mutation>>, E> + Send + 'static,
 ) -> Result<Page, E>
 where
@@ -201,11 +277,11 @@ where
     };
     let schema = node.engine.table(command.table)?.schema();
     let target = owner(&node, &schema, key.token());
-    if target == shard.id() {
-        return node.engine.read_and_write(&command, decide).await;
-    }
-    let call = shard.call(target, CpuGroup::Statement, move |shard| async move {
-        EngineShard::of(&shard)?.read_and_write(&command, decide).await
+    // A task of its own on this shard too.
+    let call = shard.call(target, shard.current_group(), move |shard| async move {
+        let engine = EngineShard::of(&shard)?;
+        deadline.check(&shard)?;
+        engine.read_and_write(&command, decide).await
     });
     call.await.map_err(EngineError::from)?
 }

@@ -376,7 +376,7 @@ async fn load_catalog(shard: &Shard, node: &NodeShard) -> Result<Catalog, Engine
     for schema in catalog::system_tables() {
         let table = node.engine.table(schema.id)?;
         let spec = ReadSpec::new(schema.clone(), model::PartitionRange::all());
-        let merged = reader::MergeReader::of(&spec, table.readers(&spec, true));
+        let merged = reader::MergeReader::of(&spec, table.readers(&spec, true, IoClass::Statement));
         let mut live = CompactReader::new(merged, model::Purge::nothing(now_s(shard)), Keep::Live);
         let partitions = reader::collect_partitions(&mut live, &schema, false).await?;
         stored.extend(partitions.into_iter().map(|(key, partition)| (schema.id, key, partition)));

@@ -10,6 +10,7 @@ use engine::{Engine, EngineError, node};
 
 use crate::config::Config;
 use crate::config::storage::Machine;
+use crate::cql_server::{self, LevelReport};
 use crate::serve::ClientListeners;
 
 /// What the node does for its clients.
@@ -112,7 +113,12 @@ impl Node {
         self.engine.ask(0, |shard| async move { node::read_diagnostics(&shard).await }).get().await
     }
 
-    /// A list for each shard.
+    /// What was served at each service level: a list for each shard.
+    pub async fn level_reports(&self) -> Result<Vec<Vec<LevelReport>>, EngineError> {
+        self.engine.ask(0, |shard| async move { Ok(cql_server::level_reports(&shard).await) }).get().await
+    }
+
+    /// What every table has and does.
     pub async fn table_reports(&self) -> Result<Vec<Vec<TableReport>>, EngineError> {
         self.engine.ask(0, |shard| async move { node::table_reports(&shard).await }).get().await
     }

@@ -46,7 +46,12 @@ fn names_are_listed() {
     let catalog = session().catalog;
     assert_eq!(
         rows(&catalog, None, "DESCRIBE KEYSPACES"),
-        ["ks|keyspace|ks", "system|keyspace|system", "system_schema|keyspace|system_schema"]
+        [
+            "ks|keyspace|ks",
+            "system|keyspace|system",
+            "system_auth|keyspace|system_auth",
+            "system_schema|keyspace|system_schema"
+        ]
     );
     assert_eq!(rows(&catalog, Some("ks"), "DESCRIBE TABLES"), ["ks|table|\"T\""]);
     assert_eq!(rows(&catalog, Some("ks"), "DESC TYPES"), ["ks|type|a", "ks|type|b"]);

@@ -19,7 +19,7 @@ mod paging;
 mod rows;
 mod selection;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod value;
 
 use std::sync::Arc;

@@ -30,9 +30,9 @@ pub(super) fn execution<'a>(page_rows: Option<u32>, paging_state: Option<&'a [u8
     Execution { now_us: NOW_US, timestamp_us: None, now_s: None, page_rows, paging_state }
 }
 
-pub(super) type Cells = Vec<Option<Vec<u8>>>;
+pub(crate) type Cells = Vec<Option<Vec<u8>>>;
 
-pub(super) fn rows_of(result: &ResultRows, columns: usize) -> Vec<Cells> {
+pub(crate) fn rows_of(result: &ResultRows, columns: usize) -> Vec<Cells> {
     let mut rest = result.cells();
     let mut rows = vec![];
     for _ in 0..result.count() {

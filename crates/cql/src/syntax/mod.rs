@@ -12,6 +12,7 @@ mod lexer;
 mod naming;
 mod parser;
 mod print;
+mod print_access;
 mod print_data;
 mod print_schema;
 mod print_term;

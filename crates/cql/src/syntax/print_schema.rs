@@ -30,16 +30,17 @@ impl Display for Statement {
             Self::AlterType(alter) => alter.fmt(f),
             Self::DropType(drop) => drop.fmt(f),
             Self::Describe(describe) => describe.fmt(f),
+            Self::Access(access) => access.fmt(f),
             Self::Unsupported(unsupported) => f.write_str(unsupported.what),
         }
     }
 }
 
-fn if_exists(is_set: bool) -> &'static str {
+pub(super) fn if_exists(is_set: bool) -> &'static str {
     if is_set { "IF EXISTS " } else { "" }
 }
 
-fn if_not_exists(is_set: bool) -> &'static str {
+pub(super) fn if_not_exists(is_set: bool) -> &'static str {
     if is_set { "IF NOT EXISTS " } else { "" }
 }
 

@@ -33,6 +33,7 @@ pub struct MemoryCoordinator {
     page_rows_max: Cell<u64>,
     result_limits: Cell<ResultLimits>,
     warnings: RefCell<Vec<String>>,
+    user: RefCell<Option<Arc<str>>>,
 }
 
 impl MemoryCoordinator {
@@ -56,6 +57,7 @@ impl MemoryCoordinator {
             page_rows_max: Cell::new(u64::MAX),
             result_limits: Cell::default(),
             warnings: RefCell::default(),
+            user: RefCell::default(),
         }
     }
 
@@ -65,6 +67,11 @@ impl MemoryCoordinator {
 
     pub fn set_catalog(&self, catalog: Catalog) {
         *self.catalog.borrow_mut() = catalog;
+    }
+
+    /// Who has logged in.
+    pub fn set_user(&self, user: Option<&str>) {
+        *self.user.borrow_mut() = user.map(Into::into);
     }
 
     /// As storage does whose rows are large: pages end sooner than asked for.
@@ -205,6 +212,19 @@ impl Coordinator for MemoryCoordinator {
 
     fn result_limits(&self) -> ResultLimits {
         self.result_limits.get()
+    }
+
+    fn user(&self) -> Option<Arc<str>> {
+        self.user.borrow().clone()
+    }
+
+    /// Not a secret: reversed.
+    async fn hash_password(&self, password: &str) -> Result<String, CqlError> {
+        Ok(password.chars().rev().collect())
+    }
+
+    fn service_levels_max(&self) -> usize {
+        3
     }
 
     fn warn(&self, text: &str) {

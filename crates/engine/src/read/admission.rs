@@ -1,10 +1,10 @@
 //! Which reads may begin: a permit for each, before any reader of it exists.
 //!
-//! Reads of users and of system tables have a semaphore each, so that neither keeps the other waiting. A read that
-//! cannot be admitted waits in line, for as long as the read timeout allows; what was going on when one was refused
+//! Reads of system tables have a semaphore, and those of users one for each service level (CPU group), so that none keeps
+//! the others waiting; the levels divide the memory for reads of users. A read that cannot be admitted waits in line, for as long as the read timeout allows; what was going on when one was refused
 //! is told to the log, at most every `DUMP_PAUSE_US`.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use std::task::Poll;
 use model::PartitionRange;
 use reader::semaphore::SemaphoreStats;
 use reader::{Permit, ReadAdmission, ReadCommand, ReadError, Refusal, Semaphore, SemaphoreLimits};
-use runtime::Shard;
+use runtime::{CpuGroup, Shard};
 
 use crate::options::ReadOptions;
 use crate::table::Table;
@@ -27,23 +27,82 @@ const LEFT_PART_MIN: u64 = 4;
 
 /// See the head of this file.
 pub struct Admissions {
-    users: Rc<ReadAdmission>,
+    /// By the number of the CPU group in whose name is read: the statements' at 0, others when the first read comes.
+    users: RefCell<Vec<Option<UserReads>>>,
     system: Rc<ReadAdmission>,
+    /// The shard's.
+    memory_bytes: u64,
     options: ReadOptions,
     last_dump_us: Cell<Option<u64>>,
+}
+
+/// The reads of a group.
+struct UserReads {
+    admission: Rc<ReadAdmission>,
+    /// The group's when they were last looked at.
+    shares: u32,
 }
 
 impl Admissions {
     /// `memory_bytes` is the shard's.
     pub fn new(memory_bytes: u64, options: ReadOptions) -> Self {
-        let users = Semaphore::new("sl:default", SemaphoreLimits::for_users(memory_bytes));
         let system = Semaphore::new("system", SemaphoreLimits::for_system(memory_bytes));
+        let default = Semaphore::new("sl:default", SemaphoreLimits::for_users(memory_bytes));
+        let default = UserReads { admission: ReadAdmission::new(default), shares: 1000 };
         Self {
-            users: ReadAdmission::new(users),
+            users: RefCell::new(vec![Some(default)]),
             system: ReadAdmission::new(system),
+            memory_bytes,
             options,
             last_dump_us: Cell::new(None),
         }
+    }
+
+    /// That of the group which runs now. A group that is not there for statements reads as the statements do.
+    fn of_group(&self, shard: &Shard) -> Rc<ReadAdmission> {
+        let group = match shard.current_group() {
+            group @ CpuGroup::Created(_) => group,
+            _ => CpuGroup::Statement,
+        };
+        let mut users = self.users.borrow_mut();
+        if users.len() <= group.index() {
+            users.resize_with(group.index() + 1, || None);
+        }
+        let shares = shard.groups().shares(group);
+        match &mut users[group.index()] {
+            Some(reads) if reads.shares == shares => return reads.admission.clone(),
+            Some(reads) => reads.shares = shares,
+            none => {
+                let name = shard.groups().name(group).unwrap_or_default();
+                let limits = SemaphoreLimits::for_users(self.memory_bytes);
+                let admission = ReadAdmission::new(Semaphore::new(name, limits));
+                *none = Some(UserReads { admission, shares });
+            }
+        }
+        self.share_out(&users);
+        users[group.index()].as_ref().expect("it has just been made").admission.clone()
+    }
+
+    /// Half of the memory for reads of users is everybody's alike, the rest is by shares: who is alone has all of it.
+    fn share_out(&self, users: &[Option<UserReads>]) {
+        let whole = SemaphoreLimits::for_users(self.memory_bytes);
+        let count = users.iter().flatten().count() as u64;
+        let shares: u64 = users.iter().flatten().map(|reads| u64::from(reads.shares)).sum();
+        for reads in users.iter().flatten() {
+            let alike = whole.memory_bytes / 2 / count.max(1);
+            let own = whole.memory_bytes / 2 * u64::from(reads.shares) / shares.max(1);
+            let limits = SemaphoreLimits { memory_bytes: alike + own, ..whole };
+            reads.admission.with(|semaphore| semaphore.set_limits(limits));
+        }
+    }
+
+    /// A group has gone: what its number will stand for is another.
+    pub fn forget_group(&self, group: CpuGroup) {
+        let mut users = self.users.borrow_mut();
+        if let Some(reads) = users.get_mut(group.index()) {
+            *reads = None;
+        }
+        self.share_out(&users);
     }
 
     /// Waits until the read may begin.
@@ -56,7 +115,7 @@ impl Admissions {
         table: &Table,
         command: &ReadCommand,
     ) -> Result<Rc<Permit>, ReadError> {
-        let admission = if table.is_system() { &self.system } else { &self.users };
+        let admission = &if table.is_system() { self.system.clone() } else { self.of_group(shard) };
         let permit = match admission.enter(table.full_name(), "data-query") {
             Ok(permit) => permit,
             Err(error) => {
@@ -114,18 +173,24 @@ impl Admissions {
         }
     }
 
-    /// What is going on in both, for people.
-    pub fn dump(&self) -> Vec<String> {
-        let dump =
-            |admission: &ReadAdmission| admission.with(|semaphore| semaphore.dump("user request", None));
-        vec![dump(&self.users), dump(&self.system)]
+    fn all(&self) -> Vec<Rc<ReadAdmission>> {
+        let users = self.users.borrow();
+        let users = users.iter().flatten().map(|reads| reads.admission.clone());
+        users.chain([self.system.clone()]).collect()
     }
 
-    /// Names, limits and counters of both.
+    /// What is going on in each, for people.
+    pub fn dump(&self) -> Vec<String> {
+        let dump =
+            |admission: &Rc<ReadAdmission>| admission.with(|semaphore| semaphore.dump("user request", None));
+        self.all().iter().map(dump).collect()
+    }
+
+    /// Names, limits and counters of each.
     pub fn stats(&self) -> Vec<(String, SemaphoreLimits, SemaphoreStats)> {
-        let of = |admission: &ReadAdmission| {
+        let of = |admission: &Rc<ReadAdmission>| {
             admission.with(|semaphore| (semaphore.name().to_string(), semaphore.limits(), semaphore.stats()))
         };
-        vec![of(&self.users), of(&self.system)]
+        self.all().iter().map(of).collect()
     }
 }

@@ -10,7 +10,7 @@ use reader::{
     CompactReader, FilterReader, Fragment, Keep, LimitExceeded, Passed, ReadError, ReadSpec, Reader,
     ReversingReader, Step,
 };
-use runtime::Shard;
+use runtime::{IoClass, Shard};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -39,7 +39,8 @@ pub async fn read_page(
     parked: Option<OpenRead>,
 ) -> Result<(Page, Option<OpenRead>), EngineError> {
     table.check_readable()?;
-    let sources = TableSources { table, bypass_cache: command.bypass_cache };
+    let io_class = shard.current_group().io_class();
+    let sources = TableSources { table, bypass_cache: command.bypass_cache, io_class };
     read_page_of(shard, &sources, command, bounds, parked).await
 }
 
@@ -99,6 +100,8 @@ pub trait PageSources {
 struct TableSources<'a> {
     table: &'a Table,
     bypass_cache: bool,
+    /// That of the group in whose name is read.
+    io_class: IoClass,
 }
 
 impl PageSources for TableSources<'_> {
@@ -107,7 +110,7 @@ impl PageSources for TableSources<'_> {
     }
 
     fn readers(&self, spec: &ReadSpec) -> Vec<Box<dyn Reader>> {
-        self.table.readers(spec, self.bypass_cache)
+        self.table.readers(spec, self.bypass_cache, self.io_class)
     }
 
     fn share(&self) -> Share {

@@ -385,8 +385,9 @@ impl Table {
         self.active.borrow().memtable.charged_bytes() + sealed
     }
 
-    /// A reader over each source that may have something of what is wanted. Merged, they are the table.
-    pub fn readers(&self, spec: &ReadSpec, bypass_cache: bool) -> Vec<Box<dyn Reader>> {
+    /// A reader over each source that may have something of what is wanted. Merged, they are the table. What is not in
+    /// memory is read in `io_class`.
+    pub fn readers(&self, spec: &ReadSpec, bypass_cache: bool, io_class: IoClass) -> Vec<Box<dyn Reader>> {
         let active = self.active.borrow();
         let sealed = self.sealed.borrow();
         let memtables = [&*active].into_iter().chain(sealed.iter()).map(|logged| &logged.memtable);
@@ -395,9 +396,7 @@ impl Table {
         for sstable in self.sstables.borrow().iter() {
             if may_have(sstable, spec, &self.counters.sstables) {
                 readers.push(
-                    SSTableSource::new(sstable.clone(), IoClass::Statement)
-                        .bypass_cache(bypass_cache)
-                        .reader(spec),
+                    SSTableSource::new(sstable.clone(), io_class).bypass_cache(bypass_cache).reader(spec),
                 );
             }
         }

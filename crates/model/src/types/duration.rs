@@ -98,7 +98,7 @@ impl Duration {
     }
 
     /// `None` if the text is no duration or a part does not fit.
-    pub(crate) fn parse(text: &str) -> Option<Duration> {
+    pub fn parse(text: &str) -> Option<Duration> {
         let (negative, source) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, text),
@@ -113,6 +113,15 @@ impl Duration {
             None => sum.add_standard(source)?,
         }
         sum.finish(negative)
+    }
+}
+
+impl std::fmt::Display for Duration {
+    /// As CQL has it, `-1y2mo…`; nothing for a duration of zero.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut out = String::new();
+        self.write(&mut out);
+        f.write_str(&out)
     }
 }
 

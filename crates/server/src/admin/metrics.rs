@@ -10,6 +10,7 @@ use reader::{SemaphoreLimits, SemaphoreStats};
 use runtime::{GroupStats, IoStats};
 use sstable::pool::{CacheClass, ClassStats};
 
+use crate::cql_server::LevelReport;
 use crate::node::Mode;
 
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -76,8 +77,13 @@ impl Family<'_> {
     }
 }
 
-/// The whole page. `tables` has a list for each shard.
-pub fn text(process: &Process, shards: &[ShardReport], tables: &[Vec<TableReport>]) -> String {
+/// The whole page. `tables` and `levels` have a list for each shard.
+pub fn text(
+    process: &Process,
+    shards: &[ShardReport],
+    tables: &[Vec<TableReport>],
+    levels: &[Vec<LevelReport>],
+) -> String {
     let mut page = Page::default();
     page.family("messina_build_info", "gauge", "The version, as a label.")
         .sample(&[("version", &crate::VERSION)], 1);
@@ -96,12 +102,47 @@ pub fn text(process: &Process, shards: &[ShardReport], tables: &[Vec<TableReport
     page.family("scylla_transport_current_connections", "gauge", "Client connections.")
         .sample(&[], process.connections);
     of_shards(&mut page, shards);
+    of_levels(&mut page, levels);
     of_groups(&mut page, shards);
     of_caches(&mut page, shards);
     of_reads(&mut page, shards);
     of_io(&mut page, shards);
     of_tables(&mut page, tables);
     page.0
+}
+
+/// Name, kind, help, value.
+type OfLevel = (&'static str, &'static str, &'static str, fn(&LevelReport) -> u64);
+
+const OF_LEVEL: &[OfLevel] = &[
+    ("scylla_transport_requests_served", "counter", "Requests that were begun.", |l| l.requests),
+    ("scylla_transport_requests_serving", "gauge", "Requests under way.", |l| u64::from(l.under_way)),
+    ("scylla_transport_requests_shed", "counter", "Requests refused: too much to do.", |l| l.shed),
+    ("messina_transport_requests_delayed_total", "counter", "Times a connection was left unread.", |l| {
+        l.delayed
+    }),
+    ("messina_transport_requests_timed_out_total", "counter", "Requests whose time was over.", |l| {
+        l.timed_out
+    }),
+];
+
+fn of_levels(page: &mut Page, levels: &[Vec<LevelReport>]) {
+    let all = || levels.iter().enumerate().flat_map(|(shard, levels)| levels.iter().map(move |l| (shard, l)));
+    for (name, kind, help, value) in OF_LEVEL {
+        let mut family = page.family(name, kind, help);
+        for (shard, level) in all() {
+            let group = format!("sl:{}", level.level);
+            family.sample(
+                &[("shard", &shard), ("service_level", &level.level), ("scheduling_group_name", &group)],
+                value(level),
+            );
+        }
+    }
+    let help = "Microseconds from a request's arrival to its answer.";
+    let mut family = page.family("messina_transport_request_latency", "histogram", help);
+    for (shard, level) in all() {
+        family.histogram(&[("shard", &shard), ("service_level", &level.level)], &level.latency);
+    }
 }
 
 /// Name, kind, help, value.
@@ -527,11 +568,21 @@ mod tests {
             counters: ClassStats { reads: 1, writes: 2, queued_ns: 1_500_000_000, ..ClassStats::default() },
             cap_bytes_s: None,
         };
+        let level = LevelReport {
+            level: "web".into(),
+            requests: 8,
+            shed: 3,
+            delayed: 0,
+            timed_out: 1,
+            under_way: 2,
+            latency: Latencies::default(),
+        };
         let (groups, io) = (vec![group], vec![io]);
         let shard = ShardReport { dirty_bytes: 77, groups, io, ..ShardReport::default() };
-        let page = text(&process, &[ShardReport::default(), shard], &[vec![], vec![table]]);
+        let page = text(&process, &[ShardReport::default(), shard], &[vec![], vec![table]], &[vec![level]]);
         let labels = r#"cf="odd\"name",ks="ks",shard="1""#;
         for line in [
+            r#"scylla_transport_requests_shed{shard="0",service_level="web",scheduling_group_name="sl:web"} 3"#.to_string(),
             "process_resident_memory_bytes 9".to_string(),
             "scylla_memory_dirty_bytes{shard=\"1\"} 77".to_string(),
             "scylla_io_queue_total_read_ops{class=\"memtable\",shard=\"1\"} 0".to_string(),

@@ -179,12 +179,13 @@ async fn drain(State(node): OfNode) -> Answer<Done> {
 async fn metrics_text(State(node): OfNode) -> Result<Response, ApiError> {
     let shards = node.shard_reports().await?;
     let tables = node.table_reports().await?;
+    let levels = node.level_reports().await?;
     let process = metrics::Process {
         uptime_s: node.started.elapsed().as_secs_f64(),
         resident_bytes: resident_bytes(),
         connections: node.listeners.connections(),
         mode: node.mode(),
     };
-    let text = metrics::text(&process, &shards, &tables);
+    let text = metrics::text(&process, &shards, &tables, &levels);
     Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
 }

@@ -5,6 +5,7 @@
 //! - [`chunks`]: how much is read from disk for one small partition?
 //! - [`compaction`]: what do the compaction strategies cost?
 //! - [`reads`]: what do reads cost where partitions are large, many, or read backwards?
+//! - [`levels`]: does an important workload keep its latency and goodput beside others and under too much?
 //! - [`world`]: an engine with one table, and work done on its shard;
 //! - [`limits`]: how fast could it be? Memory, codecs and the disk alone, measured in the same run;
 //! - [`workload`]: the rows, the same for everything that is compared;
@@ -18,6 +19,7 @@ pub mod chunks;
 pub mod codecs;
 pub mod compaction;
 pub mod engine;
+pub mod levels;
 pub mod limits;
 pub mod machine;
 pub mod reads;
@@ -44,6 +46,8 @@ pub enum BenchCommand {
     Compaction(compaction::CompactionCommand),
     /// Requests, latency and memory of reads of large partitions, many at once, and backwards.
     Reads(reads::ReadsArguments),
+    /// Latency of an interactive service level beside an analytical one, and goodput under overload.
+    Levels(levels::LevelsArguments),
 }
 
 impl BenchCommand {
@@ -54,6 +58,7 @@ impl BenchCommand {
             Self::Chunks(arguments) => chunks::run(&arguments),
             Self::Compaction(command) => command.run(),
             Self::Reads(arguments) => reads::run(&arguments),
+            Self::Levels(arguments) => levels::run(&arguments),
         }
     }
 }

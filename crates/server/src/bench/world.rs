@@ -138,7 +138,7 @@ impl World {
             let engine = EngineShard::of(&shard)?;
             let table = engine.table(table)?;
             let spec = ReadSpec::new(table.schema(), PartitionRange::all());
-            let mut reader = MergeReader::of(&spec, table.readers(&spec, true));
+            let mut reader = MergeReader::of(&spec, table.readers(&spec, true, IoClass::Statement));
             let (mut rows, mut fragments) = (0, 0u64);
             loop {
                 match reader.next()? {

@@ -300,7 +300,6 @@ const OTHER_DESIGN: &[&str] = &[
     "native_transport_max_auth_threads",
     "native_transport_max_backoff_on_overload",
     "native_transport_max_concurrent_connections_per_ip",
-    "native_transport_max_concurrent_requests_in_bytes",
     "native_transport_max_concurrent_requests_in_bytes_per_ip",
     "native_transport_max_message_size",
     "native_transport_max_negotiable_protocol_version",

@@ -96,7 +96,7 @@ choice! {
 }
 choice! {
     /// Who may log in.
-    Authenticator { AllowAll = "AllowAllAuthenticator" }
+    Authenticator { AllowAll = "AllowAllAuthenticator", Password = "PasswordAuthenticator" }
 }
 choice! {
     /// Who may do what.
@@ -157,6 +157,8 @@ pub const OPTIONS: &[OptionDef] = &[
     option("native_shard_aware_transport_port_ssl", &[], |c| At::Port(&mut c.native_shard_aware_transport_port_ssl), "The same with TLS; 0: none."),
     option("native_transport_max_frame_size", &[("native_transport_max_frame_size_in_mb", Bare::MiB)], |c| At::Bytes(&mut c.native_transport_max_frame_bytes), "Longer requests are refused."),
     option("native_transport_max_concurrent_connections", &[], |c| At::AutoNumber(&mut c.native_transport_max_concurrent_connections, 1..=u64::MAX), "More connections are refused. `auto`: no limit but the system's."),
+    option("native_transport_max_concurrent_requests_in_bytes", &[], |c| At::AutoBytes(&mut c.native_transport_max_concurrent_requests_bytes, 1 << 20..=1 << 40), "Bytes of requests under way on a shard; beyond, interactive ones are refused and others wait in their sockets. `auto`: 64MiB."),
+    option("max_concurrent_requests_per_shard", &[], |c| At::AutoNumber(&mut c.max_concurrent_requests_per_shard, 1..=u32::MAX as u64), "Requests under way on a shard; beyond, they are refused. `auto`: no limit."),
     option("native_transport_idle_timeout", &[("native_transport_idle_timeout_in_ms", MS)], |c| At::Millis(&mut c.native_transport_idle_timeout_ms, 0..=u64::MAX), "Connections that are idle for so long are closed; 0: never."),
     option("client_encryption_options.enabled", &[], |c| At::Bool(&mut c.client_encryption.enabled), "TLS for clients."),
     option("client_encryption_options.optional", &[], |c| At::Bool(&mut c.client_encryption.optional), "Serve clients without TLS on the same port too."),
@@ -164,15 +166,15 @@ pub const OPTIONS: &[OptionDef] = &[
     option("client_encryption_options.keyfile", &[], |c| At::AutoPath(&mut c.client_encryption.keyfile), "Its private key, PEM."),
     option("client_encryption_options.truststore", &[], |c| At::AutoPath(&mut c.client_encryption.truststore), "Certificates that clients' certificates must come from, PEM."),
     option("client_encryption_options.require_client_auth", &[], |c| At::Bool(&mut c.client_encryption.require_client_auth), "Clients must have a certificate."),
-    option("authenticator", &[], |c| At::Choice(&mut c.authenticator), "Who may log in. There are no passwords yet."),
-    option("authorizer", &[], |c| At::Choice(&mut c.authorizer), "Who may do what. There are no permissions yet."),
-    option("read_request_timeout", &[("read_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.read_request_timeout_ms, TIMEOUT), "How long a read of single partitions waits to be admitted."),
-    option("range_request_timeout", &[("range_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.range_request_timeout_ms, TIMEOUT), "How long a page of a scan waits to be admitted."),
+    option("authenticator", &[], |c| At::Choice(&mut c.authenticator), "Who may log in: anybody, or roles with their passwords. The first start with `PasswordAuthenticator` makes the superuser `cassandra` with the password `cassandra`."),
+    option("authorizer", &[], |c| At::Choice(&mut c.authorizer), "Who may do what. There are no permissions on data yet; some statements on roles are for superusers."),
+    option("read_request_timeout", &[("read_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.read_request_timeout_ms, TIMEOUT), "How long a read of single partitions may take, counted from its arrival."),
+    option("range_request_timeout", &[("range_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.range_request_timeout_ms, TIMEOUT), "How long a page of a scan may take."),
     option("write_request_timeout", &[("write_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.write_request_timeout_ms, TIMEOUT), "How long a write may take."),
     option("counter_write_request_timeout", &[("counter_write_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.counter_write_request_timeout_ms, TIMEOUT), "How long a counter update may take."),
-    option("cas_contention_timeout", &[("cas_contention_timeout_in_ms", MS)], |c| At::Millis(&mut c.cas_contention_timeout_ms, TIMEOUT), "How long a conditional statement waits for others on the same partition."),
+    option("cas_contention_timeout", &[("cas_contention_timeout_in_ms", MS)], |c| At::Millis(&mut c.cas_contention_timeout_ms, TIMEOUT), "How much longer than `write_request_timeout` a conditional statement may take: it waits for others on the same partition."),
     option("truncate_request_timeout", &[("truncate_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.truncate_request_timeout_ms, TIMEOUT), "How long TRUNCATE may take."),
-    option("request_timeout", &[("request_timeout_in_ms", MS)], |c| At::Millis(&mut c.request_timeout_ms, TIMEOUT), "How long everything else may take."),
+    option("request_timeout", &[("request_timeout_in_ms", MS)], |c| At::Millis(&mut c.request_timeout_ms, TIMEOUT), "For the peers' sake: changes of the schema take as long as they take."),
     option("tombstone_warn_threshold", &[], |c| At::Number(&mut c.tombstone_warn_threshold), "A page that is read past more tombstones is told to the log; 0: none is."),
     option("tombstone_failure_threshold", &[], |c| At::Number(&mut c.tombstone_failure_threshold), "A read that meets more tombstones on one page, or without pages at all, is refused; 0: none is."),
     option("query_tombstone_page_limit", &[], |c| At::Number(&mut c.query_tombstone_page_limit), "A page ends behind so many tombstones, perhaps without a row; 0: it does not."),

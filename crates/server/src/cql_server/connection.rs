@@ -1,8 +1,9 @@
 //! A connection: requests in, answers out, each at its own pace and within bounds.
 //!
 //! One task reads and starts a task for each request; the answers are appended as they come, in any order, and
-//! another task sends what has gathered. Reading stops while too many requests are under way, too many bytes of requests
-//! on the shard, or too many bytes of answers wait, or are to be expected, because the client does not take them.
+//! another task sends what has gathered. Reading stops while too many requests are under way, too much is to be done at
+//! the session's service level (`overload`), or too many bytes of answers wait, or are to be expected, because the
+//! client does not take them.
 //!
 //! Guarantees: an idle connection keeps a few kilobytes; all together keep what `CqlOptions` allows, whatever clients
 //! send or do not read, plus the messages and pages that are just being worked on.
@@ -22,7 +23,10 @@ use cql::system::ClientInfo;
 use runtime::{CpuGroup, Event};
 
 use super::CqlShard;
-use super::session::{self, Session};
+use super::levels::count;
+use super::login::{self, Stage};
+use super::overload::Verdict;
+use super::session::{self, Arrival, Session};
 use super::transport::Transport;
 
 /// Answers that wait to be sent and that are expected; more, and no further request is read.
@@ -141,6 +145,13 @@ impl Connection {
                 if self.is_ending() {
                     return Ok(());
                 }
+                // A flood that is refused at once gives way to others too.
+                if self.cql.shard.need_preempt() {
+                    self.cql.shard.yield_now().await;
+                }
+            }
+            if self.is_to_be_delayed() {
+                self.wait_for_relief().await;
             }
             self.keeps_unfinished(inbound.memory_bytes());
             if self.is_too_much() {
@@ -211,32 +222,63 @@ impl Connection {
         if let Some(done) = session::answer_at_once(self, header, body) {
             return done;
         }
+        let served = self.session.served(&self.cql.levels);
+        let level = served.level.clone();
+        if let Verdict::Refuse(reason) = self.cql.verdict(&served, body.len()) {
+            count(&level.counters.shed);
+            session::count_error(self);
+            let reply = Reply::new(header.version, header.stream);
+            self.answer(|out| reply.error(out, &CqlError::Overloaded(reason.to_string())));
+            return None;
+        }
+        count(&level.counters.requests);
         // The request outlives what was read.
         let body = body.to_vec();
         let bytes = body.len();
-        self.cql.take_room(bytes);
+        self.cql.take_room(&level, bytes);
         self.requests.set(self.requests.get() + 1);
         let this = self.clone();
+        let (group, arrival) = (level.group.get(), Arrival { at_us: self.cql.shard.now_us(), served });
         let request = async move {
             if this.finds_answer_room().await {
-                session::answer(&this, header, &body).await;
+                session::answer(&this, header, &body, &arrival).await;
             } else {
                 let version = this.session.version().unwrap_or(ProtocolVersion::HIGHEST);
                 let error = CqlError::Overloaded(NO_ANSWER_ROOM.to_string());
                 this.answer(|out| Reply::new(version, header.stream).error(out, &error));
             }
             drop(body);
-            this.cql.give_room(bytes);
+            this.cql.give_room(&level, bytes);
+            level.counters.latency.add_us(this.cql.shard.now_us() - arrival.at_us);
             this.requests.set(this.requests.get() - 1);
             this.relieved.signal();
         };
-        self.cql.shard.spawn(CpuGroup::Statement, request).detach();
+        self.cql.shard.spawn(group, request).detach();
         None
+    }
+
+    /// Begins to look at a password.
+    pub fn log_in(self: &Rc<Self>, header: Header, token: &[u8]) {
+        let Some(passwords) = self.cql.options.passwords.clone() else { return };
+        self.requests.set(self.requests.get() + 1);
+        let (this, token) = (self.clone(), token.to_vec());
+        let looked_at = async move {
+            login::log_in(&this, &passwords, header, &token).await;
+            this.requests.set(this.requests.get() - 1);
+            this.relieved.signal();
+        };
+        self.cql.shard.spawn(CpuGroup::Statement, looked_at).detach();
+    }
+
+    /// There is too much to do at the session's level, and its clients can wait.
+    fn is_to_be_delayed(&self) -> bool {
+        self.session.stage.get() == Stage::Ready
+            && self.cql.verdict(&self.session.served(&self.cql.levels), 0) == Verdict::Delay
     }
 
     fn may_read(&self) -> bool {
         self.requests.get() < self.cql.options.requests_per_connection_max
-            && self.cql.has_room()
+            && !self.is_to_be_delayed()
             && self.outbound.borrow().pending_bytes()
                 + self.requests.get() as usize * self.expected_bytes.get()
                 < self.answer_bytes_max()
@@ -250,14 +292,17 @@ impl Connection {
     }
 
     async fn wait_for_relief(&self) {
+        if self.is_to_be_delayed() {
+            count(&self.session.served(&self.cql.levels).level.counters.delayed);
+        }
         loop {
             if self.is_ending() || self.may_read() {
                 return;
             }
-            if self.cql.has_room() {
-                self.relieved.next().await;
-            } else {
+            if self.is_to_be_delayed() {
                 self.cql.released.next().await;
+            } else {
+                self.relieved.next().await;
             }
         }
     }
@@ -386,7 +431,7 @@ impl Connection {
             port: self.peer_addr().port(),
             protocol_version: self.session.version().map_or(0, |version| version.number()),
             requests: self.requests_total.get(),
-            username: "anonymous".to_string(),
+            username: self.session.user().map_or("anonymous".to_string(), |user| user.to_string()),
             driver_name,
             driver_version,
             tls: self.transport.tls_parameters(),

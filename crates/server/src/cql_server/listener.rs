@@ -16,7 +16,7 @@ use runtime::{Accepted, CpuGroup, ListenOptions, Listener, NetError, Remote, Sha
 
 use super::connection::Connection;
 use super::transport::{TlsSettings, Transport};
-use super::{CqlOptions, CqlShard, events};
+use super::{CqlOptions, CqlShard, events, levels};
 
 /// How long requests under way, and sending their answers, may take when the node stops.
 const DRAIN_US_MAX: u64 = 5_000_000;
@@ -137,6 +137,7 @@ pub async fn start(shard: &Shard, mut options: CqlOptions, ports: Ports) -> Resu
         });
         started.await.map_err(EngineError::from)?;
     }
+    levels::publish(shard).await?;
     let open_connections = (0..shard.shard_count()).map(|_| Cell::new(0)).collect();
     let listeners: Vec<_> = open.iter().map(|(_, listener, _)| listener.clone()).collect();
     let addresses = open.iter().map(|(door, listener, _)| (door.name(), listener.local_addr())).collect();

@@ -7,6 +7,9 @@
 //! | what a message is answered with | `session.rs` |
 //! | prepared statements | `statements.rs` |
 //! | how statements reach the storage | `node.rs` |
+//! | who is asking | `login.rs`, `passwords.rs` |
+//! | at which service level, and how fast those are | `levels.rs` |
+//! | what is done about too many requests | `overload.rs` |
 //! | what was traced | `traces.rs` |
 //! | who is told what happens | `events.rs` |
 //! | from the configuration to all of it | `wiring.rs` |
@@ -16,8 +19,12 @@
 
 mod connection;
 mod events;
+mod levels;
 mod listener;
+mod login;
 mod node;
+mod overload;
+mod passwords;
 mod session;
 mod statements;
 mod traces;
@@ -38,10 +45,17 @@ use runtime::{CpuGroup, Event, Shard};
 
 pub use wiring::start;
 
+pub use levels::{LevelReport, report as level_reports};
+pub use passwords::Passwords;
+
 use connection::Connection;
+use levels::{Effective, Level, Levels};
+use overload::Verdict;
 use statements::Statements;
 use traces::Traces;
 
+/// So many requests end before connections that wait for room are told.
+const FREED_TOLD: u32 = 16;
 /// As much is read from a socket at once.
 const READ_BYTES: usize = 64 << 10;
 
@@ -59,8 +73,12 @@ pub struct CqlOptions {
     pub connections_max: usize,
     /// Requests under way on one connection; then it is not read until some are answered.
     pub requests_per_connection_max: u32,
-    /// Bytes of requests under way on one shard; then its connections are not read until some are answered.
-    pub request_bytes_max: usize,
+    /// What may be under way on one shard; beyond, requests are refused, or their connections not read until some are
+    /// answered.
+    pub limits: overload::Limits,
+    /// Asks clients for a password; `None`: whoever comes is served.
+    pub passwords: Option<Passwords>,
+    pub timeouts: Timeouts,
     /// Bytes of answers that wait on one shard because clients do not take them; then only connections that have few are
     /// read.
     pub answer_bytes_max: usize,
@@ -78,6 +96,33 @@ pub struct CqlOptions {
     pub tombstone_warn_threshold: u64,
 }
 
+/// How long requests may take whose level says nothing else, in microseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    pub read_us: u64,
+    pub range_us: u64,
+    pub write_us: u64,
+    pub counter_us: u64,
+    pub conditional_us: u64,
+    pub truncate_us: u64,
+    pub other_us: u64,
+}
+
+impl Timeouts {
+    fn of(&self, kind: cql::StatementKind) -> u64 {
+        use cql::StatementKind as K;
+        match kind {
+            K::Read => self.read_us,
+            K::Range => self.range_us,
+            K::Write => self.write_us,
+            K::Counter => self.counter_us,
+            K::Conditional => self.conditional_us,
+            K::Truncate => self.truncate_us,
+            K::Other => self.other_us,
+        }
+    }
+}
+
 /// How long the log hears nothing of tombstones after it heard of some.
 const TOMBSTONES_PAUSE_US: u64 = 10_000_000;
 
@@ -88,6 +133,9 @@ pub(crate) struct CqlShard {
     pub statements: Statements,
     pub connections: RefCell<HashMap<u64, Rc<Connection>>>,
     next_connection: Cell<u64>,
+    pub levels: Levels,
+    /// Requests under way.
+    requests: Cell<u32>,
     /// Bytes of requests under way.
     request_bytes: Cell<usize>,
     /// Buffers of answers.
@@ -98,8 +146,10 @@ pub(crate) struct CqlShard {
     read_buffer: RefCell<Vec<u8>>,
     /// No connection reads any more.
     is_stopping: Cell<bool>,
-    /// Some request has ended.
+    /// Some requests have ended.
     pub released: Event,
+    /// Requests that have ended since that was told.
+    freed: Cell<u32>,
     last_timestamp_us: Cell<i64>,
     tombstones_told_us: Cell<Option<u64>>,
     pub result_memory: Rc<ResultMemory>,
@@ -129,12 +179,15 @@ impl CqlShard {
             statements,
             connections: RefCell::default(),
             next_connection: Cell::new(0),
+            levels: Levels::new(),
+            requests: Cell::new(0),
             request_bytes: Cell::new(0),
             answer_bytes: Cell::new(0),
             unfinished_bytes: Cell::new(0),
             read_buffer: RefCell::new(vec![0; READ_BYTES]),
             is_stopping: Cell::new(false),
             released: Event::new(),
+            freed: Cell::new(0),
             last_timestamp_us: Cell::new(0),
             tombstones_told_us: Cell::new(None),
             result_memory,
@@ -196,9 +249,19 @@ impl CqlShard {
         NodeInfo { clients, compactions, traces: self.traces.all(), ..self.options.node.clone() }
     }
 
-    /// Whether there is room for the bytes of another request. One alone always has.
-    pub fn has_room(&self) -> bool {
-        self.request_bytes.get() < self.options.request_bytes_max
+    /// What becomes of another request of so many bytes.
+    pub fn verdict(&self, effective: &Effective, bytes: usize) -> Verdict {
+        let pace = effective.level.pace.borrow();
+        let load = overload::Load {
+            request_bytes: self.request_bytes.get(),
+            requests: self.requests.get(),
+            level_requests: pace.under_way(),
+            level_wait_us: (pace.under_way() >= overload::REQUESTS_ALWAYS)
+                .then(|| pace.wait_us(self.shard.now_us()))
+                .flatten(),
+        };
+        let timeout_us = effective.timeout_us.unwrap_or(self.options.timeouts.read_us);
+        overload::decide(&load, &self.options.limits, effective.workload, timeout_us, bytes)
     }
 
     /// Reads nothing more, and closes each connection when its requests under way have been answered.
@@ -209,13 +272,24 @@ impl CqlShard {
         }
     }
 
-    pub fn take_room(&self, bytes: usize) {
+    /// A request of so many bytes begins.
+    pub fn take_room(&self, level: &Level, bytes: usize) {
         self.request_bytes.set(self.request_bytes.get() + bytes);
+        self.requests.set(self.requests.get() + 1);
+        level.pace.borrow_mut().began(self.shard.now_us());
     }
 
-    pub fn give_room(&self, bytes: usize) {
+    /// It has ended. Who waits for its level is told when there is room for several.
+    pub fn give_room(&self, level: &Level, bytes: usize) {
         self.request_bytes.set(self.request_bytes.get() - bytes);
-        self.released.signal();
+        self.requests.set(self.requests.get() - 1);
+        level.pace.borrow_mut().ended(self.shard.now_us());
+        let freed = self.freed.get() + 1;
+        self.freed.set(freed);
+        if freed >= FREED_TOLD || self.requests.get() <= overload::REQUESTS_ALWAYS {
+            self.freed.set(0);
+            self.released.signal();
+        }
     }
 
     fn add_connection(&self, connection: Rc<Connection>) -> u64 {

@@ -1,5 +1,6 @@
 //! The port of `cql` to this node's storage.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,20 +10,24 @@ use cql::system::{self, NodeInfo};
 use cql::{ChangeSchema, Coordinator, CqlError, Decide, ResultLimits, ResultMemory};
 use engine::EngineError;
 use engine::commitlog::LogError;
-use engine::node::{self, NodeShard};
+use engine::node::{self, Deadline, NodeShard};
 use model::{Mutation, PartitionKey, PartitionRange, TableId, TableSchema};
 use reader::{LimitExceeded, Page, ReadCommand, ReadError, Refusal};
 use runtime::Shard;
 use uuid::Uuid;
 
 use super::traces::Recorder;
-use super::{CqlShard, events};
+use super::{CqlShard, Timeouts, events, levels};
 
 /// The node as statements see it, on the shard of their connection.
 pub(crate) struct Node {
     shard: Shard,
     cql: Rc<CqlShard>,
     node: Rc<NodeShard>,
+    /// The role that has logged in.
+    user: Option<Arc<str>>,
+    /// When what is under way is given up.
+    deadline: Cell<Deadline>,
     /// Notes what is done, if the client wants to know.
     trace: Option<Rc<Recorder>>,
 }
@@ -30,9 +35,14 @@ pub(crate) struct Node {
 impl Node {
     /// # Errors
     /// The engine has stopped.
-    pub fn on(cql: &Rc<CqlShard>, trace: Option<Rc<Recorder>>) -> Result<Self, CqlError> {
+    pub fn on(
+        cql: &Rc<CqlShard>,
+        user: Option<Arc<str>>,
+        trace: Option<Rc<Recorder>>,
+    ) -> Result<Self, CqlError> {
         let node = NodeShard::of(&cql.shard).map_err(|error| cql_error(&error))?;
-        Ok(Self { shard: cql.shard.clone(), cql: cql.clone(), node, trace })
+        let deadline = Cell::default();
+        Ok(Self { shard: cql.shard.clone(), cql: cql.clone(), node, user, deadline, trace })
     }
 
     /// Notes what has just happened, if the client wants to know.
@@ -96,6 +106,20 @@ impl Node {
         ));
     }
 
+    /// Microseconds on the shard's clock.
+    pub fn now_us(&self) -> u64 {
+        self.shard.now_us()
+    }
+
+    /// What is asked for from now on is given up then.
+    pub fn set_deadline(&self, deadline: Deadline) {
+        self.deadline.set(deadline);
+    }
+
+    pub fn timeouts(&self) -> &Timeouts {
+        &self.cql.options.timeouts
+    }
+
     /// Ends after that time.
     pub fn sleep_us(&self, us: u64) -> impl Future<Output = ()> + 'static {
         self.shard.sleep_us(us)
@@ -143,6 +167,9 @@ pub(crate) fn cql_error(error: &EngineError) -> CqlError {
             failures: 1,
             data_present: false,
         },
+        EngineError::TimedOut => {
+            CqlError::ReadTimeout { consistency: 1, received: 0, required: 1, data_present: false }
+        }
         EngineError::Stopped => CqlError::Bootstrapping("the node is stopping".to_string()),
         _ => CqlError::Server(error.to_string()),
     }
@@ -195,20 +222,40 @@ impl Coordinator for Node {
         );
     }
 
+    fn user(&self) -> Option<Arc<str>> {
+        self.user.clone()
+    }
+
+    async fn hash_password(&self, password: &str) -> Result<String, CqlError> {
+        match &self.cql.options.passwords {
+            Some(passwords) => passwords.hash(password).await,
+            None => {
+                let text = "org.apache.cassandra.auth.CassandraRoleManager doesn't support PASSWORD";
+                Err(CqlError::Invalid(text.to_string()))
+            }
+        }
+    }
+
+    fn service_levels_max(&self) -> usize {
+        levels::LEVELS_MAX
+    }
+
     fn host_id(&self) -> Uuid {
         self.cql.options.node.host_id
     }
 
     async fn apply(&self, mutation: Mutation) -> Result<(), CqlError> {
         let place = self.trace.as_ref().map(|_| self.place(&mutation.schema, Some(mutation.key.token())));
-        node::apply(&self.shard, mutation).await.map_err(|error| cql_error(&error))?;
+        let applied = node::apply_by(&self.shard, mutation, self.deadline.get()).await;
+        applied.map_err(|error| cql_error(&error))?;
         self.traced(|| format!("Wrote a mutation of {}", place.unwrap_or_default()));
         Ok(())
     }
 
     async fn apply_together(&self, mutations: Vec<Mutation>) -> Result<(), CqlError> {
         let count = mutations.len();
-        node::apply_together(&self.shard, mutations).await.map_err(|error| cql_error(&error))?;
+        let applied = node::apply_together_by(&self.shard, mutations, self.deadline.get()).await;
+        applied.map_err(|error| cql_error(&error))?;
         self.traced(|| format!("Wrote {count} mutations together"));
         Ok(())
     }
@@ -219,7 +266,8 @@ impl Coordinator for Node {
         }
         let traced = self.to_trace(&command);
         let (table, key) = (command.table, key_of(&command));
-        let page = node::read(&self.shard, command).await.map_err(|error| cql_error(&error))?;
+        let page = node::read_by(&self.shard, command, self.deadline.get()).await;
+        let page = page.map_err(|error| cql_error(&error))?;
         self.warn_of_tombstones(table, key.as_ref(), &page);
         self.page_read(traced, &page);
         Ok(page)
@@ -228,15 +276,19 @@ impl Coordinator for Node {
     async fn read_and_write(&self, command: ReadCommand, decide: Decide) -> Result<Page, CqlError> {
         let decide = move |page: &Page| decide(page).map_err(Refused);
         let traced = self.to_trace(&command);
-        let page =
-            node::read_and_write(&self.shard, command, decide).await.map_err(|Refused(error)| error)?;
+        let page = node::read_and_write_by(&self.shard, command, self.deadline.get(), decide).await;
+        let page = page.map_err(|Refused(error)| error)?;
         self.page_read(traced, &page);
         self.traced(|| "Decided on what was read, with the partition locked".to_string());
         Ok(page)
     }
 
     async fn change_schema(&self, change: ChangeSchema) -> Result<Vec<SchemaChange>, CqlError> {
+        let access = self.node.catalog.borrow().access().clone();
         let changes = node::change_schema(&self.shard, change).await.map_err(|error| cql_error(&error))?;
+        if !Arc::ptr_eq(&access, self.node.catalog.borrow().access()) {
+            levels::publish(&self.shard).await.map_err(|error| cql_error(&error))?;
+        }
         self.traced(|| format!("Changed the schema on all shards ({} changes)", changes.len()));
         events::schema_changed(&self.shard, &changes).await;
         Ok(changes)

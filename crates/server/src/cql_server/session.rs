@@ -5,20 +5,23 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
 use cql::protocol::{
-    BatchQuery, Compression, Envelope, EventType, Execute, Header, HeaderFlags, Opcode, PreparedReply,
-    ProtocolVersion, QueryParameters, Reply, Request, RequestMessage, SendMetadata, ShardingInfo, Startup,
-    Supported, Values,
+    BatchQuery, BatchType, Compression, Envelope, EventType, Execute, Header, HeaderFlags, Opcode,
+    PreparedReply, ProtocolVersion, QueryParameters, Reply, Request, RequestMessage, SendMetadata,
+    ShardingInfo, Startup, Supported, Values,
 };
-use cql::{Coordinator, CqlError, Execution, Outcome, Prepared, ResultRows};
+use cql::{Coordinator, CqlError, Execution, Outcome, Prepared, ResultRows, StatementKind, WriteKind};
+use engine::node::Deadline;
 use engine::sharder::IGNORE_MSB;
 
 use super::connection::Connection;
+use super::levels::{Effective, Levels, count};
+use super::login::{AUTHENTICATOR, Stage};
 use super::node::Node;
 use super::traces::Recorder;
 use super::{CqlShard, on_all_shards};
@@ -30,6 +33,11 @@ pub(crate) type Started = (ProtocolVersion, Option<Compression>);
 #[derive(Default)]
 pub(crate) struct Session {
     version: Cell<Option<ProtocolVersion>>,
+    pub stage: Cell<Stage>,
+    /// The role that has logged in; `None`: nobody had to.
+    user: RefCell<Option<Arc<str>>>,
+    /// At what it is served, and as of which version of the levels.
+    served: RefCell<Option<(u64, Effective)>>,
     keyspace: RefCell<Option<Arc<str>>>,
     events: Cell<u8>,
     /// Conditional statements are marked in the answer to PREPARE.
@@ -41,6 +49,30 @@ impl Session {
     /// Of its STARTUP; none before.
     pub fn version(&self) -> Option<ProtocolVersion> {
         self.version.get()
+    }
+
+    pub fn user(&self) -> Option<Arc<str>> {
+        self.user.borrow().clone()
+    }
+
+    /// A password was right.
+    pub fn logged_in(&self, role: &str) {
+        *self.user.borrow_mut() = Some(role.into());
+        *self.served.borrow_mut() = None;
+        self.stage.set(Stage::Ready);
+    }
+
+    /// At what the next request is served.
+    pub fn served(&self, levels: &Levels) -> Effective {
+        let mut served = self.served.borrow_mut();
+        match &*served {
+            Some((version, effective)) if *version == levels.version() => effective.clone(),
+            _ => {
+                let effective = levels.of_role(self.user.borrow().as_deref());
+                *served = Some((levels.version(), effective.clone()));
+                effective
+            }
+        }
     }
 
     pub fn wants(&self, event: EventType) -> bool {
@@ -66,6 +98,12 @@ pub(crate) fn answer_at_once(
         Some(None)
     };
     let is_set_up = session.version.get().is_some();
+    if matches!(session.stage.get(), Stage::LoginDue | Stage::LoginUnderWay)
+        && !matches!(header.opcode, Opcode::AuthResponse | Opcode::Options | Opcode::Startup)
+    {
+        let opcode = format!("{:?}", header.opcode).to_ascii_uppercase();
+        return refuse(CqlError::Protocol(format!("Unexpected message {opcode}, expecting SASL_RESPONSE")));
+    }
     match header.opcode {
         Opcode::Query | Opcode::Prepare | Opcode::Execute | Opcode::Batch if is_set_up => return None,
         Opcode::Startup | Opcode::Options => {}
@@ -86,6 +124,13 @@ pub(crate) fn answer_at_once(
             connection.register(&events);
             connection.answer(|out| reply.ready(out));
         }
+        Request::AuthResponse { token } if session.stage.get() == Stage::LoginDue => {
+            session.stage.set(Stage::LoginUnderWay);
+            connection.log_in(header, token.unwrap_or_default());
+        }
+        Request::AuthResponse { .. } if session.stage.get() == Stage::LoginUnderWay => {
+            return refuse(CqlError::Protocol("the last AUTH_RESPONSE is still looked at".to_string()));
+        }
         Request::AuthResponse { .. } => {
             return refuse(CqlError::Protocol("no authentication was asked for".to_string()));
         }
@@ -100,7 +145,16 @@ pub(crate) fn answer_at_once(
                     (name.to_string(), startup.option("DRIVER_VERSION").unwrap_or_default().to_string())
                 });
                 *session.driver.borrow_mut() = driver;
-                connection.answer_startup(|out| reply.ready(out), started);
+                match connection.cql.options.passwords {
+                    Some(_) => {
+                        session.stage.set(Stage::LoginDue);
+                        connection.answer_startup(|out| reply.authenticate(out, AUTHENTICATOR), started);
+                    }
+                    None => {
+                        session.stage.set(Stage::Ready);
+                        connection.answer_startup(|out| reply.ready(out), started);
+                    }
+                }
                 return Some(Some(started));
             }
             Err(error) => return refuse(error),
@@ -148,7 +202,7 @@ fn supported(cql: &CqlShard) -> Supported {
     }
 }
 
-fn count_error(connection: &Connection) {
+pub(crate) fn count_error(connection: &Connection) {
     let errors = &connection.cql.counters.errors;
     errors.set(errors.get() + 1);
 }
@@ -159,14 +213,20 @@ enum Answer {
     Prepared(Arc<Prepared>),
 }
 
+/// When a request came and at what it is served.
+pub(crate) struct Arrival {
+    pub at_us: u64,
+    pub served: Effective,
+}
+
 /// Answers a statement.
-pub(crate) async fn answer(connection: &Rc<Connection>, header: Header, body: &[u8]) {
+pub(crate) async fn answer(connection: &Rc<Connection>, header: Header, body: &[u8], arrival: &Arrival) {
     let mut warnings = vec![];
     let trace = header.flags.has(HeaderFlags::TRACING).then(|| {
         let client = connection.peer_addr().ip();
         Rc::new(Recorder::new(&connection.cql.shard, client, header))
     });
-    let answer = run(connection, header, body, trace.clone(), &mut warnings).await;
+    let answer = run(connection, header, body, arrival, trace.clone(), &mut warnings).await;
     let tracing_id = match &trace {
         Some(trace) => {
             trace.event(match &answer {
@@ -211,9 +271,16 @@ pub(crate) async fn answer(connection: &Rc<Connection>, header: Header, body: &[
         }
         Err(error) => {
             count_error(connection);
+            if is_timeout(&error) {
+                count(&arrival.served.level.counters.timed_out);
+            }
             connection.answer(|out| reply.error(out, &error));
         }
     }
+}
+
+fn is_timeout(error: &CqlError) -> bool {
+    matches!(error, CqlError::ReadTimeout { .. } | CqlError::WriteTimeout { .. })
 }
 
 fn write_rows(reply: &Reply<'_>, out: &mut Vec<u8>, rows: &ResultRows, metadata: SendMetadata) {
@@ -226,6 +293,7 @@ async fn run(
     connection: &Rc<Connection>,
     header: Header,
     body: &[u8],
+    arrival: &Arrival,
     trace: Option<Rc<Recorder>>,
     warnings: &mut Vec<String>,
 ) -> Result<Answer, CqlError> {
@@ -234,14 +302,14 @@ async fn run(
     if let Some(trace) = &trace {
         trace.request(&message.request);
     }
-    let node = Node::on(cql, trace.clone())?;
+    let node = Node::on(cql, connection.session.user(), trace.clone())?;
     let session_keyspace = connection.session.keyspace.borrow().clone();
     match message.request {
         Request::Query { text, parameters } => {
             let keyspace = parameters.keyspace.or(session_keyspace.as_deref());
             let prepared = Prepared::new(&node.catalog(), keyspace, text)?;
             node.traced(|| "Parsed and planned the statement".to_string());
-            let outcome = execute(&node, &prepared, &parameters, warnings).await?;
+            let outcome = execute(&node, arrival, &prepared, &parameters, warnings).await?;
             Ok(Answer::Outcome { outcome, metadata: SendMetadata::Full })
         }
         Request::Prepare { text, keyspace } => {
@@ -257,7 +325,7 @@ async fn run(
                 trace.statement(&prepared.text);
                 trace.event("Found the prepared statement");
             }
-            let outcome = execute(&node, &prepared, &parameters, warnings).await?;
+            let outcome = execute(&node, arrival, &prepared, &parameters, warnings).await?;
             let metadata = match &outcome {
                 // What a condition is answered with depends on whether it held.
                 Outcome::Rows(_) if prepared.is_conditional => SendMetadata::Full,
@@ -285,8 +353,23 @@ async fn run(
             }
             node.traced(|| format!("Parsed and planned {} statements", statements.len()));
             let execution = execution(&node, &batch.parameters);
+            let kind = match () {
+                () if statements.iter().any(|(prepared, _)| prepared.is_conditional) => {
+                    StatementKind::Conditional
+                }
+                () if batch.batch_type == BatchType::Counter => StatementKind::Counter,
+                () => StatementKind::Write,
+            };
+            let timeout_us = arrival.served.timeout_us.unwrap_or_else(|| cql.options.timeouts.of(kind));
+            let too_late = || CqlError::WriteTimeout {
+                consistency: batch.parameters.consistency as u16,
+                received: 0,
+                required: 1,
+                kind: WriteKind::Batch,
+            };
             let outcome =
-                cql::execute_batch(&node, batch.batch_type, &statements, &execution, warnings).await?;
+                pin!(cql::execute_batch(&node, batch.batch_type, &statements, &execution, warnings));
+            let outcome = in_time(&node, arrival, Some(timeout_us), outcome, too_late).await?;
             Ok(Answer::Outcome { outcome, metadata: SendMetadata::Full })
         }
         Request::Startup(_) | Request::Options | Request::Register { .. } | Request::AuthResponse { .. } => {
@@ -350,20 +433,44 @@ fn execution<'a>(node: &Node, parameters: &QueryParameters<'a>) -> Execution<'a>
 
 async fn execute(
     node: &Node,
+    arrival: &Arrival,
     prepared: &Prepared,
     parameters: &QueryParameters<'_>,
     warnings: &mut Vec<String>,
 ) -> Result<Outcome, CqlError> {
     warnings.extend_from_slice(&prepared.warnings);
     let execution = execution(node, parameters);
-    let timeout_us = prepared.timeout_us(&parameters.values, execution.now_us)?;
-    let outcome = prepared.execute(node, &parameters.values, &execution, warnings);
-    match timeout_us {
-        None => outcome.await,
-        Some(timeout_us) => {
-            let too_late = || prepared.timed_out(parameters.consistency as u16);
-            first_of(outcome, node.sleep_us(timeout_us)).await.unwrap_or_else(|| Err(too_late()))
-        }
+    let of_kind = || match prepared.kind() {
+        // What changes the schema is not left half done.
+        StatementKind::Other => None,
+        kind => Some(arrival.served.timeout_us.unwrap_or_else(|| node.timeouts().of(kind))),
+    };
+    let timeout_us = prepared.timeout_us(&parameters.values, execution.now_us)?.or_else(of_kind);
+    let outcome = pin!(prepared.execute(node, &parameters.values, &execution, warnings));
+    let too_late = || prepared.timed_out(parameters.consistency as u16);
+    in_time(node, arrival, timeout_us, outcome, too_late).await
+}
+
+/// What `outcome` gives, if it ends before the timeout is over, counted from the request's arrival; it is not begun if
+/// that is over already. What runs on other shards then ends there by the same deadline.
+async fn in_time(
+    node: &Node,
+    arrival: &Arrival,
+    timeout_us: Option<u64>,
+    outcome: Pin<&mut impl Future<Output = Result<Outcome, CqlError>>>,
+    too_late: impl Fn() -> CqlError,
+) -> Result<Outcome, CqlError> {
+    let Some(timeout_us) = timeout_us else { return outcome.await };
+    let deadline_us = arrival.at_us.saturating_add(timeout_us);
+    let left_us = deadline_us.saturating_sub(node.now_us());
+    if left_us == 0 {
+        return Err(too_late());
+    }
+    node.set_deadline(Deadline(Some(deadline_us)));
+    match first_of(outcome, node.sleep_us(left_us)).await {
+        None => Err(too_late()),
+        Some(Err(error)) if is_timeout(&error) && node.now_us() >= deadline_us => Err(too_late()),
+        Some(done) => done,
     }
 }
 

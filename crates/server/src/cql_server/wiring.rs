@@ -8,16 +8,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base::murmur3;
+use catalog::{Catalog, RoleChange};
 use cql::ResultLimits;
 use cql::system::NodeInfo;
 use engine::Engine;
 use runtime::Remote;
 
-use super::CqlOptions;
 use super::listener::{self, Ports};
+use super::overload::Limits;
+use super::passwords::{self, Passwords};
 use super::transport::TlsSettings;
+use super::{CqlOptions, Timeouts};
 use crate::config::Config;
 use crate::config::storage::Machine;
+use crate::config::options::Authenticator;
 use crate::serve::{ClientListeners, ServeError};
 use crate::{info, warning};
 
@@ -35,6 +39,9 @@ const UNFINISHED_BYTES_MAX: usize = 128 << 20;
 const PREPARED_BYTES_MAX: usize = 16 << 20;
 const REQUESTS_PER_CONNECTION_MAX: u32 = 1024;
 const CONNECTIONS_MAX_DEFAULT: usize = 100_000;
+
+/// Name and password of the superuser that a node without roles gets. Cassandra's.
+const SUPERUSER: &str = "cassandra";
 
 struct Listeners {
     remote: Remote,
@@ -90,7 +97,27 @@ pub fn start(engine: &Engine, config: &Arc<Config>) -> Result<Arc<dyn ClientList
             .native_transport_max_concurrent_connections
             .map_or(CONNECTIONS_MAX_DEFAULT, |max| usize::try_from(max).unwrap_or(usize::MAX)),
         requests_per_connection_max: REQUESTS_PER_CONNECTION_MAX,
-        request_bytes_max: REQUEST_BYTES_MAX,
+        limits: Limits {
+            request_bytes_max: config
+                .native_transport_max_concurrent_requests_bytes
+                .map_or(REQUEST_BYTES_MAX, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+            requests_max: config
+                .max_concurrent_requests_per_shard
+                .map_or(u32::MAX, |max| u32::try_from(max).unwrap_or(u32::MAX)),
+        },
+        passwords: passwords(engine, config)?,
+        timeouts: Timeouts {
+            read_us: config.read_request_timeout_ms.saturating_mul(1000),
+            range_us: config.range_request_timeout_ms.saturating_mul(1000),
+            write_us: config.write_request_timeout_ms.saturating_mul(1000),
+            counter_us: config.counter_write_request_timeout_ms.saturating_mul(1000),
+            conditional_us: config
+                .write_request_timeout_ms
+                .saturating_add(config.cas_contention_timeout_ms)
+                .saturating_mul(1000),
+            truncate_us: config.truncate_request_timeout_ms.saturating_mul(1000),
+            other_us: config.request_timeout_ms.saturating_mul(1000),
+        },
         answer_bytes_max: (shard_bytes / ANSWER_PART).clamp(ANSWER_BYTES_MIN, ANSWER_BYTES_MAX as u64)
             as usize,
         unfinished_bytes_max: UNFINISHED_BYTES_MAX,
@@ -122,6 +149,32 @@ pub fn start(engine: &Engine, config: &Arc<Config>) -> Result<Arc<dyn ClientList
     }
     let address = opened.addresses[0].1;
     Ok(Arc::new(Listeners { remote: engine.remote().clone(), address, connections }))
+}
+
+/// What asks for passwords, if the configuration says so. A node without any role gets the peers' superuser.
+fn passwords(engine: &Engine, config: &Config) -> Result<Option<Passwords>, ServeError> {
+    if config.authenticator != Authenticator::Password {
+        return Ok(None);
+    }
+    let failed = |error: &dyn std::fmt::Display| ServeError::from(format!("authenticator: {error}"));
+    let passwords = Passwords::start(passwords::COST_DEFAULT).map_err(|error| failed(&error))?;
+    let catalog = engine.catalog().map_err(|error| failed(&error))?;
+    if catalog.access().roles().next().is_none() {
+        let superuser = RoleChange {
+            can_login: Some(true),
+            is_superuser: Some(true),
+            salted_hash: Some(passwords.hash_blocking(SUPERUSER).map_err(|error| failed(&error))?),
+        };
+        let create = move |catalog: &Catalog| {
+            catalog.change_access(|access| access.create_role(SUPERUSER, superuser, true))
+        };
+        engine.change_schema(create).map_err(|error| failed(&error))?;
+        warning!(
+            "auth",
+            "Created default superuser role '{SUPERUSER}' with the password '{SUPERUSER}'; log in and change it"
+        );
+    }
+    Ok(Some(passwords))
 }
 
 fn tls_settings(config: &Config) -> Result<Option<TlsSettings>, ServeError> {

@@ -40,10 +40,16 @@ impl Client {
     }
 
     pub fn startup(&mut self) {
+        assert_eq!(self.startup_answer(), Response::Ready);
+    }
+
+    /// What STARTUP is answered with.
+    pub fn startup_answer(&mut self) -> Response {
         let startup = Startup { options: vec![("CQL_VERSION", "3.0.0")] };
-        assert_eq!(self.ask(&Request::Startup(startup)), Response::Ready);
+        let answer = self.ask(&Request::Startup(startup));
         self.inbound.started(self.version, None);
         self.outbound.started(self.version, None);
+        answer
     }
 
     /// The bytes of a request as they would be sent.

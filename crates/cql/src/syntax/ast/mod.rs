@@ -8,6 +8,7 @@
 //!
 //! Not here: how text becomes a tree (`parser`), and how a tree becomes text (`print`).
 
+mod access;
 mod ddl;
 mod dml;
 mod name;
@@ -15,6 +16,7 @@ mod selector;
 mod term;
 mod types;
 
+pub use access::{AccessStatement, LevelProperty, Password, RoleOptions};
 pub use ddl::{
     AlterKeyspace, AlterTable, AlterTableOp, AlterType, AlterTypeOp, ClusteringOrder, ColumnDef,
     CreateKeyspace, CreateTable, CreateType, Describe, DescribeTarget, DropKeyspace, DropTable, DropType,
@@ -57,6 +59,7 @@ pub enum Statement {
     AlterType(AlterType),
     DropType(DropType),
     Describe(Describe),
+    Access(Box<AccessStatement>),
     /// Known to be CQL by its first words, the rest unread.
     Unsupported(Unsupported),
 }

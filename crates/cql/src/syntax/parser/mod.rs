@@ -8,6 +8,7 @@
 //! Guarantees: any text gives a tree or an error that says where; no panic, no deep recursion.
 //! Source: Cassandra 4.1 and 5.0 `Parser.g`; ScyllaDB's documentation for what it adds.
 
+mod access;
 mod batch;
 mod describe;
 mod names;

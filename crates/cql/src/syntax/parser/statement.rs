@@ -23,9 +23,12 @@ impl Parser<'_> {
             Keyword::Alter => self.alter()?,
             Keyword::Drop => self.drop()?,
             Keyword::Describe | Keyword::Desc => Statement::Describe(self.describe()?),
-            _ => match self.unsupported()? {
-                Some(unsupported) => Statement::Unsupported(unsupported),
-                None => return self.no_statement(),
+            _ => match self.access()? {
+                Some(statement) => statement,
+                None => match self.unsupported()? {
+                    Some(unsupported) => Statement::Unsupported(unsupported),
+                    None => return self.no_statement(),
+                },
             },
         })
     }
@@ -35,6 +38,9 @@ impl Parser<'_> {
             return Ok(Statement::Unsupported(unsupported));
         }
         self.advance();
+        if let Some(statement) = self.create_access()? {
+            return Ok(statement);
+        }
         match self.kind_of_thing() {
             Some(Thing::Keyspace) => Ok(Statement::CreateKeyspace(self.create_keyspace()?)),
             Some(Thing::Table) => Ok(Statement::CreateTable(Box::new(self.create_table()?))),
@@ -50,6 +56,9 @@ impl Parser<'_> {
             return Ok(Statement::Unsupported(unsupported));
         }
         self.advance();
+        if let Some(statement) = self.alter_access()? {
+            return Ok(statement);
+        }
         match self.kind_of_thing() {
             Some(Thing::Keyspace) => Ok(Statement::AlterKeyspace(self.alter_keyspace()?)),
             Some(Thing::Table) => Ok(Statement::AlterTable(Box::new(self.alter_table()?))),
@@ -63,6 +72,9 @@ impl Parser<'_> {
             return Ok(Statement::Unsupported(unsupported));
         }
         self.advance();
+        if let Some(statement) = self.drop_access()? {
+            return Ok(statement);
+        }
         match self.kind_of_thing() {
             Some(Thing::Keyspace) => Ok(Statement::DropKeyspace(self.drop_keyspace()?)),
             Some(Thing::Table) => Ok(Statement::DropTable(self.drop_table()?)),

@@ -1,5 +1,6 @@
 //! What the parser makes of statements, whole and broken, hand-written and random.
 
+mod access;
 mod errors;
 mod laws;
 mod limits;

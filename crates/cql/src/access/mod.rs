@@ -1,0 +1,123 @@
+//! Statements on roles and service levels, carried out.
+//!
+//! What a change does to roles and levels, and whether it makes sense, is the catalog's ([`catalog::Access`]); here is
+//! what the text means, who may do it, and what is answered. Texts of errors are the peers' (source: Cassandra 4.1
+//! `cql3/statements/*Role*.java`; ScyllaDB's documentation of service levels).
+//!
+//! Permissions on data are not there yet: whoever has logged in may do everything but what only superusers may.
+//! [`Actor`] is where they come in.
+
+mod level;
+mod list;
+mod role;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use catalog::{Access, CatalogError};
+
+use crate::syntax::AccessStatement;
+use crate::{Coordinator, CqlError, Outcome};
+
+/// Carries a statement out.
+///
+/// # Errors
+/// It makes no sense, the user may not, or what the storage says.
+pub async fn execute<C: Coordinator>(
+    statement: &AccessStatement,
+    coordinator: &C,
+) -> Result<Outcome, CqlError> {
+    use AccessStatement as S;
+    let actor = Actor { access: coordinator.catalog().access().clone(), user: coordinator.user() };
+    match statement {
+        S::CreateRole { if_not_exists, name, options } => {
+            role::create(&actor, coordinator, name.as_str(), options, *if_not_exists).await
+        }
+        S::AlterRole { if_exists, name, options } => {
+            role::alter(&actor, coordinator, name.as_str(), options, *if_exists).await
+        }
+        S::DropRole { if_exists, name } => role::drop(&actor, coordinator, name.as_str(), *if_exists).await,
+        S::GrantRole { role, to } => {
+            actor.logged_in()?;
+            let (role, to) = (role.text.clone(), to.text.clone());
+            change(coordinator, move |access| access.grant_role(&role, &to)).await
+        }
+        S::RevokeRole { role, from } => {
+            actor.logged_in()?;
+            let (role, from) = (role.text.clone(), from.text.clone());
+            change(coordinator, move |access| access.revoke_role(&role, &from)).await
+        }
+        S::ListRoles { of, is_recursive } => {
+            list::roles(&actor, of.as_ref().map(|role| role.as_str()), *is_recursive)
+        }
+        S::ListUsers => list::users(&actor),
+        S::CreateLevel { if_not_exists, name, properties } => {
+            let (name, if_not_exists) = (name.text.clone(), *if_not_exists);
+            let levels_max = coordinator.service_levels_max();
+            let level = level::change(properties)?;
+            change(coordinator, move |access| access.create_level(&name, level, if_not_exists, levels_max))
+                .await
+        }
+        S::AlterLevel { name, properties } => {
+            let (name, level) = (name.text.clone(), level::change(properties)?);
+            change(coordinator, move |access| access.alter_level(&name, level)).await
+        }
+        S::DropLevel { if_exists, name } => {
+            let (name, if_exists) = (name.text.clone(), *if_exists);
+            change(coordinator, move |access| access.drop_level(&name, if_exists)).await
+        }
+        S::AttachLevel { level, role } => {
+            let (level, role) = (level.text.clone(), role.text.clone());
+            change(coordinator, move |access| access.attach_level(&level, &role)).await
+        }
+        S::DetachLevel { role } => {
+            let role = role.text.clone();
+            change(coordinator, move |access| access.detach_level(&role)).await
+        }
+        S::ListLevel(name) => list::level(&actor, name.as_str()),
+        S::ListLevels => list::levels(&actor),
+        S::ListAttached(of) => list::attached(&actor, of.as_ref().map(|role| role.as_str())),
+        S::ListEffective(role) => list::effective(&actor, role.as_str()),
+    }
+}
+
+/// Who asks, and what is known of roles.
+struct Actor {
+    access: Arc<Access>,
+    user: Option<Arc<str>>,
+}
+
+impl Actor {
+    /// The user's name.
+    fn logged_in(&self) -> Result<&str, CqlError> {
+        self.user.as_deref().ok_or_else(|| {
+            let text = "You have to be logged in and not anonymous to perform this request";
+            CqlError::Unauthorized(text.to_string())
+        })
+    }
+
+    fn is_superuser(&self) -> bool {
+        self.user.as_deref().is_some_and(|user| self.access.is_superuser(user))
+    }
+
+    /// That the role is there.
+    fn expect_role(&self, name: &str) -> Result<(), CqlError> {
+        match self.access.role(name) {
+            Some(_) => Ok(()),
+            None => Err(CqlError::Invalid(format!("{name} doesn't exist"))),
+        }
+    }
+}
+
+fn unauthorized<T>(text: &str) -> Result<T, CqlError> {
+    Err(CqlError::Unauthorized(text.to_string()))
+}
+
+async fn change<C: Coordinator>(
+    coordinator: &C,
+    change: impl FnOnce(&mut Access) -> Result<(), CatalogError> + Send + 'static,
+) -> Result<Outcome, CqlError> {
+    coordinator.change_schema(Box::new(move |catalog| catalog.change_access(change))).await?;
+    Ok(Outcome::Void)
+}

@@ -1,0 +1,274 @@
+//! What becomes of a request that arrives: begun, left in the socket for a while, or refused at once. Pure.
+//!
+//! Too much is told by three things: bytes and number of the shard's requests under way, and how long those of the level
+//! would take. [`Pace`] measures the last: how fast the level's requests end while there are any, and so, by Little's law,
+//! how long one more would wait. The best of the last second counts, so that a level with little to do is not taken
+//! for a slow one.
+//!
+//! - Interactive requests are refused when they would wait for more than half of their timeout, or 50 ms: an answer that
+//!   comes too late helps nobody, and a prompt refusal can be tried elsewhere.
+//! - All others are delayed: their connection is not read, so the client's writes wait, and nothing fails.
+//!
+//! A few requests of each level always begin, or a pace that was measured wrongly would stay.
+
+use std::fmt;
+
+use catalog::Workload;
+
+/// So many of a level begin whatever its pace.
+pub const REQUESTS_ALWAYS: u32 = 32;
+/// An interactive request is not to wait longer for its turn. ScyllaDB's.
+const INTERACTIVE_WAIT_US_MAX: u64 = 50_000;
+/// Others are not to wait longer inside: outside they cost nothing.
+const OTHER_WAIT_US_MAX: u64 = 500_000;
+
+/// A window ends when it is so long and enough requests have ended in it, at the latest when it is as old as what counts.
+const WINDOW_US: u64 = 100_000;
+const ENDED_MIN: u64 = 16;
+const COUNTS_US: u64 = 1_000_000;
+const WINDOWS: usize = 10;
+
+/// How fast requests of a level end on a shard.
+#[derive(Clone, Debug, Default)]
+pub struct Pace {
+    under_way: u32,
+    /// The time for which the window knows what happened.
+    looked_us: u64,
+    window_began_us: u64,
+    /// Of the window: how long there were requests, and how many ended.
+    busy_us: u64,
+    ended: u64,
+    /// Of the last windows: when each ended, and requests a second of busy time.
+    rates: [(u64, u64); WINDOWS],
+    next: usize,
+}
+
+impl Pace {
+    pub fn under_way(&self) -> u32 {
+        self.under_way
+    }
+
+    pub fn began(&mut self, now_us: u64) {
+        self.look(now_us);
+        self.under_way += 1;
+    }
+
+    /// # Panics
+    /// None is under way.
+    pub fn ended(&mut self, now_us: u64) {
+        assert!(self.under_way > 0, "what ends has begun");
+        self.ended += 1;
+        self.look(now_us);
+        self.under_way -= 1;
+    }
+
+    fn look(&mut self, now_us: u64) {
+        if self.under_way > 0 {
+            self.busy_us += now_us.saturating_sub(self.looked_us);
+        }
+        self.looked_us = now_us;
+        let age_us = now_us.saturating_sub(self.window_began_us);
+        if age_us < WINDOW_US || self.ended < ENDED_MIN && age_us < COUNTS_US {
+            return;
+        }
+        // A window in which nothing was to be done says nothing.
+        if let Some(per_s) = (self.ended * 1_000_000).checked_div(self.busy_us) {
+            self.rates[self.next] = (now_us, per_s.max(1));
+            self.next = (self.next + 1) % WINDOWS;
+        }
+        (self.window_began_us, self.busy_us, self.ended) = (now_us, 0, 0);
+    }
+
+    /// Requests a second; `None`: nothing was to be done lately.
+    pub fn rate_per_s(&self, now_us: u64) -> Option<u64> {
+        let counts = |(at_us, _): &&(u64, u64)| *at_us + COUNTS_US > now_us;
+        self.rates.iter().filter(counts).map(|(_, rate)| *rate).filter(|rate| *rate > 0).max()
+    }
+
+    /// How long one more would wait.
+    pub fn wait_us(&self, now_us: u64) -> Option<u64> {
+        Some(u64::from(self.under_way) * 1_000_000 / self.rate_per_s(now_us)?)
+    }
+}
+
+/// What a shard may have under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub request_bytes_max: usize,
+    /// Of all connections together; beyond, everything is refused.
+    pub requests_max: u32,
+}
+
+/// What a shard has under way, and its level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    pub request_bytes: usize,
+    pub requests: u32,
+    pub level_requests: u32,
+    /// See [`Pace::wait_us`].
+    pub level_wait_us: Option<u64>,
+}
+
+/// What becomes of the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Begin,
+    /// Nothing more is read of its connection until there is room.
+    Delay,
+    Refuse(Reason),
+}
+
+/// Why it is refused; `Display` is what the client is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    TooManyRequests(u32),
+    TooManyBytes,
+    WouldWait { wait_us: u64, wait_us_max: u64 },
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooManyRequests(requests) => write!(
+                f,
+                "too many in-flight requests (configured via max_concurrent_requests_per_shard): {requests}"
+            ),
+            Self::TooManyBytes => f.write_str(
+                "request shed due to coordinator overload: too many bytes of requests \
+                 (configured via native_transport_max_concurrent_requests_in_bytes)",
+            ),
+            Self::WouldWait { wait_us, wait_us_max } => write!(
+                f,
+                "request shed due to coordinator overload: it would wait {} ms, and may wait {} ms",
+                wait_us / 1000,
+                wait_us_max / 1000
+            ),
+        }
+    }
+}
+
+/// What becomes of a request of so many bytes.
+pub fn decide(load: &Load, limits: &Limits, workload: Workload, timeout_us: u64, bytes: usize) -> Verdict {
+    if load.requests >= limits.requests_max {
+        return Verdict::Refuse(Reason::TooManyRequests(load.requests));
+    }
+    let wait_us_max = match workload {
+        Workload::Interactive => INTERACTIVE_WAIT_US_MAX,
+        Workload::Batch | Workload::Unspecified => OTHER_WAIT_US_MAX,
+    };
+    let wait_us_max = wait_us_max.min(timeout_us / 2);
+    let wait_us = load.level_wait_us.filter(|_| load.level_requests >= REQUESTS_ALWAYS).unwrap_or(0);
+    // One alone always has room.
+    let is_large = load.requests > 0 && load.request_bytes + bytes > limits.request_bytes_max;
+    match workload {
+        _ if !is_large && wait_us <= wait_us_max => Verdict::Begin,
+        Workload::Interactive if is_large => Verdict::Refuse(Reason::TooManyBytes),
+        Workload::Interactive => Verdict::Refuse(Reason::WouldWait { wait_us, wait_us_max }),
+        Workload::Batch | Workload::Unspecified => Verdict::Delay,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `interactive 30ms | 40 of 1000/s | 5 bytes, 60 requests`: a level's workload and timeout, its requests under
+    /// way and pace, and what the shard has; limits are 100 bytes and 100 requests.
+    #[track_caller]
+    fn check(text: &str, expect: &str) {
+        let [level, pace, shard] = text.split('|').collect::<Vec<_>>()[..] else { panic!("{text}") };
+        let words = |text: &str| -> Vec<u64> {
+            let numbers = text.split(|c: char| !c.is_ascii_digit()).filter(|word| !word.is_empty());
+            numbers.map(|word| word.parse().unwrap()).collect()
+        };
+        let (workload, timeout) = level.trim().split_once(' ').unwrap();
+        let (pace, shard) = (words(pace), words(shard));
+        let load = Load {
+            request_bytes: shard[0] as usize,
+            requests: shard[1] as u32,
+            level_requests: pace[0] as u32,
+            level_wait_us: pace.get(1).map(|rate| pace[0] * 1_000_000 / rate),
+        };
+        let limits = Limits { request_bytes_max: 100, requests_max: 100 };
+        let workload = Workload::from_name(workload).unwrap();
+        let verdict = decide(&load, &limits, workload, words(timeout)[0] * 1000, 10);
+        let found = match verdict {
+            Verdict::Begin => "begin".to_string(),
+            Verdict::Delay => "delay".to_string(),
+            Verdict::Refuse(reason) => reason.to_string(),
+        };
+        assert!(found.contains(expect), "{text}: {found}");
+    }
+
+    #[test]
+    fn what_would_be_late_is_refused_or_delayed() {
+        check("interactive 30ms | 14 of 1000/s | 0 bytes, 14 requests", "begin");
+        check("interactive 40ms | 33 of 2000/s | 0 bytes, 33 requests", "begin");
+        check(
+            "interactive 30ms | 40 of 2000/s | 0 bytes, 40 requests",
+            "it would wait 20 ms, and may wait 15 ms",
+        );
+        check(
+            "interactive 5000ms | 90 of 1000/s | 0 bytes, 90 requests",
+            "it would wait 90 ms, and may wait 50 ms",
+        );
+        check("batch 30ms | 40 of 2000/s | 0 bytes, 40 requests", "delay");
+        check("unspecified 30ms | 40 of 2000/s | 0 bytes, 40 requests", "delay");
+        check("batch 5000ms | 90 of 1000/s | 0 bytes, 90 requests", "begin");
+        check("batch 5000ms | 90 of 100/s | 0 bytes, 90 requests", "delay");
+    }
+
+    #[test]
+    fn some_always_begin() {
+        check("interactive 30ms | 31 of 1/s | 0 bytes, 31 requests", "begin");
+        check("interactive 30ms | 32 of 1/s | 0 bytes, 32 requests", "it would wait 32000 ms");
+        check("interactive 30ms | 90 | 0 bytes, 90 requests", "begin");
+    }
+
+    #[test]
+    fn bytes_and_requests_are_bounded() {
+        check("interactive 30ms | 1 | 91 bytes, 1 requests", "too many bytes");
+        check("batch 30ms | 1 | 91 bytes, 1 requests", "delay");
+        check("batch 30ms | 1 | 90 bytes, 1 requests", "begin");
+        check("interactive 30ms | 0 | 91 bytes, 0 requests", "begin");
+        check("batch 30ms | 1 | 0 bytes, 100 requests", "too many in-flight requests (configured");
+        check("interactive 30ms | 1 | 0 bytes, 100 requests", "per_shard): 100");
+    }
+
+    #[test]
+    fn a_pace_is_of_busy_time_and_the_best_of_a_second() {
+        let mut pace = Pace::default();
+        let mut now_us = 10_000_000;
+        assert_eq!(pace.wait_us(now_us), None);
+        // One at a time, each takes 1 ms, then 9 ms of nothing: 1000/s, and not 100/s.
+        for _ in 0..100 {
+            pace.began(now_us);
+            pace.ended(now_us + 1000);
+            now_us += 10_000;
+        }
+        assert_eq!(pace.rate_per_s(now_us), Some(1000));
+        (0..50).for_each(|_| pace.began(now_us));
+        assert_eq!((pace.under_way(), pace.wait_us(now_us)), (50, Some(50_000)));
+        // Slower from now on, which counts when a second has passed.
+        let slower = |pace: &mut Pace, now_us: &mut u64, times: u64| {
+            for _ in 0..times {
+                *now_us += 4_000;
+                pace.ended(*now_us);
+                pace.began(*now_us);
+            }
+        };
+        slower(&mut pace, &mut now_us, 40);
+        assert_eq!(pace.rate_per_s(now_us), Some(1000));
+        slower(&mut pace, &mut now_us, 300);
+        assert_eq!(pace.rate_per_s(now_us), Some(250));
+        // Long ones: few end in a second.
+        for _ in 0..20 {
+            now_us += 500_000;
+            pace.ended(now_us);
+            pace.began(now_us);
+        }
+        assert_eq!(pace.rate_per_s(now_us), Some(2));
+        // After a long time nothing is known.
+        assert_eq!(pace.rate_per_s(now_us + 10_000_000), None);
+    }
+}

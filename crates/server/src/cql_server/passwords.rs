@@ -1,0 +1,117 @@
+//! Passwords, hashed and checked on a thread of their own: bcrypt takes tens of milliseconds on purpose, and a shard
+//! serves thousands of requests in that time.
+//!
+//! Hashes are what Cassandra keeps: bcrypt, `$2a$10$…`. So many may wait; who comes then is told to come again.
+
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+
+use bcrypt::Version;
+use cql::CqlError;
+use tokio::sync::oneshot;
+
+/// Cassandra's number of rounds: two to the power of it.
+pub const COST_DEFAULT: u32 = 10;
+const WAITING_MAX: usize = 1024;
+
+/// Of no password; that a role is not there takes as long to find out as that its password is another.
+const NOBODYS_HASH: &str = "$2a$10$abcdefghijklmnopqrstuu8ohKHWppGxmhiKXkqYPAGLglpkalaNu";
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The thread, as its users hold it; it ends when the last of them is gone.
+#[derive(Clone, Debug)]
+pub struct Passwords {
+    jobs: SyncSender<Job>,
+    cost: u32,
+}
+
+impl Passwords {
+    /// # Errors
+    /// The machine allows no thread.
+    pub fn start(cost: u32) -> std::io::Result<Self> {
+        let (jobs, todo) = sync_channel::<Job>(WAITING_MAX);
+        let work = move || todo.into_iter().for_each(|job| job());
+        std::thread::Builder::new().name("passwords".to_string()).spawn(work)?;
+        Ok(Self { jobs, cost })
+    }
+
+    /// A password as it is stored, with a salt of its own.
+    ///
+    /// # Errors
+    /// Too many wait, or it is nothing that can be hashed.
+    pub async fn hash(&self, password: &str) -> Result<String, CqlError> {
+        let hashed = self.hash_now(password.to_string());
+        self.run(hashed).await?
+    }
+
+    fn hash_now(&self, password: String) -> impl FnOnce() -> Result<String, CqlError> + Send + use<> {
+        let cost = self.cost;
+        move || match bcrypt::hash_with_result(password, cost) {
+            Ok(parts) => Ok(parts.format_for_version(Version::TwoA)),
+            Err(error) => Err(CqlError::Invalid(format!("the password cannot be hashed: {error}"))),
+        }
+    }
+
+    /// As [`Self::hash`], for a thread that may wait.
+    ///
+    /// # Errors
+    /// As of [`Self::hash`].
+    pub fn hash_blocking(&self, password: &str) -> Result<String, CqlError> {
+        self.hash_now(password.to_string())()
+    }
+
+    /// Whether it is the password of the hash; without a hash it is not, after as long a time.
+    ///
+    /// # Errors
+    /// Too many wait.
+    pub async fn is_right(&self, password: &str, hash: Option<&str>) -> Result<bool, CqlError> {
+        let (password, is_known) = (password.to_string(), hash.is_some());
+        let hash = hash.unwrap_or(NOBODYS_HASH).to_string();
+        // What is no hash matches nothing.
+        let check = move || bcrypt::verify(password, &hash).unwrap_or(false);
+        Ok(self.run(check).await? && is_known)
+    }
+
+    async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, CqlError> {
+        let (answer, answered) = oneshot::channel();
+        // Who has gone away wants no answer.
+        let job: Job = Box::new(move || drop(answer.send(job())));
+        match self.jobs.try_send(job) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => {
+                let text = format!("{WAITING_MAX} logins wait already; try again later");
+                return Err(CqlError::Overloaded(text));
+            }
+            Err(TrySendError::Disconnected(_)) => {
+                return Err(CqlError::Server("the thread that checks passwords has stopped".to_string()));
+            }
+        }
+        let stopped = |_| CqlError::Server("a password could not be checked".to_string());
+        answered.await.map_err(stopped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_hashed_is_recognized() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let passwords = Passwords::start(4).unwrap();
+            let hash = passwords.hash("secret").await.unwrap();
+            assert!(hash.starts_with("$2a$04$") && hash.len() == 60, "{hash}");
+            assert!(passwords.is_right("secret", Some(&hash)).await.unwrap());
+            assert!(!passwords.is_right("Secret", Some(&hash)).await.unwrap());
+            assert!(!passwords.is_right("secret", None).await.unwrap());
+            assert!(!passwords.is_right("secret", Some("no hash")).await.unwrap());
+            assert_ne!(passwords.hash("secret").await.unwrap(), hash, "salted");
+        });
+    }
+
+    #[test]
+    fn that_nobody_is_there_takes_a_check_too() {
+        assert!(bcrypt::verify("x", NOBODYS_HASH).is_ok(), "a hash that can be checked");
+    }
+}
