@@ -5,7 +5,7 @@
 //! | what exists, what may change, into what | `catalog.rs`, rules of a table: `alter.rs` |
 //! | what a keyspace is, how it is replicated | `keyspace.rs` |
 //! | options of a table beside those of its storage | `settings.rs`; `compression.rs`, `compaction.rs`, `retry.rs` |
-//! | options of other versions and of ScyllaDB | `other_options.rs` |
+//! | options of other versions and of ScyllaDB | `other_options.rs`, `tombstone_gc.rs` |
 //! | which types are inside a type, what happens to them | `user_types.rs` |
 //! | the system tables: columns, ids | `system.rs`, `definition.rs` |
 //! | system tables that are computed when they are read | `virtual_tables.rs` |
@@ -35,6 +35,7 @@ mod rules;
 mod settings;
 mod store;
 pub mod system;
+mod tombstone_gc;
 mod user_types;
 pub mod virtual_tables;
 
@@ -49,4 +50,5 @@ pub use other_options::{OptionValue, is_of_keyspaces, is_of_tables, keyspace_opt
 pub use settings::TableSettings;
 pub use store::mutations_for;
 pub use system::{SYSTEM_KEYSPACES, is_system_keyspace, system_tables};
+pub use tombstone_gc::TombstoneGcMode;
 pub use virtual_tables::virtual_tables;

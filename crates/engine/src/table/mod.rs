@@ -97,6 +97,8 @@ pub struct Table {
     frozen: RefCell<HashSet<SstableName>>,
     /// SSTables that said what they cannot say; no compaction takes them.
     quarantined: RefCell<HashSet<SstableName>>,
+    /// Opened, and not yet part of the table: another shard writes them for this one.
+    pub(crate) incoming: RefCell<Vec<Rc<SSTable>>>,
     /// So many runs the next compaction would merge.
     runs_to_merge: Cell<usize>,
     /// Of flushed memtables the segments they were in, and their least timestamps, while the segments are there.
@@ -155,6 +157,7 @@ impl Table {
             files_lock: FilesLock::default(),
             frozen: RefCell::default(),
             quarantined: RefCell::default(),
+            incoming: RefCell::default(),
             runs_to_merge: Cell::new(0),
             logged: RefCell::default(),
         })
@@ -179,6 +182,11 @@ impl Table {
     #[inline]
     pub fn owns(&self, token: i64) -> bool {
         self.sharder.is_none_or(|sharder| sharder.shard_of(token) == self.shard_id)
+    }
+
+    /// Which shard partitions with this token belong to.
+    pub(crate) fn owner(&self, token: i64) -> u32 {
+        self.sharder.map_or(self.shard_id, |sharder| sharder.shard_of(token))
     }
 
     /// It lives on shard 0 alone, and its log is the schema's.
@@ -294,6 +302,11 @@ impl Table {
         self.frozen.borrow_mut().extend(names);
     }
 
+    /// These SSTables are as all others again.
+    pub(crate) fn thaw(&self, names: &[SstableName]) {
+        self.frozen.borrow_mut().retain(|name| !names.contains(name));
+    }
+
     /// The SSTable with this file is damaged: compactions leave it alone until a restart. Reads go on trying.
     pub fn quarantine(&self, file: &Path) {
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -378,14 +391,21 @@ impl Table {
         let memtables = [&*active].into_iter().chain(sealed.iter()).map(|logged| &logged.memtable);
         let mut readers: Vec<Box<dyn Reader>> =
             memtables.filter(|memtable| !memtable.is_empty()).map(|memtable| memtable.reader(spec)).collect();
+        let mut opened = 0;
         for sstable in self.sstables.borrow().iter() {
             if may_have(sstable, spec) {
+                opened += 1;
                 readers.push(
                     SSTableSource::new(sstable.clone(), IoClass::Statement)
                         .bypass_cache(bypass_cache)
                         .reader(spec),
                 );
             }
+        }
+        if matches!(spec.partitions, PartitionRange::Key(_)) {
+            let counters = &self.counters;
+            counters.point_reads.set(counters.point_reads.get() + 1);
+            counters.point_read_sstables.set(counters.point_read_sstables.get() + opened);
         }
         if readers.is_empty() {
             readers.push(active.memtable.reader(spec));

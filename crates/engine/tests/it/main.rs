@@ -3,7 +3,9 @@
 mod compaction;
 mod disk;
 mod faults;
+mod job_faults;
 mod loading;
+mod reshape;
 mod storm;
 mod support;
 mod work;

@@ -164,6 +164,15 @@ const OF_SHARD: &[OfShard] = &[
         s.compactions.kept_tombstones.young
     }),
     (
+        "messina_compaction_kept_disabled_tombstones_total",
+        "counter",
+        "Tombstones kept: tombstone_gc is disabled.",
+        |s| s.compactions.kept_tombstones.disabled,
+    ),
+    ("messina_compaction_samples_total", "counter", "Samples of merges, taken to decide by.", |s| {
+        s.compactions.samples
+    }),
+    (
         "messina_compaction_kept_tombstones_by_memtable_total",
         "counter",
         "Kept: a memtable has the partition.",
