@@ -5,6 +5,7 @@ mod disk;
 mod faults;
 mod job_faults;
 mod loading;
+mod parked;
 mod reshape;
 mod storm;
 mod support;
