@@ -9,8 +9,8 @@ use std::sync::Arc;
 use base::HashMap;
 use compaction::{SamplePlan, SampledGroup, SampledOverlap};
 use model::{
-    ClusteringKey, ClusteringRange, ClusteringRow, Partition, PartitionKey, PartitionRange, Purge,
-    RangeTombstone, RangeTombstoneChange, RingPosition, TableSchema,
+    ClusteringKey, ClusteringRange, ClusteringRow, ColumnData, Partition, PartitionKey, PartitionRange,
+    Purge, RangeTombstone, RangeTombstoneChange, RingPosition, Row, TableSchema,
 };
 use reader::{Fragment, ReadError, ReadSpec, Reader, RowFragment, Source, Step};
 use runtime::{IoClass, Shard};
@@ -162,21 +162,37 @@ fn count(partitions: Partitions, schema: &TableSchema, now_s: u32, groups: &mut 
     }
 }
 
-/// What a row takes beside the same row elsewhere, about.
+/// What a row takes, about, however it came about.
 fn row_bytes(row: &ClusteringRow) -> u64 {
-    (row.row.heap_bytes() + 16) as u64
+    16 + cells_bytes(&row.row)
 }
 
 /// What a partition takes beside its rows.
 fn fixed_bytes(partition: &Partition) -> u64 {
-    (partition.static_row.heap_bytes() + 32) as u64
+    32 + cells_bytes(&partition.static_row)
+}
+
+fn cells_bytes(row: &Row) -> u64 {
+    let bytes = |data: &ColumnData| match data {
+        ColumnData::Simple(cell) => 8 + cell.value.len(),
+        ColumnData::Complex(complex) => {
+            let elements = complex.cells.iter();
+            8 + elements.map(|element| 8 + element.path.len() + element.cell.value.len()).sum::<usize>()
+        }
+    };
+    row.cells().iter().map(|(_, data)| bytes(data) as u64).sum()
 }
 
 #[cfg(test)]
 mod tests {
+    use compaction::RunId;
     use model::{Cell, ClusteringPrefix, CqlType};
+    use runtime::sim::{SimOptions, SimWorld};
 
     use super::*;
+    use crate::options::EngineOptions;
+    use crate::shard::EngineShard;
+    use crate::{node, recover};
 
     #[test]
     fn rows_are_counted_by_who_has_them() {
@@ -202,14 +218,65 @@ mod tests {
         let mut groups = HashMap::default();
         count(partitions, &schema, 1, &mut groups);
         let sampled = SampledOverlap {
-            runs: vec![compaction::RunId(0), compaction::RunId(1), compaction::RunId(2)],
+            runs: vec![RunId(0), RunId(1), RunId(2)],
             groups: groups.into_values().collect(),
         };
         let ratio = |runs: &[u128]| {
-            sampled.dead_ratio(&runs.iter().map(|run| compaction::RunId(*run)).collect::<Vec<_>>()).unwrap()
+            sampled.dead_ratio(&runs.iter().map(|run| RunId(*run)).collect::<Vec<_>>()).unwrap()
         };
         // Five of twenty rows.
         assert!((0.23..0.28).contains(&ratio(&[0, 1])), "{}", ratio(&[0, 1]));
         assert_eq!(ratio(&[0, 2]), 0.0);
+    }
+
+    #[test]
+    fn a_sample_of_sstables_tells_which_runs_share_rows() {
+        let world = SimWorld::new(SimOptions::default());
+        let node_1 = world.start_node(|_| async {}).unwrap();
+        let sampled = world.block_on(&node_1, 0, |shard| async move {
+            let mut options = EngineOptions::new("/data");
+            options.memory_bytes = 8 << 20;
+            options.commitlog_segment_bytes = 256 << 10;
+            options.compaction.is_automatic = false;
+            recover::open(&shard, options).await.unwrap();
+            node::change_schema(&shard, |catalog| catalog.create_keyspace(catalog::Keyspace::simple("ks")?))
+                .await
+                .unwrap();
+            let made = TableSchema::builder("ks", "t").partition_key("p", CqlType::Text);
+            let made = made.clustering("c", CqlType::Int).regular("v", CqlType::Text).build().unwrap();
+            let id = made.id;
+            node::change_schema(&shard, move |catalog| catalog.create_table(made, Default::default()))
+                .await
+                .unwrap();
+            let engine = EngineShard::of(&shard).unwrap();
+            let table = engine.table(id).unwrap();
+            let schema = table.schema();
+            // The first two have the same rows, the third others of the same partitions.
+            for (flush, first) in [(1, 0), (2, 0), (3, 100)] {
+                for i in 0..200 {
+                    let key = PartitionKey::new(format!("key{i}").as_str());
+                    let mut mutation = model::Mutation::new(schema.clone(), key);
+                    let row = mutation.row_mut(ClusteringPrefix::new([&i32::to_be_bytes(first)[..]]));
+                    row.set(schema.column_named("v").unwrap(), Cell::live(flush, "v".repeat(50).as_str()));
+                    engine.apply(mutation).await.unwrap();
+                }
+                node::flush(&shard, vec![id]).await.unwrap();
+            }
+            let runs: Vec<Vec<Rc<SSTable>>> = table.sstables().iter().map(|it| vec![it.clone()]).collect();
+            assert_eq!(runs.len(), 3);
+            let ids = vec![RunId(1), RunId(2), RunId(3)];
+            let plan = SamplePlan::uniform(ids, 0.5, 16, 7);
+            take(&shard, &schema, plan, runs, 1_000_000_000).await.unwrap()
+        });
+        let sampled = sampled.unwrap();
+        let ratio = |runs: &[u128]| {
+            sampled.dead_ratio(&runs.iter().map(|run| RunId(*run)).collect::<Vec<_>>()).unwrap()
+        };
+        // What is left is one of two rows, and what belongs to the partition.
+        assert!((0.4..0.55).contains(&ratio(&[1, 2])), "{sampled:?}");
+        assert!(ratio(&[1, 3]) < 0.2, "{sampled:?}");
+        let rows: u64 =
+            sampled.groups.iter().filter(|group| group.members == 0b100).map(|group| group.input_bytes).sum();
+        assert!(rows > 0, "{sampled:?}");
     }
 }
