@@ -516,6 +516,8 @@ mod tests {
             pending_compactions: 0,
             reads: Latencies::default(),
             writes,
+            point_reads: 0,
+            point_read_sstables: 0,
         };
         let mut stalls_us = Latencies::default().histogram;
         stalls_us.add(1_500);
