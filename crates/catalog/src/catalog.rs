@@ -19,6 +19,7 @@ use uuid::Uuid;
 use crate::access::Access;
 use crate::alter;
 use crate::change::{ChangeKind, SchemaChange, Target};
+use crate::compression::check_new_compression;
 use crate::error::{CatalogError, invalid};
 use crate::keyspace::{Keyspace, check_name};
 use crate::settings::{TableSettings, check_options};
@@ -233,6 +234,7 @@ impl Catalog {
             let (id, name, other) = (schema.id, schema.full_name(), other.schema.full_name());
             return invalid!("Table {name} cannot have the id {id}: it is that of {other}");
         }
+        check_new_compression(schema.options.compression.as_ref())?;
         let table = Arc::new(check_table(&entry.types, schema, settings)?);
         let name = table.schema.keyspace.clone();
         let changes = vec![event(ChangeKind::Created, &name, table_target(&table))];
@@ -249,6 +251,9 @@ impl Catalog {
             return no_table(&schema.keyspace, &schema.name);
         };
         alter::check(&old.schema, &schema)?;
+        if schema.options.compression != old.schema.options.compression {
+            check_new_compression(schema.options.compression.as_ref())?;
+        }
         let table = Arc::new(check_table(&entry.types, schema, settings)?);
         let name = table.schema.keyspace.clone();
         let changes = vec![event(ChangeKind::Updated, &name, table_target(&table))];

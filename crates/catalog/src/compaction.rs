@@ -199,6 +199,37 @@ pub(crate) fn deprecation(options: &BTreeMap<String, String>) -> Option<&'static
     )
 }
 
+/// A table of time windows should not have more than so many.
+const WINDOWS_MAX: u64 = 50;
+
+/// What clients are told of a table whose data may come to lie in very many windows, each with SSTables of its own.
+/// `ttl_s`: `default_time_to_live`.
+pub(crate) fn too_many_windows(options: &BTreeMap<String, String>, ttl_s: u32) -> Option<String> {
+    options.get("class").filter(|class| class.ends_with("TimeWindowCompactionStrategy"))?;
+    if ttl_s == 0 {
+        return Some(
+            "TimeWindowCompactionStrategy without a default_time_to_live may come to have a lot of windows, each with \
+             SSTables of its own; give rows a TTL when they are inserted (USING TTL)"
+                .to_string(),
+        );
+    }
+    let unit_s = match options.get("compaction_window_unit").map(|unit| unit.to_ascii_uppercase()).as_deref()
+    {
+        Some("MINUTES") => 60,
+        Some("HOURS") => 3600,
+        _ => 86_400,
+    };
+    let size = options.get("compaction_window_size").and_then(|size| size.parse().ok()).unwrap_or(1u64);
+    let window_s = size.saturating_mul(unit_s).max(1);
+    let windows = u64::from(ttl_s) / window_s;
+    (windows > WINDOWS_MAX).then(|| {
+        format!(
+            "The setting of default_time_to_live={ttl_s} and compaction window={window_s}(s) can lead to {windows} windows, \
+             which is larger than the recommended number of {WINDOWS_MAX}; choose a larger window"
+        )
+    })
+}
+
 fn check_value(option: &str, value: &str, shape: Shape) -> Result<(), CatalogError> {
     if let ("min_threshold" | "max_threshold", Ok(number)) = (option, value.parse::<i64>()) {
         if number <= 0 {
@@ -304,6 +335,21 @@ mod tests {
         let of = |class: &str| deprecation(&checked(map(&[("class", class)])).unwrap());
         assert!(of("DateTieredCompactionStrategy").is_some_and(|said| said.contains("TimeWindow")));
         assert_eq!(of("TimeWindowCompactionStrategy"), None);
+    }
+
+    #[test]
+    fn many_windows_are_warned_of() {
+        let of = |class: &str, size: &str, ttl_s: u32| {
+            let unit = ("compaction_window_unit", "hours");
+            let stored = checked(map(&[("class", class), unit, ("compaction_window_size", size)])).unwrap();
+            too_many_windows(&stored, ttl_s)
+        };
+        let twcs = "TimeWindowCompactionStrategy";
+        assert!(of(twcs, "1", 0).is_some_and(|said| said.contains("without a default_time_to_live")));
+        assert_eq!(of(twcs, "1", 50 * 3600), None);
+        let said = of(twcs, "2", 102 * 3600).expect("51 windows");
+        assert!(said.contains("window=7200(s) can lead to 51 windows"), "{said}");
+        assert_eq!(too_many_windows(&default(), 0), None);
     }
 
     #[test]

@@ -17,6 +17,8 @@ const COMPRESS: &str = "org.apache.cassandra.io.compress.";
 const DEFAULT_CHUNK_KIB: u32 = 16;
 /// What SSTables can have.
 const MAX_CHUNK_KIB: u32 = 1 << 18;
+/// What a table may be given. What was stored before is read as it is.
+const MAX_NEW_CHUNK_KIB: u32 = 256;
 const DEFAULT_ZSTD_LEVEL: i32 = 3;
 const ZSTD_LEVELS: std::ops::RangeInclusive<i32> = -131_072..=22;
 const DEFAULT_LZ4_LEVEL: i32 = 9;
@@ -194,13 +196,22 @@ fn check_kept(name: &str, value: &str) -> Result<(), CatalogError> {
 }
 
 pub(crate) fn check_compression(compression: &Compression) -> Result<(), CatalogError> {
+    check_chunks(compression, MAX_CHUNK_KIB)
+}
+
+/// What a table may be given when it is made or altered.
+pub(crate) fn check_new_compression(compression: Option<&Compression>) -> Result<(), CatalogError> {
+    compression.map_or(Ok(()), |compression| check_chunks(compression, MAX_NEW_CHUNK_KIB))
+}
+
+fn check_chunks(compression: &Compression, max_kib: u32) -> Result<(), CatalogError> {
     match compression.chunk_bytes {
         0..1024 => configuration!("Invalid negative or null chunk_length_in_kb"),
         chunk_bytes if !chunk_bytes.is_power_of_two() => {
             configuration!("chunk_length_in_kb must be a power of 2")
         }
-        chunk_bytes if chunk_bytes > MAX_CHUNK_KIB * 1024 => {
-            configuration!("chunk_length_in_kb is at most {MAX_CHUNK_KIB}")
+        chunk_bytes if chunk_bytes > max_kib * 1024 => {
+            configuration!("chunk_length_in_kb is at most {max_kib}: a point read reads a whole chunk")
         }
         _ => Ok(()),
     }

@@ -5,7 +5,7 @@
 //! | what exists, what may change, into what | `catalog.rs`, rules of a table: `alter.rs` |
 //! | what a keyspace is, how it is replicated | `keyspace.rs` |
 //! | options of a table beside those of its storage | `settings.rs`; `compression.rs`, `compaction.rs`, `retry.rs` |
-//! | options of other versions and of ScyllaDB | `other_options.rs` |
+//! | options of other versions and of ScyllaDB | `other_options.rs`, `tombstone_gc.rs` |
 //! | which types are inside a type, what happens to them | `user_types.rs` |
 //! | roles, and which service level counts for each | `access.rs`, `service_level.rs` |
 //! | the system tables: columns, ids | `system.rs`, `definition.rs` |
@@ -38,6 +38,7 @@ mod service_level;
 mod settings;
 mod store;
 pub mod system;
+mod tombstone_gc;
 mod user_types;
 pub mod virtual_tables;
 
@@ -54,4 +55,5 @@ pub use service_level::{Chosen, DEFAULT_LEVEL, DEFAULT_SHARES, EffectiveLevel, S
 pub use settings::TableSettings;
 pub use store::mutations_for;
 pub use system::{SYSTEM_KEYSPACES, is_system_keyspace, system_tables};
+pub use tombstone_gc::TombstoneGcMode;
 pub use virtual_tables::virtual_tables;

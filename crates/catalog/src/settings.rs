@@ -13,6 +13,7 @@ use crate::compression::{self, check_compression};
 use crate::error::{CatalogError, configuration};
 use crate::other_options;
 use crate::retry;
+use crate::tombstone_gc::TombstoneGcMode;
 
 /// The least filter rate that Cassandra's tables of hash counts offer: 20 bits a key, 15 hashes.
 const MIN_BLOOM_FILTER_FP_CHANCE: f64 = 6.71e-5;
@@ -106,9 +107,17 @@ impl TableSettings {
         Ok(self)
     }
 
-    /// What clients are told when a table gets an option that works but should not be used any more.
-    pub fn deprecation(&self) -> Option<&'static str> {
-        compaction::deprecation(&self.compaction)
+    /// What clients are told when a table gets options that work, but may not do what was hoped for. `ttl_s`:
+    /// `default_time_to_live`, if it is known.
+    pub fn warnings(&self, ttl_s: Option<u32>) -> Vec<String> {
+        let deprecation = compaction::deprecation(&self.compaction).map(str::to_string);
+        let windows = ttl_s.and_then(|ttl_s| compaction::too_many_windows(&self.compaction, ttl_s));
+        let repair = (self.tombstone_gc() == TombstoneGcMode::Repair).then(|| {
+            "tombstone_gc mode 'repair': this node has the only replica and there is nothing to repair; tombstones may be \
+             dropped at once, as with 'immediate'"
+                .to_string()
+        });
+        [deprecation, windows, repair].into_iter().flatten().collect()
     }
 
     /// The options whose values are kept and change nothing: those that are not the default and that this build
@@ -128,7 +137,9 @@ impl TableSettings {
         .filter(|(_, is_set)| *is_set)
         .map(|(name, _)| name.to_string())
         .collect();
-        names.extend(self.others.keys().filter(|name| *name != "cdc").cloned());
+        names.extend(
+            self.others.keys().filter(|name| !matches!(name.as_str(), "cdc" | "tombstone_gc")).cloned(),
+        );
         let is_slow = matches!(&options.compression, Some(Compression { codec: Codec::Lz4High { .. }, .. }));
         if self.compression.contains_key(compression::LZ4_LEVEL) && !is_slow {
             names.push(format!("'{}' in compression, without 'high'", compression::LZ4_LEVEL));

@@ -51,7 +51,7 @@ pub async fn open_all(shard: &Shard, attachments: &[Attachment]) -> Result<(), E
             for (schema, dir) in attached {
                 let table = Table::attached(schema, dir, engine.log().clone(), shard.id(), node.sharder);
                 table.open_sstables(shard.files(), engine.cache(), shard.shard_count()).await?;
-                engine.add_table(table, &TableSettings::default().compaction);
+                engine.add_table(table, &TableSettings::default());
             }
             Ok(())
         }

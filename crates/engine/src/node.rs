@@ -391,7 +391,7 @@ async fn take_over(shard: &Shard, new: Catalog) -> Result<(), EngineError> {
                     known.set_schema(table.schema.clone());
                 }
                 if !known.is_read_only() {
-                    engine.compactions().set_table(&known, &table.settings.compaction);
+                    engine.compactions().set_table(&known, &table.settings);
                 }
             }
             Err(_) => {
@@ -402,7 +402,7 @@ async fn take_over(shard: &Shard, new: Catalog) -> Result<(), EngineError> {
                 // remove what was written since.
                 made.raise_generation(truncation.first_generation, shard.shard_count());
                 made.set_truncation(truncation);
-                engine.add_table(made, &table.settings.compaction);
+                engine.add_table(made, &table.settings);
             }
         }
     }

@@ -87,7 +87,7 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
         table.open_sstables(&files, node.engine.cache(), shard.shard_count()).await?;
         // Without its schema a node would take every table for unknown.
         table.check_readable()?;
-        node.engine.add_table(table, &TableSettings::default().compaction);
+        node.engine.add_table(table, &TableSettings::default());
     }
     report.replay.merge(replay_segments(shard, &old_schema, true).await?);
     refuse_damage(&options, &report.replay)?;

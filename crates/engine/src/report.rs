@@ -120,6 +120,9 @@ pub struct TableCounters {
     pub flushed_bytes: Cell<u64>,
     pub compacted_bytes: Cell<u64>,
     last_flush_bytes: Cell<u64>,
+    /// Reads of one partition, and the SSTables that filters and ranges did not rule out for them.
+    pub point_reads: Cell<u64>,
+    pub point_read_sstables: Cell<u64>,
 }
 
 impl TableCounters {
@@ -183,6 +186,9 @@ pub struct TableReport {
     pub pending_compactions: u64,
     pub reads: Latencies,
     pub writes: Latencies,
+    /// Reads of one partition, and the SSTables they opened.
+    pub point_reads: u64,
+    pub point_read_sstables: u64,
 }
 
 impl SSTableReport {
@@ -224,6 +230,8 @@ impl TableReport {
             pending_compactions: state.pending,
             reads: table.counters.reads.get(),
             writes: table.counters.writes.get(),
+            point_reads: table.counters.point_reads.get(),
+            point_read_sstables: table.counters.point_read_sstables.get(),
         }
     }
 }

@@ -4,11 +4,11 @@
 //! the log says it is durable. A task watches memory and log and seals the memtable that frees most.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use base::HashMap;
+use catalog::TableSettings;
 use model::{Mutation, PartitionRange, TableId, codec};
 use runtime::{CpuGroup, JoinHandle, Shard};
 use sstable::pool::MemoryPool;
@@ -150,10 +150,10 @@ impl EngineShard {
         &self.compactions
     }
 
-    /// `options` are those of its compaction; a table that is only read needs none.
-    pub fn add_table(&self, table: Rc<Table>, options: &BTreeMap<String, String>) {
+    /// `settings` are for its compaction; a table that is only read needs none.
+    pub fn add_table(&self, table: Rc<Table>, settings: &TableSettings) {
         if !table.is_read_only() {
-            self.compactions.set_table(&table, options);
+            self.compactions.set_table(&table, settings);
         }
         self.tables.borrow_mut().insert(table.schema().id, table);
     }

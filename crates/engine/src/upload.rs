@@ -135,7 +135,7 @@ async fn load_locked(
             let table = engine.table(id)?;
             let loaded =
                 table.load_sstables(shard.files(), engine.cache(), &names, shard.shard_count()).await?;
-            engine.compactions().nudge(&table);
+            engine.compactions().loaded(id, &names)?;
             Ok(loaded)
         }
     };

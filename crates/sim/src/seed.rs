@@ -324,6 +324,7 @@ impl Run {
             self.world.set_faults(|faults| {
                 faults.write_error = 0.0;
                 faults.sync_error = 0.0;
+                faults.read_error = 0.0;
                 faults.write_error_paths = None;
             });
             self.compare(false)?;
@@ -380,6 +381,10 @@ impl Run {
                     faults.sync_error = 0.05;
                     faults.write_error = 0.02;
                 });
+            }
+            4 => {
+                excuses.io = true;
+                self.world.set_faults(|faults| faults.read_error = 0.02);
             }
             _ => {}
         }

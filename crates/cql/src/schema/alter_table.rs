@@ -29,7 +29,7 @@ pub(super) fn drop(drop: &DropTable, context: &SchemaContext<'_>) -> Result<Sche
 pub(super) fn plan(alter: &AlterTable, context: &SchemaContext<'_>) -> Result<SchemaPlan, CqlError> {
     let keyspace = keyspace_of(&alter.name, context.keyspace)?.to_string();
     writable_keyspace(&keyspace)?;
-    let mut warning = None;
+    let mut warnings = vec![];
     let op: AlterFunction = match alter.op.clone() {
         AlterTableOp::Add { if_not_exists, columns } => {
             columns.iter().try_for_each(check_mask)?;
@@ -55,7 +55,7 @@ pub(super) fn plan(alter: &AlterTable, context: &SchemaContext<'_>) -> Result<Sc
             if given.id.is_some() {
                 return Err(CqlError::Config("Cannot alter table id.".to_string()));
             }
-            warning = given.warning();
+            warnings = given.warnings(false);
             Box::new(move |catalog, table| set_options(catalog, table, &given))
         }
         AlterTableOp::AlterType { .. } => return refuse!("Altering column types is no longer supported"),
@@ -72,7 +72,7 @@ pub(super) fn plan(alter: &AlterTable, context: &SchemaContext<'_>) -> Result<Sc
         None if if_exists => unchanged(catalog),
         None => refuse!("Table '{keyspace}.{name}' doesn't exist"),
     });
-    Ok(plan.with_warnings(warning))
+    Ok(plan.with_warnings(warnings))
 }
 
 /// The table with another definition, if it is another one.

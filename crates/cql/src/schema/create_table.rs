@@ -18,7 +18,7 @@ pub(super) fn plan(create: &CreateTable, context: &SchemaContext<'_>) -> Result<
     writable_keyspace(&keyspace)?;
     check_text(create)?;
     let given = GivenOptions::new(&create.with.properties)?;
-    let warning = given.warning();
+    let warnings = given.warnings(true);
     let (mut options, mut settings) = (TableOptions::default(), TableSettings::default());
     given.apply(&mut options, &mut settings)?;
     let id = given.id.unwrap_or(context.new_table_id);
@@ -37,7 +37,7 @@ pub(super) fn plan(create: &CreateTable, context: &SchemaContext<'_>) -> Result<
         let schema = schema_of(catalog, &keyspace, &create, id, options).map_err(to_catalog_error)?;
         catalog.create_table(schema, settings)
     });
-    Ok(plan.with_warnings(warning))
+    Ok(plan.with_warnings(warnings))
 }
 
 /// What is wrong whatever types and options mean.

@@ -51,11 +51,16 @@ impl GivenOptions {
         Ok((options, settings.checked()?))
     }
 
-    /// Which of them are stored and change nothing, in a sentence.
-    pub(super) fn warning(&self) -> Option<String> {
-        let (options, settings) = self.alone().ok()?;
+    /// What the client is told of them: which are stored and change nothing, and which may not do what was hoped for.
+    /// `is_new`: what was not said is a default; otherwise it is as it was.
+    pub(super) fn warnings(&self, is_new: bool) -> Vec<String> {
+        let Ok((options, settings)) = self.alone() else { return vec![] };
         let names = settings.without_effect(&options);
-        (!names.is_empty()).then(|| format!("Stored, but without effect here: {}", names.join(", ")))
+        let idle =
+            (!names.is_empty()).then(|| format!("Stored, but without effect here: {}", names.join(", ")));
+        let is_said = |option: &str| self.options.iter().any(|(name, _)| name == option);
+        let ttl_s = (is_new || is_said("default_time_to_live")).then_some(options.default_ttl_s);
+        idle.into_iter().chain(settings.warnings(ttl_s)).collect()
     }
 }
 

@@ -336,7 +336,7 @@ pub(crate) const OPTIONS: &[(&str, &str, bool)] = &[
     ("cdc = {'enabled': true, 'preimage': 'full'}", "cdc = {'enabled': 'true', 'preimage': 'full'}", true),
     ("comment = 'it''s'", "comment = 'it''s'", false),
     (
-        "compaction = {'class': 'TimeWindowCompactionStrategy', 'compaction_window_unit': 'HOURS'}",
+        "compaction = {'class': 'TimeWindowCompactionStrategy', 'compaction_window_unit': 'HOURS'} AND default_time_to_live = 60",
         "TimeWindowCompactionStrategy', 'compaction_window_unit': 'HOURS'",
         false,
     ),
@@ -430,6 +430,29 @@ fn every_option_comes_out_of_describe_as_it_went_in() {
 }
 
 #[test]
+fn options_that_may_disappoint_are_warned_of() {
+    let mut session = Session::new();
+    let mut warning = |statement: &str| {
+        let (_, warnings) = session.run(statement);
+        assert!(warnings.len() < 2, "{statement}: {warnings:?}");
+        warnings.concat()
+    };
+    let twcs = "compaction = {'class': 'TimeWindowCompactionStrategy', 'compaction_window_unit': 'HOURS'}";
+    let dtcs = "compaction = {'class': 'DateTieredCompactionStrategy'}";
+    let create = |name: &str, with: &str| format!("CREATE TABLE {name} (p int PRIMARY KEY) WITH {with}");
+    assert!(warning(&create("a", twcs)).contains("without a default_time_to_live"));
+    assert_eq!(warning(&create("b", &format!("{twcs} AND default_time_to_live = 36000"))), "");
+    let many = format!("{twcs} AND default_time_to_live = 360000");
+    assert!(warning(&create("c", &many)).contains("can lead to 100 windows"));
+    assert!(warning(&create("d", dtcs)).contains("DateTieredCompactionStrategy is deprecated"));
+    assert!(warning(&format!("ALTER TABLE a WITH {dtcs}")).contains("is deprecated"));
+    // It may have one already.
+    assert_eq!(warning(&format!("ALTER TABLE a WITH {twcs}")), "");
+    assert_eq!(warning("ALTER TABLE a WITH tombstone_gc = {'mode': 'immediate'}"), "");
+    assert!(warning("ALTER TABLE a WITH tombstone_gc = {'mode': 'repair'}").contains("nothing to repair"));
+}
+
+#[test]
 fn wrong_options_are_refused() {
     let mut session = Session::new();
     for (option, expect) in [
@@ -442,6 +465,10 @@ fn wrong_options_are_refused() {
         (
             "compression = {'class': 'Zip'}",
             "0x2300 Could not create Compression for type org.apache.cassandra.io.compress.Zip",
+        ),
+        (
+            "compression = {'class': 'LZ4Compressor', 'chunk_length_in_kb': 512}",
+            "0x2300 chunk_length_in_kb is at most 256: a point read reads a whole chunk",
         ),
         ("extensions = {'e': 'text'}", "0x2300 Invalid value text for extension 'e'; it must be a blob"),
         ("extensions = {'e': 0x123}", "0x2300 Invalid value 0x123 for extension 'e'; it must be a blob"),

@@ -26,27 +26,28 @@ use reader::{
     Step,
 };
 use runtime::{IoClass, Shard};
+use sstable::name::SstableName;
 use sstable::read::{ChunkCache, SSTable, SSTableSource};
 use sstable::version::Version;
 use sstable::write::SSTableWriter;
 
 use super::error::JobError;
 use super::output::{Cut, Maker, Outputs};
-use super::purge::{JobPurge, KeptTombstones, OwnSSTables};
+use super::purge::{Blocker, JobPurge, KeptTombstones, OwnSSTables};
 use super::replace::{Replaced, replace};
 use super::throttle::Throttle;
 use crate::table::Table;
 
 /// Fragments between two looks at whether the turn is over.
-const FRAGMENTS_A_CHECK: u64 = 16;
+pub(super) const FRAGMENTS_A_CHECK: u64 = 16;
 
 /// A job as others see it while it runs.
 pub struct Control {
     pub id: u64,
     /// It is to end as soon as it can.
-    stop: Cell<bool>,
+    pub(super) stop: Cell<bool>,
     /// It is to end even if errors keep it from tidying up: the shard stops, or the table goes.
-    leave: Cell<bool>,
+    pub(super) leave: Cell<bool>,
     /// Uncompressed bytes of the inputs, and how many of them were read.
     pub total_bytes: u64,
     pub read_bytes: Rc<Cell<u64>>,
@@ -78,7 +79,7 @@ impl Control {
         self.leave.set(true);
     }
 
-    fn check(&self) -> Result<(), JobError> {
+    pub(super) fn check(&self) -> Result<(), JobError> {
         if self.stop.get() { Err(JobError::Stopped) } else { Ok(()) }
     }
 }
@@ -106,6 +107,8 @@ pub struct Done {
     pub input_partitions: u64,
     pub output_partitions: u64,
     pub last_key: Option<PartitionKey>,
+    /// What has come into the table.
+    pub outputs: Vec<SstableName>,
     pub kept_tombstones: KeptTombstones,
 }
 
@@ -119,6 +122,8 @@ pub(super) struct Work {
     pub(super) release_early: bool,
     /// Tombstones of before may be dropped.
     pub(super) gc_before_s: u32,
+    /// Why all others stay.
+    pub(super) young: Blocker,
     pub(super) now_s: u32,
     pub(super) origin: &'static str,
     /// SSTables that no other job may take: the inputs, and those this one puts into the table until it has ended.
@@ -140,6 +145,7 @@ impl Work {
             layout: plan.layout.clone(),
             release_early: plan.release_early,
             gc_before_s: 0,
+            young: Blocker::Young,
             now_s: 0,
             origin: "compaction",
             own: Rc::new(RefCell::new(own)),
@@ -149,7 +155,7 @@ impl Work {
 
 /// Carries the work out. `own` keeps after the end what must stay as it is until a restart.
 pub(super) async fn run(around: &Surroundings, control: &Rc<Control>, work: Work) -> Result<Done, JobError> {
-    let Work { table, inputs, expired, layout, release_early, gc_before_s, now_s, origin, own } = work;
+    let Work { table, inputs, expired, layout, release_early, gc_before_s, young, now_s, origin, own } = work;
     let shard = &around.shard;
     let schema = table.schema();
     let maker = Rc::new(Maker {
@@ -161,9 +167,10 @@ pub(super) async fn run(around: &Surroundings, control: &Rc<Control>, work: Work
         sstable_version: around.sstable_version,
         delta_bases: Maker::delta_bases(&inputs),
         expected_partitions: inputs.iter().map(|input| input.partition_count()).sum(),
+        owner: shard.id(),
     });
     let kept: Rc<RefCell<KeptTombstones>> = Rc::default();
-    let purge = JobPurge::new(table.clone(), now_s, gc_before_s, &inputs, own.clone(), kept.clone());
+    let purge = JobPurge::new(table.clone(), now_s, (gc_before_s, young), &inputs, own.clone(), kept.clone());
     let mut job = Job {
         around: around.clone(),
         control: control.clone(),
@@ -400,6 +407,7 @@ impl Job {
         for output in &outputs {
             let bytes = output.data_bytes() + output.index_bytes();
             self.done.output_bytes += bytes;
+            self.done.outputs.push(output.name());
             self.done.plain_output_bytes += output.uncompressed_bytes();
             self.done.output_partitions += output.partition_count();
             self.control.written_bytes.set(self.control.written_bytes.get() + bytes);

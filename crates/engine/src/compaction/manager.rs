@@ -14,10 +14,14 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use base::{HashMap, HashSet};
+use catalog::{TableSettings, TombstoneGcMode};
 use compaction::amplification::live_disk_bytes;
 use compaction::controller::Controller;
+use compaction::purge::{GcBefore, TombstoneGc};
 use compaction::weight::{Admission, Weight};
-use compaction::{DiskView, Finished, Plan, RunId, SSTableId, Strategy, TableView};
+use compaction::{
+    DiskView, Finished, Plan, Reason, RunId, SSTableId, SamplePlan, SampledOverlap, Strategy, TableView,
+};
 use model::TableId;
 use runtime::{CpuGroup, Event, JoinHandle, Shard};
 use sstable::name::SstableName;
@@ -27,8 +31,10 @@ use sstable::version::Version;
 use super::error::JobError;
 use super::history::{Ended, History, time_uuid};
 use super::job::{self, Control, Done, Surroundings, Work};
-use super::purge::OwnSSTables;
+use super::purge::{Blocker, OwnSSTables};
 use super::report::{CompactionReport, ManagerStats, TableState};
+use super::reshape::Reshaping;
+use super::sample;
 use super::strategies;
 use super::throttle::Throttle;
 use super::view::Views;
@@ -59,6 +65,14 @@ pub struct CompactionSetup {
 pub(super) struct Managed {
     pub(super) table: Rc<Table>,
     options: RefCell<BTreeMap<String, String>>,
+    tombstone_gc: Cell<TombstoneGcMode>,
+    /// SSTables that are to be brought into the strategy's form.
+    pub(super) reshaping: RefCell<Option<Reshaping>>,
+    /// What a merge of samples showed; forgotten when a job has ended.
+    sampled: RefCell<Option<SampledOverlap>>,
+    /// What is being sampled, or was last and said nothing.
+    sampled_runs: RefCell<Vec<RunId>>,
+    is_sampling: Cell<bool>,
     pub(super) strategy: RefCell<Box<dyn Strategy>>,
     pub(super) views: RefCell<Views>,
     /// `nodetool disableautocompaction` has not been called.
@@ -68,7 +82,7 @@ pub(super) struct Managed {
     /// So many want all SSTables for jobs of their own: a major compaction.
     holds: Cell<u32>,
     /// The strategy may have a job.
-    wants: Cell<bool>,
+    pub(super) wants: Cell<bool>,
     /// The backlog of these SSTables.
     backlog: Cell<Option<Backlog>>,
     pause_us: Cell<u64>,
@@ -78,6 +92,18 @@ pub(super) struct Managed {
 
 /// SSTables, and how many bytes must still be rewritten of them.
 type Backlog = (Rc<Vec<Rc<SSTable>>>, f64);
+
+/// A job that is to begin.
+pub(super) struct Starting {
+    pub(super) kind: &'static str,
+    pub(super) reason: String,
+    /// Of its inputs, before compression.
+    pub(super) total_bytes: u64,
+    pub(super) input_sstables: u64,
+    pub(super) weight: Option<Weight>,
+    pub(super) needs_bytes: u64,
+    pub(super) own: OwnSSTables,
+}
 
 /// A job that runs.
 pub(super) struct Running {
@@ -89,19 +115,19 @@ pub(super) struct Running {
     weight: Option<Weight>,
     /// The most disk space it may still take.
     needs_bytes: u64,
-    own: OwnSSTables,
+    pub(super) own: OwnSSTables,
 }
 
 /// See the head of this file.
 pub struct Manager {
     pub(super) around: Surroundings,
     options: CompactionOptions,
-    tables: RefCell<HashMap<TableId, Rc<Managed>>>,
-    running: RefCell<Vec<Rc<Running>>>,
+    pub(super) tables: RefCell<HashMap<TableId, Rc<Managed>>>,
+    pub(super) running: RefCell<Vec<Rc<Running>>>,
     /// The weights of jobs that strategies began.
     admission: RefCell<Admission>,
     /// Something is to be asked, or a job ended.
-    work: Event,
+    pub(super) work: Event,
     pub(super) ended: Event,
     has_started: Cell<bool>,
     stopping: Cell<bool>,
@@ -151,18 +177,20 @@ impl Manager {
         this
     }
 
-    fn shard(&self) -> &Shard {
+    pub(super) fn shard(&self) -> &Shard {
         &self.around.shard
     }
 
     /// From now on jobs begin: what a start does is done.
     pub fn start(&self) {
         self.has_started.set(true);
+        self.reshape_all();
         self.ask_all();
     }
 
     /// Knows the table from now on, or that its options are others: the strategy is another one then.
-    pub fn set_table(&self, table: &Rc<Table>, options: &BTreeMap<String, String>) {
+    pub fn set_table(&self, table: &Rc<Table>, settings: &TableSettings) {
+        let options = &settings.compaction;
         let id = table.schema().id;
         let known = self.tables.borrow().get(&id).cloned();
         match known {
@@ -171,12 +199,18 @@ impl Manager {
                     *known.strategy.borrow_mut() = strategies::of(options);
                     known.options.borrow_mut().clone_from(options);
                 }
+                known.tombstone_gc.set(settings.tombstone_gc());
                 known.wants.set(true);
             }
             None => {
                 let managed = Managed {
                     table: table.clone(),
                     options: RefCell::new(options.clone()),
+                    tombstone_gc: Cell::new(settings.tombstone_gc()),
+                    reshaping: RefCell::default(),
+                    sampled: RefCell::default(),
+                    sampled_runs: RefCell::default(),
+                    is_sampling: Cell::new(false),
                     strategy: RefCell::new(strategies::of(options)),
                     views: RefCell::default(),
                     auto: Cell::new(true),
@@ -271,16 +305,17 @@ impl Manager {
 
     fn keeps_flush_back(&self, table: &Rc<Table>) -> bool {
         let Ok(managed) = self.managed(table.schema().id) else { return false };
+        let disk = self.disk_view();
+        let is_short = disk.free_bytes < u64::MAX
+            && disk.free_bytes < self.with_view(&managed, |strategy, view| strategy.reserve_bytes(view));
         if self.jobs_of(table.schema().id).is_empty() {
-            return false;
+            // A job that is about to begin may free some room; if there is none, waiting is in vain.
+            return is_short
+                && self.may_begin(&managed)
+                && self.with_view(&managed, |strategy, view| strategy.next(view).is_some());
         }
         let max_threshold = managed.options.borrow().get("max_threshold").and_then(|it| it.parse().ok());
-        if table.runs_to_merge() > max_threshold.unwrap_or(0).max(RUNS_TO_MERGE_MAX) {
-            return true;
-        }
-        let disk = self.disk_view();
-        disk.free_bytes < u64::MAX
-            && disk.free_bytes < self.with_view(&managed, |strategy, view| strategy.reserve_bytes(view))
+        is_short || table.runs_to_merge() > max_threshold.unwrap_or(0).max(RUNS_TO_MERGE_MAX)
     }
 
     /// Looks at the backlog and says how many CPU shares compactions get.
@@ -400,7 +435,8 @@ impl Manager {
         self.stopping.set(true);
         self.running.borrow().iter().for_each(|running| running.control.leave());
         self.work.signal();
-        self.ended.until(|| self.running.borrow().is_empty()).await;
+        let is_sampling = || self.tables.borrow().values().any(|managed| managed.is_sampling.get());
+        self.ended.until(|| self.running.borrow().is_empty() && !is_sampling()).await;
         let task = self.task.take();
         if let Some(task) = task {
             task.await;
@@ -422,24 +458,35 @@ impl Manager {
             self.tables.borrow().values().filter(|managed| managed.wants.get()).cloned().collect();
         tables.sort_by_key(|managed| managed.table.schema().id);
         for managed in tables {
+            self.start_reshard(&managed);
+            self.start_reshape(&managed);
             while self.may_ask(&managed) && self.start_next(&managed) {}
         }
     }
 
-    fn may_ask(&self, managed: &Managed) -> bool {
+    /// Whether a job of the table may begin by itself, as far as the strategy does not matter.
+    pub(super) fn may_begin(&self, managed: &Managed) -> bool {
         let jobs = self.running.borrow().len();
-        managed.wants.get()
+        !self.stopping.get()
             && managed.auto.get()
             && managed.blocks.get() == 0
             && managed.holds.get() == 0
             && managed.paused_until_us.get() <= self.shard().now_us()
             && (self.jobs_max.get() == 0 || jobs < self.jobs_max.get() as usize)
+    }
+
+    fn may_ask(&self, managed: &Managed) -> bool {
+        managed.wants.get()
+            && self.may_begin(managed)
             && (managed.strategy.borrow().runs_in_parallel()
                 || self.jobs_of(managed.table.schema().id).is_empty())
     }
 
     /// Starts the strategy's next job; false if there is none or it cannot start now.
     fn start_next(self: &Rc<Self>, managed: &Rc<Managed>) -> bool {
+        if managed.is_sampling.get() || self.start_sample(managed) {
+            return false;
+        }
         let planned = self.with_view(managed, |strategy, view| {
             let plan = strategy.next(view)?;
             let runs: HashSet<RunId> =
@@ -469,6 +516,42 @@ impl Manager {
         }
     }
 
+    /// Begins to take a sample if the strategy wants one to decide by.
+    fn start_sample(self: &Rc<Self>, managed: &Rc<Managed>) -> bool {
+        let wanted = self.with_view(managed, |strategy, view| {
+            let plan = strategy.wants_sample(view)?;
+            let of_run = |run: &RunId| {
+                let ids = view.sstables.iter().filter(|sstable| sstable.run == *run);
+                ids.map(|sstable| sstable.id).collect::<Vec<_>>()
+            };
+            Some((plan.runs.iter().map(of_run).collect::<Vec<_>>(), plan))
+        });
+        let Some((ids, plan)) = wanted else { return false };
+        if *managed.sampled_runs.borrow() == plan.runs {
+            return false;
+        }
+        managed.sampled_runs.borrow_mut().clone_from(&plan.runs);
+        let runs: Result<Vec<_>, JobError> = ids.iter().map(|ids| self.sstables(managed, ids)).collect();
+        let Ok(runs) = runs else { return false };
+        managed.is_sampling.set(true);
+        let (this, managed) = (self.clone(), managed.clone());
+        let sampling = async move { this.take_sample(&managed, plan, runs).await };
+        self.shard().spawn(CpuGroup::Compaction, sampling).detach();
+        true
+    }
+
+    async fn take_sample(&self, managed: &Managed, plan: SamplePlan, runs: Vec<Vec<Rc<SSTable>>>) {
+        let (shard, schema) = (self.shard(), managed.table.schema());
+        // Without a sample the strategy goes by what it knows.
+        let taken = Box::pin(sample::take(shard, &schema, plan, runs, now_s(shard))).await;
+        managed.sampled.replace(taken.ok());
+        managed.is_sampling.set(false);
+        self.stats.borrow_mut().samples += 1;
+        managed.wants.set(true);
+        self.work.signal();
+        self.ended.signal();
+    }
+
     /// Lets `f` see the table with its strategy.
     pub(super) fn with_view<R>(
         &self,
@@ -477,12 +560,13 @@ impl Manager {
     ) -> R {
         let shard = self.shard();
         let table = &managed.table;
-        let gc_before_s = self.gc_before_s(table);
+        let gc_before_s = self.gc_before_s(managed);
         let busy: HashSet<SstableName> =
             self.running.borrow().iter().flat_map(|running| running.own.borrow().clone()).collect();
         let mut views = managed.views.borrow_mut();
         let sstables =
             views.of(table, shard.shard_count(), now_s(shard), gc_before_s, |name| busy.contains(&name));
+        let sampled = managed.sampled.borrow();
         let view = TableView {
             now_us: shard.wall_us(),
             sstables,
@@ -493,13 +577,13 @@ impl Manager {
             ring_share: if table.is_system() { 1.0 } else { 1.0 / f64::from(shard.shard_count()) },
             enforce_min_threshold: self.options.enforce_min_threshold,
             disk: self.disk_view(),
-            sampled: None,
+            sampled: sampled.as_ref(),
             seed: shard.random_u64(),
         };
         f(&mut **managed.strategy.borrow_mut(), &view)
     }
 
-    fn disk_view(&self) -> DiskView {
+    pub(super) fn disk_view(&self) -> DiskView {
         let Some(disk) = self.disk.get() else {
             return DiskView { capacity_bytes: u64::MAX, free_bytes: u64::MAX };
         };
@@ -510,9 +594,18 @@ impl Manager {
         DiskView { free_bytes: disk.free_bytes.saturating_sub(needed), ..disk }
     }
 
-    /// Tombstones of before may be dropped.
-    pub(super) fn gc_before_s(&self, table: &Table) -> u32 {
-        now_s(self.shard()).saturating_sub(table.schema().options.gc_grace_s)
+    /// Tombstones of before may be dropped. What the commit log would bring back is looked at partition by partition.
+    pub(super) fn gc_before_s(&self, managed: &Managed) -> u32 {
+        let gc_grace_s = managed.table.schema().options.gc_grace_s;
+        let gc = match managed.tombstone_gc.get() {
+            TombstoneGcMode::Timeout => TombstoneGc::Timeout { gc_grace_s },
+            TombstoneGcMode::Disabled => TombstoneGc::Disabled,
+            TombstoneGcMode::Immediate => TombstoneGc::Immediate,
+            TombstoneGcMode::Repair => {
+                TombstoneGc::Repair { repaired_s: None, propagation_delay_s: 0, has_one_replica: true }
+            }
+        };
+        GcBefore::new(gc, now_s(self.shard()), None).before_s
     }
 
     fn sstables(&self, managed: &Managed, ids: &[SSTableId]) -> Result<Vec<Rc<SSTable>>, JobError> {
@@ -540,36 +633,54 @@ impl Manager {
         let needs_bytes = self.with_view(managed, |_, view| plan.needs_bytes(view)).unwrap_or(0);
         let mut work = Work::of(&plan, &managed.table, inputs, expired);
         work.now_s = now_s(self.shard());
-        work.gc_before_s = self.gc_before_s(&managed.table);
-        Ok(self.begin_work(managed, plan, work, needs_bytes, kind, weight))
-    }
-
-    pub(super) fn begin_work(
-        self: &Rc<Self>,
-        managed: &Rc<Managed>,
-        plan: Plan,
-        work: Work,
-        needs_bytes: u64,
-        kind: &'static str,
-        weight: Option<Weight>,
-    ) -> JoinHandle<Result<(), JobError>> {
+        work.gc_before_s = self.gc_before_s(managed);
+        if managed.tombstone_gc.get() == TombstoneGcMode::Disabled {
+            work.young = Blocker::Disabled;
+        }
+        if matches!(plan.reason, Reason::Reshape { .. }) {
+            // The rest of the table is not looked at.
+            work.gc_before_s = 0;
+        }
         let total_bytes = work.inputs.iter().map(|input| input.uncompressed_bytes()).sum();
-        let id = self.next_job.replace(self.next_job.get() + 1);
-        let control = Control::new(id, total_bytes, self.shard().now_us());
-        let running = Rc::new(Running {
-            control: control.clone(),
-            table: managed.table.clone(),
+        let input_level = work.inputs.iter().map(|input| input.level()).min().unwrap_or(0);
+        let starting = Starting {
             kind,
             reason: plan.reason.to_string(),
+            total_bytes,
+            input_sstables: (plan.inputs.len() + plan.expired.len()) as u64,
             weight,
             needs_bytes,
             own: work.own.clone(),
+        };
+        let around = self.around.clone();
+        let run = async move |control: Rc<Control>| Box::pin(job::run(&around, &control, work)).await;
+        Ok(self.begin_job(managed, starting, Some((plan, input_level)), run))
+    }
+
+    /// Runs what gives what it has done. `planned`: the strategy is told of it, with the inputs' least level.
+    pub(super) fn begin_job(
+        self: &Rc<Self>,
+        managed: &Rc<Managed>,
+        starting: Starting,
+        planned: Option<(Plan, u32)>,
+        run: impl AsyncFnOnce(Rc<Control>) -> Result<Done, JobError> + 'static,
+    ) -> JoinHandle<Result<(), JobError>> {
+        let id = self.next_job.replace(self.next_job.get() + 1);
+        let control = Control::new(id, starting.total_bytes, self.shard().now_us());
+        let input_sstables = starting.input_sstables;
+        let running = Rc::new(Running {
+            control: control.clone(),
+            table: managed.table.clone(),
+            kind: starting.kind,
+            reason: starting.reason,
+            weight: starting.weight,
+            needs_bytes: starting.needs_bytes,
+            own: starting.own,
         });
         self.running.borrow_mut().push(running.clone());
         let (this, managed) = (self.clone(), managed.clone());
         self.shard().spawn(CpuGroup::Compaction, async move {
-            let input_level = work.inputs.iter().map(|input| input.level()).min().unwrap_or(0);
-            let result = Box::pin(job::run(&this.around, &control, work)).await;
+            let result = run(control.clone()).await;
             this.running.borrow_mut().retain(|other| !Rc::ptr_eq(other, &running));
             if let Some(weight) = running.weight {
                 this.admission.borrow_mut().end(weight);
@@ -577,7 +688,10 @@ impl Manager {
             this.around.throttle.forget(control.id);
             let ended = match &result {
                 Ok(done) => {
-                    this.succeeded(&managed, &plan, input_level, &running, done);
+                    if let Some((plan, input_level)) = &planned {
+                        this.tell_strategy(&managed, plan, *input_level, done);
+                    }
+                    this.succeeded(&managed, input_sstables, &running, done);
                     Ok(())
                 }
                 Err(_) => Err(()),
@@ -590,15 +704,20 @@ impl Manager {
                 _ => Ok(()),
             };
             managed.wants.set(true);
+            if planned.is_none() {
+                // Another table may have waited for its turn.
+                this.tables.borrow().values().for_each(|managed| managed.wants.set(true));
+            }
             this.work.signal();
             this.ended.signal();
             result
         })
     }
 
-    fn succeeded(&self, managed: &Managed, plan: &Plan, input_level: u32, running: &Running, done: &Done) {
-        managed.pause_us.set(0);
-        managed.paused_until_us.set(0);
+    fn tell_strategy(&self, managed: &Managed, plan: &Plan, input_level: u32, done: &Done) {
+        if matches!(plan.reason, Reason::Reshape { .. }) {
+            self.reshaped(managed, &done.outputs);
+        }
         let finished = Finished {
             plan,
             input_level,
@@ -607,6 +726,14 @@ impl Manager {
             output_bytes: done.plain_output_bytes,
         };
         managed.strategy.borrow_mut().finished(&finished);
+        // Its runs are others now.
+        managed.sampled.replace(None);
+        managed.sampled_runs.borrow_mut().clear();
+    }
+
+    fn succeeded(&self, managed: &Managed, input_sstables: u64, running: &Running, done: &Done) {
+        managed.pause_us.set(0);
+        managed.paused_until_us.set(0);
         let counters = &managed.table.counters;
         counters.compacted_bytes.set(counters.compacted_bytes.get() + done.output_bytes);
         let schema = managed.table.schema();
@@ -621,7 +748,7 @@ impl Manager {
             took_us: self.shard().now_us() - running.control.started_us,
             input_bytes: done.input_bytes,
             output_bytes: done.output_bytes,
-            input_sstables: (plan.inputs.len() + plan.expired.len()) as u64,
+            input_sstables,
             input_partitions: done.input_partitions,
             output_partitions: done.output_partitions,
         });
@@ -634,7 +761,7 @@ impl Manager {
         }
     }
 
-    fn failed(&self, managed: &Managed, error: &JobError) {
+    pub(super) fn failed(&self, managed: &Managed, error: &JobError) {
         if matches!(error, JobError::Stopped) {
             self.stats.borrow_mut().stopped += 1;
             return;

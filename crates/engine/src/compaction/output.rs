@@ -33,6 +33,8 @@ pub(super) struct Maker {
     pub(super) sstable_version: Version,
     pub(super) delta_bases: DeltaBases,
     pub(super) expected_partitions: u64,
+    /// The shard whose partitions they have.
+    pub(super) owner: u32,
 }
 
 impl Maker {
@@ -52,7 +54,7 @@ impl Maker {
         let shards = self.shard.shard_count();
         let mut options = WriteOptions::for_table(&self.schema, origin, IoClass::Compaction);
         options.shard_count = shards;
-        options.shard_id = self.shard.id();
+        options.shard_id = self.owner;
         options.host_id = Some(self.host_id);
         options.expected_partitions = self.expected_partitions;
         options.delta_bases = self.delta_bases;
@@ -197,6 +199,12 @@ impl Cutter {
             after_row: false,
             passed: 0,
         }
+    }
+
+    /// What is written is part of this run.
+    pub(super) fn of_run(mut self, run_id: Option<[u8; 16]>) -> Self {
+        self.run_id = run_id.or(self.run_id);
+        self
     }
 
     /// What has to be done before `fragment` is pushed.

@@ -23,6 +23,8 @@ use crate::table::Table;
 pub enum Blocker {
     /// `gc_grace_seconds` is not over.
     Young,
+    /// The table has `tombstone_gc = {'mode': 'disabled'}`.
+    Disabled,
     /// This SSTable may hold something that is deleted by it.
     SSTable(String),
     Memtable,
@@ -41,6 +43,8 @@ pub(super) struct JobPurge {
     table: Rc<Table>,
     now_s: u32,
     gc_before_s: u32,
+    /// What it is called when a tombstone's time is not over.
+    young: Blocker,
     own: OwnSSTables,
     /// There may be something to drop in the inputs.
     has_tombstones: bool,
@@ -95,7 +99,7 @@ impl JobPurge {
     pub(super) fn new(
         table: Rc<Table>,
         now_s: u32,
-        gc_before_s: u32,
+        (gc_before_s, young): (u32, Blocker),
         inputs: &[Rc<SSTable>],
         own: OwnSSTables,
         kept: Rc<RefCell<KeptTombstones>>,
@@ -105,6 +109,7 @@ impl JobPurge {
             table,
             now_s,
             gc_before_s,
+            young,
             own,
             has_tombstones: inputs.iter().any(|input| input.may_have_tombstones()),
             max_timestamp_us,
@@ -175,7 +180,7 @@ impl PurgePolicy for JobPurge {
     fn kept(&mut self, young: u64, blocked: u64) {
         let mut kept = self.kept.borrow_mut();
         if young > 0 {
-            *kept.entry(Blocker::Young).or_default() += young;
+            *kept.entry(self.young.clone()).or_default() += young;
         }
         if blocked > 0 {
             *kept.entry(self.blocker()).or_default() += blocked;

@@ -47,17 +47,28 @@ pub(super) async fn replace(
         Err(NotStored::InDoubt(error)) => return Err(JobError::InDoubt(error)),
     }
     table.replace_sstables(inputs, outputs);
+    Ok(finish(shard, table, number, &record, must_leave).await)
+}
+
+/// Step 3.
+pub(super) async fn finish(
+    shard: &Shard,
+    table: &Rc<Table>,
+    number: u64,
+    record: &Record,
+    must_leave: impl Fn() -> bool,
+) -> Replaced {
     let mut pause_us = RETRY_US_MIN;
-    while let Err(_passing) = record::finish(shard.files(), &table.dir, number, &record).await {
+    while let Err(_passing) = record::finish(shard.files(), &table.dir, number, record).await {
         let mut left_us = pause_us;
         while left_us > 0 {
             if must_leave() {
-                return Ok(Replaced::Unfinished);
+                return Replaced::Unfinished;
             }
             shard.sleep_us(left_us.min(RETRY_US_MIN)).await;
             left_us = left_us.saturating_sub(RETRY_US_MIN);
         }
         pause_us = (pause_us * 2).min(RETRY_US_MAX);
     }
-    Ok(Replaced::Wholly)
+    Replaced::Wholly
 }

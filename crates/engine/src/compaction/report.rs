@@ -56,6 +56,8 @@ impl Running {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeptCounts {
     pub young: u64,
+    /// By `tombstone_gc`.
+    pub disabled: u64,
     pub memtable: u64,
     pub commit_log: u64,
     pub sstable: u64,
@@ -70,6 +72,7 @@ impl KeptCounts {
     pub(super) fn add(&mut self, blocker: &Blocker, count: u64) {
         match blocker {
             Blocker::Young => self.young += count,
+            Blocker::Disabled => self.disabled += count,
             Blocker::Memtable => self.memtable += count,
             Blocker::CommitLog => self.commit_log += count,
             Blocker::SSTable(name) => {
@@ -84,6 +87,7 @@ impl KeptCounts {
 
     pub fn merge(&mut self, other: &Self) {
         self.young += other.young;
+        self.disabled += other.disabled;
         self.memtable += other.memtable;
         self.commit_log += other.commit_log;
         self.sstable += other.sstable;
@@ -110,6 +114,8 @@ pub struct ManagerStats {
     pub backlog_bytes: u64,
     pub shares: u32,
     pub kept_tombstones: KeptCounts,
+    /// Samples of merges that strategies wanted to decide by.
+    pub samples: u64,
 }
 
 /// What a shard's compactions do.

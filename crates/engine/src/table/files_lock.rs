@@ -22,6 +22,17 @@ impl FilesLock {
     }
 }
 
+impl FilesLock {
+    /// As [`Self::lock`], until [`Self::release`]: for somebody on another shard.
+    pub(crate) async fn hold(&self) {
+        std::mem::forget(self.lock().await);
+    }
+
+    pub(crate) fn release(&self) {
+        drop(FilesGuard(self));
+    }
+}
+
 impl Drop for FilesGuard<'_> {
     fn drop(&mut self) {
         self.0.held.set(false);

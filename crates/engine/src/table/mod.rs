@@ -100,6 +100,8 @@ pub struct Table {
     frozen: RefCell<HashSet<SstableName>>,
     /// SSTables that said what they cannot say; no compaction takes them.
     quarantined: RefCell<HashSet<SstableName>>,
+    /// Opened, and not yet part of the table: another shard writes them for this one.
+    pub(crate) incoming: RefCell<Vec<Rc<SSTable>>>,
     /// So many runs the next compaction would merge.
     runs_to_merge: Cell<usize>,
     /// Reads between two of their pages. What takes a source away ends them, so that they keep nothing alive.
@@ -161,6 +163,7 @@ impl Table {
             files_lock: FilesLock::default(),
             frozen: RefCell::default(),
             quarantined: RefCell::default(),
+            incoming: RefCell::default(),
             runs_to_merge: Cell::new(0),
             parked: ParkedReads::default(),
             logged: RefCell::default(),
@@ -192,6 +195,11 @@ impl Table {
     /// The partitions that belong to this shard.
     pub fn share(&self) -> Share {
         self.share
+    }
+
+    /// Which shard partitions with this token belong to.
+    pub(crate) fn owner(&self, token: i64) -> u32 {
+        self.sharder.map_or(self.shard_id, |sharder| sharder.shard_of(token))
     }
 
     /// It lives on shard 0 alone, and its log is the schema's.
@@ -308,6 +316,11 @@ impl Table {
         self.frozen.borrow_mut().extend(names);
     }
 
+    /// These SSTables are as all others again.
+    pub(crate) fn thaw(&self, names: &[SstableName]) {
+        self.frozen.borrow_mut().retain(|name| !names.contains(name));
+    }
+
     /// The SSTable with this file is damaged: compactions leave it alone until a restart. Reads go on trying.
     pub fn quarantine(&self, file: &Path) {
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -393,12 +406,19 @@ impl Table {
         let memtables = [&*active].into_iter().chain(sealed.iter()).map(|logged| &logged.memtable);
         let mut readers: Vec<Box<dyn Reader>> =
             memtables.filter(|memtable| !memtable.is_empty()).map(|memtable| memtable.reader(spec)).collect();
+        let mut opened = 0;
         for sstable in self.sstables.borrow().iter() {
             if may_have(sstable, spec, &self.counters.sstables) {
+                opened += 1;
                 readers.push(
                     SSTableSource::new(sstable.clone(), io_class).bypass_cache(bypass_cache).reader(spec),
                 );
             }
+        }
+        if matches!(spec.partitions, PartitionRange::Key(_)) {
+            let counters = &self.counters;
+            counters.point_reads.set(counters.point_reads.get() + 1);
+            counters.point_read_sstables.set(counters.point_read_sstables.get() + opened);
         }
         if readers.is_empty() {
             readers.push(active.memtable.reader(spec));

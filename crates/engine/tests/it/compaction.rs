@@ -234,6 +234,45 @@ fn a_tombstone_stays_until_the_commit_log_cannot_bring_back_what_it_deletes() {
 }
 
 #[test]
+fn tombstone_gc_says_when_tombstones_go() {
+    let dir = dir("compaction-tombstone-gc");
+    let engine = open(by_hand(&dir), 1);
+    let table = table(&engine);
+    let tombstones = |engine: &Engine| {
+        let id = table.id;
+        let counted = engine.ask(0, move |shard| async move {
+            let sstables = EngineShard::of(&shard)?.table(id)?.sstables();
+            Ok(sstables.iter().filter(|sstable| sstable.may_have_tombstones()).count())
+        });
+        counted.wait().unwrap()
+    };
+    // Deleted a moment ago, as far as the clock is concerned; nothing is in the log any more.
+    let now = engine.ask(0, |shard| async move { Ok(shard.wall_us() / 1_000_000) }).wait().unwrap();
+    let mut gone = Mutation::new(table.clone(), PartitionKey::new("a"));
+    gone.partition.tombstone = Tombstone::new(11, now as u32 - 10);
+    engine.apply(insert(&table, "b", 1, "x", 10)).wait().unwrap();
+    engine.apply(gone).wait().unwrap();
+    engine.flush(vec![table.id]).unwrap();
+    engine.close().unwrap();
+    let engine = open(by_hand(&dir), 1);
+    let set = |mode: &str| {
+        let mut settings = TableSettings::default();
+        settings.others.insert("tombstone_gc".to_string(), format!("{{'mode': '{mode}'}}"));
+        let schema = table.clone();
+        engine.change_schema(move |catalog| catalog.alter_table(schema, settings)).unwrap();
+    };
+    for (mode, left) in [("timeout", 1), ("disabled", 1), ("repair", 0)] {
+        set(mode);
+        major(&engine, &table);
+        assert_eq!(tombstones(&engine), left, "{mode}");
+    }
+    let kept = engine.ask(0, |shard| async move { compaction_node::report(&shard).await }).wait().unwrap();
+    let kept = &kept[0].stats.kept_tombstones;
+    assert_eq!((kept.young, kept.disabled, kept.commit_log), (1, 1, 0));
+    engine.close().unwrap();
+}
+
+#[test]
 fn another_strategy_takes_over_a_live_table() {
     let dir = dir("compaction-alter");
     let engine = open(options(&dir), 1);

@@ -82,6 +82,9 @@ pub struct TableStats {
     /// Bytes on disk by about how many are live; 0 without SSTables.
     #[serde(default)]
     pub space_amplification: f64,
+    /// SSTables that a read of one partition opens, on average since the start; 0 before there was one.
+    #[serde(default)]
+    pub sstables_per_read: f64,
     /// All files of live SSTables.
     pub space_used_live: u64,
     /// All files of the table but snapshots.
@@ -139,6 +142,15 @@ pub struct Snapshot {
 pub struct Done {
     /// Tables, or snapshots, it was done to.
     pub count: u64,
+}
+
+/// `POST /v1/verify`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Verified {
+    /// Checked.
+    pub sstables: u64,
+    /// Those that are damaged, with what is wrong; no compaction takes them until a restart.
+    pub damaged: Vec<String>,
 }
 
 /// `GET /v1/compactions`: of all shards together.

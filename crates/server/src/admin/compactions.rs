@@ -4,11 +4,12 @@ use axum::Json;
 use axum::extract::{Query, State};
 use engine::compaction::node as compactions;
 use engine::compaction::node::Rewrite;
+use engine::compaction::verify;
 use serde::Deserialize;
 
 use super::answers::{
     AutoCompaction, Compactions, ConcurrentCompactors, Done, EndedCompaction, PendingCompactions,
-    RunningCompaction, Throughput,
+    RunningCompaction, Throughput, Verified,
 };
 use super::error::ApiError;
 use super::tables::{names, select};
@@ -25,7 +26,7 @@ pub struct CompactQuery {
     split: bool,
     /// Data.db files with commas between, of one table: these and no others.
     files: Option<String>,
-    /// `upgradesstables`: those of the current version too.
+    /// `upgradesstables`: those of the current version too. `verify`: every row too.
     #[serde(default)]
     all: bool,
 }
@@ -107,6 +108,19 @@ pub async fn garbage_collect(State(node): OfNode, Query(query): Query<CompactQue
 
 pub async fn cleanup(State(node): OfNode, Query(query): Query<CompactQuery>) -> Answer<Done> {
     rewrite(&node, &query, Rewrite::Cleanup).await
+}
+
+pub async fn verify(State(node): OfNode, Query(query): Query<CompactQuery>) -> Answer<Verified> {
+    check_serving(&node)?;
+    let rows = query.all;
+    let mut all = Verified::default();
+    for id in query.tables(&node).await? {
+        let asked = node.engine.ask(0, move |shard| async move { verify::verify(&shard, id, rows).await });
+        let verified = asked.get().await?;
+        all.sstables += verified.sstables;
+        all.damaged.extend(verified.damaged);
+    }
+    Ok(Json(all))
 }
 
 pub async fn list(State(node): OfNode) -> Answer<Compactions> {

@@ -205,6 +205,15 @@ const OF_SHARD: &[OfShard] = &[
         s.compactions.kept_tombstones.young
     }),
     (
+        "messina_compaction_kept_disabled_tombstones_total",
+        "counter",
+        "Tombstones kept: tombstone_gc is disabled.",
+        |s| s.compactions.kept_tombstones.disabled,
+    ),
+    ("messina_compaction_samples_total", "counter", "Samples of merges, taken to decide by.", |s| {
+        s.compactions.samples
+    }),
+    (
         "messina_compaction_kept_tombstones_by_memtable_total",
         "counter",
         "Kept: a memtable has the partition.",
@@ -548,6 +557,8 @@ mod tests {
             pending_compactions: 0,
             reads: Latencies::default(),
             writes,
+            point_reads: 0,
+            point_read_sstables: 0,
         };
         let mut stalls_us = Latencies::default().histogram;
         stalls_us.add(1_500);

@@ -102,6 +102,10 @@ fn table_stats(node: &Node, schema: &TableSchema, parts: &[&TableReport]) -> Tab
             sum_parts(|part| part.flushed_bytes),
         ),
         space_amplification: ratio(sum_parts(|part| part.disk_bytes), sum_parts(|part| part.live_bytes)),
+        sstables_per_read: ratio(
+            sum_parts(|part| part.point_read_sstables),
+            sum_parts(|part| part.point_reads),
+        ),
         space_used_live: space.live_bytes,
         space_used_total: space.total_bytes,
         space_used_by_snapshots: space.snapshot_bytes,

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::admin::answers::{
     AutoCompaction, Compactions, ConcurrentCompactors, Done, EndedCompaction, Info, Loaded, SSTables,
-    Snapshot, TableStats, Throughput, Version,
+    Snapshot, TableStats, Throughput, Verified, Version,
 };
 use crate::suggest::nearest;
 use http::{Client, query};
@@ -86,6 +86,7 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     ("stop", "[COMPACTION|CLEANUP|UPGRADE_SSTABLES|...]", "ends running compactions"),
     ("tablestats", "[KEYSPACE[.TABLE]]", "statistics of tables"),
     ("upgradesstables", "[-a] [KEYSPACE [TABLE ...]]", "rewrites SSTables of older versions"),
+    ("verify", "[-e] [KEYSPACE [TABLE ...]]", "reads SSTables and says which are damaged; -e: every row"),
     ("version", "", "the version of the node"),
 ];
 
@@ -183,6 +184,20 @@ impl Call<'_> {
                 }
                 names => self.of_tables("compact", names, &[]),
             },
+            "verify" => {
+                let (names, rows) = match words {
+                    ["-e" | "--extended-verify", names @ ..] => (names, Some("true")),
+                    names => (names, None),
+                };
+                let (keyspace, tables) = split_names(names);
+                let asked = [("keyspace", keyspace), ("tables", tables.as_deref()), ("all", rows)];
+                self.ask("POST", &query("/v1/verify", &asked), |found: Verified| {
+                    let mut text =
+                        format!("{} SSTables checked, {} damaged\n", found.sstables, found.damaged.len());
+                    found.damaged.iter().for_each(|damaged| text.extend([damaged, "\n"]));
+                    text
+                })
+            }
             "upgradesstables" => match words {
                 ["-a" | "--include-all-sstables", names @ ..] => {
                     self.of_tables("upgradesstables", names, &[("all", Some("true"))])

@@ -162,6 +162,7 @@ fn one_table(table: &TableStats) -> String {
         ("Pending compactions", table.pending_compactions.to_string()),
         ("Write amplification", format!("{:.2}", table.write_amplification)),
         ("Space amplification", format!("{:.2}", table.space_amplification)),
+        ("SSTables per read", format!("{:.2}", table.sstables_per_read)),
         ("Space used (live)", table.space_used_live.to_string()),
         ("Space used (total)", table.space_used_total.to_string()),
         ("Space used by snapshots (total)", table.space_used_by_snapshots.to_string()),

@@ -53,8 +53,8 @@ impl Ahead {
     }
 
     /// What came of it.
-    async fn landed(self) -> (Run, Result<IoBuf, FileError>) {
-        let Self { run, request, done } = self;
+    async fn landed(self: Box<Self>) -> (Run, Result<IoBuf, FileError>) {
+        let Self { run, request, done } = *self;
         match done {
             Some(done) => (run, done),
             None => (run, request.await),
@@ -71,9 +71,9 @@ pub(super) struct Window {
     held: Held,
     /// What the next fetch adds to what is needed.
     ahead_bytes: u64,
-    ahead: Option<Ahead>,
+    ahead: Option<Box<Ahead>>,
     /// What a scan has fetched and not decoded; it goes on where the window ends.
-    stored: Option<StoredRun>,
+    stored: Option<Box<StoredRun>>,
     charge: Charge,
 }
 
@@ -113,7 +113,7 @@ impl Window {
     /// What a scan has fetched, or is about to, and not decoded.
     fn fetched_bytes(&self, file: &ChunkedFile) -> u64 {
         let ahead = self.ahead.as_ref().map_or(0, |ahead| ahead.run.count * file.chunk_bytes());
-        ahead + self.stored.as_ref().map_or(0, StoredRun::held_bytes)
+        ahead + self.stored.as_ref().map_or(0, |stored| stored.held_bytes())
     }
 
     /// The next fetch brings `bytes` at least, as far as there are any before `until`.
@@ -258,7 +258,7 @@ impl Window {
         };
         while self.start + (own.len() as u64) < end {
             let from = self.start + own.len() as u64;
-            if self.stored.as_ref().is_none_or(StoredRun::is_empty) {
+            if self.stored.as_ref().is_none_or(|stored| stored.is_empty()) {
                 self.stored = None;
                 self.fetch_next(file, own.len() as u64, from, end, until).await?;
             }
@@ -281,7 +281,7 @@ impl Window {
             let (run, stored) = ahead.landed().await;
             let mut stored = file.stored_run(run, stored)?;
             stored.skip_to(chunk);
-            self.stored = Some(stored);
+            self.stored = Some(Box::new(stored));
         }
         self.ahead = None;
         Ok(())
@@ -304,7 +304,7 @@ impl Window {
                 (run, file.request_run(&run, self.class)?.await)
             }
         };
-        self.stored = Some(file.stored_run(run, stored)?);
+        self.stored = Some(Box::new(file.stored_run(run, stored)?));
         let behind = file.chunk_start(run.first + run.count);
         if behind < until.min(file.data_bytes()) {
             self.start_ahead(file, held_bytes, behind, until).await?;
@@ -331,7 +331,7 @@ impl Window {
         until: u64,
     ) -> Result<(), ReadError> {
         let run = self.next_run(file, from, from, until);
-        let stored_bytes = self.stored.as_ref().map_or(0, StoredRun::held_bytes);
+        let stored_bytes = self.stored.as_ref().map_or(0, |stored| stored.held_bytes());
         let held_bytes = held_bytes + stored_bytes + PIECE_BYTES;
         self.charge.grow_to(held_bytes + run.count * file.chunk_bytes()).await?;
         let request = Box::pin(file.request_run(&run, self.class)?);
@@ -351,7 +351,7 @@ impl Window {
             Poll::Pending
         })
         .await;
-        self.ahead = Some(ahead);
+        self.ahead = Some(Box::new(ahead));
         Ok(())
     }
 

@@ -203,9 +203,8 @@ fn write(world: &World, arguments: &SteadyArguments) -> Result<Vec<u64>, BenchEr
             shard.clone().spawn(CpuGroup::Statement, async move {
                 loop {
                     let number: u64 = next.replace(next.get() + 1);
-                    if per_s > 0 {
-                        let due_us = begun_us + number * 1_000_000 / per_s;
-                        shard.sleep_us(due_us.saturating_sub(shard.now_us())).await;
+                    if let Some(due_us) = (number * 1_000_000).checked_div(per_s) {
+                        shard.sleep_us((begun_us + due_us).saturating_sub(shard.now_us())).await;
                     }
                     let row = picks.borrow_mut().pick();
                     let timestamp_us = 1 + number as i64;

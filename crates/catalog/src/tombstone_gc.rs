@@ -1,0 +1,56 @@
+//! `tombstone_gc = {'mode': …}`: when tombstones of a table are old enough to be dropped.
+
+use crate::settings::TableSettings;
+
+/// ScyllaDB's modes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TombstoneGcMode {
+    /// `gc_grace_seconds` after the deletion. What a table without the option has.
+    #[default]
+    Timeout,
+    /// Never.
+    Disabled,
+    /// At once.
+    Immediate,
+    /// When all replicas have the deletion, as a repair makes sure. A node by itself has the only replica, which has all
+    /// deletions: at once.
+    Repair,
+}
+
+impl TableSettings {
+    /// When tombstones may be dropped.
+    pub fn tombstone_gc(&self) -> TombstoneGcMode {
+        // As `table_option` has written it.
+        let said = self.others.get("tombstone_gc").and_then(|cql| cql.split_once("'mode': '"));
+        match said.map(|(_, rest)| rest.to_ascii_lowercase()) {
+            Some(mode) if mode.starts_with("disabled'") => TombstoneGcMode::Disabled,
+            Some(mode) if mode.starts_with("immediate'") => TombstoneGcMode::Immediate,
+            Some(mode) if mode.starts_with("repair'") => TombstoneGcMode::Repair,
+            _ => TombstoneGcMode::Timeout,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::other_options::{OptionValue, table_option};
+    use crate::settings::map;
+
+    #[test]
+    fn modes_are_found_in_what_is_stored() {
+        let of = |entries: &[(&str, &str)]| {
+            let cql = table_option("tombstone_gc", &OptionValue::Map(map(entries))).unwrap();
+            let mut settings = TableSettings::default();
+            settings.others.insert("tombstone_gc".to_string(), cql);
+            settings.tombstone_gc()
+        };
+        assert_eq!(of(&[("mode", "timeout")]), TombstoneGcMode::Timeout);
+        assert_eq!(of(&[("mode", "Disabled")]), TombstoneGcMode::Disabled);
+        assert_eq!(of(&[("mode", "immediate")]), TombstoneGcMode::Immediate);
+        let repair = [("mode", "repair"), ("propagation_delay_in_seconds", "60")];
+        assert_eq!(of(&repair), TombstoneGcMode::Repair);
+        assert_eq!(of(&repair[1..]), TombstoneGcMode::Timeout);
+        assert_eq!(TableSettings::default().tombstone_gc(), TombstoneGcMode::Timeout);
+    }
+}

@@ -1,0 +1,259 @@
+//! Every kind of job over a disk that cannot be read, or reads wrong: nothing is lost, what is damaged is left alone, no file stays behind.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use compaction::{Layout, Plan, Reason};
+use engine::commitlog::SyncMode;
+use engine::compaction::node::{self as compactions, Rewrite};
+use engine::compaction::verify::{self, Verified};
+use engine::options::CompactionOptions;
+use engine::shard::EngineShard;
+use engine::{EngineError, EngineOptions, ReadCommand, node, recover};
+use model::{Mutation, PartitionKey, PartitionRange, TableSchema, Tombstone};
+use runtime::Shard;
+use runtime::sim::{SimNode, SimOptions, SimWorld};
+
+use crate::support::{insert, test_table};
+
+const ROWS: usize = 400;
+const FLUSHES: usize = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Job {
+    Major,
+    /// Fragments that release their inputs while it runs.
+    Runs,
+    Upgrade,
+    GarbageCollect,
+    Named,
+    Reshard,
+}
+
+const ALL: [Job; 6] = [Job::Major, Job::Runs, Job::Upgrade, Job::GarbageCollect, Job::Named, Job::Reshard];
+
+fn options(job: Job) -> EngineOptions {
+    let is_automatic = job == Job::Reshard;
+    let compaction = CompactionOptions { is_automatic, ..CompactionOptions::default() };
+    EngineOptions {
+        memory_bytes: 8 << 20,
+        commitlog_segment_bytes: 256 << 10,
+        commitlog_total_bytes: 2 << 20,
+        commitlog_sync: SyncMode::Batch,
+        compaction,
+        ..EngineOptions::new("/data")
+    }
+}
+
+fn start(world: &SimWorld, job: Job) -> SimNode {
+    let node = world.start_node(|_| async {}).unwrap();
+    let opened =
+        world.block_on(&node, 0, move |shard| async move { recover::open(&shard, options(job)).await });
+    opened.unwrap().unwrap_or_else(|error| panic!("{job:?}: {error}"));
+    node
+}
+
+/// Four SSTables that share all partitions, with a deletion of nothing in each.
+async fn fill(shard: &Shard) -> Result<Arc<TableSchema>, EngineError> {
+    node::change_schema(shard, |catalog| catalog.create_keyspace(catalog::Keyspace::simple("ks")?)).await?;
+    let mut settings = catalog::TableSettings::default();
+    // What other jobs would do is another test's.
+    settings.compaction.insert("min_threshold".to_string(), "30".to_string());
+    node::change_schema(shard, |catalog| catalog.create_table(test_table(), settings)).await?;
+    let table = node::catalog(shard)?.schema("ks", "t").expect("it was made").clone();
+    for flush in 0..FLUSHES {
+        for row in 0..ROWS / FLUSHES {
+            let value = format!("{flush} {row} {}", "v".repeat(300));
+            let c = (flush * 1000 + row) as i32;
+            node::apply(shard, insert(&table, &format!("k{}", row % 20), c, &value, 100)).await?;
+        }
+        let mut gone = Mutation::new(table.clone(), PartitionKey::new(format!("none{flush}").as_str()));
+        gone.partition.tombstone = Tombstone::new(50, 1_700_000_000);
+        node::apply(shard, gone).await?;
+        node::flush(shard, vec![table.id]).await?;
+    }
+    Ok(table)
+}
+
+async fn count(shard: &Shard, table: &TableSchema) -> Result<usize, EngineError> {
+    let mut command = ReadCommand::new(table.id, PartitionRange::all());
+    command.bypass_cache = true;
+    let mut rows = 0;
+    loop {
+        let page = node::read(shard, command.clone()).await?;
+        rows += page.partitions.iter().map(|partition| partition.rows.len()).sum::<usize>();
+        match page.next {
+            Some(next) => command.paging = Some(next),
+            None => return Ok(rows),
+        }
+    }
+}
+
+fn rows(world: &SimWorld, node: &SimNode, table: &Arc<TableSchema>) -> usize {
+    let table = table.clone();
+    let counted = world.block_on(node, 0, |shard| async move { count(&shard, &table).await });
+    counted.unwrap().unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn data_files(world: &SimWorld) -> Vec<PathBuf> {
+    let is_data = |path: &PathBuf| {
+        path.starts_with("/data/data/ks") && path.to_str().is_some_and(|path| path.ends_with("-Data.db"))
+    };
+    let mut files: Vec<PathBuf> = world.disk().files().into_iter().filter(is_data).collect();
+    files.sort();
+    files
+}
+
+fn assert_no_strays(world: &SimWorld, what: &str) {
+    let is_stray = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        path.starts_with("/data/data/ks") && (name.ends_with(".tmp") || name.starts_with("compaction-"))
+    };
+    let strays: Vec<PathBuf> = world.disk().files().into_iter().filter(is_stray).collect();
+    assert_eq!(strays, Vec::<PathBuf>::new(), "{what}");
+}
+
+/// Does the job on a node of one shard; those of [`Job::Reshard`] begin by themselves.
+fn carry_out(world: &SimWorld, node: &SimNode, table: &Arc<TableSchema>, job: Job) -> Result<(), String> {
+    let (id, files) = (table.id, data_files(world));
+    let done = world.block_on(node, 0, move |shard| async move {
+        match job {
+            Job::Major => compactions::major(&shard, id, false).await,
+            Job::Upgrade => compactions::rewrite(&shard, id, Rewrite::Upgrade { all: true }).await,
+            Job::GarbageCollect => compactions::rewrite(&shard, id, Rewrite::Garbage).await,
+            Job::Named => compactions::merge_files(&shard, id, files).await,
+            Job::Runs => {
+                let manager = EngineShard::of(&shard)?.compactions().clone();
+                let plan = |_: &mut dyn compaction::Strategy, view: &compaction::TableView<'_>, _: &[_]| {
+                    vec![Plan {
+                        inputs: view.free().map(|sstable| sstable.id).collect(),
+                        expired: vec![],
+                        layout: Layout::run(8 << 10),
+                        reason: Reason::Asked("test"),
+                        release_early: true,
+                    }]
+                };
+                manager.carry_out(id, "Test", plan).await
+            }
+            Job::Reshard => Ok(()),
+        }
+    });
+    done.unwrap().map_err(|error| error.to_string())
+}
+
+/// A node with the table; for [`Job::Reshard`] it was filled by one shard and has three.
+fn filled(
+    seed: u64,
+    job: Job,
+    before_last_start: impl FnOnce(&SimWorld),
+) -> (SimWorld, SimNode, Arc<TableSchema>) {
+    let mut world = SimWorld::new(SimOptions { seed, run_us_max: 2_000_000_000, ..SimOptions::default() });
+    let node_1 = start(&world, job);
+    let table = world.block_on(&node_1, 0, |shard| async move { fill(&shard).await }).unwrap().unwrap();
+    if job != Job::Reshard {
+        before_last_start(&world);
+        return (world, node_1, table);
+    }
+    world.block_on(&node_1, 0, |shard| async move { node::close(&shard).await }).unwrap().unwrap();
+    drop(node_1);
+    world.kill();
+    world.set_shards(3);
+    before_last_start(&world);
+    let node_3 = start(&world, job);
+    (world, node_3, table)
+}
+
+#[test]
+fn a_disk_that_cannot_be_read_for_a_while_loses_nothing() {
+    for job in ALL {
+        let mut failures = 0;
+        for seed in 0..6 {
+            let what = format!("{job:?}, seed {seed}");
+            let (world, node, table) = filled(seed, job, |_| {});
+            world.set_faults(|faults| faults.read_error = 0.05 * seed as f64);
+            failures += usize::from(carry_out(&world, &node, &table, job).is_err());
+            world.run_for_us(2_000_000).unwrap();
+            world.set_faults(|faults| faults.read_error = 0.0);
+            assert_eq!(rows(&world, &node, &table), ROWS, "{what}");
+            // Whoever failed by itself has another try after at most five minutes.
+            world.run_for_us(400_000_000).unwrap();
+            carry_out(&world, &node, &table, job).unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_eq!(rows(&world, &node, &table), ROWS, "{what}, done again");
+            if job == Job::Reshard {
+                let shared = data_files(&world).len();
+                assert_eq!(shared, 3 * FLUSHES, "{what}: one for each shard of each");
+            }
+            drop(node);
+            world.power_loss();
+            let node = start(&world, job);
+            assert_eq!(rows(&world, &node, &table), ROWS, "{what}, after a loss of power");
+            // What could not be removed since it could not be read is gone by now.
+            assert_no_strays(&world, &what);
+        }
+        assert!(failures > 0 || job == Job::Reshard, "{job:?} met no error");
+    }
+}
+
+#[test]
+fn a_verify_finds_what_is_damaged_and_puts_it_aside() {
+    let (world, node, table) = filled(3, Job::Major, |_| {});
+    let id = table.id;
+    let check = |rows| {
+        let asked =
+            world.block_on(&node, 0, move |shard| async move { verify::verify(&shard, id, rows).await });
+        asked.unwrap().unwrap()
+    };
+    let whole = Verified { sstables: FLUSHES as u64, damaged: vec![] };
+    assert_eq!((check(false), check(true)), (whole.clone(), whole));
+    let file = data_files(&world).remove(2);
+    let bytes = world.disk().read(&file).unwrap().len() as u64;
+    world.disk().flip(&file, bytes / 3, 1).unwrap();
+    let found = check(false);
+    assert_eq!((found.sstables, found.damaged.len()), (FLUSHES as u64, 1));
+    assert!(found.damaged[0].starts_with(file.to_str().unwrap()), "{found:?}");
+    // A major compaction leaves it alone.
+    carry_out(&world, &node, &table, Job::Major).unwrap();
+    assert_eq!(data_files(&world).len(), 2);
+    assert!(data_files(&world).contains(&file));
+}
+
+#[test]
+fn a_damaged_input_is_put_aside_and_nothing_else_is_lost() {
+    for job in ALL {
+        let what = format!("{job:?}");
+        let mut damaged = None;
+        let (world, node, table) = filled(7, job, |world| {
+            let file = data_files(world).remove(1);
+            let bytes = world.disk().read(&file).unwrap().len() as u64;
+            world.disk().flip(&file, bytes / 2, 0x10).unwrap();
+            damaged = Some((file, bytes / 2));
+        });
+        let (file, at) = damaged.expect("a file was damaged");
+        let done = carry_out(&world, &node, &table, job);
+        world.run_for_us(20_000_000).unwrap();
+        assert_eq!(done.is_err(), job != Job::Reshard, "{what}: {done:?}");
+        let id = table.id;
+        let shards = if job == Job::Reshard { 3 } else { 1 };
+        let in_quarantine: usize = (0..shards)
+            .map(|shard| {
+                let asked = world.block_on(&node, shard, move |shard| async move {
+                    Ok::<_, EngineError>(EngineShard::of(&shard)?.table(id)?.quarantined().len())
+                });
+                asked.unwrap().unwrap()
+            })
+            .sum();
+        assert_eq!(in_quarantine, 1, "{what}");
+        assert!(data_files(&world).contains(&file), "{what}: it is still there");
+        assert_no_strays(&world, &what);
+        // With the right bytes everything is there again.
+        world.disk().flip(&file, at, 0x10).unwrap();
+        assert_eq!(rows(&world, &node, &table), ROWS, "{what}");
+        drop(node);
+        world.kill();
+        let node = start(&world, job);
+        world.run_for_us(20_000_000).unwrap();
+        carry_out(&world, &node, &table, job).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(rows(&world, &node, &table), ROWS, "{what}, after a restart");
+        assert_no_strays(&world, &what);
+    }
+}
