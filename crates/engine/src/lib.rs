@@ -8,6 +8,7 @@
 //! Follow a start: [`recover`].
 
 mod attach;
+mod cache;
 pub mod commitlog;
 pub mod compaction;
 pub mod engine;
@@ -25,6 +26,7 @@ pub mod table;
 pub mod upload;
 
 pub use engine::{Answer, Engine, ShardOptions};
+pub use cache::{RowCache, RowCacheStats};
 pub use error::EngineError;
 pub use options::{Attachment, EngineOptions, OnDamagedLog, ReadOptions};
 pub use read::{Page, PagingState, PartitionPage, ReadCommand};

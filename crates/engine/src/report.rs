@@ -14,6 +14,7 @@ use sstable::pool::PoolStats;
 use sstable::read::SSTable;
 use sstable::write::Written;
 
+use crate::cache::RowCacheStats;
 use crate::compaction::report::{ManagerStats, TableState};
 use crate::table::Table;
 use crate::table::flush::FlushStats;
@@ -32,6 +33,7 @@ pub struct ShardReport {
     pub compactions: ManagerStats,
     pub compactions_running: usize,
     pub cache: PoolStats,
+    pub row_cache: RowCacheStats,
     /// Each semaphore of reads: its name, limits and counters.
     pub reads: Vec<(String, SemaphoreLimits, SemaphoreStats)>,
     pub runtime: ShardStats,

@@ -89,6 +89,7 @@ impl ChunkCache {
         match file.class {
             CacheClass::IndexEntries => self.entries.clear_file(file),
             CacheClass::Chunks | CacheClass::IndexPages => self.chunks.clear_file(file),
+            CacheClass::Rows => unreachable!("rows are of no file"),
         }
     }
 
