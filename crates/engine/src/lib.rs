@@ -25,8 +25,8 @@ pub mod sharder;
 pub mod table;
 pub mod upload;
 
-pub use engine::{Answer, Engine, ShardOptions};
 pub use cache::{RowCache, RowCacheStats};
+pub use engine::{Answer, Engine, ShardOptions};
 pub use error::EngineError;
 pub use options::{Attachment, EngineOptions, OnDamagedLog, ReadOptions};
 pub use read::{Page, PagingState, PartitionPage, ReadCommand};

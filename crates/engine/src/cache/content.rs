@@ -53,7 +53,8 @@ fn is_key(schema: &TableSchema, prefix: &ClusteringPrefix) -> bool {
 pub fn touch(schema: &TableSchema, a: &Position, b: &Position) -> bool {
     let at_row = is_key(schema, &a.prefix) && (a.side == Side::At || b.side == Side::At);
     let order = schema.compare_positions(a, b);
-    order.is_eq() || at_row && a.prefix.len() == b.prefix.len() && schema.compare_values(&a.prefix, &b.prefix).is_eq()
+    order.is_eq()
+        || at_row && a.prefix.len() == b.prefix.len() && schema.compare_values(&a.prefix, &b.prefix).is_eq()
 }
 
 impl Content {
@@ -69,7 +70,13 @@ impl Content {
     }
 
     /// An entry at `at`, new ones as `make` says.
-    fn upsert(&mut self, schema: &TableSchema, at: &Position, make: impl FnOnce() -> Entry, change: impl FnOnce(&mut Entry)) {
+    fn upsert(
+        &mut self,
+        schema: &TableSchema,
+        at: &Position,
+        make: impl FnOnce() -> Entry,
+        change: impl FnOnce(&mut Entry),
+    ) {
         self.entries.upsert(at, |probe| schema.compare_positions(probe, at), make, change);
     }
 
@@ -83,12 +90,14 @@ impl Content {
         items: &mut NewItems<'_>,
     ) {
         let at = Position::at(key.clone());
-        let gap = Gap { tombstone, ..self.gap_at(schema, &at) };
+        // What was known of the gap around it may lack a deletion that is being merged: then it begins or ends here somewhere.
+        let around = self.gap_at(schema, &at);
+        let gap = Gap { continuous: around.continuous && around.tombstone == tombstone, tombstone };
         let bytes = row.as_ref().map_or(0, row_bytes);
         let mut item = ItemNumber::NONE;
         let new = || Entry { gap, row: None, item: items.make(&at) };
         self.upsert(schema, &at, new, |entry| {
-            entry.gap.tombstone = tombstone;
+            entry.gap = gap;
             entry.row = row;
             item = entry.item;
         });
@@ -190,7 +199,13 @@ impl Content {
     }
 
     /// Adds a flushed row, if anything is known of its place.
-    pub fn merge_row(&mut self, schema: &TableSchema, key: &ClusteringKey, row: &Rc<Row>, items: &mut NewItems<'_>) {
+    pub fn merge_row(
+        &mut self,
+        schema: &TableSchema,
+        key: &ClusteringKey,
+        row: &Rc<Row>,
+        items: &mut NewItems<'_>,
+    ) {
         let at = Position::at(key.clone());
         let partition = self.tombstone;
         let gap = self.gap_at(schema, &at);

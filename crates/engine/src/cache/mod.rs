@@ -27,4 +27,3 @@ pub use update::MergeFlushed;
 
 #[cfg(test)]
 mod tests;
-

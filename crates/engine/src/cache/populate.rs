@@ -102,7 +102,8 @@ impl Populator {
 
     /// Up to where all is known.
     fn at(&self) -> Position {
-        let begin = |range: &ClusteringRange| if self.reversed { range.end.clone() } else { range.start.clone() };
+        let begin =
+            |range: &ClusteringRange| if self.reversed { range.end.clone() } else { range.start.clone() };
         self.progress.at.clone().unwrap_or_else(|| begin(self.range()))
     }
 

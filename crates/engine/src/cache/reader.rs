@@ -14,9 +14,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ::reader::{
-    CompactReader, Fragment, Keep, LocalFuture, ReadError, ReadSpec, Reader, RowFragment, Step,
-};
+use ::reader::{CompactReader, Fragment, Keep, LocalFuture, ReadError, ReadSpec, Reader, RowFragment, Step};
 use model::{
     ClusteringRange, PartitionKey, PartitionRange, Position, Purge, RangeTombstoneChange, Side, TableSchema,
     Tombstone,
@@ -131,17 +129,16 @@ impl<B: Below> CacheReader<B> {
             partition: self.cached.as_ref().map(|(partition, _)| partition.clone()),
             progress: Progress::default(),
         };
-        self.state = State::Below(Box::new(BelowState { reader: Box::new(reader), populator, gives_head, then }));
+        self.state =
+            State::Below(Box::new(BelowState { reader: Box::new(reader), populator, gives_head, then }));
     }
 
     fn start(&mut self) {
         match &self.cached {
             None => self.go_below(self.spec.ranges.clone(), true, Then::End),
             Some((_, content)) => {
-                self.out.start(Fragment::PartitionStart {
-                    key: self.key.clone(),
-                    tombstone: content.tombstone,
-                });
+                self.out
+                    .start(Fragment::PartitionStart { key: self.key.clone(), tombstone: content.tombstone });
                 if let Some(row) = &content.static_row {
                     self.out.push(Fragment::Static(row.clone()));
                 }
@@ -199,6 +196,8 @@ impl<B: Below> CacheReader<B> {
     }
 
     fn read_gap(&mut self, number: usize, walk: Walk, entry: Option<(Position, Entry)>) {
+        // A slice says what is in force where it begins, unless nothing is.
+        self.out.change(&self.spec.schema, &walk.at, Tombstone::LIVE);
         let until = match &entry {
             Some((at, _)) if at.side == Side::At => beside(at, self.spec.reversed).0,
             Some((at, _)) => at.clone(),
@@ -213,8 +212,9 @@ impl<B: Below> CacheReader<B> {
             return self.go_below(gap, false, Then::GoOn(number, walk, entry));
         }
         let rest = [between(&walk.at, &walk.end)].into_iter();
-        let mut rest: Vec<_> =
-            rest.chain((number + 1..self.spec.ranges.len()).map(|number| self.range(number).clone())).collect();
+        let mut rest: Vec<_> = rest
+            .chain((number + 1..self.spec.ranges.len()).map(|number| self.range(number).clone()))
+            .collect();
         if self.spec.reversed {
             rest.reverse();
         }
@@ -324,8 +324,7 @@ struct Walk {
 
 impl Walk {
     fn new(schema: &TableSchema, content: &Content, range: &ClusteringRange, reversed: bool) -> Self {
-        let (at, end) =
-            if reversed { (&range.end, &range.start) } else { (&range.start, &range.end) };
+        let (at, end) = if reversed { (&range.end, &range.start) } else { (&range.start, &range.end) };
         let order = |probe: &Position| schema.compare_positions(probe, at);
         let beyond = match content.entries.first_from(order) {
             Some((_, entry)) if reversed => entry.gap,
@@ -377,7 +376,9 @@ impl Output {
 
     fn start(&mut self, fragment: Fragment) {
         match fragment {
-            Fragment::PartitionStart { tombstone, .. } if tombstone.is_live() => self.held_start = Some(fragment),
+            Fragment::PartitionStart { tombstone, .. } if tombstone.is_live() => {
+                self.held_start = Some(fragment)
+            }
             said => self.fragments.push_back(said),
         }
     }

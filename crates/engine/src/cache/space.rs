@@ -78,6 +78,8 @@ pub struct RowCache {
     member: MemberId,
     items: RefCell<Vec<Item>>,
     free: RefCell<Vec<ItemNumber>>,
+    /// Partitions whose item was evicted before their entries: they are entered again with the next item.
+    outlived: RefCell<Vec<ItemNumber>>,
     /// Large partitions that are in no table any more.
     leftover: RefCell<Vec<Rc<CachedPartition>>>,
     /// What tables had when they were emptied.
@@ -94,6 +96,7 @@ impl RowCache {
             member: pool.join(this.clone()),
             items: RefCell::default(),
             free: RefCell::default(),
+            outlived: RefCell::default(),
             leftover: RefCell::default(),
             cleared: RefCell::default(),
             has_leftover: Event::new(),
@@ -149,7 +152,12 @@ impl RowCache {
             }
             None => {
                 items.push(item);
-                ItemNumber(u32::try_from(items.len() - 1).ok().filter(|n| *n < u32::MAX).expect("fewer than 2^32 items"))
+                ItemNumber(
+                    u32::try_from(items.len() - 1)
+                        .ok()
+                        .filter(|n| *n < u32::MAX)
+                        .expect("fewer than 2^32 items"),
+                )
             }
         }
     }
@@ -191,6 +199,31 @@ impl RowCache {
         }
     }
 
+    /// The item of a partition was evicted while entries of it are there, which are items too: it stays.
+    fn outlives(&self, number: ItemNumber) -> bool {
+        let item = &mut self.items.borrow_mut()[number.0 as usize];
+        let partition = item.partition.as_ref().filter(|_| item.position.is_none());
+        let outlives = partition.is_some_and(|partition| {
+            partition.charges_entries() && partition.entry_count() > 0 && partition.is_attached()
+        });
+        item.slot = item.slot.filter(|_| !outlives);
+        outlives
+    }
+
+    /// Enters partitions again that have outlived their items.
+    fn enter_outlived(&self) {
+        for number in self.outlived.take() {
+            let partition = {
+                let items = self.items.borrow();
+                let item = &items[number.0 as usize];
+                item.partition.clone().filter(|_| item.position.is_none() && item.slot.is_none())
+            };
+            if let Some(partition) = partition {
+                self.size_partition(&partition);
+            }
+        }
+    }
+
     /// A hash by which the pool knows an item again that comes back soon.
     fn fingerprint(&self, number: ItemNumber) -> u32 {
         let items = self.items.borrow();
@@ -221,6 +254,9 @@ impl RowCache {
         }
         if whole {
             self.size_partition(partition);
+        }
+        if !self.outlived.borrow().is_empty() {
+            self.enter_outlived();
         }
         result
     }
@@ -294,7 +330,11 @@ impl RowCache {
 
 impl Owner for RowCache {
     fn evicted(&self, item: u32) {
-        let item = self.release(ItemNumber(item));
+        let number = ItemNumber(item);
+        if self.outlives(number) {
+            return self.outlived.borrow_mut().push(number);
+        }
+        let item = self.release(number);
         let partition = item.partition.expect("an item in the pool is in use");
         match item.position {
             Some(position) => partition.forget(&position),

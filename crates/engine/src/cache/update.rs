@@ -109,7 +109,8 @@ impl Merge {
             }),
             Fragment::Change(change) => {
                 let ended = self.range.take();
-                self.range = (!change.tombstone.is_live()).then(|| (change.position.clone(), change.tombstone));
+                self.range =
+                    (!change.tombstone.is_live()).then(|| (change.position.clone(), change.tombstone));
                 if let Some((start, tombstone)) = ended {
                     is_small = rows.change(&self.partition, |content, items| {
                         content.delete(schema, (&start, &change.position), tombstone, DELETED_MAX, items)

@@ -187,6 +187,13 @@ impl Table {
         self.cache.get_or_init(|| TableCache::new(rows));
     }
 
+    /// The table's option: whether reads of single partitions keep rows in memory.
+    pub fn set_caching(&self, is_on: bool) {
+        if let Some(cache) = self.cache.get() {
+            cache.set_on(is_on);
+        }
+    }
+
     /// `None` if the table belongs to no engine.
     pub fn cache(&self) -> Option<&Rc<TableCache>> {
         self.cache.get()
@@ -420,7 +427,9 @@ impl Table {
         let mut readers: Vec<Box<dyn Reader>> =
             memtables.filter(|memtable| !memtable.is_empty()).map(|memtable| memtable.reader(spec)).collect();
         match &spec.partitions {
-            PartitionRange::Key(key) if !bypass_cache && self.cache.get().is_some_and(|cache| cache.is_on()) => {
+            PartitionRange::Key(key)
+                if !bypass_cache && self.cache.get().is_some_and(|cache| cache.is_on()) =>
+            {
                 readers.extend(self.cached_reader(spec, key));
             }
             _ => {

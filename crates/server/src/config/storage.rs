@@ -84,6 +84,7 @@ impl Config {
                 timeout_us: self.read_request_timeout_ms.saturating_mul(1000),
                 range_timeout_us: self.range_request_timeout_ms.saturating_mul(1000),
                 cache_index_pages: self.cache_index_pages,
+                cache_rows: self.enable_cache,
                 tell: |shard, text| {
                     log(
                         LogLevel::Info,

@@ -7,7 +7,9 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use super::{Node, Root, Tree, TreeKey, branch_entry_bytes, child_of, count_before, find, make_mut, node_bytes};
+use super::{
+    Node, Root, Tree, TreeKey, branch_entry_bytes, child_of, count_before, find, make_mut, node_bytes,
+};
 
 impl<K: TreeKey, V: Clone> Tree<K, V> {
     /// The first entry that `order` does not call `Less`.
@@ -117,7 +119,10 @@ fn for_each_mut<K: TreeKey, V: Clone>(
                 return;
             }
             let Node::Leaf(entries) = make_mut(node, heap_bytes) else { unreachable!("it is a leaf") };
-            entries[first..].iter_mut().take_while(|(key, _)| until(key).is_lt()).for_each(|(k, v)| change(k, v));
+            entries[first..]
+                .iter_mut()
+                .take_while(|(key, _)| until(key).is_lt())
+                .for_each(|(k, v)| change(k, v));
         }
         Node::Branch(children) => {
             let first = count_before(children, |key| from(key).is_lt()).saturating_sub(1);
