@@ -254,4 +254,16 @@ mod tests {
         );
         assert_eq!(settings.caching["rows_per_partition"], "ALL");
     }
+
+    #[test]
+    fn rows_are_cached_unless_it_is_said_otherwise() {
+        let caches = |caching: &[(&str, &str)]| {
+            let settings = TableSettings { caching: map(caching), ..TableSettings::default() };
+            settings.checked().unwrap().caches_rows()
+        };
+        assert!(TableSettings::default().caches_rows());
+        assert!(caches(&[("enabled", "true")]) && caches(&[("keys", "none"), ("rows_per_partition", "10")]));
+        assert!(!caches(&[("keys", "ALL"), ("rows_per_partition", "ALL"), ("enabled", "false")]));
+        assert!(!caches(&[("keys", "none"), ("rows_per_partition", "none")]));
+    }
 }

@@ -134,6 +134,7 @@ impl Content {
                 if schema.compare_positions(at, low).is_gt() {
                     entry.gap = known;
                 }
+                true
             },
         );
         self.mark_high(schema, high, known, items);
@@ -252,8 +253,8 @@ impl Content {
             |probe| schema.compare_positions(probe, start),
             |probe| schema.compare_positions(probe, end).then(std::cmp::Ordering::Less),
             &mut |at, entry| {
-                if met > entries_max || schema.compare_positions(at, start).is_eq() {
-                    return;
+                if schema.compare_positions(at, start).is_eq() {
+                    return true;
                 }
                 met += 1;
                 entry.gap.tombstone = entry.gap.tombstone.max(tombstone);
@@ -261,6 +262,7 @@ impl Content {
                     shadow(&mut entry.row, partition.max(entry.gap.tombstone));
                     resized.push((entry.item, at.clone(), entry.row.as_ref().map_or(0, row_bytes)));
                 }
+                met <= entries_max
             },
         );
         if *end == Position::END && self.tail.continuous {

@@ -86,6 +86,8 @@ pub struct RowCache {
     cleared: RefCell<Vec<IntoIter<PartitionKey, Rc<CachedPartition>>>>,
     has_leftover: Event,
     is_on: Cell<bool>,
+    /// Of [`NewItems`], kept for its memory.
+    scratch: RefCell<Vec<(ItemNumber, usize)>>,
     pub(super) stats: Cell<RowCacheStats>,
 }
 
@@ -101,6 +103,7 @@ impl RowCache {
             cleared: RefCell::default(),
             has_leftover: Event::new(),
             is_on: Cell::new(true),
+            scratch: RefCell::default(),
             stats: Cell::default(),
         })
     }
@@ -246,12 +249,14 @@ impl RowCache {
         partition: &Rc<CachedPartition>,
         change: impl FnOnce(&mut Content, &mut NewItems<'_>) -> T,
     ) -> T {
-        let mut items = NewItems { cache: self, partition, sizes: vec![] };
+        let mut items = NewItems { cache: self, partition, sizes: self.scratch.take() };
         let result = change(&mut partition.content_mut(), &mut items);
+        let mut sizes = items.sizes;
         let mut whole = false;
-        for (number, bytes) in std::mem::take(&mut items.sizes) {
+        for (number, bytes) in sizes.drain(..) {
             if number == ItemNumber::NONE { whole = true } else { self.size(number, bytes) }
         }
+        self.scratch.replace(sizes);
         if whole {
             self.size_partition(partition);
         }

@@ -30,12 +30,13 @@ impl<K: TreeKey, V: Clone> Tree<K, V> {
         }
     }
 
-    /// Changes the values of the entries that `from` does not call `Less` and `until` does, in order.
+    /// Changes the values of the entries that `from` does not call `Less` and `until` does, in order, until `change` says
+    /// false.
     pub fn for_each_mut(
         &mut self,
         from: impl Fn(&K) -> Ordering,
         until: impl Fn(&K) -> Ordering,
-        change: &mut impl FnMut(&K, &mut V),
+        change: &mut impl FnMut(&K, &mut V) -> bool,
     ) {
         match &mut self.root {
             Root::Empty => {}
@@ -44,7 +45,9 @@ impl<K: TreeKey, V: Clone> Tree<K, V> {
                     change(key, value);
                 }
             }
-            Root::Node(root) => for_each_mut(root, &from, &until, change, &mut self.heap_bytes),
+            Root::Node(root) => {
+                for_each_mut(root, &from, &until, change, &mut self.heap_bytes);
+            }
         }
     }
 
@@ -105,35 +108,33 @@ fn last_before<'a, K: TreeKey, V>(
     }
 }
 
+/// False: it was stopped.
 fn for_each_mut<K: TreeKey, V: Clone>(
     node: &mut Rc<Node<K, V>>,
     from: &impl Fn(&K) -> Ordering,
     until: &impl Fn(&K) -> Ordering,
-    change: &mut impl FnMut(&K, &mut V),
+    change: &mut impl FnMut(&K, &mut V) -> bool,
     heap_bytes: &mut usize,
-) {
+) -> bool {
     match &**node {
         Node::Leaf(entries) => {
             let first = count_before(entries, |key| from(key).is_lt());
             if !entries.get(first).is_some_and(|(key, _)| until(key).is_lt()) {
-                return;
+                return true;
             }
             let Node::Leaf(entries) = make_mut(node, heap_bytes) else { unreachable!("it is a leaf") };
-            entries[first..]
-                .iter_mut()
-                .take_while(|(key, _)| until(key).is_lt())
-                .for_each(|(k, v)| change(k, v));
+            let mut wanted = entries[first..].iter_mut().take_while(|(key, _)| until(key).is_lt());
+            wanted.all(|(key, value)| change(key, value))
         }
         Node::Branch(children) => {
             let first = count_before(children, |key| from(key).is_lt()).saturating_sub(1);
             let last = count_before(children, |key| until(key).is_lt());
             if first >= last {
-                return;
+                return true;
             }
             let Node::Branch(children) = make_mut(node, heap_bytes) else { unreachable!("it is a branch") };
-            for (_, child) in &mut children[first..last] {
-                for_each_mut(child, from, until, change, heap_bytes);
-            }
+            let mut wanted = children[first..last].iter_mut();
+            wanted.all(|(_, child)| for_each_mut(child, from, until, change, heap_bytes))
         }
     }
 }
@@ -204,7 +205,10 @@ mod tests {
                 }
                 let (from, until) = (rng.below(keys), rng.below(keys));
                 if rng.chance(1, 10) && from <= until {
-                    tree.for_each_mut(|k| k.cmp(&from), |k| k.cmp(&until), &mut |_, value| *value += 1);
+                    tree.for_each_mut(|k| k.cmp(&from), |k| k.cmp(&until), &mut |_, value| {
+                        *value += 1;
+                        true
+                    });
                     model.range_mut(from..until).for_each(|(_, value)| *value += 1);
                 }
                 assert_eq!(tree.len(), model.len());
