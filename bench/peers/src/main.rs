@@ -1,7 +1,9 @@
 //! `bench-peers`: Messina and other engines do the same work in turn, in one process on one core.
 //!
-//! `bench-peers engine`: the storage engine beside RocksDB.
+//! - `bench-peers engine`: the storage engine beside RocksDB;
+//! - `bench-peers merge`: the merges of `messina bench compaction merge`, by RocksDB alone.
 
+mod merge;
 mod rocks;
 mod side_by_side;
 
@@ -9,6 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
+use server::bench::compaction::merge::MergeArguments;
 use server::bench::engine::{EngineArguments, Phase, Scratch, run_once};
 use server::bench::machine::Machine;
 use server::bench::report::Report;
@@ -28,11 +31,16 @@ struct Arguments {
 enum Command {
     /// The storage engine beside RocksDB.
     Engine(EngineArguments),
+    /// How fast RocksDB merges files.
+    Merge(MergeArguments),
 }
 
 fn main() -> ExitCode {
-    let Command::Engine(arguments) = Arguments::parse().command;
-    match engine(&arguments) {
+    let done = match Arguments::parse().command {
+        Command::Engine(arguments) => engine(&arguments),
+        Command::Merge(arguments) => merge::run(&arguments),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("bench-peers: {error}");

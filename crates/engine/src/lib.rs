@@ -28,6 +28,6 @@ pub mod upload;
 pub use cache::{RowCache, RowCacheStats};
 pub use engine::{Answer, Engine, ShardOptions};
 pub use error::EngineError;
-pub use options::{Attachment, EngineOptions, OnDamagedLog, ReadOptions};
+pub use options::{Attachment, CompactionOptions, EngineOptions, OnDamagedLog, ReadOptions};
 pub use read::{Page, PagingState, PartitionPage, ReadCommand};
 pub use recover::OpenReport;

@@ -125,6 +125,9 @@ pub async fn read(shard: &Shard, command: ReadCommand) -> Result<Page, EngineErr
     let mut command = command;
     // Every shard is to see the same things expire.
     command.now_s.get_or_insert_with(|| now_s(shard));
+    if command.read_id == 0 {
+        command.read_id = shard.random_u64();
+    }
     let schema = match node.engine.table(command.table) {
         Ok(table) => table.schema(),
         Err(error) => match node.catalog.borrow().table_by_id(command.table) {

@@ -11,6 +11,7 @@ use reader::{SemaphoreLimits, SemaphoreStats};
 use runtime::{GroupStats, IoStats, ShardStats};
 use sstable::name::SstableName;
 use sstable::pool::PoolStats;
+use sstable::read::DiskReads;
 use sstable::read::SSTable;
 use sstable::write::Written;
 
@@ -34,6 +35,7 @@ pub struct ShardReport {
     pub compactions_running: usize,
     pub cache: PoolStats,
     pub row_cache: RowCacheStats,
+    pub disk_reads: DiskReads,
     /// Each semaphore of reads: its name, limits and counters.
     pub reads: Vec<(String, SemaphoreLimits, SemaphoreStats)>,
     pub runtime: ShardStats,

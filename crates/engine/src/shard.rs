@@ -375,13 +375,21 @@ impl EngineShard {
     pub async fn read(&self, command: &ReadCommand) -> Result<Page, EngineError> {
         let table = self.table(command.table)?;
         let started_us = self.shard.now_us();
-        let permit = self.admissions.admit(&self.shard, &table, command).await?;
-        let page = run::read_page(&self.shard, &table, command, &permit).await.inspect_err(|error| {
+        let (parked, permit) = match table.parked.take(command) {
+            Some((read, permit)) => (Some(read), permit),
+            None => (None, self.admissions.admit(&self.shard, &table, command).await?),
+        };
+        let read = run::read_page(&self.shard, &table, command, &permit, parked).await;
+        let (page, open) = read.inspect_err(|error| {
             if let EngineError::Read(error) = error {
                 self.admissions.failed(&self.shard, &permit, error);
             }
         })?;
-        table.counters.reads.add_us(self.shard.now_us() - started_us);
+        let now_us = self.shard.now_us();
+        table.counters.reads.add_us(now_us - started_us);
+        if let (Some(open), Some(next)) = (open, &page.next) {
+            table.parked.park(command, next, open, permit, now_us);
+        }
         Ok(page)
     }
 
@@ -445,6 +453,7 @@ impl EngineShard {
             self.shard.sleep_us(TICK_US).await;
             let now_us = self.shard.now_us();
             for table in self.tables() {
+                table.parked.sweep(now_us);
                 let period_us = u64::from(table.schema().options.memtable_flush_period_ms) * 1000;
                 let since_us = table.active().first_write_us.get();
                 if period_us > 0 && since_us.is_some_and(|since_us| now_us >= since_us + period_us) {
@@ -487,6 +496,7 @@ impl EngineShard {
             flushes: self.flushes.stats(),
             cache: self.cache.stats(),
             row_cache: self.rows.stats(),
+            disk_reads: self.cache.disk_reads(),
             reads: self.admissions.stats(),
             runtime: self.shard.stats(),
             groups: self.shard.group_stats(),

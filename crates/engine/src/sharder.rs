@@ -19,6 +19,26 @@ impl Sharder {
     }
 }
 
+/// The partitions of a table that a shard answers for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Which of the shards of whom; `None`: everything.
+    part: Option<(Sharder, u32)>,
+}
+
+impl Share {
+    pub const ALL: Self = Self { part: None };
+
+    pub fn of(sharder: Sharder, shard_id: u32) -> Self {
+        Self { part: Some((sharder, shard_id)) }
+    }
+
+    #[inline]
+    pub fn has(self, token: i64) -> bool {
+        self.part.is_none_or(|(sharder, shard_id)| sharder.shard_of(token) == shard_id)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

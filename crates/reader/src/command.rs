@@ -27,6 +27,8 @@ pub struct ReadCommand {
     pub page_bytes: u64,
     /// Go on behind the page that gave this.
     pub paging: Option<PagingState>,
+    /// Tells this read from others, so that its next page finds what this one leaves open; 0: it gets a number.
+    pub read_id: u64,
     /// Neither look into the cache nor fill it.
     pub bypass_cache: bool,
 }
@@ -41,9 +43,19 @@ pub struct PagingState {
     pub partition_rows: u64,
     /// What is left of `limit_rows`.
     pub remaining_rows: u64,
+    /// The read's [`ReadCommand::read_id`].
+    pub read_id: u64,
 }
 
 impl ReadCommand {
+    /// It asks for the same rows in the same order as `other`, be it for another page of them.
+    pub fn wants_same(&self, other: &Self) -> bool {
+        (self.table, self.reversed, self.bypass_cache) == (other.table, other.reversed, other.bypass_cache)
+            && self.partition_limit_rows == other.partition_limit_rows
+            && self.partitions == other.partitions
+            && self.ranges == other.ranges
+    }
+
     /// Everything in `partitions`, in pages of 10,000 rows or 1 MiB.
     pub fn new(table: TableId, partitions: PartitionRange) -> Self {
         Self {
@@ -57,6 +69,7 @@ impl ReadCommand {
             page_rows: 10_000,
             page_bytes: 1 << 20,
             paging: None,
+            read_id: 0,
             bypass_cache: false,
         }
     }

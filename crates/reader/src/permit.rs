@@ -99,6 +99,22 @@ impl Permit {
         }
     }
 
+    /// The read is put aside between two pages; it may be evicted.
+    pub fn park(&self) {
+        self.admission.0.borrow_mut().semaphore.park(self.id);
+        self.admission.wake();
+    }
+
+    /// The next page is asked for. False: the read was evicted meanwhile, and is over.
+    pub fn unpark(&self) -> bool {
+        self.admission.0.borrow_mut().semaphore.unpark(self.id)
+    }
+
+    /// It was parked, and others needed its place.
+    pub fn is_evicted(&self) -> bool {
+        self.admission.0.borrow().semaphore.state(self.id) == PermitState::Evicted
+    }
+
     /// Charges `bytes` more; waits until they may be held.
     ///
     /// # Errors

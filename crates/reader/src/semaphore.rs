@@ -379,6 +379,10 @@ impl Semaphore {
     /// A read holds `bytes` less.
     pub fn release(&mut self, id: PermitId, bytes: u64) {
         let permit = self.permit_mut(id);
+        if permit.state == PermitState::Evicted {
+            // It is charged nothing any more.
+            return;
+        }
         permit.bytes = permit.bytes.checked_sub(bytes).expect("nobody gives back what it was not charged");
         self.stats.used_bytes -= bytes;
     }

@@ -54,6 +54,12 @@ impl File {
         self.0.file.direct_read_unit_bytes().is_some()
     }
 
+    /// What a read of `len` bytes fetches: in a direct file, whole units of the disk.
+    pub fn fetched_bytes(&self, offset_bytes: u64, len: usize) -> usize {
+        let unit_bytes = self.0.file.direct_read_unit_bytes();
+        unit_bytes.map_or(len, |unit_bytes| rounded_out(offset_bytes, len, unit_bytes).1)
+    }
+
     /// Reads `len` bytes at any offset; fewer only where the file ends.
     pub async fn read_at(&self, offset_bytes: u64, len: usize, class: IoClass) -> Result<IoBuf, FileError> {
         let len = self.readable(offset_bytes, len).await?;

@@ -87,6 +87,7 @@ pub async fn execute<C: Coordinator>(
         partition_rows: 0,
         paging: None,
         continued: None,
+        read_id: 0,
         limits: coordinator.result_limits(),
     };
     reading.resume(paging)?;
@@ -121,6 +122,8 @@ struct Reading<'p, 'a> {
     paging: Option<PagingState>,
     /// The partition of which this read gives further rows, if there are any.
     continued: Option<PartitionKey>,
+    /// Of the last read of storage that has a next page.
+    read_id: u64,
 }
 
 /// What became of a page of storage.
@@ -187,6 +190,7 @@ impl Reading<'_, '_> {
             },
             page_bytes: self.limits.page_bytes,
             paging,
+            read_id: 0,
             bypass_cache: self.plan.bypass_cache,
         })
     }
@@ -229,7 +233,7 @@ impl Reading<'_, '_> {
         let Partitions::Keys(keys) = &self.partitions else { return None };
         keys.get(self.at)?;
         let key = keys.get(self.at.checked_sub(1)?)?.clone();
-        Some(PagingState { key, row: None, partition_rows: 0, remaining_rows: self.remaining })
+        Some(PagingState { key, row: None, partition_rows: 0, remaining_rows: self.remaining, read_id: 0 })
     }
 
     /// Reads until the page is full or nothing is left; gives where the next one begins.
@@ -246,6 +250,7 @@ impl Reading<'_, '_> {
             let room = wanted - u64::from(rows.rows.count());
             let Some(command) = self.command(room.min(READ_ROWS)) else { return Ok(None) };
             let page = coordinator.read(command).await?;
+            self.read_id = page.next.as_ref().map_or(0, |next| next.read_id);
             reads += 1;
             let taken = self.take(&page, rows, wanted)?;
             if self.remaining == 0 {
@@ -369,6 +374,7 @@ impl Reading<'_, '_> {
             row: row.cloned(),
             partition_rows: if row.is_some() { self.partition_rows } else { 0 },
             remaining_rows: self.remaining,
+            read_id: self.read_id,
         }
     }
 

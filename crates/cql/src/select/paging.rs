@@ -1,8 +1,9 @@
 //! Where the next page of a SELECT begins, as the bytes that a client keeps for it.
 //!
 //! ```text
-//! u8   version, 1
+//! u8   version, 2
 //! u8   1: a row follows; 0: the partition is done
+//! u64  the read, big-endian
 //! vint rows that LIMIT still allows
 //! vint rows of the partition that were returned
 //! vint length of the partition's key, and the key
@@ -18,12 +19,13 @@ use reader::PagingState;
 
 use crate::CqlError;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 pub fn encode(state: &PagingState) -> Vec<u8> {
     let row = state.row.as_ref().map_or(&[][..], |row| row.as_bytes());
-    let mut out = Vec::with_capacity(state.key.bytes().len() + row.len() + 16);
+    let mut out = Vec::with_capacity(state.key.bytes().len() + row.len() + 24);
     out.extend_from_slice(&[VERSION, u8::from(state.row.is_some())]);
+    out.extend_from_slice(&state.read_id.to_be_bytes());
     vint::write_unsigned(&mut out, state.remaining_rows);
     vint::write_unsigned(&mut out, state.partition_rows);
     base::bytes::put_vint_bytes(&mut out, state.key.bytes());
@@ -51,6 +53,7 @@ fn parse(bytes: &[u8], schema: &TableSchema) -> Option<PagingState> {
         1 => true,
         _ => return None,
     };
+    let read_id = take.u64().ok()?;
     let remaining_rows = take.vint().ok()?;
     let partition_rows = take.vint().ok()?;
     let key = take.vint_bytes().ok()?;
@@ -67,7 +70,7 @@ fn parse(bytes: &[u8], schema: &TableSchema) -> Option<PagingState> {
     if has_row != row.is_some() || (!has_row && !take.is_empty()) {
         return None;
     }
-    Some(PagingState { key: PartitionKey::new(key), row, partition_rows, remaining_rows })
+    Some(PagingState { key: PartitionKey::new(key), row, partition_rows, remaining_rows, read_id })
 }
 
 #[cfg(test)]
@@ -85,6 +88,7 @@ mod tests {
             row: Some(row),
             partition_rows: 3,
             remaining_rows: u64::MAX,
+            read_id: 5,
         };
         let bytes = encode(&state);
         assert_eq!(decode(&bytes, schema), Ok(state.clone()));

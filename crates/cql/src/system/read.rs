@@ -164,7 +164,7 @@ impl<'a> PageBuilder<'a> {
 
     fn state(&self, key: PartitionKey, row: Option<ClusteringKey>, partition_rows: u64) -> PagingState {
         let remaining_rows = self.remaining_rows.saturating_sub(self.rows);
-        PagingState { key, row, partition_rows, remaining_rows }
+        PagingState { key, row, partition_rows, remaining_rows, read_id: self.command.read_id }
     }
 
     fn finish(mut self) -> Page {

@@ -168,6 +168,7 @@ fn cut(command: &ReadCommand, partitions: Vec<(PartitionPage, u64)>, page_rows_m
                 row: if ended { None } else { partition.rows.last().map(|row| row.key.clone()) },
                 partition_rows: if ended { 0 } else { before + fits },
                 remaining_rows: remaining - rows,
+                read_id: command.read_id,
             });
         }
         page.partitions.push(partition);

@@ -26,6 +26,7 @@ pub fn merge_pages(command: &ReadCommand, pages: Vec<Page>) -> Page {
         row,
         partition_rows,
         remaining_rows: remaining_before - rows,
+        read_id: command.paging.as_ref().map_or(command.read_id, |paging| paging.read_id),
     };
     for mut partition in partitions {
         let is_last_known = known_to.as_ref().is_some_and(|known| known.key == partition.key);

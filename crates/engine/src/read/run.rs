@@ -12,6 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::error::EngineError;
+use crate::sharder::Share;
 use crate::table::Table;
 use reader::{Charge, Page, PartitionPage, Permit};
 use reader::{PagingState, ReadCommand};
@@ -25,16 +26,39 @@ const CHARGE_STEP_BYTES: u64 = 16 * 1024;
 
 /// The next page of `command` out of what this shard has of `table`.
 ///
-/// Readers and the page are charged to `permit`.
+/// Readers and the page are charged to `permit`. `parked` is the read that the last page left open. Beside the page is
+/// what this one leaves open, if there is a next one.
 pub async fn read_page(
     shard: &Shard,
     table: &Table,
     command: &ReadCommand,
     permit: &Rc<Permit>,
-) -> Result<Page, EngineError> {
+    parked: Option<OpenRead>,
+) -> Result<(Page, Option<OpenRead>), EngineError> {
     table.check_readable()?;
     let sources = TableSources { table, bypass_cache: command.bypass_cache };
-    read_page_of(shard, &sources, command, Some(permit)).await
+    read_page_of(shard, &sources, command, Some(permit), parked).await
+}
+
+type OwnedReader = FilterReader<Box<dyn Reader>, Box<dyn FnMut(&PartitionKey) -> bool>>;
+
+/// The readers of a read, and how far they are: what is kept between two pages.
+pub struct OpenRead {
+    reader: CompactReader<OwnedReader, Purge>,
+    /// The partition that the page ended in, without its rows.
+    partition: Option<PartitionPage>,
+    /// It reads the rest of one partition, and what is wanted behind that is read by others.
+    is_rest: bool,
+}
+
+impl OpenRead {
+    fn open(sources: &impl PageSources, spec: &ReadSpec, now_s: u32, is_rest: bool) -> Self {
+        let share = sources.share();
+        let wants: Box<dyn FnMut(&PartitionKey) -> bool> = Box::new(move |key| share.has(key.token()));
+        let owned = FilterReader::new(reader::MergeReader::of(spec, sources.readers(spec)), wants);
+        let reader = CompactReader::new(owned, Purge::nothing(now_s), Keep::Live);
+        Self { reader, partition: None, is_rest }
+    }
 }
 
 /// What is read, wherever it lies.
@@ -44,8 +68,8 @@ pub trait PageSources {
     /// A reader over each source that may have something of what is wanted; at least one.
     fn readers(&self, spec: &ReadSpec) -> Vec<Box<dyn Reader>>;
 
-    /// Partitions that are somebody else's are not read.
-    fn owns(&self, token: i64) -> bool;
+    /// The partitions that are read; others are somebody else's.
+    fn share(&self) -> Share;
 }
 
 struct TableSources<'a> {
@@ -62,9 +86,8 @@ impl PageSources for TableSources<'_> {
         self.table.readers(spec, self.bypass_cache)
     }
 
-    #[inline]
-    fn owns(&self, token: i64) -> bool {
-        self.table.owns(token)
+    fn share(&self) -> Share {
+        self.table.share()
     }
 }
 
@@ -74,35 +97,52 @@ pub async fn read_page_of(
     sources: &impl PageSources,
     command: &ReadCommand,
     permit: Option<&Rc<Permit>>,
-) -> Result<Page, EngineError> {
+    parked: Option<OpenRead>,
+) -> Result<(Page, Option<OpenRead>), EngineError> {
     let now_s = command.now_s.unwrap_or_else(|| now_s(shard));
-    let mut page = PageBuilder::new(command, permit);
+    let read_id = match command.paging.as_ref().map_or(command.read_id, |paging| paging.read_id) {
+        0 => shard.random_u64(),
+        read_id => read_id,
+    };
+    let mut page = PageBuilder::new(command, permit, read_id);
     let schema = sources.schema();
-    let Some(mut partitions) = command.remaining_partitions() else { return Ok(page.finish(None)) };
+    let Some(mut partitions) = command.remaining_partitions() else { return Ok((page.finish(None), None)) };
+    let mut read = parked;
     if let Some(PagingState { key, row: Some(row), partition_rows, .. }) = &command.paging {
-        let ranges: Vec<ClusteringRange> = command.ranges_behind(&schema, row);
-        if !ranges.is_empty() && *partition_rows < command.partition_limit_rows {
-            let spec = ReadSpec::new(schema.clone(), PartitionRange::Key(key.clone()));
-            let spec = spec.ranges(ranges).reversed(command.reversed).permit(permit.cloned());
-            page.resume(*partition_rows);
-            page.fill(shard, sources, &spec, now_s).await?;
-            // The partition may be another shard's, and then nothing of it was met here.
-            page.resume(0);
+        if *partition_rows < command.partition_limit_rows {
+            if read.is_none() {
+                let ranges: Vec<ClusteringRange> = command.ranges_behind(&schema, row);
+                let spec = ReadSpec::new(schema.clone(), PartitionRange::Key(key.clone()));
+                let spec = spec.ranges(ranges).reversed(command.reversed).permit(permit.cloned());
+                read = (!spec.ranges.is_empty()).then(|| OpenRead::open(sources, &spec, now_s, true));
+            }
+            if let Some(read) = &mut read {
+                page.resume(*partition_rows);
+                page.fill(shard, read).await?;
+                // The partition may be another shard's, and then nothing of it was met here.
+                page.resume(0);
+            }
         }
         match partitions {
-            PartitionRange::Key(_) => return Ok(page.finish_partition()),
+            PartitionRange::Key(_) => return Ok(page.finish_read(read)),
             PartitionRange::Between { end, .. } => {
                 partitions = PartitionRange::Between { start: RingPosition::AfterKey(key.clone()), end };
             }
         }
+        if page.is_full() {
+            return Ok(page.finish_read(read));
+        }
+        read = read.filter(|read| !read.is_rest);
     }
-    if !page.is_full() {
+    if let Some(read) = &mut read {
+        page.fill(shard, read).await?;
+    } else {
         let spec =
             ReadSpec::new(schema, partitions).ranges(command.ranges.clone()).reversed(command.reversed);
         let spec = spec.permit(permit.cloned());
-        page.fill(shard, sources, &spec, now_s).await?;
+        page.fill(shard, read.insert(OpenRead::open(sources, &spec, now_s, false))).await?;
     }
-    Ok(page.finish_partition())
+    Ok(page.finish_read(read))
 }
 
 /// The shard's wall clock in whole seconds.
@@ -122,13 +162,14 @@ struct PageBuilder {
     resumed_rows: u64,
     /// The page ended: here the next one begins.
     next: Option<PagingState>,
+    read_id: u64,
     permit: Option<Rc<Permit>>,
     /// For the rows of the page.
     charge: Charge,
 }
 
 impl PageBuilder {
-    fn new(command: &ReadCommand, permit: Option<&Rc<Permit>>) -> Self {
+    fn new(command: &ReadCommand, permit: Option<&Rc<Permit>>, read_id: u64) -> Self {
         let remaining_rows =
             command.paging.as_ref().map_or(command.limit_rows, |paging| paging.remaining_rows);
         Self {
@@ -141,6 +182,7 @@ impl PageBuilder {
             partition_limit_rows: command.partition_limit_rows,
             resumed_rows: 0,
             next: None,
+            read_id,
             permit: permit.cloned(),
             charge: Charge::new(permit.cloned()),
         }
@@ -160,20 +202,12 @@ impl PageBuilder {
         self.rows >= self.page_rows_max || self.bytes >= self.page_bytes_max
     }
 
-    async fn fill(
-        &mut self,
-        shard: &Shard,
-        sources: &impl PageSources,
-        spec: &ReadSpec,
-        now_s: u32,
-    ) -> Result<(), EngineError> {
+    async fn fill(&mut self, shard: &Shard, read: &mut OpenRead) -> Result<(), EngineError> {
         if self.remaining_rows == 0 {
             return Ok(());
         }
-        let inner = reader::MergeReader::of(spec, sources.readers(spec));
-        let owned = FilterReader::new(inner, |key: &PartitionKey| sources.owns(key.token()));
-        let mut reader = CompactReader::new(owned, Purge::nothing(now_s), Keep::Live);
-        let mut open: Option<PartitionPage> = None;
+        let OpenRead { reader, partition: open, .. } = read;
+        let tombstones_before = reader.tombstones_seen();
         let mut fragments = 0u64;
         // Less than a step is in what every read is charged.
         let mut charged_bytes = self.bytes;
@@ -191,7 +225,7 @@ impl PageBuilder {
             };
             match fragment {
                 Fragment::PartitionStart { key, .. } => {
-                    open = Some(PartitionPage { key, static_row: Row::new(), rows: vec![] });
+                    *open = Some(PartitionPage { key, static_row: Row::new(), rows: vec![] });
                 }
                 Fragment::Static(row) => {
                     let open = open.as_mut().expect("a partition is open");
@@ -211,8 +245,7 @@ impl PageBuilder {
                         reader.skip_partition();
                         self.close(open.take().expect("a partition is open"));
                     } else if self.is_full() {
-                        let partition = open.take().expect("a partition is open");
-                        self.stop_inside(partition);
+                        *open = Some(self.stop_inside(open.take().expect("a partition is open")));
                     }
                 }
                 Fragment::PartitionEnd => {
@@ -237,7 +270,7 @@ impl PageBuilder {
             }
             fragments += 1;
         }
-        self.page.tombstones += reader.tombstones_seen();
+        self.page.tombstones += reader.tombstones_seen() - tombstones_before;
         Ok(())
     }
 
@@ -259,11 +292,14 @@ impl PageBuilder {
         self.page.partitions.push(partition);
     }
 
-    fn stop_inside(&mut self, partition: PartitionPage) {
+    /// The page ends inside this partition. Gives what the next page of it begins with.
+    fn stop_inside(&mut self, partition: PartitionPage) -> PartitionPage {
         let row = partition.rows.last().map(|row| row.key.clone());
         let partition_rows = self.resumed_rows + partition.rows.len() as u64;
         self.next = Some(self.state(&partition.key, row, partition_rows));
+        let (key, static_row) = (partition.key.clone(), partition.static_row.clone());
         self.push(partition);
+        PartitionPage { key, static_row, rows: vec![] }
     }
 
     fn state(
@@ -273,12 +309,17 @@ impl PageBuilder {
         partition_rows: u64,
     ) -> PagingState {
         let remaining_rows = self.remaining_rows.saturating_sub(self.rows);
-        PagingState { key: key.clone(), row, partition_rows, remaining_rows }
+        PagingState { key: key.clone(), row, partition_rows, remaining_rows, read_id: self.read_id }
     }
 
-    fn finish_partition(mut self) -> Page {
+    /// The page, and the read if the next page can go on with it.
+    fn finish_read(mut self, read: Option<OpenRead>) -> (Page, Option<OpenRead>) {
         let next = self.next.take();
-        self.finish(next)
+        let page = self.finish(next);
+        let goes_on = page.next.as_ref().is_some_and(|next| next.row.is_some());
+        // Who reads the rest of a partition has nothing to say behind it.
+        let read = read.filter(|read| page.next.is_some() && (goes_on || !read.is_rest));
+        (page, read)
     }
 
     fn finish(self, next: Option<PagingState>) -> Page {

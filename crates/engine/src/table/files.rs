@@ -54,7 +54,7 @@ impl Table {
             }
         }
         self.next_generation.set(self.first_generation_from(last_number + 1, shard_count));
-        *self.sstables.borrow_mut() = Rc::new(opened);
+        self.set_sstables(opened);
         self.clear_cache();
         Ok(())
     }
@@ -130,11 +130,16 @@ impl Table {
         number
     }
 
+    fn set_sstables(&self, sstables: Vec<Rc<SSTable>>) {
+        self.parked.clear();
+        *self.sstables.borrow_mut() = Rc::new(sstables);
+    }
+
     /// One more SSTable. What it holds is to be made known to the row cache afterwards.
     pub(super) fn add_sstable(&self, sstable: Rc<SSTable>) {
         let mut sstables = (**self.sstables.borrow()).clone();
         sstables.push(sstable);
-        *self.sstables.borrow_mut() = Rc::new(sstables);
+        self.set_sstables(sstables);
         if let Some(cache) = self.cache() {
             cache.raise_phase();
         }
@@ -147,7 +152,7 @@ impl Table {
         let mut sstables: Vec<_> =
             self.sstables.borrow().iter().filter(|sstable| !goes(sstable)).cloned().collect();
         sstables.extend(outputs.iter().cloned());
-        *self.sstables.borrow_mut() = Rc::new(sstables);
+        self.set_sstables(sstables);
     }
 
     /// Whether only partitions of this shard are in it, since this shard wrote it, one of as many as there are now.
@@ -170,7 +175,7 @@ impl Table {
         self.unreadable.borrow_mut().clear();
         let goes = |sstable: &Rc<SSTable>| number(&sstable.name()).is_none_or(|number| number < first_kept);
         let kept: Vec<_> = self.sstables.borrow().iter().filter(|sstable| !goes(sstable)).cloned().collect();
-        *self.sstables.borrow_mut() = Rc::new(kept);
+        self.set_sstables(kept);
         self.clear_cache();
     }
 

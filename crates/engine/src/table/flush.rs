@@ -368,6 +368,7 @@ impl FlushQueue {
 
     fn finish(&self, job: &Job, written: Option<&Written>) {
         let memtable_bytes = job.sealed.memtable.charged_bytes();
+        job.table.parked.clear();
         job.table.sealed.borrow_mut().retain(|sealed| !Rc::ptr_eq(sealed, &job.sealed));
         self.jobs.borrow_mut().pop_front();
         self.queued_bytes.set(self.queued_bytes.get() - memtable_bytes);

@@ -33,8 +33,9 @@ use crate::cache::{Below, CacheReader, MergeFlushed, RowCache, TableCache};
 use crate::commitlog::{CommitLog, Uses};
 use crate::error::EngineError;
 use crate::memtable::Memtable;
+use crate::read::parked::ParkedReads;
 use crate::report::TableCounters;
-use crate::sharder::Sharder;
+use crate::sharder::{Sharder, Share};
 use files_lock::FilesLock;
 use runtime::Event;
 use truncation::Truncation;
@@ -71,6 +72,8 @@ pub struct Table {
     pub dir: PathBuf,
     /// The log that makes its writes durable.
     pub log: Rc<CommitLog>,
+    /// Which of its partitions this shard has; of a system table all.
+    share: Share,
     shard_id: u32,
     /// `None`: everything of the table lives on this shard.
     sharder: Option<Sharder>,
@@ -103,6 +106,8 @@ pub struct Table {
     quarantined: RefCell<HashSet<SstableName>>,
     /// So many runs the next compaction would merge.
     runs_to_merge: Cell<usize>,
+    /// Reads between two of their pages. What takes a source away ends them, so that they keep nothing alive.
+    pub parked: ParkedReads,
     /// Of flushed memtables the segments they were in, and their least timestamps, while the segments are there.
     logged: RefCell<Vec<(Uses, i64)>>,
 }
@@ -143,6 +148,7 @@ impl Table {
             schema: RefCell::new(schema),
             dir,
             log,
+            share: sharder.map_or(Share::ALL, |sharder| Share::of(sharder, shard_id)),
             shard_id,
             sharder,
             sealed: RefCell::default(),
@@ -161,6 +167,7 @@ impl Table {
             frozen: RefCell::default(),
             quarantined: RefCell::default(),
             runs_to_merge: Cell::new(0),
+            parked: ParkedReads::default(),
             logged: RefCell::default(),
         })
     }
@@ -176,6 +183,7 @@ impl Table {
 
     /// ALTER TABLE: from now on the table is read and written so. What is stored stays as it is.
     pub fn set_schema(&self, schema: Arc<TableSchema>) {
+        self.parked.clear();
         self.active.borrow().memtable.set_schema(schema.clone());
         *self.schema.borrow_mut() = schema;
         // It may know cells of columns that have gone.
@@ -225,7 +233,12 @@ impl Table {
     /// Whether partitions with this token belong to this shard.
     #[inline]
     pub fn owns(&self, token: i64) -> bool {
-        self.sharder.is_none_or(|sharder| sharder.shard_of(token) == self.shard_id)
+        self.share.has(token)
+    }
+
+    /// The partitions that belong to this shard.
+    pub fn share(&self) -> Share {
+        self.share
     }
 
     /// It lives on shard 0 alone, and its log is the schema's.
@@ -267,6 +280,7 @@ impl Table {
 
     /// Takes all memtables away in one step. What sealed ones hold in the log is released by the flush queue.
     fn take_memtables(&self) -> Memtables {
+        self.parked.clear();
         let sealed = self.sealed.take();
         Memtables { active: self.active.replace(LoggedMemtable::new(self.schema())), sealed }
     }

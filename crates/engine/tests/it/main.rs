@@ -4,6 +4,7 @@ mod compaction;
 mod disk;
 mod faults;
 mod loading;
+mod parked;
 mod row_cache;
 mod storm;
 mod support;

@@ -91,6 +91,8 @@ async fn storm(shard: Shard, reads: ReadOptions) -> Outcomes {
             }
         }
     }
+    // Nobody asks for the next pages.
+    shard.sleep_us(2 * engine::read::parked::PARKED_US_MAX).await;
     let stats = engine.report().reads[0].2;
     assert_eq!((stats.permits, stats.used_count, stats.used_bytes, stats.queued), (0, 0, 0, 0));
     let dump = node::read_diagnostics(&shard).await.unwrap().remove(0).remove(0);

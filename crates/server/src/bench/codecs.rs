@@ -45,6 +45,9 @@ pub struct CodecsArguments {
     /// Flushes and reads of each setting.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub repeats: u32,
+    /// Only settings whose name begins so: `none`, `LZ4`, `"Zstd 3 16 KiB"`.
+    #[arg(long, default_value = "")]
+    pub only: String,
     /// Made if it is not there; what the benchmark makes in it is removed.
     #[arg(long, default_value = "bench-data")]
     pub dir: PathBuf,
@@ -97,7 +100,7 @@ pub fn run(arguments: &CodecsArguments) -> Result<(), BenchError> {
     let dir = Scratch::make(&arguments.dir)?;
     println!("{} MB of {}, {} times, on core {core}", arguments.megabytes, path.display(), arguments.repeats);
     let mut report = Report::default();
-    for setting in settings() {
+    for setting in settings().into_iter().filter(|setting| setting.name.starts_with(&arguments.only)) {
         measure_codec_alone(&mut report, &setting, &text);
         measure(&mut report, &setting, &text, arguments.repeats, &dir.0)?;
         eprintln!("{}", setting.name);
@@ -214,8 +217,13 @@ fn measure(
         }
         report.add_rate(&format!("read/{name}"), "MB/s", megabytes, spent);
     }
+    for _ in 0..repeats {
+        let (_, spent) = bench.merge()?;
+        report.add_rate(&format!("scan/{name}"), "MB/s", megabytes, spent);
+    }
     if setting.compression.is_some() {
         report.bound(&format!("flush/{name}"), &[&format!("compress-only/{name}")]);
+        report.bound(&format!("scan/{name}"), &[&format!("decompress-only/{name}")]);
         report.bound(&format!("read/{name}"), &[&format!("decompress-only/{name}")]);
     }
     fs::remove_dir_all(bench.close()?)?;

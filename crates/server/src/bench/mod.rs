@@ -37,8 +37,9 @@ pub enum BenchCommand {
     Codecs(codecs::CodecsArguments),
     /// Bytes read from disk for a partition of 310 bytes, by chunk length.
     Chunks(chunks::ChunksArguments),
-    /// Bytes written, space over time and reads of each compaction strategy, on the documents' examples.
-    Compaction(compaction::CompactionArguments),
+    /// What the compaction strategies cost on the documents' examples, and how fast SSTables are merged.
+    #[command(subcommand)]
+    Compaction(compaction::CompactionCommand),
 }
 
 impl BenchCommand {
@@ -47,7 +48,7 @@ impl BenchCommand {
             Self::Engine(arguments) => engine::run(&arguments),
             Self::Codecs(arguments) => codecs::run(&arguments),
             Self::Chunks(arguments) => chunks::run(&arguments),
-            Self::Compaction(arguments) => compaction::run(&arguments),
+            Self::Compaction(command) => command.run(),
         }
     }
 }

@@ -9,6 +9,7 @@ use catalog::{Keyspace, TableSettings};
 use engine::shard::EngineShard;
 use engine::{Engine, EngineError, EngineOptions, ReadCommand, ShardOptions};
 use model::{PartitionRange, TableSchema};
+use reader::{Fragment, MergeReader, ReadSpec, Reader, Step};
 use runtime::{BackendChoice, CpuGroup, IoClass, IoCounters, Shard, StallOptions};
 
 use super::BenchError;
@@ -108,7 +109,7 @@ impl World {
         Ok(watch.spent())
     }
 
-    /// Reads everything, past the cache; gives the rows.
+    /// Reads everything in pages, as a client would, past the cache; gives the rows.
     pub fn scan(&self) -> Result<(u64, Spent), BenchError> {
         let table = self.table.id;
         let watch = Stopwatch::start();
@@ -127,6 +128,32 @@ impl World {
             }
         });
         Ok((scanned.wait()?, watch.spent()))
+    }
+
+    /// Merges everything the table has, as a compaction would, and drops it; gives the rows.
+    pub fn merge(&self) -> Result<(u64, Spent), BenchError> {
+        let table = self.table.id;
+        let watch = Stopwatch::start();
+        let merged = self.engine.ask(0, move |shard| async move {
+            let engine = EngineShard::of(&shard)?;
+            let table = engine.table(table)?;
+            let spec = ReadSpec::new(table.schema(), PartitionRange::all());
+            let mut reader = MergeReader::of(&spec, table.readers(&spec, true));
+            let (mut rows, mut fragments) = (0, 0u64);
+            loop {
+                match reader.next()? {
+                    Step::Ready(Fragment::Row(_)) => rows += 1,
+                    Step::Ready(_) => {}
+                    Step::Load => reader.load().await?,
+                    Step::End => return Ok(rows),
+                }
+                fragments += 1;
+                if fragments.is_multiple_of(16) && shard.need_preempt() {
+                    shard.yield_now().await;
+                }
+            }
+        });
+        Ok((merged.wait()?, watch.spent()))
     }
 }
 

@@ -19,6 +19,7 @@ use cql::syntax::split_statements;
 use cql::system::NodeInfo;
 use cql::{ChangeSchema, Coordinator, CqlError, Decide, Execution, Outcome, Prepared, ResultRows};
 use engine::read::run::{PageSources, read_page_of};
+use engine::sharder::Share;
 use model::{Mutation, TableId, TableSchema};
 use reader::{Page, ReadCommand, ReadSpec, Reader, Source};
 use runtime::{IoClass, Shard};
@@ -235,8 +236,8 @@ impl PageSources for Sources<'_> {
         if readers.is_empty() { vec![source(&self.storage.sstables[0])] } else { readers }
     }
 
-    fn owns(&self, _: i64) -> bool {
-        true
+    fn share(&self) -> Share {
+        Share::ALL
     }
 }
 
@@ -287,8 +288,8 @@ impl Coordinator for Storage {
             return Err(CqlError::Invalid(text));
         }
         let sources = Sources { storage: self, bypass_cache: command.bypass_cache };
-        let page = read_page_of(&self.shard, &sources, &command, None).await;
-        page.map_err(|error| CqlError::Server(error.to_string()))
+        let read = read_page_of(&self.shard, &sources, &command, None, None).await;
+        read.map(|(page, _)| page).map_err(|error| CqlError::Server(error.to_string()))
     }
 
     async fn read_and_write(&self, _: ReadCommand, _: Decide) -> Result<Page, CqlError> {

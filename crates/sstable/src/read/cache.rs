@@ -25,6 +25,17 @@ const READ_US: u64 = 100;
 /// Parsing an entry of Index.db.
 const PARSE_ENTRY_NS: u64 = 100;
 
+/// Requests of the disk and what they fetched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskReads {
+    /// Of data.
+    pub data_requests: u64,
+    pub data_bytes: u64,
+    /// Of partition and row indexes.
+    pub index_requests: u64,
+    pub index_bytes: u64,
+}
+
 /// See the head of this file. Belongs to one shard.
 pub struct ChunkCache {
     pool: Rc<MemoryPool>,
@@ -33,6 +44,7 @@ pub struct ChunkCache {
     next_file: Cell<u64>,
     caches_index: Cell<bool>,
     dice: RefCell<Rng>,
+    disk: Cell<DiskReads>,
 }
 
 impl ChunkCache {
@@ -54,6 +66,7 @@ impl ChunkCache {
             next_file: Cell::new(0),
             caches_index: Cell::new(true),
             dice: RefCell::new(Rng::new(0)),
+            disk: Cell::default(),
         })
     }
 
@@ -109,6 +122,26 @@ impl ChunkCache {
 
     pub fn stats(&self) -> PoolStats {
         self.pool.stats()
+    }
+
+    /// What was read of the shard's SSTables since the start, by whomever and through whichever cache.
+    pub fn disk_reads(&self) -> DiskReads {
+        self.disk.get()
+    }
+
+    pub(super) fn count_request(&self, file: FileNumber, bytes: u64) {
+        let mut disk = self.disk.get();
+        match file.class {
+            CacheClass::Chunks => {
+                disk.data_requests += 1;
+                disk.data_bytes += bytes;
+            }
+            CacheClass::IndexPages | CacheClass::IndexEntries => {
+                disk.index_requests += 1;
+                disk.index_bytes += bytes;
+            }
+        }
+        self.disk.set(disk);
     }
 }
 

@@ -64,9 +64,45 @@ impl Drop for ChunkedFile {
 }
 
 /// Chunks that follow one another.
+#[derive(Clone, Copy)]
 pub(super) struct Run {
     pub(super) first: u64,
     pub(super) count: u64,
+}
+
+/// Chunks as they were read, to be decoded one after the other.
+pub(super) struct StoredRun {
+    /// Those that are not decoded yet.
+    rest: Run,
+    /// Where `stored` starts in the file.
+    offset_bytes: u64,
+    stored: IoBuf,
+}
+
+impl StoredRun {
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.count == 0
+    }
+
+    /// The bytes it holds.
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.stored.len() as u64
+    }
+
+    /// The chunk that is decoded next.
+    pub(super) fn next_chunk(&self) -> u64 {
+        self.rest.first
+    }
+
+    /// Leaves out what is in front of `chunk`; false, and nothing is left out, if that is not in it.
+    pub(super) fn skip_to(&mut self, chunk: u64) -> bool {
+        let end = self.rest.first + self.rest.count;
+        let is_inside = (self.rest.first..end).contains(&chunk);
+        if is_inside {
+            self.rest = Run { first: chunk, count: end - chunk };
+        }
+        is_inside
+    }
 }
 
 impl ChunkedFile {
@@ -252,20 +288,25 @@ impl ChunkedFile {
         class: IoClass,
     ) -> Result<impl Future<Output = Result<IoBuf, FileError>> + use<>, ReadError> {
         let (offset_bytes, len) = self.stored_range(run)?;
+        self.cache.count_request(self.number, self.file.fetched_bytes(offset_bytes, len) as u64);
         let file = self.file.clone();
         Ok(async move { file.read_at(offset_bytes, len, class).await })
     }
 
-    /// What was read of a run, and where it starts in the file.
-    fn stored_run(&self, run: &Run, stored: Result<IoBuf, FileError>) -> Result<(u64, IoBuf), ReadError> {
-        let (offset_bytes, len) = self.stored_range(run)?;
+    /// A run as it came from [`Self::request_run`].
+    pub(super) fn stored_run(
+        &self,
+        run: Run,
+        stored: Result<IoBuf, FileError>,
+    ) -> Result<StoredRun, ReadError> {
+        let (offset_bytes, len) = self.stored_range(&run)?;
         let stored = stored.map_err(|error| self.failed(error, offset_bytes))?;
         if stored.len() != len {
             let at = offset_bytes + stored.len() as u64;
             let detail = format!("the file ends here; it was {} bytes when it was opened", self.file_bytes);
             return Err(self.corrupt_stored(at, detail));
         }
-        Ok((offset_bytes, stored))
+        Ok(StoredRun { rest: run, offset_bytes, stored })
     }
 
     /// As [`Self::decode_run`], of one chunk, into memory that can be shared.
@@ -278,7 +319,7 @@ impl ChunkedFile {
                 shared = out.into();
             }
             Encoding::Compressed { .. } => {
-                let (_, stored) = self.stored_run(run, stored)?;
+                let StoredRun { stored, .. } = self.stored_run(*run, stored)?;
                 let chunk = self.stored_chunk(run.first)?;
                 self.decode_chunk(&chunk, &stored, |bytes| {
                     shared = std::iter::repeat_n(0, bytes).collect();
@@ -290,36 +331,56 @@ impl ChunkedFile {
     }
 
     /// Checks a run as it came from [`Self::request_run`] and appends its data to `out`.
-    pub(super) fn decode_run(
+    fn decode_run(
         &self,
         run: &Run,
         stored: Result<IoBuf, FileError>,
         out: &mut Vec<u8>,
     ) -> Result<(), ReadError> {
-        let (offset_bytes, stored) = self.stored_run(run, stored)?;
+        self.decode_some(&mut self.stored_run(*run, stored)?, u64::MAX, out)
+    }
+
+    /// Checks the next chunks of a run and appends their data to `out`: so many bytes at least, in whole units of what
+    /// can be checked, if there are as many.
+    pub(super) fn decode_some(
+        &self,
+        run: &mut StoredRun,
+        bytes: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ReadError> {
+        let StoredRun { rest, offset_bytes, stored } = run;
+        let bytes = bytes.checked_next_multiple_of(self.scan_unit_bytes).unwrap_or(u64::MAX);
+        let count = (bytes / self.chunk_bytes).clamp(1, rest.count.max(1)).min(rest.count);
+        if count == 0 {
+            return Ok(());
+        }
+        let now = Run { first: rest.first, count };
         match &self.encoding {
             Encoding::Plain { crcs } => {
+                let (start, len) = self.stored_range(&now)?;
+                let from = (start - *offset_bytes) as usize;
+                let plain = &stored[from..from + len];
                 if let Some(crcs) = crcs
                     && self.checks_crc()
                 {
-                    self.check_units(crcs, offset_bytes, &stored)?;
+                    self.check_units(crcs, start, plain)?;
                 }
-                out.extend_from_slice(&stored);
-                Ok(())
+                out.extend_from_slice(plain);
             }
             Encoding::Compressed { .. } => {
-                for chunk in run.first..run.first + run.count {
+                for chunk in now.first..now.first + now.count {
                     let chunk = self.stored_chunk(chunk)?;
-                    let from = (chunk.stored_at - offset_bytes) as usize;
+                    let from = (chunk.stored_at - *offset_bytes) as usize;
                     self.decode_chunk(&chunk, &stored[from..], |bytes| {
                         let from = out.len();
                         out.resize(from + bytes, 0);
                         &mut out[from..]
                     })?;
                 }
-                Ok(())
             }
         }
+        *rest = Run { first: rest.first + count, count: rest.count - count };
+        Ok(())
     }
 
     /// Checks a chunk, of which `stored` begins with payload and checksum, and decompresses it to where `room` says.

@@ -41,7 +41,7 @@ mod unfiltered;
 mod walk;
 mod window;
 
-pub use cache::ChunkCache;
+pub use cache::{ChunkCache, DiskReads};
 pub use check::{CheckReport, CheckWatcher, Depth};
 pub use error::SSTableError;
 pub use salvage::{Salvage, SalvageLosses, Salvaged};

@@ -2,8 +2,9 @@
 //!
 //! Three ways to fetch, chosen by what the reader is after:
 //! - [`Fetch::Cached`]: chunks through the cache. One chunk is looked at in place; several are copied together.
-//! - [`Fetch::Bypass`]: the same without the cache.
-//! - [`Fetch::Scan`]: large requests past the cache, the next one under way while the current is looked at.
+//! - [`Fetch::Bypass`]: the same without the cache; who keeps walking forward is given a scan.
+//! - [`Fetch::Scan`]: large requests past the cache, the next one under way while the current is looked at. What was
+//!   fetched is decoded a piece at a time, so that the reader finds it in the CPU's cache.
 //!
 //! What is in front of the reader is dropped when more is fetched, so a window holds what was asked for, plus at
 //! most [`AHEAD_BYTES_MAX`] ([`SCAN_BYTES_MAX`] in a scan) and a chunk.
@@ -15,13 +16,15 @@ use std::task::Poll;
 use reader::{Charge, Permit, ReadError};
 use runtime::{FileError, IoBuf, IoClass};
 
-use super::chunked::{ChunkedFile, Run};
+use super::chunked::{ChunkedFile, Run, StoredRun};
 
 /// The most that a reader of single partitions fetches beyond what it needs.
 const AHEAD_BYTES_MAX: u64 = 128 * 1024;
 /// A scan's first request and its largest; each is twice the one before.
 const SCAN_BYTES_MIN: u64 = 128 * 1024;
 pub(super) const SCAN_BYTES_MAX: u64 = 512 * 1024;
+/// What a scan decodes at a time.
+const PIECE_BYTES: u64 = 64 * 1024;
 
 /// How a reader fetches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +47,21 @@ struct Ahead {
     done: Option<Result<IoBuf, FileError>>,
 }
 
+impl Ahead {
+    fn holds(&self, chunk: u64) -> bool {
+        (self.run.first..self.run.first + self.run.count).contains(&chunk)
+    }
+
+    /// What came of it.
+    async fn landed(self) -> (Run, Result<IoBuf, FileError>) {
+        let Self { run, request, done } = self;
+        match done {
+            Some(done) => (run, done),
+            None => (run, request.await),
+        }
+    }
+}
+
 /// See the head of this file.
 pub(super) struct Window {
     fetch: Fetch,
@@ -54,6 +72,8 @@ pub(super) struct Window {
     /// What the next fetch adds to what is needed.
     ahead_bytes: u64,
     ahead: Option<Ahead>,
+    /// What a scan has fetched and not decoded; it goes on where the window ends.
+    stored: Option<StoredRun>,
     charge: Charge,
 }
 
@@ -61,7 +81,8 @@ impl Window {
     pub(super) fn new(fetch: Fetch, class: IoClass) -> Self {
         let ahead_bytes = if fetch == Fetch::Scan { SCAN_BYTES_MIN } else { 0 };
         let charge = Charge::default();
-        Self { fetch, class, start: 0, held: Held::Own(vec![]), ahead_bytes, ahead: None, charge }
+        let held = Held::Own(vec![]);
+        Self { fetch, class, start: 0, held, ahead_bytes, ahead: None, stored: None, charge }
     }
 
     pub(super) fn fetch(&self) -> Fetch {
@@ -86,8 +107,13 @@ impl Window {
 
     /// What was fetched is decoded: charges no more than what is held.
     fn settle(&mut self, file: &ChunkedFile) {
+        self.charge.shrink_to(self.bytes().len() as u64 + self.fetched_bytes(file));
+    }
+
+    /// What a scan has fetched, or is about to, and not decoded.
+    fn fetched_bytes(&self, file: &ChunkedFile) -> u64 {
         let ahead = self.ahead.as_ref().map_or(0, |ahead| ahead.run.count * file.chunk_bytes());
-        self.charge.shrink_to(self.bytes().len() as u64 + ahead);
+        ahead + self.stored.as_ref().map_or(0, StoredRun::held_bytes)
     }
 
     /// The next fetch brings `bytes` at least, as far as there are any before `until`.
@@ -113,6 +139,11 @@ impl Window {
         from.and_then(|from| self.bytes().get(from..)).unwrap_or_default()
     }
 
+    /// A reader at `position` goes on where it is.
+    fn follows(&self, position: u64) -> bool {
+        self.start <= position && position < self.end()
+    }
+
     fn holds(&self, start: u64, end: u64) -> bool {
         self.start <= start && end <= self.end()
     }
@@ -129,6 +160,10 @@ impl Window {
         let end = position.saturating_add(need).min(file.data_bytes());
         if position >= end || self.holds(position, end) {
             return Ok(());
+        }
+        if self.fetch == Fetch::Bypass && self.ahead_bytes == AHEAD_BYTES_MAX && self.follows(position) {
+            // So far into a large partition the reader is taken for one that wants all of it.
+            self.fetch = Fetch::Scan;
         }
         match self.fetch {
             Fetch::Scan => self.fill_scan(file, position, end, until).await?,
@@ -148,8 +183,7 @@ impl Window {
         let wanted_end = position.saturating_add(self.ahead_bytes).min(until).max(end).min(file.data_bytes());
         self.ahead_bytes = (self.ahead_bytes * 2).min(AHEAD_BYTES_MAX).max(file.chunk_bytes());
         let last = (wanted_end - 1) / file.chunk_bytes();
-        let goes_on = self.start <= position && position < self.end();
-        if !goes_on {
+        if !self.follows(position) {
             let first = position / file.chunk_bytes();
             self.charge_for(file, last - first + 1).await?;
             if first == last && self.fetch == Fetch::Cached {
@@ -215,36 +249,65 @@ impl Window {
         let mut own = if goes_on {
             self.own_from(position)
         } else {
-            self.ahead = None;
+            let unit_start = position - position % file.scan_unit_bytes();
+            self.jump(file, unit_start / file.chunk_bytes()).await?;
             let mut own = self.take_own();
             own.clear();
-            self.start = position - position % file.scan_unit_bytes();
+            self.start = unit_start;
             own
         };
         while self.start + (own.len() as u64) < end {
             let from = self.start + own.len() as u64;
-            let (run, stored) = match self.ahead.take() {
-                Some(mut ahead) => match ahead.done.take() {
-                    Some(done) => (ahead.run, done),
-                    None => {
-                        let stored = ahead.request.as_mut().await;
-                        (ahead.run, stored)
-                    }
-                },
-                None => {
-                    let run = self.next_run(file, from, end, until);
-                    self.charge.grow_to(own.len() as u64 + 2 * run.count * file.chunk_bytes()).await?;
-                    let stored = file.request_run(&run, self.class)?.await;
-                    (run, stored)
-                }
-            };
-            assert!(file.chunk_start(run.first) == from, "a scan goes on where it stopped");
-            file.decode_run(&run, stored, &mut own)?;
+            if self.stored.as_ref().is_none_or(StoredRun::is_empty) {
+                self.stored = None;
+                self.fetch_next(file, own.len() as u64, from, end, until).await?;
+            }
+            let stored = self.stored.as_mut().expect("fetched above");
+            assert!(file.chunk_start(stored.next_chunk()) == from, "a scan goes on where it stopped");
+            file.decode_some(stored, (end - from).max(PIECE_BYTES), &mut own)?;
         }
-        let from = self.start + own.len() as u64;
         self.held = Held::Own(own);
-        if self.ahead.is_none() && from < until.min(file.data_bytes()) {
-            self.start_ahead(file, from, until).await?;
+        Ok(())
+    }
+
+    /// Keeps what has been fetched from `chunk` on; all of it goes if `chunk` is not in it.
+    async fn jump(&mut self, file: &ChunkedFile, chunk: u64) -> Result<(), ReadError> {
+        if self.stored.as_mut().is_some_and(|stored| stored.skip_to(chunk)) {
+            return Ok(());
+        }
+        self.stored = None;
+        if self.ahead.as_ref().is_some_and(|ahead| ahead.holds(chunk)) {
+            let ahead = self.ahead.take().expect("looked at above");
+            let (run, stored) = ahead.landed().await;
+            let mut stored = file.stored_run(run, stored)?;
+            stored.skip_to(chunk);
+            self.stored = Some(stored);
+        }
+        self.ahead = None;
+        Ok(())
+    }
+
+    /// Waits for the request that is under way, or makes one, for what begins at `from`; then the next one is begun.
+    async fn fetch_next(
+        &mut self,
+        file: &ChunkedFile,
+        held_bytes: u64,
+        from: u64,
+        end: u64,
+        until: u64,
+    ) -> Result<(), ReadError> {
+        let (run, stored) = match self.ahead.take() {
+            Some(ahead) => ahead.landed().await,
+            None => {
+                let run = self.next_run(file, from, end, until);
+                self.charge.grow_to(held_bytes + 2 * run.count * file.chunk_bytes()).await?;
+                (run, file.request_run(&run, self.class)?.await)
+            }
+        };
+        self.stored = Some(file.stored_run(run, stored)?);
+        let behind = file.chunk_start(run.first + run.count);
+        if behind < until.min(file.data_bytes()) {
+            self.start_ahead(file, held_bytes, behind, until).await?;
         }
         Ok(())
     }
@@ -260,9 +323,17 @@ impl Window {
     }
 
     /// Hands the next request to the disk, without waiting for it.
-    async fn start_ahead(&mut self, file: &ChunkedFile, from: u64, until: u64) -> Result<(), ReadError> {
+    async fn start_ahead(
+        &mut self,
+        file: &ChunkedFile,
+        held_bytes: u64,
+        from: u64,
+        until: u64,
+    ) -> Result<(), ReadError> {
         let run = self.next_run(file, from, from, until);
-        self.charge_for(file, run.count).await?;
+        let stored_bytes = self.stored.as_ref().map_or(0, StoredRun::held_bytes);
+        let held_bytes = held_bytes + stored_bytes + PIECE_BYTES;
+        self.charge.grow_to(held_bytes + run.count * file.chunk_bytes()).await?;
         let request = Box::pin(file.request_run(&run, self.class)?);
         let mut ahead = Ahead { run, request, done: None };
         let mut started = false;
@@ -297,7 +368,7 @@ impl Window {
         if self.holds(start, end) {
             return Ok(());
         }
-        self.ahead = None;
+        (self.ahead, self.stored) = (None, None);
         let wanted_start = end.saturating_sub(self.ahead_bytes.min(AHEAD_BYTES_MAX)).max(floor).min(start);
         self.ahead_bytes = (self.ahead_bytes * 2).min(AHEAD_BYTES_MAX).max(file.chunk_bytes());
         let first = wanted_start / file.chunk_bytes();

@@ -6,13 +6,19 @@
 //! - `examples`: Examples 1 to 3 of "Scylla's compaction strategies" (2017): write-only, overwrites, reads and updates;
 //! - `series`: the time series of the same talk;
 //! - `deletes`: writes and deletions 4:1, as in "Compaction 3.0 vs 4.0": does leveled compaction keep up?
+//! - [`merge`]: how fast two and four SSTables are merged;
+//! - [`latency`]: how long reads take meanwhile;
+//! - [`steady`]: how even the throughput of writes is meanwhile;
 //! - `strategies`: the strategies' options at this scale;
 //! - `recorder`: disk space and SSTables over time.
 
 mod deletes;
 mod examples;
+pub mod latency;
+pub mod merge;
 mod recorder;
 mod series;
+pub mod steady;
 mod strategies;
 
 use std::fs;
@@ -20,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use catalog::TableSettings;
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand};
 use engine::compaction::node as compactions;
 use engine::shard::EngineShard;
 use engine::{EngineError, EngineOptions};
@@ -45,10 +51,28 @@ use crate::plot::{Line, Lines};
 const QUIET_WITHIN_S: f64 = 600.0;
 const CLIENTS: usize = 64;
 
+#[derive(Subcommand, Clone, Debug)]
+pub enum CompactionCommand {
+    /// Write-only: every partition once, at a steady rate.
+    Example1(ExampleArguments),
+    /// Overwrites: the same partitions fifteen times, as fast as it goes.
+    Example2(ExampleArguments),
+    /// Updates of random partitions, then random reads; then the same after a major compaction.
+    Example3(ExampleArguments),
+    /// Rows of sensors with a TTL, window after window, some of them late.
+    Timeseries(ExampleArguments),
+    /// Writes and deletions, 4:1, at a steady rate.
+    WriteDelete(ExampleArguments),
+    /// How fast two and four SSTables are merged.
+    Merge(merge::MergeArguments),
+    /// How long point reads take while their table is compacted, beside without.
+    Latency(latency::LatencyArguments),
+    /// How even the throughput of writes is while compaction keeps up.
+    Steady(steady::SteadyArguments),
+}
+
 #[derive(Args, Clone, Debug)]
-pub struct CompactionArguments {
-    #[arg(value_enum)]
-    pub example: Example,
+pub struct ExampleArguments {
     /// Of the scale that takes some minutes here; 1.0 is a tenth of the documents' data.
     #[arg(long, default_value_t = 1.0)]
     pub scale: f64,
@@ -69,22 +93,27 @@ pub struct CompactionArguments {
     pub plots: PathBuf,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Example {
-    /// Write-only: every partition once, at a steady rate.
-    Example1,
-    /// Overwrites: the same partitions fifteen times, as fast as it goes.
-    Example2,
-    /// Updates of random partitions, then random reads; then the same after a major compaction.
-    Example3,
-    /// Rows of sensors with a TTL, window after window, some of them late.
-    Timeseries,
-    /// Writes and deletions, 4:1, at a steady rate.
-    WriteDelete,
+impl CompactionCommand {
+    pub fn run(&self) -> Result<(), BenchError> {
+        match self {
+            Self::Example1(arguments) => example("example1", arguments, examples::write_only),
+            Self::Example2(arguments) => example("example2", arguments, examples::overwrite),
+            Self::Example3(arguments) => example("example3", arguments, examples::read_and_update),
+            Self::Timeseries(arguments) => example("timeseries", arguments, series::run),
+            Self::WriteDelete(arguments) => example("write-delete", arguments, deletes::run),
+            Self::Merge(arguments) => merge::run(arguments),
+            Self::Latency(arguments) => latency::run(arguments),
+            Self::Steady(arguments) => steady::run(arguments),
+        }
+    }
 }
 
 /// Runs the example for each strategy, prints the figures and draws the plots.
-pub fn run(arguments: &CompactionArguments) -> Result<(), BenchError> {
+fn example(
+    name: &str,
+    arguments: &ExampleArguments,
+    work: fn(&mut Bench) -> Result<(), BenchError>,
+) -> Result<(), BenchError> {
     let machine = Machine::look();
     let core = machine::pin_process(arguments.core)?;
     let scratch = Scratch::make(&arguments.dir)?;
@@ -95,17 +124,10 @@ pub fn run(arguments: &CompactionArguments) -> Result<(), BenchError> {
         report: Report::default(),
         traces: vec![],
     };
-    println!("{:?} at scale {}, on core {core}, load {}", arguments.example, arguments.scale, machine.load);
-    match arguments.example {
-        Example::Example1 => examples::write_only(&mut bench)?,
-        Example::Example2 => examples::overwrite(&mut bench)?,
-        Example::Example3 => examples::read_and_update(&mut bench)?,
-        Example::Timeseries => series::run(&mut bench)?,
-        Example::WriteDelete => deletes::run(&mut bench)?,
-    }
+    println!("{name} at scale {}, on core {core}, load {}", arguments.scale, machine.load);
+    work(&mut bench)?;
     println!("\n{}", bench.report.table());
-    let name = arguments.example.to_possible_value().expect("no example is hidden").get_name().to_string();
-    bench.draw(&name, &arguments.plots)?;
+    bench.draw(name, &arguments.plots)?;
     if arguments.results.as_os_str() != "none" {
         let settings = [
             ("scale", arguments.scale.to_string()),

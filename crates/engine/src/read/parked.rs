@@ -1,0 +1,81 @@
+//! Reads between two of their pages: the readers stay open, so that the next page goes on where the last one ended
+//! instead of looking for the place again.
+//!
+//! - A parked read keeps its permit and what is charged to it. When others need that, the semaphore evicts it; then, or
+//!   when nobody has asked for [`PARKED_US_MAX`], it is dropped, and the next page opens readers anew.
+//! - It shows what there was when it was opened: all its pages are of one state of the table on this shard.
+//! - It keeps memtables and SSTables alive. So the table drops all of its parked reads whenever one of those is
+//!   replaced, or its schema changes.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use reader::{PagingState, Permit, ReadCommand};
+
+use super::run::OpenRead;
+
+/// So long a parked read waits for its next page.
+pub const PARKED_US_MAX: u64 = 10_000_000;
+
+struct Parked {
+    command: ReadCommand,
+    /// Where it stands.
+    next: PagingState,
+    read: OpenRead,
+    permit: Rc<Permit>,
+    since_us: u64,
+}
+
+/// The parked reads of a table on a shard.
+#[derive(Default)]
+pub struct ParkedReads(RefCell<Vec<Parked>>);
+
+impl ParkedReads {
+    /// Puts a read aside that stands at `next` and is open there.
+    pub fn park(
+        &self,
+        command: &ReadCommand,
+        next: &PagingState,
+        read: OpenRead,
+        permit: Rc<Permit>,
+        now_us: u64,
+    ) {
+        permit.park();
+        let (command, next) = (command.clone(), next.clone());
+        self.0.borrow_mut().push(Parked { command, next, read, permit, since_us: now_us });
+        self.sweep(now_us);
+    }
+
+    /// The read of which `command` is the next page, if it is here and stands there.
+    pub fn take(&self, command: &ReadCommand) -> Option<(OpenRead, Rc<Permit>)> {
+        let paging = command.paging.as_ref()?;
+        let mut all = self.0.borrow_mut();
+        let at = all.iter().position(|parked| parked.next.read_id == paging.read_id)?;
+        let Parked { command: parked, next, read, permit, .. } = all.swap_remove(at);
+        let stands_there = (&next.key, &next.row) == (&paging.key, &paging.row);
+        let stands_there = stands_there && parked.wants_same(command);
+        (stands_there && permit.unpark()).then_some((read, permit))
+    }
+
+    /// Drops those that were evicted, or have waited for too long.
+    pub fn sweep(&self, now_us: u64) {
+        let stays = |parked: &Parked| !parked.permit.is_evicted() && now_us < parked.since_us + PARKED_US_MAX;
+        if !self.0.borrow().iter().all(stays) {
+            let all = self.0.take();
+            *self.0.borrow_mut() = all.into_iter().filter(stays).collect();
+        }
+    }
+
+    /// Drops all.
+    pub fn clear(&self) {
+        drop(self.0.take());
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.borrow().is_empty()
+    }
+}
