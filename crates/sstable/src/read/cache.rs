@@ -140,6 +140,7 @@ impl ChunkCache {
                 disk.index_requests += 1;
                 disk.index_bytes += bytes;
             }
+            CacheClass::Rows => unreachable!("rows are of no file"),
         }
         self.disk.set(disk);
     }
