@@ -54,7 +54,7 @@ fn it_answers_again_what_was_read_and_forgets_when_it_must() {
         engine
             .change_schema(move |catalog| {
                 let known = catalog.table_by_id(id).unwrap_or_else(|| panic!("{name} is there"));
-                let mut settings: TableSettings = known.settings.clone();
+                let mut settings = TableSettings::clone(&known.settings);
                 settings.caching.insert("enabled".to_string(), enabled.to_string());
                 catalog.alter_table(known.schema.clone(), settings)
             })
