@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-ALL_STEPS=(tools fmt clippy doc tests simulation same_seed fresh_seeds sigkill peers_harness peers_write exchange drivers real_input)
+ALL_STEPS=(tools fmt clippy doc tests simulation same_seed fresh_seeds sigkill peers_harness peers_write peers_read exchange drivers real_input)
 
 # --- the steps ------------------------------------------------------------------------------------------------------------------
 
@@ -71,8 +71,12 @@ peers_harness() { # the judges themselves: they pass what Cassandra wrote and fa
     python3 tests/peers/selftest.py
 }
 
-peers_write() { # SSTables of random schemas and data, judged by Cassandra's own tools
-    tests/peers/run.sh --no-selftest
+peers_write() { # SSTables of random schemas and data, judged by the tools of Cassandra 4.1 and of 5.0
+    tests/peers/run.sh --no-selftest && tests/peers/run.sh --no-selftest --cassandra 5.0
+}
+
+peers_read() { # large tables of Cassandra 4.1 and 5.0 (nb, oa, da), made here, read in every way
+    python3 tests/peers/read.py
 }
 
 exchange() { # SSTables change hands between running servers, ours and Cassandra's, both ways

@@ -1,7 +1,7 @@
 //! Somebody else's SSTables as tables of this node, which are only read.
 //!
-//! An attached table is in the catalog of the running node and nowhere else: system_schema does not have it, and the
-//! next start without it knows nothing of it. Its directory is listed once, at the start, and all files are opened then; it
+//! An attached table is in the catalog of the running node, where clients see it, and not on its disk: the next start
+//! without it knows nothing of it. Its directory is listed once, at the start, and all files are opened then; it
 //! is never locked and nothing is written there. Writes, truncates, snapshots and changes of its schema are refused.
 
 use std::rc::Rc;

@@ -8,8 +8,8 @@
 //!    need it gives back.
 //! 4. [`IoQueue::complete`] when the disk is done.
 //!
-//! Room is given back when somebody takes the result, so that two requests of one task can wait for each other: if nothing moves for
-//! [`STUCK_NS`], one goes without room.
+//! Where the end of a request is only seen when somebody takes its result (I/O by helper threads), two requests of one task can wait
+//! for each other: if nothing moves for [`STUCK_NS`], one goes without room.
 //!
 //! A class that becomes busy again is forgiven [`FORGIVEN_NS`] of the disk: it may go first for a moment, and no longer.
 
@@ -24,7 +24,8 @@ use crate::shares::{CLASSES_MAX, FairShares};
 pub const FORGIVEN_NS: u64 = 5_000_000;
 
 /// If nothing of a shard was started or completed for so long, the next request goes without room. Who holds the room may be
-/// waiting for this very request: a task that reads ahead takes its reads off only when it has written what it had.
+/// waiting for this very request: a task that reads ahead by helper threads takes its reads off only when it has written what
+/// it had.
 pub const STUCK_NS: u64 = 20_000_000;
 
 /// What a class did and has to do, on one shard.

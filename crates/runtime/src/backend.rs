@@ -15,6 +15,7 @@ use std::task::{Context, Poll};
 
 use crate::buf::IoBuf;
 use crate::files::{DirEntry, OpenOptions};
+use crate::io_gate::Pass;
 use crate::net::ListenOptions;
 
 /// An operation under way. It owns what it works on, so that dropping it stops nothing and frees nothing early.
@@ -81,14 +82,22 @@ pub(crate) trait BackendStream {
     fn set_buffer_bytes(&self, bytes: u32) -> io::Result<()>;
 }
 
+/// Up to `len` bytes of the memory of `buf` from byte `at` on, and of a file from `offset_bytes` on. Fewer may be moved.
+pub(crate) struct Part {
+    pub(crate) buf: IoBuf,
+    pub(crate) at: usize,
+    pub(crate) len: usize,
+    pub(crate) offset_bytes: u64,
+}
+
 pub(crate) trait BackendFile {
     /// `None` if it goes through the page cache. Otherwise offsets, lengths and places in the buffer of reads are multiples
     /// of this power of two, which is at most `ALIGNMENT_BYTES`, and those of writes multiples of `ALIGNMENT_BYTES`.
     fn direct_read_unit_bytes(&self) -> Option<usize>;
-    /// Reads up to `len` bytes at `offset_bytes` into the memory of `buf` from byte `at` on. May be short.
-    fn read(&self, buf: IoBuf, at: usize, len: usize, offset_bytes: u64) -> Op<Transferred>;
-    /// Writes up to `len` bytes of the memory of `buf` from byte `at` on to `offset_bytes`. May be short.
-    fn write(&self, buf: IoBuf, at: usize, len: usize, offset_bytes: u64) -> Op<Transferred>;
+    /// Reads into the buffer. `pass` is dropped when the disk is done, whether or not anybody has looked by then.
+    fn read(&self, part: Part, pass: Pass) -> Op<Transferred>;
+    /// Writes from the buffer; the same of `pass`.
+    fn write(&self, part: Part, pass: Pass) -> Op<Transferred>;
     fn sync_data(&self) -> Op<io::Result<()>>;
     fn allocate(&self, offset_bytes: u64, len_bytes: u64) -> Op<io::Result<()>>;
     fn truncate(&self, len_bytes: u64) -> Op<io::Result<()>>;

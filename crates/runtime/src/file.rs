@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use iosched::Direction;
 
-use crate::backend::BackendFile;
+use crate::backend::{BackendFile, Part};
 use crate::buf::{ALIGNMENT_BYTES, IoBuf};
 use crate::file_error::FileError;
 use crate::group::IoClass;
@@ -72,9 +72,10 @@ impl File {
         let mut filled = 0;
         while filled < wanted {
             let part = (wanted - filled).min(part_max);
-            let pass = self.0.gate.enter(class, Direction::Read, part).await;
-            let (back, moved) = self.0.file.read(buf, filled, part, from + filled as u64).await;
-            drop(pass);
+            let piece = Part { buf, at: filled, len: part, offset_bytes: from + filled as u64 };
+            let inner = Rc::clone(&self.0);
+            let start = move |pass| inner.file.read(piece, pass);
+            let (back, moved) = self.0.gate.run(class, Direction::Read, part, start).await;
             buf = back;
             match moved {
                 Ok(0) => break,
@@ -116,9 +117,10 @@ impl File {
         while done < len {
             let at = offset_bytes + done as u64;
             let part = (len - done).min(part_max);
-            let pass = self.0.gate.enter(class, Direction::Write, part).await;
-            let (back, moved) = self.0.file.write(buf, start + done, part, at).await;
-            drop(pass);
+            let piece = Part { buf, at: start + done, len: part, offset_bytes: at };
+            let inner = Rc::clone(&self.0);
+            let write = move |pass| inner.file.write(piece, pass);
+            let (back, moved) = self.0.gate.run(class, Direction::Write, part, write).await;
             buf = back;
             match moved {
                 Ok(bytes) => {

@@ -1,7 +1,9 @@
 //! Where reads and writes wait for their turn: a shard's queue before the disk, with tasks that wait.
 //!
-//! A request that finds nobody waiting and time left passes without having waited. The run loop calls `dispatch` once a
-//! turn if somebody waits, and wakes up for it (`wake_at_ns`). A pass that is dropped ends its request.
+//! A request that finds nobody waiting and time left is started without having waited. The run loop calls `dispatch` once a
+//! turn if somebody waits, and wakes up for it (`wake_at_ns`). Whose turn has come is started there and then: the task that
+//! asked may be busy with something else, or be waiting for a request behind this one. The disk has a request under way
+//! until the back end drops its [`Pass`].
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -11,13 +13,17 @@ use std::task::{Context, Poll, Waker};
 
 use iosched::{Direction, IoQueue, Ticket};
 
+use crate::backend::{Op, Transferred};
 use crate::group::{CpuGroup, GROUPS_MAX, IoClass};
 use crate::queue::LocalQueue;
 
+/// Hands a request to the disk.
+type Start = Box<dyn FnOnce(Pass) -> Op<Transferred>>;
+
 pub(crate) enum State {
-    Waiting(Option<Waker>),
-    Granted(Ticket),
-    /// The future is gone, or has its ticket.
+    Waiting(Start, Option<Waker>),
+    Started(Op<Transferred>),
+    /// The future is gone, or has what was started.
     Over,
 }
 
@@ -43,39 +49,45 @@ impl IoGate {
         self.queue.borrow().disk().request_bytes_max(direction) as usize
     }
 
-    /// Waits for the turn of a request of `bytes`; at most [`IoGate::request_bytes_max`].
-    pub(crate) fn enter(self: &Rc<Self>, class: IoClass, direction: Direction, bytes: usize) -> Enter {
+    /// Starts a request of `bytes`, at most [`IoGate::request_bytes_max`], when its turn has come, and waits for its end.
+    pub(crate) fn run(
+        self: &Rc<Self>,
+        class: IoClass,
+        direction: Direction,
+        bytes: usize,
+        start: impl FnOnce(Pass) -> Op<Transferred> + 'static,
+    ) -> Running {
         let (class, bytes, now_ns) = (class.index(), bytes as u64, self.local.now_ns());
-        let mut queue = self.queue.borrow_mut();
-        let state = match queue.start(class, direction, bytes, now_ns) {
-            Some(ticket) => Entering::AtOnce(ticket),
+        let ticket = self.queue.borrow_mut().start(class, direction, bytes, now_ns);
+        match ticket {
+            Some(ticket) => Running::Started(start(self.pass(ticket))),
             None => {
-                let waiter: Waiter = Rc::new(RefCell::new(State::Waiting(None)));
-                queue.push(class, direction, bytes, now_ns, Rc::clone(&waiter));
-                Entering::Queued(waiter)
+                let waiter: Waiter = Rc::new(RefCell::new(State::Waiting(Box::new(start), None)));
+                self.queue.borrow_mut().push(class, direction, bytes, now_ns, Rc::clone(&waiter));
+                Running::Queued(waiter)
             }
-        };
-        drop(queue);
-        Enter { gate: Rc::clone(self), state }
+        }
     }
 
-    /// Lets those go whose turn has come; how many.
-    pub(crate) fn dispatch(&self) -> usize {
+    fn pass(self: &Rc<Self>, ticket: Ticket) -> Pass {
+        Pass { gate: Rc::clone(self), ticket: Some(ticket) }
+    }
+
+    /// Starts those whose turn has come; how many.
+    pub(crate) fn dispatch(self: &Rc<Self>) -> usize {
         let now_ns = self.local.now_ns();
         let mut granted = 0;
         loop {
             let next = self.queue.borrow_mut().next(now_ns);
             let Some((waiter, ticket)) = next else { return granted };
             granted += 1;
-            let before = waiter.replace(State::Over);
-            match before {
-                State::Waiting(waker) => {
-                    waiter.replace(State::Granted(ticket));
-                    if let Some(waker) = waker {
-                        waker.wake();
-                    }
+            let pass = self.pass(ticket);
+            // Who does not wait any more has nothing to start, and the pass is dropped.
+            if let State::Waiting(start, waker) = waiter.replace(State::Over) {
+                waiter.replace(State::Started(start(pass)));
+                if let Some(waker) = waker {
+                    waker.wake();
                 }
-                State::Granted(_) | State::Over => self.queue.borrow_mut().complete(ticket, now_ns),
             }
         }
     }
@@ -100,56 +112,44 @@ impl IoGate {
     }
 }
 
-enum Entering {
-    AtOnce(Ticket),
+/// See [`IoGate::run`].
+pub(crate) enum Running {
+    Started(Op<Transferred>),
     Queued(Waiter),
-    Over,
 }
 
-/// See [`IoGate::enter`].
-pub(crate) struct Enter {
-    gate: Rc<IoGate>,
-    state: Entering,
-}
+impl Future for Running {
+    type Output = Transferred;
 
-impl Future for Enter {
-    type Output = Pass;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Pass> {
-        let ticket = match std::mem::replace(&mut self.state, Entering::Over) {
-            Entering::AtOnce(ticket) => ticket,
-            Entering::Queued(waiter) => match waiter.replace(State::Over) {
-                State::Granted(ticket) => ticket,
-                State::Waiting(_) => {
-                    waiter.replace(State::Waiting(Some(context.waker().clone())));
-                    self.state = Entering::Queued(waiter);
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Transferred> {
+        if let Self::Queued(waiter) = &*self {
+            let state = waiter.replace(State::Over);
+            let started = match state {
+                State::Started(op) => op,
+                State::Waiting(start, _) => {
+                    waiter.replace(State::Waiting(start, Some(context.waker().clone())));
                     return Poll::Pending;
                 }
-                State::Over => unreachable!("who waits is granted once"),
-            },
-            Entering::Over => unreachable!("a future is not polled after its end"),
-        };
-        Poll::Ready(Pass { gate: Rc::clone(&self.gate), ticket: Some(ticket) })
+                State::Over => unreachable!("who waits is started once"),
+            };
+            *self = Self::Started(started);
+        }
+        let Self::Started(op) = &mut *self else { unreachable!("it was started above") };
+        op.as_mut().poll(context)
     }
 }
 
-impl Drop for Enter {
+impl Drop for Running {
     fn drop(&mut self) {
-        let ticket = match std::mem::replace(&mut self.state, Entering::Over) {
-            Entering::AtOnce(ticket) => Some(ticket),
-            Entering::Queued(waiter) => match waiter.replace(State::Over) {
-                State::Granted(ticket) => Some(ticket),
-                State::Waiting(_) | State::Over => None,
-            },
-            Entering::Over => None,
-        };
-        if let Some(ticket) = ticket {
-            self.gate.complete(ticket);
+        if let Self::Queued(waiter) = self {
+            // Dropped outside of the cell: it may hold what ends other requests.
+            let before = waiter.replace(State::Over);
+            drop(before);
         }
     }
 }
 
-/// The right to one request. The disk counts it as under way until this is dropped.
+/// The right to one request. The disk has it under way until this is dropped.
 pub(crate) struct Pass {
     gate: Rc<IoGate>,
     ticket: Option<Ticket>,

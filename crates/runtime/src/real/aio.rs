@@ -16,6 +16,7 @@ use super::poller::Poller;
 use super::reactor::{AtSlot, Reactor, Slot, Transfer, TransferKind, UnderWay};
 use super::threads::on_helper;
 use crate::backend::{Op, Transferred};
+use crate::io_gate::Pass;
 
 /// Operations the kernel may hold at once for one shard. The machine-wide limit (fs.aio-max-nr) is often 65,536.
 const EVENTS_MAX: usize = 128;
@@ -112,14 +113,14 @@ fn check(result: libc::c_long) -> io::Result<usize> {
 }
 
 impl Reactor for Aio {
-    fn submit(&self, transfer: Transfer) -> Op<Transferred> {
+    fn submit(&self, transfer: Transfer, pass: Option<Pass>) -> Op<Transferred> {
         if !transfer.direct || transfer.kind == TransferKind::SyncData {
-            return on_helper(&self.helpers, transfer);
+            return on_helper(&self.helpers, transfer, pass);
         }
         if let Err(error) = calls::signed(transfer.offset_bytes) {
             return Box::pin(std::future::ready((transfer.buf, Err(error))));
         }
-        let slot = Rc::new(Slot::default());
+        let slot = Slot::new(pass);
         let number = self.under_way.borrow_mut().insert(transfer, Rc::clone(&slot));
         self.backlog.borrow_mut().push_back(number);
         Box::pin(AtSlot(slot))

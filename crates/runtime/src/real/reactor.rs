@@ -3,7 +3,7 @@
 //! Three ways: `uring`, `aio`, `threads`. An operation owns its buffer and its descriptor until the kernel is done
 //! with both; whoever waits holds only a slot, and may go away.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,6 +14,7 @@ use std::task::{Context, Poll, Waker};
 
 use crate::backend::{Op, Transferred};
 use crate::buf::IoBuf;
+use crate::io_gate::Pass;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TransferKind {
@@ -42,8 +43,8 @@ impl Transfer {
 }
 
 pub(crate) trait Reactor {
-    /// Takes an operation on; it may wait for `push`.
-    fn submit(&self, transfer: Transfer) -> Op<Transferred>;
+    /// Takes an operation on; it may wait for `push`. `pass` is dropped when the kernel is done with it.
+    fn submit(&self, transfer: Transfer, pass: Option<Pass>) -> Op<Transferred>;
     /// Gives the kernel what was taken on.
     fn push(&self);
     /// Hands out what has completed; returns how much.
@@ -56,13 +57,18 @@ pub(crate) trait Reactor {
 }
 
 /// Where one waiter finds the outcome of one operation.
-#[derive(Default)]
 pub(crate) struct Slot {
     state: RefCell<(Option<Waker>, Option<Transferred>)>,
+    pass: Cell<Option<Pass>>,
 }
 
 impl Slot {
+    pub(crate) fn new(pass: Option<Pass>) -> Rc<Self> {
+        Rc::new(Self { state: RefCell::default(), pass: Cell::new(pass) })
+    }
+
     pub(crate) fn complete(&self, buf: IoBuf, moved: io::Result<usize>) {
+        drop(self.pass.take());
         let waker = {
             let mut state = self.state.borrow_mut();
             state.1 = Some((buf, moved));

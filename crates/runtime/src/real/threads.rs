@@ -11,6 +11,7 @@ use super::poller::Poller;
 use super::reactor::{Reactor, Transfer, TransferKind};
 use crate::backend::{Op, Transferred};
 use crate::buf::IoBuf;
+use crate::io_gate::Pass;
 
 pub(crate) struct Threads {
     helpers: Helpers,
@@ -25,8 +26,8 @@ impl Threads {
 }
 
 impl Reactor for Threads {
-    fn submit(&self, transfer: Transfer) -> Op<Transferred> {
-        on_helper(&self.helpers, transfer)
+    fn submit(&self, transfer: Transfer, pass: Option<Pass>) -> Op<Transferred> {
+        on_helper(&self.helpers, transfer, pass)
     }
 
     fn push(&self) {}
@@ -45,10 +46,14 @@ impl Reactor for Threads {
     }
 }
 
-/// Has a helper thread do the operation.
-pub(crate) fn on_helper(helpers: &Helpers, transfer: Transfer) -> Op<Transferred> {
+/// Has a helper thread do the operation. A pass cannot go to another thread: it is dropped when the outcome is looked at.
+pub(crate) fn on_helper(helpers: &Helpers, transfer: Transfer, pass: Option<Pass>) -> Op<Transferred> {
     let reply = helpers.run(move || blocking(transfer));
-    Box::pin(async move { reply.await.unwrap_or_else(|gone| (IoBuf::new(), Err(io::Error::other(gone)))) })
+    Box::pin(async move {
+        let transferred = reply.await;
+        drop(pass);
+        transferred.unwrap_or_else(|gone| (IoBuf::new(), Err(io::Error::other(gone))))
+    })
 }
 
 fn blocking(mut transfer: Transfer) -> Transferred {

@@ -18,6 +18,7 @@ use super::eventfd::EventFd;
 use super::poller::Poller;
 use super::reactor::{AtSlot, Reactor, Slot, Transfer, TransferKind, UnderWay};
 use crate::backend::{Op, Transferred};
+use crate::io_gate::Pass;
 
 /// Slots of the submission queue; the completion queue has twice as many.
 const ENTRIES: u32 = 256;
@@ -136,12 +137,12 @@ fn entry(transfer: &mut Transfer) -> squeue::Entry {
 }
 
 impl Reactor for Uring {
-    fn submit(&self, transfer: Transfer) -> Op<Transferred> {
+    fn submit(&self, transfer: Transfer, pass: Option<Pass>) -> Op<Transferred> {
         // An offset of -1 would mean the descriptor's own position.
         if let Err(error) = calls::signed(transfer.offset_bytes) {
             return Box::pin(std::future::ready((transfer.buf, Err(error))));
         }
-        let slot = Rc::new(Slot::default());
+        let slot = Slot::new(pass);
         let number = self.under_way.borrow_mut().insert(transfer, Rc::clone(&slot));
         self.backlog.borrow_mut().push_back(number);
         Box::pin(AtSlot(slot))

@@ -20,9 +20,10 @@ use super::helpers::Helpers;
 use super::poller::Poller;
 use super::reactor::{Reactor, Transfer, TransferKind};
 use super::sockets;
-use crate::backend::{Backend, BackendFile, BackendListener, BackendStream, End, Op, Transferred};
+use crate::backend::{Backend, BackendFile, BackendListener, BackendStream, End, Op, Part, Transferred};
 use crate::buf::IoBuf;
 use crate::files::{DirEntry, OpenOptions};
+use crate::io_gate::Pass;
 use crate::net::ListenOptions;
 
 /// The machine, for one shard.
@@ -204,8 +205,9 @@ struct RealFile {
 }
 
 impl RealFile {
-    fn transfer(&self, kind: TransferKind, buf: IoBuf, at: usize, len: usize, offset_bytes: u64) -> Transfer {
+    fn transfer(&self, kind: TransferKind, part: Part) -> Transfer {
         let (fd, direct) = (Arc::clone(&self.fd), self.direct_read_unit_bytes.is_some());
+        let Part { buf, at, len, offset_bytes } = part;
         Transfer { kind, fd, direct, buf, at, len, offset_bytes }
     }
 }
@@ -215,16 +217,17 @@ impl BackendFile for RealFile {
         self.direct_read_unit_bytes
     }
 
-    fn read(&self, buf: IoBuf, at: usize, len: usize, offset_bytes: u64) -> Op<Transferred> {
-        self.reactor.submit(self.transfer(TransferKind::Read, buf, at, len, offset_bytes))
+    fn read(&self, part: Part, pass: Pass) -> Op<Transferred> {
+        self.reactor.submit(self.transfer(TransferKind::Read, part), Some(pass))
     }
 
-    fn write(&self, buf: IoBuf, at: usize, len: usize, offset_bytes: u64) -> Op<Transferred> {
-        self.reactor.submit(self.transfer(TransferKind::Write, buf, at, len, offset_bytes))
+    fn write(&self, part: Part, pass: Pass) -> Op<Transferred> {
+        self.reactor.submit(self.transfer(TransferKind::Write, part), Some(pass))
     }
 
     fn sync_data(&self) -> Op<io::Result<()>> {
-        let synced = self.reactor.submit(self.transfer(TransferKind::SyncData, IoBuf::new(), 0, 0, 0));
+        let nothing = Part { buf: IoBuf::new(), at: 0, len: 0, offset_bytes: 0 };
+        let synced = self.reactor.submit(self.transfer(TransferKind::SyncData, nothing), None);
         Box::pin(async move { synced.await.1.map(drop) })
     }
 

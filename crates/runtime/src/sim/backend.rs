@@ -19,9 +19,10 @@ use super::faults::FaultPlan;
 use super::inode::{FileData, SECTOR_BYTES};
 use super::net;
 use super::world::World;
-use crate::backend::{Backend, BackendFile, BackendListener, BackendStream, End, Op, Transferred};
+use crate::backend::{Backend, BackendFile, BackendListener, BackendStream, End, Op, Part, Transferred};
 use crate::buf::{ALIGNMENT_BYTES, IoBuf};
 use crate::files::{DirEntry, LOCK_FILE_NAME, OpenOptions};
+use crate::io_gate::Pass;
 use crate::net::ListenOptions;
 use crate::real::taken_by;
 
@@ -362,20 +363,24 @@ impl BackendFile for SimFile {
         self.0.options.direct.then_some(SECTOR_BYTES)
     }
 
-    fn read(&self, mut buf: IoBuf, at: usize, len: usize, offset_bytes: u64) -> Op<Transferred> {
+    fn read(&self, part: Part, pass: Pass) -> Op<Transferred> {
+        let Part { mut buf, at, len, offset_bytes } = part;
         self.check_aligned(at, len, offset_bytes, SECTOR_BYTES);
         let open = Rc::clone(&self.0);
         begin_moving(&self.0.world, Some((Direction::Read, len)), move |world| {
             let moved = open.read(world, &mut buf, at, len, offset_bytes);
+            drop(pass);
             (buf, moved)
         })
     }
 
-    fn write(&self, buf: IoBuf, at: usize, len: usize, offset_bytes: u64) -> Op<Transferred> {
+    fn write(&self, part: Part, pass: Pass) -> Op<Transferred> {
+        let Part { buf, at, len, offset_bytes } = part;
         self.check_aligned(at, len, offset_bytes, ALIGNMENT_BYTES);
         let open = Rc::clone(&self.0);
         begin_moving(&self.0.world, Some((Direction::Write, len)), move |world| {
             let moved = open.write(world, buf.part_at(at, len), offset_bytes);
+            drop(pass);
             (buf, moved)
         })
     }

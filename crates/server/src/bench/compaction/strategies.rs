@@ -46,7 +46,7 @@ impl StrategyArgument {
             Self::Ucs => &[
                 ("class", "UnifiedCompactionStrategy"),
                 ("target_sstable_size", "1MiB"),
-                ("min_sstable_size", "1MiB"),
+                ("min_sstable_size", "512KiB"),
             ],
         };
         options.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
