@@ -116,7 +116,8 @@ impl TableSettings {
     /// `NONE`.
     pub fn caches_rows(&self) -> bool {
         let is = |key: &str, value: &str| self.caching.get(key).is_some_and(|found| found == value);
-        !is("enabled", "FALSE") && !(is("keys", "NONE") && is("rows_per_partition", "NONE"))
+        let nothing = is("keys", "NONE") && is("rows_per_partition", "NONE");
+        !nothing && !is("enabled", "FALSE")
     }
 
     /// The options whose values are kept and change nothing: those that are not the default and that this build
