@@ -120,13 +120,27 @@ impl TableSettings {
         [deprecation, windows, repair].into_iter().flatten().collect()
     }
 
+    /// Whether rows of the table are to be kept in memory. They are, as in ScyllaDB, unless it is said otherwise: by
+    /// ScyllaDB's `'enabled': 'false'`, or by both of Cassandra's words at once, since its default for rows alone is
+    /// `NONE`.
+    pub fn caches_rows(&self) -> bool {
+        let is = |key: &str, value: &str| self.caching.get(key).is_some_and(|found| found == value);
+        let nothing = is("keys", "NONE") && is("rows_per_partition", "NONE");
+        !nothing && !is("enabled", "FALSE")
+    }
+
     /// The options whose values are kept and change nothing: those that are not the default and that this build
     /// has no use for. `options` are the table's other ones.
     pub fn without_effect(&self, options: &TableOptions) -> Vec<String> {
         let default = Self::default();
         let mut names: Vec<String> = [
             ("additional_write_policy", self.additional_write_policy != default.additional_write_policy),
-            ("caching", self.caching != default.caching),
+            (
+                "caching",
+                self.caching != default.caching
+                    && self.caches_rows()
+                    && !self.caching.contains_key("enabled"),
+            ),
             ("cdc", self.cdc != default.cdc),
             ("extensions", !self.extensions.is_empty()),
             ("memtable", self.memtable != default.memtable),
@@ -251,5 +265,17 @@ mod tests {
             "org.apache.cassandra.db.compaction.LeveledCompactionStrategy"
         );
         assert_eq!(settings.caching["rows_per_partition"], "ALL");
+    }
+
+    #[test]
+    fn rows_are_cached_unless_it_is_said_otherwise() {
+        let caches = |caching: &[(&str, &str)]| {
+            let settings = TableSettings { caching: map(caching), ..TableSettings::default() };
+            settings.checked().unwrap().caches_rows()
+        };
+        assert!(TableSettings::default().caches_rows());
+        assert!(caches(&[("enabled", "true")]) && caches(&[("keys", "none"), ("rows_per_partition", "10")]));
+        assert!(!caches(&[("keys", "ALL"), ("rows_per_partition", "ALL"), ("enabled", "false")]));
+        assert!(!caches(&[("keys", "none"), ("rows_per_partition", "none")]));
     }
 }

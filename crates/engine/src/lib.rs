@@ -8,6 +8,7 @@
 //! Follow a start: [`recover`].
 
 mod attach;
+mod cache;
 pub mod commitlog;
 pub mod compaction;
 pub mod engine;
@@ -24,6 +25,7 @@ pub mod sharder;
 pub mod table;
 pub mod upload;
 
+pub use cache::{RowCache, RowCacheStats};
 pub use engine::{Answer, Engine, ShardOptions};
 pub use error::EngineError;
 pub use options::{Attachment, CompactionOptions, EngineOptions, OnDamagedLog, ReadOptions};

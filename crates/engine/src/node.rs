@@ -390,6 +390,7 @@ async fn take_over(shard: &Shard, new: Catalog) -> Result<(), EngineError> {
                 if known.schema() != table.schema {
                     known.set_schema(table.schema.clone());
                 }
+                known.set_caching(table.settings.caches_rows());
                 if !known.is_read_only() {
                     engine.compactions().set_table(&known, &table.settings);
                 }
@@ -402,7 +403,8 @@ async fn take_over(shard: &Shard, new: Catalog) -> Result<(), EngineError> {
                 // remove what was written since.
                 made.raise_generation(truncation.first_generation, shard.shard_count());
                 made.set_truncation(truncation);
-                engine.add_table(made, &table.settings);
+                engine.add_table(made.clone(), &table.settings);
+                made.set_caching(table.settings.caches_rows());
             }
         }
     }

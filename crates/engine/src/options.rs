@@ -43,6 +43,8 @@ pub struct ReadOptions {
     pub tombstone_failure_threshold: u64,
     /// Whether reads look into cached index pages and fill them.
     pub cache_index_pages: bool,
+    /// Whether reads of single partitions keep rows in memory, of tables whose option does not forbid it.
+    pub cache_rows: bool,
     /// Who goes first when caches have to give way.
     pub eviction: EvictionPolicy,
     /// Called with a shard's number and what is to be logged about reads that were refused; seldom.
@@ -56,6 +58,7 @@ impl Default for ReadOptions {
             range_timeout_us: 10_000_000,
             tombstone_failure_threshold: 100_000,
             cache_index_pages: true,
+            cache_rows: true,
             eviction: EvictionPolicy::default(),
             tell: |_, _| (),
         }

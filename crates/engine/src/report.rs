@@ -4,6 +4,7 @@
 //! at zero with each start.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 use base::histogram::EstimatedHistogram;
 use model::TableId;
@@ -15,6 +16,7 @@ use sstable::read::DiskReads;
 use sstable::read::SSTable;
 use sstable::write::Written;
 
+use crate::cache::RowCacheStats;
 use crate::compaction::report::{ManagerStats, TableState};
 use crate::table::Table;
 use crate::table::flush::FlushStats;
@@ -33,6 +35,7 @@ pub struct ShardReport {
     pub compactions: ManagerStats,
     pub compactions_running: usize,
     pub cache: PoolStats,
+    pub row_cache: RowCacheStats,
     pub disk_reads: DiskReads,
     /// Each semaphore of reads: its name, limits and counters.
     pub reads: Vec<(String, SemaphoreLimits, SemaphoreStats)>,
@@ -91,6 +94,8 @@ impl LatencyCounter {
 #[derive(Default)]
 pub struct SSTableCounters {
     pub opened: Cell<u64>,
+    /// Of them, by reads of single partitions.
+    pub opened_for_points: Cell<u64>,
     /// The bloom filter or the tokens said that nothing of the partitions is there.
     pub skipped_by_partition: Cell<u64>,
     /// Least and greatest clustering key said that nothing of the rows is there.
@@ -107,7 +112,7 @@ impl SSTableCounters {
 /// What a table's part on one shard counts.
 #[derive(Default)]
 pub struct TableCounters {
-    pub sstables: SSTableCounters,
+    pub sstables: Rc<SSTableCounters>,
     /// Pages read.
     pub reads: LatencyCounter,
     /// Mutations written, until they were durable.
@@ -122,7 +127,6 @@ pub struct TableCounters {
     last_flush_bytes: Cell<u64>,
     /// Reads of one partition, and the SSTables that filters and ranges did not rule out for them.
     pub point_reads: Cell<u64>,
-    pub point_read_sstables: Cell<u64>,
 }
 
 impl TableCounters {
@@ -231,7 +235,7 @@ impl TableReport {
             reads: table.counters.reads.get(),
             writes: table.counters.writes.get(),
             point_reads: table.counters.point_reads.get(),
-            point_read_sstables: table.counters.point_read_sstables.get(),
+            point_read_sstables: table.counters.sstables.opened_for_points.get(),
         }
     }
 }

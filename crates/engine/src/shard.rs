@@ -14,6 +14,7 @@ use runtime::{CpuGroup, JoinHandle, Shard};
 use sstable::pool::MemoryPool;
 use sstable::read::ChunkCache;
 
+use crate::cache::RowCache;
 use crate::commitlog::{Appended, CommitLog, LogError};
 use crate::compaction::{CompactionSetup, Manager};
 use crate::error::EngineError;
@@ -44,6 +45,7 @@ pub struct EngineShard {
     /// What is kept to read faster; its budget is what memtables leave.
     pool: Rc<MemoryPool>,
     cache: Rc<ChunkCache>,
+    rows: Rc<RowCache>,
     admissions: Admissions,
     tables: RefCell<HashMap<TableId, Rc<Table>>>,
     flushes: Rc<FlushQueue>,
@@ -85,6 +87,8 @@ impl EngineShard {
         let cache = ChunkCache::in_pool(&pool);
         cache.set_caches_index(reads.cache_index_pages);
         cache.seed(shard.random_u64());
+        let rows = RowCache::in_pool(&pool);
+        rows.set_on(reads.cache_rows);
         let flushes = FlushQueue::new(shard.clone(), cache.clone(), host_id, options.sstable_version);
         let compactions = Manager::new(shard, cache.clone(), host_id, options.sstable_version, compaction);
         let nudged = compactions.clone();
@@ -100,6 +104,7 @@ impl EngineShard {
             log,
             pool,
             cache,
+            rows,
             admissions,
             tables: RefCell::default(),
             flushes: flushes.clone(),
@@ -117,11 +122,13 @@ impl EngineShard {
         let watching = this.clone();
         let ticking = this.clone();
         let controlling = this.clone();
+        let cleaning = this.clone();
         *this.tasks.borrow_mut() = vec![
             shard.spawn(CpuGroup::Memtable, flushes.run()),
             shard.spawn(CpuGroup::Memtable, async move { watching.watch().await }),
             shard.spawn(CpuGroup::Background, async move { ticking.tick().await }),
             shard.spawn(CpuGroup::Background, async move { controlling.control().await }),
+            shard.spawn(CpuGroup::MemtableToCache, async move { cleaning.rows.clean(&cleaning.shard).await }),
         ];
         this
     }
@@ -142,6 +149,10 @@ impl EngineShard {
         &self.cache
     }
 
+    pub fn row_cache(&self) -> &Rc<RowCache> {
+        &self.rows
+    }
+
     pub fn flushes(&self) -> &Rc<FlushQueue> {
         &self.flushes
     }
@@ -155,6 +166,7 @@ impl EngineShard {
         if !table.is_read_only() {
             self.compactions.set_table(&table, settings);
         }
+        table.join_cache(&self.rows);
         self.tables.borrow_mut().insert(table.schema().id, table);
     }
 
@@ -491,6 +503,7 @@ impl EngineShard {
             sstables: self.tables.borrow().values().map(|table| table.sstables().len()).sum(),
             flushes: self.flushes.stats(),
             cache: self.cache.stats(),
+            row_cache: self.rows.stats(),
             disk_reads: self.cache.disk_reads(),
             reads: self.admissions.stats(),
             runtime: self.shard.stats(),

@@ -329,8 +329,8 @@ fn keyspaces_and_types_change() {
 pub(crate) const OPTIONS: &[(&str, &str, bool)] = &[
     ("additional_write_policy = '50MS'", "additional_write_policy = '50ms'", true),
     ("bloom_filter_fp_chance = 0.1", "bloom_filter_fp_chance = 0.1", false),
-    ("caching = {'keys': 'none'}", "caching = {'keys': 'NONE', 'rows_per_partition': 'NONE'}", true),
-    ("caching = {'enabled': 'false'}", "'enabled': 'FALSE'", true),
+    ("caching = {'keys': 'none'}", "caching = {'keys': 'NONE', 'rows_per_partition': 'NONE'}", false),
+    ("caching = {'enabled': 'false'}", "'enabled': 'FALSE'", false),
     ("caching = 'rows_only'", "caching = {'keys': 'NONE', 'rows_per_partition': 'ALL'}", true),
     ("cdc = true", "cdc = true", true),
     ("cdc = {'enabled': true, 'preimage': 'full'}", "cdc = {'enabled': 'true', 'preimage': 'full'}", true),

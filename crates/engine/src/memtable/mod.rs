@@ -9,7 +9,7 @@
 
 mod partition;
 mod reader;
-mod tree;
+pub(crate) mod tree;
 
 use std::cell::{Cell, RefCell};
 use std::hint::black_box;

@@ -7,7 +7,9 @@
 //! 4. A single entry lives in the map itself, without a node: partitions of one row are the rule in many tables.
 //!
 //! Guarantees: `heap_bytes` is what the live tree's nodes have asked of the allocator, to the byte (values'
-//! own memory is the caller's). Not here: removal; a memtable forgets everything at once.
+//! own memory is the caller's). A memtable forgets everything at once; what a cache needs besides is in [`edit`].
+
+mod edit;
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -61,6 +63,10 @@ impl TreeKey for model::PartitionKey {
 
 /// Compared value by value, by type.
 impl TreeKey for model::ClusteringKey {
+    const IS_CHEAP: bool = false;
+}
+
+impl TreeKey for model::Position {
     const IS_CHEAP: bool = false;
 }
 

@@ -55,6 +55,7 @@ impl Table {
         }
         self.next_generation.set(self.first_generation_from(last_number + 1, shard_count));
         self.set_sstables(opened);
+        self.clear_cache();
         Ok(())
     }
 
@@ -77,6 +78,7 @@ impl Table {
         }
         let count = opened.len();
         opened.into_iter().for_each(|sstable| self.add_sstable(sstable));
+        self.clear_cache();
         Ok(count)
     }
 
@@ -133,13 +135,18 @@ impl Table {
         *self.sstables.borrow_mut() = Rc::new(sstables);
     }
 
+    /// One more SSTable. What it holds is to be made known to the row cache afterwards.
     pub(super) fn add_sstable(&self, sstable: Rc<SSTable>) {
         let mut sstables = (**self.sstables.borrow()).clone();
         sstables.push(sstable);
         self.set_sstables(sstables);
+        if let Some(cache) = self.cache() {
+            cache.raise_phase();
+        }
     }
 
-    /// In one step, `inputs` are not in the table any more and `outputs` are.
+    /// In one step, `inputs` are not in the table any more and `outputs` are. They say the same, but for what was purged, so
+    /// the row cache stays as it is.
     pub(crate) fn replace_sstables(&self, inputs: &[Rc<SSTable>], outputs: &[Rc<SSTable>]) {
         let goes = |sstable: &&Rc<SSTable>| inputs.iter().any(|input| Rc::ptr_eq(input, sstable));
         let mut sstables: Vec<_> =
@@ -169,6 +176,7 @@ impl Table {
         let goes = |sstable: &Rc<SSTable>| number(&sstable.name()).is_none_or(|number| number < first_kept);
         let kept: Vec<_> = self.sstables.borrow().iter().filter(|sstable| !goes(sstable)).cloned().collect();
         self.set_sstables(kept);
+        self.clear_cache();
     }
 
     /// Links every SSTable of this shard into `to`, which exists.

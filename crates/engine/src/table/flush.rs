@@ -2,8 +2,8 @@
 //!
 //! 1. Sealing a memtable puts an empty one in its place and the sealed one at the end of the shard's queue.
 //! 2. One flush writes at a time on a shard, in the order of sealing, as a task of the `Memtable` group.
-//! 3. When the SSTable is sealed on disk, it takes the memtable's place in one step, and only then the commit log
-//!    gives up the memtable's entries.
+//! 3. When the SSTable is sealed on disk, it comes into the table in one step. The row cache takes over what is new in it, out
+//!    of the memtable, which is read meanwhile; then the memtable goes, and only then the commit log gives up its entries.
 //! 4. A flush that fails is tried again, behind the others and ever more seldom, as long as it takes: the data is in
 //!    the log and in memory, and reads see it. Whoever asked for the flush learns of the failure; of a full disk
 //!    all learn who wait for any flush.
@@ -351,11 +351,12 @@ impl FlushQueue {
                 IoClass::MemtableFlush,
             );
             let sstable = opened.await.map_err(FlushError::Open)?;
-            // From here on nothing waits: the SSTable takes the memtable's place.
             if job.table.is_dropped() || !self.is_wanted(job) {
                 return Ok(None);
             }
             job.table.add_sstable(sstable);
+            // Both are read while this goes on; then the memtable goes (`finish`).
+            job.table.merge_into_cache(&self.shard, &job.sealed).await;
         }
         Ok(written)
     }

@@ -5,10 +5,11 @@
 //! - [`truncation`]: what a truncate leaves on disk;
 //! - [`files_lock`]: who needs the files to stay;
 //! - [`files`]: opening, snapshotting and removing the SSTables of the table's directory;
+//! - its row cache, the mirror of its SSTables, is [`crate::cache`];
 //! - an attached table ([`Table::attached`]) has its SSTables in somebody else's directory and is only read.
 //!
-//! **Invariant:** between two awaits, a write is in exactly one memtable or in a sealed SSTable, and every reader
-//! opened then sees it. Readers keep what they read alive: neither a flush nor a drop disturbs them.
+//! **Invariant:** between two awaits, a write is in exactly one memtable or in a sealed SSTable, or in both while the row
+//! cache takes it over, and every reader opened then sees it. Readers keep what they read alive: neither a flush nor a drop disturbs them.
 
 pub mod files;
 pub mod files_lock;
@@ -16,18 +17,19 @@ pub mod flush;
 pub mod truncation;
 pub mod validate;
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use base::HashSet;
 use model::{PartitionKey, PartitionRange, TableSchema};
-use reader::{ReadSpec, Reader, Source};
-use runtime::IoClass;
+use reader::{MergeReader, ReadSpec, Reader, Source};
+use runtime::{CpuGroup, IoClass, Shard};
 use sstable::name::SstableName;
 use sstable::read::{SSTable, SSTableSource};
 
+use crate::cache::{Below, CacheReader, MergeFlushed, RowCache, TableCache};
 use crate::commitlog::{CommitLog, Uses};
 use crate::error::EngineError;
 use crate::memtable::Memtable;
@@ -79,6 +81,8 @@ pub struct Table {
     /// Sealed and not yet in an SSTable, oldest first.
     sealed: RefCell<Vec<Rc<LoggedMemtable>>>,
     sstables: RefCell<Rc<Vec<Rc<SSTable>>>>,
+    /// What reads have found in the SSTables; `None` until the table belongs to a shard's engine.
+    cache: OnceCell<Rc<TableCache>>,
     /// SSTables that could not be opened, and why. Without them no read knows what it misses.
     unreadable: RefCell<Vec<String>>,
     /// The number of the next SSTable this shard writes; shards take turns (`number % shards == shard`).
@@ -151,6 +155,7 @@ impl Table {
             sharder,
             sealed: RefCell::default(),
             sstables: RefCell::default(),
+            cache: OnceCell::new(),
             unreadable: RefCell::default(),
             next_generation: Cell::new(1),
             flush_blocked: Cell::new(false),
@@ -184,6 +189,48 @@ impl Table {
         self.parked.clear();
         self.active.borrow().memtable.set_schema(schema.clone());
         *self.schema.borrow_mut() = schema;
+        // It may know cells of columns that have gone.
+        self.clear_cache();
+    }
+
+    /// From now on what is read is kept in `rows`.
+    pub fn join_cache(&self, rows: &Rc<RowCache>) {
+        self.cache.get_or_init(|| TableCache::new(rows));
+    }
+
+    /// The table's option: whether reads of single partitions keep rows in memory.
+    pub fn set_caching(&self, is_on: bool) {
+        if let Some(cache) = self.cache.get() {
+            cache.set_on(is_on);
+        }
+    }
+
+    /// `None` if the table belongs to no engine.
+    pub fn cache(&self) -> Option<&Rc<TableCache>> {
+        self.cache.get()
+    }
+
+    /// Forgets what is known of the SSTables; they are others now.
+    fn clear_cache(&self) {
+        if let Some(cache) = self.cache.get() {
+            cache.clear();
+        }
+    }
+
+    /// Lets the row cache take over what a memtable brought into the SSTables; until it ends, the memtable is to be read
+    /// too.
+    async fn merge_into_cache(&self, shard: &Shard, flushed: &Rc<LoggedMemtable>) {
+        let Some(cache) = self.cache.get().filter(|cache| !cache.is_empty()) else { return };
+        let mut merging = MergeFlushed::new(cache, &flushed.memtable, &self.schema());
+        let here = shard.clone();
+        let merge = async move {
+            while merging.step() {
+                if here.need_preempt() {
+                    here.yield_now().await;
+                }
+            }
+        };
+        shard.spawn(CpuGroup::MemtableToCache, merge).await;
     }
 
     /// Whether partitions with this token belong to this shard.
@@ -234,6 +281,7 @@ impl Table {
     pub fn drop_contents(&self) {
         self.dropped.set(true);
         self.changed.signal();
+        self.clear_cache();
         let Memtables { active, .. } = self.take_memtables();
         self.log.release(self.schema().id, &active.uses.take());
     }
@@ -406,25 +454,84 @@ impl Table {
         let memtables = [&*active].into_iter().chain(sealed.iter()).map(|logged| &logged.memtable);
         let mut readers: Vec<Box<dyn Reader>> =
             memtables.filter(|memtable| !memtable.is_empty()).map(|memtable| memtable.reader(spec)).collect();
-        let mut opened = 0;
-        for sstable in self.sstables.borrow().iter() {
-            if may_have(sstable, spec, &self.counters.sstables) {
-                opened += 1;
-                readers.push(
-                    SSTableSource::new(sstable.clone(), io_class).bypass_cache(bypass_cache).reader(spec),
-                );
+        match &spec.partitions {
+            PartitionRange::Key(key)
+                if !bypass_cache && self.cache.get().is_some_and(|cache| cache.is_on()) =>
+            {
+                readers.extend(self.cached_reader(spec, key, io_class));
+            }
+            _ => {
+                let sstables = self.sstables.borrow();
+                let wanted =
+                    sstables.iter().filter(|sstable| may_have(sstable, spec, &self.counters.sstables));
+                readers.extend(wanted.map(|sstable| sstable_reader(sstable, spec, bypass_cache, io_class)));
             }
         }
         if matches!(spec.partitions, PartitionRange::Key(_)) {
-            let counters = &self.counters;
-            counters.point_reads.set(counters.point_reads.get() + 1);
-            counters.point_read_sstables.set(counters.point_read_sstables.get() + opened);
+            SSTableCounters::count(&self.counters.point_reads);
         }
         if readers.is_empty() {
             readers.push(active.memtable.reader(spec));
         }
         readers
     }
+}
+
+impl Table {
+    /// A reader over what all SSTables have of the partition; `None` if they have nothing.
+    fn cached_reader(
+        &self,
+        spec: &ReadSpec,
+        key: &PartitionKey,
+        io_class: IoClass,
+    ) -> Option<Box<dyn Reader>> {
+        let cache = self.cache.get()?;
+        let sstables = self.sstables.borrow();
+        let cached = cache.find(key);
+        let counters = self.counters.sstables.clone();
+        let below = if cached.is_some() {
+            SSTablesBelow { sstables: sstables.clone(), is_filtered: false, io_class, counters }
+        } else {
+            let wanted: Vec<_> =
+                sstables.iter().filter(|sstable| may_have(sstable, spec, &counters)).cloned().collect();
+            if wanted.is_empty() {
+                // The filters know that, without a read; it is not worth memory.
+                return None;
+            }
+            SSTablesBelow { sstables: Rc::new(wanted), is_filtered: true, io_class, counters }
+        };
+        Some(Box::new(CacheReader::new(cache, spec, key, cached, below)))
+    }
+}
+
+/// The SSTables that the row cache mirrors.
+struct SSTablesBelow {
+    sstables: Rc<Vec<Rc<SSTable>>>,
+    /// They are those that may have something of what is wanted.
+    is_filtered: bool,
+    io_class: IoClass,
+    counters: Rc<SSTableCounters>,
+}
+
+impl Below for SSTablesBelow {
+    fn reader(&self, spec: &ReadSpec) -> Box<dyn Reader> {
+        let wanted = self
+            .sstables
+            .iter()
+            .filter(|sstable| self.is_filtered || may_have(sstable, spec, &self.counters));
+        let readers: Vec<_> =
+            wanted.map(|sstable| sstable_reader(sstable, spec, false, self.io_class)).collect();
+        MergeReader::of(spec, readers)
+    }
+}
+
+fn sstable_reader(
+    sstable: &Rc<SSTable>,
+    spec: &ReadSpec,
+    bypass_cache: bool,
+    io_class: IoClass,
+) -> Box<dyn Reader> {
+    SSTableSource::new(sstable.clone(), io_class).bypass_cache(bypass_cache).reader(spec)
 }
 
 /// Whether the SSTable has to be opened for the read; counts why it has not.
@@ -439,5 +546,8 @@ fn may_have(sstable: &Rc<SSTable>, spec: &ReadSpec, counters: &SSTableCounters) 
         (true, false) => &counters.skipped_by_clustering,
         (true, true) => &counters.opened,
     });
+    if rows && matches!(spec.partitions, PartitionRange::Key(_)) {
+        SSTableCounters::count(&counters.opened_for_points);
+    }
     rows
 }

@@ -3,11 +3,12 @@
 mod compaction;
 mod disk;
 mod faults;
-mod limits;
 mod job_faults;
+mod limits;
 mod loading;
 mod parked;
 mod reshape;
+mod row_cache;
 mod storm;
 mod support;
 mod work;

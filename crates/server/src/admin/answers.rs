@@ -44,6 +44,9 @@ pub struct Info {
     pub memtable_bytes: u64,
     pub commitlog_bytes: u64,
     pub chunk_cache: Cache,
+    /// Hits and misses are reads of partitions.
+    #[serde(default)]
+    pub row_cache: Cache,
     /// Whether clients are served.
     pub native_transport: bool,
     /// Client connections.

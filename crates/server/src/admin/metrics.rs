@@ -241,6 +241,30 @@ const OF_SHARD: &[OfShard] = &[
     ("messina_shard_calls_received_total", "counter", "Calls from other shards and threads.", |s| {
         s.runtime.calls_received
     }),
+    ("scylla_cache_reads", "counter", "Reads of partitions that asked the row cache.", |s| s.row_cache.reads),
+    ("scylla_cache_reads_with_misses", "counter", "Those that had to read SSTables.", |s| s.row_cache.misses),
+    ("scylla_cache_row_hits", "counter", "Rows given out of the row cache.", |s| s.row_cache.rows_hit),
+    ("scylla_cache_row_misses", "counter", "Rows it had to read from SSTables.", |s| s.row_cache.rows_missed),
+    ("scylla_cache_row_insertions", "counter", "Rows, marks and partitions taken in.", |s| {
+        s.row_cache.populations
+    }),
+    ("scylla_cache_row_evictions", "counter", "Rows, marks and partitions that made room for others.", |s| {
+        s.row_cache.evictions
+    }),
+    (
+        "messina_cache_merged_total",
+        "counter",
+        "Flushed rows and deletions merged into cached partitions.",
+        |s| s.row_cache.merged,
+    ),
+    ("messina_cache_invalidations_total", "counter", "How often a table's cache was emptied.", |s| {
+        s.row_cache.invalidations
+    }),
+    ("scylla_cache_partitions", "gauge", "Partitions in the row cache.", |s| s.row_cache.partitions),
+    ("scylla_cache_rows", "gauge", "Rows, absent ones included, and marks in the row cache.", |s| {
+        s.row_cache.entries
+    }),
+    ("scylla_cache_bytes_used", "gauge", "Bytes of the row cache.", |s| s.row_cache.bytes as u64),
 ];
 
 /// End of the name, kind, help, value.

@@ -138,6 +138,13 @@ async fn info(State(node): OfNode) -> Answer<Info> {
             hits: sum(|shard| shard.cache.chunks.hits),
             misses: sum(|shard| shard.cache.chunks.misses),
         },
+        row_cache: Cache {
+            entries: sum(|shard| shard.row_cache.entries + shard.row_cache.partitions),
+            size_bytes: sum(|shard| shard.row_cache.bytes as u64),
+            capacity_bytes: sum(|shard| shard.cache.budget_bytes as u64),
+            hits: sum(|shard| shard.row_cache.reads - shard.row_cache.misses),
+            misses: sum(|shard| shard.row_cache.misses),
+        },
         native_transport: node.mode() == Mode::Normal && node.listeners.is_listening(),
         connections: node.listeners.connections(),
     }))

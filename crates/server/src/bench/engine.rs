@@ -108,8 +108,10 @@ pub enum Phase {
     /// Point reads of rows that are in the memtable.
     ReadMemtable,
     Flush,
-    /// Point reads from the SSTable, its chunks in the cache.
+    /// Point reads from the SSTable, its chunks in the cache; no rows are.
     ReadCached,
+    /// Point reads of rows that are in the row cache.
+    ReadRowCache,
     /// Point reads from the disk.
     ReadCold,
     Scan,
@@ -241,7 +243,7 @@ pub fn run_once(
         report.add_rate("read-memtable", "/s", rows as f64, spent);
         report.bound("read-memtable", &[limits::MAP_GET]);
     }
-    let on_disk = [Phase::Flush, Phase::ReadCached, Phase::ReadCold, Phase::Scan];
+    let on_disk = [Phase::Flush, Phase::ReadCached, Phase::ReadRowCache, Phase::ReadCold, Phase::Scan];
     if on_disk.into_iter().any(|phase| arguments.wants(phase)) {
         let before = bench.world.flushed()?;
         let watch = Stopwatch::start();
@@ -260,10 +262,30 @@ pub fn run_once(
         }
         if arguments.wants(Phase::ReadCached) {
             let reads = (rows / 2).max(1);
+            bench.keep_rows(false)?;
             bench.read(reads, false)?;
             let spent = bench.read(reads, false)?;
             report.add_rate("read-cached", "/s", reads as f64, spent);
             report.bound("read-cached", &[limits::MAP_GET]);
+            bench.keep_rows(true)?;
+        }
+        if arguments.wants(Phase::ReadRowCache) {
+            let reads = (rows / 2).max(1);
+            // The same picks each time: what the first round read the second one finds.
+            bench.read(reads, false)?;
+            let before = bench.world.engine.report()?[0].row_cache;
+            let spent = bench.read(reads, false)?;
+            let after = bench.world.engine.report()?[0].row_cache;
+            let misses = after.misses - before.misses;
+            if misses * 100 > reads {
+                return Err(
+                    format!("{misses} of {reads} rows were not in the row cache: too little memory").into()
+                );
+            }
+            report.add_rate("read-row-cache", "/s", reads as f64, spent);
+            report.bound("read-row-cache", &[limits::MAP_GET]);
+            let row_bytes = after.bytes as f64 / after.partitions.max(1) as f64;
+            report.add("row-cache-row", "bytes", Sample { value: row_bytes, cpu_us: None });
         }
         if arguments.wants(Phase::ReadCold) {
             let reads = rows.min(COLD_READS);
@@ -352,6 +374,15 @@ impl Bench {
         let value = world.table.column_named("value").expect("made above").id;
         let concurrency = usize::from(arguments.concurrency);
         Ok(Self { world, value, workload: workload.clone(), concurrency })
+    }
+
+    /// Whether reads keep rows in memory from now on.
+    fn keep_rows(&self, is_on: bool) -> Result<(), BenchError> {
+        let set = self.world.engine.ask(0, move |shard| async move {
+            EngineShard::of(&shard)?.row_cache().set_on(is_on);
+            Ok(())
+        });
+        Ok(set.wait()?)
     }
 
     fn close(self) -> Result<(), BenchError> {

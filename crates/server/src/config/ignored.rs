@@ -244,7 +244,6 @@ const OTHER_DESIGN: &[&str] = &[
     "disk_optimization_page_cross_chance",
     "disk_optimization_strategy",
     "dump_heap_on_uncaught_exception",
-    "enable_cache",
     "enable_commitlog",
     "enable_dangerous_direct_import_of_cassandra_counters",
     "enable_in_memory_data_store",

@@ -92,6 +92,7 @@ pub struct Config {
     pub max_memory_for_unlimited_query_soft_bytes: u64,
     pub max_memory_for_unlimited_query_hard_bytes: u64,
     pub query_page_bytes: u64,
+    pub enable_cache: bool,
     pub cache_index_pages: bool,
 
     pub api_address: String,
@@ -173,6 +174,7 @@ impl Default for Config {
             max_memory_for_unlimited_query_soft_bytes: 1 << 20,
             max_memory_for_unlimited_query_hard_bytes: 100 << 20,
             query_page_bytes: 1 << 20,
+            enable_cache: true,
             cache_index_pages: true,
             api_address: "127.0.0.1".into(),
             api_port: 10_000,

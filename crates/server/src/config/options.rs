@@ -184,6 +184,7 @@ pub const OPTIONS: &[OptionDef] = &[
     option("max_memory_for_unlimited_query_soft_limit", &[], |c| At::Bytes(&mut c.max_memory_for_unlimited_query_soft_bytes), "An unpaged read that takes more memory is logged. A bare number counts bytes."),
     option("max_memory_for_unlimited_query_hard_limit", &[("max_memory_for_unlimited_query", Bare::Bytes)], |c| At::Bytes(&mut c.max_memory_for_unlimited_query_hard_bytes), "An unpaged read that takes more memory is refused. A bare number counts bytes."),
     option("query_page_size_in_bytes", &[], |c| At::Bytes(&mut c.query_page_bytes), "A page of results ends when it takes more. A bare number counts bytes."),
+    option("enable_cache", &[], |c| At::Bool(&mut c.enable_cache), "Keep rows in memory that reads of single partitions have found, for all tables whose `caching` does not say otherwise."),
     option("cache_index_pages", &[], |c| At::Bool(&mut c.cache_index_pages), "Keep pages of SSTables' indexes in memory. Without, a read of a large partition searches its index on disk each time."),
     option("api_address", &[], |c| At::Text(&mut c.api_address), "Where the admin API and `nodetool` are served. It has no passwords: keep it on the loopback."),
     option("api_port", &[], |c| At::Port(&mut c.api_port), "Port of the admin API."),

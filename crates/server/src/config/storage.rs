@@ -85,6 +85,7 @@ impl Config {
                 range_timeout_us: self.range_request_timeout_ms.saturating_mul(1000),
                 tombstone_failure_threshold: self.tombstone_failure_threshold,
                 cache_index_pages: self.cache_index_pages,
+                cache_rows: self.enable_cache,
                 tell: |shard, text| {
                     log(
                         LogLevel::Info,

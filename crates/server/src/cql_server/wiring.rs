@@ -20,8 +20,8 @@ use super::passwords::{self, Passwords};
 use super::transport::TlsSettings;
 use super::{CqlOptions, Timeouts};
 use crate::config::Config;
-use crate::config::storage::Machine;
 use crate::config::options::Authenticator;
+use crate::config::storage::Machine;
 use crate::serve::{ClientListeners, ServeError};
 use crate::{info, warning};
 

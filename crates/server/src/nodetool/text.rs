@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::admin::answers::{Info, Loaded, RequestStats, Snapshot, TableStats, Version};
+use crate::admin::answers::{Cache, Info, Loaded, RequestStats, Snapshot, TableStats, Version};
 
 /// What refresh and import have taken in.
 pub fn loaded(loaded: &Loaded) -> String {
@@ -75,9 +75,17 @@ pub fn status(info: &Info) -> String {
 
 pub fn info(info: &Info) -> String {
     let mib = |bytes: u64| format!("{:.2}", bytes as f64 / f64::from(1 << 20));
-    let cache = &info.chunk_cache;
-    let requests = cache.hits + cache.misses;
-    let hit_rate = if requests == 0 { f64::NAN } else { cache.hits as f64 / requests as f64 };
+    let cache = |cache: &Cache| {
+        let requests = cache.hits + cache.misses;
+        let hit_rate = if requests == 0 { f64::NAN } else { cache.hits as f64 / requests as f64 };
+        format!(
+            "entries {}, size {}, capacity {}, {} misses, {requests} requests, {hit_rate:.3} recent hit rate",
+            cache.entries,
+            size(cache.size_bytes),
+            size(cache.capacity_bytes),
+            cache.misses,
+        )
+    };
     let lines = [
         ("ID", info.host_id.clone()),
         ("Gossip active", "false".to_string()),
@@ -96,16 +104,8 @@ pub fn info(info: &Info) -> String {
         ("Mode", info.mode.clone()),
         ("Shards", info.shards.to_string()),
         ("Client Connections", info.connections.to_string()),
-        (
-            "Chunk Cache",
-            format!(
-                "entries {}, size {}, capacity {}, {} misses, {requests} requests, {hit_rate:.3} recent hit rate",
-                cache.entries,
-                size(cache.size_bytes),
-                size(cache.capacity_bytes),
-                cache.misses,
-            ),
-        ),
+        ("Row Cache", cache(&info.row_cache)),
+        ("Chunk Cache", cache(&info.chunk_cache)),
         ("I/O", info.io_backend.clone()),
         ("Data Directory", info.data_dir.clone()),
     ];
@@ -236,6 +236,7 @@ mod tests {
         "uptime_s":12,"load_bytes":76800,"resident_bytes":33554432,"memory_budget_bytes":2147483648,
         "memtable_bytes":1048576,"commitlog_bytes":67108864,
         "chunk_cache":{"entries":3,"size_bytes":12288,"capacity_bytes":536870912,"hits":3,"misses":1},
+        "row_cache":{"entries":7,"size_bytes":2048,"capacity_bytes":536870912,"hits":1,"misses":1},
         "native_transport":false,"connections":0}"#;
 
     #[test]
@@ -262,6 +263,7 @@ UN  127.0.0.1  75.00 KiB  1       100.0%            6f2a1d57-54b7-4e0b-b4d6-0c3f
             "Load                   : 75.00 KiB",
             "Uptime (seconds)       : 12",
             "Memtable Memory (MB)   : 1.00 / 1024.00",
+            "Row Cache              : entries 7, size 2.00 KiB, capacity 512.00 MiB, 1 misses, 2 requests, 0.500 recent hit rate",
             "Chunk Cache            : entries 3, size 12.00 KiB, capacity 512.00 MiB, 1 misses, 4 requests, 0.750 recent hit rate",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");

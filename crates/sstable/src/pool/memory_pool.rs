@@ -21,10 +21,12 @@ pub enum CacheClass {
     IndexPages,
     /// Parsed parts of partition indexes.
     IndexEntries,
+    /// Rows and partitions of the row cache.
+    Rows,
 }
 
 impl CacheClass {
-    pub const ALL: [Self; 3] = [Self::Chunks, Self::IndexPages, Self::IndexEntries];
+    pub const ALL: [Self; 4] = [Self::Chunks, Self::IndexPages, Self::IndexEntries, Self::Rows];
 }
 
 /// What one class of items has done and holds.
@@ -50,6 +52,7 @@ pub struct PoolStats {
     pub chunks: ClassStats,
     pub index_pages: ClassStats,
     pub index_entries: ClassStats,
+    pub rows: ClassStats,
 }
 
 impl PoolStats {
@@ -58,6 +61,7 @@ impl PoolStats {
             CacheClass::Chunks => &self.chunks,
             CacheClass::IndexPages => &self.index_pages,
             CacheClass::IndexEntries => &self.index_entries,
+            CacheClass::Rows => &self.rows,
         }
     }
 
@@ -66,6 +70,7 @@ impl PoolStats {
             CacheClass::Chunks => &mut self.chunks,
             CacheClass::IndexPages => &mut self.index_pages,
             CacheClass::IndexEntries => &mut self.index_entries,
+            CacheClass::Rows => &mut self.rows,
         }
     }
 
@@ -177,6 +182,20 @@ impl MemoryPool {
         let stats = &mut self.inner.borrow_mut().stats;
         stats.of_mut(class).misses += 1;
         stats.of_mut(class).shared_loads += u64::from(shared);
+    }
+
+    /// An item takes so many bytes now, without the pool's overhead. Others may have to go for it, or it itself.
+    pub fn resize(&self, slot: Slot, bytes: usize) {
+        let bytes = bytes + Self::ITEM_OVERHEAD_BYTES;
+        {
+            let inner = &mut *self.inner.borrow_mut();
+            let item = &mut inner.items[slot.index()];
+            let before = std::mem::replace(&mut item.bytes, bytes);
+            let stats = inner.stats.of_mut(item.class);
+            stats.bytes = stats.bytes + bytes - before;
+            inner.order.resize(slot, bytes);
+        }
+        self.shrink_to(self.budget_bytes.get());
     }
 
     /// Its owner gives an item up.

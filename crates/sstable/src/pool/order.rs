@@ -146,6 +146,14 @@ impl EvictionOrder {
         }
     }
 
+    /// The item takes so many bytes now; its worth stays.
+    pub fn resize(&mut self, slot: Slot, bytes: usize) {
+        let node = &mut self.nodes[slot.index()];
+        let (place, before) = (node.place, std::mem::replace(&mut node.bytes, bytes));
+        let queue = self.queue(place);
+        queue.bytes = queue.bytes + bytes - before;
+    }
+
     /// The item is gone; it was not evicted.
     pub fn remove(&mut self, slot: Slot) {
         self.unlink(slot.0);
@@ -297,7 +305,12 @@ mod tests {
                             assert!(items.iter().all(|(other, _)| *other != slot));
                             items.push((slot, bytes));
                         }
-                        4..7 if !items.is_empty() => order.touch(rng.pick(&items).0),
+                        4..6 if !items.is_empty() => order.touch(rng.pick(&items).0),
+                        6 if !items.is_empty() => {
+                            let at = rng.index(items.len());
+                            items[at].1 = 1 + rng.below(20_000) as usize;
+                            order.resize(items[at].0, items[at].1);
+                        }
                         7 if !items.is_empty() => {
                             let (slot, _) = items.swap_remove(rng.index(items.len()));
                             order.remove(slot);

@@ -102,6 +102,7 @@ impl ChunkCache {
         match file.class {
             CacheClass::IndexEntries => self.entries.clear_file(file),
             CacheClass::Chunks | CacheClass::IndexPages => self.chunks.clear_file(file),
+            CacheClass::Rows => unreachable!("rows are of no file"),
         }
     }
 
@@ -139,6 +140,7 @@ impl ChunkCache {
                 disk.index_requests += 1;
                 disk.index_bytes += bytes;
             }
+            CacheClass::Rows => unreachable!("rows are of no file"),
         }
         self.disk.set(disk);
     }
