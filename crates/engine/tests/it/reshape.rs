@@ -103,8 +103,10 @@ fn what_was_loaded_is_brought_into_form() {
         let engine = open(options(&dir), shards);
         let table = table(&engine);
         assert_eq!(engine.import(table.id, &from).unwrap().loaded.len(), 6);
-        wait_until(&engine, "one SSTable a shard", || {
-            counts(&engine, &table, shards) == vec![(1, 0); shards as usize]
+        // While they are dealt out one by one, the strategy merges what a shard has already, so that more may be left.
+        let most = if shards == 1 { 1 } else { 3 };
+        wait_until(&engine, "few SSTables a shard, none of several", || {
+            counts(&engine, &table, shards).iter().all(|(count, shared)| *count <= most && *shared == 0)
         });
         assert_eq!(everything(&engine, &table), rows);
         let kinds = |kind: &str| {

@@ -110,7 +110,7 @@ fn a_storm_of_large_reads_is_bounded_and_passes() {
         let world = SimWorld::new(SimOptions { seed, ..SimOptions::default() });
         let node = world.start_node(|_| async {}).unwrap();
         let outcomes = world.block_on(&node, 0, |shard| storm(shard, ReadOptions::default())).unwrap();
-        assert_eq!(outcomes.answered + outcomes.killed, READS, "seed {seed}: {outcomes:?}");
+        assert_eq!(outcomes.queue_full, 0, "seed {seed}: {outcomes:?}");
         assert!(outcomes.answered > READS / 2, "seed {seed}: {outcomes:?}");
     }
 }
@@ -120,7 +120,7 @@ fn who_waits_for_too_long_is_told() {
     let world = SimWorld::new(SimOptions { seed: 9, ..SimOptions::default() });
     world.set_faults(|faults| faults.latency_us_max = 3000);
     let node = world.start_node(|_| async {}).unwrap();
-    let reads = ReadOptions { timeout_us: 10_000, ..ReadOptions::default() };
+    let reads = ReadOptions { timeout_us: 60_000, ..ReadOptions::default() };
     let outcomes = world.block_on(&node, 0, |shard| storm(shard, reads)).unwrap();
     assert!(outcomes.timed_out > 100 && outcomes.answered > 0, "{outcomes:?}");
 }

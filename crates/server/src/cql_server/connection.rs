@@ -37,6 +37,8 @@ const ANSWER_BYTES_MAX_IN_NEED: usize = 64 << 10;
 const FIRST_ANSWER_BYTES: usize = 1 << 20;
 /// What the smallest is taken for.
 const LEAST_ANSWER_BYTES: usize = 4 << 10;
+/// So many requests of a connection begin although nothing is known of their answers.
+const FIRST_REQUESTS: u64 = 8;
 /// Buffers of a connection that is idle may keep so much.
 const IDLE_BYTES_MAX: usize = 8 << 10;
 /// A message that has begun may have so much whatever the others have.
@@ -308,11 +310,12 @@ impl Connection {
     }
 
     /// While the answers of all connections take more than they should, large ones are not begun: the clients have to take
-    /// some first. Small ones are, unless this connection's own wait. False: that took too long.
+    /// some first. Small ones are, unless this connection's own wait, and the first ones of a connection. False: that took too long.
     async fn finds_answer_room(&self) -> bool {
         let may_begin = || {
             self.cql.answer_bytes.get() < self.cql.options.answer_bytes_max
                 || self.is_ending()
+                || self.requests_total.get() <= FIRST_REQUESTS
                 || self.outbound.borrow().pending_bytes() + self.expected_bytes.get()
                     <= ANSWER_BYTES_MAX_IN_NEED
         };
