@@ -392,6 +392,10 @@ impl EngineShard {
             }
         })?;
         let now_us = self.shard.now_us();
+        if permit.take_evicted() {
+            // Their memory is to be free not only by the books.
+            self.tables.borrow().values().for_each(|table| table.parked.sweep(now_us));
+        }
         table.counters.reads.add_us(now_us - started_us);
         // The old way of reading backwards begins each page anew: that is what it is there to show.
         let open = open.filter(|_| command.buffered_reverse_bytes_max.is_none());

@@ -115,6 +115,11 @@ impl Permit {
         self.admission.0.borrow().semaphore.state(self.id) == PermitState::Evicted
     }
 
+    /// Whether parked reads of its semaphore were evicted since somebody asked.
+    pub fn take_evicted(&self) -> bool {
+        self.admission.0.borrow_mut().semaphore.take_evicted()
+    }
+
     /// Charges `bytes` more; waits until they may be held.
     ///
     /// # Errors

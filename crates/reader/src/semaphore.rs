@@ -187,6 +187,8 @@ pub struct Semaphore {
     for_admission: VecDeque<PermitId>,
     for_memory: VecDeque<PermitId>,
     inactive: VecDeque<PermitId>,
+    /// Some were evicted, and nobody has asked yet.
+    has_evicted: bool,
     blessed: Option<PermitId>,
     need_cpu: u64,
     stats: SemaphoreStats,
@@ -202,6 +204,7 @@ impl Semaphore {
             for_admission: VecDeque::new(),
             for_memory: VecDeque::new(),
             inactive: VecDeque::new(),
+            has_evicted: false,
             blessed: None,
             need_cpu: 0,
             stats: SemaphoreStats::default(),
@@ -339,6 +342,10 @@ impl Semaphore {
     /// An admitted read wants to hold `bytes` more. True: they are charged. False: it waits until
     /// [`Self::next_ready`] names it, and they are charged then. A read may ask again while it waits.
     pub fn request(&mut self, id: PermitId, bytes: u64) -> Result<bool, Refusal> {
+        // Parked reads give way to those that go on.
+        while self.stats.used_bytes.saturating_add(bytes) >= self.limits.serialize_bytes()
+            && self.evict_inactive()
+        {}
         let after = self.stats.used_bytes.saturating_add(bytes);
         // Somebody has to get to the end, whatever that takes.
         let is_spared = self.blessed == Some(id) || self.stats.used_count == 1;
@@ -396,6 +403,10 @@ impl Semaphore {
     pub fn park(&mut self, id: PermitId) {
         self.set_state(id, PermitState::Inactive);
         self.inactive.push_back(id);
+        // Who waits between pages is not the one that must get to its end.
+        if self.blessed == Some(id) {
+            self.blessed = None;
+        }
         if self.queued() > 0 {
             self.evict_inactive();
         }
@@ -417,7 +428,13 @@ impl Semaphore {
         self.give_up(id);
         self.set_state(id, PermitState::Evicted);
         self.stats.inactive_reads_evicted += 1;
+        self.has_evicted = true;
         true
+    }
+
+    /// Whether parked reads were evicted since this was asked last: what they hold is to be dropped.
+    pub fn take_evicted(&mut self) -> bool {
+        std::mem::take(&mut self.has_evicted)
     }
 
     fn give_up(&mut self, id: PermitId) {
@@ -457,6 +474,7 @@ impl Semaphore {
     pub fn next_ready(&mut self) -> Option<PermitId> {
         if let Some(id) = self.for_memory.front().copied() {
             let bytes = self.permit(id).wanted_bytes;
+            while !self.may_charge(id, bytes) && self.evict_inactive() {}
             if !self.may_charge(id, bytes) {
                 return None;
             }
@@ -712,6 +730,19 @@ mod tests {
         assert!(!semaphore.unpark(ids[0]) && semaphore.unpark(ids[2]));
         semaphore.leave(ids[0]);
         assert_eq!(semaphore.stats().inactive_reads_evicted, 1);
+        assert!(semaphore.take_evicted() && !semaphore.take_evicted());
+    }
+
+    /// One that goes on needs what parked ones hold: it does not wait for them.
+    #[test]
+    fn parked_reads_give_their_memory_to_those_that_go_on() {
+        let mut semaphore = Semaphore::new("s", LIMITS);
+        let (parked, active) = (enter(&mut semaphore), enter(&mut semaphore));
+        let most = LIMITS.memory_bytes * LIMITS.serialize_multiplier;
+        assert!(semaphore.request(parked, most - 2 * BASE_COST_BYTES - 1).unwrap());
+        semaphore.park(parked);
+        assert!(semaphore.request(active, LIMITS.memory_bytes).unwrap());
+        assert_eq!(semaphore.state(parked), PermitState::Evicted);
     }
 
     /// Whatever is done: the books balance, and when all have left nothing is held and nobody waits.
