@@ -5,7 +5,7 @@
 //! - [`truncation`]: what a truncate leaves on disk;
 //! - [`files_lock`]: who needs the files to stay;
 //! - [`files`]: opening, snapshotting and removing the SSTables of the table's directory;
-//! - its row cache, the mirror of its SSTables, is [`crate::cache`];
+//! - its row cache, the mirror of its SSTables, is in `cache`;
 //! - an attached table ([`Table::attached`]) has its SSTables in somebody else's directory and is only read.
 //!
 //! **Invariant:** between two awaits, a write is in exactly one memtable or in a sealed SSTable, or in both while the row

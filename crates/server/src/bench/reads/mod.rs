@@ -1,13 +1,13 @@
 //! `messina bench reads`: what do reads cost, where partitions are large, where many come at once, and where they come backwards?
 //!
-//! - [`large_partition`]: requests and bytes of one row out of one very large partition, cold and with a warm index;
-//! - [`throughput`]: many such reads at a time, with the index cached and not;
-//! - [`reverse`]: pages and whole partitions forward, backwards, and backwards by the old method;
-//! - [`storm`]: a thousand reads of large partitions at once against a server of 512 MiB;
-//! - [`time_slice`]: how many SSTables does a slice of a time series open?
-//! - [`matrix`]: kinds of partitions by policies of the caches;
-//! - [`points`]: point reads on one core, beside what the disk can do;
-//! - [`wide`]: the tables of all of them, and a quick way to large SSTables.
+//! - `large_partition`: requests and bytes of one row out of one very large partition, cold and with a warm index;
+//! - `throughput`: many such reads at a time, with the index cached and not;
+//! - `reverse`: pages and whole partitions forward, backwards, and backwards by the old method;
+//! - `storm`: a thousand reads of large partitions at once against a server of 512 MiB;
+//! - `time_slice`: how many SSTables does a slice of a time series open?
+//! - `matrix`: kinds of partitions by policies of the caches;
+//! - `points`: point reads on one core, beside what the disk can do;
+//! - `wide`: the tables of all of them, and a quick way to large SSTables.
 //!
 //! All but the storm run on the engine's shard, which is tied to one core; the storm starts a server of its own.
 
