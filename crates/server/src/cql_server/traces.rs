@@ -40,6 +40,15 @@ impl Traces {
     }
 }
 
+/// The text without what stands behind the word PASSWORD; whoever reads traces need not know that. As Cassandra does it.
+fn without_password(text: &str) -> String {
+    const WORD: &str = "password";
+    match text.to_ascii_lowercase().find(WORD) {
+        Some(at) => format!("{} *******", &text[..at + WORD.len()]),
+        None => text.to_string(),
+    }
+}
+
 /// The trace of a request under way.
 pub(crate) struct Recorder {
     shard: Shard,
@@ -112,9 +121,9 @@ impl Recorder {
         }
     }
 
-    /// Notes the text of the statement.
+    /// Notes the text of the statement, up to a password.
     pub fn statement(&self, text: &str) {
-        self.parameter("query", text[..text.floor_char_boundary(TEXT_BYTES_MAX)].to_string());
+        self.parameter("query", without_password(&text[..text.floor_char_boundary(TEXT_BYTES_MAX)]));
     }
 
     fn parameters(&self, parameters: &QueryParameters<'_>) {
@@ -132,5 +141,17 @@ impl Recorder {
             Arc::new(trace.clone())
         };
         on_all_shards(&self.shard, move |cql| cql.traces.keep(trace.clone())).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_password;
+
+    #[test]
+    fn passwords_are_not_kept() {
+        let found = without_password("ALTER ROLE ann WITH Password = 'secret' AND LOGIN = true");
+        assert_eq!(found, "ALTER ROLE ann WITH Password *******");
+        assert_eq!(without_password("SELECT v FROM t"), "SELECT v FROM t");
     }
 }
