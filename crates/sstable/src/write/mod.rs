@@ -9,8 +9,8 @@
 //! 2. [`SSTableWriter::push`] is synchronous: it encodes and compresses into buffers. When
 //!    [`SSTableWriter::wants_write`] says so, [`SSTableWriter::write_out`] hands full buffers to the device and
 //!    returns while they are under way.
-//! 3. [`SSTableWriter::finish`] writes the other components, syncs every file, then the directory, then renames
-//!    `TOC.txt.tmp` to `TOC.txt` and syncs the directory again. Only then the SSTable exists.
+//! 3. [`SSTableWriter::finish`] writes the other components, syncs all files at once, then the directory, then
+//!    renames `TOC.txt.tmp` to `TOC.txt` and syncs the directory again. Only then the SSTable exists.
 //!
 //! **Guarantees:** a sealed SSTable is complete on the device; after an error nothing is sealed; partitions and
 //! positions rise (asserted). **Left to others:** choosing names, telling the table about the new SSTable,
