@@ -5,11 +5,13 @@
 //! - [`options`]: the table of all options: names in both vendors' spellings, types, limits, what they do;
 //! - [`units`]: durations and sizes;
 //! - [`layers`]: YAML, environment and flags as settings, and settings into a [`Config`]; errors and warnings;
+//! - [`flags`]: each option as a flag;
 //! - [`ignored`]: options of the peers that mean nothing on a single node;
 //! - [`storage`]: what the engine gets of it.
 //!
 //! All of it is pure but [`load`], which reads the file and the environment.
 
+pub mod flags;
 pub mod ignored;
 pub mod layers;
 pub mod options;
