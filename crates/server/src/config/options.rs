@@ -175,7 +175,7 @@ pub const OPTIONS: &[OptionDef] = &[
     option("cas_contention_timeout", &[("cas_contention_timeout_in_ms", MS)], |c| At::Millis(&mut c.cas_contention_timeout_ms, TIMEOUT), "How much longer than `write_request_timeout` a conditional statement may take: it waits for others on the same partition."),
     option("truncate_request_timeout", &[("truncate_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.truncate_request_timeout_ms, TIMEOUT), "How long TRUNCATE may take."),
     option("request_timeout", &[("request_timeout_in_ms", MS)], |c| At::Millis(&mut c.request_timeout_ms, TIMEOUT), "For the peers' sake: changes of the schema take as long as they take."),
-    option("tombstone_warn_threshold", &[], |c| At::Number(&mut c.tombstone_warn_threshold), "A page that is read past more tombstones is told to the log; 0: none is."),
+    option("tombstone_warn_threshold", &[], |c| At::Number(&mut c.tombstone_warn_threshold), "A page that is read past more tombstones is told to the log, and to the client as a warning; 0: none is."),
     option("tombstone_failure_threshold", &[], |c| At::Number(&mut c.tombstone_failure_threshold), "A read that meets more tombstones on one page, or without pages at all, is refused; 0: none is."),
     option("query_tombstone_page_limit", &[], |c| At::Number(&mut c.query_tombstone_page_limit), "A page ends behind so many tombstones, perhaps without a row; 0: it does not."),
     option("batch_size_warn_threshold", &[("batch_size_warn_threshold_in_kb", Bare::KiB)], |c| At::Bytes(&mut c.batch_size_warn_bytes), "A larger batch is answered with a warning."),
