@@ -37,8 +37,11 @@ const ANSWER_BYTES_MAX_IN_NEED: usize = 64 << 10;
 const FIRST_ANSWER_BYTES: usize = 1 << 20;
 /// What the smallest is taken for.
 const LEAST_ANSWER_BYTES: usize = 4 << 10;
-/// So many requests of a connection begin although nothing is known of their answers.
+/// So many requests of a connection begin although nothing is known of their answers, if there is room for newcomers.
 const FIRST_REQUESTS: u64 = 8;
+/// Room for newcomers beside what all answers may take: a part of that, and so many requests of them at a time.
+const NEWCOMERS_PART: usize = 4;
+const NEWCOMERS_MAX: u32 = 16;
 /// Buffers of a connection that is idle may keep so much.
 const IDLE_BYTES_MAX: usize = 8 << 10;
 /// A message that has begun may have so much whatever the others have.
@@ -78,6 +81,18 @@ pub(crate) struct Connection {
     closed: Cell<bool>,
     /// Close when everything has been sent.
     closing: Cell<bool>,
+}
+
+/// An answer may be made. Held while it is, by a newcomer one of the places for those.
+struct AnswerRoom(Option<Rc<CqlShard>>);
+
+impl Drop for AnswerRoom {
+    fn drop(&mut self) {
+        if let Some(cql) = &self.0 {
+            cql.newcomers.set(cql.newcomers.get() - 1);
+            cql.answers_left.signal();
+        }
+    }
 }
 
 impl Connection {
@@ -242,8 +257,9 @@ impl Connection {
         let this = self.clone();
         let (group, arrival) = (level.group.get(), Arrival { at_us: self.cql.shard.now_us(), served });
         let request = async move {
-            if this.finds_answer_room().await {
+            if let Some(room) = this.finds_answer_room().await {
                 session::answer(&this, header, &body, &arrival).await;
+                drop(room);
             } else {
                 let version = this.session.version().unwrap_or(ProtocolVersion::HIGHEST);
                 let error = CqlError::Overloaded(NO_ANSWER_ROOM.to_string());
@@ -310,25 +326,42 @@ impl Connection {
     }
 
     /// While the answers of all connections take more than they should, large ones are not begun: the clients have to take
-    /// some first. Small ones are, unless this connection's own wait, and the first ones of a connection. False: that took too long.
-    async fn finds_answer_room(&self) -> bool {
-        let may_begin = || {
-            self.cql.answer_bytes.get() < self.cql.options.answer_bytes_max
-                || self.is_ending()
-                || self.requests_total.get() <= FIRST_REQUESTS
-                || self.outbound.borrow().pending_bytes() + self.expected_bytes.get()
-                    <= ANSWER_BYTES_MAX_IN_NEED
-        };
-        if may_begin() {
-            return true;
+    /// some first. Small ones are, unless this connection's own wait, and the first ones of a connection as far as there is
+    /// room for newcomers. `None`: that took too long.
+    async fn finds_answer_room(&self) -> Option<AnswerRoom> {
+        if let Some(room) = self.answer_room() {
+            return Some(room);
         }
-        let mut room = pin!(self.cql.answers_left.until(may_begin));
         let mut alarm = pin!(self.cql.shard.sleep_us(ANSWER_ROOM_WITHIN_US));
-        poll_fn(|context| match room.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(true),
-            Poll::Pending => alarm.as_mut().poll(context).map(|()| false),
-        })
-        .await
+        loop {
+            let mut left = pin!(self.cql.answers_left.next());
+            let in_time = poll_fn(|context| match left.as_mut().poll(context) {
+                Poll::Ready(()) => Poll::Ready(true),
+                Poll::Pending => alarm.as_mut().poll(context).map(|()| false),
+            });
+            if !in_time.await {
+                return None;
+            }
+            if let Some(room) = self.answer_room() {
+                return Some(room);
+            }
+        }
+    }
+
+    fn answer_room(&self) -> Option<AnswerRoom> {
+        let (taken, max) = (self.cql.answer_bytes.get(), self.cql.options.answer_bytes_max);
+        let small =
+            || self.outbound.borrow().pending_bytes() + self.expected_bytes.get() <= ANSWER_BYTES_MAX_IN_NEED;
+        if taken < max || self.is_ending() || small() {
+            return Some(AnswerRoom(None));
+        }
+        let newcomers = &self.cql.newcomers;
+        let is_newcomer = self.requests_total.get() <= FIRST_REQUESTS;
+        if !is_newcomer || taken >= max + max / NEWCOMERS_PART || newcomers.get() >= NEWCOMERS_MAX {
+            return None;
+        }
+        newcomers.set(newcomers.get() + 1);
+        Some(AnswerRoom(Some(self.cql.clone())))
     }
 
     /// Appends an answer, which `append` writes as one envelope.

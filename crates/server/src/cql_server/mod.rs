@@ -140,6 +140,8 @@ pub(crate) struct CqlShard {
     request_bytes: Cell<usize>,
     /// Buffers of answers.
     answer_bytes: Cell<usize>,
+    /// Requests under way of connections that have just come, while answers take more than they should.
+    newcomers: Cell<u32>,
     /// Buffers of requests that have not arrived completely.
     unfinished_bytes: Cell<usize>,
     /// What was read from a socket, until it is with the connection's `Inbound`.
@@ -183,6 +185,7 @@ impl CqlShard {
             requests: Cell::new(0),
             request_bytes: Cell::new(0),
             answer_bytes: Cell::new(0),
+            newcomers: Cell::new(0),
             unfinished_bytes: Cell::new(0),
             read_buffer: RefCell::new(vec![0; READ_BYTES]),
             is_stopping: Cell::new(false),
