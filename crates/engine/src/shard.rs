@@ -392,15 +392,19 @@ impl EngineShard {
             }
         })?;
         let now_us = self.shard.now_us();
-        if permit.take_evicted() {
-            // Their memory is to be free not only by the books.
-            self.tables.borrow().values().for_each(|table| table.parked.sweep(now_us));
-        }
         table.counters.reads.add_us(now_us - started_us);
         // The old way of reading backwards begins each page anew: that is what it is there to show.
         let open = open.filter(|_| command.buffered_reverse_bytes_max.is_none());
         if let (Some(open), Some(next)) = (open, &page.next) {
-            table.parked.park(command, next, open, permit, now_us);
+            let snapshot_bytes = match permit.shared_items() {
+                0 => 0,
+                items => self.rows.bytes_of_entries(items),
+            };
+            table.parked.park(command, next, open, permit.clone(), snapshot_bytes, now_us);
+        }
+        if permit.take_evicted() {
+            // Their memory is to be free not only by the books.
+            self.tables.borrow().values().for_each(|table| table.parked.sweep(now_us));
         }
         Ok(page)
     }
