@@ -139,7 +139,12 @@ impl SSTableWriter {
         let data = DataFile::new(data, options.compression.as_ref(), place.name.version);
         Self {
             place,
-            encoder: PartitionEncoder::new(schema.clone(), options.delta_bases, options.column_index_bytes),
+            encoder: PartitionEncoder::new(
+                schema.clone(),
+                options.delta_bases,
+                options.column_index_bytes,
+                options.large_data,
+            ),
             schema,
             stats,
             data,
@@ -261,7 +266,8 @@ impl SSTableWriter {
     }
 
     async fn write_components(self, sealed: bool) -> Result<Written, FileError> {
-        let Self { place, schema, options, mut stats, data, index, summary, key_hashes, .. } = self;
+        let Self { place, schema, options, encoder, mut stats, data, index, summary, key_hashes, .. } = self;
+        let large_data = encoder.finish(options.now_ms);
         let FinishedData { stored_bytes, uncompressed_bytes, digest, chunks } = data.finish().await?;
         let index_bytes = index.finish().await?;
         let mut total_bytes = stored_bytes + index_bytes;
@@ -294,6 +300,7 @@ impl SSTableWriter {
             partition_count: Some(self.partitions),
             row_count: Some(rows),
             dictionary_crc,
+            large_data,
         };
         total_bytes += place.write(&Component::Messina, &messina.encode(), &options).await?;
         if sealed {
@@ -312,6 +319,7 @@ impl SSTableWriter {
             first_key: self.first_key.expect("there is a partition"),
             last_key: self.last_key.expect("there is a partition"),
             statistics,
+            large_data: messina.large_data,
         })
     }
 }
