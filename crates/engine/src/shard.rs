@@ -15,6 +15,7 @@ use sstable::pool::MemoryPool;
 use sstable::read::ChunkCache;
 
 use crate::cache::RowCache;
+use crate::commitlog::log::GATHERED_BYTES_MAX;
 use crate::commitlog::{Appended, CommitLog, LogError};
 use crate::compaction::{CompactionSetup, Manager};
 use crate::error::EngineError;
@@ -24,7 +25,7 @@ use crate::partition_locks::PartitionLocks;
 use crate::read::admission::Admissions;
 use crate::read::run::Bounds;
 use crate::read::{Page, ReadCommand, run};
-use crate::report::ShardReport;
+use crate::report::{MemoryUse, ShardReport, memory_text};
 use crate::table::flush::FlushQueue;
 use crate::table::validate::validate;
 use crate::table::{LoggedMemtable, Table};
@@ -122,6 +123,9 @@ impl EngineShard {
             stopping: Cell::new(false),
             tasks: RefCell::default(),
         });
+        let known = Rc::downgrade(&this);
+        this.admissions
+            .explain_by(move || known.upgrade().map_or_else(String::new, |this| memory_text(&this.memory())));
         let watching = this.clone();
         let ticking = this.clone();
         let controlling = this.clone();
@@ -522,6 +526,31 @@ impl EngineShard {
             io: self.shard.io_stats(),
             disk_under_way_ns: self.shard.disk().under_way_ns(),
         }
+    }
+
+    /// Where this shard's memory is, by class.
+    pub fn memory(&self) -> Vec<MemoryUse> {
+        let pool = self.pool.stats();
+        let budget = Some(pool.budget_bytes as u64);
+        let tables = self.tables.borrow();
+        let memtables: usize = tables.values().map(|table| table.memtable_bytes()).sum();
+        let of_sstables = |table: &Rc<Table>| -> usize {
+            table.sstables().iter().map(|sstable| sstable.memory_bytes()).sum()
+        };
+        let sstables: usize = tables.values().map(of_sstables).sum();
+        let reads = self.admissions.stats();
+        let used: u64 = reads.iter().map(|(_, _, stats)| stats.used_bytes).sum();
+        let limit: u64 = reads.iter().map(|(_, limits, _)| limits.memory_bytes).sum();
+        vec![
+            MemoryUse::new("memtables", memtables as u64, Some(self.dirty_bytes_max as u64)),
+            MemoryUse::new("row_cache", pool.rows.bytes as u64, budget),
+            MemoryUse::new("index_pages", pool.index_pages.bytes as u64, budget),
+            MemoryUse::new("parsed_index_pages", pool.index_entries.bytes as u64, budget),
+            MemoryUse::new("data_chunks", pool.chunks.bytes as u64, budget),
+            MemoryUse::new("sstables", sstables as u64, None),
+            MemoryUse::new("read_permits", used, Some(limit)),
+            MemoryUse::new("commitlog_buffers", self.log.gathered_bytes(), Some(GATHERED_BYTES_MAX as u64)),
+        ]
     }
 
     /// Stops the tasks; writes that wait are refused. The log is closed by the caller.

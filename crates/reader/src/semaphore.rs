@@ -552,7 +552,16 @@ impl Semaphore {
             let _ = writeln!(out, "{omitted} permits omitted for brevity");
         }
         let _ = writeln!(out, "\n{}\t{}\t{}\ttotal\n\nStats:", total.permits, total.count, total.bytes);
-        let counters = [
+        for (name, value) in self.counters() {
+            let _ = writeln!(out, "{name}: {value}");
+        }
+        out
+    }
+
+    /// What was counted, by ScyllaDB's names.
+    pub fn counters(&self) -> Vec<(&'static str, u64)> {
+        let stats = self.stats();
+        vec![
             ("permit_based_evictions", stats.inactive_reads_evicted),
             ("inactive_reads", self.inactive.len() as u64),
             ("total_failed_reads", stats.reads_timed_out + stats.reads_killed_due_to_kill_limit),
@@ -569,11 +578,7 @@ impl Semaphore {
             ("current_permits", stats.permits),
             ("need_cpu_permits", self.need_cpu),
             ("queued_permits", stats.queued),
-        ];
-        for (name, value) in counters {
-            let _ = writeln!(out, "{name}: {value}");
-        }
-        out
+        ]
     }
 
     /// The permits by table, operation and state; who holds most comes first.

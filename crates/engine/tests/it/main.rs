@@ -4,6 +4,7 @@ mod compaction;
 mod disk;
 mod faults;
 mod job_faults;
+mod large_data;
 mod limits;
 mod loading;
 mod parked;

@@ -25,7 +25,7 @@ use runtime::{CpuGroup, Event};
 use super::CqlShard;
 use super::levels::count;
 use super::login::{self, Stage};
-use super::overload::Verdict;
+use super::overload::{Reason, Verdict};
 use super::session::{self, Arrival, Session};
 use super::transport::Transport;
 
@@ -212,6 +212,7 @@ impl Connection {
     fn refuse_unfinished(&self) {
         let version = self.session.version().unwrap_or(ProtocolVersion::HIGHEST);
         let text = "too many large requests arrive at once; send smaller ones, or fewer at a time";
+        self.cql.memory_refused(text);
         let error = CqlError::Overloaded(text.to_string());
         self.answer(|out| Reply::new(version, 0).error(out, &error));
     }
@@ -242,6 +243,9 @@ impl Connection {
         let served = self.session.served(&self.cql.levels);
         let level = served.level.clone();
         if let Verdict::Refuse(reason) = self.cql.verdict(&served, body.len()) {
+            if reason == Reason::TooManyBytes {
+                self.cql.memory_refused(&reason.to_string());
+            }
             count(&level.counters.shed);
             session::count_error(self);
             let reply = Reply::new(header.version, header.stream);
@@ -262,6 +266,7 @@ impl Connection {
                 drop(room);
             } else {
                 let version = this.session.version().unwrap_or(ProtocolVersion::HIGHEST);
+                this.cql.memory_refused(NO_ANSWER_ROOM);
                 let error = CqlError::Overloaded(NO_ANSWER_ROOM.to_string());
                 this.answer(|out| Reply::new(version, header.stream).error(out, &error));
             }

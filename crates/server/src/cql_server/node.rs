@@ -17,7 +17,10 @@ use runtime::Shard;
 use uuid::Uuid;
 
 use super::traces::Recorder;
-use super::{CqlShard, Timeouts, events, levels};
+use super::{CqlShard, Timeouts, events, inside, levels};
+
+/// Of a statement's text in a warning.
+const WARNED_QUERY_BYTES_MAX: usize = 512;
 
 /// The node as statements see it, on the shard of their connection.
 pub(crate) struct Node {
@@ -167,15 +170,17 @@ impl Node {
     }
 
     /// A page of a table that is computed when it is read; `None`: the table is stored.
-    fn read_virtual(&self, command: &ReadCommand) -> Result<Option<Page>, CqlError> {
+    async fn read_virtual(&self, command: &ReadCommand) -> Result<Option<Page>, CqlError> {
         let catalog = self.catalog();
-        match catalog.table_by_id(command.table) {
-            Some(table) if system::is_virtual(&table.schema) => {
-                let now_s = u32::try_from(self.shard.wall_us() / 1_000_000).unwrap_or(0);
-                system::read_virtual(command, now_s, &self.node_info(), &catalog)
-            }
-            _ => Ok(None),
-        }
+        let Some(table) =
+            catalog.table_by_id(command.table).filter(|table| system::is_virtual(&table.schema))
+        else {
+            return Ok(None);
+        };
+        let mut info = self.node_info();
+        inside::look(&self.shard, &table.schema, &mut info).await.map_err(|error| cql_error(&error))?;
+        let now_s = u32::try_from(self.shard.wall_us() / 1_000_000).unwrap_or(0);
+        system::read_virtual(command, now_s, &info, &catalog)
     }
 }
 
@@ -268,6 +273,10 @@ impl Coordinator for Node {
         self.user.clone()
     }
 
+    fn memory_refused(&self, what: &str) {
+        self.cql.memory_refused(what);
+    }
+
     async fn hash_password(&self, password: &str) -> Result<String, CqlError> {
         match &self.cql.options.passwords {
             Some(passwords) => passwords.hash(password).await,
@@ -302,8 +311,8 @@ impl Coordinator for Node {
         Ok(())
     }
 
-    async fn read(&self, command: ReadCommand) -> Result<Page, CqlError> {
-        if let Some(page) = self.read_virtual(&command)? {
+    async fn read(&self, mut command: ReadCommand) -> Result<Page, CqlError> {
+        if let Some(page) = self.read_virtual(&command).await? {
             return Ok(page);
         }
         let traced = self.to_trace(&command);
