@@ -10,6 +10,7 @@ use std::sync::Arc;
 use base::HashMap;
 use catalog::TableSettings;
 use model::{Mutation, PartitionRange, TableId, codec};
+use reader::Tracer;
 use runtime::{CpuGroup, JoinHandle, Shard};
 use sstable::pool::MemoryPool;
 use sstable::read::ChunkCache;
@@ -24,6 +25,7 @@ use crate::options::EngineOptions;
 use crate::partition_locks::PartitionLocks;
 use crate::read::admission::Admissions;
 use crate::read::run::Bounds;
+use crate::read::traced::{measured, tracer};
 use crate::read::{Page, ReadCommand, run};
 use crate::report::{MemoryUse, ShardReport, memory_text};
 use crate::table::flush::FlushQueue;
@@ -381,16 +383,42 @@ impl EngineShard {
 
     /// Reads the next page of what this shard has.
     pub async fn read(&self, command: &ReadCommand) -> Result<Page, EngineError> {
+        let Some(trace) = &command.trace else { return self.read_page(command, None).await };
+        let tracer = tracer(&self.shard, trace);
+        // On the heap: it is rare, and all reads would be as large.
+        let (page, tally) = Box::pin(measured(self, self.read_page(command, Some(tracer.clone())))).await;
+        if let Ok(page) = &page {
+            let (rows, dead) = (page.row_count(), page.tombstones);
+            tracer.note(format!("Read {rows} live rows and {dead} tombstones"));
+        }
+        tally.tell(&tracer);
+        page
+    }
+
+    async fn read_page(&self, command: &ReadCommand, trace: Option<Tracer>) -> Result<Page, EngineError> {
         let table = self.table(command.table)?;
         let started_us = self.shard.now_us();
         let (parked, permit) = match table.parked.take(command) {
             Some((read, permit)) => (Some(read), permit),
             None => (None, self.admissions.admit(&self.shard, &table, command).await?),
         };
+        if let Some(trace) = &trace {
+            trace.note(match &parked {
+                Some(_) => "Going on with the readers that the last page left open".to_string(),
+                None => {
+                    let (name, waiting) = permit.semaphore();
+                    let waited_us = self.shard.now_us() - started_us;
+                    format!(
+                        "Admitted by semaphore {name} after {waited_us} us in its queue; {waiting} wait there"
+                    )
+                }
+            });
+        }
         let bounds = Bounds {
             permit: Some(permit.clone()),
             deadline_us: started_us.saturating_add(self.admissions.timeout_us(command)),
             tombstones_max: self.admissions.tombstones_max(&table),
+            trace,
         };
         let read = run::read_page(&self.shard, &table, command, &bounds, parked).await;
         let (page, open) = read.inspect_err(|error| {

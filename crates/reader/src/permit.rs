@@ -61,6 +61,11 @@ pub struct Permit {
 }
 
 impl Permit {
+    /// Of its semaphore, and how many wait there.
+    pub fn semaphore(&self) -> (String, u64) {
+        self.admission.with(|semaphore| (semaphore.name().to_string(), semaphore.stats().queued))
+    }
+
     pub fn is_waiting(&self) -> bool {
         let state = self.admission.0.borrow().semaphore.state(self.id);
         matches!(state, PermitState::WaitingForAdmission | PermitState::WaitingForMemory)

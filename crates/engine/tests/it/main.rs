@@ -12,4 +12,5 @@ mod reshape;
 mod row_cache;
 mod storm;
 mod support;
+mod traced;
 mod work;

@@ -316,6 +316,7 @@ impl Coordinator for Node {
             return Ok(page);
         }
         let traced = self.to_trace(&command);
+        command.trace = self.trace.as_ref().map(|trace| trace.begin_read());
         let (table, key) = (command.table, key_of(&command));
         let page = node::read_by(&self.shard, command, self.deadline.get()).await;
         let page = page.map_err(|error| self.read_error(&error))?;
@@ -324,10 +325,11 @@ impl Coordinator for Node {
         Ok(page)
     }
 
-    async fn read_and_write(&self, command: ReadCommand, decide: Decide) -> Result<Page, CqlError> {
+    async fn read_and_write(&self, mut command: ReadCommand, decide: Decide) -> Result<Page, CqlError> {
         let decide = move |page: &Page| decide(page).map_err(Refused);
         let (table, key) = (command.table, key_of(&command));
         let traced = self.to_trace(&command);
+        command.trace = self.trace.as_ref().map(|trace| trace.begin_read());
         let page = node::read_and_write_by(&self.shard, command, self.deadline.get(), decide).await;
         let page = page.map_err(|Refused(error)| error)?;
         self.warn_of_tombstones(table, key.as_ref(), &page);
