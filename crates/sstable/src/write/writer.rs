@@ -183,7 +183,12 @@ impl SSTableWriter {
         Self {
             place,
             contents,
-            encoder: PartitionEncoder::new(schema.clone(), options.delta_bases, options.column_index_bytes),
+            encoder: PartitionEncoder::new(
+                schema.clone(),
+                options.delta_bases,
+                options.column_index_bytes,
+                options.large_data,
+            ),
             schema,
             stats,
             data,
@@ -305,7 +310,20 @@ impl SSTableWriter {
     }
 
     async fn write_components(self, sealed: bool) -> Result<Written, FileError> {
-        let Self { place, contents, schema, options, mut stats, data, index, summary, key_hashes, .. } = self;
+        let Self {
+            place,
+            contents,
+            schema,
+            options,
+            encoder,
+            mut stats,
+            data,
+            index,
+            summary,
+            key_hashes,
+            ..
+        } = self;
+        let large_data = encoder.finish(options.now_ms);
         let FinishedData { file, stored_bytes, uncompressed_bytes, digest, chunks } = data.finish().await?;
         let index_bytes = index.len_bytes();
         let mut unsynced = vec![contents, file, index.finish().await?];
@@ -342,6 +360,7 @@ impl SSTableWriter {
             partition_count: Some(self.partitions),
             row_count: Some(rows),
             dictionary_crc,
+            large_data,
         };
         total_bytes += place.write(&Component::Messina, &messina.encode(), &options, &mut unsynced).await?;
         File::sync_data_of(&unsynced).await?;
@@ -362,6 +381,7 @@ impl SSTableWriter {
             first_key: self.first_key.expect("there is a partition"),
             last_key: self.last_key.expect("there is a partition"),
             statistics,
+            large_data: messina.large_data,
         })
     }
 }
