@@ -132,7 +132,7 @@ impl Node {
             let (live_rows, tombstones) = (page.row_count(), page.tombstones);
             self.dead.set(Some(DeadPage { live_rows, tombstones, token }));
         }
-        if !self.cql.may_warn_of_tombstones() {
+        if !self.cql.may_warn_of_tombstones(false) {
             return;
         }
         let catalog = self.catalog();
@@ -151,7 +151,7 @@ impl Node {
     /// The protocol's error; what its kinds have no room for the log is told.
     fn read_error(&self, error: &EngineError) -> CqlError {
         if let EngineError::Read(ReadError::Limit(LimitExceeded::Tombstones(text))) = error
-            && self.cql.may_warn_of_tombstones()
+            && self.cql.may_warn_of_tombstones(true)
         {
             self.warn(text);
         }
