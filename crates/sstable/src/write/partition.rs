@@ -121,6 +121,9 @@ impl PartitionEncoder {
             last: None,
             is_several: false,
         });
+        if !tombstone.is_live() {
+            stats.see_partition_deletion();
+        }
         report_deletion(stats, tombstone);
     }
 
@@ -161,6 +164,7 @@ impl PartitionEncoder {
         if let Some(cells) = self.rows.encode(&self.statics, row, stats)? {
             self.begin(data);
             current(&mut self.current).cells += cells;
+            stats.see_static_row();
         }
         Ok(())
     }

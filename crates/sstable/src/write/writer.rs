@@ -282,6 +282,7 @@ impl SSTableWriter {
             total_bytes +=
                 place.write(&Component::Filter, &filter.encode(place.name.version), &options).await?;
         }
+        let contents = stats.contents();
         let statistics = statistics_of(&schema, &options, stats);
         total_bytes +=
             place.write(&Component::Statistics, &statistics.encode(place.name.version), &options).await?;
@@ -294,6 +295,7 @@ impl SSTableWriter {
             partition_count: Some(self.partitions),
             row_count: Some(rows),
             dictionary_crc,
+            contents: Some(contents),
         };
         total_bytes += place.write(&Component::Messina, &messina.encode(), &options).await?;
         if sealed {
