@@ -88,6 +88,17 @@ pub struct TableStats {
     /// SSTables that a read of one partition opens, on average since the start; 0 before there was one.
     #[serde(default)]
     pub sstables_per_read: f64,
+    /// The number that 99 % of those reads did not exceed, and the greatest; 64 stands for more too.
+    #[serde(default)]
+    pub sstables_per_read_p99: u64,
+    #[serde(default)]
+    pub sstables_per_read_max: u64,
+    /// Bytes that clients' reads fetched from disk, by how many there were; 0 before there was one.
+    #[serde(default)]
+    pub disk_bytes_per_read: f64,
+    /// All of them, since the start.
+    #[serde(default)]
+    pub disk_read_bytes: u64,
     /// All files of live SSTables.
     pub space_used_live: u64,
     /// All files of the table but snapshots.

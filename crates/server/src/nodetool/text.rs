@@ -184,6 +184,12 @@ fn one_table(table: &TableStats) -> String {
         ("Compression metadata off heap memory used", table.compression_metadata_bytes.to_string()),
         ("Compacted partition minimum bytes", table.partition_min_bytes.to_string()),
         ("Compacted partition maximum bytes", table.partition_max_bytes.to_string()),
+        (
+            "SSTables per read (99%, max)",
+            format!("{}, {}", table.sstables_per_read_p99, table.sstables_per_read_max),
+        ),
+        ("Bytes read from disk per read", format!("{:.0}", table.disk_bytes_per_read)),
+        ("Bytes read from disk", table.disk_read_bytes.to_string()),
         ("Compacted partition mean bytes", table.partition_mean_bytes.to_string()),
     ];
     if !table.sstables_in_levels.is_empty() {

@@ -194,6 +194,13 @@ impl SSTable {
         self.stats().min_local_deletion_time_s != NO_DELETION_TIME_S
     }
 
+    /// What requests of clients fetch of its data and index from disk is added to `bytes` from now on; the first call
+    /// counts.
+    pub fn count_fetched_in(&self, bytes: &Rc<Cell<u64>>) {
+        self.data.count_fetched_in(bytes);
+        self.index.count_fetched_in(bytes);
+    }
+
     /// What may be in it beside what its bounds of clusterings cover: exactly if Messina wrote it, about deleted
     /// partitions also from version oa on. Otherwise a partition may be deleted if there is any deletion or TTL: the
     /// statistics of older versions do not tell one from the other.
