@@ -10,7 +10,10 @@ fn check(granularity: Granularity, table: &str, expect: &str) {
     let table = Table::new(table);
     let view = table.view();
     let said = candidates(&view, granularity).into_iter().map(|id| {
-        assert_eq!(table.say(plan(&view, id, |_| Layout::whole()).as_ref()), format!("merge {}", table.name(id)));
+        assert_eq!(
+            table.say(plan(&view, id, |_| Layout::whole()).as_ref()),
+            format!("merge {}", table.name(id))
+        );
         format!("{}({})", table.name(id), table.names(&shadows_of(&view, id, granularity)))
     });
     assert_eq!(said.collect::<Vec<_>>().join(" "), expect);

@@ -40,7 +40,8 @@ pub struct Contents {
 impl Contents {
     fn to_bits(self) -> u8 {
         let bit = |has: bool, bit: u8| if has { bit } else { 0 };
-        bit(self.has_partition_deletions, HAS_PARTITION_DELETIONS) | bit(self.has_static_rows, HAS_STATIC_ROWS)
+        bit(self.has_partition_deletions, HAS_PARTITION_DELETIONS)
+            | bit(self.has_static_rows, HAS_STATIC_ROWS)
     }
 
     fn of_bits(bits: u8) -> Self {

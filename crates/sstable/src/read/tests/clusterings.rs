@@ -40,7 +40,10 @@ fn may_contain(
         for c in 10..=20 {
             let row = mutation.row_mut(at(c));
             row.liveness = Liveness::expiring(5, 600, 1_700_000_000);
-            row.set(schema.column_named("v").unwrap(), Cell::expiring(5, 600, 1_700_000_000, &[0, 0, 0, 1][..]));
+            row.set(
+                schema.column_named("v").unwrap(),
+                Cell::expiring(5, 600, 1_700_000_000, &[0, 0, 0, 1][..]),
+            );
         }
         add(&mut mutation);
         let name = name_of(version, 1);
