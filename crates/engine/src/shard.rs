@@ -16,7 +16,7 @@ use sstable::read::ChunkCache;
 
 use crate::cache::RowCache;
 use crate::commitlog::{Appended, CommitLog, LogError};
-use crate::compaction::{CompactionSetup, Manager};
+use crate::compaction::{CompactionSetup, Manager, history_table};
 use crate::error::EngineError;
 use crate::options::EngineOptions;
 use crate::partition_locks::PartitionLocks;
@@ -475,6 +475,11 @@ impl EngineShard {
             self.pressure.signal();
             self.compactions.tick();
             self.look_at_disk().await;
+            if self.shard.id() == 0 && self.compactions.history().has_unsaved() {
+                let shard = self.shard.clone();
+                let save = async move { history_table::save(&shard).await };
+                self.shard.spawn(CpuGroup::Maintenance, save).detach();
+            }
         }
     }
 

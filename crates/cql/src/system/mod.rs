@@ -20,7 +20,7 @@ mod tables;
 mod tests;
 mod traces;
 
-pub use node_info::{ClientInfo, CompactionRecord, NodeInfo, TableEstimate};
+pub use node_info::{ClientInfo, NodeInfo, TableEstimate};
 pub use read::{is_virtual, read_virtual};
 pub use tables::virtual_partitions;
 pub use traces::{Trace, TraceEvent};

@@ -44,8 +44,6 @@ pub struct NodeInfo {
     pub settings: BTreeMap<String, String>,
     pub clients: Vec<ClientInfo>,
     pub estimates: BTreeMap<TableId, TableEstimate>,
-    /// Compactions that ended lately.
-    pub compactions: Vec<CompactionRecord>,
     /// The latest, oldest first.
     pub traces: Vec<Arc<Trace>>,
 }
@@ -62,21 +60,6 @@ pub struct ClientInfo {
     pub driver_version: Option<String>,
     /// Protocol and cipher suite.
     pub tls: Option<(String, String)>,
-}
-
-/// A compaction that ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CompactionRecord {
-    /// Of version 1.
-    pub id: Uuid,
-    pub keyspace: String,
-    pub table: String,
-    /// Milliseconds since 1970.
-    pub ended_ms: i64,
-    pub bytes_in: u64,
-    pub bytes_out: u64,
-    /// By how many SSTables partitions came from, how many came out.
-    pub rows_merged: Vec<(i32, u64)>,
 }
 
 /// About how much is in a table.
@@ -110,7 +93,6 @@ impl NodeInfo {
             settings: BTreeMap::new(),
             clients: vec![],
             estimates: BTreeMap::new(),
-            compactions: vec![],
             traces: vec![],
         }
     }

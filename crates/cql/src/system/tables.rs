@@ -35,7 +35,6 @@ pub fn virtual_partitions(
                 .iter()
                 .for_each(|kind| estimates(&mut rows, info, catalog, &[*kind]));
         }
-        (system::SYSTEM, "compaction_history") => compactions(&mut rows, info),
         (TRACES, "sessions") => traces::sessions(&mut rows, info),
         (TRACES, "events") => traces::events(&mut rows, info),
         (VIEWS_KS, "clients") => clients(&mut rows, info),
@@ -169,22 +168,5 @@ fn columns(rows: &mut Rows, schema: &TableSchema) {
     for column in schema.columns() {
         let kind = if column.kind == ColumnKind::Static { "static" } else { "regular" };
         push(&column.name, kind, -1, "none", column.ty.to_cql());
-    }
-}
-
-fn compactions(rows: &mut Rows, info: &NodeInfo) {
-    for ended in &info.compactions {
-        let merged = ended.rows_merged.iter().map(|(from, count)| (int(*from), bigint(*count))).collect();
-        rows.push(
-            vec![uuid(ended.id)],
-            [
-                ("bytes_in", Some(bigint(ended.bytes_in))),
-                ("bytes_out", Some(bigint(ended.bytes_out))),
-                ("columnfamily_name", Some(text(&ended.table))),
-                ("compacted_at", Some(CqlValue::Timestamp(ended.ended_ms))),
-                ("keyspace_name", Some(text(&ended.keyspace))),
-                ("rows_merged", Some(CqlValue::Map(merged))),
-            ],
-        );
     }
 }

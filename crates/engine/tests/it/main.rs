@@ -3,12 +3,17 @@
 mod compaction;
 mod disk;
 mod faults;
+mod garbage;
+mod history;
 mod job_faults;
+mod levels;
 mod limits;
 mod loading;
 mod parked;
 mod reshape;
 mod row_cache;
+mod scrub;
+mod slices;
 mod storm;
 mod support;
 mod work;
