@@ -28,6 +28,7 @@ pub mod reversing;
 pub mod semaphore;
 pub mod shadow;
 pub mod slice;
+pub mod trace;
 
 pub use chain::ChainReader;
 pub use collect::{collect, collect_partitions};
@@ -45,3 +46,4 @@ pub use reversing::ReversingReader;
 pub use semaphore::{Refusal, Semaphore, SemaphoreLimits, SemaphoreStats};
 pub use shadow::{ShadowReader, Shadowing};
 pub use slice::SliceReader;
+pub use trace::{ReadTrace, Tracer};

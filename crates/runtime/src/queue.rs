@@ -232,6 +232,11 @@ impl LocalQueue {
         ready.cpu.ready(index, self.now_ns());
     }
 
+    /// The group whose task runs next.
+    pub(crate) fn next_group(&self) -> Option<usize> {
+        self.ready.borrow().cpu.next()
+    }
+
     /// The task that runs next.
     pub(crate) fn pop_next(&self) -> Option<Runnable> {
         let ready = &mut *self.ready.borrow_mut();

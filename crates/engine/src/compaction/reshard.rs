@@ -104,6 +104,7 @@ impl Dealer {
                 cache: self.around.cache.clone(),
                 host_id: self.around.host_id,
                 sstable_version: self.around.sstable_version,
+                large_data: self.around.large_data.clone(),
                 delta_bases: Maker::delta_bases(std::slice::from_ref(&self.input)),
                 expected_partitions: self.input.partition_count().div_ceil(u64::from(owners)),
                 owner,
@@ -176,6 +177,7 @@ impl Dealer {
             plain_output_bytes: sum(SSTable::uncompressed_bytes),
             input_partitions: input.partition_count(),
             output_partitions: sum(SSTable::partition_count),
+            merged: vec![(1, input.partition_count())],
             ..Done::default()
         })
     }

@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use serde::de::DeserializeOwned;
 
 use crate::admin::answers::{
-    AutoCompaction, Compactions, ConcurrentCompactors, Done, EndedCompaction, Info, Loaded, SSTables,
+    AutoCompaction, Compactions, ConcurrentCompactors, Done, EndedCompaction, Info, Loaded, Memory, SSTables,
     Scrubbed, Snapshot, TableStats, Throughput, Verified, Version,
 };
 use crate::suggest::nearest;
@@ -80,6 +80,7 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     ("import", "KEYSPACE TABLE DIRECTORY", "takes copies of SSTables on the node's machine into a table"),
     ("info", "", "the node: memory, load, uptime"),
     ("listsnapshots", "", "the snapshots there are"),
+    ("memory", "", "where memory is, by what it is for and by shard"),
     ("reads", "", "what reads run and wait on each shard, and what they hold"),
     ("refresh", "KEYSPACE TABLE", "takes the SSTables in the table's upload directory into it"),
     ("scrub", "[-s] [-ns] [KEYSPACE [TABLE ...]]", "rewrites SSTables with what can be read of them"),
@@ -294,6 +295,10 @@ impl Call<'_> {
                 self.get(&query("/v1/sstables", &asked), |found: SSTables| {
                     found.files.iter().map(|file| format!("{file}\n")).collect()
                 })
+            }
+            "memory" => {
+                self.none(words)?;
+                self.get("/v1/memory", |memory: Memory| text::memory(&memory))
             }
             "reads" => {
                 self.none(words)?;

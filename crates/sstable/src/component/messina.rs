@@ -7,6 +7,7 @@
 use base::bytes::Take;
 use base::crc::crc32;
 
+use super::large_data::LargeData;
 use crate::component::{FormatError, Named};
 
 const MAGIC: [u8; 4] = *b"MSNA";
@@ -20,7 +21,8 @@ const TAG_ORIGIN: u16 = 4;
 const TAG_PARTITION_COUNT: u16 = 5;
 const TAG_ROW_COUNT: u16 = 6;
 const TAG_DICTIONARY_CRC: u16 = 7;
-const TAG_CONTENTS: u16 = 8;
+const TAG_LARGE_DATA: u16 = 8;
+const TAG_CONTENTS: u16 = 9;
 
 const HAS_PARTITION_DELETIONS: u8 = 1;
 const HAS_STATIC_ROWS: u8 = 2;
@@ -69,6 +71,8 @@ pub struct MessinaInfo {
     pub row_count: Option<u64>,
     /// CRC-32 of the dictionary in CompressionInfo.db; `None` if there is none.
     pub dictionary_crc: Option<u32>,
+    /// What was found to be large; `None` if nothing was.
+    pub large_data: Option<LargeData>,
     pub contents: Option<Contents>,
 }
 
@@ -96,6 +100,7 @@ impl MessinaInfo {
         field(TAG_PARTITION_COUNT, self.partition_count.map(u64::to_be_bytes).as_ref().map(|it| &it[..]));
         field(TAG_ROW_COUNT, self.row_count.map(u64::to_be_bytes).as_ref().map(|it| &it[..]));
         field(TAG_DICTIONARY_CRC, self.dictionary_crc.map(u32::to_be_bytes).as_ref().map(|it| &it[..]));
+        field(TAG_LARGE_DATA, self.large_data.as_ref().map(LargeData::encode).as_deref());
         field(TAG_CONTENTS, self.contents.map(|it| [it.to_bits()]).as_ref().map(|it| &it[..]));
         let crc = crc32(&out);
         out.extend_from_slice(&crc.to_be_bytes());
@@ -154,6 +159,10 @@ impl MessinaInfo {
                     info.dictionary_crc =
                         Some(u32::from_be_bytes(sized(payload, "dictionary checksum", at)?));
                 }
+                TAG_LARGE_DATA => {
+                    let wrong = || FormatError::new("large data", at, "whole records", "others");
+                    info.large_data = Some(LargeData::decode(payload).ok_or_else(wrong)?);
+                }
                 TAG_CONTENTS => {
                     let [bits] = sized(payload, "contents", at)?;
                     info.contents = Some(Contents::of_bits(bits));
@@ -203,6 +212,7 @@ mod tests {
             partition_count: Some(1000),
             row_count: Some(65536),
             dictionary_crc: None,
+            large_data: None,
             contents: Some(Contents { has_partition_deletions: false, has_static_rows: true }),
         }
     }
@@ -255,7 +265,7 @@ mod tests {
         check(b"MSNA\0\x01\0\x04\xff\xff\xff\xff", "field");
         check(b"MSNA\0\x01\0\x02\0\0\0\x04\0\0\0\x02\0\x01\0\0\0\x04\0\0\0\x02", "shard id");
         check(b"MSNA\0\x01\0\x04\0\0\0\0\0\x04\0\0\0\0", "tag");
-        check(b"MSNA\0\x01\0\x08\0\0\0\x02\0\0", "contents");
+        check(b"MSNA\0\x01\0\x09\0\0\0\x02\0\0", "contents");
     }
 
     proptest! {
@@ -273,6 +283,7 @@ mod tests {
         ) {
             let info = MessinaInfo {
                 shard_count: Some(9), shard_id, run_id, origin, partition_count, row_count, dictionary_crc,
+                large_data: None,
                 contents: bits.map(Contents::of_bits),
             };
             prop_assert_eq!(MessinaInfo::decode(&info.encode()), Ok(info));
