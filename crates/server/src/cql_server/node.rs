@@ -31,6 +31,7 @@ pub(crate) struct Node {
     user: Option<Arc<str>>,
     /// When what is under way is given up.
     deadline: Cell<Deadline>,
+    page_bytes_max: u64,
     /// Notes what is done, if the client wants to know.
     trace: Option<Rc<Recorder>>,
     /// The page that met most tombstones, if those were too many.
@@ -57,7 +58,14 @@ impl Node {
         let node = NodeShard::of(&cql.shard).map_err(|error| cql_error(&error))?;
         let deadline = Cell::default();
         let dead = Cell::default();
-        Ok(Self { shard: cql.shard.clone(), cql: cql.clone(), node, user, deadline, trace, dead })
+        let (shard, cql) = (cql.shard.clone(), cql.clone());
+        Ok(Self { shard, cql, node, user, deadline, page_bytes_max: u64::MAX, trace, dead })
+    }
+
+    /// Pages have at most about so many bytes.
+    #[must_use]
+    pub fn with_pages_of(self, page_bytes_max: u64) -> Self {
+        Self { page_bytes_max, ..self }
     }
 
     /// Notes what has just happened, if the client wants to know.
@@ -253,7 +261,8 @@ impl Coordinator for Node {
     }
 
     fn result_limits(&self) -> ResultLimits {
-        self.cql.options.result_limits
+        let limits = self.cql.options.result_limits;
+        ResultLimits { page_bytes: limits.page_bytes.min(self.page_bytes_max), ..limits }
     }
 
     fn result_memory(&self) -> Option<Rc<ResultMemory>> {
