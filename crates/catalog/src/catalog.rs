@@ -148,7 +148,7 @@ impl Catalog {
     /// what it has loaded. Tables in the system keyspaces that this build does not know are left as they are.
     #[must_use]
     pub fn with_system_tables(&self) -> Self {
-        self.with_tables(system::system_tables())
+        self.with_tables(system::stored_tables())
     }
 
     /// The catalog as clients see it: with the tables that are computed when they are read. A node makes no files

@@ -54,6 +54,9 @@ pub use other_options::{OptionValue, is_of_keyspaces, is_of_tables, keyspace_opt
 pub use service_level::{Chosen, DEFAULT_LEVEL, DEFAULT_SHARES, EffectiveLevel, ServiceLevel, Workload};
 pub use settings::TableSettings;
 pub use store::mutations_for;
-pub use system::{SYSTEM_KEYSPACES, is_system_keyspace, system_tables};
+pub use system::{
+    COMPACTION_HISTORY_TTL_S, SYSTEM_KEYSPACES, compaction_history, is_system_keyspace, stored_tables,
+    system_tables,
+};
 pub use tombstone_gc::TombstoneGcMode;
 pub use virtual_tables::virtual_tables;

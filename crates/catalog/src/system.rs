@@ -7,6 +7,8 @@
 //! and when a column was dropped to the microsecond (`dropped_columns` has milliseconds); and in the columns
 //! `messina_options` of `keyspaces` and `tables`: options that Cassandra 4.1 does not have.
 //!
+//! [`compaction_history`] is stored too, and says nothing of the catalog.
+//!
 //! Column ids here follow the order of the definitions below, not the alphabet: **a new column goes to the
 //! end of its list**, or commit logs of older builds are misread.
 
@@ -50,6 +52,10 @@ pub const ROLE_MEMBERS: &str = "role_members";
 pub const ROLE_ATTRIBUTES: &str = "role_attributes";
 pub const SERVICE_LEVELS: &str = "service_levels_v2";
 pub const COLUMN_IDS: &str = "messina_column_ids";
+pub const COMPACTION_HISTORY: &str = "compaction_history";
+
+/// How long a compaction is remembered.
+pub const COMPACTION_HISTORY_TTL_S: u32 = 7 * 24 * 3600;
 
 /// Whether the keyspace is one of [`SYSTEM_KEYSPACES`], in whatever case.
 pub fn is_system_keyspace(keyspace: &str) -> bool {
@@ -72,6 +78,23 @@ pub fn system_tables() -> Vec<Arc<TableSchema>> {
     DEFINITIONS.iter().map(Definition::schema).collect()
 }
 
+/// `system.compaction_history`, with Cassandra 5.0's columns: the compactions of a week.
+pub fn compaction_history() -> Arc<TableSchema> {
+    let mut schema = HISTORY.schema();
+    let options = &mut Arc::make_mut(&mut schema).options;
+    options.default_ttl_s = COMPACTION_HISTORY_TTL_S;
+    // Nothing in it is ever deleted but by its age, on every node by itself.
+    options.gc_grace_s = 0;
+    schema
+}
+
+/// Every table of the database that is stored.
+pub fn stored_tables() -> Vec<Arc<TableSchema>> {
+    let mut tables = system_tables();
+    tables.push(compaction_history());
+    tables
+}
+
 /// One of [`system_tables`].
 ///
 /// # Panics
@@ -80,6 +103,23 @@ pub(crate) fn system_table(name: &str) -> Arc<TableSchema> {
     let definition = DEFINITIONS.iter().find(|definition| definition.name == name);
     definition.expect("the name is one of the constants above").schema()
 }
+
+const HISTORY: Definition = Definition {
+    keyspace: SYSTEM,
+    name: COMPACTION_HISTORY,
+    comment: "week-long compaction history",
+    partition_key: &["id timeuuid"],
+    clustering: &[],
+    columns: &[
+        ("bytes_in", "bigint"),
+        ("bytes_out", "bigint"),
+        ("columnfamily_name", "text"),
+        ("compacted_at", "timestamp"),
+        ("keyspace_name", "text"),
+        ("rows_merged", "map<int, bigint>"),
+        ("compaction_properties", "frozen<map<text, text>>"),
+    ],
+};
 
 const DEFINITIONS: &[Definition] = &[
     Definition {

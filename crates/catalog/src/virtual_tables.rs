@@ -153,21 +153,6 @@ const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         keyspace: SYSTEM,
-        name: "compaction_history",
-        comment: "week-long compaction history",
-        partition_key: &["id timeuuid"],
-        clustering: &[],
-        columns: &[
-            ("bytes_in", "bigint"),
-            ("bytes_out", "bigint"),
-            ("columnfamily_name", "text"),
-            ("compacted_at", "timestamp"),
-            ("keyspace_name", "text"),
-            ("rows_merged", "map<int, bigint>"),
-        ],
-    },
-    Definition {
-        keyspace: SYSTEM,
         name: "size_estimates",
         comment: "per-table primary range size estimates",
         partition_key: &["keyspace_name"],

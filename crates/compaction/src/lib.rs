@@ -8,6 +8,7 @@ pub mod backlog;
 pub mod controller;
 pub mod date_tiered;
 pub mod explain;
+pub mod garbage;
 mod hybrid;
 pub mod leveled;
 mod null;

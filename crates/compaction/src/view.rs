@@ -36,6 +36,8 @@ pub struct SSTableView {
     /// The latest time at which something in it dies or died, in seconds since 1970;
     /// [`model::NO_DELETION_TIME_S`] if it holds something that never does.
     pub max_deletion_time_s: u32,
+    /// There may be deletions or data that expire in it.
+    pub may_delete: bool,
     /// When the file was written, in seconds since 1970.
     pub written_s: u32,
     /// Of its cells, the part that is tombstones old enough to be dropped, from its histograms: from 0.0 on.

@@ -19,6 +19,7 @@ use sstable::name::Component;
 
 use crate::attach;
 use crate::commitlog::CommitLog;
+use crate::compaction::history_table;
 use crate::error::EngineError;
 use crate::large_data::{self, LargeItem};
 use crate::options::EngineOptions;
@@ -446,6 +447,8 @@ async fn remove_dir(shard: &Shard, dir: &Path) -> Result<(), EngineError> {
 }
 
 const SNAPSHOTS: &str = "snapshots";
+/// So long a stop waits for the history of compactions to be stored.
+const HISTORY_SAVE_US: u64 = 1_000_000;
 
 /// Empties a table: what was written before is gone when it ends, also after a crash at any point of it.
 pub async fn truncate(shard: &Shard, table: TableId) -> Result<(), EngineError> {
@@ -676,6 +679,16 @@ pub async fn sstables_of_key(
 
 /// Flushes what can be flushed, makes the rest durable in the log, and stops. What is asked afterwards is refused.
 pub async fn close(shard: &Shard) -> Result<(), EngineError> {
+    let saved = shard.call(0, CpuGroup::Maintenance, |shard| async move {
+        let deadline = Deadline(Some(shard.now_us() + HISTORY_SAVE_US));
+        let save = async {
+            history_table::save(&shard).await;
+            Ok(())
+        };
+        deadline.limit(&shard, save).await
+    });
+    // Nothing depends on it.
+    let _ = saved.await;
     // What a full disk keeps from being flushed is in the log.
     let flushed = flush(shard, vec![]).await;
     let stop = |shard: Shard| async move {

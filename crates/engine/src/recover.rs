@@ -24,7 +24,7 @@ use runtime::{CpuGroup, Files, IoClass, Shard};
 use crate::commitlog::format::split_id;
 use crate::commitlog::replay::{self, OldSegment, ReplayReport, Replayed};
 use crate::commitlog::{CommitLog, CommitLogOptions, SyncMode};
-use crate::compaction::{CompactionSetup, History, record};
+use crate::compaction::{CompactionSetup, History, history_table, record};
 use crate::error::EngineError;
 use crate::node::{NodeShard, make_dirs, on_all, publish};
 use crate::options::{EngineOptions, OnDamagedLog};
@@ -80,18 +80,20 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
 
     start_shards(shard, &options, host_id, first_base).await?;
     let node = NodeShard::of(shard)?;
-    let system_tables = catalog::system_tables();
+    let system_tables = catalog::stored_tables();
     make_dirs(shard, &options.data_dir, system_tables.iter().map(|schema| &**schema)).await?;
     for schema in system_tables {
         let table = node.make_table(&schema);
         table.open_sstables(&files, node.engine.cache(), shard.shard_count()).await?;
         // Without its schema a node would take every table for unknown.
-        table.check_readable()?;
+        if schema.name != catalog::system::COMPACTION_HISTORY {
+            table.check_readable()?;
+        }
         node.engine.add_table(table, &TableSettings::default());
     }
     report.replay.merge(replay_segments(shard, &old_schema, true).await?);
     refuse_damage(&options, &report.replay)?;
-    let system: Vec<TableId> = catalog::system_tables().iter().map(|schema| schema.id).collect();
+    let system: Vec<TableId> = catalog::stored_tables().iter().map(|schema| schema.id).collect();
     node.engine.flush(&system).await?;
     remove_segments(&files, &schema_log_dir(&options), &old_schema).await?;
 
@@ -129,6 +131,7 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     }
     report.flush_us = shard.now_us() - flush_started_us;
     remove_segments(&files, &log_dir(&options), &old).await?;
+    history_table::load(shard, node.engine.compactions().history()).await;
     // Before, a purge could not have known what the old segments still hold.
     if options.compaction.is_automatic {
         crate::compaction::node::start(shard).await?;

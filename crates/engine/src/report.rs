@@ -4,6 +4,7 @@
 //! at zero with each start.
 
 use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use base::histogram::EstimatedHistogram;
@@ -118,6 +119,49 @@ impl LatencyCounter {
     }
 }
 
+/// How many reads of a single partition opened so many SSTables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SSTablesPerRead {
+    /// By the number of SSTables; the last place has all that opened more.
+    reads: [u64; Self::MAX + 1],
+}
+
+impl Default for SSTablesPerRead {
+    fn default() -> Self {
+        Self { reads: [0; Self::MAX + 1] }
+    }
+}
+
+impl SSTablesPerRead {
+    /// More than this many are counted as so many.
+    pub const MAX: usize = 64;
+
+    #[inline]
+    pub fn add(&mut self, sstables: usize) {
+        self.reads[sstables.min(Self::MAX)] += 1;
+    }
+
+    pub fn merge(&mut self, other: &Self) {
+        self.reads.iter_mut().zip(other.reads).for_each(|(mine, theirs)| *mine += theirs);
+    }
+
+    /// The least number that this share of the reads, from 0.0 to 1.0, did not exceed; 0 without reads.
+    pub fn percentile(&self, share: f64) -> u64 {
+        let wanted = (self.reads.iter().sum::<u64>() as f64 * share).ceil() as u64;
+        let mut reads = 0;
+        let is_it = |count: &u64| {
+            reads += count;
+            reads >= wanted
+        };
+        self.reads.iter().position(is_it).unwrap_or(Self::MAX) as u64
+    }
+
+    /// The most that a read opened.
+    pub fn max(&self) -> u64 {
+        self.reads.iter().rposition(|reads| *reads > 0).unwrap_or(0) as u64
+    }
+}
+
 /// Of reads of a table, which SSTables they opened, and why not the others.
 #[derive(Default)]
 pub struct SSTableCounters {
@@ -128,6 +172,8 @@ pub struct SSTableCounters {
     pub skipped_by_partition: Cell<u64>,
     /// Least and greatest clustering key said that nothing of the rows is there.
     pub skipped_by_clustering: Cell<u64>,
+    /// Of reads of single partitions that have ended.
+    pub per_read: RefCell<SSTablesPerRead>,
 }
 
 impl SSTableCounters {
@@ -153,8 +199,10 @@ pub struct TableCounters {
     pub flushed_bytes: Cell<u64>,
     pub compacted_bytes: Cell<u64>,
     last_flush_bytes: Cell<u64>,
-    /// Reads of one partition, and the SSTables that filters and ranges did not rule out for them.
+    /// Reads of one partition.
     pub point_reads: Cell<u64>,
+    /// Bytes that requests of clients fetched from disk.
+    pub fetched_bytes: Rc<Cell<u64>>,
 }
 
 impl TableCounters {
@@ -198,6 +246,8 @@ pub struct TableReport {
     pub id: TableId,
     pub keyspace: String,
     pub name: String,
+    /// Where its SSTables are.
+    pub dir: PathBuf,
     pub sstables: Vec<SSTableReport>,
     /// SSTables that could not be opened.
     pub unreadable: usize,
@@ -221,6 +271,9 @@ pub struct TableReport {
     /// Reads of one partition, and the SSTables they opened.
     pub point_reads: u64,
     pub point_read_sstables: u64,
+    pub sstables_per_read: SSTablesPerRead,
+    /// Bytes that requests of clients fetched from disk.
+    pub fetched_bytes: u64,
 }
 
 impl SSTableReport {
@@ -249,6 +302,7 @@ impl TableReport {
             id: schema.id,
             keyspace: schema.keyspace.clone(),
             name: schema.name.clone(),
+            dir: table.dir.clone(),
             sstables: table.sstables().iter().map(|sstable| SSTableReport::of(sstable)).collect(),
             unreadable: table.unreadable().len(),
             memtable_bytes: table.memtable_bytes(),
@@ -264,6 +318,27 @@ impl TableReport {
             writes: table.counters.writes.get(),
             point_reads: table.counters.point_reads.get(),
             point_read_sstables: table.counters.sstables.opened_for_points.get(),
+            sstables_per_read: table.counters.sstables.per_read.borrow().clone(),
+            fetched_bytes: table.counters.fetched_bytes.get(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_reads() {
+        let mut reads = SSTablesPerRead::default();
+        assert_eq!((reads.percentile(0.99), reads.max()), (0, 0));
+        (0..98).for_each(|_| reads.add(1));
+        reads.add(3);
+        reads.add(1000);
+        assert_eq!([0.5, 0.98, 0.99, 1.0].map(|share| reads.percentile(share)), [1, 1, 3, 64]);
+        assert_eq!(reads.max(), 64);
+        let mut twice = reads.clone();
+        twice.merge(&reads);
+        assert_eq!((twice.percentile(0.98), twice.percentile(0.985)), (1, 3));
     }
 }

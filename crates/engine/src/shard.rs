@@ -18,7 +18,7 @@ use sstable::read::ChunkCache;
 use crate::cache::RowCache;
 use crate::commitlog::log::GATHERED_BYTES_MAX;
 use crate::commitlog::{Appended, CommitLog, LogError};
-use crate::compaction::{CompactionSetup, Manager};
+use crate::compaction::{CompactionSetup, Manager, history_table};
 use crate::error::EngineError;
 use crate::large_data::LargeDataLog;
 use crate::options::EngineOptions;
@@ -535,6 +535,11 @@ impl EngineShard {
             self.pressure.signal();
             self.compactions.tick();
             self.look_at_disk().await;
+            if self.shard.id() == 0 && self.compactions.history().has_unsaved() {
+                let shard = self.shard.clone();
+                let save = async move { history_table::save(&shard).await };
+                self.shard.spawn(CpuGroup::Maintenance, save).detach();
+            }
         }
     }
 

@@ -88,6 +88,11 @@ impl Cell {
         }
     }
 
+    /// Whether merged with `other` it is `other`.
+    pub fn is_overwritten_by(&self, other: &Self) -> bool {
+        self.compare_for_merge(other).is_le()
+    }
+
     /// As [`Self::merge`] for a counter column: a tombstone wins whatever its timestamp (a deleted counter
     /// does not come back, CASSANDRA-7346), and two live cells merge shard by shard.
     pub fn merge_counter(&mut self, other: &Self) {

@@ -300,6 +300,27 @@ impl Row {
         });
     }
 
+    /// Drops cells and marker that `by` has overwritten, so that merged with `by` it is what it was. Not for counters,
+    /// which are added up; not the row's deletion ([`Self::shadow`]).
+    pub fn remove_overwritten(&mut self, by: &Self, schema: &TableSchema) {
+        if by.liveness.max(self.liveness) == by.liveness {
+            self.liveness = Liveness::NONE;
+        }
+        self.cells.retain_mut(|(id, data)| match (data, by.cell(*id)) {
+            (ColumnData::Simple(mine), Some(ColumnData::Simple(theirs))) => !mine.is_overwritten_by(theirs),
+            (ColumnData::Complex(mine), Some(ColumnData::Complex(theirs))) => {
+                match schema.column(*id) {
+                    Some(column) => {
+                        mine.remove_overwritten(theirs, |a, b| schema.compare_paths(column, a, b));
+                    }
+                    None => mine.remove_overwritten(theirs, |a, b| a.cmp(b)),
+                }
+                !mine.is_empty()
+            }
+            _ => true,
+        });
+    }
+
     fn has_complex_deletion(&self) -> bool {
         self.cells.iter().any(|(_, data)| match data {
             ColumnData::Simple(_) => false,
@@ -380,6 +401,14 @@ impl ComplexCells {
         merged.extend(mine);
         self.cells = merged;
         self.shadow(Tombstone::LIVE);
+    }
+
+    fn remove_overwritten(&mut self, by: &Self, compare: impl Fn(&[u8], &[u8]) -> Ordering) {
+        self.shadow(by.deletion);
+        self.cells.retain(|mine| {
+            let found = by.cells.binary_search_by(|theirs| compare(&theirs.path, &mine.path));
+            found.map_or(true, |at| !mine.cell.is_overwritten_by(&by.cells[at].cell))
+        });
     }
 
     /// Drops the elements that this column's own deletion or `outer` deletes.

@@ -11,7 +11,7 @@ use crate::examination::examine;
 use crate::fragment::{ReadSpec, Reader, Source, Step};
 use crate::{
     ChainReader, CompactReader, FilterReader, Garbage, Keep, MemorySource, MergeReader, MergeSource,
-    ReversingReader, SliceReader, block_on_ready, collect, collect_partitions,
+    ReversingReader, ShadowReader, Shadowing, SliceReader, block_on_ready, collect, collect_partitions,
 };
 
 fn memory(_: &Arc<TableSchema>, mutations: Vec<Mutation>) -> Box<dyn Source> {
@@ -232,5 +232,75 @@ fn compacting_a_stream_is_compacting_what_it_says() {
         let after = block_on_ready(collect(&mut reader)).unwrap();
         let mut reader = CompactReader::new(source.reader(&spec), purge, Keep::Live);
         assert_eq!(after, block_on_ready(collect(&mut reader)).unwrap(), "seed {seed}");
+    }
+}
+
+/// What two sources say together, what is deleted left out.
+fn together(schema: &Arc<TableSchema>, readers: Vec<Box<dyn Reader>>) -> Vec<crate::Fragment> {
+    let spec = ReadSpec::new(schema.clone(), PartitionRange::all());
+    let merged = MergeReader::of(&spec, readers);
+    let mut reader = CompactReader::new(merged, Purge::nothing(0), Keep::Needed);
+    block_on_ready(collect(&mut reader)).unwrap()
+}
+
+/// What a shadow takes away from data is missed by nobody who has the shadow.
+#[test]
+fn what_a_shadow_leaves_is_with_the_shadow_what_there_was() {
+    let mut rng = Rng::new(31);
+    let mut removed = [0, 0];
+    for _ in 0..400 {
+        let schema = rng.pick(&sample::tables()).clone();
+        let variety = Variety { partitions: 6, ..Variety::default() };
+        let mut source = || {
+            let count = 1 + rng.below(12);
+            let all: Vec<Mutation> =
+                (0..count).map(|_| sample::mutation(&mut rng, &schema, &variety)).collect();
+            MemorySource::new(&all)
+        };
+        let (data, shadow) = (source(), source());
+        let spec = ReadSpec::new(schema.clone(), PartitionRange::all());
+        let expect = together(&schema, vec![data.reader(&spec), shadow.reader(&spec)]);
+        let alone = together(&schema, vec![data.reader(&spec)]);
+        for (by, removed) in [Shadowing::Rows, Shadowing::Cells].into_iter().zip(&mut removed) {
+            let rest = || ShadowReader::new(&spec, data.reader(&spec), shadow.reader(&spec), by);
+            assert_eq!(together(&schema, vec![Box::new(rest()), shadow.reader(&spec)]), expect);
+            let left = together(&schema, vec![Box::new(rest())]);
+            *removed += usize::from(left != alone);
+            // Again nothing more can go: its own result has nothing that the shadow covers.
+            let again = ShadowReader::new(&spec, Box::new(rest()), shadow.reader(&spec), by);
+            assert_eq!(together(&schema, vec![Box::new(again)]), left);
+        }
+    }
+    assert!(removed[0] > 100 && removed[1] > removed[0], "{removed:?}");
+}
+
+#[test]
+fn a_partition_that_is_skipped_beside_its_shadow_leaves_the_others() {
+    let mut rng = Rng::new(5);
+    for _ in 0..50 {
+        let schema = sample::tables()[2].clone();
+        let variety = Variety { partitions: 8, ..Variety::default() };
+        let mut source = || {
+            let all: Vec<Mutation> = (0..20).map(|_| sample::mutation(&mut rng, &schema, &variety)).collect();
+            MemorySource::new(&all)
+        };
+        let (data, shadow) = (source(), source());
+        let spec = ReadSpec::new(schema.clone(), PartitionRange::all());
+        let reader = || ShadowReader::new(&spec, data.reader(&spec), shadow.reader(&spec), Shadowing::Cells);
+        let whole = block_on_ready(collect(&mut reader())).unwrap();
+        let wanted = |key: &model::PartitionKey| key.token() % 2 == 0;
+        let mut filtered = FilterReader::new(reader(), wanted);
+        let found = block_on_ready(collect(&mut filtered)).unwrap();
+        let mut is_wanted = false;
+        let expect: Vec<_> = whole
+            .into_iter()
+            .filter(|fragment| {
+                if let crate::Fragment::PartitionStart { key, .. } = fragment {
+                    is_wanted = wanted(key);
+                }
+                is_wanted
+            })
+            .collect();
+        assert_eq!(found, expect);
     }
 }

@@ -10,6 +10,7 @@
 //! Guarantees: children load at the same time, not one after the other. Not here: leaving out what is
 //! deleted (`compact`). Cost: a comparison per participant and fragment.
 
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -41,6 +42,28 @@ pub struct MergeReader {
     in_force: Tombstone,
     /// The participants that show the least position; kept between steps for its memory.
     least: Vec<usize>,
+    /// How many partitions came from how many children.
+    merged: Option<MergeCounts>,
+}
+
+/// How many partitions came from one source, from two, …
+#[derive(Clone, Debug, Default)]
+pub struct MergeCounts(Rc<RefCell<Vec<u64>>>);
+
+impl MergeCounts {
+    fn add(&self, sources: usize) {
+        let mut counts = self.0.borrow_mut();
+        if counts.len() < sources {
+            counts.resize(sources, 0);
+        }
+        counts[sources - 1] += 1;
+    }
+
+    /// Sources and partitions, of those that there were.
+    pub fn get(&self) -> Vec<(u32, u64)> {
+        let counts = self.0.borrow();
+        (1..).zip(counts.iter().copied()).filter(|(_, partitions)| *partitions > 0).collect()
+    }
 }
 
 impl MergeReader {
@@ -60,7 +83,15 @@ impl MergeReader {
             partition_tombstone: Tombstone::LIVE,
             in_force: Tombstone::LIVE,
             least: vec![],
+            merged: None,
         }
+    }
+
+    /// Counts in `counts` from how many readers each partition comes.
+    #[must_use]
+    pub fn counting(mut self, counts: MergeCounts) -> Self {
+        self.merged = Some(counts);
+        self
     }
 
     /// One reader over all; the only one as it is.
@@ -123,6 +154,9 @@ impl MergeReader {
         }
         self.in_force = Tombstone::LIVE;
         self.partition_tombstone = strongest;
+        if let Some(merged) = &self.merged {
+            merged.add(self.current.len());
+        }
         Ok(Step::Ready(Fragment::PartitionStart { key, tombstone: strongest }))
     }
 

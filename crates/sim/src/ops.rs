@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use base::rng::Rng;
 use catalog::{Catalog, Changed, TableSettings};
+use compaction::garbage::Granularity;
 use compaction::{Layout, Plan, Reason, Split, Strategy, TableView};
 use engine::compaction::node as compaction_node;
+use engine::compaction::scrub::{ScrubOptions, scrub};
 use engine::shard::EngineShard;
 use engine::{EngineError, Page, PartitionPage, ReadCommand, node};
 use model::sample;
@@ -241,7 +243,16 @@ async fn compact(shard: &Shard, client: &SharedClient, table: TableId) {
         let client = &mut *client.borrow_mut();
         (client.stamp(), client.rng.chance(1, 3), client.rng.chance(1, 2), client.rng.next_u64())
     };
-    let result = if is_major {
+    let rewrite = Rng::new(seed).below(8);
+    let result = if rewrite == 0 {
+        scrub_all(shard, client, table).await
+    } else if rewrite <= 2 {
+        let granularity = if rewrite == 1 { Granularity::Row } else { Granularity::Cell };
+        on_some_shard(shard, client, move |shard| async move {
+            compaction_node::garbage_collect(&shard, table, granularity).await
+        })
+        .await
+    } else if is_major {
         on_some_shard(shard, client, move |shard| async move {
             compaction_node::major(&shard, table, split).await
         })
@@ -275,6 +286,17 @@ async fn compact(shard: &Shard, client: &SharedClient, table: TableId) {
         Ok(()) => client.counts.compactions += 1,
         Err(error) => client.excuse("compact", table, &error),
     }
+}
+
+/// Nothing is damaged, so nothing may be lost.
+async fn scrub_all(shard: &Shard, client: &SharedClient, table: TableId) -> Result<(), EngineError> {
+    let options = ScrubOptions { no_snapshot: true, ..ScrubOptions::default() };
+    let scrubbed =
+        on_some_shard(shard, client, move |shard| async move { scrub(&shard, table, options).await }).await?;
+    if !scrubbed.damaged.is_empty() || scrubbed.out_of_order > 0 {
+        client.borrow_mut().fail(format!("a scrub found damage: {scrubbed:?}"));
+    }
+    Ok(())
 }
 
 async fn read_meanwhile(shard: &Shard, client: &SharedClient, table: TableId) {

@@ -155,6 +155,7 @@ fn plain(id: u64, bytes: u64) -> SSTableView {
         max_timestamp_us: 2_000_000,
         max_deletion_time_s: NO_DELETION_TIME_S,
         written_s: NOW_S - 100_000,
+        may_delete: false,
         droppable_ratio: 0.0,
         partitions: 1000,
         keys: None,
@@ -170,6 +171,8 @@ fn set(sstable: &mut SSTableView, word: &str) {
         sstable.compacting = true;
     } else if word == "frozen" {
         sstable.frozen = true;
+    } else if word == "deletes" {
+        sstable.may_delete = true;
     } else if let Some(age) = value("age") {
         sstable.written_s = NOW_S - number::<u32>(age);
     } else if let Some(ratio) = value("dead") {

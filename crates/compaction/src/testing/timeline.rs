@@ -321,6 +321,7 @@ impl<'s> Timeline<'s> {
             max_timestamp_us: id.0 as i64,
             max_deletion_time_s: NO_DELETION_TIME_S,
             written_s: self.now_s,
+            may_delete: true,
             droppable_ratio: 0.0,
             partitions: partitions.len() as u64,
             keys: Some(Rc::new(keys)),

@@ -259,6 +259,7 @@ impl World {
             max_timestamp_us: timestamps().max().expect("an SSTable has cells"),
             max_deletion_time_s: cells.iter().map(|(_, cell)| cell.dies_s).max().expect("cells"),
             written_s: self.now_s(),
+            may_delete: true,
             droppable_ratio: 0.0,
             partitions: partitions.len() as u64,
             keys: self.has_sketches.then(sketch),

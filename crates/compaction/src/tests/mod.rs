@@ -1,6 +1,7 @@
 //! Decisions as text cases, and what holds for every strategy.
 
 mod date_tiered;
+mod garbage;
 mod hybrid;
 mod hybrid_world;
 mod laws;

@@ -25,8 +25,7 @@ mod tests;
 mod traces;
 
 pub use node_info::{
-    ClientInfo, CompactionRecord, LargeItem, LargeKind, NodeInfo, PermitInfo, SemaphoreInfo, ShardInside,
-    TableEstimate,
+    ClientInfo, LargeItem, LargeKind, NodeInfo, PermitInfo, SemaphoreInfo, ShardInside, TableEstimate,
 };
 pub use read::{is_virtual, read_virtual};
 pub use tables::virtual_partitions;

@@ -44,8 +44,6 @@ pub struct NodeInfo {
     pub settings: BTreeMap<String, String>,
     pub clients: Vec<ClientInfo>,
     pub estimates: BTreeMap<TableId, TableEstimate>,
-    /// Compactions that ended lately.
-    pub compactions: Vec<CompactionRecord>,
     /// What is large in SSTables; filled where it is read.
     pub large_data: Vec<LargeItem>,
     /// What reads and memory are on each shard; filled where it is read.
@@ -124,21 +122,6 @@ pub struct PermitInfo {
     pub memory_bytes: u64,
 }
 
-/// A compaction that ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CompactionRecord {
-    /// Of version 1.
-    pub id: Uuid,
-    pub keyspace: String,
-    pub table: String,
-    /// Milliseconds since 1970.
-    pub ended_ms: i64,
-    pub bytes_in: u64,
-    pub bytes_out: u64,
-    /// By how many SSTables partitions came from, how many came out.
-    pub rows_merged: Vec<(i32, u64)>,
-}
-
 /// About how much is in a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableEstimate {
@@ -170,7 +153,6 @@ impl NodeInfo {
             settings: BTreeMap::new(),
             clients: vec![],
             estimates: BTreeMap::new(),
-            compactions: vec![],
             large_data: vec![],
             shards: vec![],
             traces: vec![],

@@ -37,7 +37,6 @@ pub fn virtual_partitions(
                 .iter()
                 .for_each(|kind| estimates(&mut rows, info, catalog, &[*kind]));
         }
-        (system::SYSTEM, "compaction_history") => compactions(&mut rows, info),
         (system::SYSTEM, "large_partitions") => large_data::partitions(&mut rows, info),
         (system::SYSTEM, "large_rows") => large_data::rows(&mut rows, info),
         (system::SYSTEM, "large_cells") => large_data::cells(&mut rows, info),
@@ -177,22 +176,5 @@ fn columns(rows: &mut Rows, schema: &TableSchema) {
     for column in schema.columns() {
         let kind = if column.kind == ColumnKind::Static { "static" } else { "regular" };
         push(&column.name, kind, -1, "none", column.ty.to_cql());
-    }
-}
-
-fn compactions(rows: &mut Rows, info: &NodeInfo) {
-    for ended in &info.compactions {
-        let merged = ended.rows_merged.iter().map(|(from, count)| (int(*from), bigint(*count))).collect();
-        rows.push(
-            vec![uuid(ended.id)],
-            [
-                ("bytes_in", Some(bigint(ended.bytes_in))),
-                ("bytes_out", Some(bigint(ended.bytes_out))),
-                ("columnfamily_name", Some(text(&ended.table))),
-                ("compacted_at", Some(CqlValue::Timestamp(ended.ended_ms))),
-                ("keyspace_name", Some(text(&ended.keyspace))),
-                ("rows_merged", Some(CqlValue::Map(merged))),
-            ],
-        );
     }
 }

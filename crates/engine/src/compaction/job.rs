@@ -14,16 +14,20 @@
 //! beside the outputs, as an SSTable of its own ("garbage collection") that is committed with them, and goes with the
 //! last input that overlaps it. At any point, with or without a crash, what is in the table is what was.
 //!
+//! **Beside a shadow.** What other SSTables delete or overwrite is left out of the merge at once (`ShadowReader`); they stay,
+//! and no job may drop their tombstones while an input of this one is in the table.
+//!
 //! A job that fails or is stopped leaves what it has committed, and removes the rest.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use compaction::garbage::Granularity;
 use compaction::{Layout, Plan};
-use model::{PartitionKey, PartitionRange};
+use model::{PartitionKey, PartitionRange, RingPosition};
 use reader::{
-    ChainReader, CompactReader, FilterReader, Fragment, Garbage, Keep, MergeReader, ReadSpec, Reader, Source,
-    Step,
+    ChainReader, CompactReader, FilterReader, Fragment, Garbage, Keep, MergeCounts, MergeReader, ReadSpec,
+    Reader, ShadowReader, Shadowing, Source, Step,
 };
 use runtime::{IoClass, Shard};
 use sstable::name::SstableName;
@@ -112,6 +116,8 @@ pub struct Done {
     /// What has come into the table.
     pub outputs: Vec<SstableName>,
     pub kept_tombstones: KeptTombstones,
+    /// How many partitions came from one input, from two, …: chains of inputs that do not overlap count as one.
+    pub merged: Vec<(u32, u64)>,
 }
 
 /// What is merged, and how.
@@ -120,6 +126,8 @@ pub(super) struct Work {
     pub(super) inputs: Vec<Rc<SSTable>>,
     /// Goes without being read.
     pub(super) expired: Vec<Rc<SSTable>>,
+    /// What others delete is left out.
+    pub(super) shadow: Option<Shadow>,
     pub(super) layout: Layout,
     pub(super) release_early: bool,
     /// Tombstones of before may be dropped.
@@ -130,6 +138,31 @@ pub(super) struct Work {
     pub(super) origin: &'static str,
     /// SSTables that no other job may take: the inputs, and those this one puts into the table until it has ended.
     pub(super) own: OwnSSTables,
+}
+
+/// SSTables that are no inputs and know what is dead in them.
+pub(super) struct Shadow {
+    pub(super) by: Vec<Rc<SSTable>>,
+    pub(super) granularity: Granularity,
+}
+
+impl Shadow {
+    /// `data` without what is dead in them: `inputs` merged.
+    fn over(&self, spec: &ReadSpec, inputs: &[Rc<SSTable>], data: Box<dyn Reader>) -> Box<dyn Reader> {
+        let first = inputs.iter().map(|input| input.first_key()).min().expect("there is an input");
+        let last = inputs.iter().map(|input| input.last_key()).max().expect("there is an input");
+        let partitions = PartitionRange::Between {
+            start: RingPosition::BeforeKey(first.clone()),
+            end: RingPosition::AfterKey(last.clone()),
+        };
+        let of_range = ReadSpec::new(spec.schema.clone(), partitions);
+        let shadow = MergeReader::of(&of_range, chains(&self.by, &of_range, None));
+        let by = match self.granularity {
+            Granularity::Row => Shadowing::Rows,
+            Granularity::Cell => Shadowing::Cells,
+        };
+        Box::new(ShadowReader::new(spec, data, shadow, by))
+    }
 }
 
 impl Work {
@@ -144,6 +177,7 @@ impl Work {
             table: table.clone(),
             inputs,
             expired,
+            shadow: None,
             layout: plan.layout.clone(),
             release_early: plan.release_early,
             gc_before_s: 0,
@@ -157,7 +191,19 @@ impl Work {
 
 /// Carries the work out. `own` keeps after the end what must stay as it is until a restart.
 pub(super) async fn run(around: &Surroundings, control: &Rc<Control>, work: Work) -> Result<Done, JobError> {
-    let Work { table, inputs, expired, layout, release_early, gc_before_s, young, now_s, origin, own } = work;
+    let Work {
+        table,
+        inputs,
+        expired,
+        shadow,
+        layout,
+        release_early,
+        gc_before_s,
+        young,
+        now_s,
+        origin,
+        own,
+    } = work;
     let shard = &around.shard;
     let schema = table.schema();
     let maker = Rc::new(Maker {
@@ -196,8 +242,18 @@ pub(super) async fn run(around: &Surroundings, control: &Rc<Control>, work: Work
     job.done.input_partitions = each(SSTable::partition_count);
 
     let spec = ReadSpec::new(schema, PartitionRange::all());
-    let chains = chains(&inputs, &spec, control);
-    let merged = MergeReader::of(&spec, chains);
+    let counts = MergeCounts::default();
+    let mut chains = chains(&inputs, &spec, Some(&control.read_bytes));
+    let is_single = chains.len() == 1;
+    let merged: Box<dyn Reader> = if is_single {
+        chains.remove(0)
+    } else {
+        Box::new(MergeReader::new(&spec, chains).counting(counts.clone()))
+    };
+    let merged = match &shadow {
+        Some(shadow) => shadow.over(&spec, &inputs, merged),
+        None => merged,
+    };
     let is_foreign = inputs.iter().any(|input| !table.is_written_here(input, shard.shard_count()));
     let owner = table.clone();
     let mine: Box<dyn Reader> = if is_foreign {
@@ -220,12 +276,13 @@ pub(super) async fn run(around: &Surroundings, control: &Rc<Control>, work: Work
         return Err(error);
     }
     job.done.kept_tombstones = kept.take();
+    job.done.merged = if is_single { vec![(1, job.done.input_partitions)] } else { counts.get() };
     Ok(job.done)
 }
 
 /// Readers over all inputs: SSTables that do not overlap are behind one another in one reader, as the fragments of
-/// a run are.
-fn chains(inputs: &[Rc<SSTable>], spec: &ReadSpec, control: &Control) -> Vec<Box<dyn Reader>> {
+/// a run are. What is read is added to `progress`.
+fn chains(inputs: &[Rc<SSTable>], spec: &ReadSpec, progress: Option<&Rc<Cell<u64>>>) -> Vec<Box<dyn Reader>> {
     let mut sorted: Vec<&Rc<SSTable>> = inputs.iter().collect();
     sorted.sort_by(|a, b| a.first_key().cmp(b.first_key()));
     let mut chains: Vec<Vec<&Rc<SSTable>>> = vec![];
@@ -240,7 +297,11 @@ fn chains(inputs: &[Rc<SSTable>], spec: &ReadSpec, control: &Control) -> Vec<Box
     }
     let source = |input: &Rc<SSTable>| {
         let source = SSTableSource::new(input.clone(), IoClass::Compaction);
-        Rc::new(source.progress(control.read_bytes.clone())) as Rc<dyn Source>
+        let source = match progress {
+            Some(bytes) => source.progress(bytes.clone()),
+            None => source,
+        };
+        Rc::new(source) as Rc<dyn Source>
     };
     let reader = |chain: Vec<&Rc<SSTable>>| match chain.as_slice() {
         [only] => source(only).reader(spec),
@@ -306,6 +367,9 @@ impl Job {
                     self.around.throttle.pass(&shard, read_bytes, control.id, || control.stop.get()).await;
                     self.control.check()?;
                     reader.load().await?;
+                    if shard.need_preempt() {
+                        shard.yield_now().await;
+                    }
                 }
                 Step::End => break,
             }

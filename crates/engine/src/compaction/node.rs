@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use compaction::garbage::Granularity;
 use model::TableId;
 use runtime::{CpuGroup, Shard};
 use sstable::name::{Component, SstableName};
@@ -19,8 +20,6 @@ use crate::table::Table;
 pub enum Rewrite {
     /// `nodetool upgradesstables`: those of older versions, with `all` every one.
     Upgrade { all: bool },
-    /// `nodetool garbagecollect`: those with tombstones or expiring data.
-    Garbage,
     /// `nodetool cleanup`: those that hold partitions of other shards.
     Cleanup,
 }
@@ -57,7 +56,6 @@ pub async fn major(shard: &Shard, table: TableId, split: bool) -> Result<(), Eng
 pub async fn rewrite(shard: &Shard, table: TableId, what: Rewrite) -> Result<(), EngineError> {
     let (kind, asked) = match what {
         Rewrite::Upgrade { .. } => ("Upgrade sstables", "upgradesstables"),
-        Rewrite::Garbage => ("Remove deleted data", "garbagecollect"),
         Rewrite::Cleanup => ("Cleanup", "cleanup"),
     };
     flush(shard, vec![table]).await?;
@@ -67,12 +65,29 @@ pub async fn rewrite(shard: &Shard, table: TableId, what: Rewrite) -> Result<(),
         let (shards, version) = (shard.shard_count(), engine.compactions().sstable_version());
         let wants = move |sstable: &sstable::read::SSTable| match what {
             Rewrite::Upgrade { all } => all || sstable.name().version != version,
-            Rewrite::Garbage => sstable.may_have_tombstones(),
             Rewrite::Cleanup => !known.is_written_here(sstable, shards),
         };
         engine.compactions().rewrite(table, kind, asked, wants).await
     };
     on_all(shard, CpuGroup::Maintenance, rewrite).await.map(drop)
+}
+
+/// `nodetool garbagecollect`: rewrites the SSTables of a table one by one without what may be dropped, and without what the
+/// others delete or, by cells, overwrite.
+pub async fn garbage_collect(
+    shard: &Shard,
+    table: TableId,
+    granularity: Granularity,
+) -> Result<(), EngineError> {
+    flush(shard, vec![table]).await?;
+    let collect = move |shard: Shard| async move {
+        let engine = EngineShard::of(&shard)?;
+        match compacted(&engine, table) {
+            Some(_) => engine.compactions().garbage_collect(table, granularity).await,
+            None => Ok(()),
+        }
+    };
+    on_all(shard, CpuGroup::Maintenance, collect).await.map(drop)
 }
 
 /// `nodetool compact --user-defined`: merges these Data.db files, on each shard those that it has, into one.

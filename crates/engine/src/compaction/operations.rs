@@ -1,14 +1,17 @@
-//! What users ask for: a major compaction, rewriting single SSTables.
+//! What users ask for: a major compaction, rewriting single SSTables, rewriting them without what others delete.
 
 use std::rc::Rc;
 
-use compaction::{Layout, Plan, Reason, SSTableView, Strategy, TableView};
+use compaction::garbage::{self, Granularity};
+use compaction::{Layout, Plan, Reason, SSTableId, SSTableView, Strategy, TableView};
 use model::TableId;
 use sstable::name::SstableName;
 use sstable::read::SSTable;
 
 use super::error::JobError;
-use super::manager::{Managed, Manager};
+use super::job::Shadow;
+use super::managed::Managed;
+use super::manager::Manager;
 use crate::error::EngineError;
 
 impl From<JobError> for EngineError {
@@ -59,6 +62,42 @@ impl Manager {
                 .collect()
         };
         self.carry_out(id, kind, plans).await
+    }
+
+    /// Rewrites one after the other what may have something dead in it, without what the other SSTables delete or, by
+    /// cells, overwrite.
+    pub async fn garbage_collect(
+        self: &Rc<Self>,
+        id: TableId,
+        granularity: Granularity,
+    ) -> Result<(), EngineError> {
+        let managed = self.managed(id)?;
+        self.hold(&managed).await;
+        let order = self.with_view(&managed, |_, view| garbage::candidates(view, granularity));
+        let result = self.collect_from(&managed, order, granularity).await;
+        self.let_go(&managed);
+        Ok(result?)
+    }
+
+    async fn collect_from(
+        self: &Rc<Self>,
+        managed: &Rc<Managed>,
+        order: Vec<SSTableId>,
+        granularity: Granularity,
+    ) -> Result<(), JobError> {
+        for id in order {
+            // What the jobs before have written takes part as what they replaced did.
+            let planned = self.with_view(managed, |strategy, view| {
+                let plan = garbage::plan(view, id, |level| strategy.layout(level))?;
+                Some((plan, garbage::shadows_of(view, id, granularity)))
+            });
+            let Some((plan, shadows)) = planned else { continue };
+            let mut by = self.sstables(managed, &shadows)?;
+            by.retain(|sstable| !managed.table.is_quarantined(sstable.name()));
+            let shadow = (!by.is_empty()).then_some(Shadow { by, granularity });
+            self.begin_with(managed, plan, "Remove deleted data", None, shadow)?.await?;
+        }
+        Ok(())
     }
 
     /// Stops the table's jobs, lets `plan` say what is to be done instead (it gets the SSTables of the view beside it)

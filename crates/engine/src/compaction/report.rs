@@ -1,8 +1,14 @@
 //! What compactions do and have done, as values: for metrics and tools.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
-use super::manager::Running;
+use compaction::amplification::live_disk_bytes;
+use model::TableId;
+
+use super::history::History;
+use super::managed::{Managed, Running};
+use super::manager::Manager;
 use super::purge::Blocker;
 
 /// A job that runs.
@@ -138,4 +144,46 @@ pub struct TableState {
     /// Bytes on disk of its SSTables, as strategies count them, and those of them that are live, about.
     pub disk_bytes: u64,
     pub live_bytes: u64,
+}
+
+impl Manager {
+    /// Jobs that run, those that ended lately, and what was counted.
+    pub fn report(&self) -> CompactionReport {
+        let now_us = self.shard().now_us();
+        let running = self.running.borrow();
+        let mut tables: Vec<Rc<Managed>> = self.tables.borrow().values().cloned().collect();
+        tables.sort_by_cached_key(|managed| managed.table.schema().full_name());
+        let pending = tables.iter().map(|managed| {
+            let schema = managed.table.schema();
+            let pending = self.with_view(managed, |strategy, view| strategy.pending(view));
+            ((schema.keyspace.clone(), schema.name.clone()), pending)
+        });
+        CompactionReport {
+            pending: pending.filter(|(_, pending)| *pending > 0).collect(),
+            running: running.iter().map(|running| running.report(now_us)).collect(),
+            stats: self.stats.borrow().clone(),
+            throughput_bytes_per_s: self.throughput(),
+            jobs_max: self.jobs_max(),
+        }
+    }
+
+    /// What was counted since the start, and how many jobs run.
+    pub fn stats(&self) -> (ManagerStats, usize) {
+        (self.stats.borrow().clone(), self.running.borrow().len())
+    }
+
+    /// What the table needs; nothing if it is gone.
+    pub fn table_state(&self, id: TableId) -> TableState {
+        let Ok(managed) = self.managed(id) else { return TableState::default() };
+        self.with_view(&managed, |strategy, view| TableState {
+            pending: strategy.pending(view),
+            disk_bytes: view.sstables.iter().map(|sstable| sstable.disk_bytes).sum(),
+            live_bytes: live_disk_bytes(view.sstables),
+        })
+    }
+
+    /// Jobs that ended on any shard.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
 }

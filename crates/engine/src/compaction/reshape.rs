@@ -12,7 +12,8 @@ use model::TableId;
 use sstable::name::SstableName;
 use sstable::read::SSTable;
 
-use super::manager::{Managed, Manager, Starting};
+use super::managed::{Managed, Starting};
+use super::manager::Manager;
 use super::reshard;
 use crate::error::EngineError;
 use crate::table::Table;
@@ -117,7 +118,7 @@ impl Manager {
             return;
         }
         let id = managed.table.schema().id;
-        let is_at_it = |running: &Rc<super::manager::Running>| {
+        let is_at_it = |running: &Rc<super::managed::Running>| {
             running.kind == RESHAPE && running.table.schema().id == id
         };
         if self.running.borrow().iter().any(is_at_it) {

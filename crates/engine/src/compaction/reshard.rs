@@ -42,107 +42,178 @@ pub(super) async fn run(
     input: Rc<SSTable>,
     layout: Layout,
 ) -> Result<Done, JobError> {
-    let shard = &around.shard;
-    let shards = shard.shard_count();
-    let schema = table.schema();
-    let cutter = |owner: u32| {
-        let maker = Maker {
-            shard: shard.clone(),
-            table: table.clone(),
-            schema: schema.clone(),
-            cache: around.cache.clone(),
-            host_id: around.host_id,
-            sstable_version: around.sstable_version,
-            large_data: around.large_data.clone(),
-            delta_bases: Maker::delta_bases(std::slice::from_ref(&input)),
-            expected_partitions: input.partition_count().div_ceil(u64::from(shards)),
-            owner,
+    let mut dealer = Dealer::new(around, control, table, input, layout, "reshard");
+    match deal(&mut dealer).await {
+        Ok(()) => dealer.commit().await,
+        Err(error) => {
+            dealer.abort().await;
+            Err(error)
+        }
+    }
+}
+
+/// What an SSTable has, written anew for the shards that own it, and then put in its place.
+pub(super) struct Dealer {
+    around: Surroundings,
+    pub(super) control: Rc<Control>,
+    table: Rc<Table>,
+    input: Rc<SSTable>,
+    origin: &'static str,
+    /// One for each shard that has a part of the table.
+    cutters: Vec<Cutter>,
+    /// Whose partition is at hand.
+    owner: usize,
+    /// Complete, by owner.
+    complete: Vec<Vec<Rc<SSTable>>>,
+    fragments: u64,
+}
+
+impl Dealer {
+    pub(super) fn new(
+        around: &Surroundings,
+        control: &Rc<Control>,
+        table: Rc<Table>,
+        input: Rc<SSTable>,
+        layout: Layout,
+        origin: &'static str,
+    ) -> Self {
+        let owners = if table.is_system() { 1 } else { around.shard.shard_count() as usize };
+        let mut dealer = Self {
+            around: around.clone(),
+            control: control.clone(),
+            table,
+            input,
+            origin,
+            cutters: vec![],
+            owner: 0,
+            complete: vec![vec![]; owners],
+            fragments: 0,
         };
-        let run_id = input.messina().and_then(|info| info.run_id).filter(|_| layout.is_run);
-        Cutter::new(Rc::new(maker), layout.clone(), "reshard").of_run(run_id)
-    };
-    let mut cutters: Vec<Cutter> = (0..shards).map(cutter).collect();
-    let dealt = deal(around, control, &table, &input, &mut cutters).await;
-    let result = match dealt {
-        Ok(()) => {
-            let outputs: Vec<Vec<Rc<SSTable>>> = cutters.iter_mut().map(Cutter::take_complete).collect();
-            let committed = commit(shard, control, &table, &input, &outputs).await;
-            if matches!(&committed, Err(error) if !matches!(error, JobError::InDoubt(_))) {
+        dealer.cutters = dealer.cut(&layout);
+        dealer
+    }
+
+    fn cut(&self, layout: &Layout) -> Vec<Cutter> {
+        let owners = self.complete.len() as u32;
+        let run_id = self.input.messina().and_then(|info| info.run_id).filter(|_| layout.is_run);
+        let cutter = |owner: u32| {
+            let maker = Maker {
+                shard: self.around.shard.clone(),
+                table: self.table.clone(),
+                schema: self.table.schema(),
+                cache: self.around.cache.clone(),
+                host_id: self.around.host_id,
+                sstable_version: self.around.sstable_version,
+                large_data: self.around.large_data.clone(),
+                delta_bases: Maker::delta_bases(std::slice::from_ref(&self.input)),
+                expected_partitions: self.input.partition_count().div_ceil(u64::from(owners)),
+                owner,
+            };
+            Cutter::new(Rc::new(maker), layout.clone(), self.origin).of_run(run_id)
+        };
+        (0..owners).map(cutter).collect()
+    }
+
+    /// Gives the next fragment to its owner. Stops if the job is to, and lets others run once in a while.
+    pub(super) async fn take(&mut self, fragment: Fragment) -> Result<(), JobError> {
+        if let Fragment::PartitionStart { key, .. } = &fragment {
+            self.owner = if self.cutters.len() == 1 { 0 } else { self.table.owner(key.token()) as usize };
+        }
+        let cutter = &mut self.cutters[self.owner];
+        cutter.take(fragment).await?;
+        if cutter.wants_write() {
+            cutter.write_out().await?;
+        }
+        self.fragments += 1;
+        if self.fragments.is_multiple_of(FRAGMENTS_A_CHECK) && self.around.shard.need_preempt() {
+            self.control.check()?;
+            self.around.shard.yield_now().await;
+        }
+        Ok(())
+    }
+
+    /// Waits as long as the throughput of compactions asks for, `control.read_bytes` having been read.
+    pub(super) async fn pace(&self) -> Result<(), JobError> {
+        let control = &self.control;
+        control.check()?;
+        let (shard, read_bytes) = (&self.around.shard, control.read_bytes.get());
+        self.around.throttle.pass(shard, read_bytes, control.id, || control.stop.get()).await;
+        control.check()
+    }
+
+    /// Completes what is being written. What comes next is cut as `layout` says, if it says anything else.
+    pub(super) async fn end_sstables(&mut self, layout: Option<&Layout>) -> Result<(), JobError> {
+        for (cutter, complete) in self.cutters.iter_mut().zip(&mut self.complete) {
+            cutter.end_sstable().await?;
+            complete.append(&mut cutter.take_complete());
+        }
+        if let Some(layout) = layout {
+            self.cutters = self.cut(layout);
+        }
+        Ok(())
+    }
+
+    /// Puts what is complete in the input's place.
+    pub(super) async fn commit(mut self) -> Result<Done, JobError> {
+        let outputs = std::mem::take(&mut self.complete);
+        let Self { around, control, table, input, .. } = self;
+        let shard = &around.shard;
+        match commit(shard, &control, &table, &input, &outputs).await {
+            Ok(()) => {}
+            Err(error @ JobError::InDoubt(_)) => return Err(error),
+            Err(error) => {
                 let names: Vec<SstableName> = outputs.iter().flatten().map(|output| output.name()).collect();
                 drop(outputs);
                 // What remains after an error is removed by the next start.
                 let _ = sstable::write::remove_sstables(shard.files(), &table.dir, &names).await;
-                return Err(committed.expect_err("matched above"));
+                return Err(error);
             }
-            committed.map(|()| outputs)
         }
-        Err(error) => Err(error),
-    };
-    let outputs = match result {
-        Ok(outputs) => outputs,
-        Err(error) => {
-            for cutter in &mut cutters {
-                cutter.abort().await;
-            }
-            return Err(error);
+        let sum = |bytes: fn(&SSTable) -> u64| outputs.iter().flatten().map(|output| bytes(output)).sum();
+        Ok(Done {
+            input_bytes: input.data_bytes() + input.index_bytes(),
+            output_bytes: sum(|output| output.data_bytes() + output.index_bytes()),
+            plain_input_bytes: input.uncompressed_bytes(),
+            plain_output_bytes: sum(SSTable::uncompressed_bytes),
+            input_partitions: input.partition_count(),
+            output_partitions: sum(SSTable::partition_count),
+            merged: vec![(1, input.partition_count())],
+            ..Done::default()
+        })
+    }
+
+    /// Removes what was written.
+    pub(super) async fn abort(mut self) {
+        for cutter in &mut self.cutters {
+            cutter.abort().await;
         }
-    };
-    let sum = |bytes: fn(&SSTable) -> u64| outputs.iter().flatten().map(|output| bytes(output)).sum();
-    Ok(Done {
-        input_bytes: input.data_bytes() + input.index_bytes(),
-        output_bytes: sum(|output| output.data_bytes() + output.index_bytes()),
-        plain_input_bytes: input.uncompressed_bytes(),
-        plain_output_bytes: sum(SSTable::uncompressed_bytes),
-        input_partitions: input.partition_count(),
-        output_partitions: sum(SSTable::partition_count),
-        ..Done::default()
-    })
+        let names: Vec<SstableName> = self.complete.iter().flatten().map(|output| output.name()).collect();
+        self.complete.clear();
+        if !names.is_empty() {
+            // What remains after an error is removed by the next start.
+            let files = self.around.shard.files();
+            let _ = sstable::write::remove_sstables(files, &self.table.dir, &names).await;
+        }
+    }
 }
 
-/// Reads the input, and gives each partition to its owner's cutter.
-async fn deal(
-    around: &Surroundings,
-    control: &Rc<Control>,
-    table: &Rc<Table>,
-    input: &Rc<SSTable>,
-    cutters: &mut [Cutter],
-) -> Result<(), JobError> {
-    let shard = &around.shard;
-    let spec = ReadSpec::new(table.schema(), PartitionRange::all());
-    let source = SSTableSource::new(input.clone(), IoClass::Compaction).progress(control.read_bytes.clone());
-    let mut reader = Rc::new(source).reader(&spec);
-    let (mut owner, mut fragments) = (0, 0u64);
+/// Reads the input, and gives each partition to its owner.
+async fn deal(dealer: &mut Dealer) -> Result<(), JobError> {
+    let spec = ReadSpec::new(dealer.table.schema(), PartitionRange::all());
+    let source = SSTableSource::new(dealer.input.clone(), IoClass::Compaction);
+    let mut reader = Rc::new(source.progress(dealer.control.read_bytes.clone())).reader(&spec);
     loop {
         match reader.next()? {
-            Step::Ready(fragment) => {
-                if let Fragment::PartitionStart { key, .. } = &fragment {
-                    owner = table.owner(key.token()) as usize;
-                }
-                cutters[owner].take(fragment).await?;
-                if cutters[owner].wants_write() {
-                    cutters[owner].write_out().await?;
-                }
-            }
+            Step::Ready(fragment) => dealer.take(fragment).await?,
             Step::Load => {
-                control.check()?;
-                let read_bytes = control.read_bytes.get();
-                around.throttle.pass(shard, read_bytes, control.id, || control.stop.get()).await;
-                control.check()?;
+                dealer.pace().await?;
                 reader.load().await?;
             }
             Step::End => break,
         }
-        fragments += 1;
-        if fragments.is_multiple_of(FRAGMENTS_A_CHECK) && shard.need_preempt() {
-            control.check()?;
-            shard.yield_now().await;
-        }
     }
-    control.check()?;
-    for cutter in cutters {
-        cutter.end_sstable().await?;
-    }
-    Ok(())
+    dealer.control.check()?;
+    dealer.end_sstables(None).await
 }
 
 /// The outputs, by owner, take the input's place on all shards.
@@ -228,7 +299,7 @@ async fn commit_held(
             return Err(JobError::InDoubt(error));
         }
     }
-    for owner in 0..shard.shard_count() {
+    for owner in 0..names.len() as u32 {
         let swap = move |shard: Shard| async move { swap(&shard, id, input) };
         // The table may be gone there.
         let _ = shard.call(owner, CpuGroup::Compaction, swap).await;

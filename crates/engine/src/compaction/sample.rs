@@ -7,20 +7,63 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::HashMap;
-use compaction::{SamplePlan, SampledGroup, SampledOverlap};
+use compaction::{RunId, SamplePlan, SampledGroup, SampledOverlap};
 use model::{
     ClusteringKey, ClusteringRange, ClusteringRow, ColumnData, Partition, PartitionKey, PartitionRange,
     Purge, RangeTombstone, RangeTombstoneChange, RingPosition, Row, TableSchema,
 };
 use reader::{Fragment, ReadError, ReadSpec, Reader, RowFragment, Source, Step};
-use runtime::{IoClass, Shard};
+use runtime::{CpuGroup, IoClass, Shard};
 use sstable::read::{SSTable, SSTableSource};
+
+use super::error::JobError;
+use super::managed::Managed;
+use super::manager::Manager;
+use crate::read::run::now_s;
 
 /// Of one range, in memory; a sample as a whole is of a few MB.
 const RANGE_BYTES_MAX: usize = 4 << 20;
 
+impl Manager {
+    /// Begins to take a sample if the strategy wants one to decide by.
+    pub(super) fn start_sample(self: &Rc<Self>, managed: &Rc<Managed>) -> bool {
+        let wanted = self.with_view(managed, |strategy, view| {
+            let plan = strategy.wants_sample(view)?;
+            let of_run = |run: &RunId| {
+                let ids = view.sstables.iter().filter(|sstable| sstable.run == *run);
+                ids.map(|sstable| sstable.id).collect::<Vec<_>>()
+            };
+            Some((plan.runs.iter().map(of_run).collect::<Vec<_>>(), plan))
+        });
+        let Some((ids, plan)) = wanted else { return false };
+        if *managed.sampled_runs.borrow() == plan.runs {
+            return false;
+        }
+        managed.sampled_runs.borrow_mut().clone_from(&plan.runs);
+        let runs: Result<Vec<_>, JobError> = ids.iter().map(|ids| self.sstables(managed, ids)).collect();
+        let Ok(runs) = runs else { return false };
+        managed.is_sampling.set(true);
+        let (this, managed) = (self.clone(), managed.clone());
+        let sampling = async move { this.take_sample(&managed, plan, runs).await };
+        self.shard().spawn(CpuGroup::Compaction, sampling).detach();
+        true
+    }
+
+    async fn take_sample(&self, managed: &Managed, plan: SamplePlan, runs: Vec<Vec<Rc<SSTable>>>) {
+        let (shard, schema) = (self.shard(), managed.table.schema());
+        // Without a sample the strategy goes by what it knows.
+        let taken = Box::pin(take(shard, &schema, plan, runs, now_s(shard))).await;
+        managed.sampled.replace(taken.ok());
+        managed.is_sampling.set(false);
+        self.stats.borrow_mut().samples += 1;
+        managed.wants.set(true);
+        self.work.signal();
+        self.ended.signal();
+    }
+}
+
 /// Merges the ranges of `plan`. `runs` has the SSTables of each of its runs.
-pub(super) async fn take(
+async fn take(
     shard: &Shard,
     schema: &Arc<TableSchema>,
     plan: SamplePlan,

@@ -87,6 +87,7 @@ fn view(sstable: &SSTable, now_s: u32, is_new: bool, foreign: &mut u64) -> SSTab
         max_timestamp_us: sstable.max_timestamp_us(),
         max_deletion_time_s: sstable.max_local_deletion_time_s().unwrap_or(NO_DELETION_TIME_S),
         written_s: if is_new { now_s } else { newest_s },
+        may_delete: sstable.may_have_tombstones(),
         droppable_ratio: 0.0,
         partitions: sstable.partition_count(),
         keys: sstable.statistics().compaction.cardinality().ok().map(Rc::new),

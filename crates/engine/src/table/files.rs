@@ -132,6 +132,7 @@ impl Table {
 
     fn set_sstables(&self, sstables: Vec<Rc<SSTable>>) {
         self.parked.clear();
+        sstables.iter().for_each(|sstable| sstable.count_fetched_in(&self.counters.fetched_bytes));
         *self.sstables.borrow_mut() = Rc::new(sstables);
     }
 

@@ -211,7 +211,7 @@ impl Table {
     }
 
     /// Forgets what is known of the SSTables; they are others now.
-    fn clear_cache(&self) {
+    pub(crate) fn clear_cache(&self) {
         if let Some(cache) = self.cache.get() {
             cache.clear();
         }
@@ -454,6 +454,7 @@ impl Table {
         let memtables = [&*active].into_iter().chain(sealed.iter()).map(|logged| &logged.memtable);
         let mut readers: Vec<Box<dyn Reader>> =
             memtables.filter(|memtable| !memtable.is_empty()).map(|memtable| memtable.reader(spec)).collect();
+        let is_point = matches!(spec.partitions, PartitionRange::Key(_));
         spec.note(|| format!("Reading {} memtables", readers.len()));
         match &spec.partitions {
             PartitionRange::Key(key)
@@ -465,10 +466,14 @@ impl Table {
                 let sstables = self.sstables.borrow();
                 let wanted =
                     sstables.iter().filter(|sstable| may_have(sstable, spec, &self.counters.sstables));
+                let in_memory = readers.len();
                 readers.extend(wanted.map(|sstable| sstable_reader(sstable, spec, bypass_cache, io_class)));
+                if is_point {
+                    self.counters.sstables.per_read.borrow_mut().add(readers.len() - in_memory);
+                }
             }
         }
-        if matches!(spec.partitions, PartitionRange::Key(_)) {
+        if is_point {
             SSTableCounters::count(&self.counters.point_reads);
         }
         if readers.is_empty() {
@@ -495,15 +500,18 @@ impl Table {
         });
         let counters = self.counters.sstables.clone();
         let below = if cached.is_some() {
-            SSTablesBelow { sstables: sstables.clone(), is_filtered: false, io_class, counters }
+            let opened = Cell::new(0);
+            SSTablesBelow { sstables: sstables.clone(), is_filtered: false, opened, io_class, counters }
         } else {
             let wanted: Vec<_> =
                 sstables.iter().filter(|sstable| may_have(sstable, spec, &counters)).cloned().collect();
             if wanted.is_empty() {
                 // The filters know that, without a read; it is not worth memory.
+                counters.per_read.borrow_mut().add(0);
                 return None;
             }
-            SSTablesBelow { sstables: Rc::new(wanted), is_filtered: true, io_class, counters }
+            let opened = Cell::new(wanted.len());
+            SSTablesBelow { sstables: Rc::new(wanted), is_filtered: true, opened, io_class, counters }
         };
         Some(Box::new(CacheReader::new(cache, spec, key, cached, below)))
     }
@@ -514,8 +522,16 @@ struct SSTablesBelow {
     sstables: Rc<Vec<Rc<SSTable>>>,
     /// They are those that may have something of what is wanted.
     is_filtered: bool,
+    /// How many the read has opened.
+    opened: Cell<usize>,
     io_class: IoClass,
     counters: Rc<SSTableCounters>,
+}
+
+impl Drop for SSTablesBelow {
+    fn drop(&mut self) {
+        self.counters.per_read.borrow_mut().add(self.opened.get());
+    }
 }
 
 impl Below for SSTablesBelow {
@@ -526,6 +542,9 @@ impl Below for SSTablesBelow {
             .filter(|sstable| self.is_filtered || may_have(sstable, spec, &self.counters));
         let readers: Vec<_> =
             wanted.map(|sstable| sstable_reader(sstable, spec, false, self.io_class)).collect();
+        if !self.is_filtered {
+            self.opened.set(self.opened.get() + readers.len());
+        }
         MergeReader::of(spec, readers)
     }
 }

@@ -107,6 +107,17 @@ pub struct TableStats {
     /// SSTables that a read of one partition opens, on average since the start; 0 before there was one.
     #[serde(default)]
     pub sstables_per_read: f64,
+    /// The number that 99 % of those reads did not exceed, and the greatest; 64 stands for more too.
+    #[serde(default)]
+    pub sstables_per_read_p99: u64,
+    #[serde(default)]
+    pub sstables_per_read_max: u64,
+    /// Bytes that clients' reads fetched from disk, by how many there were; 0 before there was one.
+    #[serde(default)]
+    pub disk_bytes_per_read: f64,
+    /// All of them, since the start.
+    #[serde(default)]
+    pub disk_read_bytes: u64,
     /// All files of live SSTables.
     pub space_used_live: u64,
     /// All files of the table but snapshots.
@@ -175,6 +186,30 @@ pub struct Verified {
     pub damaged: Vec<String>,
 }
 
+/// `POST /v1/scrub`: of all tables that were asked for.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Scrubbed {
+    /// Written anew.
+    pub sstables: u64,
+    pub partitions: u64,
+    /// Static rows among them.
+    pub rows: u64,
+    /// Partitions that stood out of order, and were kept.
+    pub out_of_order: u64,
+    /// Partitions of which nothing, and of which not everything, could be read.
+    pub lost_partitions: u64,
+    pub damaged_partitions: u64,
+    /// Rows that were seen and could not be kept, and places where nobody knows how many are missing.
+    pub lost_rows: u64,
+    pub gaps: u64,
+    /// SSTables that were damaged, with what was wrong first.
+    pub damaged: Vec<String>,
+    /// SSTables that were left as they are, with the reason.
+    pub left: Vec<String>,
+    /// `keyspace.table: tag` of the snapshots that were made before.
+    pub snapshots: Vec<String>,
+}
+
 /// `GET /v1/compactions`: of all shards together.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Compactions {
@@ -234,6 +269,9 @@ pub struct EndedCompaction {
     pub sstables_in: u64,
     pub partitions_in: u64,
     pub partitions_out: u64,
+    /// How many partitions came from one input, from two, …
+    #[serde(default)]
+    pub rows_merged: Vec<(u32, u64)>,
 }
 
 /// `GET /v1/compactions/throughput`

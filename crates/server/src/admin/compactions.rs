@@ -2,14 +2,16 @@
 
 use axum::Json;
 use axum::extract::{Query, State};
+use engine::compaction::Granularity;
 use engine::compaction::node as compactions;
 use engine::compaction::node::Rewrite;
+use engine::compaction::scrub::{self, ScrubOptions};
 use engine::compaction::verify;
 use serde::Deserialize;
 
 use super::answers::{
     AutoCompaction, Compactions, ConcurrentCompactors, Done, EndedCompaction, PendingCompactions,
-    RunningCompaction, Throughput, Verified,
+    RunningCompaction, Scrubbed, Throughput, Verified,
 };
 use super::error::ApiError;
 use super::tables::{names, select};
@@ -29,6 +31,8 @@ pub struct CompactQuery {
     /// `upgradesstables`: those of the current version too. `verify`: every row too.
     #[serde(default)]
     all: bool,
+    /// `garbagecollect`: ROW or CELL.
+    granularity: Option<String>,
 }
 
 impl CompactQuery {
@@ -103,7 +107,23 @@ pub async fn upgrade(State(node): OfNode, Query(query): Query<CompactQuery>) -> 
 }
 
 pub async fn garbage_collect(State(node): OfNode, Query(query): Query<CompactQuery>) -> Answer<Done> {
-    rewrite(&node, &query, Rewrite::Garbage).await
+    check_serving(&node)?;
+    let granularity = match query.granularity.as_deref().map(str::to_ascii_uppercase).as_deref() {
+        None | Some("ROW") => Granularity::Row,
+        Some("CELL") => Granularity::Cell,
+        Some(other) => {
+            return Err(ApiError::bad_request(format!("a granularity is ROW or CELL, not {other}")));
+        }
+    };
+    let tables = query.tables(&node).await?;
+    for id in &tables {
+        let id = *id;
+        let collected = node
+            .engine
+            .ask(0, move |shard| async move { compactions::garbage_collect(&shard, id, granularity).await });
+        collected.get().await?;
+    }
+    Ok(Json(Done { count: tables.len() as u64 }))
 }
 
 pub async fn cleanup(State(node): OfNode, Query(query): Query<CompactQuery>) -> Answer<Done> {
@@ -119,6 +139,46 @@ pub async fn verify(State(node): OfNode, Query(query): Query<CompactQuery>) -> A
         let verified = asked.get().await?;
         all.sstables += verified.sstables;
         all.damaged.extend(verified.damaged);
+    }
+    Ok(Json(all))
+}
+
+#[derive(Deserialize)]
+pub struct ScrubQuery {
+    keyspace: Option<String>,
+    /// Names with commas between.
+    tables: Option<String>,
+    #[serde(default)]
+    skip_corrupted: bool,
+    #[serde(default)]
+    no_snapshot: bool,
+}
+
+pub async fn scrub(State(node): OfNode, Query(query): Query<ScrubQuery>) -> Answer<Scrubbed> {
+    check_serving(&node)?;
+    let catalog = node.catalog().await?;
+    let tables = select(&catalog, query.keyspace.as_deref(), &names(query.tables.as_deref()))?;
+    let options = ScrubOptions { skip_corrupted: query.skip_corrupted, no_snapshot: query.no_snapshot };
+    let mut all = Scrubbed::default();
+    for table in tables {
+        let (id, name) = (table.schema.id, table.schema.full_name());
+        let asked = node.engine.ask(0, move |shard| async move { scrub::scrub(&shard, id, options).await });
+        let of_table = asked.get().await?;
+        if of_table.sstables > 0 {
+            let (kept, lost) = (of_table.partitions, of_table.lost_partitions + of_table.damaged_partitions);
+            crate::info!("admin", "scrubbed {name}: {kept} partitions kept, {lost} damaged or lost");
+        }
+        all.sstables += of_table.sstables;
+        all.partitions += of_table.partitions;
+        all.rows += of_table.rows;
+        all.out_of_order += of_table.out_of_order;
+        all.lost_partitions += of_table.lost_partitions;
+        all.damaged_partitions += of_table.damaged_partitions;
+        all.lost_rows += of_table.lost_rows;
+        all.gaps += of_table.gaps;
+        all.damaged.extend(of_table.damaged);
+        all.left.extend(of_table.left);
+        all.snapshots.extend(of_table.snapshot.map(|tag| format!("{name}: {tag}")));
     }
     Ok(Json(all))
 }
@@ -178,6 +238,7 @@ pub async fn history(State(node): OfNode) -> Answer<Vec<EndedCompaction>> {
         sstables_in: ended.input_sstables,
         partitions_in: ended.input_partitions,
         partitions_out: ended.output_partitions,
+        rows_merged: ended.merged,
     });
     Ok(Json(answer.collect()))
 }

@@ -507,6 +507,19 @@ const OF_TABLE: &[OfTable] = &[
     ("messina_table_compacted_bytes_total", "counter", "Bytes on disk that compactions wrote.", |t| {
         t.compacted_bytes
     }),
+    ("messina_table_point_reads_total", "counter", "Reads of a single partition.", |t| t.point_reads),
+    ("messina_table_point_read_sstables_total", "counter", "SSTables that they opened.", |t| {
+        t.point_read_sstables
+    }),
+    (
+        "messina_table_sstables_per_read_p99",
+        "gauge",
+        "SSTables that 99 of 100 reads of a single partition did not exceed, since the start.",
+        |t| t.sstables_per_read.percentile(0.99),
+    ),
+    ("messina_table_disk_read_bytes_total", "counter", "Bytes that clients' reads fetched from disk.", |t| {
+        t.fetched_bytes
+    }),
     ("messina_table_live_bytes", "gauge", "Bytes on disk that are live, about.", |t| t.live_bytes),
     ("messina_table_filter_bytes", "gauge", "Memory of bloom filters.", |t| {
         t.sstables.iter().map(|sstable| sstable.filter_bytes as u64).sum()
@@ -568,6 +581,7 @@ mod tests {
             id: uuid::Uuid::nil(),
             keyspace: "ks".into(),
             name: "odd\"name".into(),
+            dir: std::path::PathBuf::new(),
             sstables: vec![],
             unreadable: 0,
             memtable_bytes: 77,
@@ -583,6 +597,8 @@ mod tests {
             writes,
             point_reads: 0,
             point_read_sstables: 0,
+            sstables_per_read: engine::report::SSTablesPerRead::default(),
+            fetched_bytes: 0,
         };
         let mut stalls_us = Latencies::default().histogram;
         stalls_us.add(1_500);

@@ -9,7 +9,9 @@
 //! | `POST /v1/flush?keyspace=&tables=a,b` | memtables to SSTables |
 //! | `POST /v1/compact?keyspace=&tables=&split=` or `?files=` | merges all SSTables of tables, or these files |
 //! | `POST /v1/verify?…&all=` | checks SSTables; `all`: every row too |
-//! | `POST /v1/upgradesstables?…&all=`, `/v1/garbagecollect`, `/v1/cleanup` | rewrites SSTables one by one |
+//! | `POST /v1/scrub?…&skip_corrupted=&no_snapshot=` | writes SSTables anew with what can be read of them |
+//! | `POST /v1/upgradesstables?…&all=`, `/v1/cleanup` | rewrites SSTables one by one |
+//! | `POST /v1/garbagecollect?…&granularity=ROW` or `CELL` | the same, without what others delete |
 //! | `GET /v1/compactions`, `GET …/history` | what runs and is to be done, what ran |
 //! | `POST /v1/compactions/stop?kind=` | ends running compactions |
 //! | `GET` and `POST /v1/compactions/throughput?mib_per_s=`, `…/concurrent?jobs=` | their limits |
@@ -65,6 +67,7 @@ pub fn router(node: Arc<Node>) -> Router {
         .route("/v1/garbagecollect", post(compactions::garbage_collect))
         .route("/v1/cleanup", post(compactions::cleanup))
         .route("/v1/verify", post(compactions::verify))
+        .route("/v1/scrub", post(compactions::scrub))
         .route("/v1/compactions", get(compactions::list))
         .route("/v1/compactions/history", get(compactions::history))
         .route("/v1/compactions/stop", post(compactions::stop))

@@ -10,7 +10,7 @@ use base::HashSet;
 use base::histogram::EstimatedHistogram;
 use catalog::Table;
 use engine::node;
-use engine::report::{Latencies, SSTableReport, TableReport};
+use engine::report::{Latencies, SSTableReport, SSTablesPerRead, TableReport};
 use engine::upload;
 use model::key::composite_key;
 use model::{PartitionKey, TableSchema};
@@ -81,12 +81,19 @@ fn table_stats(node: &Node, schema: &TableSchema, parts: &[&TableReport]) -> Tab
     let sstables: Vec<&SSTableReport> =
         parts.iter().flat_map(|part| &part.sstables).filter(|sstable| seen.insert(sstable.name)).collect();
     let live: Vec<SstableName> = sstables.iter().map(|sstable| sstable.name).collect();
-    let space = disk::table_space(&node::table_dir(&node.config.data_dir, schema), &live);
+    // An attached table's is somebody else's.
+    let dir = parts.first().map(|part| part.dir.clone());
+    let dir = dir.unwrap_or_else(|| node::table_dir(&node.config.data_dir, schema));
+    let space = disk::table_space(&dir, &live);
     let sum = |of: fn(&SSTableReport) -> u64| sstables.iter().map(|sstable| of(sstable)).sum::<u64>();
     let sum_parts = |of: fn(&TableReport) -> u64| parts.iter().map(|part| of(part)).sum::<u64>();
     let mut partition_bytes = EstimatedHistogram::new(150);
     sstables.iter().for_each(|sstable| partition_bytes.merge(&sstable.partition_bytes));
     let uncompressed_bytes = sum(|sstable| sstable.uncompressed_bytes);
+    let mut per_read = SSTablesPerRead::default();
+    parts.iter().for_each(|part| per_read.merge(&part.sstables_per_read));
+    let reads = request_stats(parts.iter().map(|part| &part.reads));
+    let disk_read_bytes = sum_parts(|part| part.fetched_bytes);
     let memtable_partitions = sum_parts(|part| part.memtable_partitions as u64);
     TableStats {
         keyspace: schema.keyspace.clone(),
@@ -106,6 +113,10 @@ fn table_stats(node: &Node, schema: &TableSchema, parts: &[&TableReport]) -> Tab
             sum_parts(|part| part.point_read_sstables),
             sum_parts(|part| part.point_reads),
         ),
+        sstables_per_read_p99: per_read.percentile(0.99),
+        sstables_per_read_max: per_read.max(),
+        disk_bytes_per_read: ratio(disk_read_bytes, reads.count),
+        disk_read_bytes,
         space_used_live: space.live_bytes,
         space_used_total: space.total_bytes,
         space_used_by_snapshots: space.snapshot_bytes,
@@ -125,7 +136,7 @@ fn table_stats(node: &Node, schema: &TableSchema, parts: &[&TableReport]) -> Tab
         bloom_filter_bytes: sum(|sstable| sstable.filter_bytes as u64),
         compression_metadata_bytes: sum(|sstable| sstable.compression_bytes as u64),
         sstable_memory_bytes: sum(|sstable| sstable.memory_bytes as u64),
-        reads: request_stats(parts.iter().map(|part| &part.reads)),
+        reads,
         writes: request_stats(parts.iter().map(|part| &part.writes)),
     }
 }

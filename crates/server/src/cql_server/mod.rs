@@ -41,7 +41,7 @@ use std::sync::atomic::AtomicU64;
 use base::HashMap;
 use catalog::Catalog;
 use cql::ResultMemory;
-use cql::system::{CompactionRecord, NodeInfo};
+use cql::system::NodeInfo;
 use engine::EngineError;
 use engine::report::memory_text;
 use engine::shard::EngineShard;
@@ -268,24 +268,10 @@ impl CqlShard {
         seen.1.clone()
     }
 
-    /// What this node tells of itself, with the clients of this shard and the traces and compactions of all.
+    /// What this node tells of itself, with the clients of this shard and the traces of all.
     pub fn node_info(&self) -> NodeInfo {
         let clients = self.connections.borrow().values().map(|connection| connection.client_info()).collect();
-        let ended = engine::compaction::node::history(&self.shard).unwrap_or_default();
-        let compactions = ended.into_iter().map(|ended| CompactionRecord {
-            id: ended.id,
-            keyspace: ended.keyspace,
-            table: ended.table,
-            ended_ms: ended.ended_ms,
-            bytes_in: ended.input_bytes,
-            bytes_out: ended.output_bytes,
-            rows_merged: vec![(
-                i32::try_from(ended.input_sstables).unwrap_or(i32::MAX),
-                ended.output_partitions,
-            )],
-        });
-        let compactions = compactions.collect();
-        NodeInfo { clients, compactions, traces: self.traces.all(), ..self.options.node.clone() }
+        NodeInfo { clients, traces: self.traces.all(), ..self.options.node.clone() }
     }
 
     /// What becomes of another request of so many bytes.

@@ -56,6 +56,7 @@ pub fn history(ended: &[EndedCompaction]) -> String {
         "compaction_properties",
     ];
     let mut rows = vec![title.map(str::to_string).to_vec()];
+    let merged = |(sstables, partitions): &(u32, u64)| format!("{sstables}:{partitions}");
     for ended in ended.iter().rev() {
         rows.push(vec![
             ended.id.clone(),
@@ -64,7 +65,7 @@ pub fn history(ended: &[EndedCompaction]) -> String {
             at(ended.compacted_at_ms),
             ended.bytes_in.to_string(),
             ended.bytes_out.to_string(),
-            format!("{{{}:{}}}", ended.sstables_in, ended.partitions_out),
+            format!("{{{}}}", ended.rows_merged.iter().map(merged).collect::<Vec<_>>().join(", ")),
             format!("{{compaction_type: {}, reason: {}}}", ended.kind, ended.reason),
         ]);
     }
@@ -133,7 +134,7 @@ Active compaction remaining time :   0h01m01s
             bytes_in: 4_000_000,
             bytes_out: 1_000_000,
             sstables_in: 4,
-            partitions_out: 10,
+            rows_merged: vec![(1, 8), (4, 10)],
             ..EndedCompaction::default()
         };
         let text = history(&[ended]);
@@ -143,7 +144,9 @@ Active compaction remaining time :   0h01m01s
             lines.next().unwrap().starts_with("id keyspace_name columnfamily_name compacted_at"),
             "{text}"
         );
-        let row: Vec<&str> = lines.next().unwrap().split_whitespace().take(7).collect();
-        assert_eq!(row, ["x", "shop", "orders", "2023-11-14T22:13:20.123", "4000000", "1000000", "{4:10}"]);
+        let row: Vec<&str> = lines.next().unwrap().split_whitespace().take(8).collect();
+        let expect =
+            ["x", "shop", "orders", "2023-11-14T22:13:20.123", "4000000", "1000000", "{1:8,", "4:10}"];
+        assert_eq!(row, expect);
     }
 }

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::admin::answers::{
     AutoCompaction, Compactions, ConcurrentCompactors, Done, EndedCompaction, Info, Loaded, Memory, SSTables,
-    Snapshot, TableStats, Throughput, Verified, Version,
+    Scrubbed, Snapshot, TableStats, Throughput, Verified, Version,
 };
 use crate::suggest::nearest;
 use http::{Client, query};
@@ -68,7 +68,11 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     ("drain", "", "stops serving and flushes; only a restart ends it"),
     ("enableautocompaction", "[KEYSPACE [TABLE ...]]", "tables are compacted by themselves"),
     ("flush", "[KEYSPACE [TABLE ...]]", "writes memtables to SSTables"),
-    ("garbagecollect", "[KEYSPACE [TABLE ...]]", "rewrites SSTables without what may be dropped"),
+    (
+        "garbagecollect",
+        "[-g ROW|CELL] [KEYSPACE [TABLE ...]]",
+        "rewrites SSTables without what others delete",
+    ),
     ("getcompactionthroughput", "", "how fast compactions may read"),
     ("getconcurrentcompactors", "", "how many compactions a shard may run"),
     ("getsstables", "KEYSPACE TABLE KEY", "the SSTables that have a partition"),
@@ -79,6 +83,7 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     ("memory", "", "where memory is, by what it is for and by shard"),
     ("reads", "", "what reads run and wait on each shard, and what they hold"),
     ("refresh", "KEYSPACE TABLE", "takes the SSTables in the table's upload directory into it"),
+    ("scrub", "[-s] [-ns] [KEYSPACE [TABLE ...]]", "rewrites SSTables with what can be read of them"),
     ("setcompactionthroughput", "MB_PER_S", "how fast compactions may read; 0: no limit"),
     ("setconcurrentcompactors", "JOBS", "how many compactions a shard may run; 0: one of each size class"),
     ("snapshot", "[-t TAG] [KEYSPACE [TABLE]]", "keeps the SSTables as they are now"),
@@ -171,7 +176,13 @@ impl Call<'_> {
                 let path = query("/v1/tables", &[("keyspace", keyspace), ("table", table)]);
                 self.get(&path, |tables: Vec<TableStats>| text::table_stats(&tables))
             }
-            "flush" | "cleanup" | "garbagecollect" => self.of_tables(self.command, words, &[]),
+            "flush" | "cleanup" => self.of_tables(self.command, words, &[]),
+            "garbagecollect" => match words {
+                ["-g" | "--granularity", granularity, names @ ..] => {
+                    self.of_tables(self.command, names, &[("granularity", Some(*granularity))])
+                }
+                names => self.of_tables(self.command, names, &[]),
+            },
             "compact" => match words {
                 ["--user-defined", files @ ..] if !files.is_empty() => {
                     let files: Result<Vec<String>, String> =
@@ -199,6 +210,7 @@ impl Call<'_> {
                     text
                 })
             }
+            "scrub" => self.scrub(words),
             "upgradesstables" => match words {
                 ["-a" | "--include-all-sstables", names @ ..] => {
                     self.of_tables("upgradesstables", names, &[("all", Some("true"))])
@@ -228,6 +240,7 @@ impl Call<'_> {
                         "CLEANUP" => Some("Cleanup"),
                         "UPGRADE_SSTABLES" => Some("Upgrade sstables"),
                         "GARBAGE_COLLECT" => Some("Remove deleted data"),
+                        "SCRUB" => Some("Scrub"),
                         "USER_DEFINED_COMPACTION" => Some("User defined compaction"),
                         _ => return Err(self.usage()),
                     },
@@ -320,6 +333,36 @@ impl Call<'_> {
         let (keyspace, tables) = split_names(words);
         let asked = [&[("keyspace", keyspace), ("tables", tables.as_deref())], more].concat();
         self.ask("POST", &query(&format!("/v1/{what}"), &asked), |_: Done| String::new())
+    }
+
+    fn scrub(&self, words: &[&str]) -> Result<String, String> {
+        let (mut skip_corrupted, mut no_snapshot) = (None, None);
+        let mut names = words;
+        while let [option, rest @ ..] = names
+            && option.starts_with('-')
+        {
+            names = rest;
+            match *option {
+                "-s" | "--skip-corrupted" => skip_corrupted = Some("true"),
+                "-ns" | "--no-snapshot" => no_snapshot = Some("true"),
+                // Values are as they are on disk, checked by nobody; one SSTable at a time on each shard.
+                "-n" | "--no-validate" => {}
+                "-j" | "--jobs" => {
+                    let [jobs, rest @ ..] = rest else { return Err(self.usage()) };
+                    jobs.parse::<u32>().map_err(|_| self.usage())?;
+                    names = rest;
+                }
+                _ => return Err(self.usage()),
+            }
+        }
+        let (keyspace, tables) = split_names(names);
+        let asked = [
+            ("keyspace", keyspace),
+            ("tables", tables.as_deref()),
+            ("skip_corrupted", skip_corrupted),
+            ("no_snapshot", no_snapshot),
+        ];
+        self.ask("POST", &query("/v1/scrub", &asked), |done: Scrubbed| text::scrubbed(&done))
     }
 
     fn snapshot(&self, words: &[&str]) -> Result<String, String> {

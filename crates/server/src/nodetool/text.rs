@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::admin::answers::{
-    Cache, Info, Loaded, Memory, MemoryClass, RequestStats, Snapshot, TableStats, Version,
+    Cache, Info, Loaded, Memory, MemoryClass, RequestStats, Scrubbed, Snapshot, TableStats, Version,
 };
 
 /// What refresh and import have taken in.
@@ -13,6 +13,27 @@ pub fn loaded(loaded: &Loaded) -> String {
     }
     let lines = loaded.sstables.iter().map(|(from, to)| format!("{}/{from} is now {to}\n", loaded.dir));
     lines.collect()
+}
+
+/// What a scrub has kept and lost.
+pub fn scrubbed(done: &Scrubbed) -> String {
+    let mut text = format!(
+        "{} SSTables scrubbed: {} partitions and {} rows kept, {} partitions that stood out of order among them\n",
+        done.sstables, done.partitions, done.rows, done.out_of_order
+    );
+    if !done.damaged.is_empty() {
+        text.push_str(&format!(
+            "Lost: {} partitions, parts of {} more; {} rows, and what was in {} gaps\n",
+            done.lost_partitions, done.damaged_partitions, done.lost_rows, done.gaps
+        ));
+    }
+    let mut list = |what: &str, lines: &[String]| {
+        lines.iter().for_each(|line| text.push_str(&format!("{what}: {line}\n")));
+    };
+    list("Damaged", &done.damaged);
+    list("Left as it is", &done.left);
+    list("Snapshot before", &done.snapshots);
+    text
 }
 
 /// A row for each class, the largest first, and the process.
@@ -192,6 +213,12 @@ fn one_table(table: &TableStats) -> String {
         ("Write amplification", format!("{:.2}", table.write_amplification)),
         ("Space amplification", format!("{:.2}", table.space_amplification)),
         ("SSTables per read", format!("{:.2}", table.sstables_per_read)),
+        (
+            "SSTables per read (99%, max)",
+            format!("{}, {}", table.sstables_per_read_p99, table.sstables_per_read_max),
+        ),
+        ("Bytes read from disk per read", format!("{:.0}", table.disk_bytes_per_read)),
+        ("Bytes read from disk", table.disk_read_bytes.to_string()),
         ("Space used (live)", table.space_used_live.to_string()),
         ("Space used (total)", table.space_used_total.to_string()),
         ("Space used by snapshots (total)", table.space_used_by_snapshots.to_string()),

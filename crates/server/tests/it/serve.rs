@@ -96,7 +96,14 @@ fn it_starts_answers_stops_and_starts_again() {
     assert!(server.tool(&["getconcurrentcompactors"]).ends_with(":\u{20}\n2\n"));
     server.tool(&["stop", "COMPACTION"]);
     server.tool(&["garbagecollect", "shop"]);
+    server.tool(&["garbagecollect", "-g", "CELL", "shop", "orders"]);
     server.tool(&["cleanup", "shop"]);
+    let scrubbed = server.tool(&["scrub", "shop", "orders"]);
+    assert!(scrubbed.starts_with("1 SSTables scrubbed: 1 partitions and 1 rows kept, 0 "), "{scrubbed}");
+    assert!(scrubbed.contains("\nSnapshot before: shop.orders: pre-scrub-"), "{scrubbed}");
+    server.tool(&["clearsnapshot", "--all"]);
+    server.tool(&["scrub", "-s", "-ns", "-j", "2"]);
+    assert_eq!(server.tool(&["listsnapshots"]), "There are no snapshots\n");
     let files = server.tool(&["getsstables", "shop", "orders", "ada"]);
 
     for (words, expected) in [
@@ -104,6 +111,8 @@ fn it_starts_answers_stops_and_starts_again() {
         (&["flush", "nowhere"], "there is no keyspace nowhere"),
         (&["flush", "shop", "carts"], "there is no table shop.carts"),
         (&["compact", "--user-defined", "/nowhere/me-1-big-Data.db"], "is not in the directory of a table"),
+        (&["scrub", "-r", "shop"], "usage: messina nodetool scrub"),
+        (&["garbagecollect", "-g", "ALL", "shop"], "a granularity is ROW or CELL, not ALL"),
         (&["stop", "EVERYTHING"], "usage: messina nodetool stop"),
         (&["getsstables", "shop"], "usage: messina nodetool getsstables KEYSPACE TABLE KEY"),
     ] {
@@ -135,6 +144,10 @@ fn it_starts_answers_stops_and_starts_again() {
     let server = Server::start(&dir.0, &["--smp", "1"]);
     assert!(!server.log().contains("replayed"), "{}", server.log());
     assert_eq!(server.tool(&["getsstables", "shop", "orders", "ada"]), files);
+    let history = server.tool(&["compactionhistory"]);
+    for kind in ["Major compaction", "Upgrade sstables", "Scrub"] {
+        assert!(history.contains(&format!("compaction_type: {kind}")), "after a restart: {history}");
+    }
     server.tool(&["drain"]);
     assert!(server.tool(&["status"]).contains("\nDN  "));
     let (status, text) = server.nodetool(&["flush"]);

@@ -1,7 +1,7 @@
 //! Messina.db: what Messina knows of an SSTable and the common components have no place for.
 //!
 //! Which shard wrote it (so that a restart with the same number of shards need not look at keys), which run it
-//! is a fragment of, what made it, and exact counts. Other readers ignore the file; an SSTable without it is a
+//! is a fragment of, what made it, exact counts, and what it has nothing of. Other readers ignore the file; an SSTable without it is a
 //! foreign one, and everything here is then unknown. The layout is in `docs/formats/messina-db.md`.
 
 use base::bytes::Take;
@@ -22,9 +22,37 @@ const TAG_PARTITION_COUNT: u16 = 5;
 const TAG_ROW_COUNT: u16 = 6;
 const TAG_DICTIONARY_CRC: u16 = 7;
 const TAG_LARGE_DATA: u16 = 8;
+const TAG_CONTENTS: u16 = 9;
+
+const HAS_PARTITION_DELETIONS: u8 = 1;
+const HAS_STATIC_ROWS: u8 = 2;
 
 /// The longest origin that is written or read.
 pub const ORIGIN_BYTES_MAX: usize = 255;
+
+/// What is in an SSTable that its bounds of clusterings say nothing of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// Some partition is deleted as a whole.
+    pub has_partition_deletions: bool,
+    /// Some static row says something.
+    pub has_static_rows: bool,
+}
+
+impl Contents {
+    fn to_bits(self) -> u8 {
+        let bit = |has: bool, bit: u8| if has { bit } else { 0 };
+        bit(self.has_partition_deletions, HAS_PARTITION_DELETIONS)
+            | bit(self.has_static_rows, HAS_STATIC_ROWS)
+    }
+
+    fn of_bits(bits: u8) -> Self {
+        Self {
+            has_partition_deletions: bits & HAS_PARTITION_DELETIONS != 0,
+            has_static_rows: bits & HAS_STATIC_ROWS != 0,
+        }
+    }
+}
 
 /// The file's content. A field that the file does not have is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,6 +73,7 @@ pub struct MessinaInfo {
     pub dictionary_crc: Option<u32>,
     /// What was found to be large; `None` if nothing was.
     pub large_data: Option<LargeData>,
+    pub contents: Option<Contents>,
 }
 
 impl MessinaInfo {
@@ -72,6 +101,7 @@ impl MessinaInfo {
         field(TAG_ROW_COUNT, self.row_count.map(u64::to_be_bytes).as_ref().map(|it| &it[..]));
         field(TAG_DICTIONARY_CRC, self.dictionary_crc.map(u32::to_be_bytes).as_ref().map(|it| &it[..]));
         field(TAG_LARGE_DATA, self.large_data.as_ref().map(LargeData::encode).as_deref());
+        field(TAG_CONTENTS, self.contents.map(|it| [it.to_bits()]).as_ref().map(|it| &it[..]));
         let crc = crc32(&out);
         out.extend_from_slice(&crc.to_be_bytes());
         out
@@ -107,7 +137,7 @@ impl MessinaInfo {
             let at = fields.offset();
             let tag = fields.u16().named("tag")?;
             let payload = fields.u32_bytes().named("field")?;
-            if tag <= TAG_LARGE_DATA {
+            if tag <= TAG_CONTENTS {
                 if seen.contains(&tag) {
                     return Err(FormatError::new("tag", at, "each once", format!("{tag} again")));
                 }
@@ -132,6 +162,10 @@ impl MessinaInfo {
                 TAG_LARGE_DATA => {
                     let wrong = || FormatError::new("large data", at, "whole records", "others");
                     info.large_data = Some(LargeData::decode(payload).ok_or_else(wrong)?);
+                }
+                TAG_CONTENTS => {
+                    let [bits] = sized(payload, "contents", at)?;
+                    info.contents = Some(Contents::of_bits(bits));
                 }
                 _ => (),
             }
@@ -179,6 +213,7 @@ mod tests {
             row_count: Some(65536),
             dictionary_crc: None,
             large_data: None,
+            contents: Some(Contents { has_partition_deletions: false, has_static_rows: true }),
         }
     }
 
@@ -230,6 +265,7 @@ mod tests {
         check(b"MSNA\0\x01\0\x04\xff\xff\xff\xff", "field");
         check(b"MSNA\0\x01\0\x02\0\0\0\x04\0\0\0\x02\0\x01\0\0\0\x04\0\0\0\x02", "shard id");
         check(b"MSNA\0\x01\0\x04\0\0\0\0\0\x04\0\0\0\0", "tag");
+        check(b"MSNA\0\x01\0\x09\0\0\0\x02\0\0", "contents");
     }
 
     proptest! {
@@ -243,11 +279,12 @@ mod tests {
         fn values_round_trip(
             run_id: Option<[u8; 16]>, origin in prop::option::of("[a-zé]{0,60}"),
             partition_count: Option<u64>, row_count: Option<u64>, dictionary_crc: Option<u32>,
-            shard_id in prop::option::of(0u32..9),
+            shard_id in prop::option::of(0u32..9), bits in prop::option::of(0u8..4),
         ) {
             let info = MessinaInfo {
                 shard_count: Some(9), shard_id, run_id, origin, partition_count, row_count, dictionary_crc,
                 large_data: None,
+                contents: bits.map(Contents::of_bits),
             };
             prop_assert_eq!(MessinaInfo::decode(&info.encode()), Ok(info));
         }

@@ -4,8 +4,8 @@
 //! 2. Front to back, every partition of Data.db against its entry in the index: position, key, order; every row
 //!    and marker decoded, in order, with sizes that lead back; every checksum on the way.
 //! 3. Every block of row indexes against its rows and the deletion open at its end or start.
-//! 4. Every key against the filter, every sample of the summary, the smallest and largest key, and the counts
-//!    that Messina.db has.
+//! 4. Every key against the filter, every sample of the summary, the smallest and largest key, and what Messina.db
+//!    says of counts and contents.
 //!
 //! [`SSTable::check`] ends at the first contradiction. [`SSTable::verify`] tells a [`CheckWatcher`] all of them: what
 //! is wrong with a partition ends that partition, and the next entry of the index says where to go on.
@@ -41,6 +41,8 @@ pub struct CheckReport {
     pub partitions: u64,
     /// Those that say something: every partition of a table with static columns has one.
     pub static_rows: u64,
+    /// Partitions that are deleted as a whole.
+    pub partition_deletions: u64,
     pub rows: u64,
     /// Markers of range tombstones.
     pub markers: u64,
@@ -134,17 +136,25 @@ impl SSTable {
         let stated = |info: &crate::component::messina::MessinaInfo| {
             (info.partition_count.unwrap_or(counted.0), info.row_count.unwrap_or(counted.1))
         };
-        match self.messina.as_ref().map(stated) {
-            Some(stated) if stated != counted => {
-                let detail = format!(
-                    "it counts {} partitions and {} rows, Data.db has {} and {}",
-                    stated.0, stated.1, counted.0, counted.1
-                );
-                watcher.found(inconsistent(&Component::Messina, detail))?;
-                Ok(report)
-            }
-            _ => Ok(report),
+        if let Some(stated) = self.messina.as_ref().map(stated).filter(|stated| *stated != counted) {
+            let detail = format!(
+                "it counts {} partitions and {} rows, Data.db has {} and {}",
+                stated.0, stated.1, counted.0, counted.1
+            );
+            watcher.found(inconsistent(&Component::Messina, detail))?;
         }
+        let stated = self.contents();
+        let denied = [
+            ("deleted partitions", report.partition_deletions, stated.has_partition_deletions),
+            ("static rows", report.static_rows, stated.has_static_rows),
+        ];
+        for (what, count, is_stated) in denied {
+            if count > 0 && !is_stated {
+                let says = if self.messina.is_some() { Component::Messina } else { Component::Statistics };
+                watcher.found(inconsistent(&says, format!("it denies {what}, Data.db has {count}")))?;
+            }
+        }
+        Ok(report)
     }
 
     async fn check_digest(
@@ -402,8 +412,9 @@ impl Check {
         let table = Rc::clone(&self.table);
         let key = loop {
             match self.parser.header(&self.window, self.at)? {
-                Parsed::Done((key, _, bytes)) => {
+                Parsed::Done((key, tombstone, bytes)) => {
                     self.at += bytes;
+                    self.report.partition_deletions += u64::from(!tombstone.is_live());
                     break key;
                 }
                 Parsed::Need(need) => self.fill(need).await?,

@@ -10,7 +10,7 @@
 //!
 //! Index.db has no checksums; what is read of it is compared with Data.db by those who use it.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
 use base::crc::crc32;
@@ -55,6 +55,8 @@ pub(super) struct ChunkedFile {
     crc_check_chance: Cell<f64>,
     cache: Rc<ChunkCache>,
     number: FileNumber,
+    /// Where what clients make it fetch is added up.
+    fetched: OnceCell<Rc<Cell<u64>>>,
 }
 
 impl Drop for ChunkedFile {
@@ -138,6 +140,7 @@ impl ChunkedFile {
             crc_check_chance: Cell::new(1.0),
             cache: Rc::clone(cache),
             number: cache.new_file(class),
+            fetched: OnceCell::new(),
         }
     }
 
@@ -158,6 +161,7 @@ impl ChunkedFile {
             crc_check_chance: Cell::new(1.0),
             cache: Rc::clone(cache),
             number: cache.new_file(CacheClass::Chunks),
+            fetched: OnceCell::new(),
         }
     }
 
@@ -226,6 +230,11 @@ impl ChunkedFile {
         matches!(&self.encoding, Encoding::Compressed { decompressor, .. } if decompressor.has_dictionary())
     }
 
+    /// What requests of clients fetch from disk is added to `bytes` from now on; the first call counts.
+    pub(super) fn count_fetched_in(&self, bytes: &Rc<Cell<u64>>) {
+        self.fetched.get_or_init(|| Rc::clone(bytes));
+    }
+
     /// Reads from now on verify checksums with this chance, from 0.0 to 1.0.
     pub(super) fn set_crc_check_chance(&self, chance: f64) {
         self.crc_check_chance.set(chance);
@@ -288,7 +297,11 @@ impl ChunkedFile {
         class: IoClass,
     ) -> Result<impl Future<Output = Result<IoBuf, FileError>> + use<>, ReadError> {
         let (offset_bytes, len) = self.stored_range(run)?;
-        self.cache.count_request(self.number, self.file.fetched_bytes(offset_bytes, len) as u64);
+        let fetched_bytes = self.file.fetched_bytes(offset_bytes, len) as u64;
+        self.cache.count_request(self.number, fetched_bytes);
+        if let (IoClass::Statement | IoClass::Created(_), Some(fetched)) = (class, self.fetched.get()) {
+            fetched.set(fetched.get() + fetched_bytes);
+        }
         let file = self.file.clone();
         Ok(async move { file.read_at(offset_bytes, len, class).await })
     }

@@ -3,6 +3,7 @@
 //! Everything above asks here and does not know which it is. Below are `index` and `promoted` for Index.db, and
 //! `trie` for Partitions.db and Rows.db.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use model::{PartitionKey, RingPosition};
@@ -30,6 +31,17 @@ impl PartitionIndex {
         match self {
             Self::Big { pages, .. } => pages.are_kept(),
             Self::Trie(trie) => trie.partitions.is_index_kept(),
+        }
+    }
+
+    /// See [`ChunkedFile::count_fetched_in`].
+    pub(super) fn count_fetched_in(&self, bytes: &Rc<Cell<u64>>) {
+        match self {
+            Self::Big { file, .. } => file.count_fetched_in(bytes),
+            Self::Trie(trie) => {
+                trie.partitions.count_fetched_in(bytes);
+                trie.rows.iter().for_each(|rows| rows.count_fetched_in(bytes));
+            }
         }
     }
 

@@ -44,6 +44,8 @@ pub struct SalvageLosses {
     /// What was wrong, in the order of the file; the first thousand.
     pub errors: Vec<ReadError>,
     pub error_count: u64,
+    /// Of them, those of the disk: another try may read what was lost.
+    pub io_error_count: u64,
 }
 
 /// The start of a partition.
@@ -95,6 +97,7 @@ impl SSTable {
     /// The schema is not this SSTable's.
     pub fn salvage(self: &Rc<Self>, schema: &Arc<TableSchema>, class: IoClass) -> Result<Salvage, ReadError> {
         let map = self.column_map(schema).map_err(|detail| self.data.corrupt(0, &detail))?;
+        self.data.set_crc_check_chance(1.0);
         Ok(Salvage {
             table: Rc::clone(self),
             schema: Arc::clone(schema),
@@ -202,6 +205,7 @@ impl Salvage {
 
     fn note(&mut self, error: ReadError) {
         self.losses.error_count += 1;
+        self.losses.io_error_count += u64::from(matches!(error, ReadError::Io { .. }));
         if self.losses.errors.len() < ERRORS_MAX {
             self.losses.errors.push(error);
         }

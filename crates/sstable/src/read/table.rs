@@ -25,7 +25,7 @@ use super::window::Fetch;
 use crate::component::compression_info::CompressionInfo;
 use crate::component::deletion_time::NO_DELETION_TIME_S;
 use crate::component::filter::Filter;
-use crate::component::messina::MessinaInfo;
+use crate::component::messina::{Contents, MessinaInfo};
 use crate::component::statistics::{Statistics, StatsMetadata};
 use crate::name::{Component, SstableName};
 use crate::read::error::SSTableError;
@@ -194,6 +194,28 @@ impl SSTable {
         self.stats().min_local_deletion_time_s != NO_DELETION_TIME_S
     }
 
+    /// What requests of clients fetch of its data and index from disk is added to `bytes` from now on; the first call
+    /// counts.
+    pub fn count_fetched_in(&self, bytes: &Rc<Cell<u64>>) {
+        self.data.count_fetched_in(bytes);
+        self.index.count_fetched_in(bytes);
+    }
+
+    /// What may be in it beside what its bounds of clusterings cover: exactly if Messina wrote it, about deleted
+    /// partitions also from version oa on. Otherwise a partition may be deleted if there is any deletion or TTL: the
+    /// statistics of older versions do not tell one from the other.
+    pub fn contents(&self) -> Contents {
+        if let Some(contents) = self.messina.as_ref().and_then(|info| info.contents) {
+            return contents;
+        }
+        let coverage = self.stats().coverage.as_ref();
+        Contents {
+            has_partition_deletions: coverage
+                .map_or_else(|| self.may_have_tombstones(), |coverage| coverage.has_partition_deletions),
+            has_static_rows: self.columns.has_static(),
+        }
+    }
+
     /// False if the key is certainly not here.
     pub fn may_contain(&self, key: &PartitionKey) -> bool {
         if *key < self.first_key || *key > self.last_key {
@@ -220,13 +242,15 @@ impl SSTable {
 
     /// False if nothing here can matter to a read of these rows: no row of them, no static row, no deletion.
     ///
-    /// The bounds in the statistics are prefixes, know nothing of partition deletions and static rows, and are
-    /// worth nothing before version md; so an SSTable is only left out if it has neither. Source: Cassandra's
-    /// `shouldInclude`, without its second pass over SSTables with deletions.
+    /// The bounds in the statistics cover rows and range deletions. They are prefixes, know nothing of deleted
+    /// partitions and static rows, and are worth nothing before version md; so an SSTable is only left out if it has
+    /// neither ([`Self::contents`]). Source: Cassandra's `shouldInclude`, without its second pass over SSTables with
+    /// deletions.
     pub fn may_contain_clustering(&self, schema: &TableSchema, ranges: &[ClusteringRange]) -> bool {
         let (least, most) = (&self.stats().min_clustering, &self.stats().max_clustering);
         let knows_nothing = !self.name.version.has_accurate_min_max() || least.is_empty() || most.is_empty();
-        if knows_nothing || self.columns.has_static() || self.may_have_tombstones() {
+        let contents = self.contents();
+        if knows_nothing || contents.has_static_rows || contents.has_partition_deletions {
             return true;
         }
         let prefix = |values: &[Vec<u8>]| ClusteringPrefix::new(values.iter().map(Vec::as_slice));

@@ -159,6 +159,10 @@ pub fn metadata_text(table: &SSTable, now_s: u32) -> String {
         field("Shard", &number(messina.shard_id.map(u64::from)));
         field("Shards", &number(messina.shard_count.map(u64::from)));
         field("Run", &uuid_text(messina.run_id).unwrap_or("--".to_owned()));
+        let yes_or_no = |has: Option<bool>| has.map_or("--", |has| if has { "true" } else { "false" });
+        let contents = messina.contents;
+        field("Partition deletions", yes_or_no(contents.map(|it| it.has_partition_deletions)));
+        field("Static rows", yes_or_no(contents.map(|it| it.has_static_rows)));
     }
     out
 }
@@ -293,6 +297,13 @@ pub fn metadata_json(table: &SSTable, now_s: u32) -> String {
             out.raw_field(name, number.map_or("null".to_owned(), |number| number.to_string()));
         }
         optional_json(out, "run", uuid_text(messina.run_id).as_deref());
+        let flags = [
+            ("has_partition_deletions", messina.contents.map(|it| it.has_partition_deletions)),
+            ("has_static_rows", messina.contents.map(|it| it.has_static_rows)),
+        ];
+        for (name, flag) in flags {
+            out.raw_field(name, flag.map_or("null".to_owned(), |flag| flag.to_string()));
+        }
         out.end_object();
     }
     out.end_object();

@@ -35,4 +35,4 @@ pub use listing::{
 pub use metadata::{metadata_json, metadata_text};
 pub use place::{Place, PlaceError, find};
 pub use rewrite::{CompressionChoice, RewriteError, RewritePlan, next_generation, rewrite};
-pub use scrub::{ScrubReport, scrub};
+pub use scrub::{ScrubReport, ScrubRounds, scrub};

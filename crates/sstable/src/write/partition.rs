@@ -142,6 +142,9 @@ impl PartitionEncoder {
             last: None,
             is_several: false,
         });
+        if !tombstone.is_live() {
+            stats.see_partition_deletion();
+        }
         report_deletion(stats, tombstone);
     }
 
@@ -188,6 +191,7 @@ impl PartitionEncoder {
             if large.is_suspicious(bytes) {
                 large.row(&RowSeen { schema, key: &current.key, position: None, row, bytes });
             }
+            stats.see_static_row();
         }
         Ok(())
     }

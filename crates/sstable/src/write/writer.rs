@@ -347,6 +347,7 @@ impl SSTableWriter {
             let parts = filter.encode_parts(place.name.version).map(|part| IoBuf::copy_from(&part));
             total_bytes += place.write_parts(&Component::Filter, parts, &options, &mut unsynced).await?;
         }
+        let contents = stats.contents();
         let statistics = statistics_of(&schema, &options, stats);
         total_bytes += place
             .write(&Component::Statistics, &statistics.encode(place.name.version), &options, &mut unsynced)
@@ -361,6 +362,7 @@ impl SSTableWriter {
             row_count: Some(rows),
             dictionary_crc,
             large_data,
+            contents: Some(contents),
         };
         total_bytes += place.write(&Component::Messina, &messina.encode(), &options, &mut unsynced).await?;
         File::sync_data_of(&unsynced).await?;

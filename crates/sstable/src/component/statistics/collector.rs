@@ -17,6 +17,7 @@ use super::stats::{CommitLogPosition, NO_COMPRESSION_RATIO, StatsMetadata};
 use super::tombstones::TombstoneHistogramBuilder;
 use crate::component::clustering::PrefixKind;
 use crate::component::deletion_time::NO_DELETION_TIME_S;
+use crate::component::messina::Contents;
 
 /// Offsets of the partition size histogram; the largest is 1.4 TB.
 const PARTITION_BYTES_OFFSETS: usize = 150;
@@ -67,6 +68,7 @@ pub struct StatsCollector {
     sstable_level: u32,
     repaired_at_ms: i64,
     originating_host_id: Option<[u8; 16]>,
+    contents: Contents,
 }
 
 impl StatsCollector {
@@ -89,6 +91,7 @@ impl StatsCollector {
             sstable_level: 0,
             repaired_at_ms: 0,
             originating_host_id,
+            contents: Contents::default(),
         }
     }
 
@@ -119,6 +122,22 @@ impl StatsCollector {
         self.keys.offer(key_hash(key));
         self.partition_bytes.add(partition_bytes);
         self.partition_cells.add(cells);
+    }
+
+    /// A deletion of a whole partition.
+    pub fn see_partition_deletion(&mut self) {
+        self.contents.has_partition_deletions = true;
+    }
+
+    /// A static row that says something.
+    #[inline]
+    pub fn see_static_row(&mut self) {
+        self.contents.has_static_rows = true;
+    }
+
+    /// What was seen of what the bounds of clusterings do not cover.
+    pub fn contents(&self) -> Contents {
+        self.contents
     }
 
     /// A row, static ones too, with this many columns set.

@@ -1,5 +1,6 @@
 //! Reading what the writer wrote, what Cassandra wrote, and what neither would write.
 
+mod clusterings;
 mod compression;
 mod damage;
 mod examination;

@@ -1,0 +1,183 @@
+//! `system.compaction_history`: compactions that ended, for a week, also after a restart.
+//!
+//! Jobs only put what they did into the [`History`], in memory. Shard 0 writes what has gathered there once in a while, as
+//! rows with a TTL, all in one entry of the schema's log; a crash may take the last second of it away. At a start
+//! the history begins with what is stored. Nothing of it is needed for anything else: what cannot be read is not there.
+
+use base::HashMap;
+use catalog::{COMPACTION_HISTORY_TTL_S, compaction_history};
+use model::types::CqlValue;
+use model::{
+    Cell, ClusteringPrefix, ColumnData, Liveness, Mutation, PartitionKey, PartitionRange, Row, TableSchema,
+};
+use runtime::Shard;
+use std::sync::Arc;
+
+use super::history::{Ended, History};
+use crate::read::ReadCommand;
+use crate::read::run::now_s;
+use crate::shard::EngineShard;
+
+/// Stores what ended since the last time. On shard 0.
+pub(crate) async fn save(shard: &Shard) {
+    let Ok(engine) = EngineShard::of(shard) else { return };
+    let history = engine.compactions().history();
+    let unsaved = history.take_unsaved();
+    if unsaved.is_empty() {
+        return;
+    }
+    let (schema, now_s) = (compaction_history(), now_s(shard));
+    let mutations = unsaved.iter().map(|ended| mutation(&schema, ended, now_s)).collect();
+    if engine.apply_together(mutations).await.is_err() {
+        history.put_back(unsaved);
+    }
+}
+
+/// The history begins with what is stored. On shard 0.
+pub(crate) async fn load(shard: &Shard, history: &History) {
+    let Ok(engine) = EngineShard::of(shard) else { return };
+    let schema = compaction_history();
+    let mut command = ReadCommand::new(schema.id, PartitionRange::all());
+    command.read_id = shard.random_u64();
+    let mut stored = vec![];
+    while let Ok(page) = engine.read(&command).await {
+        for partition in &page.partitions {
+            stored.extend(partition.rows.iter().filter_map(|row| ended(&schema, &partition.key, &row.row)));
+        }
+        match page.next {
+            Some(next) => command.paging = Some(next),
+            None => break,
+        }
+    }
+    stored.sort_by_key(|ended| (ended.ended_ms, ended.id));
+    history.restore(stored);
+}
+
+fn mutation(schema: &Arc<TableSchema>, ended: &Ended, now_s: u32) -> Mutation {
+    let (timestamp_us, ttl_s) = (ended.ended_ms * 1000, COMPACTION_HISTORY_TTL_S);
+    let mut mutation = Mutation::new(schema.clone(), PartitionKey::new(&ended.id.as_bytes()[..]));
+    let row = mutation.row_mut(ClusteringPrefix::new([]));
+    row.liveness = Liveness::expiring(timestamp_us, ttl_s, now_s);
+    let count = |count: u64| CqlValue::BigInt(i64::try_from(count).unwrap_or(i64::MAX));
+    let text = |text: &str| CqlValue::Text(text.to_string());
+    let properties = [
+        ("compaction_type", ended.kind.to_string()),
+        ("reason", ended.reason.clone()),
+        ("shard", ended.shard.to_string()),
+        ("took_us", ended.took_us.to_string()),
+        ("sstables_in", ended.input_sstables.to_string()),
+        ("partitions_in", ended.input_partitions.to_string()),
+        ("partitions_out", ended.output_partitions.to_string()),
+    ];
+    let properties = properties.map(|(name, value)| (text(name), CqlValue::Text(value)));
+    let values = [
+        ("bytes_in", count(ended.input_bytes)),
+        ("bytes_out", count(ended.output_bytes)),
+        ("columnfamily_name", text(&ended.table)),
+        ("compacted_at", CqlValue::Timestamp(ended.ended_ms)),
+        ("keyspace_name", text(&ended.keyspace)),
+        ("compaction_properties", CqlValue::Map(properties.to_vec())),
+    ];
+    let cell = |bytes: Vec<u8>| Cell::expiring(timestamp_us, ttl_s, now_s, bytes);
+    for (name, value) in values {
+        let column = schema.column_named(name).expect("the table has it");
+        row.set(column, cell(value.encode(&column.ty).expect("a value of its type")));
+    }
+    let merged = schema.column_named("rows_merged").expect("the table has it");
+    for (inputs, partitions) in &ended.merged {
+        let partitions = i64::try_from(*partitions).unwrap_or(i64::MAX);
+        row.set_element(schema, merged, &inputs.to_be_bytes()[..], cell(partitions.to_be_bytes().to_vec()));
+    }
+    mutation
+}
+
+/// What a row says; `None` if it says too little.
+fn ended(schema: &TableSchema, key: &PartitionKey, row: &Row) -> Option<Ended> {
+    let value = |name: &str| {
+        let column = schema.column_named(name)?;
+        match row.cell(column.id)? {
+            ColumnData::Simple(cell) => CqlValue::decode(&column.ty, &cell.value).ok(),
+            ColumnData::Complex(_) => None,
+        }
+    };
+    let text = |name: &str| match value(name)? {
+        CqlValue::Text(text) => Some(text),
+        _ => None,
+    };
+    let count = |name: &str| match value(name)? {
+        CqlValue::BigInt(count) => u64::try_from(count).ok(),
+        _ => None,
+    };
+    let CqlValue::Timestamp(ended_ms) = value("compacted_at")? else { return None };
+    let properties: HashMap<String, String> = match value("compaction_properties")? {
+        CqlValue::Map(entries) => {
+            let texts = entries.into_iter().filter_map(|entry| match entry {
+                (CqlValue::Text(name), CqlValue::Text(value)) => Some((name, value)),
+                _ => None,
+            });
+            texts.collect()
+        }
+        _ => return None,
+    };
+    let property = |name: &str| properties.get(name).cloned().unwrap_or_default();
+    let number = |name: &str| property(name).parse().unwrap_or(0);
+    let merged = match row.cell(schema.column_named("rows_merged")?.id) {
+        Some(ColumnData::Complex(complex)) => {
+            let entries = complex.cells.iter().filter_map(|element| {
+                let inputs = u32::from_be_bytes((*element.path).try_into().ok()?);
+                Some((inputs, u64::from_be_bytes((*element.cell.value).try_into().ok()?)))
+            });
+            entries.collect()
+        }
+        _ => vec![],
+    };
+    Some(Ended {
+        id: uuid::Uuid::from_slice(key.bytes()).ok()?,
+        shard: number("shard") as u32,
+        keyspace: text("keyspace_name")?,
+        table: text("columnfamily_name")?,
+        kind: property("compaction_type").into(),
+        reason: property("reason"),
+        ended_ms,
+        took_us: number("took_us"),
+        input_bytes: count("bytes_in")?,
+        output_bytes: count("bytes_out")?,
+        input_sstables: number("sstables_in"),
+        input_partitions: number("partitions_in"),
+        output_partitions: number("partitions_out"),
+        merged,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compaction::history::time_uuid;
+
+    #[test]
+    fn a_row_says_what_was_stored() {
+        let schema = compaction_history();
+        let stored = Ended {
+            id: time_uuid(1_700_000_000_123_000, 7),
+            shard: 3,
+            keyspace: "shop".into(),
+            table: "orders".into(),
+            kind: "Compaction".into(),
+            reason: "4 of about 1.0 MB".into(),
+            ended_ms: 1_700_000_000_123,
+            took_us: 5_000,
+            input_bytes: 4_000_000,
+            output_bytes: 1_000_000,
+            input_sstables: 4,
+            input_partitions: 12,
+            output_partitions: 10,
+            merged: vec![(1, 8), (2, 2)],
+        };
+        let mutation = mutation(&schema, &stored, 1_700_000_001);
+        let row = &mutation.partition.rows()[0].row;
+        let found = ended(&schema, &mutation.key, row).expect("it is whole");
+        assert_eq!(format!("{found:?}"), format!("{stored:?}"));
+        assert!(row.is_live_at(1_700_000_001) && !row.is_live_at(1_700_000_002 + COMPACTION_HISTORY_TTL_S));
+        assert!(ended(&schema, &mutation.key, &Row::new()).is_none());
+    }
+}

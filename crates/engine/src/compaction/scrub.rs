@@ -1,0 +1,285 @@
+//! `nodetool scrub`: every SSTable of a table is written anew with what can be read of it, and replaced.
+//!
+//! What is damaged is left out and counted (`sstable::read::Salvage`); the rest takes the place of the SSTable by a
+//! durable record, as after any job. SSTables in quarantine are scrubbed too: what takes their place is sound.
+//! Partitions that stood out of order go to SSTables of their own, in level 0 and in no run. Nothing is merged, nothing
+//! purged. One that several shards read is scrubbed by the shard whose turn it is, and dealt out with it.
+//!
+//! What is lost is lost from the table: whoever scrubs has a snapshot made before, unless told not to.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use compaction::{Layout, Split};
+use model::{ColumnKind, TableId};
+use reader::Fragment;
+use runtime::{CpuGroup, IoClass, Shard};
+use sstable::name::Component;
+use sstable::read::{SSTable, SalvageLosses};
+use sstable::tools::ScrubRounds;
+
+use super::error::JobError;
+use super::job::{Control, Done, Surroundings};
+use super::managed::{Managed, Starting};
+use super::manager::Manager;
+use super::reshard::{Dealer, is_turn};
+use crate::error::EngineError;
+use crate::node::{flush, on_all, snapshot};
+use crate::shard::EngineShard;
+use crate::table::Table;
+
+/// So many partitions are looked at between two looks at the throughput.
+const PARTITIONS_A_LOOK: u64 = 64;
+
+/// What is to be scrubbed away, and how carefully.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScrubOptions {
+    /// Also of tables of counters what is damaged may be left out: a counter then shows less than was counted. And what
+    /// the disk cannot read now, though it might another time.
+    pub skip_corrupted: bool,
+    /// Without a snapshot before.
+    pub no_snapshot: bool,
+}
+
+/// What a scrub has kept and what not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scrubbed {
+    /// Written anew.
+    pub sstables: u64,
+    /// Partitions and rows, static ones among them, that were kept.
+    pub partitions: u64,
+    pub rows: u64,
+    /// Partitions that stood out of order, and were kept.
+    pub out_of_order: u64,
+    /// Partitions of which nothing could be read.
+    pub lost_partitions: u64,
+    /// Partitions of which a part could not be read.
+    pub damaged_partitions: u64,
+    /// Rows that were seen and could not be kept, and places where nobody knows how many are missing.
+    pub lost_rows: u64,
+    pub gaps: u64,
+    /// The SSTables that were damaged, each with what was wrong first.
+    pub damaged: Vec<String>,
+    /// The SSTables that were left as they are, each with the reason.
+    pub left: Vec<String>,
+    /// The snapshot that has what was there before.
+    pub snapshot: Option<String>,
+}
+
+impl Scrubbed {
+    /// Adds what another shard, or a scrub of another table, has done.
+    pub fn merge(&mut self, other: Self) {
+        self.sstables += other.sstables;
+        self.partitions += other.partitions;
+        self.rows += other.rows;
+        self.out_of_order += other.out_of_order;
+        self.lost_partitions += other.lost_partitions;
+        self.damaged_partitions += other.damaged_partitions;
+        self.lost_rows += other.lost_rows;
+        self.gaps += other.gaps;
+        self.damaged.extend(other.damaged);
+        self.left.extend(other.left);
+        self.snapshot = self.snapshot.take().or(other.snapshot);
+    }
+
+    fn add_losses(&mut self, of: &SSTable, losses: &SalvageLosses) {
+        self.lost_partitions += losses.partitions;
+        self.damaged_partitions += losses.damaged_partitions;
+        self.lost_rows += losses.rows;
+        self.gaps += losses.gaps;
+        if let Some(first) = losses.errors.first() {
+            self.damaged.push(format!("{}: {first}", data_file(of)));
+        }
+    }
+}
+
+fn data_file(sstable: &SSTable) -> String {
+    sstable.dir().join(sstable.name().file_name(&Component::Data)).display().to_string()
+}
+
+/// Scrubs every SSTable of the table on all shards, one after the other on each. May be called on any shard.
+///
+/// # Errors
+/// The snapshot cannot be made; then nothing has happened. An SSTable that cannot be scrubbed is no error: see
+/// [`Scrubbed::left`].
+pub async fn scrub(shard: &Shard, table: TableId, options: ScrubOptions) -> Result<Scrubbed, EngineError> {
+    flush(shard, vec![table]).await?;
+    let count = move |shard: Shard| async move {
+        let table = EngineShard::of(&shard)?.table(table).ok().filter(|table| !table.is_read_only());
+        Ok(table.map_or((0, vec![]), |table| (table.sstables().len(), table.unreadable())))
+    };
+    let mut sstables = 0;
+    let mut all = Scrubbed::default();
+    for (count, unreadable) in on_all(shard, CpuGroup::Maintenance, count).await? {
+        sstables += count;
+        all.left.extend(unreadable);
+    }
+    // Every shard tries to open those that several read.
+    all.left.sort();
+    all.left.dedup();
+    if sstables == 0 {
+        return Ok(all);
+    }
+    if !options.no_snapshot {
+        let tag = format!("pre-scrub-{}", shard.wall_us() / 1000);
+        snapshot(shard, table, tag.clone()).await?;
+        all.snapshot = Some(tag);
+    }
+    let scrub = move |shard: Shard| async move {
+        let engine = EngineShard::of(&shard)?;
+        match engine.table(table) {
+            Ok(_) => engine.compactions().scrub(table, options.skip_corrupted).await,
+            // A system table lives on shard 0.
+            Err(_) => Ok(Scrubbed::default()),
+        }
+    };
+    on_all(shard, CpuGroup::Maintenance, scrub).await?.into_iter().for_each(|part| all.merge(part));
+    if !all.damaged.is_empty() || all.out_of_order > 0 {
+        // The row cache mirrors the SSTables, which say something else now.
+        let clear = move |shard: Shard| async move {
+            EngineShard::of(&shard)?.table(table).iter().for_each(|table| table.clear_cache());
+            Ok(())
+        };
+        on_all(shard, CpuGroup::Maintenance, clear).await?;
+    }
+    Ok(all)
+}
+
+impl Manager {
+    /// This shard's part of [`scrub`].
+    pub async fn scrub(self: &Rc<Self>, id: TableId, skip_corrupted: bool) -> Result<Scrubbed, EngineError> {
+        let managed = self.managed(id)?;
+        self.hold(&managed).await;
+        let scrubbed: Rc<RefCell<Scrubbed>> = Rc::default();
+        let mut result = Ok(());
+        for sstable in managed.table.sstables().iter() {
+            match self.scrub_one(&managed, sstable, skip_corrupted, &scrubbed).await {
+                Ok(()) => {}
+                Err(JobError::Stopped) => {
+                    result = Err(JobError::Stopped.into());
+                    break;
+                }
+                Err(error) => {
+                    scrubbed.borrow_mut().left.push(format!("{}: {error}", data_file(sstable)));
+                }
+            }
+        }
+        self.let_go(&managed);
+        result.map(|()| scrubbed.take())
+    }
+
+    async fn scrub_one(
+        self: &Rc<Self>,
+        managed: &Rc<Managed>,
+        input: &Rc<SSTable>,
+        skip_corrupted: bool,
+        scrubbed: &Rc<RefCell<Scrubbed>>,
+    ) -> Result<(), JobError> {
+        let (table, shards) = (&managed.table, self.shard().shard_count());
+        if table.is_shared(input, shards) && !is_turn(self.shard(), input.name()) {
+            return Ok(());
+        }
+        if !table.sstables().iter().any(|sstable| Rc::ptr_eq(sstable, input)) {
+            return Err(JobError::Refused("another request has replaced it".to_string()));
+        }
+        if table.is_frozen(input.name()) {
+            return Err(JobError::Refused("what it replaces will be known after a restart".to_string()));
+        }
+        let layout = managed.strategy.borrow().layout(input.level());
+        let needs_bytes = input.data_bytes() + input.index_bytes();
+        let starting = Starting {
+            kind: "Scrub",
+            reason: "asked for: scrub".to_string(),
+            total_bytes: input.uncompressed_bytes(),
+            input_sstables: 1,
+            weight: None,
+            needs_bytes,
+            own: Rc::new(RefCell::new([input.name()].into_iter().collect())),
+        };
+        let (around, table, input) = (self.around.clone(), table.clone(), input.clone());
+        let scrubbed = scrubbed.clone();
+        let run = async move |control: Rc<Control>| {
+            let done = Box::pin(run(&around, &control, table, input, layout, skip_corrupted)).await;
+            done.map(|(done, of_one)| {
+                scrubbed.borrow_mut().merge(of_one);
+                done
+            })
+        };
+        self.begin_job(managed, starting, None, run).await
+    }
+}
+
+/// Scrubs one SSTable.
+async fn run(
+    around: &Surroundings,
+    control: &Rc<Control>,
+    table: Rc<Table>,
+    input: Rc<SSTable>,
+    layout: Layout,
+    skip_corrupted: bool,
+) -> Result<(Done, Scrubbed), JobError> {
+    let schema = table.schema();
+    let has_counters = schema.columns_of(ColumnKind::Regular).any(|column| column.ty.is_counter());
+    let rounds = ScrubRounds::new(&input, &schema, IoClass::Compaction)?;
+    let mut dealer = Dealer::new(around, control, table, input.clone(), layout, "scrub");
+    let salvaged = match salvage(&mut dealer, rounds, &input).await {
+        Ok((_, losses)) if losses.io_error_count > 0 && !skip_corrupted => Err(JobError::Refused(format!(
+            "the disk could not read all of it ({}); say --skip-corrupted to go on without what it cannot read",
+            losses.errors.first().map_or(String::new(), ToString::to_string)
+        ))),
+        Ok((_, losses)) if has_counters && !skip_corrupted && !losses.is_none() => {
+            let first = losses.errors.first().map_or(String::new(), ToString::to_string);
+            Err(JobError::Refused(format!(
+                "it is damaged ({first}), and without the damaged part counters would show less than was counted; \
+                 say --skip-corrupted to accept that"
+            )))
+        }
+        salvaged => salvaged,
+    };
+    match salvaged {
+        Ok((mut scrubbed, losses)) => {
+            scrubbed.add_losses(&input, &losses);
+            Ok((dealer.commit().await?, scrubbed))
+        }
+        Err(error) => {
+            dealer.abort().await;
+            Err(error)
+        }
+    }
+}
+
+async fn salvage(
+    dealer: &mut Dealer,
+    mut rounds: ScrubRounds,
+    input: &SSTable,
+) -> Result<(Scrubbed, SalvageLosses), JobError> {
+    let mut scrubbed = Scrubbed { sstables: 1, ..Scrubbed::default() };
+    // What stood out of order may overlap anything.
+    let loose = Layout { level: 0, max_bytes: None, is_run: false, split: Split::Nowhere };
+    loop {
+        while let Some(fragment) = rounds.next().await {
+            match &fragment {
+                Fragment::Static(_) | Fragment::Row(_) => scrubbed.rows += 1,
+                Fragment::PartitionEnd => {
+                    scrubbed.partitions += 1;
+                    if rounds.is_first() {
+                        dealer.control.read_bytes.set(rounds.position().min(input.uncompressed_bytes()));
+                    } else {
+                        scrubbed.out_of_order += 1;
+                    }
+                }
+                Fragment::PartitionStart { .. } if scrubbed.partitions.is_multiple_of(PARTITIONS_A_LOOK) => {
+                    dealer.pace().await?;
+                }
+                Fragment::PartitionStart { .. } | Fragment::Change(_) => {}
+            }
+            dealer.take(fragment).await?;
+        }
+        dealer.control.check()?;
+        let is_over = !rounds.next_round();
+        dealer.end_sstables((!is_over).then_some(&loose)).await?;
+        if is_over {
+            return Ok((scrubbed, rounds.into_losses()));
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Scrubbing a table that is in use: what is sound stays, what is damaged goes and is counted.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use engine::compaction::node as compaction_node;
+use engine::compaction::scrub::{ScrubOptions, Scrubbed, scrub};
+use engine::options::CompactionOptions;
+use engine::{Engine, EngineError, EngineOptions};
+use model::TableId;
+
+use crate::support::*;
+
+fn by_hand(dir: &Path) -> EngineOptions {
+    let compaction = CompactionOptions { is_automatic: false, ..CompactionOptions::default() };
+    EngineOptions { compaction, ..options(dir) }
+}
+
+fn scrubbed(engine: &Engine, id: TableId, options: ScrubOptions) -> Result<Scrubbed, EngineError> {
+    engine.ask(0, move |shard| async move { scrub(&shard, id, options).await }).wait()
+}
+
+fn major(engine: &Engine, id: TableId) -> Result<(), EngineError> {
+    engine.ask(0, move |shard| async move { compaction_node::major(&shard, id, false).await }).wait()
+}
+
+/// Two SSTables of 400 partitions with a row each, written by one shard; the second is damaged in its middle. Gives all
+/// rows and the damaged file.
+fn damaged_table(dir: &Path) -> (Vec<(String, i32, String)>, PathBuf) {
+    let engine = open(by_hand(dir), 1);
+    let table = table(&engine);
+    for flush in 0..2 {
+        for i in 0..400 {
+            // Does not compress: the file has many chunks.
+            let v: String =
+                (0..30).map(|n| ((i * 7919 + n * 104_729 + n * n * i) % 9973).to_string()).collect();
+            engine.apply(insert(&table, &format!("key{i}"), flush, &v, 10)).wait().unwrap();
+        }
+        engine.flush(vec![table.id]).unwrap();
+    }
+    let rows = everything(&engine, &table);
+    engine.close().unwrap();
+    let file = files(&table_dir(dir, &table), "Data.db").remove(1);
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0xff;
+    std::fs::write(&file, &bytes).unwrap();
+    (rows, file)
+}
+
+#[test]
+fn what_is_sound_of_a_damaged_sstable_takes_its_place() {
+    for shards in [1, 2] {
+        let dir = dir(&format!("scrub-{shards}"));
+        let (before, damaged) = damaged_table(&dir);
+        let engine = open(by_hand(&dir), shards);
+        let table = table(&engine);
+        if shards == 1 {
+            let error = major(&engine, table.id).unwrap_err().to_string();
+            assert!(error.contains("Data.db"), "{error}");
+        }
+        let done = scrubbed(&engine, table.id, ScrubOptions::default()).unwrap();
+        assert_eq!((done.sstables, done.out_of_order, done.left.len()), (2, 0, 0), "{done:?}");
+        assert!(
+            done.damaged.len() == 1 && done.damaged[0].starts_with(damaged.to_str().unwrap()),
+            "{done:?}"
+        );
+        let lost = done.lost_partitions + done.damaged_partitions;
+        assert!((1..200).contains(&lost), "{done:?}");
+        let after = everything(&engine, &table);
+        assert_eq!(after.len() as u64, done.rows);
+        assert!(after.len() < before.len() && after.len() > before.len() - 200, "{}", after.len());
+        let there: BTreeSet<_> = before.iter().collect();
+        assert!(after.iter().all(|row| there.contains(row)));
+        assert!(after.iter().filter(|(_, c, _)| *c == 0).count() == 400, "the sound one lost nothing");
+        assert!(!damaged.exists());
+        // The snapshot has what was there, damage included.
+        let tag = done.snapshot.expect("one was made");
+        let kept = table_dir(&dir, &table).join("snapshots").join(tag);
+        assert!(kept.join(damaged.file_name().unwrap()).exists());
+        // What took its place is as any other.
+        major(&engine, table.id).unwrap();
+        assert_eq!(files(&table_dir(&dir, &table), "TOC.txt").len(), shards as usize);
+        assert_eq!(everything(&engine, &table), after);
+        engine.close().unwrap();
+        let engine = open(by_hand(&dir), shards);
+        assert_eq!(everything(&engine, &table), after);
+        engine.close().unwrap();
+    }
+}
+
+#[test]
+fn a_sound_table_is_written_anew_and_an_empty_one_left_alone() {
+    let dir = dir("scrub-sound");
+    let engine = open(by_hand(&dir), 2);
+    let table = table(&engine);
+    let no_snapshot = ScrubOptions { no_snapshot: true, ..ScrubOptions::default() };
+    assert_eq!(scrubbed(&engine, table.id, ScrubOptions::default()).unwrap(), Scrubbed::default());
+    for i in 0..100 {
+        engine.apply(insert(&table, &format!("key{i}"), i, "v", 10)).wait().unwrap();
+    }
+    let before = everything(&engine, &table);
+    let done = scrubbed(&engine, table.id, no_snapshot).unwrap();
+    let expect = Scrubbed { sstables: 2, partitions: 100, rows: 100, ..Scrubbed::default() };
+    assert_eq!(done, expect);
+    assert!(!table_dir(&dir, &table).join("snapshots").exists());
+    assert_eq!(everything(&engine, &table), before);
+    // System tables too, and twice in a row.
+    let system = engine.table("system_schema", "tables").unwrap().id;
+    assert!(scrubbed(&engine, system, no_snapshot).unwrap().sstables > 0);
+    assert_eq!(scrubbed(&engine, table.id, no_snapshot).unwrap(), expect);
+    engine.close().unwrap();
+    let engine = open(by_hand(&dir), 2);
+    assert_eq!(everything(&engine, &table), before);
+    engine.close().unwrap();
+}
