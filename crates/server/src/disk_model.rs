@@ -29,13 +29,20 @@ pub fn of_config(config: &Config) -> Result<Option<DiskModel>, String> {
         return Err(wrong(&format!("{len_bytes} bytes long; this is no such file")));
     }
     let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
-    let entries = properties::parse(&text).map_err(|error| wrong(&error))?;
-    let model = find(&entries, &config.data_dir).map_err(|error| wrong(&error))?;
+    let model = in_text(&text, &config.data_dir).map_err(|error| wrong(&error))?;
     if model.is_none() {
         let dir = config.data_dir.display();
         warning!("engine", "{} names no directory on the disk of {dir}", path.display());
     }
     Ok(model)
+}
+
+/// What the text of such a file says of the disk of `dir`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn in_text(text: &str, dir: &Path) -> Result<Option<DiskModel>, String> {
+    find(&properties::parse(text).map_err(|error| error.to_string())?, dir)
 }
 
 /// The entry for the disk of `dir`, which need not be there yet.

@@ -7,12 +7,9 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use base::histogram::EstimatedHistogram;
 use base::rng::Rng;
+use iosched::Latencies;
 use runtime::{Direction, File, FileError, IoBuf, IoClass, Shard};
-
-/// Up to a minute, in microseconds.
-const LATENCY_OFFSETS: usize = 96;
 
 /// What one shard does.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +22,7 @@ pub struct Load {
     pub depth: usize,
     /// Requests a second; `None`: as many as it gets.
     pub rate: Option<f64>,
+    pub class: IoClass,
 }
 
 /// Where and when.
@@ -37,27 +35,23 @@ pub struct Window {
 }
 
 /// What came of it, on one shard or on all.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Outcome {
     pub requests: u64,
     pub bytes: u64,
     pub measured_us: u64,
-    pub latencies_us: EstimatedHistogram,
+    pub latencies: Latencies,
 }
 
 impl Outcome {
-    fn new(measured_us: u64) -> Self {
-        Self { requests: 0, bytes: 0, measured_us, latencies_us: EstimatedHistogram::new(LATENCY_OFFSETS) }
-    }
-
     /// Of all shards together.
     pub fn sum(outcomes: impl IntoIterator<Item = Self>) -> Self {
-        let mut sum = Self::new(1);
+        let mut sum = Self { measured_us: 1, ..Self::default() };
         for outcome in outcomes {
             sum.requests += outcome.requests;
             sum.bytes += outcome.bytes;
             sum.measured_us = outcome.measured_us.max(1);
-            sum.latencies_us.merge(&outcome.latencies_us);
+            sum.latencies.merge(&outcome.latencies);
         }
         sum
     }
@@ -68,6 +62,11 @@ impl Outcome {
 
     pub fn bytes_s(&self) -> f64 {
         self.bytes as f64 * 1e6 / self.measured_us as f64
+    }
+
+    /// The latency that this share of the requests did not exceed.
+    pub fn percentile_us(&self, share: f64) -> f64 {
+        self.latencies.percentile_ns(share) as f64 / 1e3
     }
 }
 
@@ -82,7 +81,7 @@ pub async fn run(
     let until_us = from_us + window.measure_us;
     let mut running = vec![];
     for load in loads {
-        let outcome = Rc::new(RefCell::new(Outcome::new(window.measure_us)));
+        let outcome = Rc::new(RefCell::new(Outcome { measured_us: window.measure_us, ..Outcome::default() }));
         let next = Rc::new(Cell::new(0));
         let workers: Vec<_> = (0..load.depth.max(1))
             .map(|_| {
@@ -94,7 +93,7 @@ pub async fn run(
                     next: Rc::clone(&next),
                     outcome: Rc::clone(&outcome),
                 };
-                shard.spawn(runtime::CpuGroup::Statement, worker.work(from_us, until_us))
+                shard.spawn(load.class.group(), worker.work(from_us, until_us))
             })
             .collect();
         running.push((workers, outcome));
@@ -144,15 +143,15 @@ impl Worker {
             }
             let at = self.place(&mut rng);
             match load.direction {
-                Direction::Read => drop(file.read_at(at, load.bytes, IoClass::Maintenance).await?),
-                Direction::Write => buf = file.write_at(at, buf, IoClass::Maintenance).await?,
+                Direction::Read => drop(file.read_at(at, load.bytes, load.class).await?),
+                Direction::Write => buf = file.write_at(at, buf, load.class).await?,
             }
             let ended_us = shard.now_us();
             if (from_us..=until_us).contains(&ended_us) {
                 let outcome = &mut *self.outcome.borrow_mut();
                 outcome.requests += 1;
                 outcome.bytes += load.bytes as u64;
-                outcome.latencies_us.add((ended_us - began_us).max(1));
+                outcome.latencies.add((ended_us - began_us) * 1000);
             }
         }
     }
@@ -204,7 +203,7 @@ mod tests {
     }
 
     fn load(direction: Direction, bytes: usize, rate: Option<f64>) -> Load {
-        Load { direction, bytes, sequential: bytes > 65536, depth: 32, rate }
+        Load { direction, bytes, sequential: bytes > 65536, depth: 32, rate, class: IoClass::Maintenance }
     }
 
     #[track_caller]
