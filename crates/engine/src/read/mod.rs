@@ -8,6 +8,7 @@
 pub mod admission;
 pub mod gather;
 pub mod parked;
+mod read_memory;
 pub mod run;
 
 pub use reader::{Page, PagingState, PartitionPage, ReadCommand};
