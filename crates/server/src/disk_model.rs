@@ -11,7 +11,6 @@ use iosched::DiskModel;
 use iosched::properties::{self, DiskEntry};
 
 use crate::config::Config;
-use crate::config::units::show_bytes;
 use crate::warning;
 
 /// Such a file is never longer; whatever is, is another file.
@@ -70,12 +69,13 @@ fn find(entries: &[DiskEntry], dir: &Path) -> Result<Option<DiskModel>, String> 
 
 /// The model in a line of the log.
 pub fn show(model: &DiskModel) -> String {
+    let mb_s = |bytes_s: u64| bytes_s as f64 / 1e6;
     format!(
-        "{} reads and {} writes a second, {} and {}",
+        "{} reads and {} writes a second, {:.1} MB/s read and {:.1} MB/s written",
         model.read_iops,
         model.write_iops,
-        show_bytes(model.read_bandwidth_bytes_s) + "/s",
-        show_bytes(model.write_bandwidth_bytes_s) + "/s",
+        mb_s(model.read_bandwidth_bytes_s),
+        mb_s(model.write_bandwidth_bytes_s),
     )
 }
 

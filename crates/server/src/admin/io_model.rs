@@ -82,7 +82,7 @@ mod tests {
             learner.observe(read, number * 1_000_000, || traffic);
         }
         let told = answer("/d".to_string(), Some(DiskModel::NOMINAL), &learner.learned());
-        assert_eq!((told.rows, told.columns, told.windows), (5, 4, 29));
+        assert_eq!((told.rows, told.columns, told.windows), (5, 4, 30));
         let cell = told.cells.last().unwrap();
         assert_eq!((cell.row, cell.column, cell.in_flight), (4, 3, 2.0));
         assert!((cell.p95_us / 80.0 - 1.0).abs() < 0.04);

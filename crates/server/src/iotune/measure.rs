@@ -1,7 +1,8 @@
 //! Load on a disk, at full speed or at a given rate, and what came of it.
 //!
 //! Each shard keeps a number of requests before a scratch file, past the page cache. What completes inside the window
-//! counts, and nothing before or after it. With a rate, requests begin at random times of that rate on average, whatever
+//! counts, and nothing before or after it; of a load that is the only one of its class and direction, every part of a request that
+//! begins in it. With a rate, requests begin at random times of that rate on average, whatever
 //! became of those before, as far as the number allows.
 
 use std::cell::{Cell, RefCell};
@@ -9,7 +10,7 @@ use std::rc::Rc;
 
 use base::rng::Rng;
 use iosched::Latencies;
-use runtime::{Direction, File, FileError, IoBuf, IoClass, Shard};
+use runtime::{CpuGroup, Direction, File, FileError, IoBuf, IoClass, IoStats, JoinHandle, Shard};
 
 /// What one shard does.
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +80,8 @@ pub async fn run(
 ) -> Result<Vec<Outcome>, FileError> {
     let from_us = shard.now_us() + window.warm_up_us;
     let until_us = from_us + window.measure_us;
+    let before = moved_at(shard, from_us);
+    let after = moved_at(shard, until_us);
     let mut running = vec![];
     for load in loads {
         let outcome = Rc::new(RefCell::new(Outcome { measured_us: window.measure_us, ..Outcome::default() }));
@@ -105,7 +108,31 @@ pub async fn run(
         }
         outcomes.push(outcome.borrow().clone());
     }
+    let (before, after) = (before.await, after.await);
+    for (load, outcome) in loads.iter().zip(&mut outcomes) {
+        let same = |other: &&Load| (other.class, other.direction) == (load.class, load.direction);
+        if loads.iter().filter(same).count() == 1 {
+            outcome.bytes = moved(&after, load) - moved(&before, load);
+        }
+    }
     Ok(outcomes)
+}
+
+/// What each class has moved up to a time to come.
+fn moved_at(shard: &Shard, at_us: u64) -> JoinHandle<Vec<IoStats>> {
+    let clock = shard.clone();
+    shard.spawn(CpuGroup::Statement, async move {
+        clock.sleep_us(at_us.saturating_sub(clock.now_us())).await;
+        clock.io_stats()
+    })
+}
+
+fn moved(stats: &[IoStats], load: &Load) -> u64 {
+    let of_class = stats.iter().find(|stats| stats.class == load.class);
+    of_class.map_or(0, |stats| match load.direction {
+        Direction::Read => stats.counters.read_bytes,
+        Direction::Write => stats.counters.write_bytes,
+    })
 }
 
 /// One of the requests at once.

@@ -184,7 +184,7 @@ Latency of reads of up to 64 KiB, p50/p95 in us, by reads per second (down) and 
         // 45,000 reads or 400 MB/s are far beyond 8,000 and 3.1.
         assert_eq!(map.line, None);
         assert_eq!(within((10.0, 100.0), (20.0, 200.0)), Some([(0.0, 100.0), (10.0, 0.0)]));
-        assert_eq!(within((10.0, 100.0), (5.0, 80.0)), Some([(2.0, 80.0), (5.0, 50.0)]));
+        assert_eq!(within((10.0, 100.0), (5.0, 75.0)), Some([(2.5, 75.0), (5.0, 50.0)]));
         assert!(map.svg().contains("reads, 1/s"));
     }
 }

@@ -48,7 +48,7 @@ pub struct Point {
     pub p99_us: f64,
     /// Read and written by the compaction.
     pub compacted_bytes_s: f64,
-    /// Of the disk's time, by its model.
+    /// Of the disk's time, by its model and as if requests of the compaction were not split.
     pub used: f64,
 }
 
@@ -118,40 +118,30 @@ impl Curve {
         );
         writeln!(
             text,
-            "{:>9} | {:^21} | {:^38} | {:^38}",
+            "{:>9} | {:^22} | {:^38} | {:^38}",
             "reads/s", "alone", "scheduler on", "scheduler off"
         )
         .expect("a string takes everything");
         let of_compaction = format!("{:>6} {:>7} {:>7} {:>8} {:>6}", "p50", "p95", "p99", "MB/s", "disk");
         writeln!(
             text,
-            "{:>9} | {:>6} {:>6} {:>7} | {of_compaction} | {of_compaction}",
+            "{:>9} | {:>6} {:>7} {:>7} | {of_compaction} | {of_compaction}",
             "", "p50", "p95", "p99"
         )
         .expect("a string takes everything");
         for (reads_s, [alone, on, off]) in &self.points {
-            let beside = |point: &Option<Point>| {
-                let point = point.unwrap_or_default();
-                format!(
-                    "{:>6.0} {:>7.0} {:>7.0} {:>8.1} {:>5.0}%",
-                    point.p50_us,
-                    point.p95_us,
-                    point.p99_us,
-                    point.compacted_bytes_s / 1e6,
-                    point.used * 100.0
-                )
+            let latencies = |point: &Option<Point>| match point {
+                Some(point) if point.reads_s > 0.0 => {
+                    format!("{:>6.0} {:>7.0} {:>7.0}", point.p50_us, point.p95_us, point.p99_us)
+                }
+                _ => format!("{:>22}", ""),
             };
-            let alone = alone.unwrap_or_default();
-            writeln!(
-                text,
-                "{reads_s:>9.0} | {:>6.0} {:>6.0} {:>7.0} | {} | {}",
-                alone.p50_us,
-                alone.p95_us,
-                alone.p99_us,
-                beside(on),
-                beside(off)
-            )
-            .expect("a string takes everything");
+            let beside = |point: &Option<Point>| {
+                let Point { compacted_bytes_s, used, .. } = point.unwrap_or_default();
+                format!("{} {:>8.1} {:>5.0}%", latencies(point), compacted_bytes_s / 1e6, used * 100.0)
+            };
+            let (alone, on, off) = (latencies(alone), beside(on), beside(off));
+            writeln!(text, "{reads_s:>9.0} | {alone} | {on} | {off}").expect("a string takes everything");
         }
         for (reads_s, points) in &self.points {
             if let [Some(alone), Some(on), Some(off)] = points {
@@ -229,7 +219,8 @@ impl Point {
             point.used = reads.requests_s() * disk.cost_ns(Direction::Read, SMALL_BYTES as u64) as f64 / 1e9;
         }
         for (outcome, direction) in compaction.iter().zip([Direction::Read, Direction::Write]) {
-            point.used += outcome.requests_s() * disk.cost_ns(direction, LARGE_BYTES as u64) as f64 / 1e9;
+            let cost_ns = disk.cost_ns(direction, LARGE_BYTES as u64) as f64 / LARGE_BYTES as f64;
+            point.used += outcome.bytes_s() * cost_ns / 1e9;
         }
         point
     }

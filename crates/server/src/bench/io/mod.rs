@@ -30,7 +30,7 @@ pub struct IoArguments {
     /// Only these parts.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub parts: Vec<Part>,
-    /// How long each load runs, on the real disk; in virtual time a fifth of it.
+    /// How long each load runs, on the real disk; in virtual time a quarter of it.
     #[arg(long, default_value_t = 2.0)]
     pub seconds: f64,
     /// Of the engine's rows: 600 MB.

@@ -25,7 +25,7 @@ const SCRATCH: &str = "/d/scratch";
 
 pub fn run(arguments: &IoArguments) -> Result<Curve, BenchError> {
     println!("simulated disk: {}, {CHANNELS} channels", crate::disk_model::show(&DISK));
-    let for_us = (arguments.seconds * 2e5) as u64;
+    let for_us = (arguments.seconds * 2.5e5) as u64;
     Curve::measured("simulated", DISK, |loads, beside| measure(arguments, loads, beside, for_us))
 }
 
