@@ -14,7 +14,7 @@ pub(crate) struct Definition {
     pub(crate) keyspace: &'static str,
     pub(crate) name: &'static str,
     pub(crate) comment: &'static str,
-    /// Name and, if it is not text, type.
+    /// Name and, if it is not text, type; behind the type of a clustering column perhaps ` desc`.
     pub(crate) partition_key: &'static [&'static str],
     pub(crate) clustering: &'static [&'static str],
     /// Name and type in CQL; `static ` before the type.
@@ -29,7 +29,11 @@ impl Definition {
     pub(crate) fn schema(&self) -> Arc<TableSchema> {
         let key = |text: &&str| {
             let (name, ty) = text.split_once(' ').unwrap_or((text, "text"));
-            KeyColumn { name: name.to_string(), ty: cql(ty) }
+            let ty = match ty.strip_suffix(" desc") {
+                Some(ty) => CqlType::reversed(cql(ty)),
+                None => cql(ty),
+            };
+            KeyColumn { name: name.to_string(), ty }
         };
         let mut builder = TableSchema::builder(self.keyspace, self.name)
             .id(system_table_id(self.keyspace, self.name))

@@ -2,8 +2,9 @@
 //! and what Cassandra's tools look for and find empty here.
 //!
 //! Names, columns and types are Cassandra 4.1's (source: `db/SystemKeyspace.java`, `auth/AuthKeyspace.java`,
-//! `tracing/TraceKeyspace.java`, `schema/SystemDistributedKeyspace.java`, `db/virtual/*.java`). What is in them, the
-//! CQL layer says.
+//! `tracing/TraceKeyspace.java`, `schema/SystemDistributedKeyspace.java`, `db/virtual/*.java`), of `system.large_*`
+//! ScyllaDB's (its documentation, "Large Partitions Table"), and `system.reader_*` and `system.memory` are ours. What is
+//! in them, the CQL layer says.
 
 use std::sync::{Arc, LazyLock};
 
@@ -196,6 +197,72 @@ const DEFINITIONS: &[Definition] = &[
         partition_key: &["prepared_id blob"],
         clustering: &[],
         columns: &[("logged_keyspace", "text"), ("query_string", "text")],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: "large_partitions",
+        comment: "partitions that are larger than the threshold, by SSTable",
+        partition_key: &["keyspace_name", "table_name"],
+        clustering: &["sstable_name", "partition_size bigint desc", "partition_key"],
+        columns: &[
+            ("compaction_time", "timestamp"),
+            ("dead_rows", "bigint"),
+            ("range_tombstones", "bigint"),
+            ("rows", "bigint"),
+        ],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: "large_rows",
+        comment: "rows that are larger than the threshold, by SSTable",
+        partition_key: &["keyspace_name", "table_name"],
+        clustering: &["sstable_name", "row_size bigint desc", "partition_key", "clustering_key"],
+        columns: &[("compaction_time", "timestamp")],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: "large_cells",
+        comment: "cells and collections that are larger than the threshold, by SSTable",
+        partition_key: &["keyspace_name", "table_name"],
+        clustering: &[
+            "sstable_name",
+            "cell_size bigint desc",
+            "partition_key",
+            "clustering_key",
+            "column_name",
+        ],
+        columns: &[("collection_elements", "bigint"), ("compaction_time", "timestamp")],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: "reader_semaphores",
+        comment: "which reads may run at once on each shard, and what they may hold",
+        partition_key: &["shard int"],
+        clustering: &["semaphore"],
+        columns: &[
+            ("admitted", "bigint"),
+            ("admitted_limit", "bigint"),
+            ("memory", "bigint"),
+            ("memory_limit", "bigint"),
+            ("queued", "bigint"),
+            ("stats", "map<text, bigint>"),
+        ],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: "reader_permits",
+        comment: "reads that run and wait on each shard, and what they hold",
+        partition_key: &["shard int"],
+        clustering: &["semaphore", "keyspace_name", "table_name", "operation", "state"],
+        columns: &[("admitted", "bigint"), ("memory", "bigint"), ("permits", "bigint")],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: "memory",
+        comment: "where the memory of each shard is",
+        partition_key: &["shard int"],
+        clustering: &["class"],
+        columns: &[("bytes", "bigint"), ("bytes_limit", "bigint")],
     },
     Definition {
         keyspace: AUTH,

@@ -95,6 +95,9 @@ pub trait Coordinator {
     /// Something that whoever runs the node should know.
     fn warn(&self, _text: &str) {}
 
+    /// A result was refused memory.
+    fn memory_refused(&self, _what: &str) {}
+
     /// Ends when the write is durable.
     fn apply(&self, mutation: Mutation) -> impl Future<Output = Result<(), CqlError>>;
 

@@ -44,6 +44,37 @@ impl WriteKind {
     }
 }
 
+/// Why a replica could not answer; from v5 on clients are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FailureReason {
+    #[default]
+    Unknown,
+    /// The read met more tombstones than `tombstone_failure_threshold`.
+    ReadTooManyTombstones,
+}
+
+impl FailureReason {
+    /// Source: Cassandra's `RequestFailureReason`.
+    pub fn code(self) -> u16 {
+        match self {
+            Self::Unknown => 0,
+            Self::ReadTooManyTombstones => 1,
+        }
+    }
+
+    /// A code that is not known here is [`Self::Unknown`].
+    pub fn from_code(code: u16) -> Self {
+        if code == 1 { Self::ReadTooManyTombstones } else { Self::Unknown }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "UNKNOWN",
+            Self::ReadTooManyTombstones => "READ_TOO_MANY_TOMBSTONES",
+        }
+    }
+}
+
 /// The answer to a request that failed. Source of codes and fields: the native protocol's specification, §9.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CqlError {
@@ -66,7 +97,15 @@ pub enum CqlError {
     /// 0x1200
     ReadTimeout { consistency: u16, received: i32, required: i32, data_present: bool },
     /// 0x1300
-    ReadFailure { consistency: u16, received: i32, required: i32, failures: i32, data_present: bool },
+    ReadFailure {
+        consistency: u16,
+        received: i32,
+        required: i32,
+        failures: i32,
+        /// Of all that failed.
+        reason: FailureReason,
+        data_present: bool,
+    },
     /// 0x1400
     FunctionFailure { keyspace: String, function: String, arguments: Vec<String>, text: String },
     /// 0x1500
@@ -146,6 +185,13 @@ impl fmt::Display for CqlError {
             }
             Self::CasWriteUnknown { received, required, .. } => {
                 write!(f, "CAS operation result is unknown - accepted by {received} of {required} replicas.")
+            }
+            Self::ReadFailure { received, failures, reason, .. } if *reason != FailureReason::Unknown => {
+                write!(
+                    f,
+                    "Operation failed - received {received} responses and {failures} failures: {}",
+                    reason.name()
+                )
             }
             Self::ReadFailure { failures, .. } | Self::WriteFailure { failures, .. } => {
                 write!(f, "Operation failed - received {failures} failures")

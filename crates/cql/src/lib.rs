@@ -23,7 +23,7 @@ pub mod term;
 pub mod testing;
 
 pub use coordinator::{ChangeSchema, Coordinator, Decide, ResultLimits};
-pub use error::{CqlError, WriteKind};
+pub use error::{CqlError, FailureReason, WriteKind};
 pub use outcome::{Execution, Outcome, ResultRows};
 pub use result_memory::{ResultCharge, ResultMemory};
 pub use row_set::RowSet;

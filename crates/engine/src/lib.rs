@@ -13,6 +13,7 @@ pub mod commitlog;
 pub mod compaction;
 pub mod engine;
 pub mod error;
+pub mod large_data;
 pub mod memtable;
 pub mod node;
 pub mod options;
@@ -28,6 +29,8 @@ pub mod upload;
 pub use cache::{RowCache, RowCacheStats};
 pub use engine::{Answer, Engine, ShardOptions};
 pub use error::EngineError;
-pub use options::{Attachment, CompactionOptions, EngineOptions, OnDamagedLog, ReadOptions};
+pub use options::{
+    Attachment, CompactionOptions, EngineOptions, LargeDataOptions, OnDamagedLog, ReadOptions,
+};
 pub use read::{Page, PagingState, PartitionPage, ReadCommand};
 pub use recover::OpenReport;

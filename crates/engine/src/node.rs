@@ -20,7 +20,9 @@ use sstable::name::Component;
 use crate::attach;
 use crate::commitlog::CommitLog;
 use crate::error::EngineError;
+use crate::large_data::{self, LargeItem};
 use crate::options::EngineOptions;
+use crate::read::admission::SemaphoreReport;
 use crate::read::gather::merge_pages;
 use crate::read::run::now_s;
 use crate::read::{Page, ReadCommand};
@@ -619,6 +621,21 @@ pub async fn report(shard: &Shard) -> Result<Vec<ShardReport>, EngineError> {
 /// What the reads of every shard are doing, for people: a text for each semaphore of each shard.
 pub async fn read_diagnostics(shard: &Shard) -> Result<Vec<Vec<String>>, EngineError> {
     let ask = |shard: Shard| async move { Ok(EngineShard::of(&shard)?.admissions().dump()) };
+    on_all(shard, CpuGroup::Maintenance, ask).await
+}
+
+/// What is large in the SSTables of all tables, in no order; of an SSTable that several shards read, once for each.
+pub async fn large_data(shard: &Shard) -> Result<Vec<LargeItem>, EngineError> {
+    let ask = |shard: Shard| async move {
+        let tables = EngineShard::of(&shard)?.tables();
+        Ok(tables.iter().flat_map(|table| large_data::of_table(table)).collect::<Vec<_>>())
+    };
+    Ok(on_all(shard, CpuGroup::Maintenance, ask).await?.concat())
+}
+
+/// What reads of every shard run and wait, for each semaphore.
+pub async fn read_semaphores(shard: &Shard) -> Result<Vec<Vec<SemaphoreReport>>, EngineError> {
+    let ask = |shard: Shard| async move { Ok(EngineShard::of(&shard)?.admissions().reports()) };
     on_all(shard, CpuGroup::Maintenance, ask).await
 }
 

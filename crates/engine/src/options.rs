@@ -7,6 +7,7 @@ use model::TableSchema;
 
 use sstable::pool::EvictionPolicy;
 use sstable::version::Version;
+use sstable::write::LargeDataLimits;
 
 use crate::commitlog::SyncMode;
 
@@ -65,6 +66,20 @@ impl Default for ReadOptions {
     }
 }
 
+/// What users are told of partitions, rows and cells that are large.
+#[derive(Clone, Debug)]
+pub struct LargeDataOptions {
+    pub limits: LargeDataLimits,
+    /// Called with a shard's number and what is to be logged; seldom.
+    pub tell: fn(u32, &str),
+}
+
+impl Default for LargeDataOptions {
+    fn default() -> Self {
+        Self { limits: LargeDataLimits::default(), tell: |_, _| () }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
     /// Everything lives below this directory.
@@ -80,6 +95,7 @@ pub struct EngineOptions {
     pub reads: ReadOptions,
     /// What SSTables are written as; one that can be read.
     pub sstable_version: Version,
+    pub large_data: LargeDataOptions,
     pub attachments: Vec<Attachment>,
 }
 
@@ -129,6 +145,7 @@ impl EngineOptions {
             compaction: CompactionOptions::default(),
             reads: ReadOptions::default(),
             sstable_version: Version::DEFAULT,
+            large_data: LargeDataOptions::default(),
             attachments: vec![],
         }
     }

@@ -48,6 +48,34 @@ pub struct ShardReport {
     pub disk_under_way_ns: u64,
 }
 
+/// What one kind of memory takes on a shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryUse {
+    pub class: &'static str,
+    pub bytes: u64,
+    /// What it may take; caches share theirs. `None`: it is bounded by something else, or by what there is.
+    pub limit_bytes: Option<u64>,
+}
+
+impl MemoryUse {
+    pub fn new(class: &'static str, bytes: u64, limit_bytes: Option<u64>) -> Self {
+        Self { class, bytes, limit_bytes }
+    }
+}
+
+/// A table for people: what takes most comes first.
+pub fn memory_text(uses: &[MemoryUse]) -> String {
+    let mut uses: Vec<&MemoryUse> = uses.iter().collect();
+    uses.sort_by_key(|it| std::cmp::Reverse(it.bytes));
+    let mut text = format!("{:<22}{:>14}{:>14}\n", "memory", "bytes", "limit");
+    for MemoryUse { class, bytes, limit_bytes } in &uses {
+        let limit = limit_bytes.map_or("-".to_string(), |limit| limit.to_string());
+        text.push_str(&format!("{class:<22}{bytes:>14}{limit:>14}\n"));
+    }
+    let total: u64 = uses.iter().map(|it| it.bytes).sum();
+    text + &format!("{:<22}{total:>14}{:>14}\n", "total", "-")
+}
+
 /// How often something was done, and how long it took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Latencies {

@@ -10,20 +10,24 @@ use std::sync::Arc;
 use base::HashMap;
 use catalog::TableSettings;
 use model::{Mutation, PartitionRange, TableId, codec};
+use reader::Tracer;
 use runtime::{CpuGroup, JoinHandle, Shard};
 use sstable::pool::MemoryPool;
 use sstable::read::ChunkCache;
 
 use crate::cache::RowCache;
+use crate::commitlog::log::GATHERED_BYTES_MAX;
 use crate::commitlog::{Appended, CommitLog, LogError};
 use crate::compaction::{CompactionSetup, Manager};
 use crate::error::EngineError;
+use crate::large_data::LargeDataLog;
 use crate::options::EngineOptions;
 use crate::partition_locks::PartitionLocks;
 use crate::read::admission::Admissions;
 use crate::read::run::Bounds;
+use crate::read::traced::{measured, tracer};
 use crate::read::{Page, ReadCommand, run};
-use crate::report::ShardReport;
+use crate::report::{MemoryUse, ShardReport, memory_text};
 use crate::table::flush::FlushQueue;
 use crate::table::validate::validate;
 use crate::table::{LoggedMemtable, Table};
@@ -89,8 +93,10 @@ impl EngineShard {
         cache.seed(shard.random_u64());
         let rows = RowCache::in_pool(&pool);
         rows.set_on(reads.cache_rows);
-        let flushes = FlushQueue::new(shard.clone(), cache.clone(), host_id, options.sstable_version);
-        let compactions = Manager::new(shard, cache.clone(), host_id, options.sstable_version, compaction);
+        let (version, large_data) = (options.sstable_version, options.large_data.clone());
+        let large_data = Rc::new(LargeDataLog::new(shard, large_data));
+        let flushes = FlushQueue::new(shard.clone(), cache.clone(), host_id, version, large_data.clone());
+        let compactions = Manager::new(shard, cache.clone(), host_id, version, large_data, compaction);
         let nudged = compactions.clone();
         flushes.on_flushed(move |table| nudged.nudge(table));
         let waited_for = compactions.clone();
@@ -119,6 +125,9 @@ impl EngineShard {
             stopping: Cell::new(false),
             tasks: RefCell::default(),
         });
+        let known = Rc::downgrade(&this);
+        this.admissions
+            .explain_by(move || known.upgrade().map_or_else(String::new, |this| memory_text(&this.memory())));
         let watching = this.clone();
         let ticking = this.clone();
         let controlling = this.clone();
@@ -374,16 +383,42 @@ impl EngineShard {
 
     /// Reads the next page of what this shard has.
     pub async fn read(&self, command: &ReadCommand) -> Result<Page, EngineError> {
+        let Some(trace) = &command.trace else { return self.read_page(command, None).await };
+        let tracer = tracer(&self.shard, trace);
+        // On the heap: it is rare, and all reads would be as large.
+        let (page, tally) = Box::pin(measured(self, self.read_page(command, Some(tracer.clone())))).await;
+        if let Ok(page) = &page {
+            let (rows, dead) = (page.row_count(), page.tombstones);
+            tracer.note(format!("Read {rows} live rows and {dead} tombstones"));
+        }
+        tally.tell(&tracer);
+        page
+    }
+
+    async fn read_page(&self, command: &ReadCommand, trace: Option<Tracer>) -> Result<Page, EngineError> {
         let table = self.table(command.table)?;
         let started_us = self.shard.now_us();
         let (parked, permit) = match table.parked.take(command) {
             Some((read, permit)) => (Some(read), permit),
             None => (None, self.admissions.admit(&self.shard, &table, command).await?),
         };
+        if let Some(trace) = &trace {
+            trace.note(match &parked {
+                Some(_) => "Going on with the readers that the last page left open".to_string(),
+                None => {
+                    let (name, waiting) = permit.semaphore();
+                    let waited_us = self.shard.now_us() - started_us;
+                    format!(
+                        "Admitted by semaphore {name} after {waited_us} us in its queue; {waiting} wait there"
+                    )
+                }
+            });
+        }
         let bounds = Bounds {
             permit: Some(permit.clone()),
             deadline_us: started_us.saturating_add(self.admissions.timeout_us(command)),
             tombstones_max: self.admissions.tombstones_max(&table),
+            trace,
         };
         let read = run::read_page(&self.shard, &table, command, &bounds, parked).await;
         let (page, open) = read.inspect_err(|error| {
@@ -392,15 +427,19 @@ impl EngineShard {
             }
         })?;
         let now_us = self.shard.now_us();
-        if permit.take_evicted() {
-            // Their memory is to be free not only by the books.
-            self.tables.borrow().values().for_each(|table| table.parked.sweep(now_us));
-        }
         table.counters.reads.add_us(now_us - started_us);
         // The old way of reading backwards begins each page anew: that is what it is there to show.
         let open = open.filter(|_| command.buffered_reverse_bytes_max.is_none());
         if let (Some(open), Some(next)) = (open, &page.next) {
-            table.parked.park(command, next, open, permit, now_us);
+            let snapshot_bytes = match permit.shared_items() {
+                0 => 0,
+                items => self.rows.bytes_of_entries(items),
+            };
+            table.parked.park(command, next, open, permit.clone(), snapshot_bytes, now_us);
+        }
+        if permit.take_evicted() {
+            // Their memory is to be free not only by the books.
+            self.tables.borrow().values().for_each(|table| table.parked.sweep(now_us));
         }
         Ok(page)
     }
@@ -515,6 +554,31 @@ impl EngineShard {
             io: self.shard.io_stats(),
             disk_under_way_ns: self.shard.disk().under_way_ns(),
         }
+    }
+
+    /// Where this shard's memory is, by class.
+    pub fn memory(&self) -> Vec<MemoryUse> {
+        let pool = self.pool.stats();
+        let budget = Some(pool.budget_bytes as u64);
+        let tables = self.tables.borrow();
+        let memtables: usize = tables.values().map(|table| table.memtable_bytes()).sum();
+        let of_sstables = |table: &Rc<Table>| -> usize {
+            table.sstables().iter().map(|sstable| sstable.memory_bytes()).sum()
+        };
+        let sstables: usize = tables.values().map(of_sstables).sum();
+        let reads = self.admissions.stats();
+        let used: u64 = reads.iter().map(|(_, _, stats)| stats.used_bytes).sum();
+        let limit: u64 = reads.iter().map(|(_, limits, _)| limits.memory_bytes).sum();
+        vec![
+            MemoryUse::new("memtables", memtables as u64, Some(self.dirty_bytes_max as u64)),
+            MemoryUse::new("row_cache", pool.rows.bytes as u64, budget),
+            MemoryUse::new("index_pages", pool.index_pages.bytes as u64, budget),
+            MemoryUse::new("parsed_index_pages", pool.index_entries.bytes as u64, budget),
+            MemoryUse::new("data_chunks", pool.chunks.bytes as u64, budget),
+            MemoryUse::new("sstables", sstables as u64, None),
+            MemoryUse::new("read_permits", used, Some(limit)),
+            MemoryUse::new("commitlog_buffers", self.log.gathered_bytes(), Some(GATHERED_BYTES_MAX as u64)),
+        ]
     }
 
     /// Stops the tasks; writes that wait are refused. The log is closed by the caller.

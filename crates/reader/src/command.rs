@@ -7,6 +7,8 @@ use model::{
     TableSchema,
 };
 
+use crate::trace::ReadTrace;
+
 /// A read of one table.
 #[derive(Clone, Debug)]
 pub struct ReadCommand {
@@ -38,6 +40,8 @@ pub struct ReadCommand {
     pub buffered_reverse_bytes_max: Option<u64>,
     /// The read is given up so long after it came; `None`: as the engine's options say.
     pub timeout_us: Option<u64>,
+    /// Where to note what is done; `None`: nobody asked.
+    pub trace: Option<Arc<ReadTrace>>,
 }
 
 /// Where a read goes on: behind the last row of a page.
@@ -81,6 +85,7 @@ impl ReadCommand {
             bypass_cache: false,
             buffered_reverse_bytes_max: None,
             timeout_us: None,
+            trace: None,
         }
     }
 

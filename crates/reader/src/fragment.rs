@@ -17,6 +17,7 @@ use model::{
 use crate::ReadError;
 use crate::drive::LocalFuture;
 use crate::permit::Permit;
+use crate::trace::Tracer;
 
 /// One piece of one partition. Rows are shared, not copied: a memtable hands out what it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,11 +88,13 @@ pub struct ReadSpec {
     pub reversed: bool,
     /// Whom readers charge what they hold; `None`: nobody counts.
     pub permit: Option<Rc<Permit>>,
+    /// Whom readers tell what they do; `None`: nobody asked.
+    pub trace: Option<Tracer>,
 }
 
 impl fmt::Debug for ReadSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { schema, partitions, ranges, reversed, permit: _ } = self;
+        let Self { schema, partitions, ranges, reversed, permit: _, trace: _ } = self;
         let mut debug = f.debug_struct("ReadSpec");
         debug.field("table", &schema.full_name()).field("partitions", partitions);
         debug.field("ranges", ranges).field("reversed", reversed).finish()
@@ -101,7 +104,8 @@ impl fmt::Debug for ReadSpec {
 impl ReadSpec {
     /// Everything of the wanted partitions.
     pub fn new(schema: Arc<TableSchema>, partitions: PartitionRange) -> Self {
-        Self { schema, partitions, ranges: Arc::new([ClusteringRange::all()]), reversed: false, permit: None }
+        let ranges = Arc::new([ClusteringRange::all()]);
+        Self { schema, partitions, ranges, reversed: false, permit: None, trace: None }
     }
 
     #[must_use]
@@ -120,6 +124,20 @@ impl ReadSpec {
     pub fn permit(mut self, permit: Option<Rc<Permit>>) -> Self {
         self.permit = permit;
         self
+    }
+
+    #[must_use]
+    pub fn trace(mut self, trace: Option<Tracer>) -> Self {
+        self.trace = trace;
+        self
+    }
+
+    /// Tells whoever asked.
+    #[inline]
+    pub fn note(&self, text: impl FnOnce() -> String) {
+        if let Some(trace) = &self.trace {
+            trace.note(text());
+        }
     }
 
     /// Every row of a partition, so nothing has to be cut.

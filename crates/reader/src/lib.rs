@@ -27,6 +27,7 @@ pub mod permit;
 pub mod reversing;
 pub mod semaphore;
 pub mod slice;
+pub mod trace;
 
 pub use chain::ChainReader;
 pub use collect::{collect, collect_partitions};
@@ -43,3 +44,4 @@ pub use permit::{Charge, Permit, ReadAdmission};
 pub use reversing::ReversingReader;
 pub use semaphore::{Refusal, Semaphore, SemaphoreLimits, SemaphoreStats};
 pub use slice::SliceReader;
+pub use trace::{ReadTrace, Tracer};

@@ -4,7 +4,7 @@
 //! everything back and lets others go on. Readers charge what they hold by [`Charge`]s, which give back what they
 //! were charged when they are dropped. Knows no clock: who has a deadline drops the wait ([`Permit::time_out`]).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl ReadAdmission {
     /// A read of `table` (`ks.table`) comes. The permit may have to be [waited for](Permit::admitted).
     pub fn enter(self: &Rc<Self>, table: &Arc<str>, operation: &'static str) -> Result<Permit, ReadError> {
         let id = self.0.borrow_mut().semaphore.enter(table, operation)?;
-        Ok(Permit { admission: Rc::clone(self), id })
+        Ok(Permit { admission: Rc::clone(self), id, shared_items: Cell::new(0) })
     }
 
     fn wake(&self) {
@@ -56,9 +56,16 @@ impl ReadAdmission {
 pub struct Permit {
     admission: Rc<ReadAdmission>,
     id: PermitId,
+    /// See [`Self::shares_items`].
+    shared_items: Cell<u64>,
 }
 
 impl Permit {
+    /// Of its semaphore, and how many wait there.
+    pub fn semaphore(&self) -> (String, u64) {
+        self.admission.with(|semaphore| (semaphore.name().to_string(), semaphore.stats().queued))
+    }
+
     pub fn is_waiting(&self) -> bool {
         let state = self.admission.0.borrow().semaphore.state(self.id);
         matches!(state, PermitState::WaitingForAdmission | PermitState::WaitingForMemory)
@@ -99,9 +106,19 @@ impl Permit {
         }
     }
 
-    /// The read is put aside between two pages; it may be evicted.
-    pub fn park(&self) {
-        self.admission.0.borrow_mut().semaphore.park(self.id);
+    /// The read has a snapshot of so many things that a cache has too; it keeps them alive when the cache has let them
+    /// go.
+    pub fn shares_items(&self, items: u64) {
+        self.shared_items.set(self.shared_items.get() + items);
+    }
+
+    pub fn shared_items(&self) -> u64 {
+        self.shared_items.get()
+    }
+
+    /// The read is put aside between two pages, and keeps `bytes` alive that it was not charged; it may be evicted.
+    pub fn park(&self, bytes: u64) {
+        self.admission.0.borrow_mut().semaphore.park(self.id, bytes);
         self.admission.wake();
     }
 

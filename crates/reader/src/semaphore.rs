@@ -163,6 +163,8 @@ struct Permit {
     operation: &'static str,
     state: PermitState,
     bytes: u64,
+    /// What it is charged for being parked, of `bytes`.
+    parked_bytes: u64,
     /// What it waits for, in `WaitingForMemory`: of all its readers together.
     wanted_bytes: u64,
     is_admitted: bool,
@@ -281,6 +283,7 @@ impl Semaphore {
             operation,
             state: PermitState::WaitingForAdmission,
             bytes: 0,
+            parked_bytes: 0,
             wanted_bytes: 0,
             is_admitted: false,
             was_awaiting: false,
@@ -404,10 +407,14 @@ impl Semaphore {
         self.set_state(id, if is_awaiting { PermitState::ActiveAwait } else { PermitState::ActiveNeedCpu });
     }
 
-    /// An admitted read is put aside between pages.
-    pub fn park(&mut self, id: PermitId) {
+    /// An admitted read is put aside between pages. `bytes` are kept alive by it that it was not charged for while it ran.
+    /// If parked reads take too much by that, the oldest go.
+    pub fn park(&mut self, id: PermitId, bytes: u64) {
         self.set_state(id, PermitState::Inactive);
         self.inactive.push_back(id);
+        self.permit_mut(id).parked_bytes = bytes;
+        self.charge(id, bytes);
+        while bytes > 0 && self.stats.used_bytes > self.limits.memory_bytes && self.evict_inactive() {}
         // Who waits between pages is not the one that must get to its end.
         if self.blessed == Some(id) {
             self.blessed = None;
@@ -423,6 +430,8 @@ impl Semaphore {
             return false;
         }
         self.inactive.retain(|parked| *parked != id);
+        let bytes = std::mem::take(&mut self.permit_mut(id).parked_bytes);
+        self.release(id, bytes);
         self.set_state(id, PermitState::ActiveNeedCpu);
         true
     }
@@ -548,7 +557,16 @@ impl Semaphore {
             let _ = writeln!(out, "{omitted} permits omitted for brevity");
         }
         let _ = writeln!(out, "\n{}\t{}\t{}\ttotal\n\nStats:", total.permits, total.count, total.bytes);
-        let counters = [
+        for (name, value) in self.counters() {
+            let _ = writeln!(out, "{name}: {value}");
+        }
+        out
+    }
+
+    /// What was counted, by ScyllaDB's names.
+    pub fn counters(&self) -> Vec<(&'static str, u64)> {
+        let stats = self.stats();
+        vec![
             ("permit_based_evictions", stats.inactive_reads_evicted),
             ("inactive_reads", self.inactive.len() as u64),
             ("total_failed_reads", stats.reads_timed_out + stats.reads_killed_due_to_kill_limit),
@@ -565,11 +583,7 @@ impl Semaphore {
             ("current_permits", stats.permits),
             ("need_cpu_permits", self.need_cpu),
             ("queued_permits", stats.queued),
-        ];
-        for (name, value) in counters {
-            let _ = writeln!(out, "{name}: {value}");
-        }
-        out
+        ]
     }
 
     /// The permits by table, operation and state; who holds most comes first.
@@ -727,7 +741,7 @@ mod tests {
     fn parked_reads_go_when_others_need_their_place() {
         let mut semaphore = Semaphore::new("s", LIMITS);
         let ids: Vec<PermitId> = (0..3).map(|_| enter(&mut semaphore)).collect();
-        ids.iter().for_each(|id| semaphore.park(*id));
+        ids.iter().for_each(|id| semaphore.park(*id, 0));
         assert!(semaphore.unpark(ids[1]));
         let other = enter(&mut semaphore);
         assert_eq!(semaphore.state(other), PermitState::ActiveNeedCpu);
@@ -745,9 +759,31 @@ mod tests {
         let (parked, active) = (enter(&mut semaphore), enter(&mut semaphore));
         let most = LIMITS.memory_bytes * LIMITS.serialize_multiplier;
         assert!(semaphore.request(parked, most - 2 * BASE_COST_BYTES - 1).unwrap());
-        semaphore.park(parked);
+        semaphore.park(parked, 0);
         assert!(semaphore.request(active, LIMITS.memory_bytes).unwrap());
         assert_eq!(semaphore.state(parked), PermitState::Evicted);
+    }
+
+    /// What a parked read keeps alive counts while it is parked, and the oldest go if it is too much.
+    #[test]
+    fn parked_reads_are_charged_for_what_they_keep_alive() {
+        let mut semaphore = Semaphore::new("s", LIMITS);
+        let ids: Vec<PermitId> = (0..3).map(|_| enter(&mut semaphore)).collect();
+        semaphore.park(ids[0], 1000);
+        assert_eq!(
+            (semaphore.bytes(ids[0]), semaphore.stats().used_bytes),
+            (17_384, 3 * BASE_COST_BYTES + 1000)
+        );
+        assert!(semaphore.unpark(ids[0]));
+        assert_eq!(semaphore.stats().used_bytes, 3 * BASE_COST_BYTES);
+        semaphore.park(ids[0], 1000);
+        semaphore.park(ids[1], LIMITS.memory_bytes - 4 * BASE_COST_BYTES);
+        assert_eq!(semaphore.state(ids[0]), PermitState::Inactive);
+        semaphore.park(ids[2], 2 * BASE_COST_BYTES);
+        let state = |at: usize| semaphore.state(ids[at]);
+        let kept = PermitState::Inactive;
+        assert_eq!((state(0), state(1), state(2)), (PermitState::Evicted, kept, kept));
+        assert_eq!(semaphore.stats().used_bytes, LIMITS.memory_bytes);
     }
 
     /// Whatever is done: the books balance, and when all have left nothing is held and nobody waits.
@@ -771,7 +807,10 @@ mod tests {
                         semaphore.release(id, bytes);
                     }
                     (5, _, Some(id)) => semaphore.set_awaiting(id, rng.below(2) == 0),
-                    (6, _, Some(id)) => semaphore.park(id),
+                    (6, _, Some(id)) => semaphore.park(id, rng.below(3) * (20 << 10)),
+                    (6, Some(id), _) if semaphore.state(id) == PermitState::Inactive => {
+                        semaphore.unpark(id);
+                    }
                     (7, Some(id), _) => {
                         semaphore.leave(id);
                         ids.retain(|other| *other != id);

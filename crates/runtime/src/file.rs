@@ -4,9 +4,11 @@
 //! to whole blocks, and naming file and offset in errors.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::task::Poll;
 
 use iosched::Direction;
 
@@ -149,6 +151,25 @@ impl File {
     /// unsynced data may be lost, also if a later sync succeeds.
     pub async fn sync_data(&self) -> Result<(), FileError> {
         self.0.file.sync_data().await.map_err(|error| self.failed("sync", error))
+    }
+
+    /// [`Self::sync_data`] of several files at the same time: the device, and the journal of the file system, make
+    /// them durable together. Gives the first error, when all have ended.
+    pub async fn sync_data_of(files: &[Self]) -> Result<(), FileError> {
+        let mut syncs: Vec<_> = files.iter().map(|file| Some(Box::pin(file.sync_data()))).collect();
+        let mut result = Ok(());
+        poll_fn(|context| {
+            for sync in &mut syncs {
+                let polled = sync.as_mut().map(|sync| sync.as_mut().poll(context));
+                if let Some(Poll::Ready(synced)) = polled {
+                    *sync = None;
+                    result = std::mem::replace(&mut result, Ok(())).and(synced);
+                }
+            }
+            if syncs.iter().any(Option::is_some) { Poll::Pending } else { Poll::Ready(()) }
+        })
+        .await;
+        result
     }
 
     /// Reserves space for `len_bytes` at `offset_bytes` and makes the file at least that long; new bytes read as 0.

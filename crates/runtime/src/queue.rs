@@ -259,6 +259,11 @@ impl LocalQueue {
         self.ready.borrow_mut().push(runnable, self.now_ns());
     }
 
+    /// The group whose task runs next.
+    pub(crate) fn next_group(&self) -> Option<usize> {
+        self.ready.borrow().cpu.next()
+    }
+
     /// The task that runs next.
     pub(crate) fn pop_next(&self) -> Option<Runnable> {
         let ready = &mut *self.ready.borrow_mut();

@@ -160,7 +160,7 @@ impl Shard {
         })
     }
 
-    /// True once the current turn has used its quota: save the state and `yield_now`.
+    /// True once the current turn has used its quota, or I/O has completed during a long poll: save the state and `yield_now`.
     pub fn need_preempt(&self) -> bool {
         self.0.backend.need_preempt()
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
 use catalog::{Catalog, Table};
-use engine::report::{ShardReport, TableReport};
+use engine::report::{MemoryUse, ShardReport, TableReport};
 use engine::{Engine, EngineError, node};
 
 use crate::config::Config;
@@ -116,6 +116,11 @@ impl Node {
     /// What was served at each service level: a list for each shard.
     pub async fn level_reports(&self) -> Result<Vec<Vec<LevelReport>>, EngineError> {
         self.engine.ask(0, |shard| async move { Ok(cql_server::level_reports(&shard).await) }).get().await
+    }
+
+    /// Where memory is, by class: a list for each shard.
+    pub async fn memory(&self) -> Result<Vec<Vec<MemoryUse>>, EngineError> {
+        self.engine.ask(0, |shard| async move { cql_server::memory(&shard).await }).get().await
     }
 
     /// What every table has and does.

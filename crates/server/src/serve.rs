@@ -24,6 +24,7 @@ use tokio::sync::mpsc;
 
 use crate::admin;
 use crate::attach;
+use crate::config::flags::OptionFlags;
 use crate::config::storage::Machine;
 use crate::config::{self, Config, LogLevel, Setting};
 use crate::disk_model;
@@ -130,6 +131,8 @@ pub struct ServeArguments {
     /// Any option of messina.yaml: --set commitlog_sync=batch.
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
+    #[command(flatten)]
+    options: OptionFlags,
 }
 
 impl ServeArguments {
@@ -156,6 +159,7 @@ impl ServeArguments {
         if self.in_memory {
             settings.push(Setting::flag("--in-memory", "in_memory", "true"));
         }
+        settings.extend(self.options.0.iter().cloned());
         for text in &self.set {
             let Some((name, value)) = text.split_once('=') else {
                 return Err(format!("--set {text}: expected NAME=VALUE"));

@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use super::ProtocolVersion;
 use super::reply::put_address;
 use super::wire::{put_i32, put_short_bytes, put_string, put_string_list, put_u16};
-use crate::{CqlError, WriteKind};
+use crate::{CqlError, FailureReason, WriteKind};
 
 pub(super) const WRITE_TIMEOUT: i32 = 0x1100;
 pub(super) const READ_TIMEOUT: i32 = 0x1200;
@@ -45,17 +45,17 @@ pub(super) fn put_error(out: &mut Vec<u8>, error: &CqlError, version: ProtocolVe
             put_responses(out, *consistency, *received, *required);
             out.push(u8::from(*data_present));
         }
-        CqlError::ReadFailure { consistency, received, required, failures, data_present } => {
+        CqlError::ReadFailure { consistency, received, required, failures, reason, data_present } => {
             put_responses(out, *consistency, *received, *required);
             if knows_failures {
-                put_failures(out, *failures, version);
+                put_failures(out, *failures, *reason, version);
             }
             out.push(u8::from(*data_present));
         }
         CqlError::WriteFailure { consistency, received, required, failures, kind } => {
             put_responses(out, *consistency, *received, *required);
             if knows_failures {
-                put_failures(out, *failures, version);
+                put_failures(out, *failures, FailureReason::Unknown, version);
             }
             put_string(out, kind.name());
         }
@@ -97,8 +97,8 @@ fn put_responses(out: &mut Vec<u8>, consistency: u16, received: i32, required: i
 }
 
 /// v4 has the number of failures, v5 an address and a reason for each. Who failed is not known here: the
-/// addresses count up from 0.0.0.0, the reason is 0, "unknown".
-fn put_failures(out: &mut Vec<u8>, failures: i32, version: ProtocolVersion) {
+/// addresses count up from 0.0.0.0.
+fn put_failures(out: &mut Vec<u8>, failures: i32, reason: FailureReason, version: ProtocolVersion) {
     if version < ProtocolVersion::V5 {
         return put_i32(out, failures);
     }
@@ -106,6 +106,6 @@ fn put_failures(out: &mut Vec<u8>, failures: i32, version: ProtocolVersion) {
     put_i32(out, failures);
     for node in 0..failures {
         put_address(out, IpAddr::V4(Ipv4Addr::new(0, 0, 0, node as u8)));
-        put_u16(out, 0);
+        put_u16(out, reason.code());
     }
 }

@@ -284,6 +284,7 @@ impl Reading<'_, '_> {
             }
             // A page that has begun is finished; the next ones wait.
             if !rows.rows.charge.grow_to(rows.rows.memory_bytes()) && page_rows.is_none() {
+                coordinator.memory_refused(NO_MEMORY);
                 return Err(CqlError::Overloaded(NO_MEMORY.to_string()));
             }
             if page_rows.is_none() {

@@ -9,9 +9,13 @@
 //! | what a node tells of itself | `node_info.rs` |
 //! | which rows a table has | `tables.rs` |
 //! | values to rows | `rows.rs` |
+//! | what is large in SSTables | `large_data.rs` |
+//! | which reads run, and where memory is | `inside.rs` |
 //! | what was traced | `traces.rs` |
 //! | rows to pages | `read.rs` |
 
+mod inside;
+mod large_data;
 mod node_info;
 mod read;
 mod rows;
@@ -20,7 +24,10 @@ mod tables;
 mod tests;
 mod traces;
 
-pub use node_info::{ClientInfo, CompactionRecord, NodeInfo, TableEstimate};
+pub use node_info::{
+    ClientInfo, CompactionRecord, LargeItem, LargeKind, NodeInfo, PermitInfo, SemaphoreInfo, ShardInside,
+    TableEstimate,
+};
 pub use read::{is_virtual, read_virtual};
 pub use tables::virtual_partitions;
 pub use traces::{Trace, TraceEvent};

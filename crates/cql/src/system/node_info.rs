@@ -46,6 +46,10 @@ pub struct NodeInfo {
     pub estimates: BTreeMap<TableId, TableEstimate>,
     /// Compactions that ended lately.
     pub compactions: Vec<CompactionRecord>,
+    /// What is large in SSTables; filled where it is read.
+    pub large_data: Vec<LargeItem>,
+    /// What reads and memory are on each shard; filled where it is read.
+    pub shards: Vec<ShardInside>,
     /// The latest, oldest first.
     pub traces: Vec<Arc<Trace>>,
 }
@@ -62,6 +66,62 @@ pub struct ClientInfo {
     pub driver_version: Option<String>,
     /// Protocol and cipher suite.
     pub tls: Option<(String, String)>,
+}
+
+/// Something that is larger than a threshold, in one SSTable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LargeItem {
+    pub keyspace: String,
+    pub table: String,
+    /// `me-7-big-Data.db`
+    pub sstable: String,
+    /// Milliseconds since 1970.
+    pub written_ms: i64,
+    /// For people.
+    pub partition_key: String,
+    pub bytes: u64,
+    pub kind: LargeKind,
+}
+
+/// What it is. Clustering keys are for people, and empty for static rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LargeKind {
+    Partition { rows: u64, dead_rows: u64, range_tombstones: u64 },
+    Row { clustering_key: String },
+    Cell { clustering_key: String, column: String, elements: Option<u64> },
+}
+
+/// What is going on inside a shard.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShardInside {
+    pub semaphores: Vec<SemaphoreInfo>,
+    /// By class: bytes, and what it may take.
+    pub memory: Vec<(String, u64, Option<u64>)>,
+}
+
+/// Which reads may run at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SemaphoreInfo {
+    pub name: String,
+    pub admitted: u64,
+    pub admitted_limit: u64,
+    pub memory_bytes: u64,
+    pub memory_limit_bytes: u64,
+    pub queued: u64,
+    pub stats: Vec<(String, u64)>,
+    pub permits: Vec<PermitInfo>,
+}
+
+/// Reads that are alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PermitInfo {
+    pub keyspace: String,
+    pub table: String,
+    pub operation: String,
+    pub state: String,
+    pub permits: u64,
+    pub admitted: u64,
+    pub memory_bytes: u64,
 }
 
 /// A compaction that ended.
@@ -111,6 +171,8 @@ impl NodeInfo {
             clients: vec![],
             estimates: BTreeMap::new(),
             compactions: vec![],
+            large_data: vec![],
+            shards: vec![],
             traces: vec![],
         }
     }

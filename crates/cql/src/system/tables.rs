@@ -7,6 +7,8 @@ use catalog::{Catalog, mutations_for, system};
 use model::types::CqlValue;
 use model::{ColumnKind, KeyColumn, Mutation, TableSchema};
 
+use super::inside;
+use super::large_data;
 use super::node_info::NodeInfo;
 use super::read::is_virtual;
 use super::rows::{Rows, bigint, inet, int, text, uuid};
@@ -36,6 +38,12 @@ pub fn virtual_partitions(
                 .for_each(|kind| estimates(&mut rows, info, catalog, &[*kind]));
         }
         (system::SYSTEM, "compaction_history") => compactions(&mut rows, info),
+        (system::SYSTEM, "large_partitions") => large_data::partitions(&mut rows, info),
+        (system::SYSTEM, "large_rows") => large_data::rows(&mut rows, info),
+        (system::SYSTEM, "large_cells") => large_data::cells(&mut rows, info),
+        (system::SYSTEM, "reader_semaphores") => inside::semaphores(&mut rows, info),
+        (system::SYSTEM, "reader_permits") => inside::permits(&mut rows, info),
+        (system::SYSTEM, "memory") => inside::memory(&mut rows, info),
         (TRACES, "sessions") => traces::sessions(&mut rows, info),
         (TRACES, "events") => traces::events(&mut rows, info),
         (VIEWS_KS, "clients") => clients(&mut rows, info),

@@ -10,7 +10,10 @@ use model::{
 use reader::{Page, ReadCommand};
 use uuid::Uuid;
 
-use super::{ClientInfo, NodeInfo, TableEstimate, Trace, TraceEvent, is_virtual, read_virtual};
+use super::{
+    ClientInfo, LargeItem, LargeKind, NodeInfo, PermitInfo, SemaphoreInfo, ShardInside, TableEstimate, Trace,
+    TraceEvent, is_virtual, read_virtual,
+};
 use crate::schema::tests::Session;
 
 fn info() -> NodeInfo {
@@ -242,4 +245,102 @@ fn traces_are_sessions_with_their_events_in_order() {
     let page = read_all(&catalog, &info, "system_traces.events");
     let activities = page.partitions[0].rows.iter().map(|row| value(&events, &row.row, "activity").unwrap());
     assert_eq!(activities.collect::<String>().replace('\'', ""), "abc");
+}
+
+#[test]
+fn what_is_large_is_in_the_peers_tables_the_largest_first() {
+    let item = |bytes: u64, kind: LargeKind| LargeItem {
+        keyspace: "ks".to_string(),
+        table: "t".to_string(),
+        sstable: "me-7-big-Data.db".to_string(),
+        written_ms: 1_600_000_000_000,
+        partition_key: "ada".to_string(),
+        bytes,
+        kind,
+    };
+    let partition = |rows| LargeKind::Partition { rows, dead_rows: 2, range_tombstones: 3 };
+    let cell = |clustering: &str, elements| LargeKind::Cell {
+        clustering_key: clustering.to_string(),
+        column: "v".to_string(),
+        elements,
+    };
+    let info = NodeInfo {
+        large_data: vec![
+            item(10, partition(1)),
+            item(30, partition(100_001)),
+            item(20, LargeKind::Row { clustering_key: "7:x".to_string() }),
+            item(40, cell("7:x", None)),
+            item(50, cell("", Some(10_001))),
+        ],
+        ..info()
+    };
+    let catalog = catalog();
+    let rows = |table: &str| {
+        let schema = schema(&catalog, table);
+        let page = read_all(&catalog, &info, table);
+        assert_eq!(page.partitions.len(), 1, "a partition for each table");
+        let rows = page.partitions[0].rows.iter().map(|row| {
+            let keys = schema.clustering.iter().zip(row.key.values());
+            let mut texts: Vec<String> = keys.map(|(column, value)| column.ty.text_of(value)).collect();
+            let cells = schema.columns().iter().filter(|column| column.name != "compaction_time");
+            texts.extend(cells.map(|it| value(&schema, &row.row, &it.name).unwrap_or("null".to_string())));
+            texts.join(" ").replace('\'', "")
+        });
+        rows.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        rows("system.large_partitions"),
+        ["me-7-big-Data.db 30 ada 2 3 100001", "me-7-big-Data.db 10 ada 2 3 1"]
+    );
+    assert_eq!(rows("system.large_rows"), ["me-7-big-Data.db 20 ada 7:x"]);
+    assert_eq!(
+        rows("system.large_cells"),
+        ["me-7-big-Data.db 50 ada  v 10001", "me-7-big-Data.db 40 ada 7:x v null"]
+    );
+}
+
+#[test]
+fn reads_and_memory_are_shown_for_each_shard() {
+    let permit = PermitInfo {
+        keyspace: "ks".to_string(),
+        table: "t".to_string(),
+        operation: "data-query".to_string(),
+        state: "active/await".to_string(),
+        permits: 3,
+        admitted: 2,
+        memory_bytes: 50_000,
+    };
+    let semaphore = SemaphoreInfo {
+        name: "sl:default".to_string(),
+        admitted: 2,
+        admitted_limit: 100,
+        memory_bytes: 50_000,
+        memory_limit_bytes: 60_000,
+        queued: 1,
+        stats: vec![("reads_admitted".to_string(), 9)],
+        permits: vec![permit],
+    };
+    let shard = ShardInside {
+        semaphores: vec![semaphore],
+        memory: vec![("memtables".to_string(), 5, Some(6)), ("sstables".to_string(), 7, None)],
+    };
+    let info = NodeInfo { shards: vec![ShardInside::default(), shard], ..info() };
+    let catalog = catalog();
+    let page = read_all(&catalog, &info, "system.reader_permits");
+    let permits = schema(&catalog, "system.reader_permits");
+    let row = &page.partitions[0].rows[0];
+    let key: Vec<&[u8]> = row.key.values().collect();
+    assert_eq!(page.partitions[0].key.bytes(), 1i32.to_be_bytes());
+    assert_eq!(key, [&b"sl:default"[..], b"ks", b"t", b"data-query", b"active/await"]);
+    assert_eq!(value(&permits, &row.row, "memory").unwrap(), "50000");
+    let page = read_all(&catalog, &info, "system.reader_semaphores");
+    let semaphores = schema(&catalog, "system.reader_semaphores");
+    let row = &page.partitions[0].rows[0].row;
+    for (column, expect) in [("admitted", "2"), ("memory_limit", "60000"), ("queued", "1")] {
+        assert_eq!(value(&semaphores, row, column).unwrap(), expect, "{column}");
+    }
+    let page = read_all(&catalog, &info, "system.memory");
+    let memory = schema(&catalog, "system.memory");
+    let limits = page.partitions[0].rows.iter().map(|row| value(&memory, &row.row, "bytes_limit"));
+    assert_eq!(limits.collect::<Vec<_>>(), [Some("6".to_string()), None]);
 }

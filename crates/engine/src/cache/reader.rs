@@ -87,6 +87,9 @@ impl<B: Below> CacheReader<B> {
         let cached = cached.map(|partition| {
             cache.rows.touch(partition.item());
             let content = partition.content().clone();
+            if let Some(permit) = &spec.permit {
+                permit.shares_items(content.entries.len() as u64);
+            }
             (partition, content)
         });
         Self {

@@ -130,6 +130,13 @@ impl RowCache {
         }
     }
 
+    /// About what a snapshot of so many entries keeps alive.
+    pub fn bytes_of_entries(&self, entries: u64) -> u64 {
+        let class = *self.pool.stats().of(CacheClass::Rows);
+        let mean = class.bytes as u64 / class.entries.max(1);
+        entries.saturating_mul(mean.max(size_of::<(Position, Entry)>() as u64))
+    }
+
     #[inline]
     pub(super) fn count(&self, change: impl FnOnce(&mut RowCacheStats)) {
         let mut stats = self.stats.get();

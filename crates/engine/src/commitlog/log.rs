@@ -26,7 +26,7 @@ use super::{CommitLogOptions, LogError, LogPosition, SyncMode};
 use runtime::Event;
 
 /// Entries wait when this much has gathered and is not written.
-const GATHERED_BYTES_MAX: usize = 4 << 20;
+pub const GATHERED_BYTES_MAX: usize = 4 << 20;
 
 /// The chunks that one write to the file makes durable, for those who wait for it.
 #[derive(Default)]
@@ -148,6 +148,11 @@ impl CommitLog {
     /// The largest entry that can be appended.
     pub fn entry_bytes_max(&self) -> usize {
         (self.options.segment_bytes / 2) as usize - 2 * HEADER_BYTES - CHUNK_ALIGNMENT_BYTES as usize
+    }
+
+    /// Bytes that wait to be written.
+    pub fn gathered_bytes(&self) -> u64 {
+        self.gathering.borrow().as_ref().map_or(0, |gathering| gathering.buf.len() as u64)
     }
 
     /// Bytes of entries appended since the log was opened.

@@ -36,6 +36,7 @@ use super::output::{Cut, Maker, Outputs};
 use super::purge::{Blocker, JobPurge, KeptTombstones, OwnSSTables};
 use super::replace::{Replaced, replace};
 use super::throttle::Throttle;
+use crate::large_data::LargeDataLog;
 use crate::table::Table;
 
 /// Fragments between two looks at whether the turn is over.
@@ -92,6 +93,7 @@ pub(super) struct Surroundings {
     pub(super) host_id: [u8; 16],
     /// What outputs are written as.
     pub(super) sstable_version: Version,
+    pub(super) large_data: Rc<LargeDataLog>,
     pub(super) throttle: Rc<Throttle>,
 }
 
@@ -165,6 +167,7 @@ pub(super) async fn run(around: &Surroundings, control: &Rc<Control>, work: Work
         cache: around.cache.clone(),
         host_id: around.host_id,
         sstable_version: around.sstable_version,
+        large_data: around.large_data.clone(),
         delta_bases: Maker::delta_bases(&inputs),
         expected_partitions: inputs.iter().map(|input| input.partition_count()).sum(),
         owner: shard.id(),

@@ -39,6 +39,7 @@ use super::strategies;
 use super::throttle::Throttle;
 use super::view::Views;
 use crate::error::EngineError;
+use crate::large_data::LargeDataLog;
 use crate::options::CompactionOptions;
 use crate::read::run::now_s;
 use crate::table::Table;
@@ -147,12 +148,14 @@ impl Manager {
         cache: Rc<ChunkCache>,
         host_id: [u8; 16],
         sstable_version: Version,
+        large_data: Rc<LargeDataLog>,
         setup: CompactionSetup,
     ) -> Rc<Self> {
         let CompactionSetup { options, history } = setup;
         let throttle = Rc::new(Throttle::default());
         throttle.set_bytes_per_s(options.throughput_bytes_per_s / u64::from(shard.shard_count()));
-        let around = Surroundings { shard: shard.clone(), cache, host_id, sstable_version, throttle };
+        let around =
+            Surroundings { shard: shard.clone(), cache, host_id, sstable_version, large_data, throttle };
         let this = Rc::new(Self {
             around,
             jobs_max: Cell::new(options.concurrent_jobs),

@@ -21,6 +21,7 @@ use sstable::write::{SSTableWriter, WriteOptions, remove_sstables};
 
 use super::error::JobError;
 use super::windows::Windows;
+use crate::large_data::LargeDataLog;
 use crate::table::Table;
 
 /// Makes SSTables of one table on one shard.
@@ -31,6 +32,7 @@ pub(super) struct Maker {
     pub(super) cache: Rc<ChunkCache>,
     pub(super) host_id: [u8; 16],
     pub(super) sstable_version: Version,
+    pub(super) large_data: Rc<LargeDataLog>,
     pub(super) delta_bases: DeltaBases,
     pub(super) expected_partitions: u64,
     /// The shard whose partitions they have.
@@ -60,6 +62,7 @@ impl Maker {
         options.delta_bases = self.delta_bases;
         options.level = level;
         options.run_id = run_id;
+        self.large_data.apply_to(&mut options);
         let number = self.table.take_generation(shards);
         let name = SstableName::big(self.sstable_version, Generation::Number(number));
         let files = self.shard.files();
@@ -71,6 +74,7 @@ impl Maker {
     /// Completes and opens what was written; `None` if nothing was.
     pub(super) async fn complete(&self, writer: SSTableWriter) -> Result<Option<Rc<SSTable>>, JobError> {
         let Some(written) = Box::pin(writer.finish_unsealed()).await? else { return Ok(None) };
+        self.large_data.written(&self.schema, &written);
         let (files, dir) = (self.shard.files(), &self.table.dir);
         match SSTable::open_unsealed(files, dir, written.name, &self.cache, IoClass::Compaction).await {
             Ok(sstable) => Ok(Some(sstable)),

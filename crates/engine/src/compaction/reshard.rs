@@ -53,6 +53,7 @@ pub(super) async fn run(
             cache: around.cache.clone(),
             host_id: around.host_id,
             sstable_version: around.sstable_version,
+            large_data: around.large_data.clone(),
             delta_bases: Maker::delta_bases(std::slice::from_ref(&input)),
             expected_partitions: input.partition_count().div_ceil(u64::from(shards)),
             owner,

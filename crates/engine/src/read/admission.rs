@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use model::PartitionRange;
-use reader::semaphore::SemaphoreStats;
+use reader::semaphore::{PermitGroup, SemaphoreStats};
 use reader::{Permit, ReadAdmission, ReadCommand, ReadError, Refusal, Semaphore, SemaphoreLimits};
 use runtime::{CpuGroup, GROUPS_MAX, Shard};
 
@@ -35,6 +35,20 @@ pub struct Admissions {
     memory_bytes: u64,
     options: ReadOptions,
     last_dump_us: Cell<Option<u64>>,
+    /// Says where the shard's memory is.
+    explain: RefCell<Box<dyn Fn() -> String>>,
+}
+
+/// What is going on in a semaphore.
+#[derive(Clone, Debug)]
+pub struct SemaphoreReport {
+    pub name: String,
+    pub limits: SemaphoreLimits,
+    pub stats: SemaphoreStats,
+    /// By ScyllaDB's names.
+    pub counters: Vec<(&'static str, u64)>,
+    /// By table, operation and state.
+    pub permits: Vec<PermitGroup>,
 }
 
 /// The reads of a group.
@@ -56,7 +70,13 @@ impl Admissions {
             memory_bytes,
             options,
             last_dump_us: Cell::new(None),
+            explain: RefCell::new(Box::new(String::new)),
         }
+    }
+
+    /// What `explain` says of the shard's memory is told with each dump.
+    pub fn explain_by(&self, explain: impl Fn() -> String + 'static) {
+        *self.explain.borrow_mut() = Box::new(explain);
     }
 
     /// That of the group which runs now. A group that is not there for statements reads as the statements do.
@@ -170,7 +190,8 @@ impl Admissions {
         let now_us = shard.now_us();
         if self.last_dump_us.get().is_none_or(|last_us| now_us >= last_us + DUMP_PAUSE_US) {
             self.last_dump_us.set(Some(now_us));
-            (self.options.tell)(shard.id(), &dump());
+            let memory = (self.explain.borrow())();
+            (self.options.tell)(shard.id(), &format!("{}\n{memory}", dump()));
         }
     }
 
@@ -185,6 +206,20 @@ impl Admissions {
         let dump =
             |admission: &Rc<ReadAdmission>| admission.with(|semaphore| semaphore.dump("user request", None));
         self.all().iter().map(dump).collect()
+    }
+
+    /// What is going on in each, as values.
+    pub fn reports(&self) -> Vec<SemaphoreReport> {
+        let of = |admission: &Rc<ReadAdmission>| {
+            admission.with(|semaphore| SemaphoreReport {
+                name: semaphore.name().to_string(),
+                limits: semaphore.limits(),
+                stats: semaphore.stats(),
+                counters: semaphore.counters(),
+                permits: semaphore.groups(),
+            })
+        };
+        self.all().iter().map(of).collect()
     }
 
     /// Names, limits and counters of each.

@@ -1,7 +1,7 @@
 //! Reads between two of their pages: the readers stay open, so that the next page goes on where the last one ended
 //! instead of looking for the place again.
 //!
-//! - A parked read keeps its permit and what is charged to it. When others need that, the semaphore evicts it; then, or
+//! - A parked read keeps its permit and what is charged to it, and is charged for the snapshot of the row cache that it has. When others need that, the semaphore evicts it; then, or
 //!   when nobody has asked for [`PARKED_US_MAX`], it is dropped, and the next page opens readers anew.
 //! - It shows what there was when it was opened: all its pages are of one state of the table on this shard.
 //! - It keeps memtables and SSTables alive. So the table drops all of its parked reads whenever one of those is
@@ -31,16 +31,18 @@ struct Parked {
 pub struct ParkedReads(RefCell<Vec<Parked>>);
 
 impl ParkedReads {
-    /// Puts a read aside that stands at `next` and is open there.
+    /// Puts a read aside that stands at `next` and is open there. It keeps `snapshot_bytes` alive besides what it is
+    /// charged.
     pub fn park(
         &self,
         command: &ReadCommand,
         next: &PagingState,
         read: OpenRead,
         permit: Rc<Permit>,
+        snapshot_bytes: u64,
         now_us: u64,
     ) {
-        permit.park();
+        permit.park(snapshot_bytes);
         let (command, next) = (command.clone(), next.clone());
         self.0.borrow_mut().push(Parked { command, next, read, permit, since_us: now_us });
         self.sweep(now_us);

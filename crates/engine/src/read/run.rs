@@ -18,7 +18,7 @@ use crate::error::EngineError;
 use crate::sharder::Share;
 use crate::table::Table;
 use reader::{Charge, Page, PartitionPage, Permit};
-use reader::{PagingState, ReadCommand};
+use reader::{PagingState, ReadCommand, Tracer};
 
 /// Fragments between two looks at whether the turn is over; the first is one of them, so that a task which does
 /// many short reads gives way too.
@@ -52,10 +52,13 @@ pub struct Bounds {
     /// With a permit: a read that goes on behind this, in the shard's monotonic time, is given up.
     pub deadline_us: u64,
     pub tombstones_max: u64,
+    /// Whom to tell what is done; `None`: nobody asked.
+    pub trace: Option<Tracer>,
 }
 
 impl Bounds {
-    pub const NONE: Self = Self { permit: None, deadline_us: u64::MAX, tombstones_max: u64::MAX };
+    pub const NONE: Self =
+        Self { permit: None, deadline_us: u64::MAX, tombstones_max: u64::MAX, trace: None };
 }
 
 type OwnedReader = FilterReader<Box<dyn Reader>, Box<dyn FnMut(&PartitionKey) -> bool>>;
@@ -142,6 +145,7 @@ pub async fn read_page_of(
                 let ranges: Vec<ClusteringRange> = command.ranges_behind(&schema, row);
                 let spec = ReadSpec::new(schema.clone(), PartitionRange::Key(key.clone()));
                 let spec = spec.ranges(ranges).reversed(command.reversed).permit(permit.cloned());
+                let spec = spec.trace(bounds.trace.clone());
                 read =
                     (!spec.ranges.is_empty()).then(|| OpenRead::open(sources, &spec, command, now_s, true));
             }
@@ -168,7 +172,7 @@ pub async fn read_page_of(
     } else {
         let spec =
             ReadSpec::new(schema, partitions).ranges(command.ranges.clone()).reversed(command.reversed);
-        let spec = spec.permit(permit.cloned());
+        let spec = spec.permit(permit.cloned()).trace(bounds.trace.clone());
         page.fill(shard, read.insert(OpenRead::open(sources, &spec, command, now_s, false))).await?;
     }
     Ok(page.finish_read(read))

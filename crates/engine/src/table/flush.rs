@@ -25,6 +25,7 @@ use sstable::write::{WriteError, WriteOptions, Written, write_reader};
 use super::{LoggedMemtable, Table};
 use crate::commitlog::LogError;
 use crate::error::EngineError;
+use crate::large_data::LargeDataLog;
 use crate::memtable::LeastTimes;
 use runtime::Event;
 
@@ -123,6 +124,7 @@ pub struct FlushQueue {
     cache: Rc<ChunkCache>,
     host_id: [u8; 16],
     sstable_version: Version,
+    large_data: Rc<LargeDataLog>,
     jobs: RefCell<VecDeque<Job>>,
     /// A job came, or the last pause is to end early.
     work: Event,
@@ -148,12 +150,19 @@ type OnFlushed = Box<dyn Fn(&Rc<Table>)>;
 type BeforeFlush = Box<dyn Fn(&Rc<Table>) -> LocalFuture<'static, ()>>;
 
 impl FlushQueue {
-    pub fn new(shard: Shard, cache: Rc<ChunkCache>, host_id: [u8; 16], sstable_version: Version) -> Rc<Self> {
+    pub fn new(
+        shard: Shard,
+        cache: Rc<ChunkCache>,
+        host_id: [u8; 16],
+        sstable_version: Version,
+        large_data: Rc<LargeDataLog>,
+    ) -> Rc<Self> {
         Rc::new(Self {
             shard,
             cache,
             host_id,
             sstable_version,
+            large_data,
             jobs: RefCell::default(),
             work: Event::new(),
             writing: RefCell::default(),
@@ -332,6 +341,7 @@ impl FlushQueue {
         options.host_id = Some(self.host_id);
         options.expected_partitions = memtable.partition_count() as u64;
         options.delta_bases = delta_bases(memtable.least_times());
+        self.large_data.apply_to(&mut options);
         let number = job.table.take_generation(self.shard.shard_count());
         let name = SstableName::big(self.sstable_version, Generation::Number(number));
         // Cassandra takes it for granted that an SSTable has nothing that the SSTable itself deletes: a read of one
@@ -339,7 +349,7 @@ impl FlushQueue {
         let reader = memtable.reader(&ReadSpec::new(schema.clone(), PartitionRange::all()));
         let mut reader = CompactReader::new(reader, Purge::nothing(0), Keep::Needed);
         let (files, dir) = (self.shard.files(), &job.table.dir);
-        let written = write_reader(files, dir, name, schema, options, &mut reader, &self.shard);
+        let written = write_reader(files, dir, name, schema.clone(), options, &mut reader, &self.shard);
         // On the heap: it is large, and rare.
         let written = Box::pin(written).await?;
         if let Some(written) = &written {
@@ -354,6 +364,7 @@ impl FlushQueue {
             if job.table.is_dropped() || !self.is_wanted(job) {
                 return Ok(None);
             }
+            self.large_data.written(&schema, written);
             job.table.add_sstable(sstable);
             // Both are read while this goes on; then the memtable goes (`finish`).
             job.table.merge_into_cache(&self.shard, &job.sealed).await;

@@ -454,6 +454,7 @@ impl Table {
         let memtables = [&*active].into_iter().chain(sealed.iter()).map(|logged| &logged.memtable);
         let mut readers: Vec<Box<dyn Reader>> =
             memtables.filter(|memtable| !memtable.is_empty()).map(|memtable| memtable.reader(spec)).collect();
+        spec.note(|| format!("Reading {} memtables", readers.len()));
         match &spec.partitions {
             PartitionRange::Key(key)
                 if !bypass_cache && self.cache.get().is_some_and(|cache| cache.is_on()) =>
@@ -488,6 +489,10 @@ impl Table {
         let cache = self.cache.get()?;
         let sstables = self.sstables.borrow();
         let cached = cache.find(key);
+        spec.note(|| {
+            let known = if cached.is_some() { "something" } else { "nothing" };
+            format!("The row cache knows {known} of the partition; it mirrors {} SSTables", sstables.len())
+        });
         let counters = self.counters.sstables.clone();
         let below = if cached.is_some() {
             SSTablesBelow { sstables: sstables.clone(), is_filtered: false, io_class, counters }
@@ -534,6 +539,19 @@ fn sstable_reader(
     SSTableSource::new(sstable.clone(), io_class).bypass_cache(bypass_cache).reader(spec)
 }
 
+/// Why it is read or not, for people.
+fn verdict(sstable: &SSTable, spec: &ReadSpec, partitions: bool, rows: bool) -> &'static str {
+    match (&spec.partitions, partitions, rows) {
+        (_, true, true) => "is read",
+        (_, true, false) => "skipped, its clustering keys are others",
+        (PartitionRange::Key(key), false, _) if (sstable.first_key()..=sstable.last_key()).contains(&key) => {
+            "skipped, its bloom filter does not have the key"
+        }
+        (PartitionRange::Key(_), false, _) => "skipped, the key is outside of its keys",
+        (PartitionRange::Between { .. }, false, _) => "skipped, the range is outside of its keys",
+    }
+}
+
 /// Whether the SSTable has to be opened for the read; counts why it has not.
 fn may_have(sstable: &Rc<SSTable>, spec: &ReadSpec, counters: &SSTableCounters) -> bool {
     let partitions = match &spec.partitions {
@@ -546,6 +564,7 @@ fn may_have(sstable: &Rc<SSTable>, spec: &ReadSpec, counters: &SSTableCounters) 
         (true, false) => &counters.skipped_by_clustering,
         (true, true) => &counters.opened,
     });
+    spec.note(|| format!("SSTable {}: {}", sstable.name(), verdict(sstable, spec, partitions, rows)));
     if rows && matches!(spec.partitions, PartitionRange::Key(_)) {
         SSTableCounters::count(&counters.opened_for_points);
     }

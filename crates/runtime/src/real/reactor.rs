@@ -49,6 +49,10 @@ pub(crate) trait Reactor {
     fn push(&self);
     /// Hands out what has completed; returns how much.
     fn reap(&self) -> usize;
+    /// Whether `reap` would find something, as far as can be told without a system call.
+    fn has_completed(&self) -> bool {
+        false
+    }
     /// Sleeps until something completes, the doorbell rings, a socket has something to report or the time
     /// is over. May return early.
     fn park(&self, timeout_us: Option<u64>);

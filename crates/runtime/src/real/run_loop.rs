@@ -1,7 +1,8 @@
 //! The life of a shard's thread.
 //!
-//! A turn: take in mail, reap I/O, ask which sockets are ready, fire timers, let waiting I/O go, run ready tasks up to the quota, deliver the
-//! outbox, submit I/O. The clock is read once before the tasks and once after each: this is what groups are charged by. An
+//! A turn: take in mail, reap I/O, ask which sockets are ready, fire timers, let waiting I/O go, run ready tasks up to
+//! the quota, deliver the outbox, submit I/O. I/O is also submitted before another group's task runs, and reaped after a
+//! long poll. The clock is read once before the tasks and once after each: this is what groups are charged by. An
 //! idle shard looks for work for `idle_poll_us` and then sleeps until a completion, a timer or the doorbell. Before
 //! it sleeps it says so and looks once more at its mail (`Inbox::fall_asleep`), so no ring is missed.
 
@@ -132,10 +133,19 @@ impl ShardThread {
             let ends_ns = now_ns + quota_ns;
             backend.end_turn_at_ns(ends_ns);
             done += shard.begin_turn(now_ns);
+            backend.begin_poll_at_ns(now_ns);
             while let Some(now_ns) = shard.run_next(|| ()) {
                 done += 1;
                 if now_ns >= ends_ns {
                     break;
+                }
+                if backend.owes_completions(now_ns) {
+                    done += reactor.reap();
+                }
+                backend.begin_poll_at_ns(now_ns);
+                // What a group asked the disk for does not wait for another group's work.
+                if shard.queue().next_group() != Some(shard.current_group().index()) {
+                    reactor.push();
                 }
             }
             shard.queue().deliver_all();

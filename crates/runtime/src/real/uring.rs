@@ -209,6 +209,11 @@ impl Reactor for Uring {
         }
     }
 
+    fn has_completed(&self) -> bool {
+        let ring = &mut *self.ring.borrow_mut();
+        !ring.completion().is_empty() || ring.submission().taskrun()
+    }
+
     fn park(&self, timeout_us: Option<u64>) {
         let ring = &mut *self.ring.borrow_mut();
         // With a full submission queue the next turn makes room first.

@@ -26,10 +26,14 @@ use crate::files::{DirEntry, OpenOptions};
 use crate::io_gate::Pass;
 use crate::net::ListenOptions;
 
+/// From here on completions are looked for after a poll, and not only once a turn. A point read's polls are shorter.
+const LONG_POLL_NS: u64 = 50_000;
+
 /// The machine, for one shard.
 pub(crate) struct RealBackend {
     started: Instant,
     turn_ends_ns: Cell<u64>,
+    poll_began_ns: Cell<u64>,
     rng: RefCell<Rng>,
     reactor: Rc<dyn Reactor>,
     poller: Rc<Poller>,
@@ -75,7 +79,25 @@ impl RealBackend {
         helpers: Helpers,
     ) -> io::Result<Self> {
         let rng = RefCell::new(Rng::new(random_seed()?));
-        Ok(Self { started, turn_ends_ns: Cell::new(u64::MAX), rng, reactor, poller, helpers })
+        Ok(Self {
+            started,
+            turn_ends_ns: Cell::new(u64::MAX),
+            poll_began_ns: Cell::new(0),
+            rng,
+            reactor,
+            poller,
+            helpers,
+        })
+    }
+
+    /// A task is about to be polled.
+    pub(crate) fn begin_poll_at_ns(&self, now_ns: u64) {
+        self.poll_began_ns.set(now_ns);
+    }
+
+    /// I/O has completed while a task was polled for so long that who waits for it should not wait for the turn's end.
+    pub(crate) fn owes_completions(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.poll_began_ns.get()) >= LONG_POLL_NS && self.reactor.has_completed()
     }
 
     /// The turn that has begun may take until `at_ns`.
@@ -118,7 +140,8 @@ impl Backend for RealBackend {
     }
 
     fn need_preempt(&self) -> bool {
-        self.now_ns() >= self.turn_ends_ns.get()
+        let now_ns = self.now_ns();
+        now_ns >= self.turn_ends_ns.get() || self.owes_completions(now_ns)
     }
 
     fn open(&self, path: &Path, options: &OpenOptions) -> Op<io::Result<Rc<dyn BackendFile>>> {

@@ -53,6 +53,25 @@ pub struct Info {
     pub connections: u64,
 }
 
+/// `GET /v1/memory`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Memory {
+    /// Physical memory that the process has.
+    pub resident_bytes: u64,
+    /// The option `memory`.
+    pub budget_bytes: u64,
+    pub shards: Vec<Vec<MemoryClass>>,
+}
+
+/// What one kind of memory takes on a shard.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MemoryClass {
+    pub class: String,
+    pub bytes: u64,
+    /// Caches share theirs.
+    pub limit_bytes: Option<u64>,
+}
+
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Cache {
     pub entries: u64,

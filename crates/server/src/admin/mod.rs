@@ -6,6 +6,7 @@
 //! | `GET /v1/tables?keyspace=&table=` | statistics of tables |
 //! | `GET /v1/reads` | what reads run and wait on each shard, as text |
 //! | `GET /v1/iomodel` | what the disk can do, configured and learned |
+//! | `GET /v1/memory` | where memory is, by shard and class |
 //! | `POST /v1/flush?keyspace=&tables=a,b` | memtables to SSTables |
 //! | `POST /v1/compact?keyspace=&tables=&split=` or `?files=` | merges all SSTables of tables, or these files |
 //! | `POST /v1/verify?…&all=` | checks SSTables; `all`: every row too |
@@ -40,7 +41,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 
 use crate::node::{Mode, Node, resident_bytes};
-use answers::{Cache, Done, Info, Version};
+use answers::{Cache, Done, Info, Memory, MemoryClass, Version};
 use error::ApiError;
 
 /// Where a single node is, for drivers that ask for data centers.
@@ -60,6 +61,7 @@ pub fn router(node: Arc<Node>) -> Router {
         .route("/v1/tables", get(tables::stats))
         .route("/v1/reads", get(reads))
         .route("/v1/iomodel", get(io_model::io_model))
+        .route("/v1/memory", get(memory))
         .route("/v1/flush", post(tables::flush))
         .route("/v1/compact", post(compactions::compact))
         .route("/v1/upgradesstables", post(compactions::upgrade))
@@ -161,6 +163,20 @@ async fn reads(State(node): OfNode) -> Result<String, ApiError> {
         }
     }
     Ok(text)
+}
+
+async fn memory(State(node): OfNode) -> Answer<Memory> {
+    let class = |uses: engine::report::MemoryUse| MemoryClass {
+        class: uses.class.to_string(),
+        bytes: uses.bytes,
+        limit_bytes: uses.limit_bytes,
+    };
+    let shards = node.memory().await?;
+    Ok(Json(Memory {
+        resident_bytes: resident_bytes(),
+        budget_bytes: node.config.memory_bytes(node.machine),
+        shards: shards.into_iter().map(|uses| uses.into_iter().map(class).collect()).collect(),
+    }))
 }
 
 /// Refuses what a node that has been drained cannot do.

@@ -187,7 +187,7 @@ fn measure(
     for number in 0..repeats {
         write(&bench, text)?;
         let before = bench.flushed()?;
-        let stalls_before = stalls(&bench)?;
+        let stalls_before = bench.stalls()?;
         let watch = Stopwatch::start();
         bench.engine.flush(vec![bench.table.id])?;
         let spent = watch.spent();
@@ -197,7 +197,7 @@ fn measure(
         }
         megabytes = (after.uncompressed_bytes - before.uncompressed_bytes) as f64 / 1e6;
         report.add_rate(&format!("flush/{name}"), "MB/s", megabytes, spent);
-        let stalls = stalls(&bench)? - stalls_before;
+        let stalls = bench.stalls()? - stalls_before;
         report.add(&format!("stalls/{name}"), "", Sample { value: stalls as f64, cpu_us: None });
         if number == 0 {
             let data_mb = (after.data_bytes - before.data_bytes) as f64 / 1e6;
@@ -228,12 +228,6 @@ fn measure(
     }
     fs::remove_dir_all(bench.close()?)?;
     Ok(())
-}
-
-/// Polls of 1 ms or more since the start.
-fn stalls(bench: &World) -> Result<u64, BenchError> {
-    let groups = &bench.engine.report()?[0].groups;
-    Ok(groups.iter().map(|group| group.stalls_us.count()).sum())
 }
 
 /// Writes the text as rows of [`ROW_BYTES`], spread over the partitions.

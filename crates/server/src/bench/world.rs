@@ -93,6 +93,12 @@ impl World {
         Ok(self.engine.report()?[0].flushes.clone())
     }
 
+    /// Polls of 1 ms or more since the start.
+    pub fn stalls(&self) -> Result<u64, EngineError> {
+        let groups = &self.engine.report()?[0].groups;
+        Ok(groups.iter().map(|group| group.stalls_us.count()).sum())
+    }
+
     /// What a class of I/O has done since the start.
     pub fn io_of(&self, class: IoClass) -> Result<IoCounters, EngineError> {
         Ok(self.engine.report()?[0].runtime.io_of(class))

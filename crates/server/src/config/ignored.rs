@@ -393,11 +393,6 @@ const NOT_YET: &[&str] = &[
     "collection_size_fail_threshold",
     "collection_size_warn_threshold",
     "compact_tables_enabled",
-    "compaction_collection_elements_count_warning_threshold",
-    "compaction_large_cell_warning_threshold",
-    "compaction_large_partition_warning_threshold",
-    "compaction_large_row_warning_threshold",
-    "compaction_rows_count_warning_threshold",
     "compaction_tombstone_warning_threshold",
     "concurrent_index_builders",
     "coordinator_read_size_fail_threshold",
@@ -513,7 +508,7 @@ mod tests {
         check("num_tokens", Some(Why::SingleNode));
         check("max_hint_window_in_ms", Some(Why::SingleNode));
         check("server_encryption_options.internode_encryption", Some(Why::SingleNode));
-        check("compaction_large_cell_warning_threshold", Some(Why::NotYet));
+        check("compaction_tombstone_warning_threshold", Some(Why::NotYet));
         check("memtable_heap_space_in_mb", Some(Why::OtherDesign));
         check("nmu_tokens", None);
         check("native_transport_port", None);

@@ -5,11 +5,13 @@
 //! - [`options`]: the table of all options: names in both vendors' spellings, types, limits, what they do;
 //! - [`units`]: durations and sizes;
 //! - [`layers`]: YAML, environment and flags as settings, and settings into a [`Config`]; errors and warnings;
+//! - [`flags`]: each option as a flag;
 //! - [`ignored`]: options of the peers that mean nothing on a single node;
 //! - [`storage`]: what the engine gets of it.
 //!
 //! All of it is pure but [`load`], which reads the file and the environment.
 
+pub mod flags;
 pub mod ignored;
 pub mod layers;
 pub mod options;
@@ -86,6 +88,12 @@ pub struct Config {
     pub tombstone_warn_threshold: u64,
     pub tombstone_failure_threshold: u64,
     pub query_tombstone_page_limit: u64,
+    pub large_partition_warning_bytes: u64,
+    pub rows_count_warning_threshold: u64,
+    pub large_row_warning_bytes: u64,
+    pub large_cell_warning_bytes: u64,
+    pub collection_elements_warning_threshold: u64,
+    pub large_data_records_per_sstable: u64,
     pub batch_size_warn_bytes: u64,
     pub batch_size_fail_bytes: u64,
     pub unlogged_batch_across_partitions_warn_threshold: u64,
@@ -168,6 +176,12 @@ impl Default for Config {
             tombstone_warn_threshold: 1_000,
             tombstone_failure_threshold: 100_000,
             query_tombstone_page_limit: 10_000,
+            large_partition_warning_bytes: 1000 << 20,
+            rows_count_warning_threshold: 100_000,
+            large_row_warning_bytes: 10 << 20,
+            large_cell_warning_bytes: 1 << 20,
+            collection_elements_warning_threshold: 10_000,
+            large_data_records_per_sstable: 10,
             batch_size_warn_bytes: 5 << 10,
             batch_size_fail_bytes: 50 << 10,
             unlogged_batch_across_partitions_warn_threshold: 10,

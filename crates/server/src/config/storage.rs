@@ -2,9 +2,10 @@
 
 use engine::commitlog::SyncMode;
 use engine::options::CompactionOptions;
-use engine::{EngineOptions, OnDamagedLog, ReadOptions, ShardOptions};
+use engine::{EngineOptions, LargeDataOptions, OnDamagedLog, ReadOptions, ShardOptions};
 use runtime::{BackendChoice, IoClass, StallOptions};
 use sstable::version::Version;
+use sstable::write::LargeDataLimits;
 
 use super::{CommitlogSync, Config, IoBackend, LogLevel, OnDamagedCommitlog, SstableFormat};
 use crate::logging::log;
@@ -99,6 +100,19 @@ impl Config {
             sstable_version: match self.sstable_format {
                 SstableFormat::Me => Version::Me,
                 SstableFormat::Nb => Version::Nb,
+            },
+            large_data: LargeDataOptions {
+                limits: LargeDataLimits {
+                    partition_bytes: self.large_partition_warning_bytes,
+                    partition_rows: self.rows_count_warning_threshold,
+                    row_bytes: self.large_row_warning_bytes,
+                    cell_bytes: self.large_cell_warning_bytes,
+                    collection_elements: self.collection_elements_warning_threshold,
+                    records_max: usize::try_from(self.large_data_records_per_sstable).unwrap_or(usize::MAX),
+                },
+                tell: |shard, text| {
+                    log(LogLevel::Warn, format_args!("shard {shard}"), "large_data", format_args!("{text}"));
+                },
             },
             attachments: vec![],
         }

@@ -25,7 +25,7 @@ use runtime::{CpuGroup, Event};
 use super::CqlShard;
 use super::levels::count;
 use super::login::{self, Stage};
-use super::overload::Verdict;
+use super::overload::{Reason, Verdict};
 use super::session::{self, Arrival, Session};
 use super::transport::Transport;
 
@@ -37,8 +37,10 @@ const ANSWER_BYTES_MAX_IN_NEED: usize = 64 << 10;
 const FIRST_ANSWER_BYTES: usize = 1 << 20;
 /// What the smallest is taken for.
 const LEAST_ANSWER_BYTES: usize = 4 << 10;
-/// So many requests of a connection begin although nothing is known of their answers.
+/// So many requests of a connection are a newcomer's: little is known of their answers.
 const FIRST_REQUESTS: u64 = 8;
+/// Room for newcomers beside what all answers may take: a part of that.
+const NEWCOMERS_PART: usize = 4;
 /// Buffers of a connection that is idle may keep so much.
 const IDLE_BYTES_MAX: usize = 8 << 10;
 /// A message that has begun may have so much whatever the others have.
@@ -78,6 +80,22 @@ pub(crate) struct Connection {
     closed: Cell<bool>,
     /// Close when everything has been sent.
     closing: Cell<bool>,
+}
+
+/// An answer may be made. Held while it is: what it is expected to take counts until it is known.
+struct AnswerRoom {
+    cql: Rc<CqlShard>,
+    bytes: usize,
+}
+
+impl Drop for AnswerRoom {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            let expected = &self.cql.expected_answer_bytes;
+            expected.set(expected.get() - self.bytes);
+            self.cql.answers_left.signal();
+        }
+    }
 }
 
 impl Connection {
@@ -197,6 +215,7 @@ impl Connection {
     fn refuse_unfinished(&self) {
         let version = self.session.version().unwrap_or(ProtocolVersion::HIGHEST);
         let text = "too many large requests arrive at once; send smaller ones, or fewer at a time";
+        self.cql.memory_refused(text);
         let error = CqlError::Overloaded(text.to_string());
         self.answer(|out| Reply::new(version, 0).error(out, &error));
     }
@@ -227,6 +246,9 @@ impl Connection {
         let served = self.session.served(&self.cql.levels);
         let level = served.level.clone();
         if let Verdict::Refuse(reason) = self.cql.verdict(&served, body.len()) {
+            if reason == Reason::TooManyBytes {
+                self.cql.memory_refused(&reason.to_string());
+            }
             count(&level.counters.shed);
             session::count_error(self);
             let reply = Reply::new(header.version, header.stream);
@@ -242,10 +264,12 @@ impl Connection {
         let this = self.clone();
         let (group, arrival) = (level.group.get(), Arrival { at_us: self.cql.shard.now_us(), served });
         let request = async move {
-            if this.finds_answer_room().await {
+            if let Some(room) = this.finds_answer_room().await {
                 session::answer(&this, header, &body, &arrival).await;
+                drop(room);
             } else {
                 let version = this.session.version().unwrap_or(ProtocolVersion::HIGHEST);
+                this.cql.memory_refused(NO_ANSWER_ROOM);
                 let error = CqlError::Overloaded(NO_ANSWER_ROOM.to_string());
                 this.answer(|out| Reply::new(version, header.stream).error(out, &error));
             }
@@ -310,26 +334,43 @@ impl Connection {
         }
     }
 
-    /// While the answers of all connections take more than they should, large ones are not begun: the clients have to take
-    /// some first. Small ones are, unless this connection's own wait, and the first ones of a connection. False: that took too long.
-    async fn finds_answer_room(&self) -> bool {
-        let may_begin = || {
-            self.cql.answer_bytes.get() < self.cql.options.answer_bytes_max
-                || self.is_ending()
-                || self.requests_total.get() <= FIRST_REQUESTS
-                || self.outbound.borrow().pending_bytes() + self.expected_bytes.get()
-                    <= ANSWER_BYTES_MAX_IN_NEED
-        };
-        if may_begin() {
-            return true;
+    /// A large answer is not begun unless there is room for it, beside the answers of all connections that wait for their
+    /// clients and those in the making. Small ones are begun, unless this connection's own wait. `None`: that took too long.
+    async fn finds_answer_room(&self) -> Option<AnswerRoom> {
+        if let Some(room) = self.answer_room() {
+            return Some(room);
         }
-        let mut room = pin!(self.cql.answers_left.until(may_begin));
         let mut alarm = pin!(self.cql.shard.sleep_us(ANSWER_ROOM_WITHIN_US));
-        poll_fn(|context| match room.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(true),
-            Poll::Pending => alarm.as_mut().poll(context).map(|()| false),
-        })
-        .await
+        loop {
+            let mut left = pin!(self.cql.answers_left.next());
+            let in_time = poll_fn(|context| match left.as_mut().poll(context) {
+                Poll::Ready(()) => Poll::Ready(true),
+                Poll::Pending => alarm.as_mut().poll(context).map(|()| false),
+            });
+            if !in_time.await {
+                return None;
+            }
+            if let Some(room) = self.answer_room() {
+                return Some(room);
+            }
+        }
+    }
+
+    fn answer_room(&self) -> Option<AnswerRoom> {
+        let (cql, expected) = (self.cql.clone(), self.expected_bytes.get());
+        if self.is_ending() || self.outbound.borrow().pending_bytes() + expected <= ANSWER_BYTES_MAX_IN_NEED {
+            return Some(AnswerRoom { cql, bytes: 0 });
+        }
+        let is_newcomer = self.requests_total.get() <= FIRST_REQUESTS;
+        let room = cql.options.answer_bytes_max;
+        let room = if is_newcomer { room + room / NEWCOMERS_PART } else { room };
+        let taken = cql.answer_bytes.get() + cql.expected_answer_bytes.get();
+        // One is made, however large, if there is no other.
+        if taken > 0 && taken + expected > room {
+            return None;
+        }
+        cql.expected_answer_bytes.set(cql.expected_answer_bytes.get() + expected);
+        Some(AnswerRoom { cql, bytes: expected })
     }
 
     /// Appends an answer, which `append` writes as one envelope.

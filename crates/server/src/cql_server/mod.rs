@@ -7,6 +7,7 @@
 //! | what a message is answered with | `session.rs` |
 //! | prepared statements | `statements.rs` |
 //! | how statements reach the storage | `node.rs` |
+//! | what system tables say of the inside of all shards | `inside.rs` |
 //! | who is asking | `login.rs`, `passwords.rs` |
 //! | at which service level, and how fast those are | `levels.rs` |
 //! | what is done about too many requests | `overload.rs` |
@@ -19,6 +20,7 @@
 
 mod connection;
 mod events;
+mod inside;
 mod levels;
 mod listener;
 mod login;
@@ -41,8 +43,11 @@ use catalog::Catalog;
 use cql::ResultMemory;
 use cql::system::{CompactionRecord, NodeInfo};
 use engine::EngineError;
+use engine::report::memory_text;
+use engine::shard::EngineShard;
 use runtime::{CpuGroup, Event, Shard};
 
+pub use inside::memory;
 pub use wiring::start;
 
 pub use levels::{LevelReport, report as level_reports};
@@ -123,6 +128,9 @@ impl Timeouts {
     }
 }
 
+/// How long the log hears nothing of memory that was refused after it heard of some.
+const MEMORY_PAUSE_US: u64 = 30_000_000;
+
 /// How long the log hears nothing of tombstones after it heard of some.
 const TOMBSTONES_PAUSE_US: u64 = 10_000_000;
 
@@ -140,6 +148,8 @@ pub(crate) struct CqlShard {
     request_bytes: Cell<usize>,
     /// Buffers of answers.
     answer_bytes: Cell<usize>,
+    /// What answers in the making are expected to add to that.
+    expected_answer_bytes: Cell<usize>,
     /// Buffers of requests that have not arrived completely.
     unfinished_bytes: Cell<usize>,
     /// What was read from a socket, until it is with the connection's `Inbound`.
@@ -152,6 +162,7 @@ pub(crate) struct CqlShard {
     freed: Cell<u32>,
     last_timestamp_us: Cell<i64>,
     tombstones_told_us: Cell<Option<u64>>,
+    memory_told_us: Cell<Option<u64>>,
     pub result_memory: Rc<ResultMemory>,
     /// Buffers of answers have become less.
     pub answers_left: Event,
@@ -173,7 +184,7 @@ impl CqlShard {
     fn start(shard: &Shard, options: Arc<CqlOptions>) {
         let statements = Statements::new(options.prepared_bytes_max);
         let result_memory = ResultMemory::new(options.result_bytes_max);
-        shard.set_local(Rc::new(Self {
+        let this = Rc::new(Self {
             shard: shard.clone(),
             options,
             statements,
@@ -183,6 +194,7 @@ impl CqlShard {
             requests: Cell::new(0),
             request_bytes: Cell::new(0),
             answer_bytes: Cell::new(0),
+            expected_answer_bytes: Cell::new(0),
             unfinished_bytes: Cell::new(0),
             read_buffer: RefCell::new(vec![0; READ_BYTES]),
             is_stopping: Cell::new(false),
@@ -190,12 +202,38 @@ impl CqlShard {
             freed: Cell::new(0),
             last_timestamp_us: Cell::new(0),
             tombstones_told_us: Cell::new(None),
+            memory_told_us: Cell::new(None),
             result_memory,
             answers_left: Event::new(),
             seen_catalog: RefCell::new((Catalog::empty(), Catalog::empty().with_virtual_tables())),
             counters: Counters::default(),
             traces: Traces::default(),
-        }));
+        });
+        if let Ok(engine) = EngineShard::of(shard) {
+            let known = Rc::downgrade(&this);
+            let explain = move || known.upgrade().map_or_else(String::new, |this| this.memory_text());
+            engine.admissions().explain_by(explain);
+        }
+        shard.set_local(this);
+    }
+
+    fn memory_text(&self) -> String {
+        inside::memory_of(self).map_or_else(|_| String::new(), |uses| memory_text(&uses))
+    }
+
+    /// Tells the log where the shard's memory is, since somebody was refused some; seldom.
+    pub fn memory_refused(&self, what: &str) {
+        let now_us = self.shard.now_us();
+        if self.memory_told_us.get().is_some_and(|told_us| now_us < told_us + MEMORY_PAUSE_US) {
+            return;
+        }
+        self.memory_told_us.set(Some(now_us));
+        crate::logging::log(
+            crate::config::LogLevel::Warn,
+            format_args!("shard {}", self.shard.id()),
+            "memory",
+            format_args!("refused: {what}\n{}", self.memory_text()),
+        );
     }
 
     /// What this shard has of the server.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use catalog::{Catalog, SchemaChange};
 use cql::system::{self, NodeInfo};
-use cql::{ChangeSchema, Coordinator, CqlError, Decide, ResultLimits, ResultMemory};
+use cql::{ChangeSchema, Coordinator, CqlError, Decide, FailureReason, ResultLimits, ResultMemory};
 use engine::EngineError;
 use engine::commitlog::LogError;
 use engine::node::{self, Deadline, NodeShard};
@@ -17,7 +17,10 @@ use runtime::{CpuGroup, Shard};
 use uuid::Uuid;
 
 use super::traces::Recorder;
-use super::{CqlShard, Timeouts, events, levels};
+use super::{CqlShard, Timeouts, events, inside, levels};
+
+/// Of a statement's text in a warning.
+const WARNED_QUERY_BYTES_MAX: usize = 512;
 
 /// The node as statements see it, on the shard of their connection.
 pub(crate) struct Node {
@@ -32,6 +35,17 @@ pub(crate) struct Node {
     deadline: Cell<Deadline>,
     /// Notes what is done, if the client wants to know.
     trace: Option<Rc<Recorder>>,
+    /// The page that met most tombstones, if those were too many.
+    dead: Cell<Option<DeadPage>>,
+}
+
+/// A page that was slow for a reason.
+#[derive(Clone, Copy)]
+struct DeadPage {
+    live_rows: u64,
+    tombstones: u64,
+    /// Of the last partition that was read.
+    token: i64,
 }
 
 impl Node {
@@ -44,7 +58,8 @@ impl Node {
     ) -> Result<Self, CqlError> {
         let node = NodeShard::of(&cql.shard).map_err(|error| cql_error(&error))?;
         let (group, deadline) = Default::default();
-        Ok(Self { shard: cql.shard.clone(), cql: cql.clone(), node, user, group, deadline, trace })
+        let dead = Cell::default();
+        Ok(Self { shard: cql.shard.clone(), cql: cql.clone(), node, user, group, deadline, trace, dead })
     }
 
     /// Notes what has just happened, if the client wants to know.
@@ -89,10 +104,29 @@ impl Node {
         Some((table, token))
     }
 
-    /// Tells the log of a page that was slow for a reason.
+    /// What to tell the client of tombstones that `query` has met; the text is Cassandra's.
+    pub fn tombstone_warning(&self, query: &str) -> Option<String> {
+        let DeadPage { live_rows, tombstones, token } = self.dead.take()?;
+        let query = &query[..query.floor_char_boundary(WARNED_QUERY_BYTES_MAX)];
+        Some(format!(
+            "Read {live_rows} live rows and {tombstones} tombstone cells for query {query}; token {token} \
+             (see tombstone_warn_threshold)"
+        ))
+    }
+
+    /// Tells the log of a page that was slow for a reason, and remembers it for the client.
     fn warn_of_tombstones(&self, table: TableId, key: Option<&PartitionKey>, page: &Page) {
         let threshold = self.cql.options.tombstone_warn_threshold;
-        if threshold == 0 || page.tombstones <= threshold || !self.cql.may_warn_of_tombstones() {
+        if threshold == 0 || page.tombstones <= threshold {
+            return;
+        }
+        if self.dead.get().is_none_or(|dead| dead.tombstones < page.tombstones) {
+            let last = page.partitions.last().map(|partition| &partition.key);
+            let token = key.or(last).map_or(0, PartitionKey::token);
+            let (live_rows, tombstones) = (page.row_count(), page.tombstones);
+            self.dead.set(Some(DeadPage { live_rows, tombstones, token }));
+        }
+        if !self.cql.may_warn_of_tombstones() {
             return;
         }
         let catalog = self.catalog();
@@ -106,6 +140,16 @@ impl Node {
             page.row_count(),
             page.tombstones
         ));
+    }
+
+    /// The protocol's error; what its kinds have no room for the log is told.
+    fn read_error(&self, error: &EngineError) -> CqlError {
+        if let EngineError::Read(ReadError::Limit(LimitExceeded::Tombstones(text))) = error
+            && self.cql.may_warn_of_tombstones()
+        {
+            self.warn(text);
+        }
+        cql_error(error)
     }
 
     /// Microseconds on the shard's clock.
@@ -137,15 +181,17 @@ impl Node {
     }
 
     /// A page of a table that is computed when it is read; `None`: the table is stored.
-    fn read_virtual(&self, command: &ReadCommand) -> Result<Option<Page>, CqlError> {
+    async fn read_virtual(&self, command: &ReadCommand) -> Result<Option<Page>, CqlError> {
         let catalog = self.catalog();
-        match catalog.table_by_id(command.table) {
-            Some(table) if system::is_virtual(&table.schema) => {
-                let now_s = u32::try_from(self.shard.wall_us() / 1_000_000).unwrap_or(0);
-                system::read_virtual(command, now_s, &self.node_info(), &catalog)
-            }
-            _ => Ok(None),
-        }
+        let Some(table) =
+            catalog.table_by_id(command.table).filter(|table| system::is_virtual(&table.schema))
+        else {
+            return Ok(None);
+        };
+        let mut info = self.node_info();
+        inside::look(&self.shard, &table.schema, &mut info).await.map_err(|error| cql_error(&error))?;
+        let now_s = u32::try_from(self.shard.wall_us() / 1_000_000).unwrap_or(0);
+        system::read_virtual(command, now_s, &info, &catalog)
     }
 }
 
@@ -176,6 +222,7 @@ pub(crate) fn cql_error(error: &EngineError) -> CqlError {
             received: 0,
             required: 1,
             failures: 1,
+            reason: FailureReason::ReadTooManyTombstones,
             data_present: false,
         },
         EngineError::TimedOut => {
@@ -237,6 +284,10 @@ impl Coordinator for Node {
         self.user.clone()
     }
 
+    fn memory_refused(&self, what: &str) {
+        self.cql.memory_refused(what);
+    }
+
     async fn hash_password(&self, password: &str) -> Result<String, CqlError> {
         match &self.cql.options.passwords {
             Some(passwords) => passwords.hash(password).await,
@@ -271,11 +322,12 @@ impl Coordinator for Node {
         Ok(())
     }
 
-    async fn read(&self, command: ReadCommand) -> Result<Page, CqlError> {
-        if let Some(page) = self.read_virtual(&command)? {
+    async fn read(&self, mut command: ReadCommand) -> Result<Page, CqlError> {
+        if let Some(page) = self.read_virtual(&command).await? {
             return Ok(page);
         }
         let traced = self.to_trace(&command);
+        command.trace = self.trace.as_ref().map(|trace| trace.begin_read());
         let (table, key) = (command.table, key_of(&command));
         let (shard, deadline) = (self.shard.clone(), self.deadline.get());
         let page = match self.group.get() {
@@ -285,17 +337,20 @@ impl Coordinator for Node {
             }
             None => node::read_by(&shard, command, deadline).await,
         };
-        let page = page.map_err(|error| cql_error(&error))?;
+        let page = page.map_err(|error| self.read_error(&error))?;
         self.warn_of_tombstones(table, key.as_ref(), &page);
         self.page_read(traced, &page);
         Ok(page)
     }
 
-    async fn read_and_write(&self, command: ReadCommand, decide: Decide) -> Result<Page, CqlError> {
+    async fn read_and_write(&self, mut command: ReadCommand, decide: Decide) -> Result<Page, CqlError> {
         let decide = move |page: &Page| decide(page).map_err(Refused);
+        let (table, key) = (command.table, key_of(&command));
         let traced = self.to_trace(&command);
+        command.trace = self.trace.as_ref().map(|trace| trace.begin_read());
         let page = node::read_and_write_by(&self.shard, command, self.deadline.get(), decide).await;
         let page = page.map_err(|Refused(error)| error)?;
+        self.warn_of_tombstones(table, key.as_ref(), &page);
         self.page_read(traced, &page);
         self.traced(|| "Decided on what was read, with the partition locked".to_string());
         Ok(page)

@@ -458,9 +458,13 @@ async fn execute(
         kind => Some(level_timeout_us.unwrap_or_else(|| node.timeouts().of(kind))),
     };
     let timeout_us = prepared.timeout_us(&parameters.values, execution.now_us)?.or_else(of_kind);
-    let outcome = pin!(prepared.execute(node, &parameters.values, &execution, warnings));
     let too_late = || prepared.timed_out(parameters.consistency as u16);
-    in_time(node, arrival, timeout_us, outcome, too_late).await
+    let outcome = {
+        let outcome = pin!(prepared.execute(node, &parameters.values, &execution, warnings));
+        in_time(node, arrival, timeout_us, outcome, too_late).await
+    };
+    warnings.extend(node.tombstone_warning(&prepared.text));
+    outcome
 }
 
 /// What `outcome` gives, if it ends before the timeout is over, counted from the request's arrival; it is not begun if

@@ -32,6 +32,11 @@ impl Statements {
         Self { by_id: RefCell::default(), bytes: Cell::new(0), bytes_max, uses: Cell::new(0) }
     }
 
+    /// What they take.
+    pub fn bytes(&self) -> usize {
+        self.bytes.get()
+    }
+
     #[inline]
     pub fn get(&self, id: &[u8]) -> Option<Arc<Prepared>> {
         let id: &StatementId = id.try_into().ok()?;

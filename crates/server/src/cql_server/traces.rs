@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use cql::protocol::{BatchQuery, Header, Opcode, QueryParameters, Request};
 use cql::system::{Trace, TraceEvent};
+use reader::trace::{Note, ReadTrace};
 use runtime::Shard;
 use uuid::Uuid;
 
@@ -55,6 +56,8 @@ pub(crate) struct Recorder {
     /// Of the clock that never goes back.
     began_us: u64,
     trace: RefCell<Trace>,
+    /// What reads of it note, on whichever shard.
+    reads: RefCell<Vec<Arc<ReadTrace>>>,
 }
 
 impl Recorder {
@@ -76,7 +79,12 @@ impl Recorder {
             duration_us: 0,
             events: vec![],
         };
-        Self { shard: shard.clone(), began_us: shard.now_us(), trace: RefCell::new(trace) }
+        Self {
+            shard: shard.clone(),
+            began_us: shard.now_us(),
+            trace: RefCell::new(trace),
+            reads: RefCell::default(),
+        }
     }
 
     pub fn id(&self) -> Uuid {
@@ -91,6 +99,36 @@ impl Recorder {
             let thread = format!("shard {}", self.shard.id());
             trace.events.push(TraceEvent { activity: activity.into(), elapsed_us, thread });
         }
+    }
+
+    /// Where a read is to note what it does.
+    pub fn begin_read(&self) -> Arc<ReadTrace> {
+        let read = ReadTrace::new();
+        self.reads.borrow_mut().push(read.clone());
+        read
+    }
+
+    /// Puts what reads have noted among the events, in the order of time.
+    fn take_in_reads(&self) {
+        let mut trace = self.trace.borrow_mut();
+        for read in self.reads.take() {
+            let (notes, left_off) = read.take();
+            let last = notes.last().map_or((self.shard.id(), self.began_us), |note| (note.shard, note.at_us));
+            let more = (left_off > 0).then(|| Note {
+                shard: last.0,
+                at_us: last.1,
+                text: format!("{left_off} more steps are left out here"),
+            });
+            trace.events.extend(notes.into_iter().chain(more).map(|Note { shard, at_us, text }| {
+                TraceEvent {
+                    activity: text,
+                    elapsed_us: at_us.saturating_sub(self.began_us),
+                    thread: format!("shard {shard}"),
+                }
+            }));
+        }
+        trace.events.sort_by_key(|event| event.elapsed_us);
+        trace.events.truncate(EVENTS_MAX);
     }
 
     fn parameter(&self, name: &str, value: String) {
@@ -135,6 +173,7 @@ impl Recorder {
 
     /// The request is about to be answered. Ends when every shard has the trace.
     pub async fn finish(&self) {
+        self.take_in_reads();
         let trace = {
             let mut trace = self.trace.borrow_mut();
             trace.duration_us = self.shard.now_us() - self.began_us;

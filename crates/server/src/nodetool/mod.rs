@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use serde::de::DeserializeOwned;
 
 use crate::admin::answers::{
-    AutoCompaction, Compactions, ConcurrentCompactors, Done, EndedCompaction, Info, IoModel, Loaded,
+    AutoCompaction, Compactions, ConcurrentCompactors, Done, EndedCompaction, Info, IoModel, Loaded, Memory,
     SSTables, Snapshot, TableStats, Throughput, Verified, Version,
 };
 use crate::suggest::nearest;
@@ -78,6 +78,7 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     ("info", "", "the node: memory, load, uptime"),
     ("iomodel", "[--svg FILE]", "what the disk can do, configured and learned; --svg: draws p95 of reads"),
     ("listsnapshots", "", "the snapshots there are"),
+    ("memory", "", "where memory is, by what it is for and by shard"),
     ("reads", "", "what reads run and wait on each shard, and what they hold"),
     ("refresh", "KEYSPACE TABLE", "takes the SSTables in the table's upload directory into it"),
     ("setcompactionthroughput", "MB_PER_S", "how fast compactions may read; 0: no limit"),
@@ -289,6 +290,10 @@ impl Call<'_> {
                 ["--svg", file] => self.draw_io_model(file),
                 _ => Err(self.usage()),
             },
+            "memory" => {
+                self.none(words)?;
+                self.get("/v1/memory", |memory: Memory| text::memory(&memory))
+            }
             "reads" => {
                 self.none(words)?;
                 // It comes as text.

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::admin::answers::{Cache, Info, Loaded, RequestStats, Snapshot, TableStats, Version};
+use crate::admin::answers::{
+    Cache, Info, Loaded, Memory, MemoryClass, RequestStats, Snapshot, TableStats, Version,
+};
 
 /// What refresh and import have taken in.
 pub fn loaded(loaded: &Loaded) -> String {
@@ -11,6 +13,33 @@ pub fn loaded(loaded: &Loaded) -> String {
     }
     let lines = loaded.sstables.iter().map(|(from, to)| format!("{}/{from} is now {to}\n", loaded.dir));
     lines.collect()
+}
+
+/// A row for each class, the largest first, and the process.
+pub fn memory(memory: &Memory) -> String {
+    let mut classes: Vec<&MemoryClass> = memory.shards.iter().take(1).flatten().collect();
+    let of = |class: &str| -> Vec<&MemoryClass> {
+        memory.shards.iter().flatten().filter(|it| it.class == class).collect()
+    };
+    let bytes = |class: &str| of(class).iter().map(|it| it.bytes).sum::<u64>();
+    classes.sort_by_key(|it| std::cmp::Reverse(bytes(&it.class)));
+    let mut title = vec!["Class".to_string(), "Used".to_string(), "Limit".to_string()];
+    title.extend((0..memory.shards.len()).map(|shard| format!("Shard {shard}")));
+    let mut rows = vec![title];
+    for class in classes {
+        let limit: Option<u64> = of(&class.class).iter().map(|it| it.limit_bytes).sum();
+        let mut row =
+            vec![class.class.clone(), size(bytes(&class.class)), limit.map_or("-".to_string(), size)];
+        row.extend(of(&class.class).iter().map(|it| size(it.bytes)));
+        rows.push(row);
+    }
+    let all: u64 = memory.shards.iter().flatten().map(|it| it.bytes).sum();
+    rows.push(vec!["total".to_string(), size(all)]);
+    let (resident, budget) = (size(memory.resident_bytes), size(memory.budget_bytes));
+    let foot = format!("\nProcess: {resident} resident; option memory: {budget}\n");
+    aligned(&rows, "  ")
+        + &foot
+        + "Caches (row_cache, index_pages, parsed_index_pages, data_chunks) share their limit.\n"
 }
 
 pub fn version(version: &Version) -> String {

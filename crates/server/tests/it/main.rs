@@ -1,6 +1,7 @@
 //! The program itself, as its users meet it: started, asked, stopped, started again.
 
 mod bad_input;
+mod inside;
 mod iotune;
 mod levels;
 mod process;

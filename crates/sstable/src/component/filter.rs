@@ -17,6 +17,8 @@ const HASHES_MAX: u32 = 64;
 /// Bits beyond those of the keys, as Cassandra adds them.
 const EXCESS_BITS: u64 = 20;
 const WORD_BITS: u64 = 64;
+/// See [`Filter::encode_parts`].
+const PART_BYTES: usize = 128 * 1024;
 
 /// False-positive rates by bits per key (row, from 2) and number of hashes (column, from 1), from Fan, Cao and
 /// others, "Summary Cache" (Bloom filters, the math), rounded as there; Cassandra uses the same figures.
@@ -157,13 +159,16 @@ impl Filter {
 
     /// The file's bytes.
     pub fn encode(&self, version: Version) -> Vec<u8> {
-        let mut out = Vec::with_capacity(8 + self.words.len() * 8);
-        out.extend_from_slice(&self.hashes.to_be_bytes());
-        out.extend_from_slice(&(self.words.len() as u32).to_be_bytes());
+        self.encode_parts(version).collect::<Vec<_>>().concat()
+    }
+
+    /// The file's bytes, in parts of at most [`PART_BYTES`]: a filter of millions of keys takes a while.
+    pub fn encode_parts(&self, version: Version) -> impl Iterator<Item = Vec<u8>> {
+        let head = [self.hashes.to_be_bytes(), (self.words.len() as u32).to_be_bytes()].concat();
         let little_endian = version.has_bloom_little_endian();
-        let bytes = |word: &u64| if little_endian { word.to_le_bytes() } else { word.to_be_bytes() };
-        out.extend(self.words.iter().flat_map(bytes));
-        out
+        let bytes = move |word: &u64| if little_endian { word.to_le_bytes() } else { word.to_be_bytes() };
+        let part = move |words: &[u64]| words.iter().flat_map(bytes).collect();
+        std::iter::once(head).chain(self.words.chunks(PART_BYTES / 8).map(part))
     }
 
     /// Reads the file.

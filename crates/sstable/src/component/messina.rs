@@ -7,6 +7,7 @@
 use base::bytes::Take;
 use base::crc::crc32;
 
+use super::large_data::LargeData;
 use crate::component::{FormatError, Named};
 
 const MAGIC: [u8; 4] = *b"MSNA";
@@ -20,6 +21,7 @@ const TAG_ORIGIN: u16 = 4;
 const TAG_PARTITION_COUNT: u16 = 5;
 const TAG_ROW_COUNT: u16 = 6;
 const TAG_DICTIONARY_CRC: u16 = 7;
+const TAG_LARGE_DATA: u16 = 8;
 
 /// The longest origin that is written or read.
 pub const ORIGIN_BYTES_MAX: usize = 255;
@@ -41,6 +43,8 @@ pub struct MessinaInfo {
     pub row_count: Option<u64>,
     /// CRC-32 of the dictionary in CompressionInfo.db; `None` if there is none.
     pub dictionary_crc: Option<u32>,
+    /// What was found to be large; `None` if nothing was.
+    pub large_data: Option<LargeData>,
 }
 
 impl MessinaInfo {
@@ -67,6 +71,7 @@ impl MessinaInfo {
         field(TAG_PARTITION_COUNT, self.partition_count.map(u64::to_be_bytes).as_ref().map(|it| &it[..]));
         field(TAG_ROW_COUNT, self.row_count.map(u64::to_be_bytes).as_ref().map(|it| &it[..]));
         field(TAG_DICTIONARY_CRC, self.dictionary_crc.map(u32::to_be_bytes).as_ref().map(|it| &it[..]));
+        field(TAG_LARGE_DATA, self.large_data.as_ref().map(LargeData::encode).as_deref());
         let crc = crc32(&out);
         out.extend_from_slice(&crc.to_be_bytes());
         out
@@ -102,7 +107,7 @@ impl MessinaInfo {
             let at = fields.offset();
             let tag = fields.u16().named("tag")?;
             let payload = fields.u32_bytes().named("field")?;
-            if tag <= TAG_DICTIONARY_CRC {
+            if tag <= TAG_LARGE_DATA {
                 if seen.contains(&tag) {
                     return Err(FormatError::new("tag", at, "each once", format!("{tag} again")));
                 }
@@ -123,6 +128,10 @@ impl MessinaInfo {
                 TAG_DICTIONARY_CRC => {
                     info.dictionary_crc =
                         Some(u32::from_be_bytes(sized(payload, "dictionary checksum", at)?));
+                }
+                TAG_LARGE_DATA => {
+                    let wrong = || FormatError::new("large data", at, "whole records", "others");
+                    info.large_data = Some(LargeData::decode(payload).ok_or_else(wrong)?);
                 }
                 _ => (),
             }
@@ -169,6 +178,7 @@ mod tests {
             partition_count: Some(1000),
             row_count: Some(65536),
             dictionary_crc: None,
+            large_data: None,
         }
     }
 
@@ -237,6 +247,7 @@ mod tests {
         ) {
             let info = MessinaInfo {
                 shard_count: Some(9), shard_id, run_id, origin, partition_count, row_count, dictionary_crc,
+                large_data: None,
             };
             prop_assert_eq!(MessinaInfo::decode(&info.encode()), Ok(info));
         }

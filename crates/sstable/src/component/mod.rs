@@ -13,6 +13,7 @@ pub mod digest;
 mod error;
 pub mod filter;
 pub mod index;
+pub mod large_data;
 pub mod messina;
 pub mod partitions_db;
 pub mod rows_db;

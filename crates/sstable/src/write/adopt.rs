@@ -39,8 +39,12 @@ pub async fn adopt(files: &Files, adoption: &Adoption<'_>, class: IoClass) -> Re
         }
     }
     there.push(Component::Toc);
-    seal::begin(files, to_dir, to, &there, class).await?;
-    match bring(files, adoption, &there, class).await {
+    let contents = seal::begin(files, to_dir, to, &there, class).await?;
+    let brought = match bring(files, adoption, &there, class).await {
+        Ok(()) => contents.sync_data().await,
+        failed => failed,
+    };
+    match brought {
         Ok(()) => seal::seal(files, to_dir, to).await,
         Err(error) => {
             seal::remove_components(files, to_dir, to, &there).await?;

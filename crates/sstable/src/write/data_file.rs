@@ -8,7 +8,7 @@
 
 use base::crc::{Crc32, crc32};
 use model::Compression;
-use runtime::FileError;
+use runtime::{File, FileError};
 
 use super::output_file::OutputFile;
 use crate::codec::{Compressor, SAMPLE_BYTES_MAX, class_and_options, train};
@@ -42,8 +42,10 @@ pub(super) enum ChunkIndex {
     },
 }
 
-/// Data.db, complete and synced.
+/// Data.db, complete.
 pub(super) struct FinishedData {
+    /// The caller has to sync it.
+    pub(super) file: File,
     pub(super) stored_bytes: u64,
     pub(super) uncompressed_bytes: u64,
     /// CRC-32 of the file as stored.
@@ -158,7 +160,7 @@ impl DataFile {
         self.out.write_full().await
     }
 
-    /// Stores the rest, writes and syncs.
+    /// Stores and writes the rest.
     pub(super) async fn finish(mut self) -> Result<FinishedData, FileError> {
         self.end_sampling();
         self.settle();
@@ -172,8 +174,9 @@ impl DataFile {
             Framing::Sampling(_) => unreachable!("the sample is complete"),
             Framing::Chunks(chunks) => chunks.finish(uncompressed_bytes),
         };
-        let stored_bytes = self.out.finish().await?;
-        Ok(FinishedData { stored_bytes, uncompressed_bytes, digest: self.digest.value(), chunks })
+        let stored_bytes = self.out.len_bytes();
+        let file = self.out.finish().await?;
+        Ok(FinishedData { file, stored_bytes, uncompressed_bytes, digest: self.digest.value(), chunks })
     }
 }
 

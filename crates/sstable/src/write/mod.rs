@@ -9,8 +9,8 @@
 //! 2. [`SSTableWriter::push`] is synchronous: it encodes and compresses into buffers. When
 //!    [`SSTableWriter::wants_write`] says so, [`SSTableWriter::write_out`] hands full buffers to the device and
 //!    returns while they are under way.
-//! 3. [`SSTableWriter::finish`] writes the other components, syncs every file, then the directory, then renames
-//!    `TOC.txt.tmp` to `TOC.txt` and syncs the directory again. Only then the SSTable exists.
+//! 3. [`SSTableWriter::finish`] writes the other components, syncs all files at once, then the directory, then
+//!    renames `TOC.txt.tmp` to `TOC.txt` and syncs the directory again. Only then the SSTable exists.
 //!
 //! **Guarantees:** a sealed SSTable is complete on the device; after an error nothing is sealed; partitions and
 //! positions rise (asserted). **Left to others:** choosing names, telling the table about the new SSTable,
@@ -21,6 +21,7 @@ mod columns;
 mod data_file;
 mod error;
 mod from_reader;
+mod large;
 mod options;
 mod output_file;
 mod partition;
@@ -33,6 +34,7 @@ mod writer;
 pub use adopt::{Adoption, adopt};
 pub use error::WriteError;
 pub use from_reader::write_reader;
+pub use large::LargeDataLimits;
 pub use options::{WriteOptions, Written};
 pub use seal::{clean_up, remove_sstable, remove_sstables, seal_all};
 pub use writer::SSTableWriter;

@@ -4,8 +4,10 @@ use model::{Compression, PartitionKey, TableSchema};
 use runtime::IoClass;
 
 use crate::component::index;
+use crate::component::large_data::LargeData;
 use crate::component::statistics::{CommitLogPosition, DeltaBases, Statistics};
 use crate::name::{Component, SstableName};
+use crate::write::large::LargeDataLimits;
 
 /// What the writer is told beside the fragments.
 #[derive(Clone, Debug)]
@@ -37,6 +39,10 @@ pub struct WriteOptions {
     /// The parts of the commit log whose writes are in the data.
     pub commit_log_intervals: Vec<(CommitLogPosition, CommitLogPosition)>,
     pub io_class: IoClass,
+    /// What is larger is named in Messina.db.
+    pub large_data: LargeDataLimits,
+    /// The clock, for those who want to know since when something is large: milliseconds since 1970.
+    pub now_ms: i64,
 }
 
 impl WriteOptions {
@@ -59,6 +65,8 @@ impl WriteOptions {
             repaired_at_ms: 0,
             commit_log_intervals: vec![],
             io_class,
+            large_data: LargeDataLimits::default(),
+            now_ms: 0,
         }
     }
 
@@ -100,4 +108,6 @@ pub struct Written {
     pub last_key: PartitionKey,
     /// Statistics.db.
     pub statistics: Statistics,
+    /// What was found to be large.
+    pub large_data: Option<LargeData>,
 }

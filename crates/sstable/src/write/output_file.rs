@@ -133,8 +133,8 @@ impl OutputFile {
         Ok(())
     }
 
-    /// Writes the rest, cuts the file to its length and syncs it. Gives the length.
-    pub(super) async fn finish(mut self) -> Result<u64, FileError> {
+    /// Writes the rest and cuts the file to its length. Gives the file, which the caller has to sync.
+    pub(super) async fn finish(mut self) -> Result<File, FileError> {
         self.write_full().await?;
         while !self.in_flight.is_empty() {
             self.wait_for_oldest().await?;
@@ -147,7 +147,6 @@ impl OutputFile {
             self.file.write_at(self.next_at, rest, self.class).await?;
         }
         self.file.truncate(self.len_bytes).await?;
-        self.file.sync_data().await?;
-        Ok(self.len_bytes)
+        Ok(self.file)
     }
 }

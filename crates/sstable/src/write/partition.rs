@@ -26,11 +26,13 @@ use model::{
 use super::columns::DiskColumns;
 use super::data_file::DataFile;
 use super::error::WriteError;
+use super::large::{LargeDataFinder, LargeDataLimits, RowSeen};
 use super::row::{
     END_OF_PARTITION, EXTENDED_IS_STATIC, IS_MARKER, RowEncoder, deletion_time, report_deletion,
 };
 use crate::component::clustering::{PrefixKind, encode_prefix};
 use crate::component::index::PromotedIndexBuilder;
+use crate::component::large_data::{LargeData, LargePartition};
 use crate::component::statistics::{DeltaBases, KeptPrefix, StatsCollector};
 
 /// Tables with more clustering columns pay an allocation a row.
@@ -53,6 +55,10 @@ struct Current {
     /// Length of its key, deletion and static row.
     header_bytes: u64,
     cells: u64,
+    rows: u64,
+    dead_rows: u64,
+    /// Changes of the range deletion in force.
+    changes: u64,
     /// Where the last row or marker starts, from the partition's start; 0 before the first.
     previous_at: u64,
     /// Where the block at hand starts, from the partition's start; `None` if nothing is in it.
@@ -79,10 +85,16 @@ pub(super) struct PartitionEncoder {
     last_prefix: Vec<u8>,
     promoted_bytes: Vec<u8>,
     last_key: Option<PartitionKey>,
+    large: LargeDataFinder,
 }
 
 impl PartitionEncoder {
-    pub(super) fn new(schema: Arc<TableSchema>, bases: DeltaBases, block_bytes: u32) -> Self {
+    pub(super) fn new(
+        schema: Arc<TableSchema>,
+        bases: DeltaBases,
+        block_bytes: u32,
+        large: LargeDataLimits,
+    ) -> Self {
         Self {
             statics: DiskColumns::new(&schema, ColumnKind::Static),
             regulars: DiskColumns::new(&schema, ColumnKind::Regular),
@@ -96,7 +108,13 @@ impl PartitionEncoder {
             last_prefix: vec![],
             promoted_bytes: vec![],
             last_key: None,
+            large: LargeDataFinder::new(large),
         }
+    }
+
+    /// What was found to be large in an SSTable that is complete now.
+    pub(super) fn finish(self, now_ms: i64) -> Option<LargeData> {
+        self.large.finish(now_ms)
     }
 
     /// A partition has started and not ended.
@@ -115,6 +133,9 @@ impl PartitionEncoder {
             start: None,
             header_bytes: 0,
             cells: 0,
+            rows: 0,
+            dead_rows: 0,
+            changes: 0,
             previous_at: 0,
             block_at: None,
             open: Tombstone::LIVE,
@@ -160,7 +181,13 @@ impl PartitionEncoder {
     ) -> Result<(), WriteError> {
         if let Some(cells) = self.rows.encode(&self.statics, row, stats)? {
             self.begin(data);
-            current(&mut self.current).cells += cells;
+            let Self { schema, large, rows, current: started, .. } = self;
+            let current = current(started);
+            current.cells += cells;
+            let bytes = rows.body().len() as u64;
+            if large.is_suspicious(bytes) {
+                large.row(&RowSeen { schema, key: &current.key, position: None, row, bytes });
+            }
         }
         Ok(())
     }
@@ -185,6 +212,8 @@ impl PartitionEncoder {
         }
         let current = current(&mut self.current);
         current.cells += cells;
+        current.rows += 1;
+        current.dead_rows += u64::from(self.rows.is_dead());
         assert_eq!(key.len(), self.fixed.len(), "a row's key has every clustering column");
         let at = self.place(Position::at(key), PrefixKind::Row, data, stats);
         let out = data.buffer();
@@ -192,7 +221,13 @@ impl PartitionEncoder {
         // A row's prefix is its kind and its values; the file has only the values.
         out.extend_from_slice(&self.last_prefix[1..]);
         put_sized(out, at.distance, self.rows.body());
-        self.placed(at.from_start, data);
+        let bytes = self.placed(at.from_start, data);
+        if self.large.is_suspicious(bytes) {
+            let Self { schema, large, .. } = self;
+            let current = self.current.as_ref().expect("the row is of a partition");
+            let position = current.last.as_ref().map(|(position, _)| position);
+            large.row(&RowSeen { schema, key: &current.key, position, row, bytes });
+        }
         Ok(())
     }
 
@@ -234,7 +269,9 @@ impl PartitionEncoder {
         out.push(IS_MARKER);
         out.extend_from_slice(&self.last_prefix);
         put_sized(out, at.distance, self.rows.body());
-        current(&mut self.current).open = to;
+        let current = current(&mut self.current);
+        current.open = to;
+        current.changes += 1;
         self.placed(at.from_start, data);
     }
 
@@ -271,8 +308,8 @@ impl PartitionEncoder {
         Place { from_start, distance: from_start - current.previous_at }
     }
 
-    /// A row or marker is complete: perhaps its block is too.
-    fn placed(&mut self, from_start: u64, data: &DataFile) {
+    /// A row or marker is complete: perhaps its block is too. Gives its bytes.
+    fn placed(&mut self, from_start: u64, data: &DataFile) -> u64 {
         let current = current(&mut self.current);
         current.previous_at = from_start;
         let end = data.position() - current.start.expect("the partition has begun");
@@ -282,6 +319,7 @@ impl PartitionEncoder {
             self.promoted.add_block(&self.block_first, &self.last_prefix, block_at, end - block_at, open);
             current.block_at = None;
         }
+        end - from_start
     }
 
     /// Ends the partition. `None` if nothing of it is in the file.
@@ -294,8 +332,10 @@ impl PartitionEncoder {
         if is_deleted {
             self.ensure_begun(data);
         }
+        let ended = self.current.take().expect("a partition started");
+        let Current { rows, dead_rows, changes, .. } = ended;
         let Current { key, tombstone, start, header_bytes, cells, block_at, open, last, is_several, .. } =
-            self.current.take().expect("a partition started");
+            ended;
         assert!(open.is_live(), "a range deletion is ended before its partition {key:?}");
         let start = start?;
         data.buffer().push(END_OF_PARTITION);
@@ -304,6 +344,14 @@ impl PartitionEncoder {
             report_clustering(&self.schema, stats, kind, &position.prefix);
         }
         stats.add_partition(key.bytes(), partition_bytes, cells);
+        let found = || LargePartition {
+            key: key.bytes().to_vec(),
+            bytes: partition_bytes,
+            rows,
+            dead_rows,
+            range_tombstones: changes,
+        };
+        self.large.partition(found, partition_bytes, rows);
         // A partition of one block has no promoted index, so that block need not be kept.
         if let Some(block_at) = block_at.filter(|_| self.promoted.block_count() > 0) {
             // As Cassandra does, the last block's width includes the end byte.

@@ -103,12 +103,19 @@ impl Deltas {
 struct RowFigures {
     timestamps_us: (i64, i64),
     has_live: bool,
+    has_expiring: bool,
     cells: u64,
     columns: u64,
 }
 
 impl RowFigures {
-    const NONE: Self = Self { timestamps_us: (i64::MAX, i64::MIN), has_live: false, cells: 0, columns: 0 };
+    const NONE: Self = Self {
+        timestamps_us: (i64::MAX, i64::MIN),
+        has_live: false,
+        has_expiring: false,
+        cells: 0,
+        columns: 0,
+    };
 
     #[inline]
     fn add(&mut self, stats: &mut StatsCollector, timestamp_us: i64, local_time_s: i32, ttl_s: i32) {
@@ -117,6 +124,7 @@ impl RowFigures {
         if local_time_s == NO_DELETION_TIME_S && ttl_s == 0 {
             self.has_live = true;
         } else {
+            self.has_expiring |= ttl_s != 0;
             stats.update_deletion_time(local_time_s);
             stats.update_ttl(ttl_s);
         }
@@ -142,13 +150,14 @@ pub(super) struct RowEncoder {
     flags: u8,
     /// The row's columns as (index on disk, index in the row), in disk order.
     present: Vec<(u16, u32)>,
+    is_dead: bool,
     table: String,
 }
 
 impl RowEncoder {
     /// `table` is its full name, for errors.
     pub(super) fn new(bases: DeltaBases, table: String) -> Self {
-        Self { deltas: Deltas(bases), body: vec![], flags: 0, present: vec![], table }
+        Self { deltas: Deltas(bases), body: vec![], flags: 0, present: vec![], is_dead: false, table }
     }
 
     pub(super) fn deltas(&self) -> Deltas {
@@ -163,6 +172,11 @@ impl RowEncoder {
     /// The flags of the static row that was encoded last; [`EXTENDED_IS_STATIC`] follows them.
     pub(super) fn static_flags(&self) -> u8 {
         self.flags | EXTENSION
+    }
+
+    /// Whether nothing of the row that was encoded last is live or will expire.
+    pub(super) fn is_dead(&self) -> bool {
+        self.is_dead
     }
 
     /// What follows the two sizes.
@@ -254,6 +268,7 @@ impl RowEncoder {
             }
         }
         let cells = figures.cells;
+        self.is_dead = !figures.has_live && !figures.has_expiring;
         figures.report(stats);
         Ok(Some(cells))
     }

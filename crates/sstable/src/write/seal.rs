@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use runtime::{FileError, Files, IoBuf, IoClass, OpenOptions};
+use runtime::{File, FileError, Files, IoBuf, IoClass, OpenOptions};
 
 use crate::component::toc;
 use crate::name::{Component, SstableName};
@@ -17,14 +17,16 @@ use crate::name::{Component, SstableName};
 /// The longest TOC.txt that is read; one line is some tens of bytes.
 const TOC_BYTES_MAX: u64 = 64 * 1024;
 
-/// Says that the files of `name` to come are unfinished. Fails, and changes nothing, if the generation exists.
+/// Says that the files of `name` to come are unfinished. Fails, and changes nothing, if the generation exists. Gives
+/// the table of contents, which is to be synced before the seal; a crash before may leave files without it, which
+/// [`clean_up`] removes as well.
 pub(super) async fn begin(
     files: &Files,
     dir: &Path,
     name: &SstableName,
     components: &[Component],
     class: IoClass,
-) -> Result<(), FileError> {
+) -> Result<File, FileError> {
     let sealed = dir.join(name.file_name(&Component::Toc));
     if files.exists(&sealed).await? {
         return Err(FileError::new("create", &sealed, io::ErrorKind::AlreadyExists.into()));
@@ -32,8 +34,7 @@ pub(super) async fn begin(
     let path = dir.join(name.file_name(&Component::TocTemporary));
     let file = files.open(&path, OpenOptions::create_new()).await?;
     file.write_at(0, IoBuf::copy_from(&toc::encode(components)), class).await?;
-    file.sync_data().await?;
-    files.sync_dir(dir).await
+    Ok(file)
 }
 
 /// Makes the files of `name`, all of them synced, an SSTable.

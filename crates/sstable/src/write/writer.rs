@@ -7,7 +7,7 @@ use std::task::Poll;
 use base::murmur3;
 use model::{ColumnKind, PartitionKey, TableSchema};
 use reader::{Fragment, RowFragment};
-use runtime::{FileError, Files};
+use runtime::{File, FileError, Files, IoBuf, OpenOptions};
 
 use super::columns::{header_columns, key_type_name};
 use super::data_file::{ChunkIndex, DataFile, FinishedData};
@@ -26,10 +26,36 @@ use crate::component::statistics::{
 use crate::component::summary::SummaryBuilder;
 use crate::name::{Component, SstableName};
 
+/// What one write of a small component carries.
+const PART_BYTES: usize = 128 * 1024;
 /// Keys added to the filter between two points at which other tasks may run.
 const FILTER_KEYS_A_TURN: usize = 4096;
-/// Memory for key hashes is reserved for at most so many partitions, whatever was expected.
-const RESERVED_KEYS_MAX: u64 = 1 << 20;
+
+/// `murmur3::hash128` of every key: the filter is built at the end, when their number is known. In pieces, since to grow
+/// one of tens of megabytes takes tens of milliseconds.
+#[derive(Default)]
+struct KeyHashes {
+    pieces: Vec<Vec<(u64, u64)>>,
+}
+
+impl KeyHashes {
+    fn push(&mut self, hash128: (u64, u64)) {
+        match self.pieces.last_mut() {
+            Some(piece) if piece.len() < FILTER_KEYS_A_TURN => piece.push(hash128),
+            last => {
+                // A small SSTable has a small first piece.
+                let capacity = if last.is_some() { FILTER_KEYS_A_TURN } else { 0 };
+                let mut piece = Vec::with_capacity(capacity);
+                piece.push(hash128);
+                self.pieces.push(piece);
+            }
+        }
+    }
+
+    fn len(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.len() as u64).sum()
+    }
+}
 
 /// See the [module](super). Dropping it without [`Self::finish`] or [`Self::abort`] leaves unfinished files that
 /// [`super::clean_up`] removes at the next start.
@@ -37,14 +63,14 @@ pub struct SSTableWriter {
     place: Place,
     schema: Arc<TableSchema>,
     options: WriteOptions,
+    contents: File,
     encoder: PartitionEncoder,
     stats: StatsCollector,
     data: DataFile,
     index: OutputFile,
     index_entry: Vec<u8>,
     summary: SummaryBuilder,
-    /// `murmur3::hash128` of every key: the filter is built at the end, when their number is known.
-    key_hashes: Vec<(u64, u64)>,
+    key_hashes: KeyHashes,
     partitions: u64,
     first_key: Option<PartitionKey>,
     last_key: Option<PartitionKey>,
@@ -59,21 +85,47 @@ struct Place {
     components: Vec<Component>,
 }
 
+/// The files of an SSTable that are open while it is written.
+struct OpenFiles {
+    contents: File,
+    data: OutputFile,
+    index: OutputFile,
+}
+
 impl Place {
     fn path(&self, component: &Component) -> PathBuf {
         self.dir.join(self.name.file_name(component))
     }
 
-    /// Writes and syncs a whole component. Gives its length.
+    /// Writes a whole component and adds it to those to be synced. Gives its length.
     async fn write(
         &self,
         component: &Component,
         bytes: &[u8],
         options: &WriteOptions,
+        unsynced: &mut Vec<File>,
+    ) -> Result<u64, FileError> {
+        self.write_parts(component, bytes.chunks(PART_BYTES).map(IoBuf::copy_from), options, unsynced).await
+    }
+
+    /// [`Self::write`] of a component that is made part by part.
+    async fn write_parts(
+        &self,
+        component: &Component,
+        parts: impl Iterator<Item = IoBuf>,
+        options: &WriteOptions,
+        unsynced: &mut Vec<File>,
     ) -> Result<u64, FileError> {
         assert!(self.components.contains(component), "{component} is not in TOC.txt");
-        self.files.write_all(&self.path(component), bytes, options.io_class).await?;
-        Ok(bytes.len() as u64)
+        let file = self.files.open(&self.path(component), OpenOptions::create_truncate()).await?;
+        let mut at = 0;
+        for part in parts {
+            let bytes = part.len() as u64;
+            file.write_at(at, part, options.io_class).await?;
+            at += bytes;
+        }
+        unsynced.push(file);
+        Ok(at)
     }
 
     /// Removes what was written, sealed or not.
@@ -104,49 +156,46 @@ impl SSTableWriter {
         let components = options.components();
         let place = Place { files: files.clone(), dir: dir.to_owned(), name, components };
         match Self::create_files(&place, &options).await {
-            Ok((data, index)) => Ok(Self::new(place, schema, options, data, index)),
+            Ok(open) => Ok(Self::new(place, schema, options, open)),
             // The files that exist belong to somebody else.
             Err(error) if error.is_already_exists() => Err(error.into()),
             Err(error) => Err(place.clean_after(error.into()).await),
         }
     }
 
-    async fn create_files(
-        place: &Place,
-        options: &WriteOptions,
-    ) -> Result<(OutputFile, OutputFile), FileError> {
+    async fn create_files(place: &Place, options: &WriteOptions) -> Result<OpenFiles, FileError> {
         let class = options.io_class;
-        seal::begin(&place.files, &place.dir, &place.name, &place.components, class).await?;
+        let contents = seal::begin(&place.files, &place.dir, &place.name, &place.components, class).await?;
         let data = OutputFile::create(&place.files, &place.path(&Component::Data), class).await?;
         let index = OutputFile::create(&place.files, &place.path(&Component::Index), class).await?;
-        Ok((data, index))
+        Ok(OpenFiles { contents, data, index })
     }
 
-    fn new(
-        place: Place,
-        schema: Arc<TableSchema>,
-        options: WriteOptions,
-        data: OutputFile,
-        index: OutputFile,
-    ) -> Self {
+    fn new(place: Place, schema: Arc<TableSchema>, options: WriteOptions, open: OpenFiles) -> Self {
+        let OpenFiles { contents, data, index } = open;
         let mut stats = StatsCollector::new(options.host_id);
         stats.set_level(options.level);
         stats.set_repaired_at(options.repaired_at_ms);
         for (start, end) in &options.commit_log_intervals {
             stats.add_commit_log_interval(*start, *end);
         }
-        let expected = options.expected_partitions.min(RESERVED_KEYS_MAX) as usize;
         let data = DataFile::new(data, options.compression.as_ref(), place.name.version);
         Self {
             place,
-            encoder: PartitionEncoder::new(schema.clone(), options.delta_bases, options.column_index_bytes),
+            contents,
+            encoder: PartitionEncoder::new(
+                schema.clone(),
+                options.delta_bases,
+                options.column_index_bytes,
+                options.large_data,
+            ),
             schema,
             stats,
             data,
             index,
             index_entry: vec![],
             summary: SummaryBuilder::new(options.min_index_interval),
-            key_hashes: Vec::with_capacity(if options.has_filter() { expected } else { 0 }),
+            key_hashes: KeyHashes::default(),
             partitions: 0,
             first_key: None,
             last_key: None,
@@ -261,9 +310,23 @@ impl SSTableWriter {
     }
 
     async fn write_components(self, sealed: bool) -> Result<Written, FileError> {
-        let Self { place, schema, options, mut stats, data, index, summary, key_hashes, .. } = self;
-        let FinishedData { stored_bytes, uncompressed_bytes, digest, chunks } = data.finish().await?;
-        let index_bytes = index.finish().await?;
+        let Self {
+            place,
+            contents,
+            schema,
+            options,
+            encoder,
+            mut stats,
+            data,
+            index,
+            summary,
+            key_hashes,
+            ..
+        } = self;
+        let large_data = encoder.finish(options.now_ms);
+        let FinishedData { file, stored_bytes, uncompressed_bytes, digest, chunks } = data.finish().await?;
+        let index_bytes = index.len_bytes();
+        let mut unsynced = vec![contents, file, index.finish().await?];
         let mut total_bytes = stored_bytes + index_bytes;
         if matches!(chunks, ChunkIndex::Compression { .. }) {
             stats.set_compression(stored_bytes, uncompressed_bytes);
@@ -274,17 +337,20 @@ impl SSTableWriter {
                 (Component::CompressionInfo, info.encode(place.name.version), dictionary_crc)
             }
         };
-        total_bytes += place.write(&component, &bytes, &options).await?;
-        total_bytes += place.write(&Component::Digest, &digest::encode(digest), &options).await?;
-        total_bytes += place.write(&Component::Summary, &summary.finish().encode(), &options).await?;
+        total_bytes += place.write(&component, &bytes, &options, &mut unsynced).await?;
+        total_bytes +=
+            place.write(&Component::Digest, &digest::encode(digest), &options, &mut unsynced).await?;
+        total_bytes +=
+            place.write(&Component::Summary, &summary.finish().encode(), &options, &mut unsynced).await?;
         if options.has_filter() {
             let filter = build_filter(key_hashes, options.bloom_filter_fp_chance).await;
-            total_bytes +=
-                place.write(&Component::Filter, &filter.encode(place.name.version), &options).await?;
+            let parts = filter.encode_parts(place.name.version).map(|part| IoBuf::copy_from(&part));
+            total_bytes += place.write_parts(&Component::Filter, parts, &options, &mut unsynced).await?;
         }
         let statistics = statistics_of(&schema, &options, stats);
-        total_bytes +=
-            place.write(&Component::Statistics, &statistics.encode(place.name.version), &options).await?;
+        total_bytes += place
+            .write(&Component::Statistics, &statistics.encode(place.name.version), &options, &mut unsynced)
+            .await?;
         let rows = statistics.stats.total_rows;
         let messina = MessinaInfo {
             shard_count: Some(options.shard_count),
@@ -294,8 +360,11 @@ impl SSTableWriter {
             partition_count: Some(self.partitions),
             row_count: Some(rows),
             dictionary_crc,
+            large_data,
         };
-        total_bytes += place.write(&Component::Messina, &messina.encode(), &options).await?;
+        total_bytes += place.write(&Component::Messina, &messina.encode(), &options, &mut unsynced).await?;
+        File::sync_data_of(&unsynced).await?;
+        drop(unsynced);
         if sealed {
             seal::seal(&place.files, &place.dir, &place.name).await?;
         } else {
@@ -312,14 +381,15 @@ impl SSTableWriter {
             first_key: self.first_key.expect("there is a partition"),
             last_key: self.last_key.expect("there is a partition"),
             statistics,
+            large_data: messina.large_data,
         })
     }
 }
 
 /// The filter of exactly these keys.
-async fn build_filter(key_hashes: Vec<(u64, u64)>, fp_chance: f64) -> Filter {
-    let mut filter = Filter::builder(key_hashes.len() as u64, fp_chance);
-    for hashes in key_hashes.chunks(FILTER_KEYS_A_TURN) {
+async fn build_filter(key_hashes: KeyHashes, fp_chance: f64) -> Filter {
+    let mut filter = Filter::builder(key_hashes.len(), fp_chance);
+    for hashes in key_hashes.pieces {
         hashes.iter().for_each(|hash| filter.add(*hash));
         let_others_run().await;
     }

@@ -12,7 +12,7 @@ use crate::protocol::{
     ChangeType, ColumnSpec, Envelope, Event, EventType, HeaderFlags, Opcode, Prepared, ProtocolVersion,
     Response, ResponseExtras, Rows, RowsMetadata, SchemaChange, SchemaTarget, StatusChange, TopologyChange,
 };
-use crate::{CqlError, WriteKind};
+use crate::{CqlError, FailureReason, WriteKind};
 
 /// A response with what stood in front of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -223,16 +223,19 @@ fn write_kind(take: &mut Take<'_>) -> Result<WriteKind, CqlError> {
         .ok_or_else(|| protocol_error(format!("unknown kind of write {name:?}")))
 }
 
-fn failures(take: &mut Take<'_>, version: ProtocolVersion) -> Result<i32, CqlError> {
+/// How many replicas failed, and why the first did.
+fn failures(take: &mut Take<'_>, version: ProtocolVersion) -> Result<(i32, FailureReason), CqlError> {
     if version < ProtocolVersion::V5 {
-        return Ok(take.i32()?);
+        return Ok((take.i32()?, FailureReason::Unknown));
     }
     let count = count(take, 7)?;
+    let mut first = None;
     for _ in 0..count {
         address(take)?;
-        take.u16()?;
+        let reason = FailureReason::from_code(take.u16()?);
+        first.get_or_insert(reason);
     }
-    Ok(count as i32)
+    Ok((count as i32, first.unwrap_or_default()))
 }
 
 /// Codes that carry more than a text lose the server's wording; what they carry says the same.
@@ -261,13 +264,12 @@ fn error(take: &mut Take<'_>, version: ProtocolVersion) -> Result<CqlError, CqlE
             required: take.i32()?,
             data_present: take.u8()? != 0,
         },
-        0x1300 => CqlError::ReadFailure {
-            consistency: take.u16()?,
-            received: take.i32()?,
-            required: take.i32()?,
-            failures: failures(take, version)?,
-            data_present: take.u8()? != 0,
-        },
+        0x1300 => {
+            let (consistency, received, required) = (take.u16()?, take.i32()?, take.i32()?);
+            let (failures, reason) = failures(take, version)?;
+            let data_present = take.u8()? != 0;
+            CqlError::ReadFailure { consistency, received, required, failures, reason, data_present }
+        }
         0x1400 => CqlError::FunctionFailure {
             keyspace: string(take)?.to_owned(),
             function: string(take)?.to_owned(),
@@ -278,7 +280,7 @@ fn error(take: &mut Take<'_>, version: ProtocolVersion) -> Result<CqlError, CqlE
             consistency: take.u16()?,
             received: take.i32()?,
             required: take.i32()?,
-            failures: failures(take, version)?,
+            failures: failures(take, version)?.0,
             kind: write_kind(take)?,
         },
         0x1600 => CqlError::CdcWriteFailure(text),

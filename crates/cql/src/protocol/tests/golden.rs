@@ -3,7 +3,7 @@
 use model::types::{CqlType, UdtField, UserType};
 
 use super::*;
-use crate::{CqlError, WriteKind};
+use crate::{CqlError, FailureReason, WriteKind};
 
 const V3: ProtocolVersion = ProtocolVersion::V3;
 const V4: ProtocolVersion = ProtocolVersion::V4;
@@ -522,12 +522,23 @@ fn errors_carry_their_fields() {
 
 #[test]
 fn errors_that_a_version_does_not_know_become_older_ones() {
-    let read =
-        CqlError::ReadFailure { consistency: 1, received: 0, required: 1, failures: 1, data_present: false };
+    let read_failure = |reason| CqlError::ReadFailure {
+        consistency: 1,
+        received: 0,
+        required: 1,
+        failures: 1,
+        reason,
+        data_present: false,
+    };
+    let read = read_failure(FailureReason::Unknown);
     let as_timeout = CqlError::ReadTimeout { consistency: 1, received: 0, required: 1, data_present: false };
     check_error(V3, &read, 0x1200, "0001 00000000 00000001 00", &as_timeout);
     check_error(V4, &read, 0x1300, "0001 00000000 00000001 00000001 00", &read);
     check_error(V5, &read, 0x1300, "0001 00000000 00000001 00000001 04 00000000 0000 00", &read);
+
+    let tombstones = read_failure(FailureReason::ReadTooManyTombstones);
+    check_error(V4, &tombstones, 0x1300, "0001 00000000 00000001 00000001 00", &read);
+    check_error(V5, &tombstones, 0x1300, "0001 00000000 00000001 00000001 04 00000000 0001 00", &tombstones);
 
     let kind = WriteKind::Simple;
     let write = CqlError::WriteFailure { consistency: 1, received: 0, required: 1, failures: 1, kind };

@@ -163,6 +163,7 @@ fn measure(
     };
     for_s(WARM_UP_S)?;
     let without = for_s(arguments.duration_s)?;
+    let stalls_before = world.stalls()?;
     let (id, reading) = (world.table.id, load.clone());
     let watch = Stopwatch::start();
     let with = world.engine.ask(0, move |shard| async move {
@@ -171,6 +172,8 @@ fn measure(
     });
     let with = with.wait()?;
     let merged_s = watch.spent().wall_s;
+    let stalls = (world.stalls()? - stalls_before) as f64;
+    report.add(&format!("{}/with/stalls", kind.name()), "", Sample { value: stalls, cpu_us: None });
     for (phase, latencies) in [("without", without), ("with", with)] {
         let name = |what: &str| format!("{}/{phase}/{what}", kind.name());
         for (what, share) in [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)] {

@@ -3,6 +3,7 @@
 mod contents;
 mod crash;
 mod golden;
+mod large;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,0 +1,212 @@
+//! Partitions, rows and cells that are larger than the options allow: what the log is told when an SSTable with such is
+//! written, and what the SSTables that are there now have of them.
+//!
+//! Writers find them (`sstable::write`) and each SSTable keeps its own, so what is large is known after a restart, and is
+//! forgotten with the SSTable.
+
+use std::cell::Cell;
+
+use model::key::split_composite_key;
+use model::{CqlType, KeyColumn, TableSchema};
+use runtime::Shard;
+use sstable::component::large_data::{LargeData, RowPlace};
+use sstable::name::{Component, SstableName};
+use sstable::write::{WriteOptions, Written};
+
+use crate::options::LargeDataOptions;
+use crate::table::Table;
+
+/// The log hears of one SSTable in so long; of the others only how many there were.
+const TOLD_PAUSE_US: u64 = 1_000_000;
+
+/// What a shard's writers are told, and what they have to say.
+pub struct LargeDataLog {
+    shard: Shard,
+    options: LargeDataOptions,
+    told_us: Cell<Option<u64>>,
+    /// SSTables that the log did not hear of since.
+    untold: Cell<u64>,
+}
+
+impl LargeDataLog {
+    pub fn new(shard: &Shard, options: LargeDataOptions) -> Self {
+        Self { shard: shard.clone(), options, told_us: Cell::new(None), untold: Cell::new(0) }
+    }
+
+    /// What is large in an SSTable that is written with `options`.
+    pub fn apply_to(&self, options: &mut WriteOptions) {
+        options.large_data = self.options.limits;
+        options.now_ms = self.shard.wall_us() / 1000;
+    }
+
+    /// Tells the log what is large in an SSTable, unless it has just heard of another one.
+    pub fn written(&self, schema: &TableSchema, written: &Written) {
+        let Some(found) = &written.large_data else { return };
+        let now_us = self.shard.now_us();
+        if self.told_us.get().is_some_and(|told_us| now_us < told_us + TOLD_PAUSE_US) {
+            self.untold.set(self.untold.get() + 1);
+            return;
+        }
+        self.told_us.set(Some(now_us));
+        let tell = |text: &str| (self.options.tell)(self.shard.id(), text);
+        match self.untold.take() {
+            0 => (),
+            untold => {
+                tell(&format!("{untold} more SSTables with large partitions, rows or cells were written"))
+            }
+        }
+        lines(schema, written.name, found).iter().for_each(|line| tell(line));
+    }
+}
+
+/// A line for the largest partition, row, static row, cell, … of an SSTable; the texts are ScyllaDB's. Keys are not named:
+/// logs are read by others than data.
+fn lines(schema: &TableSchema, name: SstableName, found: &LargeData) -> Vec<String> {
+    let place = format!("{}/{}", schema.keyspace, schema.name);
+    let file = name.file_name(&Component::Data);
+    let of = |place: &RowPlace| if place.clustering.is_none() { "static " } else { "" };
+    let mut told: Vec<String> = vec![];
+    let mut lines = vec![];
+    let mut line = |kind: String, text: String| {
+        if !told.contains(&kind) {
+            lines.push(format!("Writing large {kind} {place}: {text} to {file}"));
+            told.push(kind);
+        }
+    };
+    for partition in &found.partitions {
+        line("partition".to_string(), format!("({} bytes/{} rows)", partition.bytes, partition.rows));
+    }
+    for row in &found.rows {
+        line(format!("{}row", of(&row.place)), format!("({} bytes)", row.bytes));
+    }
+    for cell in &found.cells {
+        let kind = if cell.elements.is_some() { "collection" } else { "cell" };
+        let elements = cell.elements.map_or(String::new(), |elements| format!("/{elements} elements"));
+        line(
+            format!("{}{kind}", of(&cell.place)),
+            format!("{} ({} bytes{elements})", cell.column, cell.bytes),
+        );
+    }
+    lines
+}
+
+/// Something large in an SSTable that is there now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LargeItem {
+    pub keyspace: String,
+    pub table: String,
+    /// `me-7-big-Data.db`
+    pub sstable: String,
+    /// When that was written: milliseconds since 1970.
+    pub written_ms: i64,
+    /// For people: values with `:` between.
+    pub partition_key: String,
+    pub bytes: u64,
+    pub kind: LargeKind,
+}
+
+/// What it is. Clustering keys are for people, and empty for static rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LargeKind {
+    Partition { rows: u64, dead_rows: u64, range_tombstones: u64 },
+    Row { clustering_key: String },
+    Cell { clustering_key: String, column: String, elements: Option<u64> },
+}
+
+/// What is large in the SSTables of a table.
+pub fn of_table(table: &Table) -> Vec<LargeItem> {
+    let schema = table.schema();
+    let mut items = vec![];
+    for sstable in table.sstables().iter() {
+        let Some(found) = sstable.messina().and_then(|info| info.large_data.as_ref()) else { continue };
+        let item = |key: &[u8], bytes: u64, kind: LargeKind| LargeItem {
+            keyspace: schema.keyspace.clone(),
+            table: schema.name.clone(),
+            sstable: sstable.name().file_name(&Component::Data),
+            written_ms: found.written_ms,
+            partition_key: key_text(&schema.partition_key, key),
+            bytes,
+            kind,
+        };
+        let clustering =
+            |place: &RowPlace| values_text(&schema.clustering, place.clustering.iter().flatten());
+        items.extend(found.partitions.iter().map(|it| {
+            let (rows, dead_rows, range_tombstones) = (it.rows, it.dead_rows, it.range_tombstones);
+            item(&it.key, it.bytes, LargeKind::Partition { rows, dead_rows, range_tombstones })
+        }));
+        items.extend(found.rows.iter().map(|it| {
+            item(&it.place.key, it.bytes, LargeKind::Row { clustering_key: clustering(&it.place) })
+        }));
+        items.extend(found.cells.iter().map(|it| {
+            let (column, elements) = (it.column.clone(), it.elements);
+            let kind = LargeKind::Cell { clustering_key: clustering(&it.place), column, elements };
+            item(&it.place.key, it.bytes, kind)
+        }));
+    }
+    items
+}
+
+fn key_text(columns: &[KeyColumn], key: &[u8]) -> String {
+    match (columns, split_composite_key(key)) {
+        (_, Ok(values)) if columns.len() == values.len() && columns.len() > 1 => {
+            values_text(columns, values.iter())
+        }
+        _ => values_text(columns, [key]),
+    }
+}
+
+fn values_text<V: AsRef<[u8]>>(columns: &[KeyColumn], values: impl IntoIterator<Item = V>) -> String {
+    let text = |(column, value): (&KeyColumn, V)| match column.ty.without_reversed() {
+        CqlType::Text | CqlType::Ascii => String::from_utf8_lossy(value.as_ref()).into_owned(),
+        ty => ty.text_of(value.as_ref()),
+    };
+    columns.iter().zip(values).map(text).collect::<Vec<_>>().join(":")
+}
+
+#[cfg(test)]
+mod tests {
+    use sstable::component::large_data::{LargeCell, LargePartition};
+    use sstable::name::Generation;
+    use sstable::version::Version;
+
+    use super::*;
+
+    #[test]
+    fn the_log_has_a_line_for_each_kind() {
+        let schema = TableSchema::builder("ks", "t").partition_key("p", CqlType::Int).build().unwrap();
+        let name = SstableName::big(Version::Me, Generation::Number(7));
+        let place = |clustering| RowPlace { key: vec![], clustering };
+        let partition = LargePartition { key: vec![], bytes: 9, rows: 3, dead_rows: 0, range_tombstones: 0 };
+        let cell = |clustering, elements| LargeCell {
+            place: place(clustering),
+            column: "v".to_string(),
+            bytes: 5,
+            elements,
+        };
+        let found = LargeData {
+            partitions: vec![partition.clone(), partition],
+            cells: vec![cell(Some(vec![]), Some(4)), cell(None, None)],
+            ..LargeData::default()
+        };
+        assert_eq!(
+            lines(&schema, name, &found),
+            [
+                "Writing large partition ks/t: (9 bytes/3 rows) to me-7-big-Data.db",
+                "Writing large collection ks/t: v (5 bytes/4 elements) to me-7-big-Data.db",
+                "Writing large static cell ks/t: v (5 bytes) to me-7-big-Data.db",
+            ]
+        );
+    }
+
+    #[test]
+    fn keys_are_for_people() {
+        let columns = |types: &[CqlType]| -> Vec<KeyColumn> {
+            types.iter().map(|ty| KeyColumn { name: "k".to_string(), ty: ty.clone() }).collect()
+        };
+        let one = columns(&[CqlType::Text]);
+        assert_eq!(key_text(&one, b"ada"), "ada");
+        let two = columns(&[CqlType::Int, CqlType::Text]);
+        let key = model::key::composite_key([&7i32.to_be_bytes()[..], b"x"]);
+        assert_eq!(key_text(&two, &key), "7:x");
+    }
+}
