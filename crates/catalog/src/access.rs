@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::{CatalogError, invalid};
-use crate::service_level::{DEFAULT_LEVEL, EffectiveLevel, ServiceLevel};
+use crate::service_level::{DEFAULT_LEVEL, DRIVER_LEVEL, EffectiveLevel, ServiceLevel};
 
 /// A role, which is a user if it can log in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -168,7 +168,7 @@ impl Access {
         if_not_exists: bool,
         levels_max: usize,
     ) -> Result<(), CatalogError> {
-        refuse_default(name, "created", "")?;
+        refuse_built_in(name, "created", "")?;
         if name.starts_with('$') {
             return invalid!(
                 "Names starting with '$' are reserved for internal tenants. Use a different name."
@@ -194,7 +194,7 @@ impl Access {
     }
 
     pub fn alter_level(&mut self, name: &str, change: LevelChange) -> Result<(), CatalogError> {
-        refuse_default(name, "altered", "")?;
+        refuse_built_in(name, "altered", "")?;
         let Some(level) = self.levels.get_mut(name) else {
             return invalid!("The service level '{name}' doesn't exist.");
         };
@@ -204,7 +204,7 @@ impl Access {
 
     /// It is detached from every role.
     pub fn drop_level(&mut self, name: &str, if_exists: bool) -> Result<(), CatalogError> {
-        refuse_default(name, "dropped", "")?;
+        refuse_built_in(name, "dropped", "")?;
         if self.levels.remove(name).is_none() {
             return if if_exists { Ok(()) } else { no_level(name) };
         }
@@ -216,7 +216,7 @@ impl Access {
 
     /// In place of the one that the role had.
     pub fn attach_level(&mut self, name: &str, role: &str) -> Result<(), CatalogError> {
-        refuse_default(
+        refuse_built_in(
             name,
             "attached to a role",
             ". If you want to detach an attached service level, use the DETACH SERVICE LEVEL statement",
@@ -246,11 +246,14 @@ fn no_level<T>(name: &str) -> Result<T, CatalogError> {
     invalid!("Service Level {name} doesn't exists.")
 }
 
-fn refuse_default(name: &str, done: &str, more: &str) -> Result<(), CatalogError> {
-    if name != DEFAULT_LEVEL {
-        return Ok(());
+fn refuse_built_in(name: &str, done: &str, more: &str) -> Result<(), CatalogError> {
+    match name {
+        DEFAULT_LEVEL => {
+            invalid!("The default service level, {DEFAULT_LEVEL}, already exists and cannot be {done}{more}")
+        }
+        DRIVER_LEVEL => invalid!("The service level '{DRIVER_LEVEL}' is built in and cannot be {done}"),
+        _ => Ok(()),
     }
-    invalid!("The default service level, {DEFAULT_LEVEL}, already exists and cannot be {done}{more}")
 }
 
 #[cfg(test)]

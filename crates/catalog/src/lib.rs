@@ -51,7 +51,10 @@ pub use error::CatalogError;
 pub use keyspace::Keyspace;
 pub use load::load;
 pub use other_options::{OptionValue, is_of_keyspaces, is_of_tables, keyspace_option, table_option};
-pub use service_level::{Chosen, DEFAULT_LEVEL, DEFAULT_SHARES, EffectiveLevel, ServiceLevel, Workload};
+pub use service_level::{
+    Chosen, DEFAULT_LEVEL, DEFAULT_SHARES, DRIVER_LEVEL, DRIVER_SHARES, EffectiveLevel, ServiceLevel,
+    Workload,
+};
 pub use settings::TableSettings;
 pub use store::mutations_for;
 pub use system::{

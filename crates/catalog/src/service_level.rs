@@ -12,6 +12,13 @@ pub const DEFAULT_SHARES: u32 = 1000;
 /// The level of whoever has no other; nobody creates, alters or drops it.
 pub const DEFAULT_LEVEL: &str = "default";
 
+/// The level of what drivers ask for themselves: logging in, and the schema and the nodes, on the connections on which they want to hear of events. Built in
+/// as the default one is.
+pub const DRIVER_LEVEL: &str = "driver";
+
+/// Shares of that level.
+pub const DRIVER_SHARES: u32 = 200;
+
 /// What a level's requests are, and so what is done with them when there are too many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Workload {

@@ -183,6 +183,14 @@ impl Prepared {
         }
     }
 
+    /// The service level that USING SERVICE LEVEL names, whether or not it is there.
+    pub fn service_level(&self) -> Option<&str> {
+        match &self.plan {
+            Plan::Select(select) => select.service_level(),
+            _ => None,
+        }
+    }
+
     /// Which timeout counts for it.
     pub fn kind(&self) -> StatementKind {
         match &self.plan {

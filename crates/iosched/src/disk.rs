@@ -10,9 +10,10 @@
 //! Without a measured model the first and the second are left out, and the third orders requests by the costs of
 //! [`DiskModel::NOMINAL`].
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::bucket::TokenBucket;
+use crate::learned::Traffic;
 use crate::model::{Direction, DiskModel};
 use crate::shares::CLASSES_MAX;
 
@@ -70,6 +71,10 @@ pub struct Disk {
     write_bytes_max: u64,
     lanes: [Lane; 2],
     caps: [TokenBucket; CLASSES_MAX],
+    is_bypassed: AtomicBool,
+    /// Requests and bytes of reads, then of writes, that were started.
+    traffic: [AtomicU64; 4],
+    completed: AtomicU64,
 }
 
 impl Disk {
@@ -95,7 +100,28 @@ impl Disk {
             ahead_ns: limit_ns / u64::from(options.shards.max(1)),
             lanes: [lane(), lane()],
             caps: std::array::from_fn(|_| TokenBucket::new(0, 0)),
+            is_bypassed: AtomicBool::new(false),
+            traffic: Default::default(),
+            completed: AtomicU64::new(0),
         }
+    }
+
+    /// From now on all requests go straight through, whole and unordered, or no longer. They are counted, and no more. To compare with; what
+    /// waits already goes on in order.
+    pub fn set_bypassed(&self, bypassed: bool) {
+        self.is_bypassed.store(bypassed, Ordering::Relaxed);
+    }
+
+    /// See [`Disk::set_bypassed`].
+    pub fn is_bypassed(&self) -> bool {
+        self.is_bypassed.load(Ordering::Relaxed)
+    }
+
+    /// What was started since the start, by all shards.
+    pub fn traffic(&self) -> Traffic {
+        let [reads, read_bytes, writes, write_bytes] =
+            std::array::from_fn(|at| self.traffic[at].load(Ordering::Relaxed));
+        Traffic { reads, read_bytes, writes, write_bytes }
     }
 
     /// The model in use.
@@ -121,6 +147,7 @@ impl Disk {
     /// Requests that are longer must be split. A power of two, at least 4096.
     pub fn request_bytes_max(&self, direction: Direction) -> u64 {
         match direction {
+            _ if self.is_bypassed() => REQUEST_BYTES_MAX,
             Direction::Read => self.read_bytes_max,
             Direction::Write => self.write_bytes_max,
         }
@@ -169,12 +196,23 @@ impl Disk {
         under_way_ns == 0 || under_way_ns + cost_ns <= self.limit_ns.saturating_mul(UNDER_WAY_TIMES)
     }
 
-    pub(crate) fn started(&self, lane: usize, cost_ns: u64) {
+    /// Counts a request; how many are under way with it.
+    pub(crate) fn started(&self, lane: usize, direction: Direction, bytes: u64, cost_ns: u64) -> u64 {
         self.lanes[lane].under_way_ns.fetch_add(cost_ns, Ordering::Relaxed);
+        let [reads, read_bytes, writes, write_bytes] = &self.traffic;
+        let (mine, mine_bytes, others) = match direction {
+            Direction::Read => (reads, read_bytes, writes),
+            Direction::Write => (writes, write_bytes, reads),
+        };
+        mine_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let started = mine.fetch_add(1, Ordering::Relaxed) + 1 + others.load(Ordering::Relaxed);
+        // Another shard's request may have completed between the two.
+        started.saturating_sub(self.completed.load(Ordering::Relaxed)).max(1)
     }
 
     pub(crate) fn completed(&self, lane: usize, cost_ns: u64) {
         self.lanes[lane].under_way_ns.fetch_sub(cost_ns, Ordering::Relaxed);
+        self.completed.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -8,7 +8,8 @@
 //! 3. [`Disk`] is what the shards share: a [`TokenBucket`] that gives out the disk's time, the amount under way, the caps of
 //!    classes. All of it atomic counters.
 //! 4. [`IoQueue`] is one shard's queue in front of it. A request that finds nobody waiting and time left starts at once.
-//! 5. [`properties`] reads and writes `io_properties.yaml`.
+//! 5. A [`Learner`] finds out what the disk can do from the requests that it gets anyway.
+//! 6. [`properties`] reads and writes `io_properties.yaml`.
 //!
 //! Guarantees: over any time `t` a disk is given at most `t` plus its latency goal of work, twice that with several shards; nobody who waits is passed over
 //! for ever; what one class leaves, the others get; who was idle has no more than [`FORGIVEN_NS`] of the disk to catch up with.
@@ -17,13 +18,19 @@
 
 mod bucket;
 mod disk;
+mod latencies;
+mod learned;
 mod model;
+mod plane;
 pub mod properties;
 mod queue;
 mod shares;
 
 pub use bucket::TokenBucket;
 pub use disk::{Disk, DiskOptions, LATENCY_GOAL_NS, REQUEST_BYTES_MAX};
+pub use latencies::Latencies;
+pub use learned::{BUSY_TIMES, Learned, Learner, Observation, Rate, SHORT_READ_BYTES, Traffic, WINDOW_NS};
 pub use model::{Direction, DiskModel};
+pub use plane::{Plane, PlaneCell, STEPS};
 pub use queue::{ClassStats, FORGIVEN_NS, IoQueue, STUCK_NS, Ticket};
 pub use shares::{CLASSES_MAX, FairShares, SHARES_DEFAULT};

@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::disk::Disk;
+use crate::learned::{Learned, Learner, Observation};
 use crate::model::Direction;
 use crate::shares::{CLASSES_MAX, FairShares};
 
@@ -59,6 +60,9 @@ pub struct ClassStats {
 pub struct Ticket {
     class: u8,
     lane: u8,
+    direction: Direction,
+    bytes: u32,
+    in_flight: u32,
     cost_ns: u64,
     started_at_ns: u64,
 }
@@ -116,11 +120,13 @@ pub struct IoQueue<T> {
     stats: [ClassStats; CLASSES_MAX],
     starving_since_ns: [u64; CLASSES_MAX],
     wake_at_ns: Option<u64>,
+    learner: Learner,
 }
 
 impl<T> IoQueue<T> {
     pub fn new(disk: Arc<Disk>) -> Self {
         Self {
+            learner: Learner::new(*disk.model()),
             disk,
             lanes: [Lane::default(), Lane::default()],
             stats: [ClassStats::default(); CLASSES_MAX],
@@ -149,6 +155,11 @@ impl<T> IoQueue<T> {
         &self.stats[class]
     }
 
+    /// What this shard has learned of the disk.
+    pub fn learned(&self) -> Learned {
+        self.learner.learned()
+    }
+
     /// Forgets what a class did, for another use of its number. What it has to do stays.
     pub fn reset_stats(&mut self, class: usize) {
         let ClassStats { waiting, executing, .. } = self.stats[class];
@@ -169,6 +180,9 @@ impl<T> IoQueue<T> {
     #[inline]
     pub fn start(&mut self, class: usize, direction: Direction, bytes: u64, now_ns: u64) -> Option<Ticket> {
         let at = self.disk.lane_of(direction);
+        if self.disk.is_bypassed() {
+            return Some(self.started(class, at, direction, bytes, 0, now_ns));
+        }
         if self.lanes[at].waiting > 0 {
             return None;
         }
@@ -224,6 +238,16 @@ impl<T> IoQueue<T> {
         stats.executed_ns += now_ns.saturating_sub(ticket.started_at_ns);
         if stats.executing == 0 && stats.waiting > 0 {
             self.starving_since_ns[class] = now_ns;
+        }
+        let observation = Observation {
+            direction: ticket.direction,
+            bytes: u64::from(ticket.bytes),
+            in_flight: u64::from(ticket.in_flight),
+            latency_ns: now_ns.saturating_sub(ticket.started_at_ns),
+        };
+        // What nobody wanted any more took no time.
+        if observation.latency_ns > 0 {
+            self.learner.observe(observation, now_ns, || self.disk.traffic());
         }
         if self.is_waiting() {
             self.wake_at(now_ns);
@@ -358,7 +382,7 @@ impl<T> IoQueue<T> {
         cost_ns: u64,
         now_ns: u64,
     ) -> Ticket {
-        self.disk.started(at, cost_ns);
+        let in_flight = self.disk.started(at, direction, bytes, cost_ns);
         self.lanes[at].moved_at_ns = now_ns;
         self.lanes[at].fair.charge(class, cost_ns);
         let cap = self.disk.cap(class);
@@ -374,7 +398,15 @@ impl<T> IoQueue<T> {
         }
         stats.executing += 1;
         stats.consumed_ns += cost_ns;
-        Ticket { class: class as u8, lane: at as u8, cost_ns, started_at_ns: now_ns }
+        Ticket {
+            class: class as u8,
+            lane: at as u8,
+            direction,
+            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+            in_flight: u32::try_from(in_flight).unwrap_or(u32::MAX),
+            cost_ns,
+            started_at_ns: now_ns,
+        }
     }
 }
 

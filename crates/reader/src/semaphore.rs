@@ -226,6 +226,11 @@ impl Semaphore {
         self.limits = limits;
     }
 
+    /// What its permits hold.
+    pub fn used_bytes(&self) -> u64 {
+        self.stats.used_bytes
+    }
+
     pub fn stats(&self) -> SemaphoreStats {
         SemaphoreStats { queued: self.queued(), ..self.stats }
     }

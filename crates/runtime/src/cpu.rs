@@ -88,6 +88,15 @@ impl Cpu {
         }
     }
 
+    /// Nothing of the group is ready any more.
+    pub(crate) fn idle(&mut self, index: usize, now_ns: u64) {
+        if self.fair.is_ready(index) {
+            self.fair.sleep(index);
+            let entry = &mut self.entries[index];
+            entry.counters.ready_ns += now_ns.saturating_sub(entry.ready_since_ns);
+        }
+    }
+
     /// Whose task runs next.
     #[inline]
     pub(crate) fn next(&self) -> Option<usize> {
@@ -106,8 +115,7 @@ impl Cpu {
             entry.counters.overrun_ns += took_ns - 2 * self.quota_ns;
         }
         if !still_ready {
-            self.fair.sleep(index);
-            entry.counters.ready_ns += now_ns.saturating_sub(entry.ready_since_ns);
+            self.idle(index, now_ns);
         }
     }
 

@@ -170,6 +170,21 @@ struct Ready {
     queues: [VecDeque<Runnable>; GROUPS_MAX],
     tasks: usize,
     cpu: Cpu,
+    /// All wait in the first queue, and nobody is charged.
+    is_bypassed: bool,
+}
+
+impl Ready {
+    fn push(&mut self, runnable: Runnable, now_ns: u64) {
+        self.tasks += 1;
+        if self.is_bypassed {
+            self.queues[0].push_back(runnable);
+            return;
+        }
+        let index = runnable.metadata().group.index();
+        self.queues[index].push_back(runnable);
+        self.cpu.ready(index, now_ns);
+    }
 }
 
 thread_local! {
@@ -180,7 +195,7 @@ impl LocalQueue {
     pub(crate) fn new(id: ShardId, inboxes: Arc<[Arc<Inbox>]>, groups: Arc<Groups>, quota_us: u64) -> Self {
         let outbox = inboxes.iter().map(|_| Vec::new()).collect();
         let cpu = Cpu::new(quota_us.saturating_mul(1000));
-        let ready = RefCell::new(Ready { queues: Default::default(), tasks: 0, cpu });
+        let ready = RefCell::new(Ready { queues: Default::default(), tasks: 0, cpu, is_bypassed: false });
         Self { inboxes, id, groups, ready, now_ns: Cell::new(0), outbox: RefCell::new(outbox) }
     }
 
@@ -224,12 +239,24 @@ impl LocalQueue {
         &self.inboxes
     }
 
-    pub(crate) fn push(&self, runnable: Runnable) {
+    /// From now on tasks run in the order in which they became ready, whatever their group, or no longer.
+    pub(crate) fn set_bypassed(&self, bypassed: bool) {
         let ready = &mut *self.ready.borrow_mut();
-        let index = runnable.metadata().group.index();
-        ready.queues[index].push_back(runnable);
-        ready.tasks += 1;
-        ready.cpu.ready(index, self.now_ns());
+        if std::mem::replace(&mut ready.is_bypassed, bypassed) == bypassed {
+            return;
+        }
+        let waiting: Vec<Runnable> = ready.queues.iter_mut().flat_map(|queue| queue.drain(..)).collect();
+        ready.tasks = 0;
+        (0..GROUPS_MAX).for_each(|index| ready.cpu.idle(index, self.now_ns()));
+        waiting.into_iter().for_each(|runnable| ready.push(runnable, self.now_ns()));
+    }
+
+    pub(crate) fn is_bypassed(&self) -> bool {
+        self.ready.borrow().is_bypassed
+    }
+
+    pub(crate) fn push(&self, runnable: Runnable) {
+        self.ready.borrow_mut().push(runnable, self.now_ns());
     }
 
     /// The group whose task runs next.
@@ -240,7 +267,8 @@ impl LocalQueue {
     /// The task that runs next.
     pub(crate) fn pop_next(&self) -> Option<Runnable> {
         let ready = &mut *self.ready.borrow_mut();
-        let runnable = ready.queues[ready.cpu.next()?].pop_front();
+        let index = if ready.is_bypassed { 0 } else { ready.cpu.next()? };
+        let runnable = ready.queues[index].pop_front();
         ready.tasks -= usize::from(runnable.is_some());
         runnable
     }

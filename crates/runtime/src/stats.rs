@@ -102,6 +102,10 @@ impl StatsCell {
         *self.0.borrow()
     }
 
+    pub(crate) fn polls(&self) -> u64 {
+        self.0.borrow().polls
+    }
+
     #[inline]
     pub(crate) fn add(&self, change: impl FnOnce(&mut ShardStats)) {
         change(&mut self.0.borrow_mut());

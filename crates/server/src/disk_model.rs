@@ -11,7 +11,6 @@ use iosched::DiskModel;
 use iosched::properties::{self, DiskEntry};
 
 use crate::config::Config;
-use crate::config::units::show_bytes;
 use crate::warning;
 
 /// Such a file is never longer; whatever is, is another file.
@@ -29,13 +28,20 @@ pub fn of_config(config: &Config) -> Result<Option<DiskModel>, String> {
         return Err(wrong(&format!("{len_bytes} bytes long; this is no such file")));
     }
     let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
-    let entries = properties::parse(&text).map_err(|error| wrong(&error))?;
-    let model = find(&entries, &config.data_dir).map_err(|error| wrong(&error))?;
+    let model = in_text(&text, &config.data_dir).map_err(|error| wrong(&error))?;
     if model.is_none() {
         let dir = config.data_dir.display();
         warning!("engine", "{} names no directory on the disk of {dir}", path.display());
     }
     Ok(model)
+}
+
+/// What the text of such a file says of the disk of `dir`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn in_text(text: &str, dir: &Path) -> Result<Option<DiskModel>, String> {
+    find(&properties::parse(text).map_err(|error| error.to_string())?, dir)
 }
 
 /// The entry for the disk of `dir`, which need not be there yet.
@@ -63,12 +69,13 @@ fn find(entries: &[DiskEntry], dir: &Path) -> Result<Option<DiskModel>, String> 
 
 /// The model in a line of the log.
 pub fn show(model: &DiskModel) -> String {
+    let mb_s = |bytes_s: u64| bytes_s as f64 / 1e6;
     format!(
-        "{} reads and {} writes a second, {} and {}",
+        "{} reads and {} writes a second, {:.1} MB/s read and {:.1} MB/s written",
         model.read_iops,
         model.write_iops,
-        show_bytes(model.read_bandwidth_bytes_s) + "/s",
-        show_bytes(model.write_bandwidth_bytes_s) + "/s",
+        mb_s(model.read_bandwidth_bytes_s),
+        mb_s(model.write_bandwidth_bytes_s),
     )
 }
 

@@ -50,6 +50,7 @@ pub struct SelectPlan {
     partition_limit: Option<Expr>,
     bypass_cache: bool,
     timeout: Option<Expr>,
+    service_level: Option<String>,
     markers: Vec<ColumnSpec>,
     partition_key_markers: Vec<u16>,
     metadata: Arc<ResultMetadata>,
@@ -115,6 +116,7 @@ pub fn prepare(mut planner: Planner<'_>, select: &Select) -> Result<SelectPlan, 
         partition_limit,
         bypass_cache: select.bypass_cache,
         timeout,
+        service_level: select.using.service_level.as_ref().map(|level| level.text.clone()),
         markers: planner.markers.finish()?,
         metadata,
     })
@@ -203,6 +205,11 @@ impl SelectPlan {
     #[inline]
     pub fn has_timeout(&self) -> bool {
         self.timeout.is_some()
+    }
+
+    /// USING SERVICE LEVEL.
+    pub fn service_level(&self) -> Option<&str> {
+        self.service_level.as_deref()
     }
 
     /// USING TIMEOUT in microseconds.

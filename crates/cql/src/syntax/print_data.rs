@@ -87,6 +87,9 @@ impl Display for Using {
                 word = "AND";
             }
         }
+        if let Some(level) = &self.service_level {
+            write!(f, " {word} SERVICE LEVEL {level}")?;
+        }
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Which reads may begin: a permit for each, before any reader of it exists.
 //!
 //! Reads of system tables have a semaphore, and those of users one for each service level (CPU group), so that none keeps
-//! the others waiting; the levels divide the memory for reads of users. A read that cannot be admitted waits in line, for as long as the read timeout allows; what was going on when one was refused
+//! the others waiting; the levels divide the memory for reads of users, and lend each other half of it ([`read_memory`](super::read_memory)). A read that cannot be admitted waits in line, for as long as the read timeout allows; what was going on when one was refused
 //! is told to the log, at most every `DUMP_PAUSE_US`.
 
 use std::cell::{Cell, RefCell};
@@ -13,8 +13,9 @@ use std::task::Poll;
 use model::PartitionRange;
 use reader::semaphore::{PermitGroup, SemaphoreStats};
 use reader::{Permit, ReadAdmission, ReadCommand, ReadError, Refusal, Semaphore, SemaphoreLimits};
-use runtime::{CpuGroup, Shard};
+use runtime::{CpuGroup, GROUPS_MAX, Shard};
 
+use super::read_memory::{self, Holder};
 use crate::options::ReadOptions;
 use crate::table::Table;
 
@@ -90,7 +91,6 @@ impl Admissions {
         }
         let shares = shard.groups().shares(group);
         match &mut users[group.index()] {
-            Some(reads) if reads.shares == shares => return reads.admission.clone(),
             Some(reads) => reads.shares = shares,
             none => {
                 let name = shard.groups().name(group).unwrap_or_default();
@@ -99,20 +99,22 @@ impl Admissions {
                 *none = Some(UserReads { admission, shares });
             }
         }
-        self.share_out(&users);
+        self.set_limit(&users, group.index());
         users[group.index()].as_ref().expect("it has just been made").admission.clone()
     }
 
-    /// Half of the memory for reads of users is everybody's alike, the rest is by shares: who is alone has all of it.
-    fn share_out(&self, users: &[Option<UserReads>]) {
+    /// What the group's reads may hold as things are now: looked at anew for each read, since the others come and go.
+    fn set_limit(&self, users: &[Option<UserReads>], index: usize) {
+        let mut holders = [Holder { shares: 0, used_bytes: 0 }; GROUPS_MAX];
+        for (holder, reads) in holders.iter_mut().zip(users) {
+            let Some(reads) = reads else { continue };
+            let used_bytes = reads.admission.with(|semaphore| semaphore.used_bytes());
+            *holder = Holder { shares: reads.shares, used_bytes };
+        }
         let whole = SemaphoreLimits::for_users(self.memory_bytes);
-        let count = users.iter().flatten().count() as u64;
-        let shares: u64 = users.iter().flatten().map(|reads| u64::from(reads.shares)).sum();
-        for reads in users.iter().flatten() {
-            let alike = whole.memory_bytes / 2 / count.max(1);
-            let own = whole.memory_bytes / 2 * u64::from(reads.shares) / shares.max(1);
-            let limits = SemaphoreLimits { memory_bytes: alike + own, ..whole };
-            reads.admission.with(|semaphore| semaphore.set_limits(limits));
+        let memory_bytes = read_memory::limit_bytes(whole.memory_bytes, &holders[..users.len()], index);
+        if let Some(reads) = &users[index] {
+            reads.admission.with(|semaphore| semaphore.set_limits(SemaphoreLimits { memory_bytes, ..whole }));
         }
     }
 
@@ -122,7 +124,6 @@ impl Admissions {
         if let Some(reads) = users.get_mut(group.index()) {
             *reads = None;
         }
-        self.share_out(&users);
     }
 
     /// Waits until the read may begin.

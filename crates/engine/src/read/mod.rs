@@ -9,6 +9,7 @@
 pub mod admission;
 pub mod gather;
 pub mod parked;
+mod read_memory;
 pub mod run;
 pub mod traced;
 

@@ -3,3 +3,4 @@
 mod cases;
 mod lab;
 mod laws;
+mod learned;

@@ -81,6 +81,63 @@ pub struct Cache {
     pub misses: u64,
 }
 
+/// `GET /v1/iomodel`: what the disk of the data can do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct IoModel {
+    pub data_dir: String,
+    /// What `io_properties_file` says.
+    pub configured: Option<DiskRates>,
+    /// How long a stretch of time is at least that counts as one.
+    pub window_ms: u64,
+    pub windows: u64,
+    /// Of them, those in which the disk was busy: from these the model is fitted.
+    pub busy_windows: u64,
+    pub read_iops: LearnedRate,
+    /// Bytes per second, as is `write_bandwidth`.
+    pub read_bandwidth: LearnedRate,
+    pub write_iops: LearnedRate,
+    pub write_bandwidth: LearnedRate,
+    /// Of the plane: reads a second of a row, bytes written a second of a column.
+    pub reads_s_step: f64,
+    pub write_bytes_s_step: f64,
+    pub rows: usize,
+    pub columns: usize,
+    /// Those that were seen.
+    pub cells: Vec<PlaneCell>,
+}
+
+/// Per second; bandwidths in bytes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DiskRates {
+    pub read_iops: u64,
+    pub read_bandwidth: u64,
+    pub write_iops: u64,
+    pub write_bandwidth: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct LearnedRate {
+    /// The most that was seen.
+    pub greatest_s: f64,
+    /// What the disk can do of it alone; none if it is not known.
+    pub fitted_s: Option<f64>,
+}
+
+/// Reads of up to 64 KiB at a place of the plane.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PlaneCell {
+    /// By rising reads a second.
+    pub row: usize,
+    /// By rising bytes written a second.
+    pub column: usize,
+    pub windows: u64,
+    pub reads: u64,
+    /// Requests under way when one began, on average.
+    pub in_flight: f64,
+    pub p50_us: f64,
+    pub p95_us: f64,
+}
+
 /// `GET /v1/tables`: a table of all shards together.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TableStats {

@@ -5,6 +5,7 @@
 //! | `GET /v1/version`, `GET /v1/info` | what runs here |
 //! | `GET /v1/tables?keyspace=&table=` | statistics of tables |
 //! | `GET /v1/reads` | what reads run and wait on each shard, as text |
+//! | `GET /v1/iomodel` | what the disk can do, configured and learned |
 //! | `GET /v1/memory` | where memory is, by shard and class |
 //! | `POST /v1/flush?keyspace=&tables=a,b` | memtables to SSTables |
 //! | `POST /v1/compact?keyspace=&tables=&split=` or `?files=` | merges all SSTables of tables, or these files |
@@ -27,6 +28,7 @@ pub mod answers;
 mod compactions;
 mod disk;
 mod error;
+mod io_model;
 pub mod metrics;
 mod snapshots;
 mod tables;
@@ -60,6 +62,7 @@ pub fn router(node: Arc<Node>) -> Router {
         .route("/v1/info", get(info))
         .route("/v1/tables", get(tables::stats))
         .route("/v1/reads", get(reads))
+        .route("/v1/iomodel", get(io_model::io_model))
         .route("/v1/memory", get(memory))
         .route("/v1/flush", post(tables::flush))
         .route("/v1/compact", post(compactions::compact))

@@ -6,6 +6,7 @@
 //! - [`compaction`]: what do the compaction strategies cost?
 //! - [`reads`]: what do reads cost where partitions are large, many, or read backwards?
 //! - [`levels`]: does an important workload keep its latency and goodput beside others and under too much?
+//! - [`io`]: what do reads wait for at the disk, with the I/O scheduler and without, and what does scheduling cost?
 //! - [`world`]: an engine with one table, and work done on its shard;
 //! - [`limits`]: how fast could it be? Memory, codecs and the disk alone, measured in the same run;
 //! - [`workload`]: the rows, the same for everything that is compared;
@@ -19,6 +20,7 @@ pub mod chunks;
 pub mod codecs;
 pub mod compaction;
 pub mod engine;
+pub mod io;
 pub mod levels;
 pub mod limits;
 pub mod machine;
@@ -48,6 +50,8 @@ pub enum BenchCommand {
     Reads(reads::ReadsArguments),
     /// Latency of an interactive service level beside an analytical one, and goodput under overload.
     Levels(levels::LevelsArguments),
+    /// Latency of reads beside compaction at the disk, with the I/O scheduler and without; what scheduling costs.
+    Io(io::IoArguments),
 }
 
 impl BenchCommand {
@@ -59,6 +63,7 @@ impl BenchCommand {
             Self::Compaction(command) => command.run(),
             Self::Reads(arguments) => reads::run(&arguments),
             Self::Levels(arguments) => levels::run(&arguments),
+            Self::Io(arguments) => io::run(&arguments),
         }
     }
 }

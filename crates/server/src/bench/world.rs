@@ -10,7 +10,7 @@ use engine::shard::EngineShard;
 use engine::{Engine, EngineError, EngineOptions, ReadCommand, ShardOptions};
 use model::{PartitionRange, TableSchema};
 use reader::{Fragment, MergeReader, ReadSpec, Reader, Step};
-use runtime::{BackendChoice, CpuGroup, IoClass, IoCounters, Shard, StallOptions};
+use runtime::{BackendChoice, CpuGroup, DiskOptions, IoClass, IoCounters, Shard, StallOptions};
 
 use super::BenchError;
 use super::stopwatch::{Spent, Stopwatch};
@@ -40,9 +40,21 @@ impl World {
         table: &TableSchema,
         settings: &TableSettings,
     ) -> Result<Self, BenchError> {
+        Self::open_on(DiskOptions::default(), options, backend, table, settings)
+    }
+
+    /// The same with a disk that was measured.
+    pub fn open_on(
+        disk: DiskOptions,
+        options: EngineOptions,
+        backend: BackendChoice,
+        table: &TableSchema,
+        settings: &TableSettings,
+    ) -> Result<Self, BenchError> {
         let dir = options.data_dir.clone();
         let stalls = StallOptions { threshold_us: STALL_US, ..StallOptions::default() };
-        let engine = Engine::open_with(options, ShardOptions { backend, stalls, ..ShardOptions::default() })?;
+        let engine =
+            Engine::open_with(options, ShardOptions { backend, stalls, disk, ..ShardOptions::default() })?;
         let (keyspace, name) = (table.keyspace.clone(), table.name.clone());
         if engine.table(&keyspace, &name).is_err() {
             if engine.catalog()?.keyspace(&keyspace).is_none() {

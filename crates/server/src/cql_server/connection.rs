@@ -296,7 +296,8 @@ impl Connection {
             this.requests.set(this.requests.get() - 1);
             this.relieved.signal();
         };
-        self.cql.shard.spawn(CpuGroup::Statement, looked_at).detach();
+        let group = self.cql.levels.of_drivers().level.group.get();
+        self.cql.shard.spawn(group, looked_at).detach();
     }
 
     /// There is too much to do at the session's level, and its clients can wait.

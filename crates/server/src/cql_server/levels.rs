@@ -5,14 +5,15 @@
 //! that, and every session looks at [`Levels::version`] before its next request: so changes count at once, also for
 //! those who are connected.
 //!
-//! The default level is the group `statement` and is always there. Levels for which there is no group are served there.
+//! The default level is the group `statement` and is always there. Levels for which there is no group are served there. The level `driver` is
+//! built in too: for logging in and for connections that want to hear of events, which are those on which drivers look at nodes and schema.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use catalog::{Access, DEFAULT_LEVEL, Workload};
+use catalog::{Access, DEFAULT_LEVEL, DRIVER_LEVEL, DRIVER_SHARES, Workload};
 use engine::EngineError;
 use engine::node::NodeShard;
 use engine::report::LatencyCounter;
@@ -22,8 +23,8 @@ use runtime::{CpuGroup, GROUPS_MAX, GroupError, Shard};
 use super::overload::Pace;
 use super::{CqlShard, on_all_shards};
 
-/// So many levels there can be, besides the default one.
-pub const LEVELS_MAX: usize = GROUPS_MAX - CpuGroup::ALL.len();
+/// So many levels there can be, besides the default one and the drivers' own.
+pub const LEVELS_MAX: usize = GROUPS_MAX - CpuGroup::ALL.len() - 1;
 
 /// Groups of service levels are called so, with the level's name behind.
 const GROUP_PREFIX: &str = "sl:";
@@ -80,6 +81,7 @@ pub(crate) struct Levels {
     access: RefCell<Arc<Access>>,
     by_name: RefCell<BTreeMap<String, Rc<Level>>>,
     default: Rc<Level>,
+    driver: Rc<Level>,
 }
 
 impl Levels {
@@ -89,6 +91,7 @@ impl Levels {
             access: RefCell::default(),
             by_name: RefCell::default(),
             default: Level::new(DEFAULT_LEVEL, CpuGroup::Statement),
+            driver: Level::new(DRIVER_LEVEL, CpuGroup::Statement),
         }
     }
 
@@ -98,11 +101,28 @@ impl Levels {
         self.version.get()
     }
 
-    /// All of them, the default one first.
+    /// All of them, the built-in ones first.
     pub fn all(&self) -> Vec<Rc<Level>> {
-        let mut all = vec![self.default.clone()];
+        let mut all = vec![self.default.clone(), self.driver.clone()];
         all.extend(self.by_name.borrow().values().cloned());
         all
+    }
+
+    /// A level and its timeout in microseconds.
+    pub fn named(&self, name: &str) -> Option<(Rc<Level>, Option<u64>)> {
+        match name {
+            DEFAULT_LEVEL => return Some((self.default.clone(), None)),
+            DRIVER_LEVEL => return Some((self.driver.clone(), None)),
+            _ => {}
+        }
+        let level = self.by_name.borrow().get(name)?.clone();
+        let timeout_ms = self.access.borrow().level(name).and_then(|level| level.timeout_ms);
+        Some((level, timeout_ms.map(|ms| ms.saturating_mul(1000))))
+    }
+
+    /// At what drivers are served that look after themselves.
+    pub fn of_drivers(&self) -> Effective {
+        Effective { level: self.driver.clone(), timeout_us: None, workload: Workload::Batch }
     }
 
     /// At what the role is served; `None`: whoever has not logged in.
@@ -125,6 +145,7 @@ impl Levels {
 
     /// Takes over what the catalog says.
     fn take_over(&self, shard: &Shard, access: &Arc<Access>) {
+        self.driver.group.set(group_of(shard, DRIVER_LEVEL, DRIVER_SHARES));
         let mut by_name = self.by_name.borrow_mut();
         by_name.retain(|name, _| access.level(name).is_some());
         for (name, level) in access.levels() {
@@ -174,7 +195,9 @@ pub(crate) async fn publish(shard: &Shard) -> Result<(), EngineError> {
         let Ok(node) = NodeShard::of(&shard) else { return };
         let is_gone = |name: &str| {
             let level = name.strip_prefix(GROUP_PREFIX);
-            level.is_some_and(|level| node.catalog.borrow().access().level(level).is_none())
+            level.is_some_and(|level| {
+                level != DRIVER_LEVEL && node.catalog.borrow().access().level(level).is_none()
+            })
         };
         let groups = shard.groups();
         for (group, name) in groups.list().into_iter().filter(|(_, name)| is_gone(name)) {

@@ -13,7 +13,7 @@ use engine::commitlog::LogError;
 use engine::node::{self, Deadline, NodeShard};
 use model::{Mutation, PartitionKey, PartitionRange, TableId, TableSchema};
 use reader::{LimitExceeded, Page, ReadCommand, ReadError, Refusal};
-use runtime::Shard;
+use runtime::{CpuGroup, Shard};
 use uuid::Uuid;
 
 use super::traces::Recorder;
@@ -29,6 +29,8 @@ pub(crate) struct Node {
     node: Rc<NodeShard>,
     /// The role that has logged in.
     user: Option<Arc<str>>,
+    /// In whose name is read; `None`: in that of the task that asks.
+    group: Cell<Option<CpuGroup>>,
     /// When what is under way is given up.
     deadline: Cell<Deadline>,
     page_bytes_max: u64,
@@ -56,10 +58,10 @@ impl Node {
         trace: Option<Rc<Recorder>>,
     ) -> Result<Self, CqlError> {
         let node = NodeShard::of(&cql.shard).map_err(|error| cql_error(&error))?;
-        let deadline = Cell::default();
+        let (group, deadline) = Default::default();
         let dead = Cell::default();
         let (shard, cql) = (cql.shard.clone(), cql.clone());
-        Ok(Self { shard, cql, node, user, deadline, page_bytes_max: u64::MAX, trace, dead })
+        Ok(Self { shard, cql, node, user, group, deadline, page_bytes_max: u64::MAX, trace, dead })
     }
 
     /// Pages have at most about so many bytes.
@@ -166,6 +168,15 @@ impl Node {
     /// What is asked for from now on is given up then.
     pub fn set_deadline(&self, deadline: Deadline) {
         self.deadline.set(deadline);
+    }
+
+    /// What is read from now on is read in the name of this group: its CPU, its class of I/O, its semaphore.
+    pub fn read_as(&self, group: CpuGroup) {
+        self.group.set(Some(group));
+    }
+
+    pub fn levels(&self) -> &levels::Levels {
+        &self.cql.levels
     }
 
     pub fn timeouts(&self) -> &Timeouts {
@@ -327,7 +338,14 @@ impl Coordinator for Node {
         let traced = self.to_trace(&command);
         command.trace = self.trace.as_ref().map(|trace| trace.begin_read());
         let (table, key) = (command.table, key_of(&command));
-        let page = node::read_by(&self.shard, command, self.deadline.get()).await;
+        let (shard, deadline) = (self.shard.clone(), self.deadline.get());
+        let page = match self.group.get() {
+            Some(group) => {
+                let read = async move { node::read_by(&shard, command, deadline).await };
+                self.shard.spawn(group, read).await
+            }
+            None => node::read_by(&shard, command, deadline).await,
+        };
         let page = page.map_err(|error| self.read_error(&error))?;
         self.warn_of_tombstones(table, key.as_ref(), &page);
         self.page_read(traced, &page);

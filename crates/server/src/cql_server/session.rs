@@ -68,7 +68,11 @@ impl Session {
         match &*served {
             Some((version, effective)) if *version == levels.version() => effective.clone(),
             _ => {
-                let effective = levels.of_role(self.user.borrow().as_deref());
+                let is_drivers_own = self.events.get() != 0;
+                let effective = match is_drivers_own {
+                    true => levels.of_drivers(),
+                    false => levels.of_role(self.user.borrow().as_deref()),
+                };
                 *served = Some((levels.version(), effective.clone()));
                 effective
             }
@@ -81,6 +85,7 @@ impl Session {
 
     pub fn register(&self, events: &[EventType]) {
         events.iter().for_each(|event| self.events.set(self.events.get() | 1 << *event as u8));
+        *self.served.borrow_mut() = None;
     }
 }
 
@@ -442,10 +447,17 @@ async fn execute(
 ) -> Result<Outcome, CqlError> {
     warnings.extend_from_slice(&prepared.warnings);
     let execution = execution(node, parameters);
+    let mut level_timeout_us = arrival.served.timeout_us;
+    if let Some(name) = prepared.service_level() {
+        let no_level = || CqlError::Invalid(format!("Service level {name} doesn't exist"));
+        let (level, timeout_us) = node.levels().named(name).ok_or_else(no_level)?;
+        level_timeout_us = timeout_us.or(level_timeout_us);
+        node.read_as(level.group.get());
+    }
     let of_kind = || match prepared.kind() {
         // What changes the schema is not left half done.
         StatementKind::Other => None,
-        kind => Some(arrival.served.timeout_us.unwrap_or_else(|| node.timeouts().of(kind))),
+        kind => Some(level_timeout_us.unwrap_or_else(|| node.timeouts().of(kind))),
     };
     let timeout_us = prepared.timeout_us(&parameters.values, execution.now_us)?.or_else(of_kind);
     let too_late = || prepared.timed_out(parameters.consistency as u16);

@@ -1,18 +1,16 @@
 //! Load on a disk, at full speed or at a given rate, and what came of it.
 //!
 //! Each shard keeps a number of requests before a scratch file, past the page cache. What completes inside the window
-//! counts, and nothing before or after it. With a rate, requests begin at random times of that rate on average, whatever
+//! counts, and nothing before or after it; of a load that is the only one of its class and direction, every part of a request that
+//! begins in it. With a rate, requests begin at random times of that rate on average, whatever
 //! became of those before, as far as the number allows.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use base::histogram::EstimatedHistogram;
 use base::rng::Rng;
-use runtime::{Direction, File, FileError, IoBuf, IoClass, Shard};
-
-/// Up to a minute, in microseconds.
-const LATENCY_OFFSETS: usize = 96;
+use iosched::Latencies;
+use runtime::{CpuGroup, Direction, File, FileError, IoBuf, IoClass, IoStats, JoinHandle, Shard};
 
 /// What one shard does.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +23,7 @@ pub struct Load {
     pub depth: usize,
     /// Requests a second; `None`: as many as it gets.
     pub rate: Option<f64>,
+    pub class: IoClass,
 }
 
 /// Where and when.
@@ -37,27 +36,23 @@ pub struct Window {
 }
 
 /// What came of it, on one shard or on all.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Outcome {
     pub requests: u64,
     pub bytes: u64,
     pub measured_us: u64,
-    pub latencies_us: EstimatedHistogram,
+    pub latencies: Latencies,
 }
 
 impl Outcome {
-    fn new(measured_us: u64) -> Self {
-        Self { requests: 0, bytes: 0, measured_us, latencies_us: EstimatedHistogram::new(LATENCY_OFFSETS) }
-    }
-
     /// Of all shards together.
     pub fn sum(outcomes: impl IntoIterator<Item = Self>) -> Self {
-        let mut sum = Self::new(1);
+        let mut sum = Self { measured_us: 1, ..Self::default() };
         for outcome in outcomes {
             sum.requests += outcome.requests;
             sum.bytes += outcome.bytes;
             sum.measured_us = outcome.measured_us.max(1);
-            sum.latencies_us.merge(&outcome.latencies_us);
+            sum.latencies.merge(&outcome.latencies);
         }
         sum
     }
@@ -68,6 +63,11 @@ impl Outcome {
 
     pub fn bytes_s(&self) -> f64 {
         self.bytes as f64 * 1e6 / self.measured_us as f64
+    }
+
+    /// The latency that this share of the requests did not exceed.
+    pub fn percentile_us(&self, share: f64) -> f64 {
+        self.latencies.percentile_ns(share) as f64 / 1e3
     }
 }
 
@@ -80,9 +80,11 @@ pub async fn run(
 ) -> Result<Vec<Outcome>, FileError> {
     let from_us = shard.now_us() + window.warm_up_us;
     let until_us = from_us + window.measure_us;
+    let before = moved_at(shard, from_us);
+    let after = moved_at(shard, until_us);
     let mut running = vec![];
     for load in loads {
-        let outcome = Rc::new(RefCell::new(Outcome::new(window.measure_us)));
+        let outcome = Rc::new(RefCell::new(Outcome { measured_us: window.measure_us, ..Outcome::default() }));
         let next = Rc::new(Cell::new(0));
         let workers: Vec<_> = (0..load.depth.max(1))
             .map(|_| {
@@ -94,7 +96,7 @@ pub async fn run(
                     next: Rc::clone(&next),
                     outcome: Rc::clone(&outcome),
                 };
-                shard.spawn(runtime::CpuGroup::Statement, worker.work(from_us, until_us))
+                shard.spawn(load.class.group(), worker.work(from_us, until_us))
             })
             .collect();
         running.push((workers, outcome));
@@ -106,7 +108,31 @@ pub async fn run(
         }
         outcomes.push(outcome.borrow().clone());
     }
+    let (before, after) = (before.await, after.await);
+    for (load, outcome) in loads.iter().zip(&mut outcomes) {
+        let same = |other: &&Load| (other.class, other.direction) == (load.class, load.direction);
+        if loads.iter().filter(same).count() == 1 {
+            outcome.bytes = moved(&after, load) - moved(&before, load);
+        }
+    }
     Ok(outcomes)
+}
+
+/// What each class has moved up to a time to come.
+fn moved_at(shard: &Shard, at_us: u64) -> JoinHandle<Vec<IoStats>> {
+    let clock = shard.clone();
+    shard.spawn(CpuGroup::Statement, async move {
+        clock.sleep_us(at_us.saturating_sub(clock.now_us())).await;
+        clock.io_stats()
+    })
+}
+
+fn moved(stats: &[IoStats], load: &Load) -> u64 {
+    let of_class = stats.iter().find(|stats| stats.class == load.class);
+    of_class.map_or(0, |stats| match load.direction {
+        Direction::Read => stats.counters.read_bytes,
+        Direction::Write => stats.counters.write_bytes,
+    })
 }
 
 /// One of the requests at once.
@@ -144,15 +170,15 @@ impl Worker {
             }
             let at = self.place(&mut rng);
             match load.direction {
-                Direction::Read => drop(file.read_at(at, load.bytes, IoClass::Maintenance).await?),
-                Direction::Write => buf = file.write_at(at, buf, IoClass::Maintenance).await?,
+                Direction::Read => drop(file.read_at(at, load.bytes, load.class).await?),
+                Direction::Write => buf = file.write_at(at, buf, load.class).await?,
             }
             let ended_us = shard.now_us();
             if (from_us..=until_us).contains(&ended_us) {
                 let outcome = &mut *self.outcome.borrow_mut();
                 outcome.requests += 1;
                 outcome.bytes += load.bytes as u64;
-                outcome.latencies_us.add((ended_us - began_us).max(1));
+                outcome.latencies.add((ended_us - began_us) * 1000);
             }
         }
     }
@@ -204,7 +230,7 @@ mod tests {
     }
 
     fn load(direction: Direction, bytes: usize, rate: Option<f64>) -> Load {
-        Load { direction, bytes, sequential: bytes > 65536, depth: 32, rate }
+        Load { direction, bytes, sequential: bytes > 65536, depth: 32, rate, class: IoClass::Maintenance }
     }
 
     #[track_caller]

@@ -4,6 +4,7 @@
 
 mod compaction_text;
 pub mod http;
+mod io_model_text;
 pub mod text;
 
 use std::fmt;
@@ -13,8 +14,8 @@ use clap::{Args, ValueEnum};
 use serde::de::DeserializeOwned;
 
 use crate::admin::answers::{
-    AutoCompaction, Compactions, ConcurrentCompactors, Done, EndedCompaction, Info, Loaded, Memory, SSTables,
-    Scrubbed, Snapshot, TableStats, Throughput, Verified, Version,
+    AutoCompaction, Compactions, ConcurrentCompactors, Done, EndedCompaction, Info, IoModel, Loaded, Memory,
+    SSTables, Scrubbed, Snapshot, TableStats, Throughput, Verified, Version,
 };
 use crate::suggest::nearest;
 use http::{Client, query};
@@ -79,6 +80,7 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     ("help", "", "this list"),
     ("import", "KEYSPACE TABLE DIRECTORY", "takes copies of SSTables on the node's machine into a table"),
     ("info", "", "the node: memory, load, uptime"),
+    ("iomodel", "[--svg FILE]", "what the disk can do, configured and learned; --svg: draws p95 of reads"),
     ("listsnapshots", "", "the snapshots there are"),
     ("memory", "", "where memory is, by what it is for and by shard"),
     ("reads", "", "what reads run and wait on each shard, and what they hold"),
@@ -296,6 +298,11 @@ impl Call<'_> {
                     found.files.iter().map(|file| format!("{file}\n")).collect()
                 })
             }
+            "iomodel" => match words {
+                [] => self.get("/v1/iomodel", |model: IoModel| io_model_text::text(&model)),
+                ["--svg", file] => self.draw_io_model(file),
+                _ => Err(self.usage()),
+            },
             "memory" => {
                 self.none(words)?;
                 self.get("/v1/memory", |memory: Memory| text::memory(&memory))
@@ -404,6 +411,15 @@ impl Call<'_> {
         self.ask("DELETE", &path, |_: Done| {
             format!("Requested clearing snapshot(s) for [{what}] with [{which}]\n")
         })
+    }
+
+    fn draw_io_model(&self, file: &str) -> Result<String, String> {
+        let body = self.client.ask("GET", "/v1/iomodel")?;
+        let model: IoModel =
+            serde_json::from_str(&body).map_err(|error| format!("an answer of another version? {error}"))?;
+        std::fs::write(file, io_model_text::heat_map(&model).svg())
+            .map_err(|error| format!("{file}: {error}"))?;
+        Ok(format!("drawn into {file}\n"))
     }
 
     fn get<T: DeserializeOwned>(&self, path: &str, show: impl Fn(T) -> String) -> Result<String, String> {

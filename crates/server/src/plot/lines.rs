@@ -37,19 +37,60 @@ impl Lines {
         let points = || self.lines.iter().flat_map(|line| &line.points);
         let (x_least, x_greatest) = extent(points().map(|point| point.0));
         let (y_least, y_greatest) = extent(points().map(|point| point.1));
+        let shown = |(x, y): (f64, f64), least: f64, greatest: f64| {
+            let height = if self.log_y {
+                (y / least).ln() / (greatest / least).ln()
+            } else {
+                (y - least) / (greatest - least)
+            };
+            ((x - x_least) / (x_greatest - x_least), height)
+        };
         sheet(|root| {
             if self.log_y {
                 let positive = points().map(|point| point.1).filter(|y| *y > 0.0);
                 let least = positive.fold(f64::MAX, f64::min).min(y_greatest);
-                let y = (least * 0.8..y_greatest * 1.3).log_scale();
-                self.draw(root, x_least..x_greatest, y)
+                let (least, greatest) = (least * 0.8, y_greatest * 1.3);
+                let legend = self.free_corner(|point| shown(point, least, greatest));
+                self.draw(root, x_least..x_greatest, (least..greatest).log_scale(), legend)
             } else {
-                self.draw(root, x_least..x_greatest, y_least..y_greatest * 1.1)
+                let (least, greatest) = (y_least, y_greatest * 1.1);
+                let legend = self.free_corner(|point| shown(point, least, greatest));
+                self.draw(root, x_least..x_greatest, least..greatest, legend)
             }
         })
     }
 
-    fn draw<Y>(&self, root: &DrawingArea<SVGBackend<'_>, Shift>, x: std::ops::Range<f64>, y: Y) -> Drawn
+    /// Where the legend hides least of the curves. `place`: a point's place on a sheet that goes from 0 to 1.
+    fn free_corner(&self, place: impl Fn((f64, f64)) -> (f64, f64)) -> SeriesLabelPosition {
+        use SeriesLabelPosition::{LowerLeft, LowerRight, MiddleLeft, MiddleRight, UpperLeft, UpperRight};
+        let (width, height) = (0.35, 0.05 + 0.05 * self.lines.len() as f64);
+        let hidden = |corner: &SeriesLabelPosition| {
+            let x = if matches!(corner, UpperLeft | MiddleLeft | LowerLeft) { 0.0 } else { 1.0 - width };
+            let y = match corner {
+                UpperLeft | UpperRight => 1.0 - height,
+                MiddleLeft | MiddleRight => 0.5 - height / 2.0,
+                _ => 0.0,
+            };
+            let is_hidden =
+                |point: (f64, f64)| (x..=x + width).contains(&point.0) && (y..=y + height).contains(&point.1);
+            let between = |pair: &[(f64, f64)]| {
+                let (from, to) = (place(pair[0]), place(pair[1]));
+                let at = |part: f64| (from.0 + (to.0 - from.0) * part, from.1 + (to.1 - from.1) * part);
+                (0..=20).filter(|step| is_hidden(at(f64::from(*step) / 20.0))).count()
+            };
+            self.lines.iter().flat_map(|line| line.points.windows(2)).map(between).sum::<usize>()
+        };
+        let corners = [UpperLeft, UpperRight, MiddleLeft, MiddleRight, LowerLeft, LowerRight];
+        corners.into_iter().min_by_key(hidden).unwrap_or(UpperLeft)
+    }
+
+    fn draw<Y>(
+        &self,
+        root: &DrawingArea<SVGBackend<'_>, Shift>,
+        x: std::ops::Range<f64>,
+        y: Y,
+        legend: SeriesLabelPosition,
+    ) -> Drawn
     where
         Y: AsRangedCoord<Value = f64>,
         Y::CoordDescType: ValueFormatter<f64> + Ranged<ValueType = f64>,
@@ -82,7 +123,7 @@ impl Lines {
         }
         chart
             .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
+            .position(legend)
             .background_style(WHITE.mix(0.85))
             .border_style(BLACK.mix(0.3))
             .label_font((FONT, 14))
@@ -93,6 +134,25 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_legend_goes_where_nothing_is() {
+        let corner = |points: &[(f64, f64)]| {
+            let line = Line { name: "a".to_string(), points: points.to_vec() };
+            let plot = Lines {
+                title: String::new(),
+                x: String::new(),
+                y: String::new(),
+                lines: vec![line],
+                log_y: false,
+                dots: false,
+            };
+            format!("{:?}", plot.free_corner(|point| point))
+        };
+        assert_eq!(corner(&[(0.0, 0.0), (1.0, 1.0)]), "UpperLeft");
+        assert_eq!(corner(&[(0.0, 1.0), (1.0, 0.0)]), "UpperRight");
+        assert_eq!(corner(&[(0.0, 0.95), (1.0, 0.95)]), "MiddleLeft");
+    }
 
     #[test]
     fn every_curve_is_drawn_and_named() {

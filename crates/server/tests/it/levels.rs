@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use cql::CqlError;
-use cql::protocol::{ProtocolVersion, Request, Response};
+use cql::protocol::{EventType, ProtocolVersion, Request, Response};
 
 use crate::process::{Dir, Server, http};
 use crate::raw_client::{Client, query};
@@ -99,6 +99,23 @@ fn a_level_counts_at_once_for_who_is_connected() {
     assert!(matches!(write, CqlError::WriteTimeout { .. }), "{write:?}");
     let batch = ann.refusal(&query("BEGIN BATCH INSERT INTO ks.t (k, v) VALUES (98, 1) APPLY BATCH"));
     assert!(matches!(batch, CqlError::WriteTimeout { .. }), "{batch:?}");
+    // A statement may name another level than its session's: its timeout counts, and its group reads.
+    let named = |client: &mut Client, level: &str| {
+        client.refusal(&query(&format!("SELECT v FROM ks.t WHERE k = 1 USING SERVICE LEVEL {level}")))
+    };
+    assert!(matches!(named(&mut admin, "web"), CqlError::ReadTimeout { .. }));
+    assert_eq!(named(&mut admin, "nobody").to_string(), "Service level nobody doesn't exist");
+    let polls = |server: &Server| {
+        let metrics = http(server.prometheus_port, "GET /metrics", "").1;
+        let of_web = |line: &&str| line.starts_with("scylla_scheduler_tasks_processed{group=\"sl:web\"");
+        let values =
+            metrics.lines().filter(of_web).map(|line| line.rsplit(' ').next().unwrap().parse::<f64>());
+        values.map(Result::unwrap).sum::<f64>()
+    };
+    let before = polls(&server);
+    let longer = "SELECT v FROM ks.t WHERE k = 1 USING TIMEOUT 10s AND SERVICE LEVEL web";
+    assert_eq!(admin.rows(longer).len(), 1);
+    assert!(polls(&server) > before);
     // The statement's own timeout counts more.
     assert_eq!(ann.rows("SELECT v FROM ks.t WHERE k = 1 USING TIMEOUT 10s").len(), 1);
     assert!(admin.rows("SELECT v FROM ks.t WHERE k = 99").is_empty());
@@ -113,6 +130,16 @@ fn a_level_counts_at_once_for_who_is_connected() {
     assert_eq!(ann.rows("SELECT v FROM ks.t WHERE k = 1").len(), 1);
     let metrics = http(server.prometheus_port, "GET /metrics", "").1;
     assert!(!metrics.contains("sl:web"), "the group has gone");
+    // What a driver asks for itself is served at a level of its own.
+    let before = served(&server, "driver");
+    let request = Request::Register { events: [EventType::SchemaChange].into_iter().collect() };
+    assert!(matches!(ann.ask(&request), Response::Ready));
+    assert_eq!(ann.rows("SELECT key FROM system.local").len(), 1);
+    assert_eq!(served(&server, "driver"), before + 1);
+    assert_eq!(
+        admin.refusal(&query("ALTER SERVICE LEVEL driver WITH shares = 1")).to_string(),
+        "The service level 'driver' is built in and cannot be altered"
+    );
     // Numbers of groups are used again.
     for round in 0..40 {
         admin.run(&format!("CREATE SERVICE LEVEL l{round}"));
@@ -129,20 +156,20 @@ fn levels_are_as_many_as_there_are_groups_and_survive_a_restart() {
     let made = (0..).take_while(|at| {
         matches!(admin.query(&format!("CREATE SERVICE LEVEL l{at} WITH shares = {}", at + 1)), Response::Void)
     });
-    assert_eq!(made.count(), 17);
+    assert_eq!(made.count(), 16);
     admin.run("ATTACH SERVICE LEVEL l3 TO cassandra");
     assert!(server.stop().0.success());
     let server = Server::start(&dir.0, PASSWORDS);
     let mut admin = Client::log_in_at(server.cql_port, "cassandra", "cassandra");
-    assert_eq!(admin.rows("LIST ALL SERVICE LEVELS").len(), 17);
+    assert_eq!(admin.rows("LIST ALL SERVICE LEVELS").len(), 16);
     assert!(served(&server, "l3") > 0);
     let stored = admin.rows("SELECT shares FROM system.service_levels_v2 WHERE service_level = 'l3'");
     assert_eq!(stored, [[Some(4i32.to_be_bytes().to_vec())]]);
     assert!(server.stop().0.success());
 }
 
-/// Many requests at once on one connection: who is interactive gets an answer or a prompt refusal, whoever is batch
-/// gets answers and waits.
+/// Three seconds of work at once on one connection: who is interactive gets an answer or a prompt refusal, whoever is batch
+/// gets answers, and waits, since no more of the connection is read than can be answered soon.
 #[test]
 fn too_much_is_refused_or_delayed_by_workload() {
     let dir = Dir::new("levels-overload");
@@ -162,19 +189,25 @@ fn too_much_is_refused_or_delayed_by_workload() {
         admin.run(&format!("ATTACH SERVICE LEVEL {role} TO {role}"));
     }
     let text = "SELECT count(v) FROM ks.t WHERE k = 1";
-    let flood = |role: &str, requests: i16| {
+    let flood = |role: &str| {
         let mut client = Client::log_in_at(server.cql_port, role, "p");
         // How fast the level is.
-        let began = Instant::now();
+        let (began, mut a_second) = (Instant::now(), 0.0);
         while began.elapsed() < Duration::from_millis(400) {
             client.query(text);
+            a_second += 2.5;
         }
+        let requests = (a_second * 3.0_f64).clamp(500.0, 30_000.0) as i16;
         let mut bytes = vec![];
         (0..requests).for_each(|stream| bytes.extend(client.bytes_of(stream, &query(text))));
         let began = Instant::now();
         client.send(&bytes);
-        let (mut rows, mut refused, mut late) = (0, 0, 0);
-        for _ in 0..requests {
+        let (mut rows, mut refused, mut late, mut under_way_max) = (0, 0, 0, 0);
+        for at in 0..requests {
+            if at % 200 == 0 {
+                under_way_max =
+                    under_way_max.max(counted(&server, "scylla_transport_requests_serving", role));
+            }
             match client.receive().expect("an answer").1.response {
                 Response::Rows(_) => rows += 1,
                 Response::Error(CqlError::Overloaded(_)) => refused += 1,
@@ -183,11 +216,19 @@ fn too_much_is_refused_or_delayed_by_workload() {
             }
         }
         assert!(began.elapsed() < Duration::from_secs(60));
-        (rows, refused, late)
+        println!(
+            "{role}: {rows} of {requests} answered, {refused} refused, {late} late, {under_way_max} at once"
+        );
+        (requests as u64, rows, refused, late, under_way_max)
     };
-    let (rows, refused, late) = flood("web", 500);
+    let delayed = |role: &str| counted(&server, "messina_transport_requests_delayed_total", role);
+    let (_, rows, refused, late, _) = flood("web");
     assert!(rows > 0 && refused > 0, "{rows} rows, {refused} refused, {late} late");
-    assert_eq!(flood("olap", 500), (500, 0, 0));
+    assert_eq!(delayed("web"), 0);
+    let (requests, rows, refused_batch, late, under_way_max) = flood("olap");
+    assert_eq!((rows, refused_batch, late), (requests, 0, 0));
+    // Half a second's work is let in, and the rest stays in the socket.
+    assert!(delayed("olap") > 0 && under_way_max < requests * 2 / 3, "{under_way_max} of {requests}");
     assert_eq!(counted(&server, "scylla_transport_requests_shed", "web"), refused);
     assert_eq!(counted(&server, "scylla_transport_requests_shed", "olap"), 0);
     assert!(server.stop().0.success());

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod inside;
+mod iotune;
 mod levels;
 mod process;
 mod raw_client;

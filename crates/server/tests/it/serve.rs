@@ -51,6 +51,14 @@ fn it_starts_answers_stops_and_starts_again() {
     let host_id = fs::read_to_string(dir.0.join("messina-data/host_id")).unwrap();
     assert!(status.contains(host_id.trim()) && info.contains(host_id.trim()), "{status}{info}");
 
+    let model = server.tool(&["iomodel"]);
+    assert!(model.contains("Reads per second") && model.contains("\nLearned from "), "{model}");
+    let model = server.tool(&["--format", "json", "iomodel"]);
+    assert!(model.contains("\"configured\":null") && model.contains("\"cells\":["), "{model}");
+    let svg = dir.0.join("iomodel.svg");
+    server.tool(&["iomodel", "--svg", svg.to_str().unwrap()]);
+    assert!(fs::read_to_string(svg).unwrap().contains("Latency of reads"));
+
     // The start has flushed what it replayed.
     let stats = server.tool(&["tablestats", "shop.orders"]);
     for line in ["\t\tTable: orders", "\t\tSSTable count: 1", "\t\tNumber of partitions (estimate): 1"] {

@@ -18,7 +18,7 @@ pub struct Select {
     pub limit: Option<Term>,
     pub allow_filtering: bool,
     pub bypass_cache: bool,
-    /// Only `timeout` may be given.
+    /// Only `timeout` and `service_level` may be given.
     pub using: Using,
 }
 
@@ -136,6 +136,8 @@ pub struct Using {
     pub timestamp: Option<Term>,
     pub ttl: Option<Term>,
     pub timeout: Option<Term>,
+    /// `SERVICE LEVEL name`
+    pub service_level: Option<Ident>,
 }
 
 /// What INSERT, UPDATE and DELETE are to a batch.

@@ -183,7 +183,7 @@ impl Parser<'_> {
         is_name && self.third().kind == TokenKind::Keyword(word)
     }
 
-    fn eat_service_level(&mut self) -> bool {
+    pub fn eat_service_level(&mut self) -> bool {
         self.eat_keyword(Keyword::ServiceLevel) || self.eat_keywords(Keyword::Service, Keyword::Level)
     }
 

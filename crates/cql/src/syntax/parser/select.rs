@@ -41,7 +41,7 @@ impl Parser<'_> {
         if bypass_cache {
             self.expect_keyword(Keyword::Cache)?;
         }
-        let using = self.using(&[Keyword::Timeout])?;
+        let using = self.using(&[Keyword::Timeout, Keyword::ServiceLevel])?;
         Ok(Select {
             json,
             distinct,
@@ -136,7 +136,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `USING objective (AND objective)*`, or nothing. `allowed`: TIMESTAMP, TTL, TIMEOUT; each at most once.
+    /// `USING objective (AND objective)*`, or nothing. `allowed`: TIMESTAMP, TTL, TIMEOUT, SERVICE LEVEL; each at most once.
     pub fn using(&mut self, allowed: &[Keyword]) -> Result<Using> {
         let mut using = Using::default();
         if !self.eat_keyword(Keyword::Using) {
@@ -144,6 +144,15 @@ impl Parser<'_> {
         }
         loop {
             let token = self.current;
+            if allowed.contains(&Keyword::ServiceLevel) && self.eat_service_level() {
+                if using.service_level.replace(self.level_name()?).is_some() {
+                    return self.error_at(token.span, "SERVICE LEVEL is given twice");
+                }
+                if !self.eat_keyword(Keyword::And) {
+                    return Ok(using);
+                }
+                continue;
+            }
             let objective = match token.kind {
                 TokenKind::Keyword(keyword) if allowed.contains(&keyword) => keyword,
                 _ => {

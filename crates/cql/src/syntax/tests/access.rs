@@ -50,6 +50,12 @@ fn service_levels() {
     same("LIST ATTACHED SERVICE LEVEL OF r");
     check("LIST ALL ATTACHED SERVICE_LEVELS", "LIST ALL ATTACHED SERVICE LEVELS");
     same("LIST EFFECTIVE SERVICE LEVEL OF r");
+    same("SELECT a FROM t USING TIMEOUT 1s AND SERVICE LEVEL sl");
+    check("SELECT a FROM t USING SERVICE_LEVEL 'SL'", "SELECT a FROM t USING SERVICE LEVEL \"SL\"");
+    check(
+        "SELECT a FROM t USING SERVICE LEVEL DEFAULT AND TIMEOUT ?",
+        "SELECT a FROM t USING TIMEOUT ? AND SERVICE LEVEL default",
+    );
     // The words are names elsewhere.
     same("SELECT service, level, role FROM users WHERE levels = 1");
 }
@@ -68,6 +74,12 @@ fn what_is_wrong_is_pointed_at() {
     );
     refused("CREATE ROLE r WITH LOGIN = true AND LOGIN = true", "Multiple definition for property 'LOGIN'");
     refused("CREATE ROLE r WITH OPTIONS = {'a': 'b'}", "OPTIONS of roles are not supported");
+    refused("SELECT a FROM t USING SERVICE LEVEL ?", "Bind variables cannot be used for service levels");
+    refused(
+        "SELECT a FROM t USING SERVICE LEVEL a AND SERVICE LEVEL b",
+        "line 1:43 SERVICE LEVEL is given twice",
+    );
+    refused("UPDATE t USING SERVICE LEVEL a SET b = 1 WHERE c = 1", "line 1:");
     refused("CREATE USER \"u\"", "USER is deprecated, please use ROLE");
     refused(
         "CREATE SERVICE LEVEL s WITH shares = 1 AND shares = 2",

@@ -60,7 +60,7 @@ pub struct LatencyArguments {
 
 /// Which rows are read, and from where.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(in crate::bench) enum Kind {
     Cached,
     Disk,
 }
@@ -189,7 +189,7 @@ fn measure(
 }
 
 /// Of numbers that rise, the one that this share of them does not exceed.
-fn percentile(rising: &[u32], share: f64) -> f64 {
+pub(in crate::bench) fn percentile(rising: &[u32], share: f64) -> f64 {
     let at = (rising.len() as f64 * share).ceil() as usize;
     rising.get(at.saturating_sub(1)).copied().map_or(0.0, f64::from)
 }
@@ -204,16 +204,16 @@ struct Reading {
 
 /// Point reads at a steady rate.
 #[derive(Clone)]
-struct Load {
-    table: TableId,
-    workload: Arc<Workload>,
-    per_s: u64,
-    kind: Kind,
+pub(in crate::bench) struct Load {
+    pub table: TableId,
+    pub workload: Arc<Workload>,
+    pub per_s: u64,
+    pub kind: Kind,
 }
 
 impl Load {
     /// Reads while `work` goes on. Gives how long each read took from when it was due, in microseconds, rising.
-    async fn run(
+    pub async fn run(
         self,
         shard: &Shard,
         work: impl Future<Output = Result<(), EngineError>>,

@@ -19,7 +19,7 @@ use engine::{EngineError, EngineOptions};
 use model::{
     Cell as ColumnCell, ClusteringPrefix, ColumnData, CqlType, Liveness, Mutation, PartitionKey, TableSchema,
 };
-use runtime::BackendChoice;
+use runtime::{BackendChoice, DiskOptions};
 
 use super::{CLIENTS, value_column};
 use crate::bench::BenchError;
@@ -155,12 +155,17 @@ impl MergeArguments {
     }
 
     pub(super) fn open(&self, dir: &Path) -> Result<World, BenchError> {
+        self.open_on(DiskOptions::default(), dir)
+    }
+
+    /// The same with a disk that was measured.
+    pub(in crate::bench) fn open_on(&self, disk: DiskOptions, dir: &Path) -> Result<World, BenchError> {
         let mut options = EngineOptions::new(dir);
         // All rows of an input stay in one memtable, which may take a quarter.
         options.memory_bytes = (4 * self.rows() / 2 * 1200).max(512 << 20);
         options.commitlog_total_bytes = options.commitlog_total_bytes.max(options.memory_bytes);
         options.compaction.is_automatic = false;
-        World::open(options, BackendChoice::Auto, &self.table(), &TableSettings::default())
+        World::open_on(disk, options, BackendChoice::Auto, &self.table(), &TableSettings::default())
     }
 }
 
@@ -200,7 +205,11 @@ pub fn run(arguments: &MergeArguments) -> Result<(), BenchError> {
 }
 
 /// Writes the rows, and flushes after each input's.
-pub(super) fn make_inputs(arguments: &MergeArguments, case: Case, dir: &Path) -> Result<(), BenchError> {
+pub(in crate::bench) fn make_inputs(
+    arguments: &MergeArguments,
+    case: Case,
+    dir: &Path,
+) -> Result<(), BenchError> {
     let world = arguments.open(dir)?;
     let workload = Arc::new(arguments.workload());
     let each = arguments.rows() / case.inputs();
@@ -304,7 +313,7 @@ fn per_cpu_s(mb: f64, spent: Spent) -> Sample {
 }
 
 /// The directory of a closed engine once more: SSTables, which nobody changes, are the same files.
-pub(super) fn link(from: &Path, to: &Path) -> Result<(), BenchError> {
+pub(in crate::bench) fn link(from: &Path, to: &Path) -> Result<(), BenchError> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;

@@ -1,0 +1,324 @@
+//! What a disk can do, learned from the requests it gets anyway.
+//!
+//! 1. Time is cut into windows. At the end of each the traffic of all shards says where on the [`Plane`] the disk was, and
+//!    the latencies of this shard's short reads are put there.
+//! 2. A window in which requests took [`BUSY_TIMES`] as long as they do when the disk has little to do was a busy one: what went through it is all that the
+//!    disk could do. How long they take then is the least mean of a window, by direction and size.
+//! 3. Busy windows lie on the line of the [`DiskModel`]: the costs of requests and bytes are fitted so that each window costs its own
+//!    length (least squares, older windows count less). What busy windows do not tell apart changes in proportion.
+//!
+//! A disk that is never busy is never fitted: then only what it was seen to do is known.
+//!
+//! State is bounded: a plane, sums of a 4 × 4 system, a mean for each size. Nothing is shared between shards; reports are added up.
+
+use crate::model::{Direction, DiskModel};
+use crate::plane::{Plane, PlaneCell};
+
+/// How long a window is, at least: it ends with the first request after that.
+pub const WINDOW_NS: u64 = 100_000_000;
+/// From here on a window says what the disk can do.
+pub const BUSY_TIMES: f64 = 3.0;
+/// Reads up to here are on the plane.
+pub const SHORT_READ_BYTES: u64 = 64 << 10;
+
+/// A longer window had a pause in it.
+const WHOLE_NS: u64 = 2 * WINDOW_NS;
+/// So many of a kind make a mean.
+const REQUESTS_MIN: u64 = 4;
+/// A mean of little load is forgotten slowly: by this part a window.
+const FORGOTTEN: f64 = 1.0 / 512.0;
+/// What a busy window counts after another one.
+const KEPT: f64 = 0.999;
+/// How much fitting holds on to what was believed, where busy windows do not say.
+const HOLD: f64 = 0.01;
+/// A request or byte costs between a 64th and 64 times of what was believed.
+const MULTIPLE_MAX: f64 = 64.0;
+/// A kind of cost was seen if it makes this part of what busy windows cost.
+const SEEN_PART: f64 = 0.02;
+/// Requests by the power of two of their size, from 4 KiB.
+const SIZES: usize = 13;
+
+/// What went to a disk since the start, from all shards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    pub reads: u64,
+    pub read_bytes: u64,
+    pub writes: u64,
+    pub write_bytes: u64,
+}
+
+/// A request that completed.
+#[derive(Clone, Copy, Debug)]
+pub struct Observation {
+    pub direction: Direction,
+    pub bytes: u64,
+    /// Requests of all shards under way when it was started, itself among them.
+    pub in_flight: u64,
+    pub latency_ns: u64,
+}
+
+/// What one of the four numbers of a model was found to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rate {
+    /// The most that a window had, per second.
+    pub greatest_s: f64,
+    /// What the disk can do of it alone, per second, as fitted; `None` if busy windows say nothing of it.
+    pub fitted_s: Option<f64>,
+}
+
+/// What was learned of a disk, by one shard or several.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Learned {
+    pub plane: Plane,
+    pub windows: u64,
+    pub busy_windows: u64,
+    pub read_iops: Rate,
+    pub read_bandwidth: Rate,
+    pub write_iops: Rate,
+    pub write_bandwidth: Rate,
+}
+
+impl Learned {
+    /// Adds what another shard learned of the same disk. Of fitted numbers the mean counts, by busy windows.
+    pub fn merge(&mut self, other: &Self) {
+        self.plane.merge(&other.plane);
+        let weights = (self.busy_windows as f64, other.busy_windows as f64);
+        let rates = [
+            (&mut self.read_iops, &other.read_iops),
+            (&mut self.read_bandwidth, &other.read_bandwidth),
+            (&mut self.write_iops, &other.write_iops),
+            (&mut self.write_bandwidth, &other.write_bandwidth),
+        ];
+        for (mine, others) in rates {
+            mine.greatest_s = mine.greatest_s.max(others.greatest_s);
+            mine.fitted_s = match (mine.fitted_s, others.fitted_s) {
+                (Some(a), Some(b)) => Some((a * weights.0 + b * weights.1) / (weights.0 + weights.1)),
+                (a, b) => a.or(b),
+            };
+        }
+        self.windows += other.windows;
+        self.busy_windows += other.busy_windows;
+    }
+
+    /// The model, if all of its numbers were fitted.
+    pub fn model(&self) -> Option<DiskModel> {
+        let rate = |rate: &Rate| rate.fitted_s.map(|fitted_s| (fitted_s as u64).max(1));
+        Some(DiskModel {
+            read_iops: rate(&self.read_iops)?,
+            read_bandwidth_bytes_s: rate(&self.read_bandwidth)?,
+            write_iops: rate(&self.write_iops)?,
+            write_bandwidth_bytes_s: rate(&self.write_bandwidth)?,
+            ..DiskModel::NOMINAL
+        })
+    }
+}
+
+/// Requests of one direction and size.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kind {
+    requests: u64,
+    latency_ns: u64,
+    /// The least mean of a window; 0: none yet.
+    least_ns: f64,
+}
+
+/// One shard's part of learning. See the head of the file.
+#[derive(Debug)]
+pub struct Learner {
+    believed: DiskModel,
+    began_ns: u64,
+    traffic: Traffic,
+    seen: PlaneCell,
+    kinds: [[Kind; SIZES]; 2],
+    plane: Plane,
+    windows: u64,
+    busy_windows: u64,
+    greatest_s: [f64; 4],
+    /// Sums over busy windows of their costs by the believed model, in parts of the window, and of their products.
+    sums: [f64; 4],
+    products: [[f64; 4]; 4],
+}
+
+impl Learner {
+    /// `believed`: the unit of fitting. Any model will do; the nearer, the fewer windows it takes.
+    pub fn new(believed: DiskModel) -> Self {
+        Self {
+            believed,
+            began_ns: 0,
+            traffic: Traffic::default(),
+            seen: PlaneCell::default(),
+            kinds: Default::default(),
+            plane: Plane::default(),
+            windows: 0,
+            busy_windows: 0,
+            greatest_s: [0.0; 4],
+            sums: [0.0; 4],
+            products: [[0.0; 4]; 4],
+        }
+    }
+
+    /// A request has completed at `now_ns`; `traffic` of all shards up to then is asked for once a window.
+    #[inline]
+    pub fn observe(&mut self, observation: Observation, now_ns: u64, traffic: impl FnOnce() -> Traffic) {
+        if now_ns.saturating_sub(self.began_ns) >= WINDOW_NS {
+            self.close(now_ns, traffic());
+        }
+        let Observation { direction, bytes, in_flight, latency_ns } = observation;
+        let size = (bytes.max(1).ilog2().saturating_sub(12) as usize).min(SIZES - 1);
+        let kind = &mut self.kinds[direction as usize][size];
+        kind.requests += 1;
+        kind.latency_ns += latency_ns;
+        if direction == Direction::Read && bytes <= SHORT_READ_BYTES {
+            self.seen.in_flight += in_flight;
+            self.seen.latencies.add(latency_ns);
+        }
+    }
+
+    /// What was learned so far.
+    pub fn learned(&self) -> Learned {
+        let fitted = self.fitted();
+        let believed = [
+            self.believed.read_iops,
+            self.believed.read_bandwidth_bytes_s,
+            self.believed.write_iops,
+            self.believed.write_bandwidth_bytes_s,
+        ];
+        let rate = |at: usize| Rate {
+            greatest_s: self.greatest_s[at],
+            fitted_s: fitted.and_then(|fitted| fitted[at]).map(|multiple| believed[at] as f64 / multiple),
+        };
+        Learned {
+            plane: self.plane.clone(),
+            windows: self.windows,
+            busy_windows: self.busy_windows,
+            read_iops: rate(0),
+            read_bandwidth: rate(1),
+            write_iops: rate(2),
+            write_bandwidth: rate(3),
+        }
+    }
+
+    #[cold]
+    fn close(&mut self, now_ns: u64, traffic: Traffic) {
+        let took_ns = now_ns - self.began_ns;
+        let before = std::mem::replace(&mut self.traffic, traffic);
+        self.began_ns = now_ns;
+        let (slowed, judged) = self.slowed();
+        let amounts = [
+            traffic.reads - before.reads,
+            traffic.read_bytes - before.read_bytes,
+            traffic.writes - before.writes,
+            traffic.write_bytes - before.write_bytes,
+        ];
+        let rates = amounts.map(|amount| amount as f64 * 1e9 / took_ns as f64);
+        if self.seen.latencies.count() > 0 {
+            self.seen.windows = 1;
+            self.plane.add(rates[0], rates[3], &self.seen);
+            self.seen.windows = 0;
+            self.seen.in_flight = 0;
+            self.seen.latencies.clear();
+        }
+        if took_ns > WHOLE_NS {
+            return;
+        }
+        self.windows += 1;
+        for (greatest, rate) in self.greatest_s.iter_mut().zip(rates) {
+            *greatest = greatest.max(rate);
+        }
+        if judged && slowed >= BUSY_TIMES {
+            self.busy(rates);
+        }
+    }
+
+    /// How many times longer requests took in the window than with little to do, and whether enough is known to say so.
+    fn slowed(&mut self) -> (f64, bool) {
+        let (mut took_ns, mut least_ns) = (0.0, 0.0);
+        for kind in self.kinds.iter_mut().flatten() {
+            let requests = std::mem::take(&mut kind.requests);
+            let latency_ns = std::mem::take(&mut kind.latency_ns) as f64;
+            if requests < REQUESTS_MIN {
+                continue;
+            }
+            let mean_ns = latency_ns / requests as f64;
+            if kind.least_ns == 0.0 || mean_ns < kind.least_ns {
+                kind.least_ns = mean_ns;
+            } else {
+                kind.least_ns *= 1.0 + FORGOTTEN;
+            }
+            took_ns += latency_ns;
+            least_ns += kind.least_ns * requests as f64;
+        }
+        (took_ns / least_ns.max(1.0), least_ns > 0.0)
+    }
+
+    fn busy(&mut self, rates: [f64; 4]) {
+        let parts = [
+            rates[0] / self.believed.read_iops as f64,
+            rates[1] / self.believed.read_bandwidth_bytes_s as f64,
+            rates[2] / self.believed.write_iops as f64,
+            rates[3] / self.believed.write_bandwidth_bytes_s as f64,
+        ];
+        self.busy_windows += 1;
+        for (row, part) in parts.into_iter().enumerate() {
+            self.sums[row] = self.sums[row] * KEPT + part;
+            for (column, other) in parts.into_iter().enumerate() {
+                self.products[row][column] = self.products[row][column] * KEPT + part * other;
+            }
+        }
+    }
+
+    /// By how much each kind of cost is greater than believed; `None` where busy windows say nothing.
+    fn fitted(&self) -> Option<[Option<f64>; 4]> {
+        if self.busy_windows == 0 {
+            return None;
+        }
+        let cost: f64 = self.sums.iter().sum();
+        let square: f64 = self.products.iter().flatten().sum();
+        // The one multiple of all costs that fits best.
+        let multiple = (cost / square).clamp(1.0 / MULTIPLE_MAX, MULTIPLE_MAX);
+        let hold = HOLD * (0..4).map(|at| self.products[at][at]).sum::<f64>() / 4.0;
+        let mut fixed = [None; 4];
+        let multiples = loop {
+            let (mut matrix, mut right) = (self.products, self.sums);
+            for at in 0..4 {
+                matrix[at][at] += hold;
+                right[at] += hold * multiple;
+                if let Some(value) = fixed[at] {
+                    (matrix[at], right[at]) = ([0.0; 4], value);
+                    matrix[at][at] = 1.0;
+                }
+            }
+            let solved = solve(matrix, right);
+            // A cost cannot be negative; what would be is fixed, and the others are fitted again.
+            let wrong = (0..4).find(|at| !(multiple / 8.0..=multiple * 8.0).contains(&solved[*at]));
+            match wrong.filter(|at| fixed[*at].is_none()) {
+                Some(at) => fixed[at] = Some(solved[at].clamp(multiple / 8.0, multiple * 8.0)),
+                None => break solved,
+            }
+        };
+        let seen = |at: usize| self.sums[at] * multiples[at] >= SEEN_PART * cost * multiple;
+        Some(std::array::from_fn(|at| seen(at).then_some(multiples[at])))
+    }
+}
+
+/// Solves a system whose matrix is positive on its diagonal, by elimination with the largest pivot.
+fn solve(mut matrix: [[f64; 4]; 4], mut right: [f64; 4]) -> [f64; 4] {
+    for step in 0..4 {
+        let largest = |a: &usize, b: &usize| matrix[*a][step].abs().total_cmp(&matrix[*b][step].abs());
+        let pivot = (step..4).max_by(largest).unwrap_or(step);
+        matrix.swap(step, pivot);
+        right.swap(step, pivot);
+        for row in step + 1..4 {
+            let above = matrix[step];
+            let factor = matrix[row][step] / above[step];
+            matrix[row].iter_mut().zip(above).skip(step).for_each(|(here, above)| *here -= factor * above);
+            right[row] -= factor * right[step];
+        }
+    }
+    let mut solved = [0.0; 4];
+    for row in (0..4).rev() {
+        let known: f64 = (row + 1..4).map(|column| matrix[row][column] * solved[column]).sum();
+        solved[row] = (right[row] - known) / matrix[row][row];
+    }
+    solved
+}

@@ -1,0 +1,38 @@
+//! The loads before the real disk, with what is known of it.
+
+use runtime::{DiskModel, DiskOptions, FileError};
+
+use super::loads::{Beside, Curve};
+use super::{IoArguments, model_of_file};
+use crate::bench::BenchError;
+use crate::iotune::scratch::ScratchDisk;
+use crate::iotune::{self, Depths};
+
+/// How long the disk is measured if nobody says what it can do.
+const IOTUNE_US: u64 = 20_000_000;
+
+/// A scratch file on the disk, and what the disk can do.
+pub fn prepare(arguments: &IoArguments) -> Result<(ScratchDisk, DiskModel), BenchError> {
+    let scratch = iotune::prepare(&arguments.dir, arguments.file_mib << 20, IOTUNE_US, 1)?;
+    let model = match &arguments.io_properties {
+        Some(path) => model_of_file(path, &arguments.dir)?,
+        None => iotune::find_model(&scratch, Depths::default(), IOTUNE_US)?,
+    };
+    Ok((scratch, model))
+}
+
+pub fn run(arguments: &IoArguments, scratch: ScratchDisk, model: DiskModel) -> Result<Curve, BenchError> {
+    let options = DiskOptions { model: Some(model.scaled(arguments.rate_factor)), ..DiskOptions::default() };
+    let scratch = scratch.restarted(options)?;
+    let for_us = (arguments.seconds * 1e6) as u64;
+    let curve = Curve::measured("disk", model, |loads, beside| {
+        let off = beside == Beside::Off;
+        scratch.on_all(move |shard| async move {
+            shard.disk().set_bypassed(off);
+            Ok::<_, FileError>(())
+        })?;
+        scratch.measure(loads, for_us.max(1))
+    });
+    scratch.close()?;
+    curve
+}
