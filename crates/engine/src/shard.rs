@@ -62,6 +62,8 @@ pub struct EngineShard {
     dirty_bytes_max: usize,
     /// Memtables and caches together stay below this.
     cached_bytes_max: usize,
+    /// Caches alone below this part of it.
+    cached_part_max: Cell<f64>,
     /// Something is to be sealed, perhaps.
     pressure: Event,
     last_segment: Cell<u64>,
@@ -118,6 +120,7 @@ impl EngineShard {
             dirty_bytes_soft: memory_bytes / 4,
             dirty_bytes_max: memory_bytes / 2,
             cached_bytes_max,
+            cached_part_max: Cell::new(1.0),
             pressure: Event::new(),
             last_segment: Cell::new(0),
             scratch: RefCell::default(),
@@ -378,7 +381,25 @@ impl EngineShard {
 
     /// Leaves the caches what memtables do not take. A single write may take more than there is.
     fn give_way(&self) {
-        self.pool.set_budget_bytes(self.cached_bytes_max.saturating_sub(self.dirty_bytes.get()));
+        let left = self.cached_bytes_max.saturating_sub(self.dirty_bytes.get());
+        let max = (self.cached_bytes_max as f64 * self.cached_part_max.get()) as usize;
+        self.pool.set_budget_bytes(left.min(max));
+    }
+
+    /// Which part of the most that caches may take they hold.
+    pub fn cached_part(&self) -> f64 {
+        self.pool.stats().used_bytes() as f64 / self.cached_bytes_max.max(1) as f64
+    }
+
+    /// Caches may take no more than this part of the most, between 0 and 1: the process takes more than it should.
+    pub fn set_cached_part_max(&self, part: f64) {
+        self.cached_part_max.set(part.clamp(0.0, 1.0));
+        self.give_way();
+    }
+
+    /// Whether the shard is being closed.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.get()
     }
 
     /// Reads the next page of what this shard has.

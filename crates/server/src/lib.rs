@@ -10,6 +10,7 @@ pub mod disk_model;
 pub mod iotune;
 pub mod logging;
 pub mod memory_dir;
+pub mod memory_governor;
 pub mod node;
 pub mod nodetool;
 pub mod plot;

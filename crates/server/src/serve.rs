@@ -30,6 +30,7 @@ use crate::config::{self, Config, LogLevel, Setting};
 use crate::disk_model;
 use crate::logging;
 use crate::memory_dir::MemoryDir;
+use crate::memory_governor;
 use crate::node::Node;
 use crate::{error, info, warning};
 
@@ -206,6 +207,8 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
     let machine = Machine::look();
     let attachments = attach::attachments(&arguments.attach, arguments.attach_schema.as_deref())?;
     let engine = open(&config, machine, attachments)?;
+    let cannot_start = |error: EngineError| ServeError(error.to_string());
+    memory_governor::start(&engine, config.memory_bytes(machine)).map_err(cannot_start)?;
     let config = Arc::new(config);
     let listeners = start(&engine, &config)?;
     let node = Node::new(engine, config, machine, listeners);

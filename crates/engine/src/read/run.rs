@@ -287,7 +287,11 @@ impl PageBuilder {
                     if let Some(passed) = reader.take_passed() {
                         let key = open.as_ref().map(|open| &open.key).or(reader.held_key());
                         let dead = earlier_dead + reader.tombstones_seen() - tombstones_before;
-                        self.check_tombstones(schema, dead, &passed, key)?;
+                        let partition = match &passed {
+                            Passed::Partition(key) => Some(key),
+                            Passed::Row(_) => key,
+                        };
+                        self.check_tombstones(schema, dead, partition)?;
                         if dead >= self.page_tombstones_max {
                             let key = key.cloned();
                             self.stop_at(&passed, key, open);
@@ -356,7 +360,9 @@ impl PageBuilder {
             fragments += 1;
         }
         self.page.tombstones += reader.tombstones_seen() - tombstones_before;
-        Ok(())
+        // Those in front of the last row, too few to be told of on the way.
+        let last = || self.page.partitions.last().map(|partition| &partition.key);
+        self.check_tombstones(schema, self.page.tombstones, open.as_ref().map(|open| &open.key).or_else(last))
     }
 
     /// The partition is complete, as far as it is wanted.
@@ -387,16 +393,11 @@ impl PageBuilder {
         &self,
         schema: &TableSchema,
         dead: u64,
-        passed: &Passed,
         key: Option<&PartitionKey>,
     ) -> Result<(), EngineError> {
         if dead <= self.bounds.tombstones_max {
             return Ok(());
         }
-        let key = match passed {
-            Passed::Partition(key) => Some(key),
-            Passed::Row(_) => key,
-        };
         let (token, key) =
             key.map_or((0, String::new()), |key| (key.token(), key.bytes().escape_ascii().to_string()));
         Err(EngineError::Read(ReadError::Limit(LimitExceeded::Tombstones(format!(

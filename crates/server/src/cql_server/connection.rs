@@ -39,8 +39,8 @@ const FIRST_ANSWER_BYTES: usize = 1 << 20;
 const LEAST_ANSWER_BYTES: usize = 4 << 10;
 /// So many requests of a connection are a newcomer's: little is known of their answers.
 const FIRST_REQUESTS: u64 = 8;
-/// Room for newcomers beside what all answers may take: a part of that.
-const NEWCOMERS_PART: usize = 4;
+/// Without room for what their answers may be, these get short pages.
+const NEWCOMER_PAGE_BYTES: u64 = 32 << 10;
 /// Buffers of a connection that is idle may keep so much.
 const IDLE_BYTES_MAX: usize = 8 << 10;
 /// A message that has begun may have so much whatever the others have.
@@ -86,6 +86,8 @@ pub(crate) struct Connection {
 struct AnswerRoom {
     cql: Rc<CqlShard>,
     bytes: usize,
+    /// Pages are to be no larger.
+    page_bytes_max: u64,
 }
 
 impl Drop for AnswerRoom {
@@ -262,9 +264,10 @@ impl Connection {
         self.cql.take_room(&level, bytes);
         self.requests.set(self.requests.get() + 1);
         let this = self.clone();
-        let (group, arrival) = (level.group.get(), Arrival { at_us: self.cql.shard.now_us(), served });
+        let (group, at_us) = (level.group.get(), self.cql.shard.now_us());
         let request = async move {
             if let Some(room) = this.finds_answer_room().await {
+                let arrival = Arrival { at_us, served, page_bytes_max: room.page_bytes_max };
                 session::answer(&this, header, &body, &arrival).await;
                 drop(room);
             } else {
@@ -275,7 +278,7 @@ impl Connection {
             }
             drop(body);
             this.cql.give_room(&level, bytes);
-            level.counters.latency.add_us(this.cql.shard.now_us() - arrival.at_us);
+            level.counters.latency.add_us(this.cql.shard.now_us() - at_us);
             this.requests.set(this.requests.get() - 1);
             this.relieved.signal();
         };
@@ -335,7 +338,8 @@ impl Connection {
     }
 
     /// A large answer is not begun unless there is room for it, beside the answers of all connections that wait for their
-    /// clients and those in the making. Small ones are begun, unless this connection's own wait. `None`: that took too long.
+    /// clients and those in the making. Small ones are begun, unless this connection's own wait, and short pages of newcomers.
+    /// `None`: that took too long.
     async fn finds_answer_room(&self) -> Option<AnswerRoom> {
         if let Some(room) = self.answer_room() {
             return Some(room);
@@ -359,18 +363,16 @@ impl Connection {
     fn answer_room(&self) -> Option<AnswerRoom> {
         let (cql, expected) = (self.cql.clone(), self.expected_bytes.get());
         if self.is_ending() || self.outbound.borrow().pending_bytes() + expected <= ANSWER_BYTES_MAX_IN_NEED {
-            return Some(AnswerRoom { cql, bytes: 0 });
+            return Some(AnswerRoom { cql, bytes: 0, page_bytes_max: u64::MAX });
         }
-        let is_newcomer = self.requests_total.get() <= FIRST_REQUESTS;
-        let room = cql.options.answer_bytes_max;
-        let room = if is_newcomer { room + room / NEWCOMERS_PART } else { room };
         let taken = cql.answer_bytes.get() + cql.expected_answer_bytes.get();
         // One is made, however large, if there is no other.
-        if taken > 0 && taken + expected > room {
-            return None;
+        if taken == 0 || taken + expected <= cql.options.answer_bytes_max {
+            cql.expected_answer_bytes.set(cql.expected_answer_bytes.get() + expected);
+            return Some(AnswerRoom { cql, bytes: expected, page_bytes_max: u64::MAX });
         }
-        cql.expected_answer_bytes.set(cql.expected_answer_bytes.get() + expected);
-        Some(AnswerRoom { cql, bytes: expected })
+        let is_newcomer = self.requests_total.get() <= FIRST_REQUESTS;
+        is_newcomer.then_some(AnswerRoom { cql, bytes: 0, page_bytes_max: NEWCOMER_PAGE_BYTES })
     }
 
     /// Appends an answer, which `append` writes as one envelope.

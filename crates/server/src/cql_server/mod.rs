@@ -161,7 +161,8 @@ pub(crate) struct CqlShard {
     /// Requests that have ended since that was told.
     freed: Cell<u32>,
     last_timestamp_us: Cell<i64>,
-    tombstones_told_us: Cell<Option<u64>>,
+    /// When the log last heard of a read that met many tombstones, and of one that met too many.
+    tombstones_told_us: [Cell<Option<u64>>; 2],
     memory_told_us: Cell<Option<u64>>,
     pub result_memory: Rc<ResultMemory>,
     /// Buffers of answers have become less.
@@ -201,7 +202,7 @@ impl CqlShard {
             released: Event::new(),
             freed: Cell::new(0),
             last_timestamp_us: Cell::new(0),
-            tombstones_told_us: Cell::new(None),
+            tombstones_told_us: Default::default(),
             memory_told_us: Cell::new(None),
             result_memory,
             answers_left: Event::new(),
@@ -241,12 +242,12 @@ impl CqlShard {
         shard.local::<Self>().ok_or(EngineError::Stopped)
     }
 
-    /// Whether the log has heard nothing of tombstones for a while.
-    pub fn may_warn_of_tombstones(&self) -> bool {
-        let now_us = self.shard.now_us();
-        let may = self.tombstones_told_us.get().is_none_or(|told_us| now_us >= told_us + TOMBSTONES_PAUSE_US);
+    /// Whether the log has heard nothing of many tombstones, or of too many, for a while.
+    pub fn may_warn_of_tombstones(&self, too_many: bool) -> bool {
+        let (now_us, told_us) = (self.shard.now_us(), &self.tombstones_told_us[usize::from(too_many)]);
+        let may = told_us.get().is_none_or(|told_us| now_us >= told_us + TOMBSTONES_PAUSE_US);
         if may {
-            self.tombstones_told_us.set(Some(now_us));
+            told_us.set(Some(now_us));
         }
         may
     }

@@ -33,6 +33,7 @@ pub(crate) struct Node {
     group: Cell<Option<CpuGroup>>,
     /// When what is under way is given up.
     deadline: Cell<Deadline>,
+    page_bytes_max: u64,
     /// Notes what is done, if the client wants to know.
     trace: Option<Rc<Recorder>>,
     /// The page that met most tombstones, if those were too many.
@@ -59,7 +60,14 @@ impl Node {
         let node = NodeShard::of(&cql.shard).map_err(|error| cql_error(&error))?;
         let (group, deadline) = Default::default();
         let dead = Cell::default();
-        Ok(Self { shard: cql.shard.clone(), cql: cql.clone(), node, user, group, deadline, trace, dead })
+        let (shard, cql) = (cql.shard.clone(), cql.clone());
+        Ok(Self { shard, cql, node, user, group, deadline, page_bytes_max: u64::MAX, trace, dead })
+    }
+
+    /// Pages have at most about so many bytes.
+    #[must_use]
+    pub fn with_pages_of(self, page_bytes_max: u64) -> Self {
+        Self { page_bytes_max, ..self }
     }
 
     /// Notes what has just happened, if the client wants to know.
@@ -126,7 +134,7 @@ impl Node {
             let (live_rows, tombstones) = (page.row_count(), page.tombstones);
             self.dead.set(Some(DeadPage { live_rows, tombstones, token }));
         }
-        if !self.cql.may_warn_of_tombstones() {
+        if !self.cql.may_warn_of_tombstones(false) {
             return;
         }
         let catalog = self.catalog();
@@ -145,7 +153,7 @@ impl Node {
     /// The protocol's error; what its kinds have no room for the log is told.
     fn read_error(&self, error: &EngineError) -> CqlError {
         if let EngineError::Read(ReadError::Limit(LimitExceeded::Tombstones(text))) = error
-            && self.cql.may_warn_of_tombstones()
+            && self.cql.may_warn_of_tombstones(true)
         {
             self.warn(text);
         }
@@ -264,7 +272,8 @@ impl Coordinator for Node {
     }
 
     fn result_limits(&self) -> ResultLimits {
-        self.cql.options.result_limits
+        let limits = self.cql.options.result_limits;
+        ResultLimits { page_bytes: limits.page_bytes.min(self.page_bytes_max), ..limits }
     }
 
     fn result_memory(&self) -> Option<Rc<ResultMemory>> {

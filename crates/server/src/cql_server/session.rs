@@ -218,10 +218,12 @@ enum Answer {
     Prepared(Arc<Prepared>),
 }
 
-/// When a request came and at what it is served.
+/// When a request came, at what it is served, and how much its answer may be.
 pub(crate) struct Arrival {
     pub at_us: u64,
     pub served: Effective,
+    /// At most so many bytes to a page.
+    pub page_bytes_max: u64,
 }
 
 /// Answers a statement.
@@ -307,7 +309,7 @@ async fn run(
     if let Some(trace) = &trace {
         trace.request(&message.request);
     }
-    let node = Node::on(cql, connection.session.user(), trace.clone())?;
+    let node = Node::on(cql, connection.session.user(), trace.clone())?.with_pages_of(arrival.page_bytes_max);
     let session_keyspace = connection.session.keyspace.borrow().clone();
     match message.request {
         Request::Query { text, parameters } => {

@@ -35,13 +35,16 @@ fn it_says_what_is_large_what_a_read_did_and_where_memory_is() {
     let mut found = texts(client.rows(cells));
     found.sort();
     assert_eq!(found, ["ada|7|v", "ada|8|s"]);
-    let partitions = "SELECT partition_key, sstable_name FROM system.large_partitions";
+    let partitions = "SELECT partition_key, sstable_name FROM system.large_partitions WHERE keyspace_name = 'ks' AND table_name = 't'";
     let found = texts(client.rows(partitions));
     assert!(
         found.len() == 1 && found[0].starts_with("bob|me-") && found[0].ends_with("-big-Data.db"),
         "{found:?}"
     );
-    assert_eq!(client.rows("SELECT * FROM system.large_rows").len(), 0);
+    assert_eq!(
+        client.rows("SELECT * FROM system.large_rows WHERE keyspace_name = 'ks' AND table_name = 't'").len(),
+        0
+    );
     let log = server.log();
     assert!(log.contains("large_data - Writing large cell ks/t: v (1025 bytes) to me-"), "{log}");
 

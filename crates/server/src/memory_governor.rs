@@ -1,0 +1,111 @@
+//! Keeps what the process really takes below `--memory`: caches shrink when it is more than their books say.
+//!
+//! Caches count what they hold. The allocator rounds it up, keeps pages of which a part is free, and so does the
+//! kernel; how much that is depends on the load. So the resident set is looked at twenty times a second: caches of
+//! every shard get a part of their budget, less while too much is resident and slowly more while there is room.
+
+use engine::Engine;
+use engine::shard::EngineShard;
+use runtime::CpuGroup;
+
+use crate::node::resident_bytes;
+
+const LOOK_US: u64 = 50_000;
+/// Looks between two cuts: what is evicted is only gradually given back to the kernel.
+const LOOKS_A_CUT: u32 = 6;
+/// Of the memory: above the first caches shrink, below the second they may grow.
+const HIGH: f64 = 0.86;
+const LOW: f64 = 0.80;
+/// Caches keep at least this part of their budget.
+const PART_MIN: f64 = 0.1;
+/// What they get back at a look.
+const GROWTH: f64 = 0.005;
+
+/// The decision: which part of their budget caches may use.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Governor {
+    memory_bytes: u64,
+    part: f64,
+    looks_since_cut: u32,
+}
+
+impl Governor {
+    fn new(memory_bytes: u64) -> Self {
+        Self { memory_bytes: memory_bytes.max(1), part: 1.0, looks_since_cut: LOOKS_A_CUT }
+    }
+
+    /// The part from now on, with so much resident and caches that hold `cached_part` of their budget. They are cut from what they
+    /// hold: a budget that they do not use is nothing to save from.
+    fn look(&mut self, resident_bytes: u64, cached_part: f64) -> f64 {
+        let filled = resident_bytes as f64 / self.memory_bytes as f64;
+        self.looks_since_cut = self.looks_since_cut.saturating_add(1);
+        if filled > HIGH && self.looks_since_cut >= LOOKS_A_CUT {
+            self.part = (self.part.min(cached_part) - (filled - HIGH)).clamp(PART_MIN, 1.0);
+            self.looks_since_cut = 0;
+        } else if filled < LOW {
+            self.part = (self.part + GROWTH).min(1.0);
+        }
+        self.part
+    }
+}
+
+/// Starts to look, on every shard, each for itself: what it sees is the same.
+///
+/// # Errors
+/// The shards have stopped.
+pub fn start(engine: &Engine, memory_bytes: u64) -> Result<(), engine::EngineError> {
+    for shard in 0..engine.remote().shard_count() {
+        let started = engine.ask(shard, move |shard| async move {
+            let engine = EngineShard::of(&shard)?;
+            let here = shard.clone();
+            let governing = async move {
+                let mut governor = Governor::new(memory_bytes);
+                while !engine.is_stopping() {
+                    here.sleep_us(LOOK_US).await;
+                    let before = governor.part;
+                    let part = governor.look(resident_bytes(), engine.cached_part());
+                    if part != before {
+                        engine.set_cached_part_max(part);
+                    }
+                }
+            };
+            shard.spawn(CpuGroup::Background, governing).detach();
+            Ok(())
+        });
+        started.wait()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caches_shrink_by_what_is_too_much_and_grow_slowly() {
+        let percent = |part: f64| (part * 100.0).round();
+        let mut governor = Governor::new(1000);
+        assert_eq!(governor.look(850, 1.0), 1.0);
+        assert_eq!(percent(governor.look(960, 1.0)), 90.0);
+        // What was evicted is not yet with the kernel.
+        assert_eq!(percent(governor.look(960, 0.9)), 90.0);
+        for _ in 0..LOOKS_A_CUT {
+            governor.look(850, 0.9);
+        }
+        assert_eq!(percent(governor.look(910, 0.9)), 85.0);
+        let slowly = governor.look(500, 0.8);
+        assert!(slowly > 0.85 && slowly < 0.87, "{slowly}");
+        assert_eq!((0..100).map(|_| governor.look(500, 0.8)).last(), Some(1.0));
+    }
+
+    #[test]
+    fn caches_that_hold_little_are_cut_from_that_and_keep_something() {
+        let mut governor = Governor::new(1000);
+        assert_eq!((governor.look(910, 0.5) * 100.0).round(), 45.0);
+        let mut governor = Governor::new(1000);
+        for _ in 0..100 {
+            governor.look(5000, 1.0);
+        }
+        assert_eq!(governor.part, PART_MIN);
+    }
+}
