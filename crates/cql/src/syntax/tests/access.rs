@@ -77,7 +77,7 @@ fn what_is_wrong_is_pointed_at() {
     refused("SELECT a FROM t USING SERVICE LEVEL ?", "Bind variables cannot be used for service levels");
     refused(
         "SELECT a FROM t USING SERVICE LEVEL a AND SERVICE LEVEL b",
-        "line 1:43 SERVICE LEVEL is given twice",
+        "line 1:42 SERVICE LEVEL is given twice",
     );
     refused("UPDATE t USING SERVICE LEVEL a SET b = 1 WHERE c = 1", "line 1:");
     refused("CREATE USER \"u\"", "USER is deprecated, please use ROLE");
