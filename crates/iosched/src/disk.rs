@@ -3,7 +3,7 @@
 //! 1. Its time is a [`TokenBucket`] that flows at one nanosecond a nanosecond and holds at most the latency goal: the
 //!    disk is never given more than this ahead of what it can do, so no request waits longer inside it.
 //! 2. Long requests are split, so that a short one never waits behind a long one for more than a quarter of the goal.
-//! 3. What was started and has not completed is bounded too, by four times the goal. A disk as fast as its model gets there
+//! 3. What was started and has not completed is bounded too, by some times the goal. A disk as fast as its model gets there
 //!    only if its latency is as long; one that is slower does, and then requests wait here, where they can be chosen from.
 //! 4. A class may have a cap in bytes per second. It holds when the disk is idle as well.
 //!
@@ -26,8 +26,8 @@ pub const REQUEST_BYTES_MAX: u64 = 16 << 20;
 /// No request needs to be shorter; a disk so slow that this takes longer than the latency goal has a longer one.
 const WHOLE_BYTES: u64 = 64 << 10;
 
-/// What may be under way, in times of what the bucket holds.
-const UNDER_WAY_TIMES: u64 = 4;
+/// What may be under way on a disk that may be much faster than it is taken for, in times of what the bucket holds.
+const UNDER_WAY_GOALS: u64 = 4;
 
 /// A request takes this part of what the bucket holds, unless it is short.
 const REQUEST_PART: u64 = 4;
@@ -45,11 +45,13 @@ pub struct DiskOptions {
     pub latency_goal_ns: u64,
     /// How many shards use it; at least 1.
     pub shards: u32,
+    /// What may be under way, in times of the latency goal; at least 1, which is enough for a disk that was measured here.
+    pub under_way_goals: u64,
 }
 
 impl Default for DiskOptions {
     fn default() -> Self {
-        Self { model: None, latency_goal_ns: LATENCY_GOAL_NS, shards: 1 }
+        Self { model: None, latency_goal_ns: LATENCY_GOAL_NS, shards: 1, under_way_goals: UNDER_WAY_GOALS }
     }
 }
 
@@ -65,6 +67,7 @@ struct Lane {
 pub struct Disk {
     model: DiskModel,
     limit_ns: u64,
+    under_way_goals: u64,
     wanted_goal_ns: u64,
     ahead_ns: u64,
     read_bytes_max: u64,
@@ -96,6 +99,7 @@ impl Disk {
             write_bytes_max: longest(Direction::Write, model.write_saturation_bytes),
             model,
             limit_ns,
+            under_way_goals: options.under_way_goals.max(1),
             wanted_goal_ns: options.latency_goal_ns,
             ahead_ns: limit_ns / u64::from(options.shards.max(1)),
             lanes: [lane(), lane()],
@@ -193,7 +197,7 @@ impl Disk {
     /// Whether the disk has less to do than it may.
     pub(crate) fn has_room(&self, lane: usize, cost_ns: u64) -> bool {
         let under_way_ns = self.lanes[lane].under_way_ns.load(Ordering::Relaxed);
-        under_way_ns == 0 || under_way_ns + cost_ns <= self.limit_ns.saturating_mul(UNDER_WAY_TIMES)
+        under_way_ns == 0 || under_way_ns + cost_ns <= self.limit_ns.saturating_mul(self.under_way_goals)
     }
 
     /// Counts a request; how many are under way with it.

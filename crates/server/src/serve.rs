@@ -276,6 +276,9 @@ fn open(config: &Config, machine: Machine, attachments: Vec<Attachment>) -> Resu
     let options = EngineOptions { attachments, ..config.engine_options(machine) };
     let mut shards = config.shard_options(machine);
     shards.disk.model = disk_model::of_config(config).map_err(ServeError)?;
+    if shards.disk.model.is_some() {
+        shards.disk.under_way_goals = 1;
+    }
     let shard = |stall: &runtime::Stall| format!("shard {}", stall.shard);
     shards.stalls.tell = Some(Arc::new(move |stall| {
         logging::log(LogLevel::Warn, shard(stall), "reactor", format_args!("{stall}"))

@@ -53,6 +53,8 @@ pub(crate) trait Reactor {
     fn has_completed(&self) -> bool {
         false
     }
+    /// From now on `has_completed` also says whether a socket has something to report, until it has said so once.
+    fn watch_sockets(&self) {}
     /// Sleeps until something completes, the doorbell rings, a socket has something to report or the time
     /// is over. May return early.
     fn park(&self, timeout_us: Option<u64>);

@@ -1,8 +1,8 @@
 //! The life of a shard's thread.
 //!
 //! A turn: take in mail, reap I/O, ask which sockets are ready, fire timers, let waiting I/O go, run ready tasks up to
-//! the quota, deliver the outbox, submit I/O. I/O is also submitted before another group's task runs, and reaped after a
-//! long poll. The clock is read once before the tasks and once after each: this is what groups are charged by. An
+//! the quota, deliver the outbox, submit I/O. I/O is also submitted before another group's task runs; after a long
+//! poll it is reaped, and sockets are watched so that a request that comes meanwhile ends the next one. The clock is read once before the tasks and once after each: this is what groups are charged by. An
 //! idle shard looks for work for `idle_poll_us` and then sleeps until a completion, a timer or the doorbell. Before
 //! it sleeps it says so and looks once more at its mail (`Inbox::fall_asleep`), so no ring is missed.
 
@@ -140,7 +140,9 @@ impl ShardThread {
                     break;
                 }
                 if backend.owes_completions(now_ns) {
-                    done += reactor.reap();
+                    done += reactor.reap() + backend.poll_sockets();
+                } else if backend.was_long(now_ns) && shard.queue().ready_tasks() > 0 {
+                    reactor.watch_sockets();
                 }
                 backend.begin_poll_at_ns(now_ns);
                 // What a group asked the disk for does not wait for another group's work.

@@ -214,6 +214,16 @@ impl Reactor for Uring {
         !ring.completion().is_empty() || ring.submission().taskrun()
     }
 
+    fn watch_sockets(&self) {
+        if self.hears_sockets.get() {
+            return;
+        }
+        let ring = &mut *self.ring.borrow_mut();
+        self.listen(ring);
+        // A kernel that takes nothing now leaves it to the next turn.
+        let _ = ring.submit();
+    }
+
     fn park(&self, timeout_us: Option<u64>) {
         let ring = &mut *self.ring.borrow_mut();
         // With a full submission queue the next turn makes room first.

@@ -95,9 +95,14 @@ impl RealBackend {
         self.poll_began_ns.set(now_ns);
     }
 
-    /// I/O has completed while a task was polled for so long that who waits for it should not wait for the turn's end.
+    /// The poll that began last has taken so long that others should not wait for the turn's end.
+    pub(crate) fn was_long(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.poll_began_ns.get()) >= LONG_POLL_NS
+    }
+
+    /// I/O has completed during a long poll, or a socket that is watched has something to report.
     pub(crate) fn owes_completions(&self, now_ns: u64) -> bool {
-        now_ns.saturating_sub(self.poll_began_ns.get()) >= LONG_POLL_NS && self.reactor.has_completed()
+        self.was_long(now_ns) && self.reactor.has_completed()
     }
 
     /// The turn that has begun may take until `at_ns`.

@@ -254,7 +254,7 @@ impl Connection {
             count(&level.counters.shed);
             session::count_error(self);
             let reply = Reply::new(header.version, header.stream);
-            self.answer(|out| reply.error(out, &CqlError::Overloaded(reason.to_string())));
+            self.refuse(|out| reply.error(out, &CqlError::Overloaded(reason.to_string())));
             return None;
         }
         count(&level.counters.requests);
@@ -377,6 +377,15 @@ impl Connection {
 
     /// Appends an answer, which `append` writes as one envelope.
     pub fn answer(&self, append: impl FnOnce(&mut Vec<u8>)) {
+        self.append(append, 1);
+    }
+
+    /// The same with one that cost nothing: a flood of refusals is sent when all that has arrived is looked through.
+    fn refuse(&self, append: impl FnOnce(&mut Vec<u8>)) {
+        self.append(append, 0);
+    }
+
+    fn append(&self, append: impl FnOnce(&mut Vec<u8>), counts: u32) {
         if !self.closed.get() {
             let mut outbound = self.outbound.borrow_mut();
             let before = outbound.pending_bytes();
@@ -387,7 +396,7 @@ impl Connection {
             self.expected_bytes.set(bytes.max(expected - expected / 8).max(LEAST_ANSWER_BYTES));
             self.keeps_answers();
             self.to_send.signal();
-            let unsent = self.unsent_answers.get() + 1;
+            let unsent = self.unsent_answers.get() + counts;
             self.unsent_answers.set(unsent);
             if unsent >= ANSWERS_A_WRITE && !self.is_blocked.get() {
                 // What goes wrong here the sending task meets again.

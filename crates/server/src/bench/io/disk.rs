@@ -22,7 +22,11 @@ pub fn prepare(arguments: &IoArguments) -> Result<(ScratchDisk, DiskModel), Benc
 }
 
 pub fn run(arguments: &IoArguments, scratch: ScratchDisk, model: DiskModel) -> Result<Curve, BenchError> {
-    let options = DiskOptions { model: Some(model.scaled(arguments.rate_factor)), ..DiskOptions::default() };
+    let options = DiskOptions {
+        model: Some(model.scaled(arguments.rate_factor)),
+        under_way_goals: 1,
+        ..DiskOptions::default()
+    };
     let scratch = scratch.restarted(options)?;
     let for_us = (arguments.seconds * 1e6) as u64;
     let curve = Curve::measured("disk", model, |loads, beside| {

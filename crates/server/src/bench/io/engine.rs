@@ -46,7 +46,10 @@ pub fn run(arguments: &IoArguments, model: DiskModel, report: &mut Report) -> Re
         for bypassed in [false, true] {
             let dir = scratch.0.join("world");
             merge::link(&inputs, &dir)?;
-            let world = data.open_on(DiskOptions { model: Some(model), ..DiskOptions::default() }, &dir)?;
+            let world = data.open_on(
+                DiskOptions { model: Some(model), under_way_goals: 1, ..DiskOptions::default() },
+                &dir,
+            )?;
             measure(&data, &world, bypassed, report)?;
             fs::remove_dir_all(world.close()?)?;
         }

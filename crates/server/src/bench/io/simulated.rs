@@ -42,7 +42,11 @@ fn measure(
         latency_us_max: LATENCY_US.1,
         ..FaultPlan::default()
     };
-    let disk = DiskOptions { model: Some(DISK.scaled(arguments.rate_factor)), ..DiskOptions::default() };
+    let disk = DiskOptions {
+        model: Some(DISK.scaled(arguments.rate_factor)),
+        under_way_goals: 1,
+        ..DiskOptions::default()
+    };
     let world = SimWorld::new(SimOptions { seed: 1, faults, disk, by_shares: true, ..SimOptions::default() });
     world.disk().write(Path::new(SCRATCH), &vec![1; FILE_BYTES as usize])?;
     let node = world.start_node(|_| async {})?;
