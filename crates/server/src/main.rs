@@ -12,7 +12,9 @@ use server::serve::{self, ServeArguments};
 use server::shell::ShellCommand;
 use server::sstable_tool::SstableCommand;
 
-/// Allocations on a shard are freed on the same shard, nearly always; mimalloc is made for that.
+/// Allocations on a shard are freed on the same shard, nearly always; mimalloc is made for that. It is built without
+/// transparent huge pages: to clear one at its first use takes milliseconds, for which everybody on the shard waits, and a part
+/// of one keeps the whole resident.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

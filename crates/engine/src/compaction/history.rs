@@ -1,5 +1,5 @@
 //! The compactions that ended lately, of all shards, and those of before the start that are stored
-//! ([`super::history_table`]).
+//! (`history_table`).
 
 use std::borrow::Cow;
 use std::collections::VecDeque;

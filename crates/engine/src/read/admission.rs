@@ -1,7 +1,7 @@
 //! Which reads may begin: a permit for each, before any reader of it exists.
 //!
 //! Reads of system tables have a semaphore, and those of users one for each service level (CPU group), so that none keeps
-//! the others waiting; the levels divide the memory for reads of users, and lend each other half of it ([`read_memory`](super::read_memory)). A read that cannot be admitted waits in line, for as long as the read timeout allows; what was going on when one was refused
+//! the others waiting; the levels divide the memory for reads of users, and lend each other half of it (`read_memory`). A read that cannot be admitted waits in line, for as long as the read timeout allows; what was going on when one was refused
 //! is told to the log, at most every `DUMP_PAUSE_US`.
 
 use std::cell::{Cell, RefCell};
