@@ -3,7 +3,7 @@
 //! 1. A [`scratch`] file without a name is written whole, for half of `--duration` at most.
 //! 2. Each for its part of the time: large sequential writes and reads, small random writes and reads, at full speed, past the page cache.
 //! 3. `io_properties.yaml` is written, which [`crate::disk_model`] reads at the start of a node.
-//! 4. With `--matrix`, the latencies of reads on the plane of reads and writes: [`matrix`].
+//! 4. With `--matrix`, the latencies of reads on the plane of reads and writes: `matrix`.
 //!
 //! Any user may run it who may write in the directory.
 

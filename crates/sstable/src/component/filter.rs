@@ -162,7 +162,7 @@ impl Filter {
         self.encode_parts(version).collect::<Vec<_>>().concat()
     }
 
-    /// The file's bytes, in parts of at most [`PART_BYTES`]: a filter of millions of keys takes a while.
+    /// The file's bytes, in parts of 128 KiB: a filter of millions of keys takes a while.
     pub fn encode_parts(&self, version: Version) -> impl Iterator<Item = Vec<u8>> {
         let head = [self.hashes.to_be_bytes(), (self.words.len() as u32).to_be_bytes()].concat();
         let little_endian = version.has_bloom_little_endian();

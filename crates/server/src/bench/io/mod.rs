@@ -1,9 +1,9 @@
 //! `messina bench io`: how long do small reads wait beside a compaction that takes all it gets, with the I/O scheduler and without?
 //!
-//! 1. [`simulated`]: a disk of known speed in virtual time, before it the scheduler that runs everywhere; the same figures on every machine.
-//! 2. [`disk`]: the disk below `--dir`, as [`crate::iotune`] finds it, or as `--io-properties` says; the same loads.
-//! 3. [`engine`]: point reads from the disk while the engine compacts what they read, without a limit.
-//! 4. [`overhead`]: what scheduling costs where there is nothing to schedule: point reads from the cache.
+//! 1. `simulated`: a disk of known speed in virtual time, before it the scheduler that runs everywhere; the same figures on every machine.
+//! 2. `disk`: the disk below `--dir`, as [`crate::iotune`] finds it, or as `--io-properties` says; the same loads.
+//! 3. `engine`: point reads from the disk while the engine compacts what they read, without a limit.
+//! 4. `overhead`: what scheduling costs where there is nothing to schedule: point reads from the cache.
 //!
 //! Reads are 4 KiB anywhere in a file, at random times of a steady rate. The compaction reads and writes 1 MiB at a time, many at once, in its class of
 //! 200 shares beside 1000. "Off" lets all requests straight through to the disk, whole.
