@@ -2,7 +2,8 @@
 //!
 //! A turn: take in mail, reap I/O, ask which sockets are ready, fire timers, let waiting I/O go, run ready tasks up to
 //! the quota, deliver the outbox, submit I/O. I/O is also submitted before another group's task runs; after a long
-//! poll it is reaped, and sockets are watched so that a request that comes meanwhile ends the next one. The clock is read once before the tasks and once after each: this is what groups are charged by. An
+//! poll it is reaped, and sockets are watched so that a request that comes meanwhile ends the next one. The
+//! clock is read once before the tasks and once after each: this is what groups are charged by. An
 //! idle shard looks for work for `idle_poll_us` and then sleeps until a completion, a timer or the doorbell. Before
 //! it sleeps it says so and looks once more at its mail (`Inbox::fall_asleep`), so no ring is missed.
 
