@@ -43,9 +43,6 @@ impl Manager {
         weight: Option<Weight>,
         shadow: Option<Shadow>,
     ) -> Result<JoinHandle<Result<(), JobError>>, JobError> {
-        if managed.blocks.get() > 0 || managed.table.is_dropped() || self.stopping.get() {
-            return Err(JobError::Stopped);
-        }
         let inputs = self.sstables(managed, &plan.inputs)?;
         let expired = self.sstables(managed, &plan.expired)?;
         let needs_bytes = self.with_view(managed, |_, view| plan.needs_bytes(view)).unwrap_or(0);
@@ -73,17 +70,25 @@ impl Manager {
         };
         let around = self.around.clone();
         let run = async move |control: Rc<Control>| Box::pin(job::run(&around, &control, work)).await;
-        Ok(self.begin_job(managed, starting, Some((plan, input_level)), run))
+        self.begin_job(managed, starting, Some((plan, input_level)), run)
     }
 
     /// Runs what gives what it has done. `planned`: the strategy is told of it, with the inputs' least level.
+    ///
+    /// # Errors
+    /// No job of the table may begin: it is being truncated ([`Self::block`]) or gone, or the shard stops. Every job
+    /// passes here, whoever asked for it: an output that came into the table after a truncate would bring back what
+    /// was truncated.
     pub(super) fn begin_job(
         self: &Rc<Self>,
         managed: &Rc<Managed>,
         starting: Starting,
         planned: Option<(Plan, u32)>,
         run: impl AsyncFnOnce(Rc<Control>) -> Result<Done, JobError> + 'static,
-    ) -> JoinHandle<Result<(), JobError>> {
+    ) -> Result<JoinHandle<Result<(), JobError>>, JobError> {
+        if managed.blocks.get() > 0 || managed.table.is_dropped() || self.stopping.get() {
+            return Err(JobError::Stopped);
+        }
         let id = self.next_job.replace(self.next_job.get() + 1);
         let control = Control::new(id, starting.total_bytes, self.shard().now_us());
         let input_sstables = starting.input_sstables;
@@ -98,7 +103,7 @@ impl Manager {
         });
         self.running.borrow_mut().push(running.clone());
         let (this, managed) = (self.clone(), managed.clone());
-        self.shard().spawn(CpuGroup::Compaction, async move {
+        Ok(self.shard().spawn(CpuGroup::Compaction, async move {
             let result = run(control.clone()).await;
             this.running.borrow_mut().retain(|other| !Rc::ptr_eq(other, &running));
             if let Some(weight) = running.weight {
@@ -130,7 +135,7 @@ impl Manager {
             this.work.signal();
             this.ended.signal();
             result
-        })
+        }))
     }
 
     fn tell_strategy(&self, managed: &Managed, plan: &Plan, input_level: u32, done: &Done) {

@@ -109,7 +109,10 @@ impl Manager {
         };
         let (around, table) = (self.around.clone(), table.clone());
         let run = async move |control| Box::pin(reshard::run(&around, &control, table, input, layout)).await;
-        self.begin_job(managed, starting, None, run).detach();
+        match self.begin_job(managed, starting, None, run) {
+            Ok(job) => job.detach(),
+            Err(error) => self.failed(managed, &error),
+        }
     }
 
     /// Begins the next job that brings SSTables into form.

@@ -205,7 +205,7 @@ impl Manager {
                 done
             })
         };
-        self.begin_job(managed, starting, None, run).await
+        self.begin_job(managed, starting, None, run)?.await
     }
 }
 
