@@ -1,13 +1,15 @@
 //! What was deleted, truncated or dropped does not come back, and what was written stays, in simulation: where two
 //! things at the same time, an error at the wrong moment or a clock that was set back would have it otherwise.
 
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use engine::compaction::node as compactions;
-use engine::{EngineError, EngineOptions, node, recover};
-use model::TableSchema;
+use engine::{EngineError, EngineOptions, ReadCommand, node, recover};
+use model::{PartitionRange, TableSchema};
 use runtime::Shard;
-use runtime::sim::{SimNode, SimOptions, SimWorld};
+use runtime::sim::{FaultPlan, SimNode, SimOptions, SimWorld};
 
 use crate::support::{insert, test_table};
 
@@ -36,11 +38,31 @@ async fn make(shard: &Shard, schema: Arc<TableSchema>) -> Result<Arc<TableSchema
     Ok(node::catalog(shard)?.schema("ks", "t").expect("it was made").clone())
 }
 
+async fn count(shard: &Shard, table: &TableSchema) -> Result<usize, EngineError> {
+    let mut command = ReadCommand::new(table.id, PartitionRange::all());
+    let mut rows = 0;
+    loop {
+        let page = node::read(shard, command.clone()).await?;
+        rows += page.partitions.iter().map(|partition| partition.rows.len()).sum::<usize>();
+        match page.next {
+            Some(next) => command.paging = Some(next),
+            None => return Ok(rows),
+        }
+    }
+}
+
 async fn fill(shard: &Shard, table: &Arc<TableSchema>, rows: i32) -> Result<(), EngineError> {
     for c in 0..rows {
         node::apply(shard, insert(table, &format!("k{}", c % 10), c, "value", 100)).await?;
     }
     Ok(())
+}
+
+fn files(world: &SimWorld, ending: &str) -> Vec<PathBuf> {
+    let is_one = |path: &PathBuf| {
+        path.starts_with("/data/data/ks") && path.to_str().is_some_and(|path| path.ends_with(ending))
+    };
+    world.disk().files().into_iter().filter(is_one).collect()
 }
 
 #[test]
@@ -88,4 +110,29 @@ fn a_drop_ends_while_an_sstable_is_dealt_out_to_a_shard_that_compacts() {
         });
         ended.unwrap_or_else(|stop| panic!("seed {seed}: {stop}")).unwrap_or_else(|error| panic!("{error}"));
     }
+}
+
+#[test]
+fn a_flush_that_cannot_open_what_it_wrote_leaves_no_second_copy() {
+    let world = SimWorld::new(SimOptions::default());
+    let node = start(&world, options());
+    let table = world.block_on(&node, 0, |shard| async move {
+        let table = make(&shard, test_table()).await?;
+        fill(&shard, &table, 10).await?;
+        Ok::<_, EngineError>(table)
+    });
+    let table = table.unwrap().unwrap();
+    world.set_faults(|faults| {
+        faults.read_error_paths =
+            Some(Rc::new(|path: &Path| path.to_str().unwrap().ends_with("Statistics.db")));
+    });
+    let flushed = world.block_on(&node, 0, |shard| async move { node::flush(&shard, vec![]).await }).unwrap();
+    assert!(flushed.unwrap_err().to_string().contains("will be tried again"));
+    world.set_faults(|faults| *faults = FaultPlan::default());
+    let rows = world.block_on(&node, 0, move |shard| async move {
+        node::flush(&shard, vec![]).await?;
+        count(&shard, &table).await
+    });
+    assert_eq!(rows.unwrap().unwrap(), 10);
+    assert_eq!(files(&world, "-TOC.txt").len(), 1, "{:?}", files(&world, ""));
 }
