@@ -380,7 +380,13 @@ impl Manager {
     }
 
     /// Tombstones of before may be dropped. What the commit log would bring back is looked at partition by partition.
+    ///
+    /// 0 while the table has SSTables that cannot be opened: nobody knows what of them a tombstone deletes, and they come back
+    /// when their files have been put right.
     pub(super) fn gc_before_s(&self, managed: &Managed) -> u32 {
+        if managed.table.check_readable().is_err() {
+            return 0;
+        }
         let gc_grace_s = managed.table.schema().options.gc_grace_s;
         let gc = match managed.tombstone_gc.get() {
             TombstoneGcMode::Timeout => TombstoneGc::Timeout { gc_grace_s },

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use engine::compaction::node as compactions;
 use engine::{EngineError, EngineOptions, ReadCommand, node, recover};
-use model::{PartitionRange, TableSchema};
+use model::{Mutation, PartitionKey, PartitionRange, TableSchema, Tombstone};
 use runtime::Shard;
 use runtime::sim::{FaultPlan, SimNode, SimOptions, SimWorld};
 
@@ -135,4 +135,50 @@ fn a_flush_that_cannot_open_what_it_wrote_leaves_no_second_copy() {
     });
     assert_eq!(rows.unwrap().unwrap(), 10);
     assert_eq!(files(&world, "-TOC.txt").len(), 1, "{:?}", files(&world, ""));
+}
+
+#[test]
+fn tombstones_stay_while_an_sstable_of_the_table_cannot_be_opened() {
+    let world = SimWorld::new(SimOptions::default());
+    let manual = || {
+        let mut manual = options();
+        manual.compaction.is_automatic = false;
+        manual
+    };
+    let node = start(&world, manual());
+    let table = world.block_on(&node, 0, |shard| async move {
+        let mut schema = (*test_table()).clone();
+        schema.options.gc_grace_s = 0;
+        let table = make(&shard, Arc::new(schema)).await?;
+        fill(&shard, &table, 10).await?;
+        node::flush(&shard, vec![]).await?;
+        for key in 0..10 {
+            let mut gone = Mutation::new(table.clone(), PartitionKey::new(format!("k{key}").as_str()));
+            gone.partition.tombstone = Tombstone::new(200, 1_700_000_000);
+            node::apply(&shard, gone).await?;
+        }
+        node::flush(&shard, vec![]).await?;
+        node::close(&shard).await?;
+        Ok::<_, EngineError>(table)
+    });
+    let table = table.unwrap().unwrap();
+    drop(node);
+    world.kill();
+    let mut index = files(&world, "-Index.db");
+    index.sort();
+    let kept = world.disk().read(&index[0]).unwrap();
+    world.disk().remove(&index[0]).unwrap();
+    let node = start(&world, manual());
+    let id = table.id;
+    let compacted = world.block_on(&node, 0, move |shard| async move {
+        compactions::major(&shard, id, false).await?;
+        node::close(&shard).await
+    });
+    compacted.unwrap().unwrap();
+    drop(node);
+    world.kill();
+    world.disk().write(&index[0], &kept).unwrap();
+    let node = start(&world, manual());
+    let rows = world.block_on(&node, 0, move |shard| async move { count(&shard, &table).await });
+    assert_eq!(rows.unwrap().unwrap(), 0);
 }
