@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use engine::compaction::node as compactions;
 use engine::{EngineError, EngineOptions, ReadCommand, node, recover};
-use model::{Mutation, PartitionKey, PartitionRange, TableSchema, Tombstone};
+use model::{CqlType, Mutation, PartitionKey, PartitionRange, TableSchema, Tombstone};
 use runtime::Shard;
 use runtime::sim::{FaultPlan, SimNode, SimOptions, SimWorld};
 
@@ -181,4 +181,59 @@ fn tombstones_stay_while_an_sstable_of_the_table_cannot_be_opened() {
     let node = start(&world, manual());
     let rows = world.block_on(&node, 0, move |shard| async move { count(&shard, &table).await });
     assert_eq!(rows.unwrap().unwrap(), 0);
+}
+
+#[test]
+fn an_expired_sstable_stays_while_the_log_has_what_it_deletes() {
+    let world = SimWorld::new(SimOptions::default());
+    let node = start(&world, options());
+    let table = world.block_on(&node, 0, |shard| async move {
+        let mut schema = (*test_table()).clone();
+        schema.options.gc_grace_s = 0;
+        let table = make(&shard, Arc::new(schema)).await?;
+        // What is in another table's memtable keeps the segment.
+        let [other, filler] = ["other", "filler"].map(|name| {
+            let table = TableSchema::builder("ks", name).partition_key("p", CqlType::Text);
+            table.clustering("c", CqlType::Int).regular("v", CqlType::Text).build().unwrap()
+        });
+        for table in [other.clone(), filler.clone()] {
+            node::change_schema(&shard, |catalog| catalog.create_table(table, Default::default())).await?;
+        }
+        node::apply(&shard, insert(&other, "k", 1, "value", 100)).await?;
+
+        let fill_segment = async |shard: &Shard| {
+            for c in 0..40 {
+                node::apply(shard, insert(&filler, "k", c, &"v".repeat(10_000), 100)).await?;
+            }
+            node::flush(shard, vec![filler.id]).await
+        };
+        node::apply(&shard, insert(&table, "k", 1, "value", 100)).await?;
+        node::flush(&shard, vec![table.id]).await?;
+        // The deletion is in another segment, which goes.
+        fill_segment(&shard).await?;
+        let mut gone = Mutation::new(table.clone(), PartitionKey::new("k"));
+        gone.partition.tombstone = Tombstone::new(200, 1_700_000_000);
+        node::apply(&shard, gone).await?;
+        node::flush(&shard, vec![table.id]).await?;
+        fill_segment(&shard).await?;
+        compactions::major(&shard, table.id, false).await?;
+        // The strategy drops what has expired, as soon as it looks.
+        let changed = table.clone();
+        let mut settings = catalog::TableSettings::default();
+        for (name, value) in
+            [("class", "TimeWindowCompactionStrategy"), ("expired_sstable_check_frequency_seconds", "0")]
+        {
+            settings.compaction.insert(name.to_string(), value.to_string());
+        }
+        node::change_schema(&shard, |catalog| catalog.alter_table(changed, settings)).await?;
+        shard.sleep_us(120_000_000).await;
+        assert_eq!(count(&shard, &table).await?, 0);
+        Ok::<_, EngineError>(table)
+    });
+    let table = table.unwrap().unwrap();
+    drop(node);
+    world.kill();
+    let node = start(&world, options());
+    let rows = world.block_on(&node, 0, move |shard| async move { count(&shard, &table).await });
+    assert_eq!(rows.unwrap().unwrap(), 0, "it is back");
 }
