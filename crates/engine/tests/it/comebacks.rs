@@ -184,6 +184,42 @@ fn tombstones_stay_while_an_sstable_of_the_table_cannot_be_opened() {
 }
 
 #[test]
+fn the_second_page_of_a_read_that_a_truncate_has_met_is_empty() {
+    let mut met = 0;
+    for seed in 0..60 {
+        let world = SimWorld::new(SimOptions { seed, ..SimOptions::default() });
+        let node = start(&world, options());
+        let left = world.block_on(&node, 0, move |shard| async move {
+            let table = make(&shard, test_table()).await?;
+            for c in 0..40 {
+                node::apply(&shard, insert(&table, "k", c, &"v".repeat(2000), 100)).await?;
+            }
+            node::flush(&shard, vec![]).await?;
+            let id = table.id;
+            let first = ReadCommand {
+                page_rows: 30,
+                bypass_cache: true,
+                ..ReadCommand::new(id, PartitionRange::Key(PartitionKey::new("k")))
+            };
+            let (here, asked) = (shard.clone(), first.clone());
+            let page =
+                shard.spawn(runtime::CpuGroup::Statement, async move { node::read(&here, asked).await });
+            shard.sleep_us(seed * 20).await;
+            node::truncate(&shard, id).await?;
+            let Ok(page) = page.await else { return Ok(None) };
+            let Some(next) = page.next else { return Ok(None) };
+            let second = node::read(&shard, ReadCommand { paging: Some(next), ..first }).await?;
+            Ok::<_, EngineError>(Some(second.row_count()))
+        });
+        if let Some(rows) = left.unwrap().unwrap() {
+            assert_eq!(rows, 0, "seed {seed}");
+            met += 1;
+        }
+    }
+    assert!(met > 10, "{met}");
+}
+
+#[test]
 fn an_expired_sstable_stays_while_the_log_has_what_it_deletes() {
     let world = SimWorld::new(SimOptions::default());
     let node = start(&world, options());
