@@ -13,6 +13,8 @@ use runtime::sim::{FaultPlan, SimNode, SimOptions, SimWorld};
 
 use crate::support::{insert, test_table};
 
+const DAY_US: i64 = 86_400_000_000;
+
 fn options() -> EngineOptions {
     EngineOptions {
         memory_bytes: 8 << 20,
@@ -217,6 +219,32 @@ fn the_second_page_of_a_read_that_a_truncate_has_met_is_empty() {
         }
     }
     assert!(met > 10, "{met}");
+}
+
+#[test]
+fn with_the_clock_set_back_what_comes_after_a_truncate_is_replayed() {
+    let world = SimWorld::new(SimOptions::default());
+    let node = start(&world, options());
+    let table = world.block_on(&node, 0, |shard| async move {
+        let table = make(&shard, test_table()).await?;
+        fill(&shard, &table, 10).await?;
+        node::truncate(&shard, table.id).await?;
+        node::close(&shard).await?;
+        Ok::<_, EngineError>(table)
+    });
+    let table = table.unwrap().unwrap();
+    drop(node);
+    world.kill();
+    world.clock().set_wall_by_us(-DAY_US);
+    let node = start(&world, options());
+    let written = table.clone();
+    let filled = world.block_on(&node, 0, move |shard| async move { fill(&shard, &written, 7).await });
+    filled.unwrap().unwrap();
+    drop(node);
+    world.kill();
+    let node = start(&world, options());
+    let rows = world.block_on(&node, 0, move |shard| async move { count(&shard, &table).await });
+    assert_eq!(rows.unwrap().unwrap(), 7);
 }
 
 #[test]
