@@ -90,6 +90,11 @@ impl NodeShard {
         Table::new(schema.clone(), self.table_dir(schema), log, shard_id, sharder)
     }
 
+    /// Changes of the schema are written with later times than this, whatever the clock says.
+    pub fn schema_is_of(&self, timestamp_us: i64) {
+        self.last_schema_us.set(self.last_schema_us.get().max(timestamp_us));
+    }
+
     /// Takes the place of a change's beginning: one at a time.
     pub async fn lock(&self) {
         self.idle.until(|| !self.busy.get()).await;
@@ -347,7 +352,7 @@ async fn change_schema_locked(
     let old = node.catalog.borrow().clone();
     let (new, changes) = change(&old)?;
     attach::check_unchanged(node, &old, &new)?;
-    let timestamp_us = shard.wall_us().max(node.last_schema_us.get() + 1);
+    let timestamp_us = shard.wall_us().max(node.last_schema_us.get().saturating_add(1));
     node.last_schema_us.set(timestamp_us);
     // The directories come first: a table that is known can be flushed.
     let made = new.all_tables().filter(|table| old.table_by_id(table.schema.id).is_none());

@@ -391,6 +391,8 @@ async fn load_catalog(shard: &Shard, node: &NodeShard) -> Result<Catalog, Engine
     let mut stored = vec![];
     for schema in catalog::system_tables() {
         let table = node.engine.table(schema.id)?;
+        // The clock may have been set back since; what is written from now on is to win.
+        table.sstables().iter().for_each(|sstable| node.schema_is_of(sstable.max_timestamp_us()));
         let spec = ReadSpec::new(schema.clone(), model::PartitionRange::all());
         let merged = reader::MergeReader::of(&spec, table.readers(&spec, true, IoClass::Statement));
         let mut live = CompactReader::new(merged, model::Purge::nothing(now_s(shard)), Keep::Live);

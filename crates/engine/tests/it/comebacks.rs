@@ -248,6 +248,33 @@ fn with_the_clock_set_back_what_comes_after_a_truncate_is_replayed() {
 }
 
 #[test]
+fn with_the_clock_set_back_changes_of_the_schema_stay() {
+    let world = SimWorld::new(SimOptions::default());
+    let node = start(&world, options());
+    let made = world.block_on(&node, 0, |shard| async move {
+        make(&shard, test_table()).await?;
+        node::close(&shard).await
+    });
+    made.unwrap().unwrap();
+    drop(node);
+    world.kill();
+    world.clock().set_wall_by_us(-DAY_US);
+    let node = start(&world, options());
+    let dropped = world.block_on(&node, 0, |shard| async move {
+        node::change_schema(&shard, |catalog| catalog.drop_table("ks", "t")).await?;
+        node::close(&shard).await
+    });
+    dropped.unwrap().unwrap();
+    drop(node);
+    world.kill();
+    let node = start(&world, options());
+    let found = world.block_on(&node, 0, |shard| async move {
+        node::catalog(&shard).map(|catalog| catalog.schema("ks", "t").is_some())
+    });
+    assert!(!found.unwrap().unwrap(), "the table is there again");
+}
+
+#[test]
 fn an_expired_sstable_stays_while_the_log_has_what_it_deletes() {
     let world = SimWorld::new(SimOptions::default());
     let node = start(&world, options());
