@@ -275,6 +275,27 @@ fn with_the_clock_set_back_changes_of_the_schema_stay() {
 }
 
 #[test]
+fn a_table_made_with_the_id_of_one_that_was_dropped_is_empty_after_a_crash() {
+    let world = SimWorld::new(SimOptions::default());
+    let node = start(&world, options());
+    let table = world.block_on(&node, 0, |shard| async move {
+        let table = make(&shard, test_table()).await?;
+        fill(&shard, &table, 10).await?;
+        node::change_schema(&shard, |catalog| catalog.drop_table("ks", "t")).await?;
+        let again = make(&shard, table.clone()).await?;
+        assert_eq!(again.id, table.id);
+        node::apply(&shard, insert(&again, "new", 1, "value", 100)).await?;
+        Ok::<_, EngineError>(again)
+    });
+    let table = table.unwrap().unwrap();
+    drop(node);
+    world.kill();
+    let node = start(&world, options());
+    let rows = world.block_on(&node, 0, move |shard| async move { count(&shard, &table).await });
+    assert_eq!(rows.unwrap().unwrap(), 1);
+}
+
+#[test]
 fn an_expired_sstable_stays_while_the_log_has_what_it_deletes() {
     let world = SimWorld::new(SimOptions::default());
     let node = start(&world, options());
