@@ -607,8 +607,19 @@ async fn snapshot_locked(
         return Err(EngineError::Invalid(format!("{} has a snapshot {tag} already", schema.full_name())));
     }
     flush(shard, vec![table]).await?;
+    let linked = link_all(shard, &schema, &dir, &to).await;
+    if linked.is_err() {
+        // Half of one would be taken for a whole one.
+        let _ = shard.files().remove_dir_all(&to).await;
+    }
+    linked
+}
+
+/// Makes the directory `to` and links all SSTables of the table into it.
+async fn link_all(shard: &Shard, schema: &TableSchema, dir: &Path, to: &Path) -> Result<u64, EngineError> {
+    let (table, to) = (schema.id, to.to_owned());
     shard.files().create_dir_all(&to).await?;
-    shard.files().sync_dir(&dir).await?;
+    shard.files().sync_dir(dir).await?;
     shard.files().sync_dir(&dir.join(SNAPSHOTS)).await?;
     let is_system = is_system_keyspace(&schema.keyspace);
     let link = move |shard: Shard| {

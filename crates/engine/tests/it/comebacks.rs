@@ -296,6 +296,29 @@ fn a_table_made_with_the_id_of_one_that_was_dropped_is_empty_after_a_crash() {
 }
 
 #[test]
+fn a_snapshot_that_fails_is_not_there() {
+    let world = SimWorld::new(SimOptions::default());
+    let node = start(&world, options());
+    let table = world.block_on(&node, 0, |shard| async move {
+        let table = make(&shard, test_table()).await?;
+        fill(&shard, &table, 10).await?;
+        node::flush(&shard, vec![]).await?;
+        Ok::<_, EngineError>(table)
+    });
+    let id = table.unwrap().unwrap().id;
+    let snapshot = || {
+        let made = world.block_on(&node, 0, move |shard| async move {
+            node::snapshot(&shard, id, "tag".to_string()).await
+        });
+        made.unwrap()
+    };
+    world.set_faults(|faults| faults.sync_error = 1.0);
+    assert!(snapshot().is_err());
+    world.set_faults(|faults| *faults = FaultPlan::default());
+    assert_eq!(snapshot().unwrap_or_else(|error| panic!("{error}")), 9);
+}
+
+#[test]
 fn an_expired_sstable_stays_while_the_log_has_what_it_deletes() {
     let world = SimWorld::new(SimOptions::default());
     let node = start(&world, options());
