@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engine::compaction::node as compactions;
-use engine::{EngineError, EngineOptions, ReadCommand, node, recover};
+use engine::{EngineError, EngineOptions, ReadCommand, node, recover, upload};
 use model::{CqlType, Mutation, PartitionKey, PartitionRange, TableSchema, Tombstone};
 use runtime::Shard;
 use runtime::sim::{FaultPlan, SimNode, SimOptions, SimWorld};
@@ -65,6 +65,11 @@ fn files(world: &SimWorld, ending: &str) -> Vec<PathBuf> {
         path.starts_with("/data/data/ks") && path.to_str().is_some_and(|path| path.ends_with(ending))
     };
     world.disk().files().into_iter().filter(is_one).collect()
+}
+
+/// The table's directory, as [`make`] makes it.
+fn table_dir(table: &TableSchema) -> PathBuf {
+    Path::new("/data/data/ks").join(format!("t-{}", table.id.simple()))
 }
 
 #[test]
@@ -316,6 +321,54 @@ fn a_snapshot_that_fails_is_not_there() {
     assert!(snapshot().is_err());
     world.set_faults(|faults| *faults = FaultPlan::default());
     assert_eq!(snapshot().unwrap_or_else(|error| panic!("{error}")), 9);
+}
+
+#[test]
+fn a_load_that_one_shard_cannot_carry_out_takes_nothing() {
+    let world = SimWorld::new(SimOptions { shards: 2, ..SimOptions::default() });
+    let node = start(&world, options());
+    let table = world.block_on(&node, 0, |shard| async move {
+        let table = make(&shard, test_table()).await?;
+        fill(&shard, &table, 20).await?;
+        node::snapshot(&shard, table.id, "tag".to_string()).await?;
+        node::truncate(&shard, table.id).await?;
+        Ok::<_, EngineError>(table)
+    });
+    let table = table.unwrap().unwrap();
+    let from = table_dir(&table).join("snapshots/tag");
+    let import = |opens_left: u32| {
+        // Each shard opens what is loaded once more after it has been looked at.
+        let left = std::cell::Cell::new(opens_left);
+        world.set_faults(|faults| {
+            faults.read_error_paths = Some(Rc::new(move |path: &Path| {
+                if !path.to_str().unwrap().ends_with("Statistics.db") {
+                    return false;
+                }
+                left.set(left.get().wrapping_sub(1));
+                left.get() == u32::MAX
+            }));
+        });
+        let (from, id) = (from.clone(), table.id);
+        let imported =
+            world.block_on(&node, 0, move |shard| async move { upload::import(&shard, id, from).await });
+        world.set_faults(|faults| *faults = FaultPlan::default());
+        imported.unwrap()
+    };
+    let rows = || {
+        let table = table.clone();
+        let counted = world.block_on(&node, 0, move |shard| async move { count(&shard, &table).await });
+        counted.unwrap().unwrap_or_else(|error| panic!("{error}"))
+    };
+    let mut refused = 0;
+    for opens_left in 0.. {
+        let Err(error) = import(opens_left) else { break };
+        assert!(opens_left < 40, "{error}");
+        refused += 1;
+        assert_eq!(rows(), 0, "the error came at reading {opens_left}");
+        assert_eq!(files(&world, "-TOC.txt").iter().filter(|path| !path.starts_with(&from)).count(), 0);
+    }
+    assert!(refused >= 4, "{refused}");
+    assert_eq!(rows(), 20);
 }
 
 #[test]
