@@ -82,7 +82,8 @@ pub struct TableView<'a> {
     pub sstables: &'a [SSTableView],
     /// Tombstones of before may be dropped, as the table's `gc_grace_seconds` or `tombstone_gc` says; 0: none may.
     pub gc_before_s: u32,
-    /// The least timestamp in memtables; `None` if they are empty.
+    /// The least timestamp in memtables, and of what is in SSTables and a crash would replay nevertheless; `None` if there is
+    /// neither.
     pub memtable_min_timestamp_us: Option<i64>,
     /// Jobs of this table that run.
     pub jobs_running: u32,

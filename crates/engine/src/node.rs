@@ -11,6 +11,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
+use base::HashSet;
 use catalog::system::is_system_keyspace;
 use catalog::{Catalog, Changed, SchemaChange};
 use model::{Mutation, PartitionKey, PartitionRange, TableId, TableSchema};
@@ -46,6 +47,8 @@ pub struct NodeShard {
     busy: Cell<bool>,
     idle: Event,
     last_schema_us: Cell<i64>,
+    /// Shard 0 alone: tables that this run has dropped. The log may still have entries of them.
+    dropped: RefCell<HashSet<TableId>>,
     /// Shard 0 alone: keyspaces that are nowhere but in this node's memory, for attached tables.
     pub attached_keyspaces: RefCell<Vec<String>>,
 }
@@ -66,6 +69,7 @@ impl NodeShard {
             busy: Cell::new(false),
             idle: Event::new(),
             last_schema_us: Cell::new(0),
+            dropped: RefCell::default(),
             attached_keyspaces: RefCell::default(),
         })
     }
@@ -88,6 +92,11 @@ impl NodeShard {
         };
         let shard_id = self.engine.shard().id();
         Table::new(schema.clone(), self.table_dir(schema), log, shard_id, sharder)
+    }
+
+    /// Changes of the schema are written with later times than this, whatever the clock says.
+    pub fn schema_is_of(&self, timestamp_us: i64) {
+        self.last_schema_us.set(self.last_schema_us.get().max(timestamp_us));
     }
 
     /// Takes the place of a change's beginning: one at a time.
@@ -347,21 +356,36 @@ async fn change_schema_locked(
     let old = node.catalog.borrow().clone();
     let (new, changes) = change(&old)?;
     attach::check_unchanged(node, &old, &new)?;
-    let timestamp_us = shard.wall_us().max(node.last_schema_us.get() + 1);
+    let timestamp_us = shard.wall_us().max(node.last_schema_us.get().saturating_add(1));
     node.last_schema_us.set(timestamp_us);
     // The directories come first: a table that is known can be flushed.
     let made = new.all_tables().filter(|table| old.table_by_id(table.schema.id).is_none());
-    make_dirs(shard, &node.options.data_dir, made.map(|table| &*table.schema)).await?;
+    let made: Vec<&TableSchema> = made.map(|table| &*table.schema).collect();
+    make_dirs(shard, &node.options.data_dir, made.iter().copied()).await?;
+    for schema in made.into_iter().filter(|schema| node.dropped.borrow().contains(&schema.id)) {
+        forget_logged(shard, &node.table_dir(schema)).await?;
+    }
     // One entry of the log for all, so that a crash leaves the schema as it was or as it is to be.
     node.engine.apply_together(catalog::mutations_for(&old, &new, timestamp_us, now_s(shard))).await?;
     // It is durable in the log of the system tables; a flush that fails now is tried again by itself.
     let system: Vec<TableId> = catalog::system_tables().iter().map(|schema| schema.id).collect();
     drop(node.engine.flush(&system).await);
+    let gone = || old.all_tables().filter(|table| new.table_by_id(table.schema.id).is_none());
+    node.dropped.borrow_mut().extend(gone().map(|table| table.schema.id));
     publish(shard, new.clone()).await?;
-    for table in old.all_tables().filter(|table| new.table_by_id(table.schema.id).is_none()) {
+    for table in gone() {
         remove_dir(shard, &node.table_dir(&table.schema)).await?;
     }
     Ok(changes)
+}
+
+/// A table with the id of one that was dropped begins empty: what the logs have of that one is not replayed into it.
+async fn forget_logged(shard: &Shard, dir: &Path) -> Result<(), EngineError> {
+    let position = |shard: Shard| async move { Ok(EngineShard::of(&shard)?.log().position()) };
+    let positions = on_all(shard, CpuGroup::Statement, position).await?;
+    let Truncation { first_generation, .. } = truncation::load(shard.files(), dir).await?;
+    truncation::store(shard.files(), dir, &Truncation { first_generation, positions }).await?;
+    Ok(shard.files().sync_dir(dir).await?)
 }
 
 /// Lets every shard take over a catalog: make, alter and drop what it says.
@@ -583,8 +607,19 @@ async fn snapshot_locked(
         return Err(EngineError::Invalid(format!("{} has a snapshot {tag} already", schema.full_name())));
     }
     flush(shard, vec![table]).await?;
+    let linked = link_all(shard, &schema, &dir, &to).await;
+    if linked.is_err() {
+        // Half of one would be taken for a whole one.
+        let _ = shard.files().remove_dir_all(&to).await;
+    }
+    linked
+}
+
+/// Makes the directory `to` and links all SSTables of the table into it.
+async fn link_all(shard: &Shard, schema: &TableSchema, dir: &Path, to: &Path) -> Result<u64, EngineError> {
+    let (table, to) = (schema.id, to.to_owned());
     shard.files().create_dir_all(&to).await?;
-    shard.files().sync_dir(&dir).await?;
+    shard.files().sync_dir(dir).await?;
     shard.files().sync_dir(&dir.join(SNAPSHOTS)).await?;
     let is_system = is_system_keyspace(&schema.keyspace);
     let link = move |shard: Shard| {

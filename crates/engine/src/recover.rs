@@ -76,7 +76,8 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     };
     let old_schema = replay::list(&files, &schema_log_dir(&options)).await?;
     let old = replay::list(&files, &log_dir(&options)).await?;
-    let first_base = first_base(shard, old.iter().chain(&old_schema));
+    let truncated_base = truncated_base(&files, &options.data_dir).await?;
+    let first_base = first_base(shard, old.iter().chain(&old_schema), truncated_base);
 
     start_shards(shard, &options, host_id, first_base).await?;
     let node = NodeShard::of(shard)?;
@@ -226,11 +227,23 @@ async fn finish_truncations(files: &Files, data_dir: &Path, catalog: &Catalog) -
     Ok(())
 }
 
-/// Above every number that an earlier run gave a segment.
-fn first_base<'a>(shard: &Shard, old: impl Iterator<Item = &'a OldSegment>) -> u64 {
+/// Above every number that an earlier run gave a segment and anything remembers: the segments themselves, and
+/// truncations (`truncated`). The clock may have been set back since.
+fn first_base<'a>(shard: &Shard, old: impl Iterator<Item = &'a OldSegment>, truncated: u64) -> u64 {
     let last = old.map(|segment| split_id(segment.id).1).max().unwrap_or(0);
     let now_ms = u64::try_from(shard.wall_us() / 1000).unwrap_or(0);
-    now_ms.max(last) + 1
+    now_ms.max(last).max(truncated) + 1
+}
+
+/// The last segment number that any truncation names: what a segment with a lower one holds is taken for truncated.
+async fn truncated_base(files: &Files, data_dir: &Path) -> Result<u64, EngineError> {
+    let mut last = 0;
+    for dir in table_dirs(files, data_dir).await? {
+        // Of a record that cannot be read its table tells, if it has one.
+        let Ok(record) = truncation::load(files, &dir).await else { continue };
+        last = record.positions.iter().map(|position| split_id(position.segment).1).fold(last, u64::max);
+    }
+    Ok(last)
 }
 
 /// A write of the schema may be half as large, and that of a keyspace with many tables is, however small the
@@ -378,6 +391,8 @@ async fn load_catalog(shard: &Shard, node: &NodeShard) -> Result<Catalog, Engine
     let mut stored = vec![];
     for schema in catalog::system_tables() {
         let table = node.engine.table(schema.id)?;
+        // The clock may have been set back since; what is written from now on is to win.
+        table.sstables().iter().for_each(|sstable| node.schema_is_of(sstable.max_timestamp_us()));
         let spec = ReadSpec::new(schema.clone(), model::PartitionRange::all());
         let merged = reader::MergeReader::of(&spec, table.readers(&spec, true, IoClass::Statement));
         let mut live = CompactReader::new(merged, model::Purge::nothing(now_s(shard)), Keep::Live);

@@ -441,6 +441,7 @@ impl EngineShard {
             tombstones_max: self.admissions.tombstones_max(&table),
             trace,
         };
+        let opened_at = table.parked.opened_at();
         let read = run::read_page(&self.shard, &table, command, &bounds, parked).await;
         let (page, open) = read.inspect_err(|error| {
             if let EngineError::Read(error) = error {
@@ -456,7 +457,7 @@ impl EngineShard {
                 0 => 0,
                 items => self.rows.bytes_of_entries(items),
             };
-            table.parked.park(command, next, open, permit.clone(), snapshot_bytes, now_us);
+            table.parked.park(command, next, (open, opened_at), permit.clone(), snapshot_bytes, now_us);
         }
         if permit.take_evicted() {
             // Their memory is to be free not only by the books.

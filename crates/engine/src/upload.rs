@@ -4,8 +4,8 @@
 //!    anything is wrong with any of them, nothing is taken.
 //! 2. Each gets a free number and is linked (or copied) into the table's directory; TOC.txt comes last, so after a crash
 //!    it is there wholly or not at all.
-//! 3. Every shard opens those that may have partitions of its own, and reads them from then on; what is another
-//!    shard's it leaves out, as after a start with another number of shards.
+//! 3. Every shard opens those that may have partitions of its own. When all have, they take them in and read them from then
+//!    on; what is another shard's they leave out, as after a start with another number of shards. If one cannot, none does.
 //! 4. A refresh then removes the files from `upload/`. A crash in between leaves them there, and the next refresh takes
 //!    them a second time, which changes nothing that is read.
 
@@ -117,8 +117,8 @@ async fn load_locked(
             copies,
         };
         if let Err(error) = adopt(files, &adoption, IoClass::Maintenance).await {
-            // Those before it are not in the table yet.
-            for (_, taken) in &report.loaded {
+            // Those before it are not in the table yet; its own seal may be there already.
+            for taken in report.loaded.iter().map(|(_, taken)| taken).chain([&to]) {
                 remove_sstable(files, &table.dir, taken).await?;
             }
             return Err(error.into());
@@ -128,18 +128,14 @@ async fn load_locked(
     }
     drop(checked);
     let names: Vec<SstableName> = report.loaded.iter().map(|(_, to)| *to).collect();
-    let open = move |shard: Shard| {
-        let names = names.clone();
-        async move {
-            let engine = EngineShard::of(&shard)?;
-            let table = engine.table(id)?;
-            let loaded =
-                table.load_sstables(shard.files(), engine.cache(), &names, shard.shard_count()).await?;
-            engine.compactions().loaded(id, &names)?;
-            Ok(loaded)
+    if let Err(error) = open_all(shard, id, &names).await {
+        // No shard has them in its table.
+        for name in &names {
+            remove_sstable(files, &table.dir, name).await?;
         }
-    };
-    on_all(shard, CpuGroup::Maintenance, open).await?;
+        return Err(error);
+    }
+    take_all(shard, id, names).await?;
     if !copies {
         for (from, _) in &report.loaded {
             remove_sstable(files, &dir, from).await?;
@@ -147,6 +143,47 @@ async fn load_locked(
         files.sync_dir(&dir).await?;
     }
     Ok(report)
+}
+
+/// Every shard opens what may have partitions of its own, or, after an error, none has anything open.
+async fn open_all(shard: &Shard, id: TableId, names: &[SstableName]) -> Result<(), EngineError> {
+    let names = names.to_vec();
+    let open = move |shard: Shard| {
+        let names = names.clone();
+        async move {
+            let engine = EngineShard::of(&shard)?;
+            let table = engine.table(id)?;
+            table.open_loading(shard.files(), engine.cache(), &names, shard.shard_count()).await
+        }
+    };
+    let opened = on_all(shard, CpuGroup::Maintenance, open).await;
+    if opened.is_err() {
+        let close = move |shard: Shard| async move {
+            EngineShard::of(&shard)?.table(id).iter().for_each(|table| drop(table.loading.take()));
+            Ok(())
+        };
+        on_all(shard, CpuGroup::Maintenance, close).await?;
+    }
+    opened.map(drop)
+}
+
+/// Every shard takes what it has opened into its table. When all have, jobs may take it: one that deals an SSTable out to
+/// shards which do not have it yet would have them take it afterwards, without its files.
+async fn take_all(shard: &Shard, id: TableId, names: Vec<SstableName>) -> Result<(), EngineError> {
+    let take = move |shard: Shard| async move {
+        EngineShard::of(&shard)?.table(id)?.take_loading();
+        Ok(())
+    };
+    on_all(shard, CpuGroup::Maintenance, take).await?;
+    let thaw = move |shard: Shard| {
+        let names = names.clone();
+        async move {
+            let engine = EngineShard::of(&shard)?;
+            engine.table(id)?.thaw(&names);
+            engine.compactions().loaded(id, &names)
+        }
+    };
+    on_all(shard, CpuGroup::Maintenance, thaw).await.map(drop)
 }
 
 /// Opens an SSTable and looks at all of it but the rows.

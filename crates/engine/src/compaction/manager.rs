@@ -367,7 +367,10 @@ impl Manager {
             now_us: shard.wall_us(),
             sstables,
             gc_before_s,
-            memtable_min_timestamp_us: table.memtable_min_timestamp_us(),
+            memtable_min_timestamp_us: least_of(
+                table.memtable_min_timestamp_us(),
+                table.replayable_since_us(),
+            ),
             jobs_running: self.jobs_of(table.schema().id).len() as u32,
             flush_bytes: table.counters.last_flush_bytes(),
             ring_share: if table.is_system() { 1.0 } else { 1.0 / f64::from(shard.shard_count()) },
@@ -380,7 +383,13 @@ impl Manager {
     }
 
     /// Tombstones of before may be dropped. What the commit log would bring back is looked at partition by partition.
+    ///
+    /// 0 while the table has SSTables that cannot be opened: nobody knows what of them a tombstone deletes, and they come back
+    /// when their files have been put right.
     pub(super) fn gc_before_s(&self, managed: &Managed) -> u32 {
+        if managed.table.check_readable().is_err() {
+            return 0;
+        }
         let gc_grace_s = managed.table.schema().options.gc_grace_s;
         let gc = match managed.tombstone_gc.get() {
             TombstoneGcMode::Timeout => TombstoneGc::Timeout { gc_grace_s },
@@ -405,6 +414,11 @@ impl Manager {
         };
         ids.iter().map(find).collect()
     }
+}
+
+/// The lesser of those that there are.
+fn least_of(a: Option<i64>, b: Option<i64>) -> Option<i64> {
+    a.into_iter().chain(b).min()
 }
 
 fn view_bytes(view: &TableView<'_>, ids: &[SSTableId]) -> u64 {

@@ -260,7 +260,7 @@ async fn prepare_all(
 /// Step 1, on each shard.
 async fn prepare(shard: &Shard, id: TableId, names: &[SstableName]) -> Result<(), EngineError> {
     let engine = EngineShard::of(shard)?;
-    let table = engine.table(id)?;
+    let table = known(shard, id)?;
     table.files_lock.hold().await;
     for name in names {
         let (files, cache) = (shard.files(), engine.cache());
@@ -273,11 +273,16 @@ async fn prepare(shard: &Shard, id: TableId, names: &[SstableName]) -> Result<()
 
 /// The end of step 1, and of it all, on each shard.
 fn let_go(shard: &Shard, id: TableId) {
-    let table = EngineShard::of(shard).and_then(|engine| engine.table(id));
-    if let Ok(table) = table {
+    if let Ok(table) = known(shard, id) {
         table.incoming.take();
         table.files_lock.release();
     }
+}
+
+/// The table as long as jobs of it may run: one that is being dropped too, since what ends first is its jobs, and one of
+/// them may wait for the files that are held.
+fn known(shard: &Shard, id: TableId) -> Result<Rc<Table>, EngineError> {
+    Ok(EngineShard::of(shard)?.compactions().managed(id)?.table.clone())
 }
 
 async fn commit_held(

@@ -7,7 +7,7 @@
 //! - It keeps memtables and SSTables alive. So the table drops all of its parked reads whenever one of those is
 //!   replaced, or its schema changes.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use reader::{PagingState, Permit, ReadCommand};
@@ -28,30 +28,46 @@ struct Parked {
 
 /// The parked reads of a table on a shard.
 #[derive(Default)]
-pub struct ParkedReads(RefCell<Vec<Parked>>);
+pub struct ParkedReads {
+    reads: RefCell<Vec<Parked>>,
+    /// How often all were dropped.
+    cleared: Cell<u64>,
+}
+
+/// When a read was opened, as far as [`ParkedReads::clear`] matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenedAt(u64);
 
 impl ParkedReads {
+    /// What a read that is opened in this turn is to be parked with.
+    pub fn opened_at(&self) -> OpenedAt {
+        OpenedAt(self.cleared.get())
+    }
+
     /// Puts a read aside that stands at `next` and is open there. It keeps `snapshot_bytes` alive besides what it is
-    /// charged.
+    /// charged. One that was opened before what it reads was replaced is dropped, as it would have been here.
     pub fn park(
         &self,
         command: &ReadCommand,
         next: &PagingState,
-        read: OpenRead,
+        (read, opened_at): (OpenRead, OpenedAt),
         permit: Rc<Permit>,
         snapshot_bytes: u64,
         now_us: u64,
     ) {
+        if opened_at != self.opened_at() {
+            return;
+        }
         permit.park(snapshot_bytes);
         let (command, next) = (command.clone(), next.clone());
-        self.0.borrow_mut().push(Parked { command, next, read, permit, since_us: now_us });
+        self.reads.borrow_mut().push(Parked { command, next, read, permit, since_us: now_us });
         self.sweep(now_us);
     }
 
     /// The read of which `command` is the next page, if it is here and stands there.
     pub fn take(&self, command: &ReadCommand) -> Option<(OpenRead, Rc<Permit>)> {
         let paging = command.paging.as_ref()?;
-        let mut all = self.0.borrow_mut();
+        let mut all = self.reads.borrow_mut();
         let at = all.iter().position(|parked| parked.next.read_id == paging.read_id)?;
         let Parked { command: parked, next, read, permit, .. } = all.swap_remove(at);
         let stands_there = (&next.key, &next.row) == (&paging.key, &paging.row);
@@ -62,22 +78,23 @@ impl ParkedReads {
     /// Drops those that were evicted, or have waited for too long.
     pub fn sweep(&self, now_us: u64) {
         let stays = |parked: &Parked| !parked.permit.is_evicted() && now_us < parked.since_us + PARKED_US_MAX;
-        if !self.0.borrow().iter().all(stays) {
-            let all = self.0.take();
-            *self.0.borrow_mut() = all.into_iter().filter(stays).collect();
+        if !self.reads.borrow().iter().all(stays) {
+            let all = self.reads.take();
+            *self.reads.borrow_mut() = all.into_iter().filter(stays).collect();
         }
     }
 
     /// Drops all.
     pub fn clear(&self) {
-        drop(self.0.take());
+        self.cleared.set(self.cleared.get() + 1);
+        drop(self.reads.take());
     }
 
     pub fn len(&self) -> usize {
-        self.0.borrow().len()
+        self.reads.borrow().len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.borrow().is_empty()
+        self.reads.borrow().is_empty()
     }
 }

@@ -59,9 +59,9 @@ impl Table {
         Ok(())
     }
 
-    /// Opens SSTables that have come into the table's directory since the start, and takes those that may hold
-    /// partitions of this shard into the table, all in one step. Gives how many.
-    pub async fn load_sstables(
+    /// Opens SSTables that have come into the table's directory since the start, and holds those that may have partitions of
+    /// this shard ready for [`Self::take_loading`]. Gives how many.
+    pub async fn open_loading(
         &self,
         files: &Files,
         cache: &Rc<ChunkCache>,
@@ -77,9 +77,17 @@ impl Table {
             }
         }
         let count = opened.len();
+        *self.loading.borrow_mut() = opened;
+        Ok(count)
+    }
+
+    /// Takes what was held ready into the table, all in one step. No job takes any of it before [`Self::thaw`]: other shards
+    /// may not have it yet.
+    pub fn take_loading(&self) {
+        let opened = self.loading.take();
+        self.freeze(opened.iter().map(|sstable| sstable.name()));
         opened.into_iter().for_each(|sstable| self.add_sstable(sstable));
         self.clear_cache();
-        Ok(count)
     }
 
     /// A file written by one shard of as many as there are now holds that shard's partitions only.

@@ -20,7 +20,7 @@ use sstable::component::statistics::{DeltaBases, DeltaBasesCollector};
 use sstable::name::{Generation, SstableName};
 use sstable::read::{ChunkCache, SSTable, SSTableError};
 use sstable::version::Version;
-use sstable::write::{WriteError, WriteOptions, Written, write_reader};
+use sstable::write::{WriteError, WriteOptions, Written, remove_sstable, write_reader};
 
 use super::{LoggedMemtable, Table};
 use crate::commitlog::LogError;
@@ -43,6 +43,9 @@ struct Job {
 #[derive(Default)]
 struct JobState {
     done: Cell<bool>,
+    /// What an earlier attempt wrote and could neither open nor remove. It is not in the table, so nobody knows what it
+    /// has: the next start would bring back what has been deleted, and the deletion purged, since.
+    leftover: Cell<Option<SstableName>>,
     failures: Cell<u64>,
     last_error: RefCell<Option<(String, bool)>>,
     changed: Event,
@@ -342,6 +345,10 @@ impl FlushQueue {
         options.expected_partitions = memtable.partition_count() as u64;
         options.delta_bases = delta_bases(memtable.least_times());
         self.large_data.apply_to(&mut options);
+        if let Some(leftover) = job.state.leftover.get() {
+            remove_sstable(self.shard.files(), &job.table.dir, &leftover).await.map_err(WriteError::from)?;
+            job.state.leftover.set(None);
+        }
         let number = job.table.take_generation(self.shard.shard_count());
         let name = SstableName::big(self.sstable_version, Generation::Number(number));
         // Cassandra takes it for granted that an SSTable has nothing that the SSTable itself deletes: a read of one
@@ -351,7 +358,11 @@ impl FlushQueue {
         let (files, dir) = (self.shard.files(), &job.table.dir);
         let written = write_reader(files, dir, name, schema.clone(), options, &mut reader, &self.shard);
         // On the heap: it is large, and rare.
-        let written = Box::pin(written).await?;
+        let written = Box::pin(written).await.inspect_err(|error| {
+            if matches!(error, WriteError::Leftover { .. }) {
+                job.state.leftover.set(Some(name));
+            }
+        })?;
         if let Some(written) = &written {
             let opened = SSTable::open(
                 self.shard.files(),
@@ -360,7 +371,13 @@ impl FlushQueue {
                 &self.cache,
                 IoClass::MemtableFlush,
             );
-            let sstable = opened.await.map_err(FlushError::Open)?;
+            let sstable = match opened.await {
+                Ok(sstable) => sstable,
+                Err(error) => {
+                    job.state.leftover.set(Some(written.name));
+                    return Err(FlushError::Open(error));
+                }
+            };
             if job.table.is_dropped() || !self.is_wanted(job) {
                 return Ok(None);
             }

@@ -106,6 +106,8 @@ pub struct Table {
     quarantined: RefCell<HashSet<SstableName>>,
     /// Opened, and not yet part of the table: another shard writes them for this one.
     pub(crate) incoming: RefCell<Vec<Rc<SSTable>>>,
+    /// Opened, and not yet part of the table: they come from elsewhere, and all shards are to have opened theirs first.
+    pub(crate) loading: RefCell<Vec<Rc<SSTable>>>,
     /// So many runs the next compaction would merge.
     runs_to_merge: Cell<usize>,
     /// Reads between two of their pages. What takes a source away ends them, so that they keep nothing alive.
@@ -169,6 +171,7 @@ impl Table {
             frozen: RefCell::default(),
             quarantined: RefCell::default(),
             incoming: RefCell::default(),
+            loading: RefCell::default(),
             runs_to_merge: Cell::new(0),
             parked: ParkedReads::default(),
             logged: RefCell::default(),

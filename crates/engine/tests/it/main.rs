@@ -1,5 +1,6 @@
 //! The engine as its users see it: a directory, in and out.
 
+mod comebacks;
 mod compaction;
 mod disk;
 mod faults;

@@ -120,6 +120,8 @@ pub(crate) struct World {
     under_way: RefCell<Vec<Operation>>,
     nodes: RefCell<Vec<Node>>,
     crashed: Cell<bool>,
+    /// By how much somebody has set the wall clock.
+    wall_set_us: Cell<i64>,
     by_shares: bool,
     /// Until when each channel of the disk is busy, if it has a speed.
     disk_busy_until_ns: RefCell<Vec<u64>>,
@@ -139,7 +141,7 @@ impl World {
     }
 
     pub(crate) fn wall_us(&self) -> i64 {
-        WALL_START_US + self.now_us.get() as i64
+        WALL_START_US + self.now_us.get() as i64 + self.wall_set_us.get()
     }
 
     pub(crate) fn need_preempt(&self) -> bool {
@@ -349,6 +351,7 @@ impl SimWorld {
             under_way: RefCell::default(),
             nodes: RefCell::default(),
             crashed: Cell::new(false),
+            wall_set_us: Cell::new(0),
             by_shares: options.by_shares,
             disk_busy_until_ns: RefCell::default(),
             choices: RefCell::default(),
@@ -530,6 +533,11 @@ impl SimWorld {
 pub struct SimClock(Rc<World>);
 
 impl SimClock {
+    /// Somebody sets the wall clock by `us`, forward or back.
+    pub fn set_wall_by_us(&self, us: i64) {
+        self.0.wall_set_us.set(self.0.wall_set_us.get() + us);
+    }
+
     /// The task that runs takes `us` longer.
     pub fn pass_us(&self, us: u64) {
         self.0.now_us.set(self.0.now_us.get() + us);

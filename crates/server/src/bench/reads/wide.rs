@@ -142,7 +142,8 @@ pub(super) fn fill(world: &World, partitions: &[(u64, u64)]) -> Result<u64, Benc
             write_reader(shard.files(), &table.dir, name, schema, options, &mut reader, &shard).await;
         let written = written.map_err(|error| EngineError::SSTable(error.to_string()))?;
         let bytes = written.map_or(0, |written| written.uncompressed_bytes);
-        table.load_sstables(shard.files(), engine.cache(), &[name], shard.shard_count()).await?;
+        table.open_loading(shard.files(), engine.cache(), &[name], shard.shard_count()).await?;
+        table.take_loading();
         Ok(bytes)
     });
     Ok(filled.wait()?)
