@@ -8,7 +8,7 @@ use catalog::{Catalog, is_system_keyspace};
 use model::{Column, ColumnKind, TableSchema};
 
 use super::condition::Condition;
-use super::json::{self, BoundText};
+use super::json::{self, Assigned, BoundText};
 use super::operation::{self, Operation, OperationKind};
 use super::target::{Named, Target};
 use super::using::Using;
@@ -318,7 +318,7 @@ fn assigned(
     schema: &TableSchema,
     columns: &[Ident],
     values: &[Term],
-) -> Result<Vec<(ColumnRef, Expr)>, CqlError> {
+) -> Result<Assigned, CqlError> {
     for (at, column) in columns.iter().enumerate() {
         if columns[..at].contains(column) {
             return invalid!("The column names contains duplicates");

@@ -16,6 +16,9 @@ use crate::restriction::ColumnRef;
 use crate::syntax::{LiteralKind, Term};
 use crate::term::{Expr, Planner};
 
+/// What each column is set to.
+pub type Assigned = Vec<(ColumnRef, Expr)>;
+
 /// A bound text, and the columns that get their values from it.
 #[derive(Clone, Debug)]
 pub struct BoundText {
@@ -42,7 +45,7 @@ pub fn prepare(
     schema: &TableSchema,
     text: &Term,
     default_unset: bool,
-) -> Result<(Vec<(ColumnRef, Expr)>, Option<BoundText>), CqlError> {
+) -> Result<(Assigned, Option<BoundText>), CqlError> {
     let all = ColumnRef::all(schema);
     let columns: Vec<(String, CqlType)> =
         all.iter().map(|column| (column.name(schema).to_string(), column.ty(schema).clone())).collect();

@@ -35,7 +35,8 @@ impl CqlType {
             ),
             (Self::Blob, _) => {
                 let bytes = scalar_text::parse(self, &json.to_string());
-                bytes.or_else(|_| type_err!("Value '{json}' is not a valid blob representation"))
+                bytes
+                    .map_err(|_| TypeError::new(format!("Value '{json}' is not a valid blob representation")))
             }
             (Self::Varint | Self::Decimal, Json::Number(text) | Json::String(text)) if !text.is_empty() => {
                 scalar_text::parse(self, text).or_else(|_| self.no_representation(json))
