@@ -425,3 +425,16 @@ fn an_expired_sstable_stays_while_the_log_has_what_it_deletes() {
     let rows = world.block_on(&node, 0, move |shard| async move { count(&shard, &table).await });
     assert_eq!(rows.unwrap().unwrap(), 0, "it is back");
 }
+
+#[test]
+fn a_directory_whose_name_may_be_lost_is_not_opened() {
+    let world = SimWorld::new(SimOptions::default());
+    world.set_faults(|faults| faults.write_error_paths = Some(Rc::new(|path| path == Path::new("/"))));
+    let node = world.start_node(|_| async {}).unwrap();
+    let opened = world.block_on(&node, 0, |shard| async move { recover::open(&shard, options()).await });
+    assert!(opened.unwrap().is_err());
+    drop(node);
+    world.kill();
+    world.set_faults(|faults| *faults = FaultPlan::default());
+    start(&world, options());
+}
