@@ -1,6 +1,7 @@
 //! What was deleted, truncated or dropped does not come back, and what was written stays, in simulation: where two
 //! things at the same time, an error at the wrong moment or a clock that was set back would have it otherwise.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -102,16 +103,18 @@ fn a_drop_ends_while_an_sstable_is_dealt_out_to_a_shard_that_compacts() {
                 node::flush(&shard, vec![]).await?;
             }
             let (id, here) = (table.id, shard.clone());
+            let is_dropped = Rc::new(Cell::new(false));
+            let is_over = is_dropped.clone();
             let majors = shard.spawn(runtime::CpuGroup::Statement, async move {
-                loop {
-                    if compactions::major(&here, id, false).await.is_err() {
-                        break;
-                    }
+                while !is_over.get() {
+                    let _stopped = compactions::major(&here, id, false).await;
+                    here.sleep_us(1000).await;
                 }
             });
             compactions::start(&shard).await?;
             shard.sleep_us(seed * 150).await;
             node::change_schema(&shard, |catalog| catalog.drop_table("ks", "t")).await?;
+            is_dropped.set(true);
             majors.await;
             Ok::<_, EngineError>(())
         });
@@ -338,7 +341,7 @@ fn a_load_that_one_shard_cannot_carry_out_takes_nothing() {
     let from = table_dir(&table).join("snapshots/tag");
     let import = |opens_left: u32| {
         // Each shard opens what is loaded once more after it has been looked at.
-        let left = std::cell::Cell::new(opens_left);
+        let left = Cell::new(opens_left);
         world.set_faults(|faults| {
             faults.read_error_paths = Some(Rc::new(move |path: &Path| {
                 if !path.to_str().unwrap().ends_with("Statistics.db") {
