@@ -10,8 +10,9 @@ use md5::{Digest, Md5};
 use model::TableId;
 use model::TableSchema;
 
+use crate::error::invalid;
 use crate::modify::{self, BatchLimits, ModifyPlan};
-use crate::protocol::{BatchType, ColumnSpec, ResultMetadata, Values};
+use crate::protocol::{BatchType, ColumnSpec, Consistency, ResultMetadata, Values};
 use crate::schema::{self, SchemaContext};
 use crate::select::{self, SelectPlan};
 use crate::syntax::{BatchKind, Modification, Statement, Truncate, parse};
@@ -52,6 +53,43 @@ pub enum StatementKind {
     Conditional,
     Truncate,
     Other,
+}
+
+impl StatementKind {
+    /// Whether it can be asked for at these levels; `serial` is the one of the condition.
+    ///
+    /// # Errors
+    /// It cannot. Source: Cassandra 4.1 `ConsistencyLevel.validateFor…`.
+    #[inline]
+    pub fn check_consistency(
+        self,
+        consistency: Consistency,
+        serial: Option<Consistency>,
+    ) -> Result<(), CqlError> {
+        let is_serial = |level: Consistency| matches!(level, Consistency::Serial | Consistency::LocalSerial);
+        match self {
+            Self::Read | Self::Range if consistency == Consistency::Any => {
+                invalid!("ANY ConsistencyLevel is only supported for writes")
+            }
+            Self::Write if is_serial(consistency) => {
+                invalid!("You must use conditional updates for serializable writes")
+            }
+            Self::Counter if consistency == Consistency::Any => {
+                invalid!("Consistency level ANY is not yet supported for counter tables")
+            }
+            Self::Counter if is_serial(consistency) => {
+                invalid!("Counter operations are inherently non-serializable")
+            }
+            Self::Conditional if is_serial(consistency) => invalid!(
+                "{} is not supported as conditional update commit consistency. Use ANY if you mean \"make sure it is accepted but I don't care how many replicas commit it for non-SERIAL reads\"",
+                consistency.name()
+            ),
+            Self::Conditional if serial.is_some_and(|serial| !is_serial(serial)) => {
+                invalid!("Invalid consistency for conditional update. Must be one of SERIAL or LOCAL_SERIAL")
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 enum Plan {
@@ -103,7 +141,7 @@ impl Prepared {
                 schema::truncated_table(catalog, &truncate.table, keyspace)?;
                 Plan::Truncate(Box::new(truncate))
             }
-            Statement::Unsupported(unsupported) => {
+            Statement::Unsupported(unsupported) if !unsupported.if_exists => {
                 return Err(CqlError::Invalid(format!("{} is not supported yet", unsupported.what)));
             }
             other => Plan::Other(Box::new(other)),
@@ -239,6 +277,7 @@ impl Prepared {
         match &self.plan {
             Plan::Select(select) => {
                 let bound = bind(values, &self.markers)?;
+                warnings.extend(select.warning().map(str::to_string));
                 let rows = select::execute(select, coordinator, &bound, execution).await?;
                 Ok(Outcome::Rows(rows))
             }
@@ -266,6 +305,8 @@ impl Prepared {
         let keyspace = self.keyspace.as_deref();
         let catalog = coordinator.catalog();
         match statement {
+            // There is none of the kind.
+            Statement::Unsupported(_) => Ok(Outcome::Void),
             Statement::Use(name) => Ok(Outcome::SetKeyspace(schema::used_keyspace(&catalog, name)?)),
             Statement::Describe(what) => {
                 let rows = describe::describe(what, keyspace, &catalog, &coordinator.node_info())?;
@@ -327,3 +368,38 @@ const _: () = {
     const fn is_shared<T: Send + Sync>() {}
     is_shared::<Prepared>();
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_statement_has_its_consistency_levels() {
+        use Consistency as C;
+        let refused = |kind: StatementKind, level, serial| {
+            let error = kind.check_consistency(level, serial).expect_err("refused");
+            assert!(matches!(error, CqlError::Invalid(_)));
+            error.to_string()
+        };
+        assert_eq!(
+            refused(StatementKind::Read, C::Any, None),
+            "ANY ConsistencyLevel is only supported for writes"
+        );
+        assert_eq!(
+            refused(StatementKind::Write, C::LocalSerial, None),
+            "You must use conditional updates for serializable writes"
+        );
+        assert!(refused(StatementKind::Counter, C::Serial, None).contains("non-serializable"));
+        assert!(refused(StatementKind::Conditional, C::Serial, None).starts_with("SERIAL is not supported"));
+        assert!(refused(StatementKind::Conditional, C::One, Some(C::One)).contains("Must be one of SERIAL"));
+        for (kind, level, serial) in [
+            (StatementKind::Read, C::Serial, None),
+            (StatementKind::Range, C::Quorum, Some(C::One)),
+            (StatementKind::Write, C::Any, None),
+            (StatementKind::Conditional, C::Any, Some(C::LocalSerial)),
+            (StatementKind::Other, C::Any, Some(C::One)),
+        ] {
+            assert_eq!(kind.check_consistency(level, serial), Ok(()));
+        }
+    }
+}

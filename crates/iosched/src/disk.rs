@@ -5,7 +5,8 @@
 //! 2. Long requests are split, so that a short one never waits behind a long one for more than a quarter of the goal.
 //! 3. What was started and has not completed is bounded too, by some times the goal. A disk as fast as its model gets there
 //!    only if its latency is as long; one that is slower does, and then requests wait here, where they can be chosen from.
-//! 4. A class may have a cap in bytes per second. It holds when the disk is idle as well.
+//! 4. Of that bound a class may have a part only while others read ([`crate::rooms`]).
+//! 5. A class may have a cap in bytes per second. It holds when the disk is idle as well.
 //!
 //! Without a measured model the first and the second are left out, and the third orders requests by the costs of
 //! [`DiskModel::NOMINAL`].
@@ -15,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::bucket::TokenBucket;
 use crate::learned::Traffic;
 use crate::model::{Direction, DiskModel};
+use crate::rooms::Rooms;
 use crate::shares::CLASSES_MAX;
 
 /// How long a request may wait inside the disk because of others: one and a half times a turn of tasks.
@@ -47,11 +49,20 @@ pub struct DiskOptions {
     pub shards: u32,
     /// What may be under way, in times of the latency goal; at least 1, which is enough for a disk that was measured here.
     pub under_way_goals: u64,
+    /// A class may have a part of that only, while others read. Not where the end of a request is only seen when somebody
+    /// takes its result: a task that reads ahead would fill its part with what has long come.
+    pub divides_room: bool,
 }
 
 impl Default for DiskOptions {
     fn default() -> Self {
-        Self { model: None, latency_goal_ns: LATENCY_GOAL_NS, shards: 1, under_way_goals: UNDER_WAY_GOALS }
+        Self {
+            model: None,
+            latency_goal_ns: LATENCY_GOAL_NS,
+            shards: 1,
+            under_way_goals: UNDER_WAY_GOALS,
+            divides_room: true,
+        }
     }
 }
 
@@ -73,6 +84,7 @@ pub struct Disk {
     read_bytes_max: u64,
     write_bytes_max: u64,
     lanes: [Lane; 2],
+    rooms: Option<Rooms>,
     caps: [TokenBucket; CLASSES_MAX],
     is_bypassed: AtomicBool,
     /// Requests and bytes of reads, then of writes, that were started.
@@ -103,6 +115,7 @@ impl Disk {
             wanted_goal_ns: options.latency_goal_ns,
             ahead_ns: limit_ns / u64::from(options.shards.max(1)),
             lanes: [lane(), lane()],
+            rooms: options.divides_room.then(Rooms::default),
             caps: std::array::from_fn(|_| TokenBucket::new(0, 0)),
             is_bypassed: AtomicBool::new(false),
             traffic: Default::default(),
@@ -194,14 +207,50 @@ impl Disk {
         &self.caps[class]
     }
 
+    fn under_way_max_ns(&self) -> u64 {
+        self.limit_ns.saturating_mul(self.under_way_goals)
+    }
+
     /// Whether the disk has less to do than it may.
     pub(crate) fn has_room(&self, lane: usize, cost_ns: u64) -> bool {
         let under_way_ns = self.lanes[lane].under_way_ns.load(Ordering::Relaxed);
-        under_way_ns == 0 || under_way_ns + cost_ns <= self.limit_ns.saturating_mul(self.under_way_goals)
+        under_way_ns == 0 || under_way_ns + cost_ns <= self.under_way_max_ns()
+    }
+
+    /// Whether it has less to do of this class than it may.
+    pub(crate) fn has_room_for(&self, lane: usize, class: usize, cost_ns: u64, now_ns: u64) -> bool {
+        let rooms = self.rooms.as_ref();
+        rooms.is_none_or(|rooms| rooms.has_room(lane, class, cost_ns, self.under_way_max_ns(), now_ns))
+    }
+
+    /// Whether no other class reads or has anything under way.
+    pub(crate) fn is_alone(&self, class: usize, now_ns: u64) -> bool {
+        self.rooms.as_ref().is_none_or(|rooms| rooms.is_alone(class, self.under_way_ns(), now_ns))
+    }
+
+    /// A short read of a class took so long.
+    pub(crate) fn observe_read(&self, latency_ns: u64, was_alone: bool) {
+        self.rooms.iter().for_each(|rooms| rooms.observe(latency_ns, was_alone));
+    }
+
+    /// Changes the shares by which what may be under way is divided, for all shards.
+    pub(crate) fn set_shares(&self, class: usize, shares: u32) {
+        self.rooms.iter().for_each(|rooms| rooms.set_shares(class, shares));
     }
 
     /// Counts a request; how many are under way with it.
-    pub(crate) fn started(&self, lane: usize, direction: Direction, bytes: u64, cost_ns: u64) -> u64 {
+    pub(crate) fn started(
+        &self,
+        lane: usize,
+        class: usize,
+        direction: Direction,
+        bytes: u64,
+        cost_ns: u64,
+        now_ns: u64,
+    ) -> u64 {
+        if let Some(rooms) = &self.rooms {
+            rooms.started(lane, class, cost_ns, direction == Direction::Read, now_ns);
+        }
         self.lanes[lane].under_way_ns.fetch_add(cost_ns, Ordering::Relaxed);
         let [reads, read_bytes, writes, write_bytes] = &self.traffic;
         let (mine, mine_bytes, others) = match direction {
@@ -214,7 +263,8 @@ impl Disk {
         started.saturating_sub(self.completed.load(Ordering::Relaxed)).max(1)
     }
 
-    pub(crate) fn completed(&self, lane: usize, cost_ns: u64) {
+    pub(crate) fn completed(&self, lane: usize, class: usize, cost_ns: u64) {
+        self.rooms.iter().for_each(|rooms| rooms.completed(lane, class, cost_ns));
         self.lanes[lane].under_way_ns.fetch_sub(cost_ns, Ordering::Relaxed);
         self.completed.fetch_add(1, Ordering::Relaxed);
     }

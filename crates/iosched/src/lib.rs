@@ -8,6 +8,7 @@
 //! 3. [`Disk`] is what the shards share: a [`TokenBucket`] that gives out the disk's time, the amount under way, the caps of
 //!    classes. All of it atomic counters.
 //! 4. [`IoQueue`] is one shard's queue in front of it. A request that finds nobody waiting and time left starts at once.
+//!    Of what is under way a class may have its part beside others that read (`rooms`).
 //! 5. A [`Learner`] finds out what the disk can do from the requests that it gets anyway.
 //! 6. [`properties`] reads and writes `io_properties.yaml`.
 //!
@@ -24,6 +25,7 @@ mod model;
 mod plane;
 pub mod properties;
 mod queue;
+mod rooms;
 mod shares;
 
 pub use bucket::TokenBucket;
@@ -33,4 +35,5 @@ pub use learned::{BUSY_TIMES, Learned, Learner, Observation, Rate, SHORT_READ_BY
 pub use model::{Direction, DiskModel};
 pub use plane::{Plane, PlaneCell, STEPS};
 pub use queue::{ClassStats, FORGIVEN_NS, IoQueue, STUCK_NS, Ticket};
+pub use rooms::{BESIDE_TIMES, READS_NS};
 pub use shares::{CLASSES_MAX, FairShares, SHARES_DEFAULT};

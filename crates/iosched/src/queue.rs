@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::disk::Disk;
-use crate::learned::{Learned, Learner, Observation};
+use crate::learned::{Learned, Learner, Observation, SHORT_READ_BYTES};
 use crate::model::Direction;
 use crate::shares::{CLASSES_MAX, FairShares};
 
@@ -61,6 +61,8 @@ pub struct Ticket {
     class: u8,
     lane: u8,
     direction: Direction,
+    /// No other class read or had anything under way when it started.
+    is_alone: bool,
     bytes: u32,
     in_flight: u32,
     cost_ns: u64,
@@ -143,6 +145,7 @@ impl<T> IoQueue<T> {
     /// Changes the shares of a class from now on.
     pub fn set_shares(&mut self, class: usize, shares: u32) {
         self.lanes.iter_mut().for_each(|lane| lane.fair.set_shares(class, shares));
+        self.disk.set_shares(class, shares);
     }
 
     /// The shares of a class.
@@ -187,7 +190,10 @@ impl<T> IoQueue<T> {
             return None;
         }
         let cost_ns = self.cost_ns(direction, bytes);
-        if !self.disk.has_room(at, cost_ns) || !self.cap_allows(class, now_ns) {
+        if !self.disk.has_room(at, cost_ns)
+            || !self.disk.has_room_for(at, class, cost_ns, now_ns)
+            || !self.cap_allows(class, now_ns)
+        {
             return None;
         }
         let time = self.disk.time(at);
@@ -231,7 +237,7 @@ impl<T> IoQueue<T> {
     /// The disk is done with a request, or nobody wanted it after all.
     pub fn complete(&mut self, ticket: Ticket, now_ns: u64) {
         let class = usize::from(ticket.class);
-        self.disk.completed(usize::from(ticket.lane), ticket.cost_ns);
+        self.disk.completed(usize::from(ticket.lane), class, ticket.cost_ns);
         self.lanes[usize::from(ticket.lane)].moved_at_ns = now_ns;
         let stats = &mut self.stats[class];
         stats.executing -= 1;
@@ -247,6 +253,10 @@ impl<T> IoQueue<T> {
         };
         // What nobody wanted any more took no time.
         if observation.latency_ns > 0 {
+            let is_scheduled = ticket.cost_ns > 0;
+            if is_scheduled && ticket.direction == Direction::Read && observation.bytes <= SHORT_READ_BYTES {
+                self.disk.observe_read(observation.latency_ns, ticket.is_alone);
+            }
             self.learner.observe(observation, now_ns, || self.disk.traffic());
         }
         if self.is_waiting() {
@@ -279,10 +289,8 @@ impl<T> IoQueue<T> {
             return None;
         }
         let class = self.next_class(at, now_ns)?;
-        let cost_ns = self.lanes[at].queues[class].front().expect("it waits").cost_ns;
-        let waits_since_ns = self.lanes[at].queues[class].front().expect("it waits").since_ns;
-        let is_stuck = now_ns.saturating_sub(waits_since_ns.max(self.lanes[at].moved_at_ns)) >= STUCK_NS;
-        if !is_stuck && !self.disk.has_room(at, cost_ns) {
+        let cost_ns = self.first_of(at, class).cost_ns;
+        if !self.is_stuck(at, class, now_ns) && !self.disk.has_room(at, cost_ns) {
             // What completes elsewhere makes room too, and nobody tells.
             self.wake_at(now_ns + self.disk.limit_ns());
             return None;
@@ -309,16 +317,31 @@ impl<T> IoQueue<T> {
         Some((first.item, self.started(class, at, first.direction, first.bytes, cost_ns, now_ns)))
     }
 
-    /// The class that goes next among those that their caps allow.
+    fn first_of(&self, at: usize, class: usize) -> &Waiting<T> {
+        self.lanes[at].queues[class].front().expect("it waits")
+    }
+
+    /// Whether nothing has moved for so long that the class goes without room.
+    fn is_stuck(&self, at: usize, class: usize, now_ns: u64) -> bool {
+        let since_ns = self.first_of(at, class).since_ns.max(self.lanes[at].moved_at_ns);
+        now_ns.saturating_sub(since_ns) >= STUCK_NS
+    }
+
+    /// The class that goes next among those that their caps and what they have under way allow.
     fn next_class(&mut self, at: usize, now_ns: u64) -> Option<usize> {
         let mut among = u32::MAX;
         loop {
             let class = self.lanes[at].fair.next_among(among)?;
-            if self.cap_allows(class, now_ns) {
+            let cost_ns = self.first_of(at, class).cost_ns;
+            if !self.cap_allows(class, now_ns) {
+                let cap = self.disk.cap(class);
+                self.wake_at(now_ns + cap.flow_ns(cap.owed()));
+            } else if !self.disk.has_room_for(at, class, cost_ns, now_ns) && !self.is_stuck(at, class, now_ns)
+            {
+                self.wake_at(now_ns + self.disk.limit_ns());
+            } else {
                 return Some(class);
             }
-            let cap = self.disk.cap(class);
-            self.wake_at(now_ns + cap.flow_ns(cap.owed()));
             among &= !(1 << class);
         }
     }
@@ -382,7 +405,8 @@ impl<T> IoQueue<T> {
         cost_ns: u64,
         now_ns: u64,
     ) -> Ticket {
-        let in_flight = self.disk.started(at, direction, bytes, cost_ns);
+        let is_alone = self.disk.is_alone(class, now_ns);
+        let in_flight = self.disk.started(at, class, direction, bytes, cost_ns, now_ns);
         self.lanes[at].moved_at_ns = now_ns;
         self.lanes[at].fair.charge(class, cost_ns);
         let cap = self.disk.cap(class);
@@ -402,6 +426,7 @@ impl<T> IoQueue<T> {
             class: class as u8,
             lane: at as u8,
             direction,
+            is_alone,
             bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
             in_flight: u32::try_from(in_flight).unwrap_or(u32::MAX),
             cost_ns,

@@ -46,7 +46,7 @@ pub use file_error::FileError;
 pub use files::{DirEntry, DirLock, Files, LOCK_FILE_NAME, OpenOptions};
 pub use group::{CpuGroup, GROUPS_MAX, GroupSlot, IoClass};
 pub use groups::{GroupError, Groups};
-pub use iosched::{ClassStats, Direction, Disk, DiskModel, DiskOptions};
+pub use iosched::{ClassStats, Direction, Disk, DiskModel, DiskOptions, LATENCY_GOAL_NS};
 pub use net::{ACCEPT_PAUSE_US, Accepted, ListenOptions, Listener, Net};
 pub use net_error::NetError;
 pub use real::{

@@ -259,9 +259,10 @@ impl LocalQueue {
         self.ready.borrow_mut().push(runnable, self.now_ns());
     }
 
-    /// The group whose task runs next.
-    pub(crate) fn next_group(&self) -> Option<usize> {
-        self.ready.borrow().cpu.next()
+    /// Whether the next task is of this group too, or nobody asks for groups.
+    pub(crate) fn goes_on_with(&self, group: CpuGroup) -> bool {
+        let ready = self.ready.borrow();
+        ready.is_bypassed || ready.cpu.next() == Some(group.index())
     }
 
     /// The task that runs next.

@@ -276,6 +276,7 @@ fn open(config: &Config, machine: Machine, attachments: Vec<Attachment>) -> Resu
     let options = EngineOptions { attachments, ..config.engine_options(machine) };
     let mut shards = config.shard_options(machine);
     shards.disk.model = disk_model::of_config(config).map_err(ServeError)?;
+    shards.disk.latency_goal_ns = config.io_latency_goal_us * 1000;
     if shards.disk.model.is_some() {
         shards.disk.under_way_goals = 1;
     }

@@ -1,7 +1,8 @@
 //! `+ - * / %` and the minus in front.
 //!
 //! Of two numbers the result has the wider type: floating-point if one of them is, an integer of unlimited size
-//! or a decimal if one of them has no limit. Integers wrap round, as in Java. To times, durations are added.
+//! or a decimal if one of them has no limit. Integers wrap round, as in Java. To times, durations are added; strings
+//! are joined by `+`.
 
 use model::CqlType;
 use model::types::Duration;
@@ -41,12 +42,32 @@ pub fn resolve(
             ),
         },
         (Some(left), None) if calendar::is_time(&left) => times(op, &left, &CqlType::Duration),
+        (Some(known), None) | (None, Some(known)) if is_string(&known) && op == ArithmeticOp::Add => {
+            Ok(strings(known.clone(), known))
+        }
+        (Some(left), Some(right)) if is_string(&left) && is_string(&right) && op == ArithmeticOp::Add => {
+            Ok(strings(left, right))
+        }
         (Some(known), None) | (None, Some(known)) => numbers(op, &known, &known),
         (Some(left), Some(right)) if calendar::is_time(&left) && right == CqlType::Duration => {
             times(op, &left, &right)
         }
         (Some(left), Some(right)) => numbers(op, &left, &right),
     }
+}
+
+fn is_string(ty: &CqlType) -> bool {
+    matches!(ty.without_reversed(), CqlType::Text | CqlType::Ascii)
+}
+
+/// One behind the other; of ASCII strings an ASCII string.
+fn strings(left: CqlType, right: CqlType) -> Signature {
+    let (left, right) = (left.without_reversed().clone(), right.without_reversed().clone());
+    let result =
+        if left == CqlType::Ascii && right == CqlType::Ascii { CqlType::Ascii } else { CqlType::Text };
+    Signature::new(name(ArithmeticOp::Add), [left, right], result, |args| {
+        Ok(Some([args[0], args[1]].concat()))
+    })
 }
 
 /// A marker, or a constant that can be of the type, or calculated from such.

@@ -7,7 +7,8 @@
 //! | `CAST` | `cast.rs` |
 //! | `+ - * / %` | `arithmetic.rs` |
 //! | numbers of all types, and what converts them | `number.rs` |
-//! | days, months and durations | `calendar.rs` |
+//! | days, months and durations | `calendar.rs`; `floor` of times `floor.rs` |
+//! | `toJson`, `fromJson` | `json.rs` |
 //! | functions of many rows | `aggregate.rs` |
 //!
 //! A function is null if an argument is. Calls of constants are evaluated when the statement is prepared, but for
@@ -19,6 +20,8 @@ mod arithmetic;
 mod calendar;
 mod cast;
 mod collection;
+mod floor;
+mod json;
 mod native;
 mod number;
 mod resolve;
@@ -52,6 +55,11 @@ pub fn prepare(
     name: &str,
     wanted: Option<&CqlType>,
 ) -> Result<(Expr, CqlType), CqlError> {
+    if let Term::Call { name, .. } = term
+        && json::is_to_json(&name.name.text)
+    {
+        return invalid!("toJson() may only be used within the selection clause of SELECT statements");
+    }
     let signature = resolve_term(planner, term, wanted)?;
     apply(planner, &signature, arguments(term), name)
 }
@@ -67,10 +75,18 @@ pub fn natural_type(planner: &Planner<'_>, term: &Term) -> Result<Option<CqlType
     Ok(Some(resolve_term(planner, term, None)?.result))
 }
 
+/// Whether the term can stand where a value of `ty` is wanted, as far as its kind tells.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn can_be(planner: &Planner<'_>, term: &Term, ty: &CqlType) -> Result<bool, CqlError> {
+    Ok(Arg::of(term).fits(planner, ty)? != resolve::Fit::No)
+}
+
 /// How errors call it.
 pub fn describe(term: &Term) -> String {
     match term {
-        Term::Call { name, .. } => format!("function {}", written(name)),
+        Term::Call { name, .. } => format!("function {}", resolve::full_name(&written(name))),
         Term::Cast { ty, .. } => format!("a cast to {ty}"),
         Term::Arithmetic { op, .. } => format!("operation {}", op.symbol()),
         _ => "a negation".to_string(),

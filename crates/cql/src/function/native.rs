@@ -6,7 +6,7 @@ use model::{CqlType, PartitionKey};
 
 use super::number::{NUMERIC, Number};
 use super::resolve::Signature;
-use super::{collection, time};
+use super::{collection, floor, json, time};
 use crate::restriction::key::partition_key;
 use crate::term::Planner;
 
@@ -40,9 +40,11 @@ pub fn overloads(planner: &Planner<'_>, name: &str, args: &[Option<CqlType>]) ->
         return token(planner).map(|signature| vec![signature]);
     }
     time::overloads(name)
+        .or_else(|| floor::overloads(name))
         .or_else(|| blob(name).map(|signature| vec![signature]))
         .or_else(|| math(name))
         .or_else(|| collection::overload(name, args))
+        .or_else(|| json::to_json(name, args))
 }
 
 /// The token of a partition key of the statement's table.

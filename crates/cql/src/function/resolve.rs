@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use model::CqlType;
 
-use super::{native, with_values, written};
+use super::{json, native, with_values, written};
 use crate::CqlError;
 use crate::error::invalid;
 use crate::syntax::{QualifiedName, Term};
@@ -17,6 +17,16 @@ use crate::term::{Env, Expr, Planner, ScalarFunction, is_assignable, literal_fit
 pub enum Arg<'t> {
     Term(Cow<'t, Term>),
     Typed(Expr, CqlType),
+}
+
+/// The term, or the type of what has one.
+impl std::fmt::Display for Arg<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Term(term) => write!(f, "{term}"),
+            Self::Typed(_, ty) => write!(f, "a value of type {}", ty.to_cql()),
+        }
+    }
 }
 
 impl<'t> Arg<'t> {
@@ -135,6 +145,11 @@ impl Signature {
     }
 }
 
+/// With the keyspace that functions are in.
+pub fn full_name(written: &str) -> String {
+    if written.contains('.') { written.to_string() } else { format!("system.{written}") }
+}
+
 pub fn call(
     planner: &Planner<'_>,
     name: &QualifiedName,
@@ -143,6 +158,7 @@ pub fn call(
 ) -> Result<Signature, CqlError> {
     let known = match &name.keyspace {
         Some(keyspace) if keyspace.text != "system" => None,
+        _ if json::is_from_json(&name.name.text) => Some(json::from_json(&name.name.text, wanted)?),
         _ => {
             let types = args.iter().map(|arg| arg.natural_type(planner)).collect::<Result<Vec<_>, _>>()?;
             native::overloads(planner, &name.name.text, &types)
@@ -162,14 +178,23 @@ pub fn pick(
     args: &[Arg<'_>],
     wanted: Option<&CqlType>,
 ) -> Result<Signature, CqlError> {
-    if let [only] = &overloads[..]
-        && only.args.len() != args.len()
-    {
-        return invalid!(
-            "Invalid number of arguments in call to function {name}: {} required but {} provided",
-            only.args.len(),
-            args.len()
-        );
+    if let [only] = &overloads[..] {
+        let full_name = full_name(name);
+        if only.args.len() != args.len() {
+            return invalid!(
+                "Invalid number of arguments in call to function {full_name}: {} required but {} provided",
+                only.args.len(),
+                args.len()
+            );
+        }
+        for (number, (arg, ty)) in args.iter().zip(&only.args).enumerate() {
+            if arg.fits(planner, ty)? == Fit::No {
+                return invalid!(
+                    "Type error: {arg} cannot be passed as argument {number} of function {full_name} of type {}",
+                    ty.to_cql()
+                );
+            }
+        }
     }
     let (mut fitting, mut at) = (vec![], 0);
     for overload in &overloads {

@@ -35,6 +35,29 @@ fn check(text: &str, ty: &CqlType, expected: &str) {
 }
 
 #[test]
+fn a_function_of_one_kind_says_which_argument_is_wrong() {
+    assert_eq!(
+        evaluate("textAsBlob(1)", &CqlType::Blob),
+        Err("Type error: 1 cannot be passed as argument 0 of function system.textasblob of type text".into())
+    );
+    assert_eq!(
+        evaluate("uuid(1)", &CqlType::Uuid),
+        Err("Invalid number of arguments in call to function system.uuid: 0 required but 1 provided".into())
+    );
+    assert_eq!(
+        evaluate("uuid()", &CqlType::Int),
+        Err("Type error: cannot assign result of function system.uuid (type uuid) to a (type int)".into())
+    );
+}
+
+#[test]
+fn strings_are_joined() {
+    check("'a' + 'b' + 'c'", &CqlType::Text, "abc");
+    check("(ascii) 'a' + (ascii) 'b'", &CqlType::Ascii, "ab");
+    assert!(evaluate("'a' - 'b'", &CqlType::Text).is_err());
+}
+
+#[test]
 fn numbers_are_calculated_in_the_type_that_is_wanted() {
     check("1 + 2 * 3", &CqlType::TinyInt, "7");
     check("7 / 2", &CqlType::Int, "3");

@@ -8,13 +8,16 @@ use catalog::{Catalog, is_system_keyspace};
 use model::{Column, ColumnKind, TableSchema};
 
 use super::condition::Condition;
+use super::json::{self, Assigned, BoundText};
 use super::operation::{self, Operation, OperationKind};
 use super::target::{Named, Target};
 use super::using::Using;
 use crate::CqlError;
 use crate::error::invalid;
-use crate::restriction::{Restrictions, Rules, StatementKind};
-use crate::syntax::{Delete, DeleteTarget, Insert, InsertValues, Modification, QualifiedName, Term, Update};
+use crate::restriction::{ColumnRef, Restrictions, Rules, StatementKind};
+use crate::syntax::{
+    Delete, DeleteTarget, Ident, Insert, InsertValues, Modification, QualifiedName, Term, Update,
+};
 use crate::term::{Expr, Planner};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +38,8 @@ pub struct Change {
     pub row_ops: Vec<Operation>,
     pub static_ops: Vec<Operation>,
     pub condition: Option<Condition>,
+    /// INSERT JSON of a text that is bound.
+    pub json: Option<BoundText>,
     /// Sets cells of one row by its whole key; nothing is read, nothing but the row is written.
     pub is_one_row: bool,
 }
@@ -84,35 +89,25 @@ impl Change {
             return invalid!("INSERT statements are not allowed on counter tables, use UPDATE instead");
         }
         let using = Using::prepare(planner, &insert.using)?;
-        let InsertValues::Columns { columns, values } = &insert.values else {
-            return invalid!("INSERT JSON is not supported yet; name the columns and VALUES");
+        let (assigned, json) = match &insert.values {
+            InsertValues::Columns { columns, values } => (assigned(planner, schema, columns, values)?, None),
+            InsertValues::Json { value, default_unset } => {
+                json::prepare(planner, schema, value, *default_unset)?
+            }
         };
         let mut partition: Vec<Option<Expr>> = vec![None; schema.partition_key.len()];
         let mut clustering: Vec<Option<Expr>> = vec![None; schema.clustering.len()];
         let mut operations = Vec::new();
-        for (at, column) in columns.iter().enumerate() {
-            if columns[..at].contains(column) {
-                return invalid!("The column names contains duplicates");
+        for (column, expr) in assigned {
+            match column {
+                ColumnRef::PartitionKey(at) => partition[at] = Some(expr),
+                ColumnRef::Clustering(at) => clustering[at] = Some(expr),
+                ColumnRef::Static(_) | ColumnRef::Regular(_) => {
+                    let column = column_of(schema, column.name(schema))?;
+                    operations
+                        .push(Operation { column: column.clone(), kind: operation::set_to(column, expr) });
+                }
             }
-        }
-        if columns.len() != values.len() {
-            return invalid!("Unmatched column names/values");
-        }
-        for (name, value) in columns.iter().zip(values) {
-            let name = name.text.as_str();
-            let mut key = |columns: &[model::KeyColumn], exprs: &mut [Option<Expr>]| {
-                let Some(at) = columns.iter().position(|column| column.name == name) else {
-                    return Ok(false);
-                };
-                exprs[at] = Some(key_value(planner, value, &columns[at])?);
-                Ok::<_, CqlError>(true)
-            };
-            if key(&schema.partition_key, &mut partition)? || key(&schema.clustering, &mut clustering)? {
-                continue;
-            }
-            let column = column_of(schema, name)?;
-            operations
-                .push(Operation { column: column.clone(), kind: operation::set(planner, column, value)? });
         }
         let missing = |columns: &[model::KeyColumn], exprs: &[Option<Expr>]| {
             let missing = columns.iter().zip(exprs).filter(|(_, expr)| expr.is_none());
@@ -134,7 +129,7 @@ impl Change {
         };
         let condition = insert.if_not_exists.then_some(Condition::NotExists);
         let target = Target::Values { partition: partition.into_iter().flatten().collect(), row };
-        Self::new(schema, Verb::Insert, using, target, operations, condition)
+        Ok(Self { json, ..Self::new(schema, Verb::Insert, using, target, operations, condition)? })
     }
 
     pub fn update(
@@ -233,6 +228,7 @@ impl Change {
             row_ops,
             static_ops,
             condition,
+            json: None,
             is_one_row,
         };
         change.check_using()?;
@@ -270,10 +266,11 @@ impl Change {
             }
             Named::Nothing | Named::Ranges if self.condition.is_some() => {
                 const ALL: &str = "DELETE statements must restrict all PRIMARY KEY columns with equality relations in order to";
-                if !self.row_ops.is_empty() {
+                let is_refused = !is_of_static || self.named == Named::Ranges;
+                if !self.row_ops.is_empty() || (is_refused && self.static_ops.is_empty()) {
                     return invalid!("{ALL} delete non static columns");
                 }
-                if !is_of_static || self.named == Named::Ranges {
+                if is_refused {
                     return invalid!("{ALL} use IF condition on non static columns");
                 }
             }
@@ -315,8 +312,30 @@ fn is_only_static(operations: &[Operation], condition: Option<&Condition>) -> bo
         && !condition.is_some_and(|condition| condition.is_of(ColumnKind::Regular))
 }
 
-fn key_value(planner: &mut Planner<'_>, value: &Term, column: &model::KeyColumn) -> Result<Expr, CqlError> {
-    planner.term(value, &column.name, &column.ty)
+/// What INSERT gives each of the columns it names.
+fn assigned(
+    planner: &mut Planner<'_>,
+    schema: &TableSchema,
+    columns: &[Ident],
+    values: &[Term],
+) -> Result<Assigned, CqlError> {
+    for (at, column) in columns.iter().enumerate() {
+        if columns[..at].contains(column) {
+            return invalid!("The column names contains duplicates");
+        }
+    }
+    if columns.len() != values.len() {
+        return invalid!("Unmatched column names/values");
+    }
+    let each = columns.iter().zip(values).map(|(name, value)| {
+        let column = ColumnRef::named(schema, name.text.as_str())?;
+        let expr = match column.is_key() {
+            true => planner.term(value, column.name(schema), column.ty(schema))?,
+            false => operation::value(planner, column_of(schema, &name.text)?, value)?,
+        };
+        Ok((column, expr))
+    });
+    each.collect()
 }
 
 fn is_key(schema: &TableSchema, name: &str) -> bool {

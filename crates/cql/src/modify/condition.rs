@@ -16,6 +16,7 @@ use super::operation::field_number;
 use super::write::RowAt;
 use crate::CqlError;
 use crate::error::invalid;
+use crate::restriction;
 use crate::syntax::{self, CompareOp, ConditionTest, Conditions, InValues, RelationTarget};
 use crate::term::{Env, Expr, Planner, Value};
 
@@ -72,6 +73,11 @@ impl Condition {
         }
     }
 
+    /// It asks for static columns and nothing else: of no row.
+    pub fn is_only_static(&self) -> bool {
+        !self.columns().is_empty() && !self.is_of(ColumnKind::Regular)
+    }
+
     pub fn is_of(&self, kind: ColumnKind) -> bool {
         self.columns().iter().any(|condition| condition.column.kind == kind)
     }
@@ -125,12 +131,23 @@ fn one(
     let test = match &condition.test {
         ConditionTest::Compare(op, value) => {
             match op {
-                CompareOp::Contains | CompareOp::ContainsKey | CompareOp::Like => {
-                    return invalid!("CONTAINS and LIKE are not supported in IF conditions yet");
+                CompareOp::Contains | CompareOp::ContainsKey => {
+                    let (name, element) = contained(&part_name, &ty, *op)?;
+                    let test = Test::Compare(*op, planner.term(value, &name, &element)?);
+                    return Ok(ColumnCondition { column: column.clone(), part, test });
                 }
+                CompareOp::Like => return invalid!("LIKE is not supported in IF conditions"),
                 CompareOp::Eq | CompareOp::NotEq => {}
                 _ if ty.references_duration() => {
-                    return invalid!("Slice conditions are not supported on durations ({name})");
+                    return invalid!(
+                        "Slice conditions ( {op} ) are not supported on {}",
+                        match ty.without_reversed() {
+                            CqlType::Duration => "durations",
+                            CqlType::Tuple(_) => "tuples containing durations",
+                            CqlType::Udt { .. } => "UDTs containing durations",
+                            _ => "collections containing durations",
+                        }
+                    );
                 }
                 _ => {}
             }
@@ -146,6 +163,19 @@ fn one(
         }
     };
     Ok(ColumnCondition { column: column.clone(), part, test })
+}
+
+/// What CONTAINS and CONTAINS KEY compare: its name and its type.
+fn contained(name: &str, ty: &CqlType, op: CompareOp) -> Result<(String, CqlType), CqlError> {
+    match (op, ty.without_reversed()) {
+        (CompareOp::ContainsKey, CqlType::Map { entry, .. }) => Ok((format!("key({name})"), entry.0.clone())),
+        (CompareOp::ContainsKey, _) => invalid!("Cannot use CONTAINS KEY on non-map column {name}"),
+        (_, CqlType::Map { entry, .. }) => Ok((format!("value({name})"), entry.1.clone())),
+        (_, CqlType::List { element, .. } | CqlType::Set { element, .. }) => {
+            Ok((format!("value({name})"), (**element).clone()))
+        }
+        _ => invalid!("Cannot use CONTAINS on non-collection column {name}"),
+    }
 }
 
 /// A condition on one row, with its values.
@@ -237,7 +267,14 @@ impl Comparison {
                 (element_key(key, env, "map")?, entry.1.clone())
             }
             (Part::Element(key), CqlType::List { element, .. }) => {
-                (element_key(key, env, "list")?, (**element).clone())
+                let part = element_key(key, env, "list")?;
+                if let Part::Element(index) = &part
+                    && let Ok(index) = <[u8; 4]>::try_from(&index[..]).map(i32::from_be_bytes)
+                    && index < 0
+                {
+                    return invalid!("Invalid negative list index {index}");
+                }
+                (part, (**element).clone())
             }
             (Part::Field(number), CqlType::Udt { user, .. }) => {
                 (Part::Field(*number), user.fields[usize::from(*number)].field_type.clone())
@@ -253,8 +290,14 @@ impl Comparison {
                 (*op, vec![value])
             }
             Test::In(exprs) => {
-                let values = exprs.iter().map(|expr| operand(expr, env));
-                (CompareOp::Eq, values.collect::<Result<_, _>>()?)
+                // What is unset is not in the list.
+                let values = exprs.iter().filter_map(|expr| match expr.evaluate(env) {
+                    Ok(Value::Bytes(bytes)) => Some(Ok(Some(bytes.into_owned()))),
+                    Ok(Value::Null) => Some(Ok(None)),
+                    Ok(Value::Unset) => None,
+                    Err(error) => Some(Err(error)),
+                });
+                (CompareOp::Eq, values.collect::<Result<_, CqlError>>()?)
             }
             Test::InList(expr) => {
                 let Some(list) = operand(expr, env)? else {
@@ -275,6 +318,16 @@ impl Comparison {
     }
 
     fn compares(&self, existing: Option<&[u8]>, wanted: Option<&[u8]>) -> bool {
+        match (self.op, existing, wanted) {
+            (CompareOp::Contains, Some(existing), Some(wanted)) => {
+                return restriction::contains(&self.ty, existing, wanted);
+            }
+            (CompareOp::ContainsKey, Some(existing), Some(wanted)) => {
+                return restriction::contains_key(&self.ty, existing, wanted);
+            }
+            (CompareOp::Contains | CompareOp::ContainsKey, ..) => return false,
+            _ => {}
+        }
         // A collection of many cells without any is null, and equals the empty one.
         let is_collection = self.ty.is_multi_cell() && self.ty.is_collection();
         let wanted = if is_collection { wanted.filter(|bytes| bytes.len() > 4) } else { wanted };

@@ -13,6 +13,7 @@ use super::batch::{self, BatchLimits};
 use super::change::Change;
 use super::condition::BoundCondition;
 use super::edit::{CounterNode, EditKind};
+use super::json;
 use super::list_path::ListPaths;
 use super::plan::ModifyPlan;
 use super::reply::Reply;
@@ -45,6 +46,9 @@ pub async fn execute<C: Coordinator>(
     limits: &BatchLimits,
     warnings: &mut Vec<String>,
 ) -> Result<Outcome, CqlError> {
+    let from_json = json::values(plan.changes.iter(), bound)?;
+    let extended = if from_json.is_empty() { vec![] } else { json::extended(bound, &from_json) };
+    let bound = if extended.is_empty() { bound } else { &extended[..] };
     if let (None, None, [change]) = (&plan.batch, &plan.reply, &plan.changes[..])
         && let Some(mutation) = usual(change, coordinator, bound, execution)
     {
@@ -84,8 +88,16 @@ pub async fn execute_batch<C: Coordinator>(
     limits: &BatchLimits,
     warnings: &mut Vec<String>,
 ) -> Result<Outcome, CqlError> {
+    let from_json = statements.iter().map(|(plan, bound)| json::values(plan.changes.iter(), bound));
+    let from_json = from_json.collect::<Result<Vec<_>, _>>()?;
+    let extended = statements.iter().zip(&from_json).map(|((_, bound), values)| match &values[..] {
+        [] => vec![],
+        values => json::extended(bound, values),
+    });
+    let extended: Vec<Vec<Value<'_>>> = extended.collect();
     let mut parts = Vec::with_capacity(statements.len());
-    for (plan, bound) in statements {
+    for ((plan, bound), extended) in statements.iter().zip(&extended) {
+        let bound: &[Value<'_>] = if extended.is_empty() { bound } else { extended };
         if plan.is_batch() {
             return invalid!(
                 "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed."
@@ -176,6 +188,7 @@ impl<C: Coordinator> Request<'_, C> {
             write::add(change, &moment, &mut writes)?;
             if let Some(condition) = &change.condition {
                 let at = match change.target.rows(&change.schema, &env)? {
+                    _ if condition.is_only_static() => RowAt::Static,
                     Rows::Keys(mut keys) => keys.pop().map_or(RowAt::Static, RowAt::Key),
                     Rows::Unnamed | Rows::Ranges(_) => RowAt::Static,
                 };

@@ -9,6 +9,7 @@
 //! | INSERT, UPDATE, DELETE: what they may say | `change.rs` |
 //! | which partitions and rows are named | `target.rs` |
 //! | SET and DELETE of a column | `operation.rs` |
+//! | INSERT JSON | `json.rs` |
 //! | USING | `using.rs` |
 //! | from values to a mutation | `write.rs`, list elements' places: `list_path.rs` |
 //! | what depends on what is there | `edit.rs` |
@@ -25,6 +26,7 @@ mod condition;
 mod edit;
 mod execute;
 mod existing;
+mod json;
 mod list_path;
 mod operation;
 mod plan;

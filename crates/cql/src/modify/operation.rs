@@ -69,15 +69,27 @@ impl OperationKind {
 }
 
 /// `column = value`, as SET and VALUES have it.
-pub fn set(planner: &mut Planner<'_>, column: &Column, value: &Term) -> Result<OperationKind, CqlError> {
+fn set(planner: &mut Planner<'_>, column: &Column, value: &Term) -> Result<OperationKind, CqlError> {
+    Ok(set_to(column, self::value(planner, column, value)?))
+}
+
+/// As [`set`], of a value that is prepared.
+pub fn set_to(column: &Column, expr: Expr) -> OperationKind {
+    if column.is_complex() { OperationKind::Replace(expr) } else { OperationKind::Set(expr) }
+}
+
+/// What a column is set to.
+///
+/// # Errors
+/// It is a counter, or the term no value of its type.
+pub fn value(planner: &mut Planner<'_>, column: &Column, value: &Term) -> Result<Expr, CqlError> {
     if column.ty.is_counter() {
         return invalid!(
             "Cannot set the value of counter column {} (counters can only be incremented/decremented, not set)",
             column.name
         );
     }
-    let expr = planner.term(value, &column.name, &column.ty)?;
-    Ok(if column.is_complex() { OperationKind::Replace(expr) } else { OperationKind::Set(expr) })
+    planner.term(value, &column.name, &column.ty)
 }
 
 /// One assignment of SET; `column` is the one it names.

@@ -38,7 +38,7 @@ pub fn prepare(
     let change = change(&mut planner, keyspace, modification)?;
     Ok(ModifyPlan {
         reply: change.condition.as_ref().map(|_| Reply::new(&[&change], false)),
-        partition_markers: change.target.partition_markers(),
+        partition_markers: partition_markers(&change),
         changes: vec![change],
         batch: None,
         markers: planner.markers.finish()?,
@@ -70,14 +70,16 @@ pub fn prepare_batch(
     let is_of_one_table = all.windows(2).all(|pair| pair[0].schema.id == pair[1].schema.id);
     Ok(ModifyPlan {
         reply: is_conditional.then(|| Reply::new(&all, true)),
-        partition_markers: all
-            .first()
-            .filter(|_| is_of_one_table)
-            .and_then(|first| first.target.partition_markers()),
+        partition_markers: all.first().filter(|_| is_of_one_table).and_then(|first| partition_markers(first)),
         batch: Some((statement.kind, using)),
         markers: planner.markers.finish()?,
         changes,
     })
+}
+
+/// For clients: what a text of JSON gives is not for them to tell.
+fn partition_markers(change: &Change) -> Option<Vec<u16>> {
+    change.target.partition_markers().filter(|_| change.json.is_none())
 }
 
 fn change(

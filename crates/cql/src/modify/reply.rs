@@ -107,6 +107,12 @@ impl Reply {
         for row in partition.rows.iter().filter(is_asked) {
             self.row(&mut rows, partition, Some(row));
         }
+        // Where nothing is asked of any row, the first one stands for the partition: static columns that are null
+        // are told from a partition that is not there.
+        let is_of_partition = conditions.iter().all(|condition| condition.at == RowAt::Static);
+        if let (true, Some(first)) = (is_of_partition, partition.rows.first()) {
+            self.row(&mut rows, partition, Some(first));
+        }
         if rows.count() == 0 && self.asks_static && !partition.static_row.is_empty() {
             self.row(&mut rows, partition, None);
         }

@@ -12,9 +12,10 @@ use smallvec::SmallVec;
 
 use super::ColumnRef;
 use super::relation::{Restriction, Test};
-use super::terms::{Bytes, required};
+use super::terms::{Bytes, Terms};
 use crate::CqlError;
-use crate::term::Env;
+use crate::error::invalid;
+use crate::term::{Env, Expr, Value};
 
 /// Prepared filters.
 #[derive(Clone, Debug, Default)]
@@ -67,15 +68,21 @@ impl Filters {
     pub fn bind<'a>(&'a self, schema: &TableSchema, env: &Env<'a>) -> Result<BoundFilters<'a>, CqlError> {
         let bind = |restriction: &'a Restriction| {
             let names: Vec<&str> = restriction.columns.iter().map(|column| column.name(schema)).collect();
-            let one = |expr| required(expr, env, names[0]);
+            let one = |expr| supported(expr, env, "value", names[0]);
+            let each = |terms: &'a Terms| match terms {
+                Terms::Each(exprs) => {
+                    exprs.iter().zip(&names).map(|(expr, name)| supported(expr, env, "value", name)).collect()
+                }
+                terms => terms.evaluate(env, &names),
+            };
             let test = match &restriction.test {
-                Test::Eq(terms) => BoundTest::Eq(terms.evaluate(env, &names)?),
-                Test::NotEq(terms) => BoundTest::NotEq(terms.evaluate(env, &names)?),
+                Test::Eq(terms) => BoundTest::Eq(each(terms)?),
+                Test::NotEq(terms) => BoundTest::NotEq(each(terms)?),
                 Test::In(terms) => BoundTest::In(terms.evaluate(env, &names)?),
                 Test::Slice(slice) => {
                     let end = |bound: &'a Option<super::terms::Bound>| {
                         let evaluate = |bound: &'a super::terms::Bound| {
-                            let values = bound.terms.evaluate(env, &names[..bound.terms.len()])?;
+                            let values = each(&bound.terms)?;
                             Ok::<_, CqlError>((values, bound.inclusive))
                         };
                         bound.as_ref().map(evaluate).transpose()
@@ -84,12 +91,24 @@ impl Filters {
                 }
                 Test::Contains(expr) => BoundTest::Contains(one(expr)?),
                 Test::ContainsKey(expr) => BoundTest::ContainsKey(one(expr)?),
-                Test::Entry { key, value } => BoundTest::Entry { key: one(key)?, value: one(value)? },
+                Test::Entry { key, value } => BoundTest::Entry {
+                    key: supported(key, env, "map key", names[0])?,
+                    value: supported(value, env, "map value", names[0])?,
+                },
             };
             let types = restriction.columns.iter().map(|column| column.ty(schema).clone()).collect();
             Ok(BoundFilter { columns: restriction.columns.clone(), types, test })
         };
         Ok(BoundFilters { filters: self.restrictions.iter().map(bind).collect::<Result<_, CqlError>>()? })
+    }
+}
+
+/// The term's value, which is neither null nor unset. `what` of which column it is: for errors.
+fn supported<'a>(expr: &'a Expr, env: &Env<'a>, what: &str, name: &str) -> Result<Bytes<'a>, CqlError> {
+    match expr.evaluate(env)? {
+        Value::Bytes(bytes) => Ok(bytes),
+        Value::Null => invalid!("Unsupported null {what} for column {name}"),
+        Value::Unset => invalid!("Unsupported unset {what} for column {name}"),
     }
 }
 
@@ -122,8 +141,7 @@ impl BoundTest<'_> {
                     })
             }
             Self::Contains(wanted) => contains(&types[0], &have[0], wanted),
-            Self::ContainsKey(wanted) => map_entries(&types[0], &have[0])
-                .is_some_and(|mut entries| entries.any(|(key, _, ty)| ty.0.compare(key, wanted).is_eq())),
+            Self::ContainsKey(wanted) => contains_key(&types[0], &have[0], wanted),
             Self::Entry { key: wanted, value } => {
                 map_entries(&types[0], &have[0]).is_some_and(|mut entries| {
                     entries.any(|(key, found, ty)| {
@@ -146,7 +164,8 @@ fn compare_as(ty: &CqlType, a: &[u8], b: &[u8]) -> Ordering {
     if ty.is_counter() { CqlType::BigInt.compare(a, b) } else { ty.compare(a, b) }
 }
 
-fn contains(ty: &CqlType, bytes: &[u8], wanted: &[u8]) -> bool {
+/// Whether a collection has the element, a map the value.
+pub fn contains(ty: &CqlType, bytes: &[u8], wanted: &[u8]) -> bool {
     match ty {
         CqlType::List { element, .. } | CqlType::Set { element, .. } => {
             CollectionIter::new(bytes).is_ok_and(|mut all| {
@@ -156,6 +175,12 @@ fn contains(ty: &CqlType, bytes: &[u8], wanted: &[u8]) -> bool {
         _ => map_entries(ty, bytes)
             .is_some_and(|mut entries| entries.any(|(_, value, ty)| ty.1.compare(value, wanted).is_eq())),
     }
+}
+
+/// Whether a map has the key.
+pub fn contains_key(ty: &CqlType, bytes: &[u8], wanted: &[u8]) -> bool {
+    map_entries(ty, bytes)
+        .is_some_and(|mut entries| entries.any(|(key, _, ty)| ty.0.compare(key, wanted).is_eq()))
 }
 
 type Entry<'v> = (&'v [u8], &'v [u8], &'v (CqlType, CqlType));

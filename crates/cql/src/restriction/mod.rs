@@ -28,7 +28,7 @@ use smallvec::SmallVec;
 
 pub use clustering::ClusteringRestriction;
 pub use column::ColumnRef;
-pub use filter::{BoundFilters, Filters};
+pub use filter::{BoundFilters, Filters, contains, contains_key};
 pub use partition::{PartitionRestriction, Partitions};
 use relation::{Restriction, Test, Tests};
 
@@ -169,6 +169,15 @@ impl Restrictions {
     /// As [`Self::partitions`].
     pub fn row_keys<'a>(&'a self, env: &Env<'a>) -> Result<Vec<ClusteringKey>, CqlError> {
         self.clustering.keys(&self.schema, env)
+    }
+
+    /// A column of the primary key has one value.
+    pub fn has_eq(&self, column: ColumnRef) -> bool {
+        match column {
+            ColumnRef::PartitionKey(at) => self.partition.has_eq(at),
+            ColumnRef::Clustering(at) => self.clustering.has_eq(at),
+            ColumnRef::Static(_) | ColumnRef::Regular(_) => false,
+        }
     }
 
     /// A clustering column is restricted, by key or by filter.

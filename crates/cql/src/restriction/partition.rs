@@ -50,6 +50,11 @@ impl PartitionRestriction {
         !self.keys.is_empty() && !self.is_in
     }
 
+    /// The key column has one value.
+    pub fn has_eq(&self, column: usize) -> bool {
+        matches!(self.keys.get(column), Some(Test::Eq(_)))
+    }
+
     /// A key column is restricted by IN.
     pub fn is_in(&self) -> bool {
         self.is_in

@@ -116,7 +116,7 @@ impl Tests {
                     invalid!("Field {}.{} cannot be used in WHERE", column.as_str(), field.as_str())
                 }
                 RelationTarget::Tuple { columns, .. } => {
-                    let columns = clustering_columns(schema, columns)?;
+                    let columns = clustering_columns(schema, columns, relation)?;
                     let terms = tuple(planner, schema, &columns, value)?;
                     let test = match op {
                         CompareOp::Eq => Test::Eq(terms),
@@ -147,7 +147,7 @@ impl Tests {
             Relation::In { target, values, .. } => {
                 let columns: Columns = match target {
                     RelationTarget::Column(column) => smallvec![ColumnRef::named(schema, column.as_str())?],
-                    RelationTarget::Tuple { columns, .. } => clustering_columns(schema, columns)?,
+                    RelationTarget::Tuple { columns, .. } => clustering_columns(schema, columns, relation)?,
                     RelationTarget::Token { .. } => {
                         return invalid!("IN cannot be used with the token function");
                     }
@@ -338,7 +338,11 @@ fn names<'s>(schema: &'s TableSchema, columns: &[ColumnRef]) -> Vec<&'s str> {
 }
 
 /// The columns of `(a, b)`: neighbours in the clustering key, in its order.
-fn clustering_columns(schema: &TableSchema, idents: &[Ident]) -> Result<Columns, CqlError> {
+fn clustering_columns(
+    schema: &TableSchema,
+    idents: &[Ident],
+    relation: &Relation,
+) -> Result<Columns, CqlError> {
     let mut columns = Columns::new();
     for ident in idents {
         let column = ColumnRef::named(schema, ident.as_str())?;
@@ -349,15 +353,13 @@ fn clustering_columns(schema: &TableSchema, idents: &[Ident]) -> Result<Columns,
             );
         };
         if columns.contains(&column) {
-            return invalid!("Column \"{}\" appeared twice in a relation", ident.as_str());
+            return invalid!("Column \"{}\" appeared twice in a relation: {relation}", ident.as_str());
         }
         if let Some(ColumnRef::Clustering(last)) = columns.last()
             && *last + 1 != at
         {
-            let all: Vec<&str> = idents.iter().map(Ident::as_str).collect();
             return invalid!(
-                "Clustering columns must appear in the PRIMARY KEY order in multi-column relations: ({})",
-                all.join(", ")
+                "Clustering columns must appear in the PRIMARY KEY order in multi-column relations: {relation}"
             );
         }
         columns.push(column);
@@ -401,7 +403,7 @@ fn tuple(
     if let Term::Tuple { elements, .. } = value {
         if elements.len() != columns.len() {
             return invalid!(
-                "Expected {} elements in value tuple, but got {}",
+                "Expected {} elements in value tuple, but got {}: {value}",
                 columns.len(),
                 elements.len()
             );

@@ -15,6 +15,7 @@ use model::{ClusteringRange, PartitionKey, PartitionRange, TableSchema};
 use reader::{Page, PagingState, PartitionPage, ReadCommand};
 use smallvec::{SmallVec, smallvec};
 
+use super::group::GroupKey;
 use super::rows::RowsBuilder;
 use super::value::RowView;
 use super::{SelectPlan, limit, paging};
@@ -29,7 +30,7 @@ use crate::{CqlError, protocol};
 /// An unpaged result is refused beyond this: no frame has room for more.
 const RESULT_BYTES_MAX: usize = 256 << 20;
 /// Rows of one read of storage where the client does not say how many it takes.
-const READ_ROWS: u64 = 10_000;
+pub(super) const READ_ROWS: u64 = 10_000;
 /// A filtering read asks for at least so many: few of them will pass.
 const FILTER_READ_ROWS: u64 = 1_000;
 const FILTER_READS_A_PAGE: u32 = 16;
@@ -53,8 +54,8 @@ pub async fn execute<C: Coordinator>(
     let env = Env { bound, inputs: &[], now_us: execution.now_us, random: &random };
     let limit_rows = limit::evaluate(plan.limit.as_ref(), &env, &limit::OF_ALL)?;
     let partition_limit = limit::evaluate(plan.partition_limit.as_ref(), &env, &limit::PER_PARTITION)?;
-    let is_aggregate = plan.selection.is_aggregate();
-    let page_rows = execution.page_rows.filter(|_| !is_aggregate).map(u64::from);
+    let is_one_row = plan.is_one_row();
+    let page_rows = execution.page_rows.filter(|_| !is_one_row).map(u64::from);
     if plan.order.is_across_partitions && page_rows.is_some_and(|rows| limit_rows > rows) {
         return invalid!(
             "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the ORDER BY or the IN and sort client side, or disable paging for this query"
@@ -65,21 +66,23 @@ pub async fn execute<C: Coordinator>(
     let filters = plan.restrictions.filters.bind(&plan.schema, &env)?;
     let rows = ResultRows::new(Arc::clone(&plan.metadata));
     let now_s = execution.now_s();
-    let mut rows = RowsBuilder::new(&plan.schema, &plan.selection, rows, env, now_s)?;
+    let is_grouped = plan.grouping.is_some();
+    let mut rows = RowsBuilder::new(&plan.schema, &plan.selection, is_grouped, rows, env, now_s)?;
     if ranges.is_empty() && !plan.restrictions.clustering.is_everything() {
         return rows.finish();
     }
-    let paging = match execution.paging_state.filter(|_| !is_aggregate) {
+    let paging = match execution.paging_state.filter(|_| !is_one_row) {
         Some(bytes) => Some(paging::decode(bytes, &plan.schema)?),
         None => None,
     };
     // One row for each partition, or for all: limits of rows have no meaning then.
-    let limit_rows = if is_aggregate { u64::MAX } else { limit_rows };
+    let limit_rows = if is_one_row { u64::MAX } else { limit_rows };
     let partition_limit = if plan.is_distinct { 1 } else { partition_limit };
     let mut reading = Reading {
         plan,
         filters,
-        pushes_limits: plan.restrictions.filters.is_empty()
+        pushes_limits: !is_grouped
+            && plan.restrictions.filters.is_empty()
             && (plan.restrictions.wants_static_only_partitions() || !plan.schema.has_static()),
         partitions,
         ranges: Arc::from(ranges.as_slice()),
@@ -89,6 +92,9 @@ pub async fn execute<C: Coordinator>(
         partition_limit,
         remaining: limit_rows,
         partition_rows: 0,
+        group: None,
+        started: None,
+        is_partition_full: false,
         paging: None,
         continued: None,
         read_id: 0,
@@ -104,14 +110,17 @@ pub async fn execute<C: Coordinator>(
         memory.room().await;
     }
     rows.rows.charge = ResultCharge::new(memory);
-    let next = reading.fill(coordinator, &mut rows, page_rows).await?;
+    let next = match is_grouped {
+        true => reading.fill_groups(coordinator, &mut rows, page_rows).await?,
+        false => reading.fill(coordinator, &mut rows, page_rows).await?,
+    };
     let mut rows = rows.finish()?;
     rows.paging_state = next.map(|state| paging::encode(&state));
     Ok(rows)
 }
 
-struct Reading<'p, 'a> {
-    plan: &'p SelectPlan,
+pub(super) struct Reading<'p, 'a> {
+    pub(super) plan: &'p SelectPlan,
     filters: BoundFilters<'a>,
     /// Storage may count rows: every row that it gives is one of the result.
     pushes_limits: bool,
@@ -122,21 +131,30 @@ struct Reading<'p, 'a> {
     /// The key that is read, of several.
     at: usize,
     limit_rows: u64,
-    partition_limit: u64,
+    pub(super) partition_limit: u64,
     /// What is left of `limit_rows`.
-    remaining: u64,
-    /// Rows of the current partition so far.
-    partition_rows: u64,
+    pub(super) remaining: u64,
+    /// Rows of the result that the current partition has given so far.
+    pub(super) partition_rows: u64,
+    /// With GROUP BY: the group that is open.
+    pub(super) group: Option<(PartitionKey, GroupKey)>,
+    /// With GROUP BY: where the last read of storage began, unless at the beginning.
+    pub(super) started: Option<PagingState>,
+    /// With GROUP BY: the current partition has given its groups, and has more.
+    pub(super) is_partition_full: bool,
     /// Where the next read begins, inside the current key or range.
     paging: Option<PagingState>,
     /// The partition of which this read gives further rows, if there are any.
     continued: Option<PartitionKey>,
     /// Of the last read of storage that has a next page.
-    read_id: u64,
+    pub(super) read_id: u64,
 }
 
+/// A row that was read: its page, its partition there, and its place in that. Without one, static content alone.
+pub(super) type Place = (usize, usize, Option<usize>);
+
 /// What became of a page of storage.
-enum Taken {
+pub(super) enum Taken {
     /// All rows were taken.
     All,
     /// The client's page is full, and the rows behind this were not taken.
@@ -167,8 +185,9 @@ impl Reading<'_, '_> {
     }
 
     /// The next read; `None`: there is nothing more.
-    fn command(&mut self, rows: u64) -> Option<ReadCommand> {
-        if self.remaining == 0 {
+    pub(super) fn command(&mut self, rows: u64) -> Option<ReadCommand> {
+        // The last group that is wanted may be open.
+        if self.remaining == 0 && self.group.is_none() {
             return None;
         }
         let partitions = match &self.partitions {
@@ -177,6 +196,9 @@ impl Reading<'_, '_> {
         };
         let limit_rows = if self.pushes_limits { self.remaining } else { u64::MAX };
         self.continued = None;
+        if self.plan.grouping.is_some() {
+            self.started.clone_from(&self.paging);
+        }
         let paging = self.paging.take().map(|mut state| {
             state.remaining_rows = limit_rows;
             self.continued = state.row.is_some().then(|| state.key.clone());
@@ -204,7 +226,7 @@ impl Reading<'_, '_> {
     }
 
     /// Goes on behind a page of storage that ended with `next`; `false`: there is nothing more.
-    fn advance(&mut self, next: Option<PagingState>) -> bool {
+    pub(super) fn advance(&mut self, next: Option<PagingState>) -> bool {
         match (next, &self.partitions) {
             (Some(state), Partitions::Keys(_)) if state.row.is_none() => self.at += 1,
             (Some(state), _) => {
@@ -212,7 +234,10 @@ impl Reading<'_, '_> {
                     self.partition_rows = 0;
                 }
                 // Of a partition that has had its rows nothing more is wanted.
-                let is_full = self.partition_rows >= self.partition_limit;
+                let is_full = match self.plan.grouping {
+                    Some(_) => self.is_partition_full,
+                    None => self.partition_rows >= self.partition_limit,
+                };
                 let row = state.row.filter(|_| !is_full);
                 if row.is_none() && matches!(self.partitions, Partitions::Keys(_)) {
                     self.at += 1;
@@ -229,7 +254,7 @@ impl Reading<'_, '_> {
     }
 
     /// Where the next page of the client begins.
-    fn state(&self) -> Option<PagingState> {
+    pub(super) fn state(&self) -> Option<PagingState> {
         if let Some(state) = &self.paging {
             return Some(PagingState {
                 partition_rows: self.partition_rows,
@@ -282,20 +307,33 @@ impl Reading<'_, '_> {
             if page_rows.is_some() && (is_full || is_tired || is_dead) {
                 return Ok(self.state());
             }
-            // A page that has begun is finished; the next ones wait.
-            if !rows.rows.charge.grow_to(rows.rows.memory_bytes()) && page_rows.is_none() {
-                coordinator.memory_refused(NO_MEMORY);
-                return Err(CqlError::Overloaded(NO_MEMORY.to_string()));
-            }
-            if page_rows.is_none() {
-                self.check_unpaged(coordinator, bytes as u64, &mut told)?;
-            }
-            if bytes > RESULT_BYTES_MAX {
-                return invalid!(
-                    "The result has more than {RESULT_BYTES_MAX} bytes; ask for it in pages, or for less"
-                );
-            }
+            self.check_memory(coordinator, rows, page_rows.is_some(), &mut told)?;
         }
+    }
+
+    /// Whether the result may go on growing. `told`: the log knows of its size.
+    pub(super) fn check_memory<C: Coordinator>(
+        &self,
+        coordinator: &C,
+        rows: &mut RowsBuilder<'_>,
+        is_paged: bool,
+        told: &mut bool,
+    ) -> Result<(), CqlError> {
+        let bytes = rows.rows.cells().len();
+        // A page that has begun is finished; the next ones wait.
+        if !rows.rows.charge.grow_to(rows.rows.memory_bytes()) && !is_paged {
+            coordinator.memory_refused(NO_MEMORY);
+            return Err(CqlError::Overloaded(NO_MEMORY.to_string()));
+        }
+        if !is_paged {
+            self.check_unpaged(coordinator, bytes as u64, told)?;
+        }
+        if bytes > RESULT_BYTES_MAX {
+            return invalid!(
+                "The result has more than {RESULT_BYTES_MAX} bytes; ask for it in pages, or for less"
+            );
+        }
+        Ok(())
     }
 
     /// Whether a result without pages may go on growing. `told`: the log knows of it. The texts are ScyllaDB's.
@@ -366,26 +404,27 @@ impl Reading<'_, '_> {
     }
 
     /// A partition's rows follow; only the first one of a page may have begun on an earlier one.
-    fn begin(&mut self, partition: &PartitionPage) {
+    pub(super) fn begin(&mut self, partition: &PartitionPage) {
         if self.continued.take().is_none_or(|key| key != partition.key) {
             self.partition_rows = 0;
+            self.is_partition_full = false;
         }
     }
 
     #[inline]
-    fn passes(&self, view: &RowView<'_>) -> bool {
+    pub(super) fn passes(&self, view: &RowView<'_>) -> bool {
         let schema: &TableSchema = &self.plan.schema;
         self.plan.restrictions.filters.is_empty()
             || self.filters.pass(|column| view.value(schema, column).ok().flatten())
     }
 
     #[inline]
-    fn count(&mut self) {
+    pub(super) fn count(&mut self) {
         self.partition_rows += 1;
         self.remaining = self.remaining.saturating_sub(1);
     }
 
-    fn stopped(&self, key: &PartitionKey, row: Option<&model::ClusteringKey>) -> PagingState {
+    pub(super) fn stopped(&self, key: &PartitionKey, row: Option<&model::ClusteringKey>) -> PagingState {
         PagingState {
             key: key.clone(),
             row: row.cloned(),
@@ -405,7 +444,7 @@ impl Reading<'_, '_> {
         let Partitions::Keys(keys) = &self.partitions else { return Ok(()) };
         let keys = keys.len();
         let mut pages: Vec<Page> = vec![];
-        let mut places: Vec<(usize, usize, Option<usize>)> = vec![];
+        let mut places: Vec<Place> = vec![];
         while self.at < keys {
             let key_at = self.at;
             let Some(command) = self.command(READ_ROWS) else { break };
@@ -424,9 +463,12 @@ impl Reading<'_, '_> {
                 }
                 for (row_at, row) in partition.rows.iter().enumerate() {
                     view.row = Some(row);
-                    if self.partition_rows < self.partition_limit && self.remaining > 0 && self.passes(&view)
-                    {
-                        self.count();
+                    let is_wanted = self.plan.grouping.is_some()
+                        || (self.partition_rows < self.partition_limit && self.remaining > 0);
+                    if is_wanted && self.passes(&view) {
+                        if self.plan.grouping.is_none() {
+                            self.count();
+                        }
                         places.push((pages.len(), partition_at, Some(row_at)));
                     }
                 }
@@ -437,7 +479,7 @@ impl Reading<'_, '_> {
                     "ORDER BY over several partitions sorts at most {SORTED_ROWS_MAX} rows; give a LIMIT or sort client side"
                 );
             }
-            if self.remaining == 0 {
+            if self.remaining == 0 && self.plan.grouping.is_none() {
                 self.paging = None;
                 self.partition_rows = 0;
                 self.at = key_at + 1;
@@ -448,13 +490,17 @@ impl Reading<'_, '_> {
                 self.remaining = self.limit_rows;
             }
         }
-        let row_of = |(page, partition, row): (usize, usize, Option<usize>)| {
+        let row_of = |(page, partition, row): Place| {
             let partition = &pages[page].partitions[partition];
             (partition, row.map(|row| &partition.rows[row]))
         };
-        places.sort_by(|a, b| {
-            let (_, a) = row_of(*a);
-            let (_, b) = row_of(*b);
+        let mut groups: Vec<&[Place]> = match &self.plan.grouping {
+            None => places.chunks(1).collect(),
+            Some(_) => self.groups(&places, row_of, rows.env())?,
+        };
+        groups.sort_by(|a, b| {
+            let (_, a) = row_of(a[0]);
+            let (_, b) = row_of(b[0]);
             match (a, b) {
                 (Some(a), Some(b)) => {
                     let order = schema.compare_keys(&a.key, &b.key);
@@ -464,10 +510,18 @@ impl Reading<'_, '_> {
             }
         });
         let limit = usize::try_from(self.limit_rows).unwrap_or(usize::MAX);
-        for place in places.into_iter().take(limit) {
-            let (partition, row) = row_of(place);
-            let key_values = key_values(&schema, &partition.key)?;
-            rows.add(&RowView { partition_key: &key_values, static_row: &partition.static_row, row })?;
+        for group in groups.into_iter().take(limit) {
+            for (number, place) in group.iter().enumerate() {
+                let (partition, row) = row_of(*place);
+                let key_values = key_values(&schema, &partition.key)?;
+                let view = RowView { partition_key: &key_values, static_row: &partition.static_row, row };
+                match (&self.plan.grouping, number) {
+                    (None, _) => rows.add(&view)?,
+                    (Some(_), 0) => rows.begin_group(&view)?,
+                    (Some(_), _) => rows.add_to_group(&view)?,
+                }
+            }
+            rows.end_group()?;
         }
         Ok(())
     }
@@ -475,7 +529,10 @@ impl Reading<'_, '_> {
 
 /// The values of the partition key's columns.
 #[inline]
-fn key_values<'k>(schema: &TableSchema, key: &'k PartitionKey) -> Result<SmallVec<[&'k [u8]; 4]>, CqlError> {
+pub(super) fn key_values<'k>(
+    schema: &TableSchema,
+    key: &'k PartitionKey,
+) -> Result<SmallVec<[&'k [u8]; 4]>, CqlError> {
     if schema.partition_key.len() == 1 {
         return Ok(smallvec![key.bytes()]);
     }

@@ -6,13 +6,16 @@
 //! | rows of the result in the making | `rows.rs` |
 //! | values and times out of cells | `value.rs` |
 //! | which order, which limits | `ordering.rs`, `limit.rs` |
-//! | reading page by page | `execute.rs` |
+//! | which rows are one by GROUP BY | `group.rs` |
+//! | reading page by page | `execute.rs`; of groups `grouped.rs` |
 //! | where the next page begins, as bytes | `paging.rs` |
 //!
 //! A plan is immutable and knows no execution: all shards share one. A plan is as old as its schema; when the table
 //! changes, the statement is prepared again.
 
 mod execute;
+mod group;
+mod grouped;
 mod limit;
 mod ordering;
 mod paging;
@@ -28,6 +31,7 @@ use model::types::Duration;
 use model::{PartitionKey, TableId, TableSchema};
 
 pub use execute::execute;
+use group::Grouping;
 use ordering::Order;
 pub use selection::Selection;
 
@@ -45,6 +49,7 @@ pub struct SelectPlan {
     selection: Selection,
     restrictions: Restrictions,
     order: Order,
+    grouping: Option<Grouping>,
     is_distinct: bool,
     limit: Option<Expr>,
     partition_limit: Option<Expr>,
@@ -68,13 +73,8 @@ pub fn prepare(mut planner: Planner<'_>, select: &Select) -> Result<SelectPlan, 
         }
         return invalid!("table {} does not exist", planner_ref.table);
     };
-    if select.json {
-        return invalid!("SELECT JSON is not supported yet");
-    }
-    if !select.group_by.is_empty() {
-        return invalid!("GROUP BY is not supported yet");
-    }
     let selection = Selection::prepare(planner_ref, &schema, &select.selection)?;
+    let selection = if select.json { selection.into_json(planner_ref) } else { selection };
     let restrictions = Restrictions::prepare(
         planner_ref,
         &schema,
@@ -88,15 +88,17 @@ pub fn prepare(mut planner: Planner<'_>, select: &Select) -> Result<SelectPlan, 
     if select.distinct {
         check_distinct(&schema, &selection, &restrictions)?;
     }
+    let grouping = Grouping::prepare(planner_ref, &schema, &select.group_by, &restrictions, select.distinct)?;
+    let is_one_row = selection.is_aggregate() && grouping.is_none();
     if select.per_partition_limit.is_some() {
         if select.distinct {
             return invalid!("PER PARTITION LIMIT is not allowed with SELECT DISTINCT queries");
         }
-        if selection.is_aggregate() {
+        if is_one_row {
             return invalid!("PER PARTITION LIMIT is not allowed with aggregate queries.");
         }
     }
-    let order = Order::prepare(&schema, &select.order_by, &restrictions, selection.is_aggregate())?;
+    let order = Order::prepare(&schema, &select.order_by, &restrictions, is_one_row)?;
     let partition_limit =
         limit::prepare(planner_ref, select.per_partition_limit.as_ref(), &limit::PER_PARTITION)?;
     let limit = limit::prepare(planner_ref, select.limit.as_ref(), &limit::OF_ALL)?;
@@ -111,6 +113,7 @@ pub fn prepare(mut planner: Planner<'_>, select: &Select) -> Result<SelectPlan, 
         selection,
         restrictions,
         order,
+        grouping,
         is_distinct: select.distinct,
         limit,
         partition_limit,
@@ -156,6 +159,11 @@ fn check_distinct(
 }
 
 impl SelectPlan {
+    /// Aggregates of all rows together.
+    fn is_one_row(&self) -> bool {
+        self.selection.is_aggregate() && self.grouping.is_none()
+    }
+
     pub fn schema(&self) -> &Arc<TableSchema> {
         &self.schema
     }
@@ -205,6 +213,19 @@ impl SelectPlan {
     #[inline]
     pub fn has_timeout(&self) -> bool {
         self.timeout.is_some()
+    }
+
+    /// What clients are told besides: that rows of many partitions are put together. The words are Cassandra's.
+    pub fn warning(&self) -> Option<&'static str> {
+        if !self.selection.is_aggregate() && self.grouping.is_none() {
+            return None;
+        }
+        let partition = &self.restrictions.partition;
+        match (partition.has_keys() || partition.has_token(), partition.is_in()) {
+            (false, _) => Some("Aggregation query used without partition key"),
+            (true, true) => Some("Aggregation query used on multiple partition keys (IN restriction)"),
+            (true, false) => None,
+        }
     }
 
     /// USING SERVICE LEVEL.

@@ -16,13 +16,15 @@ pub struct Order {
 }
 
 impl Order {
+    /// `is_one_row`: the result is one row, whatever the order.
+    ///
     /// # Errors
     /// An order that the table does not have in either direction.
     pub fn prepare(
         schema: &TableSchema,
         order_by: &[OrderBy],
         restrictions: &Restrictions,
-        is_aggregate: bool,
+        is_one_row: bool,
     ) -> Result<Self, CqlError> {
         if order_by.is_empty() {
             return Ok(Self::default());
@@ -62,7 +64,7 @@ impl Order {
         }
         Ok(Self {
             is_reversed: is_reversed.unwrap_or(false),
-            is_across_partitions: restrictions.partition.is_in() && !is_aggregate,
+            is_across_partitions: restrictions.partition.is_in() && !is_one_row,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Rows of a result in the making.
+//! Rows of a result in the making: one for each row that is read, for each group, or for all.
 
 use std::borrow::Cow;
 
@@ -19,6 +19,9 @@ pub struct RowsBuilder<'a> {
     env: Env<'a>,
     now_s: u32,
     work: BoundWork<'a>,
+    is_grouped: bool,
+    /// A group has begun and not ended.
+    is_group_open: bool,
     pub rows: ResultRows,
 }
 
@@ -31,8 +34,9 @@ enum BoundWork<'a> {
     Aggregated {
         computed: &'a Computed,
         times: Vec<TimeKeys<'a>>,
+        /// Of the rows together, or of the current group.
         accumulators: Vec<Accumulator>,
-        /// The inputs of the first row: what columns beside aggregates show.
+        /// The inputs of their first row: what columns beside aggregates show.
         first: Option<Vec<Option<Vec<u8>>>>,
     },
 }
@@ -44,6 +48,7 @@ impl<'a> RowsBuilder<'a> {
     pub fn new(
         schema: &'a TableSchema,
         selection: &'a Selection,
+        is_grouped: bool,
         rows: ResultRows,
         env: Env<'a>,
         now_s: u32,
@@ -56,13 +61,11 @@ impl<'a> RowsBuilder<'a> {
                 if computed.aggregates.is_empty() {
                     BoundWork::Computed { computed, times }
                 } else {
-                    let accumulators =
-                        computed.aggregates.iter().map(|call| call.aggregate.start()).collect();
-                    BoundWork::Aggregated { computed, times, accumulators, first: None }
+                    BoundWork::Aggregated { computed, times, accumulators: start(computed), first: None }
                 }
             }
         };
-        Ok(Self { schema, env, now_s, work, rows })
+        Ok(Self { schema, env, now_s, work, is_grouped, is_group_open: false, rows })
     }
 
     #[inline]
@@ -81,7 +84,7 @@ impl<'a> RowsBuilder<'a> {
             BoundWork::Aggregated { computed, times, accumulators, first } => {
                 let inputs = inputs(self.schema, computed, times, view, self.now_s)?;
                 let env = Env { inputs: &inputs, ..self.env };
-                for (call, accumulator) in computed.aggregates.iter().zip(accumulators) {
+                for (call, accumulator) in computed.aggregates.iter().zip(accumulators.iter_mut()) {
                     match &call.arg {
                         None => accumulator.add(Some(&[]))?,
                         Some(arg) => match arg.evaluate(&env)? {
@@ -98,22 +101,62 @@ impl<'a> RowsBuilder<'a> {
         Ok(())
     }
 
-    /// The rows; of aggregates the one row.
+    /// The first row of a group; the group before it has ended.
+    pub fn begin_group(&mut self, view: &RowView<'_>) -> Result<(), CqlError> {
+        debug_assert!(!self.is_group_open);
+        self.is_group_open = true;
+        self.add(view)
+    }
+
+    /// A further row of the group: columns beside aggregates show the first one.
+    pub fn add_to_group(&mut self, view: &RowView<'_>) -> Result<(), CqlError> {
+        match self.work {
+            BoundWork::Aggregated { .. } => self.add(view),
+            BoundWork::Plain(_) | BoundWork::Computed { .. } => Ok(()),
+        }
+    }
+
+    /// The group's row is in the result; nothing if none has begun.
+    pub fn end_group(&mut self) -> Result<(), CqlError> {
+        match std::mem::replace(&mut self.is_group_open, false) {
+            true => self.put_aggregates(),
+            false => Ok(()),
+        }
+    }
+
+    pub fn env(&self) -> &Env<'a> {
+        &self.env
+    }
+
+    /// The rows, the last group's or that of all aggregates among them.
     pub fn finish(mut self) -> Result<ResultRows, CqlError> {
-        if let BoundWork::Aggregated { computed, accumulators, first, .. } = self.work {
-            let results = accumulators.into_iter().map(Accumulator::finish).collect::<Result<Vec<_>, _>>()?;
-            let mut inputs = first.unwrap_or_else(|| vec![None; computed.inputs.len()]);
-            for (slot, input) in inputs.iter_mut().zip(&computed.inputs) {
-                if let Input::Aggregate(number) = input {
-                    slot.clone_from(&results[*number]);
-                }
-            }
-            let inputs: Vec<Option<Bytes<'_>>> =
-                inputs.iter().map(|input| input.as_deref().map(Cow::Borrowed)).collect();
-            output(computed, &self.env, &inputs, &mut self.rows)?;
+        match self.is_grouped {
+            true => self.end_group()?,
+            false => self.put_aggregates()?,
         }
         Ok(self.rows)
     }
+
+    fn put_aggregates(&mut self) -> Result<(), CqlError> {
+        let BoundWork::Aggregated { computed, accumulators, first, .. } = &mut self.work else {
+            return Ok(());
+        };
+        let ended = std::mem::replace(accumulators, start(computed));
+        let results = ended.into_iter().map(Accumulator::finish).collect::<Result<Vec<_>, _>>()?;
+        let mut inputs = first.take().unwrap_or_else(|| vec![None; computed.inputs.len()]);
+        for (slot, input) in inputs.iter_mut().zip(&computed.inputs) {
+            if let Input::Aggregate(number) = input {
+                slot.clone_from(&results[*number]);
+            }
+        }
+        let inputs: Vec<Option<Bytes<'_>>> =
+            inputs.iter().map(|input| input.as_deref().map(Cow::Borrowed)).collect();
+        output(computed, &self.env, &inputs, &mut self.rows)
+    }
+}
+
+fn start(computed: &Computed) -> Vec<Accumulator> {
+    computed.aggregates.iter().map(|call| call.aggregate.start()).collect()
 }
 
 fn time_keys<'a>(input: &'a Input, env: &Env<'a>) -> Result<TimeKeys<'a>, CqlError> {
@@ -161,6 +204,23 @@ fn output(
     rows: &mut ResultRows,
 ) -> Result<(), CqlError> {
     let env = Env { bound: env.bound, inputs, now_us: env.now_us, random: env.random };
+    if let Some(fields) = &computed.json {
+        let mut json = String::new();
+        for (number, (expr, field)) in computed.outputs.iter().zip(fields).enumerate() {
+            json.push_str(if number == 0 { "{" } else { ", " });
+            json.push_str(&field.name);
+            json.push_str(": ");
+            match expr.evaluate(&env)? {
+                Value::Bytes(bytes) if bytes.is_empty() => json.push_str("\"\""),
+                Value::Bytes(bytes) => field.ty.write_json(&bytes, &mut json),
+                Value::Null | Value::Unset => json.push_str("null"),
+            }
+        }
+        json.push('}');
+        rows.cell(Some(json.as_bytes()));
+        rows.end_row();
+        return Ok(());
+    }
     for expr in &computed.outputs {
         match expr.evaluate(&env)? {
             Value::Bytes(bytes) => rows.cell(Some(&bytes)),

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use model::types::{CollectionBuilder, CollectionIter, CqlType, MapIter, TupleIter};
+use model::types::{CollectionBuilder, CollectionIter, CqlType, MapIter, TupleIter, push_json_string};
 use model::{ColumnId, TableSchema};
 
 use crate::CqlError;
@@ -37,6 +37,16 @@ pub struct Computed {
     pub inputs: Vec<Input>,
     pub outputs: Vec<Expr>,
     pub aggregates: Vec<AggregateCall>,
+    /// With SELECT JSON: all outputs are one column, an object with these fields.
+    pub json: Option<Vec<JsonField>>,
+}
+
+/// A field of the object that SELECT JSON makes.
+#[derive(Clone, Debug)]
+pub struct JsonField {
+    /// As it stands in the text, with its quotes.
+    pub name: String,
+    pub ty: CqlType,
 }
 
 /// What a term over a row may speak of.
@@ -117,7 +127,53 @@ impl Selection {
             outputs.push(expr);
         }
         let Builder { inputs, aggregates, .. } = builder;
-        Ok(Self { columns, work: Work::Computed(Computed { inputs, outputs, aggregates }), is_all: false })
+        let computed = Computed { inputs, outputs, aggregates, json: None };
+        Ok(Self { columns, work: Work::Computed(computed), is_all: false })
+    }
+
+    /// What SELECT JSON makes of it: one column of text.
+    pub fn into_json(self, planner: &Planner<'_>) -> Self {
+        let mut computed = match self.work {
+            Work::Computed(computed) => computed,
+            Work::Plain(columns) => Computed {
+                outputs: (0..columns.len()).map(Expr::Input).collect(),
+                inputs: columns.into_iter().map(Input::Value).collect(),
+                aggregates: vec![],
+                json: None,
+            },
+        };
+        let field = |column: ColumnSpec| {
+            // A name that CQL would not read as it is keeps its quotes, inside JSON's.
+            let is_plain = column.name == column.name.to_lowercase();
+            let quoted = if is_plain { column.name } else { format!("\"{}\"", column.name) };
+            let mut name = String::new();
+            push_json_string(&mut name, &quoted);
+            let ty = match column.column_type {
+                CqlType::Counter => CqlType::BigInt,
+                other => other,
+            };
+            JsonField { name, ty }
+        };
+        computed.json = Some(self.columns.into_iter().map(field).collect());
+        Self { columns: vec![planner.spec("[json]", &CqlType::Text)], work: Work::Computed(computed), ..self }
+    }
+
+    /// One selector as a term over values of columns, which are its inputs in this order.
+    ///
+    /// # Errors
+    /// As [`Self::prepare`].
+    pub fn term(
+        planner: &mut Planner<'_>,
+        schema: &Arc<TableSchema>,
+        selector: &Selector,
+    ) -> Result<(Expr, Vec<ColumnRef>), CqlError> {
+        let mut builder = Builder { planner, schema, inputs: vec![], aggregates: vec![], inside: true };
+        let (expr, _) = builder.output(selector)?;
+        let columns = builder.inputs.iter().map(|input| match input {
+            Input::Value(column) => Ok(*column),
+            _ => invalid!("{} cannot be told from values of columns alone", selector.column_name()),
+        });
+        Ok((expr, columns.collect::<Result<_, _>>()?))
     }
 
     pub fn is_aggregate(&self) -> bool {
@@ -373,7 +429,7 @@ impl Builder<'_, '_> {
         self.check_not_inside(name)?;
         let [arg] = args else {
             return invalid!(
-                "Invalid number of arguments in call to function {name}: 1 required but {} provided",
+                "Invalid number of arguments in call to function system.{name}: 1 required but {} provided",
                 args.len()
             );
         };

@@ -1,6 +1,7 @@
 //! Statements as text against storage in memory: what they give, what they refuse, and the same rows whatever the
 //! size of the pages. Random statements are compared with an evaluation that looks at every row.
 
+mod groups;
 mod laws;
 mod statements;
 

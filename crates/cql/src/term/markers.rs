@@ -15,12 +15,20 @@ use crate::syntax::Marker;
 #[derive(Debug)]
 pub struct Markers {
     specs: Vec<Option<ColumnSpec>>,
+    hidden: usize,
 }
 
 impl Markers {
     /// `count` markers of which nothing is known yet.
     pub fn new(count: usize) -> Self {
-        Self { specs: vec![None; count] }
+        Self { specs: vec![None; count], hidden: 0 }
+    }
+
+    /// The number of the first of `count` markers behind those of the text: clients are not told of them, and the
+    /// statement itself binds their values.
+    pub fn add_hidden(&mut self, count: usize) -> usize {
+        self.hidden += count;
+        self.specs.len() + self.hidden - count
     }
 
     /// The marker stands for a value of `spec`. A marker with a name keeps it, as `:v` in the text.

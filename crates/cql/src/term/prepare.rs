@@ -63,7 +63,7 @@ impl<'c> Planner<'c> {
             Term::Marker(marker) => Ok(self.marker(marker, name, ty)),
             Term::List { elements, .. } => match ty {
                 CqlType::List { element, .. } => {
-                    self.sequence(elements, &format!("value({name})"), element, ty)
+                    self.sequence(elements, ("list", name), &format!("value({name})"), element, ty)
                 }
                 CqlType::Vector { element, dimension } => {
                     if elements.len() != *dimension as usize {
@@ -73,13 +73,13 @@ impl<'c> Planner<'c> {
                             elements.len()
                         );
                     }
-                    self.sequence(elements, name, element, ty)
+                    self.sequence(elements, ("vector", name), name, element, ty)
                 }
                 _ => invalid!("Invalid list literal for {name} of type {}", ty.to_cql()),
             },
             Term::Set { elements, .. } => match ty {
                 CqlType::Set { element, .. } => {
-                    self.sequence(elements, &format!("value({name})"), element, ty)
+                    self.sequence(elements, ("set", name), &format!("value({name})"), element, ty)
                 }
                 // {} is also the empty map and a UDT of which nothing is said.
                 CqlType::Map { .. } if elements.is_empty() => {
@@ -96,8 +96,8 @@ impl<'c> Planner<'c> {
                 let mut prepared = Vec::with_capacity(entries.len());
                 for (key, value) in entries {
                     prepared.push((
-                        self.element(key, &key_name, &entry.0)?,
-                        self.element(value, &value_name, &entry.1)?,
+                        self.element(key, ("map", name, "key"), &key_name, &entry.0)?,
+                        self.element(value, ("map", name, "value"), &value_name, &entry.1)?,
                     ));
                 }
                 Expr::Map { ty: ty.clone(), entries: prepared }.folded()
@@ -124,7 +124,12 @@ impl<'c> Planner<'c> {
                     }
                     let mut prepared = Vec::with_capacity(elements.len());
                     for (number, (element, component)) in elements.iter().zip(components.iter()).enumerate() {
-                        prepared.push(self.term(element, &format!("{name}[{number}]"), component)?);
+                        let found = self.term(element, &format!("{name}[{number}]"), component);
+                        prepared.push(self.or_unfit(found, element, component, |ty| {
+                            format!(
+                                "Invalid tuple literal for {name}: component {number} is not of type {ty}"
+                            )
+                        })?);
                     }
                     Expr::Sequence { ty: ty.clone(), elements: prepared }.folded()
                 }
@@ -162,22 +167,52 @@ impl<'c> Planner<'c> {
         Ok(Expr::constant(&literal::literal_bytes(constant, name, ty)?))
     }
 
-    /// An element of a collection: not null.
-    fn element(&mut self, term: &Term, name: &str, ty: &CqlType) -> Result<Expr, CqlError> {
+    /// An element of a collection: not null. `(what, of, part)` are for errors: a part of a literal of what kind, and
+    /// what that is for.
+    fn element(
+        &mut self,
+        term: &Term,
+        (what, of, part): (&str, &str, &str),
+        name: &str,
+        ty: &CqlType,
+    ) -> Result<Expr, CqlError> {
         if matches!(term, Term::Null(_)) {
             return invalid!("null is not supported inside collections");
         }
-        self.term(term, name, ty)
+        let found = self.term(term, name, ty);
+        self.or_unfit(found, term, ty, |ty| {
+            format!("Invalid {what} literal for {of}: {part} {term} is not of type {ty}")
+        })
+    }
+
+    /// What was found; if it is an error because the term is of a kind that the type does not take, then what `say`
+    /// says of the type.
+    fn or_unfit(
+        &self,
+        found: Result<Expr, CqlError>,
+        term: &Term,
+        ty: &CqlType,
+        say: impl FnOnce(String) -> String,
+    ) -> Result<Expr, CqlError> {
+        match found {
+            Err(CqlError::Invalid(_)) if !function::can_be(self, term, ty)? => {
+                Err(CqlError::Invalid(say(ty.to_cql())))
+            }
+            found => found,
+        }
     }
 
     fn sequence(
         &mut self,
         elements: &[Term],
+        (what, of): (&str, &str),
         element_name: &str,
         element_type: &CqlType,
         ty: &CqlType,
     ) -> Result<Expr, CqlError> {
-        let elements = elements.iter().map(|element| self.element(element, element_name, element_type));
+        let elements = elements
+            .iter()
+            .map(|element| self.element(element, (what, of, "value"), element_name, element_type));
         let elements = elements.collect::<Result<Vec<_>, _>>()?;
         Expr::Sequence { ty: ty.clone(), elements }.folded()
     }
@@ -198,7 +233,15 @@ impl<'c> Planner<'c> {
         for field in &user.fields {
             let given = fields.iter().rev().find(|(given, _)| *given == field.name);
             elements.push(match given {
-                Some((_, term)) => self.term(term, &format!("{name}.{}", field.name), &field.field_type)?,
+                Some((_, term)) => {
+                    let found = self.term(term, &format!("{name}.{}", field.name), &field.field_type);
+                    self.or_unfit(found, term, &field.field_type, |ty| {
+                        format!(
+                            "Invalid user type literal for {name}: field {} is not of type {ty}",
+                            field.name
+                        )
+                    })?
+                }
                 None => Expr::NULL,
             });
         }

@@ -120,7 +120,31 @@ fn a_read_that_comes_late_goes_before_writes_that_wait() {
          r at 1200us
          look again at 1333us
          w2 at 1400us
-         look again at 1535us",
+         look again at 2150us",
+    );
+}
+
+#[test]
+fn beside_others_that_read_a_class_may_have_its_part_under_way() {
+    // A quarter of 3 ms, since nobody measured: one of 512 KiB at a time, once there was a read. 100 ms after it, all of it again.
+    let script = "
+        shares 1 333
+        push 1000us w1 1: write 512K
+        push 1000us w2 1: write 512K
+        push 1100us r 0: read 4K
+        push 1200us w3 1: write 512K
+        look 1200us
+        push 101200us w4 1: write 512K
+        look 101200us";
+    check(
+        None,
+        script,
+        "w1 at once
+         w2 at once
+         r at once
+         look again at 1950us
+         w3 at 101200us
+         w4 at 101200us",
     );
 }
 

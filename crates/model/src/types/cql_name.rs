@@ -226,7 +226,7 @@ fn type_at(
         "map" => {
             let key = element_at(scanner, udts, depth, in_frozen)?;
             if key == CqlType::Duration {
-                return type_err!("Durations are not allowed as map keys");
+                return type_err!("Durations are not allowed as map keys: {}", excerpt(scanner.text));
             }
             scanner.expect(',')?;
             CqlType::map(key, element_at(scanner, udts, depth, in_frozen)?)
@@ -264,7 +264,7 @@ fn element_at(
 ) -> Result<CqlType, TypeError> {
     let element = type_at(scanner, udts, depth + 1, in_frozen)?;
     if element.is_counter() {
-        return type_err!("Counters are not allowed inside other types: {}", excerpt(scanner.text));
+        return type_err!("Counters are not allowed inside collections: {}", excerpt(scanner.text));
     }
     if !element.is_multi_cell() {
         return Ok(element);

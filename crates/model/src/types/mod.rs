@@ -12,7 +12,8 @@
 //! | how is a collection, tuple or vector laid out | `collection.rs` |
 //! | text to bytes and back | `text_in.rs`, `text_out.rs`; scalars: `scalar_text.rs`, `civil.rs`, `duration.rs`, `float_text.rs` |
 //! | the text of keys as `sstabledump` prints and takes it | `raw_text.rs` |
-//! | a value as JSON | `json_out.rs` |
+//! | JSON text as a tree | `json.rs` |
+//! | a value as JSON and back | `json_out.rs`, `json_in.rs` |
 //! | a value as a Rust enum | `value.rs` |
 //!
 //! **Guarantee:** nothing here panics on bytes or text from outside, recurses deeper than
@@ -27,6 +28,8 @@ mod duration;
 mod error;
 mod float_text;
 mod java_name;
+mod json;
+mod json_in;
 mod json_out;
 mod order;
 mod raw_text;
@@ -45,6 +48,8 @@ pub use cql_name::push_identifier;
 pub use cql_type::{CqlType, MAX_DEPTH, UdtField, UserType};
 pub use duration::Duration;
 pub use error::TypeError;
+pub use json::Json;
+pub use json_in::json_name;
 pub use json_out::push_json_string;
 pub use value::CqlValue;
 

@@ -9,7 +9,7 @@ use num_bigint::BigInt;
 
 use super::civil::{self, Separator};
 use super::duration::Duration;
-use super::error::{excerpt, type_err};
+use super::error::excerpt;
 use super::java_name::{parse_hex, push_hex};
 use super::{CqlType, TypeError, decimal, float_text};
 
@@ -216,8 +216,32 @@ pub(crate) fn parse(cql_type: &CqlType, text: &str) -> Result<Vec<u8>, TypeError
     };
     match parsed {
         Some(bytes) => Ok(bytes),
-        None => type_err!("Unable to make {} from '{}'", cql_type.to_cql(), excerpt(text)),
+        None => Err(unreadable(cql_type, text)),
     }
+}
+
+/// In the words of Cassandra's `AbstractType.fromString`, which clients know.
+fn unreadable(cql_type: &CqlType, text: &str) -> TypeError {
+    let text = excerpt(text);
+    let made = match cql_type {
+        CqlType::Timestamp | CqlType::LegacyTimestamp => {
+            return TypeError::new(format!("Unable to parse a date/time from '{text}'"));
+        }
+        CqlType::Date => {
+            return TypeError::new(format!("Unable to coerce '{text}' to a formatted date (long)"));
+        }
+        CqlType::Time => {
+            return TypeError::new(format!("Unable to coerce '{text}' to a formatted time (long)"));
+        }
+        CqlType::Duration => return TypeError::new(format!("Unable to convert '{text}' to a duration")),
+        CqlType::BigInt | CqlType::Counter => "long".to_string(),
+        CqlType::SmallInt => "short".to_string(),
+        CqlType::TinyInt => "byte".to_string(),
+        CqlType::Inet => "inet address".to_string(),
+        CqlType::Uuid | CqlType::TimeUuid | CqlType::LexicalUuid => "UUID".to_string(),
+        other => other.to_cql(),
+    };
+    TypeError::new(format!("Unable to make {made} from '{text}'"))
 }
 
 /// An optional sign and at most [`MAX_NUMBER_DIGITS`] digits.

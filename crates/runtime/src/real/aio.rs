@@ -126,6 +126,10 @@ impl Reactor for Aio {
         Box::pin(AtSlot(slot))
     }
 
+    fn waiting(&self) -> usize {
+        self.backlog.borrow().len()
+    }
+
     fn push(&self) {
         loop {
             let room = EVENTS_MAX - self.in_kernel.get();

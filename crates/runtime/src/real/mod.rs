@@ -283,7 +283,11 @@ impl Shards {
         let groups = Arc::default();
         let mut shards =
             Self { inboxes, doorbells, stop: Arc::default(), threads: Vec::new(), helpers, groups };
-        let disk = Arc::new(Disk::new(DiskOptions { shards: options.shards, ..options.disk }));
+        let disk = Arc::new(Disk::new(DiskOptions {
+            shards: options.shards,
+            divides_room: options.disk.divides_room && kind != BackendKind::Threads,
+            ..options.disk
+        }));
         let cores = if options.pin { run_loop::allowed_cores() } else { Ok(Vec::new()) };
         let cores = cores.map_err(system("ask for the process's cores"))?;
         let started = world::now();

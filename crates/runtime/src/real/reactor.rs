@@ -45,6 +45,8 @@ impl Transfer {
 pub(crate) trait Reactor {
     /// Takes an operation on; it may wait for `push`. `pass` is dropped when the kernel is done with it.
     fn submit(&self, transfer: Transfer, pass: Option<Pass>) -> Op<Transferred>;
+    /// How many operations were taken on and wait for `push`.
+    fn waiting(&self) -> usize;
     /// Gives the kernel what was taken on.
     fn push(&self);
     /// Hands out what has completed; returns how much.

@@ -1,7 +1,7 @@
 //! The life of a shard's thread.
 //!
 //! A turn: take in mail, reap I/O, ask which sockets are ready, fire timers, let waiting I/O go, run ready tasks up to
-//! the quota, deliver the outbox, submit I/O. I/O is also submitted before another group's task runs; after a long
+//! the quota, deliver the outbox, submit I/O. I/O is also submitted as soon as there is some of it, and before another group's task runs; after a long
 //! poll it is reaped, and sockets are watched so that a request that comes meanwhile ends the next one. The
 //! clock is read once before the tasks and once after each: this is what groups are charged by. An
 //! idle shard looks for work for `idle_poll_us` and then sleeps until a completion, a timer or the doorbell. Before
@@ -35,6 +35,9 @@ use crate::stall::StallOptions;
 
 /// How long between looks for stragglers while a shard stops.
 const STOPPING_PAUSE: Duration = Duration::from_micros(50);
+
+/// So many operations are not kept from the disk while tasks run: it would be idle until the turn ends, and then the CPU would be.
+const PUSHED_AT: usize = 4;
 
 /// How long a turn and an idle look may last.
 #[derive(Clone, Copy)]
@@ -146,8 +149,8 @@ impl ShardThread {
                     reactor.watch_sockets();
                 }
                 backend.begin_poll_at_ns(now_ns);
-                // What a group asked the disk for does not wait for another group's work.
-                if shard.queue().next_group() != Some(shard.current_group().index()) {
+                // What a group asked the disk for does not wait for another group's work, nor for much of its own.
+                if reactor.waiting() >= PUSHED_AT || !shard.queue().goes_on_with(shard.current_group()) {
                     reactor.push();
                 }
             }

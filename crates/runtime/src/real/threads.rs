@@ -30,6 +30,10 @@ impl Reactor for Threads {
         on_helper(&self.helpers, transfer, pass)
     }
 
+    fn waiting(&self) -> usize {
+        0
+    }
+
     fn push(&self) {}
 
     fn reap(&self) -> usize {

@@ -148,6 +148,10 @@ impl Reactor for Uring {
         Box::pin(AtSlot(slot))
     }
 
+    fn waiting(&self) -> usize {
+        self.backlog.borrow().len()
+    }
+
     fn push(&self) {
         let ring = &mut *self.ring.borrow_mut();
         while self.fill(ring) {

@@ -31,6 +31,7 @@ pub enum At<'a> {
     Number(&'a mut u64),
     AutoNumber(&'a mut Option<u64>, RangeInclusive<u64>),
     Millis(&'a mut u64, RangeInclusive<u64>),
+    Micros(&'a mut u64, RangeInclusive<u64>),
     Bytes(&'a mut u64),
     AutoBytes(&'a mut Option<u64>, RangeInclusive<u64>),
     /// Bytes per second: `64MiB/s`; 0 is no limit.
@@ -120,6 +121,7 @@ const SEGMENT: RangeInclusive<u64> = 1 << 20..=1 << 30;
 const LOG: RangeInclusive<u64> = 8 << 20..=1 << 44;
 const TIMEOUT: RangeInclusive<u64> = 1..=u64::MAX;
 const SYNC: RangeInclusive<u64> = 1..=3_600_000;
+const LATENCY_GOAL: RangeInclusive<u64> = 50..=1_000_000;
 
 /// All options, in the order of the documentation.
 #[rustfmt::skip]
@@ -133,6 +135,7 @@ pub const OPTIONS: &[OptionDef] = &[
     option("pin_shards", &[], |c| At::Bool(&mut c.pin_shards), "Tie each shard to a core."),
     option("io_backend", &[("reactor_backend", NONE)], |c| At::Choice(&mut c.io_backend), "How I/O is done. `auto`: the first of the others that the machine allows."),
     option("io_properties_file", &[], |c| At::AutoPath(&mut c.io_properties_file), "What the disk can do, in ScyllaDB's `io_properties.yaml`. `auto`: not known, and requests wait for nothing but too many others."),
+    option("io_latency_goal", &[("io_latency_goal_ms", MS)], |c| At::Micros(&mut c.io_latency_goal_us, LATENCY_GOAL), "How much work the disk may have ahead of it, all classes together, which is how long a read waits for what was started before it. Less makes reads beside compactions faster, and compactions slower on disks that need many requests at once."),
     option("stream_io_throughput", &[("stream_io_throughput_mb_per_sec", Bare::MiB), ("maintenance_io_throughput_mb_per_sec", Bare::MiB)], |c| At::Rate(&mut c.stream_io_throughput_bytes_s), "What maintenance (repair, scrub, start-up) may read and write in a second, of all shards; 0: what others leave."),
     option("commitlog_sync", &[], |c| At::Choice(&mut c.commitlog_sync), "When a write is acknowledged: `batch` and `group` after it is synced to disk, `periodic` when the operating system has it."),
     option("commitlog_sync_period", &[("commitlog_sync_period_in_ms", MS)], |c| At::Millis(&mut c.commitlog_sync_period_ms, SYNC), "With `periodic`: how often the commit log is synced, so how much a loss of power can cost."),
@@ -269,6 +272,10 @@ impl At<'_> {
                 let allowed = || units::DURATION_FORM.to_string() + &within(&range, units::show_millis);
                 *at = in_range(units::parse_millis(text, bare), &range, allowed)?;
             }
+            Self::Micros(at, range) => {
+                let allowed = || units::DURATION_FORM.to_string() + &within(&range, units::show_micros);
+                *at = in_range(units::parse_micros(text, bare), &range, allowed)?;
+            }
             Self::Bytes(at) => *at = units::parse_bytes(text, bare).ok_or(units::SIZE_FORM)?,
             Self::Rate(at) => {
                 let bytes = units::parse_bytes(text.strip_suffix("/s").unwrap_or(text), bare);
@@ -305,6 +312,7 @@ impl At<'_> {
             Self::Number(at) => at.to_string(),
             Self::AutoNumber(at, _) => at.map_or_else(auto, |number| number.to_string()),
             Self::Millis(at, _) => units::show_millis(*at),
+            Self::Micros(at, _) => units::show_micros(*at),
             Self::Bytes(at) => units::show_bytes(*at),
             Self::AutoBytes(at, _) => at.map_or_else(auto, units::show_bytes),
             Self::Rate(at) => units::show_bytes(*at) + "/s",
@@ -320,7 +328,7 @@ impl At<'_> {
             Self::Bool(_) => "true, false".into(),
             Self::Port(_) => "port".into(),
             Self::Number(_) | Self::AutoNumber(..) => "number".into(),
-            Self::Millis(..) => "duration".into(),
+            Self::Millis(..) | Self::Micros(..) => "duration".into(),
             Self::Bytes(_) | Self::AutoBytes(..) => "size".into(),
             Self::Rate(_) => "size per second".into(),
             Self::Choice(at) => at.names().join(", "),

@@ -31,6 +31,19 @@ fn whole(value: f64) -> Option<u64> {
 
 /// A duration in milliseconds. Less than one, but not 0, counts as 1.
 pub fn parse_millis(text: &str, bare: Bare) -> Option<u64> {
+    parse_duration_ms(text, bare).and_then(at_least_one)
+}
+
+/// A duration in microseconds. Less than one, but not 0, counts as 1.
+pub fn parse_micros(text: &str, bare: Bare) -> Option<u64> {
+    parse_duration_ms(text, bare).and_then(|millis| at_least_one(millis * 1e3))
+}
+
+fn at_least_one(value: f64) -> Option<u64> {
+    if value > 0.0 && value < 1.0 { Some(1) } else { whole(value) }
+}
+
+fn parse_duration_ms(text: &str, bare: Bare) -> Option<f64> {
     let (number, unit) = split(text)?;
     let unit_ms = match unit {
         "" => match bare {
@@ -48,8 +61,7 @@ pub fn parse_millis(text: &str, bare: Bare) -> Option<u64> {
         "d" => 86_400e3,
         _ => return None,
     };
-    let millis = number * unit_ms;
-    if millis > 0.0 && millis < 1.0 { Some(1) } else { whole(millis) }
+    Some(number * unit_ms)
 }
 
 /// A size in bytes.
@@ -79,6 +91,14 @@ pub fn show_millis(millis: u64) -> String {
     match units.iter().find(|(unit_ms, _)| millis >= *unit_ms && millis.is_multiple_of(*unit_ms)) {
         Some((unit_ms, unit)) => format!("{}{unit}", millis / unit_ms),
         None => format!("{millis}ms"),
+    }
+}
+
+/// In the largest unit that divides it.
+pub fn show_micros(micros: u64) -> String {
+    match micros.is_multiple_of(1000) {
+        true => show_millis(micros / 1000),
+        false => format!("{micros}us"),
     }
 }
 
@@ -113,6 +133,10 @@ mod tests {
             check(wrong, Bare::Refused, None);
         }
         check("99999999999999999999d", Bare::Refused, None);
+        for (text, micros) in [("0.75", 750), ("750us", 750), ("2ms", 2000), ("0", 0), ("10ns", 1)] {
+            assert_eq!(parse_micros(text, Bare::Milliseconds), Some(micros), "{text}");
+        }
+        assert_eq!([750, 2000, 0].map(show_micros), ["750us", "2ms", "0ms"]);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use cql::system::ClientInfo;
 use runtime::{CpuGroup, Event};
 
 use super::CqlShard;
-use super::levels::count;
+use super::levels::{Level, count};
 use super::login::{self, Stage};
 use super::overload::{Reason, Verdict};
 use super::session::{self, Arrival, Session};
@@ -80,6 +80,15 @@ pub(crate) struct Connection {
     closed: Cell<bool>,
     /// Close when everything has been sent.
     closing: Cell<bool>,
+    /// What was just refused; see [`Refusing`].
+    refusing: RefCell<Option<Refusing>>,
+}
+
+/// Requests of this level are refused, whatever they are: as long as only this connection's requests are looked at nothing ends, and
+/// what holds for one holds for those that came with it.
+struct Refusing {
+    level: Rc<Level>,
+    error: CqlError,
 }
 
 /// An answer may be made. Held while it is: what it is expected to take counts until it is known.
@@ -119,6 +128,7 @@ impl Connection {
             relieved: Event::new(),
             closed: Cell::new(false),
             closing: Cell::new(false),
+            refusing: RefCell::default(),
         });
         let id = cql.add_connection(this.clone());
         let sending = cql.shard.spawn(CpuGroup::Statement, this.clone().send());
@@ -163,6 +173,7 @@ impl Connection {
                 }
                 if !self.may_read() {
                     self.wait_for_relief().await;
+                    self.refusing.take();
                 }
                 if self.is_ending() {
                     return Ok(());
@@ -170,6 +181,7 @@ impl Connection {
                 // A flood that is refused at once gives way to others too.
                 if self.cql.shard.need_preempt() {
                     self.cql.shard.yield_now().await;
+                    self.refusing.take();
                 }
             }
             if self.is_to_be_delayed() {
@@ -200,6 +212,7 @@ impl Connection {
                 return Ok(());
             }
             inbound.feed(&self.cql.read_buffer.borrow()[..read]);
+            self.refusing.take();
         }
     }
 
@@ -243,18 +256,26 @@ impl Connection {
         let counter = &self.cql.counters.requests;
         counter.set(counter.get() + 1);
         if let Some(done) = session::answer_at_once(self, header, body) {
+            self.refusing.take();
             return done;
+        }
+        if let Some(refusing) = &*self.refusing.borrow() {
+            self.refuse(header, refusing);
+            return None;
         }
         let served = self.session.served(&self.cql.levels);
         let level = served.level.clone();
         if let Verdict::Refuse(reason) = self.cql.verdict(&served, body.len()) {
-            if reason == Reason::TooManyBytes {
-                self.cql.memory_refused(&reason.to_string());
+            let text = reason.to_string();
+            let is_of_this_one = reason == Reason::TooManyBytes;
+            if is_of_this_one {
+                self.cql.memory_refused(&text);
             }
-            count(&level.counters.shed);
-            session::count_error(self);
-            let reply = Reply::new(header.version, header.stream);
-            self.refuse(|out| reply.error(out, &CqlError::Overloaded(reason.to_string())));
+            let refusing = Refusing { level, error: CqlError::Overloaded(text) };
+            self.refuse(header, &refusing);
+            if !is_of_this_one {
+                self.refusing.replace(Some(refusing));
+            }
             return None;
         }
         count(&level.counters.requests);
@@ -380,9 +401,11 @@ impl Connection {
         self.append(append, 1);
     }
 
-    /// The same with one that cost nothing: a flood of refusals is sent when all that has arrived is looked through.
-    fn refuse(&self, append: impl FnOnce(&mut Vec<u8>)) {
-        self.append(append, 0);
+    /// Refuses a request at once. A flood of refusals is sent when all that has arrived is looked through.
+    fn refuse(&self, header: Header, refusing: &Refusing) {
+        count(&refusing.level.counters.shed);
+        session::count_error(self);
+        self.append(|out| Reply::new(header.version, header.stream).error(out, &refusing.error), 0);
     }
 
     fn append(&self, append: impl FnOnce(&mut Vec<u8>), counts: u32) {

@@ -367,6 +367,8 @@ async fn run(
                 () if batch.batch_type == BatchType::Counter => StatementKind::Counter,
                 () => StatementKind::Write,
             };
+            let parameters = &batch.parameters;
+            kind.check_consistency(parameters.consistency, parameters.serial_consistency)?;
             let timeout_us = arrival.served.timeout_us.unwrap_or_else(|| cql.options.timeouts.of(kind));
             let too_late = || CqlError::WriteTimeout {
                 consistency: batch.parameters.consistency as u16,
@@ -446,6 +448,7 @@ async fn execute(
     warnings: &mut Vec<String>,
 ) -> Result<Outcome, CqlError> {
     warnings.extend_from_slice(&prepared.warnings);
+    prepared.kind().check_consistency(parameters.consistency, parameters.serial_consistency)?;
     let execution = execution(node, parameters);
     let mut level_timeout_us = arrival.served.timeout_us;
     if let Some(name) = prepared.service_level() {

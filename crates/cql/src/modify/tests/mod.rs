@@ -5,6 +5,7 @@ mod collections;
 mod conditions;
 mod counters;
 mod errors;
+mod json;
 mod keys;
 mod law;
 mod times;

@@ -45,7 +45,7 @@ fn tables() -> Vec<Arc<TableSchema>> {
     .to_vec()
 }
 
-fn storage() -> MemoryCoordinator {
+pub(super) fn storage() -> MemoryCoordinator {
     let tables = tables();
     // The types of columns are in the schemas; the catalog needs the UDT as well.
     let storage = MemoryCoordinator::new(&tables[1..]);
@@ -86,7 +86,7 @@ fn check(storage: &MemoryCoordinator, text: &str, bound: &[Sent<'_>], expected: 
 }
 
 #[track_caller]
-fn check_refused(storage: &MemoryCoordinator, text: &str, bound: &[Sent<'_>], expected: &str) {
+pub(super) fn check_refused(storage: &MemoryCoordinator, text: &str, bound: &[Sent<'_>], expected: &str) {
     let found = plan(storage, text).and_then(|plan| pages(storage, &plan, bound, None));
     let error = found.expect_err(text);
     assert!(matches!(error, CqlError::Invalid(_)), "{text}: {error:?}");
@@ -280,8 +280,6 @@ fn what_the_peers_refuse_is_refused_in_their_words() {
         ("SELECT v FROM ks.wide WHERE k IN (1, null)", "Invalid null value in condition for column k"),
         ("SELECT l[0] FROM ks.wide", "Element selection is only allowed on sets and maps, but l is a list"),
         ("SELECT CAST(v AS uuid) FROM ks.wide", "int cannot be cast to uuid"),
-        ("SELECT JSON v FROM ks.wide", "SELECT JSON is not supported yet"),
-        ("SELECT v FROM ks.wide GROUP BY k", "GROUP BY is not supported yet"),
     ] {
         check_refused(&storage, rest, &[], expected);
     }
@@ -370,4 +368,34 @@ fn an_unpaged_result_has_a_soft_and_a_hard_limit() {
         "Memory usage of unpaged query exceeds hard limit of 100 (configured via max_memory_for_unlimited_query_hard_limit)"
     );
     assert_eq!(pages(&storage, &all, &[], Some(3)).expect("pages").len() as u32, rows);
+}
+
+#[test]
+fn rows_as_json() {
+    let storage = storage();
+    let check = |text: &str, expected: &[&str]| check(&storage, text, &[], expected);
+    check("SELECT JSON * FROM ks.pair", &[r#"{"a": 1, "b": "x", "v": 9}"#]);
+    check(
+        "SELECT JSON k, m, l, u AS \"U\", s FROM ks.wide WHERE k = 5",
+        &[r#"{"k": 5, "m": {"a": 1, "b": 2}, "l": [3, 1, 3], "\"U\"": {"x": 7, "y": null}, "s": null}"#],
+    );
+    check("SELECT JSON count(*), max(v) AS m FROM ks.wide WHERE k = 1", &[r#"{"count": 4, "m": 135}"#]);
+    check("SELECT JSON DISTINCT k FROM ks.wide WHERE k = 1", &[r#"{"k": 1}"#]);
+    check(
+        "SELECT JSON c, writetime(v) AS w, v + 1 FROM ks.wide WHERE k = 1 LIMIT 1",
+        &[r#"{"c": 1, "w": 1700000000000000, "v + 1": 113}"#],
+    );
+    check(
+        "SELECT toJson(m), to_json(u), toJson(s), toJson(k) FROM ks.wide WHERE k = 5",
+        &[r#"{"a": 1, "b": 2}|{"x": 7, "y": null}|null|5"#],
+    );
+    check("SELECT v FROM ks.wide WHERE k = fromJson('1') AND c = 2", &["121"]);
+    let plan = plan(&storage, "SELECT JSON k, c FROM ks.wide").expect("a plan");
+    assert_eq!((plan.columns()[0].name.as_str(), &plan.columns()[0].column_type), ("[json]", &CqlType::Text));
+    check_refused(
+        &storage,
+        "SELECT fromJson('1') FROM ks.wide",
+        &[],
+        "fromjson() cannot be used in the selection clause of a SELECT statement",
+    );
 }

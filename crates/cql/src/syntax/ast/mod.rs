@@ -69,5 +69,7 @@ pub enum Statement {
 pub struct Unsupported {
     /// In capitals, as in `CREATE INDEX`.
     pub what: &'static str,
+    /// A DROP that may find nothing, as it does.
+    pub if_exists: bool,
     pub span: Span,
 }

@@ -55,12 +55,15 @@ impl Parser<'_> {
             return Ok(None);
         };
         let start = self.start();
+        let is_drop = self.at_keyword(K::Drop);
+        let mut if_exists = false;
         while !matches!(self.current.kind, TokenKind::Semicolon | TokenKind::End) {
             if matches!(self.current.kind, TokenKind::Unknown | TokenKind::Unterminated) {
                 return Err(self.unexpected(Problem::NoneOf("CQL")));
             }
+            if_exists |= is_drop && self.at_keyword(K::If) && self.ahead_is(TokenKind::Keyword(K::Exists));
             self.advance();
         }
-        Ok(Some(Unsupported { what, span: self.span_from(start) }))
+        Ok(Some(Unsupported { what, if_exists, span: self.span_from(start) }))
     }
 }

@@ -23,11 +23,12 @@ const SEED: u64 = 2017;
 pub(super) fn write_only(bench: &mut Bench) -> Result<(), BenchError> {
     let rows = bench.scaled(3_000_000);
     let workload = Arc::new(Workload::new(rows, VALUE_BYTES, SEED));
+    let per_s = Some(bench.writes_per_s.unwrap_or(40_000));
     for strategy in bench.strategies.clone() {
         let world = bench.open(&narrow_table(), strategy)?;
         let name = strategy.name();
         let (spent, trace) = record(&world, || {
-            let spent = write(&world, &workload, rows, Some(40_000), |number| number)?;
+            let spent = write(&world, &workload, rows, per_s, |number| number)?;
             world.engine.flush(vec![world.table.id])?;
             bench.wait_until_quiet(&world)?;
             Ok(spent)
@@ -55,7 +56,7 @@ pub(super) fn overwrite(bench: &mut Bench) -> Result<(), BenchError> {
         let world = bench.open(&narrow_table(), strategy)?;
         let name = strategy.name();
         let (spent, trace) = record(&world, || {
-            let spent = write(&world, &workload, 15 * rows, None, move |number| number % rows)?;
+            let spent = write(&world, &workload, 15 * rows, bench.writes_per_s, move |number| number % rows)?;
             world.engine.flush(vec![world.table.id])?;
             bench.wait_until_quiet(&world)?;
             Ok(spent)

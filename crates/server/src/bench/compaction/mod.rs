@@ -55,7 +55,7 @@ const CLIENTS: usize = 64;
 pub enum CompactionCommand {
     /// Write-only: every partition once, at a steady rate.
     Example1(ExampleArguments),
-    /// Overwrites: the same partitions fifteen times, as fast as it goes.
+    /// Overwrites: the same partitions fifteen times, as fast as it goes or at a steady rate.
     Example2(ExampleArguments),
     /// Updates of random partitions, then random reads; then the same after a major compaction.
     Example3(ExampleArguments),
@@ -76,6 +76,9 @@ pub struct ExampleArguments {
     /// Of the scale that takes some minutes here; 1.0 is a tenth of the documents' data.
     #[arg(long, default_value_t = 1.0)]
     pub scale: f64,
+    /// So many writes a second in examples 1 and 2; without, 40,000 in example 1, and in example 2 as many as are taken.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub writes_per_s: Option<u64>,
     /// Only these strategies.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub strategies: Vec<StrategyArgument>,
@@ -120,6 +123,7 @@ fn example(
     let mut bench = Bench {
         dir: scratch.0.join("world"),
         scale: arguments.scale,
+        writes_per_s: arguments.writes_per_s,
         strategies: strategies::chosen(&arguments.strategies),
         report: Report::default(),
         traces: vec![],
@@ -131,6 +135,7 @@ fn example(
     if arguments.results.as_os_str() != "none" {
         let settings = [
             ("scale", arguments.scale.to_string()),
+            ("writes_per_s", arguments.writes_per_s.map_or("null".to_string(), |rate| rate.to_string())),
             ("core", core.to_string()),
             ("profile", json(if cfg!(debug_assertions) { "debug" } else { "optimized" })),
         ];
@@ -146,6 +151,7 @@ fn example(
 struct Bench {
     dir: PathBuf,
     scale: f64,
+    writes_per_s: Option<u64>,
     strategies: Vec<StrategyArgument>,
     report: Report,
     traces: Vec<(String, Trace)>,

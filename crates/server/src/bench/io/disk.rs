@@ -1,6 +1,6 @@
 //! The loads before the real disk, with what is known of it.
 
-use runtime::{DiskModel, DiskOptions, FileError};
+use runtime::{DiskModel, FileError};
 
 use super::loads::{Beside, Curve};
 use super::{IoArguments, model_of_file};
@@ -22,12 +22,7 @@ pub fn prepare(arguments: &IoArguments) -> Result<(ScratchDisk, DiskModel), Benc
 }
 
 pub fn run(arguments: &IoArguments, scratch: ScratchDisk, model: DiskModel) -> Result<Curve, BenchError> {
-    let options = DiskOptions {
-        model: Some(model.scaled(arguments.rate_factor)),
-        under_way_goals: 1,
-        ..DiskOptions::default()
-    };
-    let scratch = scratch.restarted(options)?;
+    let scratch = scratch.restarted(arguments.disk(model))?;
     let for_us = (arguments.seconds * 1e6) as u64;
     let curve = Curve::measured("disk", model, |loads, beside| {
         let off = beside == Beside::Off;

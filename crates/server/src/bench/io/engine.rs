@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::compaction::node as compactions;
-use runtime::{DiskModel, DiskOptions};
+use runtime::DiskOptions;
 
 use super::IoArguments;
 use crate::bench::BenchError;
@@ -23,7 +23,7 @@ const READS_S: u64 = 1000;
 const WARM_UP_S: u64 = 1;
 const ALONE_S: u64 = 4;
 
-pub fn run(arguments: &IoArguments, model: DiskModel, report: &mut Report) -> Result<(), BenchError> {
+pub fn run(arguments: &IoArguments, disk: DiskOptions, report: &mut Report) -> Result<(), BenchError> {
     let scratch = Scratch::make(&arguments.dir)?;
     let data = MergeArguments {
         scale: arguments.scale,
@@ -46,10 +46,7 @@ pub fn run(arguments: &IoArguments, model: DiskModel, report: &mut Report) -> Re
         for bypassed in [false, true] {
             let dir = scratch.0.join("world");
             merge::link(&inputs, &dir)?;
-            let world = data.open_on(
-                DiskOptions { model: Some(model), under_way_goals: 1, ..DiskOptions::default() },
-                &dir,
-            )?;
+            let world = data.open_on(disk, &dir)?;
             measure(&data, &world, bypassed, report)?;
             fs::remove_dir_all(world.close()?)?;
         }

@@ -18,7 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use runtime::DiskModel;
+use runtime::{DiskModel, DiskOptions};
 
 use super::BenchError;
 use super::machine::{self, Machine};
@@ -42,6 +42,9 @@ pub struct IoArguments {
     /// What part of that the scheduler gives out.
     #[arg(long, default_value_t = 0.9)]
     pub rate_factor: f64,
+    /// How much work the real disk may have ahead of it, in milliseconds: `io_latency_goal`.
+    #[arg(long, default_value_t = runtime::LATENCY_GOAL_NS as f64 / 1e6, value_name = "MS")]
+    pub latency_goal: f64,
     /// Of the scratch file on the real disk, in MiB.
     #[arg(long, default_value_t = 2048)]
     pub file_mib: u64,
@@ -60,6 +63,18 @@ pub struct IoArguments {
     /// Where p95 over load is drawn.
     #[arg(long, default_value = "bench/results/io")]
     pub plots: PathBuf,
+}
+
+impl IoArguments {
+    /// The real disk as it is scheduled.
+    fn disk(&self, model: DiskModel) -> DiskOptions {
+        DiskOptions {
+            model: Some(model.scaled(self.rate_factor)),
+            latency_goal_ns: (self.latency_goal * 1e6) as u64,
+            under_way_goals: 1,
+            ..DiskOptions::default()
+        }
+    }
 }
 
 /// See the head of the file.
@@ -86,6 +101,7 @@ pub fn run(arguments: &IoArguments) -> Result<(), BenchError> {
         ("seconds", arguments.seconds.to_string()),
         ("scale", arguments.scale.to_string()),
         ("rate_factor", arguments.rate_factor.to_string()),
+        ("latency_goal_ms", arguments.latency_goal.to_string()),
         ("core", core.to_string()),
         ("profile", json(if cfg!(debug_assertions) { "debug" } else { "optimized" })),
     ];
@@ -100,7 +116,7 @@ pub fn run(arguments: &IoArguments) -> Result<(), BenchError> {
             scratch.close()?;
         }
         if is_wanted(Part::Engine) {
-            engine::run(arguments, model.scaled(arguments.rate_factor), &mut report)?;
+            engine::run(arguments, arguments.disk(model), &mut report)?;
         }
     }
     if is_wanted(Part::Overhead) {

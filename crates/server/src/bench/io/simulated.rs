@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use runtime::sim::{FaultPlan, SimOptions, SimWorld};
-use runtime::{DiskModel, DiskOptions, OpenOptions};
+use runtime::{DiskModel, DiskOptions, IoClass, OpenOptions};
 
 use super::IoArguments;
 use super::loads::{Beside, Curve};
@@ -21,6 +21,9 @@ const DISK: DiskModel = DiskModel {
 const CHANNELS: usize = 8;
 const LATENCY_US: (u64, u64) = (30, 90);
 const FILE_BYTES: u64 = 64 << 20;
+/// For so long reads are alone, and beside the compaction, before they are measured beside it.
+const ALONE_US: u64 = 200_000;
+const BESIDE_US: u64 = 1_000_000;
 const SCRATCH: &str = "/d/scratch";
 
 pub fn run(arguments: &IoArguments) -> Result<Curve, BenchError> {
@@ -56,6 +59,12 @@ fn measure(
         shard.disk().set_bypassed(beside == Beside::Off);
         let options = OpenOptions::read_write().with_direct(true);
         let file = shard.files().open(Path::new(SCRATCH), options).await?;
+        if beside == Beside::On && loads[0].class == IoClass::Statement {
+            // The scheduler is to know what reads take alone, and how much beside them does no harm.
+            let before = |measure_us| Window { measure_us, ..window };
+            measure::run(&shard, &file, &loads[..1], before(ALONE_US)).await?;
+            measure::run(&shard, &file, &loads, before(BESIDE_US)).await?;
+        }
         measure::run(&shard, &file, &loads, window).await
     });
     Ok(outcomes??)

@@ -1,0 +1,180 @@
+//! GROUP BY: rows of a partition that follow each other and agree in the first clustering columns are one row of the
+//! result. The last column may go through a function; then its values must agree.
+//!
+//! Rules and texts follow Cassandra 4.1 `SelectStatement.getAggregationSpecFactory`.
+
+use model::TableSchema;
+
+use super::selection::Selection;
+use super::value::RowView;
+use crate::CqlError;
+use crate::error::invalid;
+use crate::function::Aggregate;
+use crate::restriction::{ColumnRef, Restrictions};
+use crate::syntax::Selector;
+use crate::term::{Env, Expr, Planner, Value};
+
+/// A prepared GROUP BY.
+#[derive(Clone, Debug)]
+pub struct Grouping {
+    /// How many clustering columns the rows of a group have in common.
+    clustering: usize,
+    /// Of the column behind these its value under a function: the function's only input.
+    by: Option<(Expr, ColumnRef)>,
+}
+
+/// What the rows of a group have in common, besides the partition. `None`: a partition without rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupKey(Option<Vec<Option<Vec<u8>>>>);
+
+impl Grouping {
+    /// `None` if there is no GROUP BY.
+    ///
+    /// # Errors
+    /// What is named are not the first columns of the primary key, those that have one value apart.
+    pub fn prepare(
+        planner: &mut Planner<'_>,
+        schema: &std::sync::Arc<TableSchema>,
+        group_by: &[Selector],
+        restrictions: &Restrictions,
+        is_distinct: bool,
+    ) -> Result<Option<Self>, CqlError> {
+        if group_by.is_empty() {
+            return Ok(None);
+        }
+        let mut keys = (0..schema.partition_key.len())
+            .map(ColumnRef::PartitionKey)
+            .chain((0..schema.clustering.len()).map(ColumnRef::Clustering))
+            .peekable();
+        let mut grouping = Self { clustering: 0, by: None };
+        for selector in group_by {
+            if grouping.by.is_some() {
+                return invalid!("Functions are only supported on the last element of the GROUP BY clause");
+            }
+            let column = match selector {
+                Selector::Column(name) => {
+                    let column = ColumnRef::named(schema, name.as_str())?;
+                    if !column.is_key() {
+                        return invalid!(
+                            "Group by is currently only supported on the columns of the PRIMARY KEY, got {}",
+                            name.as_str()
+                        );
+                    }
+                    column
+                }
+                call => {
+                    let (expr, column) = function(planner, schema, call)?;
+                    grouping.by = Some((expr, column));
+                    column
+                }
+            };
+            loop {
+                let Some(key) = keys.next() else { return out_of_order() };
+                if let ColumnRef::Clustering(at) = key {
+                    grouping.clustering = at + 1;
+                }
+                if key == column {
+                    break;
+                }
+                if !restrictions.has_eq(key) {
+                    return out_of_order();
+                }
+            }
+        }
+        if matches!(keys.peek(), Some(ColumnRef::PartitionKey(_))) {
+            return invalid!("Group by is not supported on only a part of the partition key");
+        }
+        if grouping.clustering > 0 && is_distinct {
+            return invalid!("Grouping on clustering columns is not allowed for SELECT DISTINCT queries");
+        }
+        if grouping.by.is_some() {
+            grouping.clustering -= 1;
+        }
+        Ok(Some(grouping))
+    }
+
+    /// The group of a row.
+    ///
+    /// # Errors
+    /// The function refuses the value.
+    pub fn key(&self, schema: &TableSchema, view: &RowView<'_>, env: &Env<'_>) -> Result<GroupKey, CqlError> {
+        let Some(row) = view.row else { return Ok(GroupKey(None)) };
+        let values = row.key.values().take(self.clustering);
+        let mut values: Vec<Option<Vec<u8>>> = values.map(|value| Some(value.to_vec())).collect();
+        if let Some((expr, column)) = &self.by {
+            let inputs = [view.value(schema, *column)?];
+            values.push(match expr.evaluate(&Env { inputs: &inputs, ..*env })? {
+                Value::Bytes(bytes) => Some(bytes.into_owned()),
+                Value::Null | Value::Unset => None,
+            });
+        }
+        Ok(GroupKey(Some(values)))
+    }
+
+    /// Whether a row of the same partition belongs to the group. Values that compare as equal are the same.
+    ///
+    /// # Errors
+    /// The function refuses the value.
+    pub fn is_in(
+        &self,
+        group: &GroupKey,
+        schema: &TableSchema,
+        view: &RowView<'_>,
+        env: &Env<'_>,
+    ) -> Result<bool, CqlError> {
+        let (Some(row), Some(values)) = (view.row, &group.0) else { return Ok(false) };
+        let mut columns = schema.clustering.iter().zip(row.key.values()).zip(values).take(self.clustering);
+        let is_same = columns.all(|((column, have), value)| {
+            value.as_ref().is_some_and(|value| column.ty.compare(have, value).is_eq())
+        });
+        Ok(is_same && (self.by.is_none() || self.key(schema, view, env)? == *group))
+    }
+}
+
+fn out_of_order<T>() -> Result<T, CqlError> {
+    invalid!(
+        "Group by currently only support groups of columns following their declared order in the PRIMARY KEY"
+    )
+}
+
+/// A function of one clustering column.
+fn function(
+    planner: &mut Planner<'_>,
+    schema: &std::sync::Arc<TableSchema>,
+    selector: &Selector,
+) -> Result<(Expr, ColumnRef), CqlError> {
+    match selector {
+        Selector::CountRows(_) => {
+            return invalid!("Aggregate functions are not supported within the GROUP BY clause, got: count");
+        }
+        Selector::Call { name, .. } if Aggregate::is_name(&name.name.text) => {
+            return invalid!(
+                "Aggregate functions are not supported within the GROUP BY clause, got: {}",
+                name.name.text
+            );
+        }
+        Selector::Call { .. } => {}
+        other => {
+            return invalid!(
+                "Group by is currently only supported on the columns of the PRIMARY KEY, got {}",
+                other.column_name()
+            );
+        }
+    }
+    let (expr, columns) = Selection::term(planner, schema, selector)?;
+    match columns[..] {
+        [column @ ColumnRef::Clustering(_)] => Ok((expr, column)),
+        [column] => invalid!(
+            "Group by functions are only supported on clustering columns, got {}",
+            column.name(schema)
+        ),
+        [] => invalid!("GROUP BY functions must have one clustering column name as parameter"),
+        _ => {
+            let names: Vec<&str> = columns.iter().map(|column| column.name(schema)).collect();
+            invalid!(
+                "GROUP BY functions accept only one clustering column as parameter, got: {}",
+                names.join(",")
+            )
+        }
+    }
+}

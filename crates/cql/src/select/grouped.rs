@@ -1,0 +1,155 @@
+//! Reading for GROUP BY: rows go into groups, and pages, limits and sorting count groups.
+//!
+//! A group ends where the next one begins, so one row more than the group's is read. A page ends between two groups
+//! and never within one: nothing of a group has to be kept in a paging state.
+
+use model::{ClusteringRow, PartitionKey};
+use reader::{Page, PagingState, PartitionPage};
+
+use super::execute::{Place, READ_ROWS, Reading, Taken, key_values};
+use super::rows::RowsBuilder;
+use super::value::RowView;
+use crate::CqlError;
+use crate::coordinator::Coordinator;
+use crate::term::Env;
+
+impl Reading<'_, '_> {
+    /// Reads until the page has its groups or nothing is left; gives where the next one begins.
+    pub(super) async fn fill_groups<C: Coordinator>(
+        &mut self,
+        coordinator: &C,
+        rows: &mut RowsBuilder<'_>,
+        page_rows: Option<u64>,
+    ) -> Result<Option<PagingState>, CqlError> {
+        let wanted = page_rows.map_or(u64::MAX, |rows| rows.max(1));
+        let mut told = false;
+        while let Some(command) = self.command(READ_ROWS) {
+            let page = coordinator.read(command).await?;
+            self.read_id = page.next.as_ref().map_or(0, |next| next.read_id);
+            match self.take_groups(&page, rows, wanted)? {
+                Taken::Full(state) => return Ok(Some(state)),
+                Taken::Done => break,
+                Taken::All => {}
+            }
+            if !self.advance(page.next) {
+                break;
+            }
+            self.check_memory(coordinator, rows, page_rows.is_some(), &mut told)?;
+        }
+        Ok(None)
+    }
+
+    fn take_groups(
+        &mut self,
+        page: &Page,
+        rows: &mut RowsBuilder<'_>,
+        wanted: u64,
+    ) -> Result<Taken, CqlError> {
+        let schema = self.plan.schema.clone();
+        for (number, partition) in page.partitions.iter().enumerate() {
+            let key_values = key_values(&schema, &partition.key)?;
+            let view = RowView { partition_key: &key_values, static_row: &partition.static_row, row: None };
+            self.begin(partition);
+            let alone = partition.rows.is_empty() && self.plan.restrictions.wants_static_only_partitions();
+            let rows_of = partition.rows.iter().enumerate().map(|(at, row)| (at, Some(row)));
+            for (at, row) in alone.then_some((0, None)).into_iter().chain(rows_of) {
+                let view = RowView { row, ..view };
+                if !self.passes(&view) {
+                    continue;
+                }
+                if self.continues_group(&partition.key, &view, rows.env())? {
+                    rows.add_to_group(&view)?;
+                    continue;
+                }
+                // The group that was open has ended, whatever becomes of this row.
+                rows.end_group()?;
+                self.group = None;
+                if self.remaining == 0 {
+                    return Ok(Taken::Done);
+                }
+                if u64::from(rows.rows.count()) >= wanted
+                    && let Some(state) = self.in_front_of(page, number, at)
+                {
+                    return Ok(Taken::Full(state));
+                }
+                if self.partition_rows >= self.partition_limit {
+                    self.is_partition_full = true;
+                    break;
+                }
+                self.count();
+                if let Some(grouping) = &self.plan.grouping {
+                    self.group = Some((partition.key.clone(), grouping.key(&schema, &view, rows.env())?));
+                }
+                rows.begin_group(&view)?;
+            }
+        }
+        Ok(Taken::All)
+    }
+
+    fn continues_group(
+        &self,
+        partition: &PartitionKey,
+        view: &RowView<'_>,
+        env: &Env<'_>,
+    ) -> Result<bool, CqlError> {
+        match (&self.plan.grouping, &self.group) {
+            (Some(grouping), Some((key, group))) if key == partition => {
+                grouping.is_in(group, &self.plan.schema, view, env)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Where a page begins whose first row is this one of a page of storage; `None`: at the beginning.
+    fn in_front_of(&self, page: &Page, partition: usize, row: usize) -> Option<PagingState> {
+        if let Some(before) = row.checked_sub(1) {
+            let partition = &page.partitions[partition];
+            return Some(self.stopped(&partition.key, Some(&partition.rows[before].key)));
+        }
+        if let Some(before) = partition.checked_sub(1) {
+            return Some(self.stopped(&page.partitions[before].key, None));
+        }
+        match &self.started {
+            Some(started) => Some(PagingState {
+                partition_rows: self.partition_rows,
+                remaining_rows: self.remaining,
+                ..started.clone()
+            }),
+            None => self.state(),
+        }
+    }
+
+    /// The groups of rows that lie in the order they were read in; of each partition those that its limit allows.
+    pub(super) fn groups<'g, 'r>(
+        &self,
+        places: &'g [Place],
+        row_of: impl Fn(Place) -> (&'r PartitionPage, Option<&'r ClusteringRow>),
+        env: &Env<'_>,
+    ) -> Result<Vec<&'g [Place]>, CqlError> {
+        let Some(grouping) = &self.plan.grouping else { return Ok(vec![]) };
+        let schema = &self.plan.schema;
+        // Of each group the first row, and whether it is wanted.
+        let mut starts: Vec<(usize, bool)> = vec![];
+        let mut open = None;
+        let mut of_partition = 0;
+        for (at, place) in places.iter().enumerate() {
+            let (partition, row) = row_of(*place);
+            let key_values = key_values(schema, &partition.key)?;
+            let view = RowView { partition_key: &key_values, static_row: &partition.static_row, row };
+            match &open {
+                Some((key, group)) if *key == &partition.key => {
+                    if grouping.is_in(group, schema, &view, env)? {
+                        continue;
+                    }
+                }
+                _ => of_partition = 0,
+            }
+            open = Some((&partition.key, grouping.key(schema, &view, env)?));
+            starts.push((at, of_partition < self.partition_limit));
+            of_partition += 1;
+        }
+        let ends = starts.iter().skip(1).map(|(at, _)| *at).chain([places.len()]);
+        let groups = starts.iter().zip(ends).filter(|((_, is_wanted), _)| *is_wanted);
+        Ok(groups.map(|((start, _), end)| &places[*start..end]).collect())
+    }
+}

@@ -1,0 +1,196 @@
+//! How much of what the disk has under way may be of one class: the less, the more others that read would have to wait for it.
+//!
+//! 1. A class that has started a read within [`READS_NS`] **reads**; somebody waits for what it asks, or its next request will come.
+//!    Where nobody else reads, a class may have everything under way.
+//! 2. Beside others that read a class has at least the part of its shares: a compaction with 200 beside statements with 1000 a
+//!    sixth, so that a read finds little before it, whenever it comes. One request may always be under way.
+//! 3. How much of the rest it has too, is found out. Short reads that start while other classes have something under way are to take
+//!    at most [`BESIDE_TIMES`] as long as those that start where nobody else has anything under way or reads, at the 95th percentile of
+//!    both. Each that does gives a little, up to all; each that takes longer takes an eighth of it away. A disk that serves many at once, or has no queue of its own that a
+//!    read could not pass, is used wholly that way, and one that serves them one after the other is kept nearly empty.
+//!
+//! Atomic counters, for all shards; what one shard does the others see.
+
+use std::array::from_fn;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::shares::{CLASSES_MAX, SHARES_DEFAULT};
+
+/// So long after a read more of its class are expected.
+pub const READS_NS: u64 = 100_000_000;
+
+/// What a short read beside others may take, in times of what it takes alone.
+pub const BESIDE_TIMES: u64 = 2;
+
+/// All of what shares do not give, as counted here.
+const ALL: u32 = 1 << 16;
+/// What is taken away by a short read that was too long, as a part of what is given.
+const TAKEN_PART: u32 = 8;
+/// What one that was not gives, so that one in twenty may be too long; and the least, from which it grows.
+const GIVEN_PART: u32 = TAKEN_PART * 19;
+const GIVEN_MIN: u32 = ALL / 4096;
+
+/// The 95th percentile moves by this part of itself with each read, divided as 19 to 1 between up and down.
+const PERCENTILE_STEP: u64 = 32;
+
+#[derive(Debug)]
+pub(crate) struct Rooms {
+    shares: [AtomicU32; CLASSES_MAX],
+    reads_until_ns: [AtomicU64; CLASSES_MAX],
+    under_way_ns: [[AtomicU64; CLASSES_MAX]; 2],
+    /// What short reads take that start alone; 0: there was none.
+    alone_p95_ns: AtomicU64,
+    /// Of [`ALL`].
+    given: AtomicU32,
+}
+
+impl Default for Rooms {
+    fn default() -> Self {
+        Self {
+            shares: from_fn(|_| AtomicU32::new(SHARES_DEFAULT)),
+            reads_until_ns: Default::default(),
+            under_way_ns: Default::default(),
+            alone_p95_ns: AtomicU64::new(0),
+            given: AtomicU32::new(0),
+        }
+    }
+}
+
+impl Rooms {
+    pub fn set_shares(&self, class: usize, shares: u32) {
+        self.shares[class].store(shares.max(1), Ordering::Relaxed);
+    }
+
+    /// The part of `limit_ns` that the class may have under way.
+    pub fn part_ns(&self, class: usize, limit_ns: u64, now_ns: u64) -> u64 {
+        let shares = |class: usize| u64::from(self.shares[class].load(Ordering::Relaxed));
+        let reads = |class: &usize| self.reads_until_ns[*class].load(Ordering::Relaxed) > now_ns;
+        let others: u64 = (0..CLASSES_MAX).filter(|other| *other != class).filter(reads).map(shares).sum();
+        if others == 0 {
+            return limit_ns;
+        }
+        let mine = shares(class);
+        let of_shares_ns = (u128::from(limit_ns) * u128::from(mine) / u128::from(mine + others)) as u64;
+        let given = u128::from(self.given.load(Ordering::Relaxed));
+        of_shares_ns + (u128::from(limit_ns - of_shares_ns) * given / u128::from(ALL)) as u64
+    }
+
+    /// Whether a class may have `cost_ns` more under way.
+    pub fn has_room(&self, lane: usize, class: usize, cost_ns: u64, limit_ns: u64, now_ns: u64) -> bool {
+        let under_way_ns = self.under_way_ns[lane][class].load(Ordering::Relaxed);
+        under_way_ns == 0 || under_way_ns + cost_ns <= self.part_ns(class, limit_ns, now_ns)
+    }
+
+    /// Whether no other class reads or has anything under way. `all_ns`: what all have under way.
+    pub fn is_alone(&self, class: usize, all_ns: u64, now_ns: u64) -> bool {
+        let mine_ns: u64 = self.under_way_ns.iter().map(|lane| lane[class].load(Ordering::Relaxed)).sum();
+        let reads = |other: usize| self.reads_until_ns[other].load(Ordering::Relaxed) > now_ns;
+        mine_ns >= all_ns && !(0..CLASSES_MAX).any(|other| other != class && reads(other))
+    }
+
+    pub fn started(&self, lane: usize, class: usize, cost_ns: u64, is_read: bool, now_ns: u64) {
+        self.under_way_ns[lane][class].fetch_add(cost_ns, Ordering::Relaxed);
+        if is_read {
+            let until_ns = &self.reads_until_ns[class];
+            // Seldom, since other shards look at it.
+            if until_ns.load(Ordering::Relaxed) < now_ns + READS_NS / 2 {
+                until_ns.store(now_ns + READS_NS, Ordering::Relaxed);
+            }
+        }
+    }
+
+    pub fn completed(&self, lane: usize, class: usize, cost_ns: u64) {
+        self.under_way_ns[lane][class].fetch_sub(cost_ns, Ordering::Relaxed);
+    }
+
+    /// A short read took so long; `is_alone` as it was when it started. Shards that say so at the same time
+    /// may overwrite each other: each moves the figures a little.
+    pub fn observe(&self, latency_ns: u64, is_alone: bool) {
+        let alone_ns = self.alone_p95_ns.load(Ordering::Relaxed);
+        if is_alone {
+            let step_ns = alone_ns / PERCENTILE_STEP + 1;
+            let moved_ns = match latency_ns.cmp(&alone_ns) {
+                _ if alone_ns == 0 => latency_ns,
+                std::cmp::Ordering::Greater => alone_ns + step_ns - step_ns / 20,
+                _ => alone_ns - (step_ns / 20).min(alone_ns - 1),
+            };
+            self.alone_p95_ns.store(moved_ns.max(1), Ordering::Relaxed);
+        } else if alone_ns > 0 {
+            let given = self.given.load(Ordering::Relaxed);
+            let is_too_long = latency_ns > alone_ns.saturating_mul(BESIDE_TIMES);
+            let moved = match is_too_long {
+                true => given - given / TAKEN_PART,
+                false => (given + (given / GIVEN_PART).max(GIVEN_MIN)).min(ALL),
+            };
+            self.given.store(moved, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_under_way_is_divided_among_those_that_read() {
+        let rooms = Rooms::default();
+        rooms.set_shares(1, 200);
+        assert_eq!(rooms.part_ns(1, 600, 0), 600);
+        // Writes keep nobody waiting.
+        rooms.started(0, 0, 10, false, 0);
+        assert_eq!(rooms.part_ns(1, 600, 0), 600);
+        rooms.started(0, 0, 10, true, 1);
+        rooms.started(0, 2, 10, true, 1);
+        rooms.started(0, 1, 10, true, 1);
+        assert_eq!([rooms.part_ns(0, 600, 2), rooms.part_ns(1, 600, 2)], [272, 54]);
+        let later_ns = 2 + READS_NS;
+        assert_eq!(rooms.part_ns(1, 600, later_ns), 600);
+    }
+
+    #[test]
+    fn who_is_alone() {
+        let rooms = Rooms::default();
+        assert!(rooms.is_alone(0, 0, 0));
+        rooms.started(0, 0, 10, true, 0);
+        assert!(rooms.is_alone(0, 10, 1) && !rooms.is_alone(1, 10, 1));
+        rooms.started(1, 1, 5, false, 1);
+        assert!(!rooms.is_alone(0, 15, 1));
+        rooms.completed(0, 0, 10);
+        rooms.completed(1, 1, 5);
+        assert!(rooms.is_alone(0, 0, 1) && !rooms.is_alone(1, 0, 1) && rooms.is_alone(1, 0, READS_NS));
+    }
+
+    #[test]
+    fn one_request_always_has_room() {
+        let rooms = Rooms::default();
+        rooms.started(0, 0, 10, true, 0);
+        assert!(rooms.has_room(0, 1, 1000, 100, 1) && rooms.has_room(1, 1, 1000, 100, 1));
+        rooms.started(0, 1, 40, true, 0);
+        assert!(rooms.has_room(0, 1, 10, 100, 1) && !rooms.has_room(0, 1, 11, 100, 1));
+        rooms.completed(0, 1, 40);
+        assert!(rooms.has_room(0, 1, 1000, 100, 1));
+    }
+
+    #[test]
+    fn the_rest_is_given_while_reads_do_not_take_twice_as_long() {
+        let rooms = Rooms::default();
+        rooms.set_shares(1, 250);
+        rooms.started(0, 0, 10, true, 0);
+        let part_ns = || rooms.part_ns(1, 100_000, 1);
+        // Nothing is known of reads alone.
+        (0..5000).for_each(|_| rooms.observe(10, false));
+        assert_eq!(part_ns(), 20_000);
+        // 1 in 10 takes 300 us: that is within the 95th percentile, and not beyond it.
+        (0..20_000).for_each(|at| rooms.observe(if at % 10 == 0 { 300_000 } else { 100_000 }, true));
+        let alone_ns = rooms.alone_p95_ns.load(Ordering::Relaxed);
+        assert!((280_000..330_000).contains(&alone_ns), "{alone_ns}");
+        (0..2000).for_each(|_| rooms.observe(500_000, false));
+        assert_eq!(part_ns(), 100_000);
+        // One in fifty is within the 95th percentile.
+        (0..5000).for_each(|at| rooms.observe(if at % 50 == 0 { 900_000 } else { 500_000 }, false));
+        assert!((85_000..=100_000).contains(&part_ns()), "{}", part_ns());
+        // One in four too long: next to nothing is given.
+        (0..1000).for_each(|at| rooms.observe(if at % 4 == 0 { 900_000 } else { 500_000 }, false));
+        assert!((20_000..21_000).contains(&part_ns()), "{}", part_ns());
+    }
+}
