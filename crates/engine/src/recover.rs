@@ -154,8 +154,9 @@ async fn prepare_dirs(files: &Files, data_dir: &Path) -> Result<(), EngineError>
     files.create_dir_all(&data_dir.join("data")).await?;
     for dir in schema_log.ancestors().skip(1).take_while(|dir| *dir != Path::new("")) {
         match files.sync_dir(dir).await {
-            // Directories above ours may belong to somebody else.
-            Err(_) if !dir.starts_with(data_dir) => break,
+            // Directories above ours may belong to somebody else. What the disk cannot do is another matter: the name of ours
+            // may be gone after a loss of power, and all that is in it.
+            Err(error) if !dir.starts_with(data_dir) && error.source.raw_os_error() != Some(EIO) => break,
             synced => synced?,
         }
     }
@@ -293,6 +294,9 @@ async fn start_shards(
     };
     on_all(shard, CpuGroup::Maintenance, start).await.map(drop)
 }
+
+/// The disk failed, as Linux says it.
+const EIO: i32 = 5;
 
 /// Mutations that go to another shard are sent in lots of this many.
 const LOT: usize = 256;

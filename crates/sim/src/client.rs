@@ -64,6 +64,10 @@ pub struct Counts {
     pub truncates: u64,
     /// Compactions asked for that ended well.
     pub compactions: u64,
+    /// SSTables from elsewhere that were taken in.
+    pub loads: u64,
+    /// Times at which files were damaged.
+    pub decays: u64,
     /// Writes whose fate a restart decided, and of those the ones that were there.
     pub doubtful: u64,
 }
@@ -78,6 +82,8 @@ impl Counts {
         self.changes += other.changes;
         self.truncates += other.truncates;
         self.compactions += other.compactions;
+        self.loads += other.loads;
+        self.decays += other.decays;
         self.doubtful += other.doubtful;
     }
 }
@@ -93,7 +99,13 @@ pub struct Client {
     /// write that comes when a tombstone's time is over.
     pub purges: bool,
     pub excuses: Excuses,
+    /// Files are damaged: reads may fail, and must not show anything wrong.
+    pub is_decayed: bool,
+    /// SSTables are being loaded.
+    pub is_loading: bool,
     pub pending: Option<PendingChange>,
+    /// Tables that this run of the node has dropped; another one may get their ids.
+    pub dropped: Vec<TableId>,
     /// The log failed, or a change of the schema: only a restart makes the node whole.
     pub needs_restart: bool,
     /// The first thing that must not be.
@@ -113,7 +125,10 @@ impl Client {
             sync,
             purges,
             excuses: Excuses::default(),
+            is_decayed: false,
+            is_loading: false,
             pending: None,
+            dropped: vec![],
             needs_restart: false,
             failure: None,
             counts: Counts::default(),
@@ -198,10 +213,54 @@ impl Client {
         }
     }
 
+    /// Writes that were to be loaded, and were not even brought to where that begins.
+    pub fn refused_all(&mut self, id: TableId, writes: &[(i32, Mutation)]) {
+        self.is_loading = false;
+        if let Some(table) = self.table(id) {
+            writes.iter().for_each(|(seq, _)| table.refused(*seq));
+        }
+    }
+
+    /// A load of `writes` ended, which began at `begun`. If it failed, each of them may be there or not.
+    pub fn end_load(
+        &mut self,
+        id: TableId,
+        writes: &[(i32, Mutation)],
+        begun: u64,
+        result: Result<(), EngineError>,
+    ) {
+        self.is_loading = false;
+        let stamp = self.stamp();
+        let is_other = self.table(id).is_none_or(|table| table.is_changing || table.disturbed >= begun);
+        match &result {
+            Ok(()) => self.counts.loads += 1,
+            // The table has other columns now.
+            Err(EngineError::Invalid(_)) if is_other => {}
+            // They could not be read to be looked at.
+            Err(EngineError::Invalid(_)) if self.excuses.io => {}
+            Err(error) => self.excuse(&format!("load {begun}"), id, error),
+        }
+        let Some(table) = self.table(id) else { return };
+        for (seq, _) in writes {
+            match &result {
+                Ok(()) => table.acknowledged(*seq, stamp, true),
+                Err(_) => table.failed(*seq, stamp),
+            }
+        }
+    }
+
     /// An error must have a reason.
     pub fn excuse(&mut self, what: &str, table: TableId, error: &EngineError) {
         let is_changing = |client: &mut Self| client.table(table).is_none_or(|table| table.is_changing);
         let is_excused = match error {
+            EngineError::File(_)
+            | EngineError::SSTable(_)
+            | EngineError::Read(_)
+            | EngineError::Compaction(_)
+                if self.is_decayed =>
+            {
+                true
+            }
             EngineError::NoSpace(_) => self.excuses.no_space,
             // A segment that could not be made, for whatever reason.
             EngineError::Log(LogError::NoSpace(_)) => self.excuses.no_space || self.excuses.io,
@@ -228,6 +287,8 @@ impl Client {
 
     /// The node died; see [`KnownTable::crashed`].
     pub fn crashed(&mut self, loses_unsynced: bool) {
+        self.is_loading = false;
+        self.dropped.clear();
         self.tables.iter_mut().for_each(|table| table.crashed(loses_unsynced));
         self.counts.doubtful += self.tables.iter().map(|table| table.uncertain() as u64).sum::<u64>();
         self.needs_restart = false;

@@ -2,6 +2,8 @@
 //!
 //! - [`seed`]: the life of one world: rounds of operations, faults, crashes, restarts with other numbers of shards;
 //! - [`ops`]: the operations of a round, as tasks that run at the same time;
+//! - [`upkeep`]: those of them that are no reads and writes: loads, rewrites, caches that shrink;
+//! - [`decay`]: files that are damaged between two runs;
 //! - [`client`]: what a client of the node knows: its tables, what was acknowledged, which errors it has a reason for;
 //! - [`known`]: the model of one table, and how it decides what must, may and must not be there;
 //! - [`content`]: what a table shows, and what the model says it should.
@@ -15,6 +17,8 @@
 
 pub mod client;
 pub mod content;
+pub mod decay;
 pub mod known;
 pub mod ops;
 pub mod seed;
+pub mod upkeep;

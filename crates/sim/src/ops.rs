@@ -20,6 +20,7 @@ use uuid::Uuid;
 use crate::client::{Client, PendingChange};
 use crate::content;
 use crate::known::KnownTable;
+use crate::upkeep;
 
 /// Where tombstones are to be dropped: longer than a write can be under way, since until then deletions count from up
 /// to three seconds before.
@@ -46,6 +47,12 @@ pub enum Op {
     Compact,
     /// Every compaction that runs.
     StopCompactions,
+    /// See [`upkeep::one`].
+    Upkeep,
+    /// SSTables from elsewhere.
+    Load,
+    /// So many reads of several pages; only in a round in which nothing is written.
+    ReadSlowly(u64),
     CreateTable,
     AddColumn,
     DropColumn,
@@ -104,6 +111,9 @@ async fn run(shard: &Shard, client: &SharedClient, op: Op) {
             };
             let _ = on_some_shard(shard, client, stop).await;
         }
+        (Op::Upkeep, Some(table)) => upkeep::one(shard, client, table).await,
+        (Op::Load, Some(table)) => upkeep::load(shard, client, table).await,
+        (Op::ReadSlowly(count), Some(_)) => upkeep::read_pages_slowly(shard, client, count).await,
         (Op::AddColumn | Op::DropColumn | Op::ChangeOptions | Op::DropTable, Some(table)) => {
             alter(shard, client, table, op).await;
         }
@@ -111,7 +121,7 @@ async fn run(shard: &Shard, client: &SharedClient, op: Op) {
 }
 
 /// Runs `f` on a random shard.
-async fn on_some_shard<T, F, Fut>(shard: &Shard, client: &SharedClient, f: F) -> Result<T, EngineError>
+pub async fn on_some_shard<T, F, Fut>(shard: &Shard, client: &SharedClient, f: F) -> Result<T, EngineError>
 where
     T: Send + 'static,
     F: FnOnce(Shard) -> Fut + Send + 'static,
@@ -244,7 +254,8 @@ async fn compact(shard: &Shard, client: &SharedClient, table: TableId) {
         (client.stamp(), client.rng.chance(1, 3), client.rng.chance(1, 2), client.rng.next_u64())
     };
     let rewrite = Rng::new(seed).below(8);
-    let result = if rewrite == 0 {
+    // Over damaged files a scrub would lose what is to come back when they are put right.
+    let result = if rewrite == 0 && !client.borrow().is_decayed {
         scrub_all(shard, client, table).await
     } else if rewrite <= 2 {
         let granularity = if rewrite == 1 { Granularity::Row } else { Granularity::Cell };
@@ -330,7 +341,35 @@ async fn read_meanwhile(shard: &Shard, client: &SharedClient, table: TableId) {
     }
 }
 
-/// All pages of a read, each asked of a random shard.
+/// Why a page is not what was asked for.
+pub enum NoPage {
+    Error(EngineError),
+    /// It does not go with the pages before it.
+    Nonsense(String),
+}
+
+/// The next page of a read, asked of a random shard; false if it was the last.
+pub async fn read_next(
+    shard: &Shard,
+    client: &SharedClient,
+    command: &mut ReadCommand,
+    content: &mut Vec<PartitionPage>,
+) -> Result<bool, NoPage> {
+    client.borrow_mut().counts.reads += 1;
+    let asked = command.clone();
+    let page: Page = on_some_shard(shard, client, |shard| async move { node::read(&shard, asked).await })
+        .await
+        .map_err(NoPage::Error)?;
+    let next = page.next.clone();
+    content::add_page(content, page).map_err(NoPage::Nonsense)?;
+    let is_more = next.is_some();
+    if is_more {
+        command.paging = next;
+    }
+    Ok(is_more)
+}
+
+/// All pages of a read.
 async fn read_pages(
     shard: &Shard,
     client: &SharedClient,
@@ -339,16 +378,11 @@ async fn read_pages(
     let mut content = vec![];
     let mut command = command.clone();
     for _ in 0..10_000 {
-        client.borrow_mut().counts.reads += 1;
-        let asked = command.clone();
-        let page: Page = on_some_shard(shard, client, |shard| async move { node::read(&shard, asked).await })
-            .await
-            .map_err(|error| format!("{command:?}: {error}"))?;
-        let next = page.next.clone();
-        content::add_page(&mut content, page)?;
-        match next {
-            Some(next) => command.paging = Some(next),
-            None => return Ok(content),
+        match read_next(shard, client, &mut command, &mut content).await {
+            Ok(true) => {}
+            Ok(false) => return Ok(content),
+            Err(NoPage::Error(error)) => return Err(format!("{command:?}: {error}")),
+            Err(NoPage::Nonsense(what)) => return Err(what),
         }
     }
     Err(format!("the pages have no end: {command:?}"))
@@ -390,7 +424,7 @@ pub async fn compare(shard: Shard, client: SharedClient, is_restarted: bool) {
     }
 }
 
-fn random_read(client: &mut Client, schema: &Arc<TableSchema>, wall_us: i64) -> ReadCommand {
+pub fn random_read(client: &mut Client, schema: &Arc<TableSchema>, wall_us: i64) -> ReadCommand {
     let now_s = client.read_now_s(wall_us);
     let variety = client.variety;
     let rng = &mut client.rng;
@@ -421,6 +455,9 @@ fn random_read(client: &mut Client, schema: &Arc<TableSchema>, wall_us: i64) -> 
         command.partition_limit_rows = 1 + rng.below(4);
     }
     command.bypass_cache = rng.chance(1, 8);
+    if rng.chance(1, 4) {
+        command.page_tombstones = 1 + rng.below(8);
+    }
     command
 }
 
@@ -454,7 +491,10 @@ async fn change(
         Ok(_) => {
             client.pending = None;
             match after {
-                None => client.tables.retain(|known| known.schema.id != table),
+                None => {
+                    client.tables.retain(|known| known.schema.id != table);
+                    client.dropped.push(table);
+                }
                 Some(schema) => {
                     if before.is_none() {
                         client.tables.push(KnownTable::new(schema));
@@ -494,7 +534,11 @@ fn random_settings(rng: &mut Rng) -> TableSettings {
     ];
     let options = rng.pick(&strategies).iter();
     let compaction = options.map(|(name, value)| (name.to_string(), value.to_string())).collect();
-    TableSettings { compaction, ..TableSettings::default() }
+    let mut settings = TableSettings { compaction, ..TableSettings::default() };
+    if rng.chance(1, 6) {
+        settings.caching.insert("enabled".to_string(), "FALSE".to_string());
+    }
+    settings
 }
 
 fn random_options(client: &mut Client, has_counters: bool) -> TableOptions {
@@ -524,8 +568,9 @@ async fn create_table(shard: &Shard, client: &SharedClient) {
             return;
         }
         let id = u128::from(client.rng.next_u64()) << 64 | u128::from(client.rng.next_u64());
-        let mut builder =
-            shape.to_builder().id(Uuid::from_u128(id)).options(random_options(client, shape.has_counters()));
+        let id = Uuid::from_u128(id);
+        let id = client.dropped.pop().filter(|_| client.rng.chance(1, 2)).unwrap_or(id);
+        let mut builder = shape.to_builder().id(id).options(random_options(client, shape.has_counters()));
         if shape.clustering.is_empty() {
             builder = builder.regular(content::MARKS, CqlType::set(CqlType::Int));
         }

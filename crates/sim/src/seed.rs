@@ -15,6 +15,7 @@ use model::sample::Variety;
 use runtime::sim::{FaultPlan, SimNode, SimOptions, SimStop, SimWorld};
 
 use crate::client::{Client, Counts, Excuses, History};
+use crate::decay;
 use crate::ops::{self, KEYSPACE, Op, SharedClient};
 
 /// When the simulated world begins, in seconds since 1970.
@@ -41,6 +42,9 @@ pub fn run(seed: u64, history: &History) -> Result<Outcome, String> {
     for round in 0..rounds {
         run.client.borrow().note(format!("--- round {round}"));
         run.round(round < 2)?;
+        if run.of_upkeep.chance(1, 12) {
+            run.decayed()?;
+        }
     }
     run.faults_off();
     run.close_and_open()?;
@@ -66,6 +70,8 @@ struct Run {
     options: EngineOptions,
     /// What the disk always does.
     weather: FaultPlan,
+    /// Decides what was added later, so that the rest stays as it was.
+    of_upkeep: Rng,
 }
 
 impl Run {
@@ -112,7 +118,8 @@ impl Run {
         });
         let client = Client::new(rng.fork(), history, variety, sync, purges);
         client.note(format!("{options:?} {variety:?}"));
-        Self { world, node: None, client: Rc::new(RefCell::new(client)), rng, options, weather }
+        let of_upkeep = Rng::new(seed ^ 0x00bb_7ee9);
+        Self { world, node: None, client: Rc::new(RefCell::new(client)), rng, options, weather, of_upkeep }
     }
 
     fn faults_off(&mut self) {
@@ -134,6 +141,12 @@ impl Run {
             self.world.power_loss();
         } else {
             self.world.kill();
+        }
+        // What was to be loaded and was not is not loaded by somebody else later.
+        let disk = self.world.disk();
+        let is_upload = |path: &PathBuf| path.components().any(|part| part.as_os_str() == "upload");
+        for path in disk.files().into_iter().filter(is_upload) {
+            disk.remove(&path).expect("a file that is there can be removed");
         }
     }
 
@@ -253,7 +266,38 @@ impl Run {
         self.client.borrow_mut().failure.take().map_or(Ok(()), Err)
     }
 
+    /// Operations that change nothing that a read shows.
+    fn quiet_ops(&mut self) -> Vec<Op> {
+        let rng = &mut self.of_upkeep;
+        let mut ops: Vec<Op> = (0..1 + rng.below(4)).map(|_| Op::ReadSlowly(2 + rng.below(6))).collect();
+        for (op, chance) in [
+            (Op::Flush, 2),
+            (Op::Flush, 2),
+            (Op::Sync, 6),
+            (Op::Snapshot, 4),
+            (Op::Compact, 2),
+            (Op::Compact, 2),
+            (Op::Upkeep, 2),
+            (Op::Upkeep, 2),
+            (Op::StopCompactions, 6),
+            (Op::AddColumn, 12),
+            (Op::DropColumn, 12),
+            (Op::ChangeOptions, 4),
+            (Op::CreateTable, 12),
+            (Op::DropTable, 12),
+        ] {
+            if rng.chance(1, chance) {
+                ops.push(op);
+            }
+        }
+        ops
+    }
+
     fn random_ops(&mut self, is_early: bool) -> Vec<Op> {
+        if !is_early && self.of_upkeep.chance(1, 4) {
+            self.client.borrow().note("quiet");
+            return self.quiet_ops();
+        }
         let rng = &mut self.rng;
         let mut ops = vec![];
         if is_early || rng.chance(1, 6) {
@@ -279,7 +323,52 @@ impl Run {
                 ops.push(op);
             }
         }
+        for (op, chance) in [(Op::Upkeep, 2), (Op::Upkeep, 3), (Op::Load, 3), (Op::Load, 5)] {
+            if self.of_upkeep.chance(1, chance) {
+                ops.push(op);
+            }
+        }
         ops
+    }
+
+    /// A run over damaged files, and another one when they are right again.
+    fn decayed(&mut self) -> Result<(), String> {
+        if self.client.borrow().needs_restart {
+            return Ok(());
+        }
+        self.faults_off();
+        self.close()?;
+        self.crash();
+        let keyspace_dir = PathBuf::from(DATA_DIR).join("data").join(KEYSPACE);
+        let damaged = decay::damage(&mut self.of_upkeep, &self.world.disk(), &keyspace_dir);
+        for damaged in &damaged {
+            self.client.borrow().note(format!("damage: {}", damaged.how));
+        }
+        self.client.borrow_mut().is_decayed = true;
+        self.client.borrow_mut().counts.decays += 1;
+        match self.try_open() {
+            Ok(Ok(())) => {
+                self.settle_schema()?;
+                let rng = &mut self.of_upkeep;
+                let mut ops = vec![Op::ReadSlowly(12)];
+                for op in [Op::Compact, Op::Compact, Op::Upkeep, Op::Snapshot] {
+                    if rng.chance(1, 3) {
+                        ops.push(op);
+                    }
+                }
+                let (client, target) = (self.client.clone(), self.some_shard());
+                let ran = self.world.block_on(self.node(), target, |shard| ops::round(shard, client, ops));
+                ran.map_err(|stop| format!("a round over damaged files: {stop}"))?;
+                self.no_failure()?;
+            }
+            Ok(Err(error)) => return Err(format!("damaged files of a user's table: {error}")),
+            Err(stop) => return Err(format!("while opening damaged files: {stop}")),
+        }
+        self.crash();
+        decay::put_right(&self.world.disk(), damaged);
+        self.client.borrow_mut().is_decayed = false;
+        self.client.borrow().note("put right");
+        self.open()
     }
 
     /// What the disk has when the node does nothing: no file of an unfinished SSTable, no record of a replacement.
@@ -394,7 +483,7 @@ impl Run {
         self.client.borrow_mut().excuses = excuses;
     }
 
-    fn close_and_open(&mut self) -> Result<(), String> {
+    fn close(&mut self) -> Result<(), String> {
         let target = self.some_shard();
         let stamp = self.client.borrow_mut().stamp();
         let closed =
@@ -405,7 +494,11 @@ impl Run {
             Err(stop) => return Err(format!("close: {stop}")),
         }
         self.client.borrow().note("=== closed");
-        self.no_strays()?;
+        self.no_strays()
+    }
+
+    fn close_and_open(&mut self) -> Result<(), String> {
+        self.close()?;
         self.crash();
         self.open()
     }

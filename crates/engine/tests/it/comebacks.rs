@@ -1,6 +1,7 @@
 //! What was deleted, truncated or dropped does not come back, and what was written stays, in simulation: where two
 //! things at the same time, an error at the wrong moment or a clock that was set back would have it otherwise.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -102,16 +103,18 @@ fn a_drop_ends_while_an_sstable_is_dealt_out_to_a_shard_that_compacts() {
                 node::flush(&shard, vec![]).await?;
             }
             let (id, here) = (table.id, shard.clone());
+            let is_dropped = Rc::new(Cell::new(false));
+            let is_over = is_dropped.clone();
             let majors = shard.spawn(runtime::CpuGroup::Statement, async move {
-                loop {
-                    if compactions::major(&here, id, false).await.is_err() {
-                        break;
-                    }
+                while !is_over.get() {
+                    let _stopped = compactions::major(&here, id, false).await;
+                    here.sleep_us(1000).await;
                 }
             });
             compactions::start(&shard).await?;
             shard.sleep_us(seed * 150).await;
             node::change_schema(&shard, |catalog| catalog.drop_table("ks", "t")).await?;
+            is_dropped.set(true);
             majors.await;
             Ok::<_, EngineError>(())
         });
@@ -338,7 +341,7 @@ fn a_load_that_one_shard_cannot_carry_out_takes_nothing() {
     let from = table_dir(&table).join("snapshots/tag");
     let import = |opens_left: u32| {
         // Each shard opens what is loaded once more after it has been looked at.
-        let left = std::cell::Cell::new(opens_left);
+        let left = Cell::new(opens_left);
         world.set_faults(|faults| {
             faults.read_error_paths = Some(Rc::new(move |path: &Path| {
                 if !path.to_str().unwrap().ends_with("Statistics.db") {
@@ -424,4 +427,17 @@ fn an_expired_sstable_stays_while_the_log_has_what_it_deletes() {
     let node = start(&world, options());
     let rows = world.block_on(&node, 0, move |shard| async move { count(&shard, &table).await });
     assert_eq!(rows.unwrap().unwrap(), 0, "it is back");
+}
+
+#[test]
+fn a_directory_whose_name_may_be_lost_is_not_opened() {
+    let world = SimWorld::new(SimOptions::default());
+    world.set_faults(|faults| faults.write_error_paths = Some(Rc::new(|path| path == Path::new("/"))));
+    let node = world.start_node(|_| async {}).unwrap();
+    let opened = world.block_on(&node, 0, |shard| async move { recover::open(&shard, options()).await });
+    assert!(opened.unwrap().is_err());
+    drop(node);
+    world.kill();
+    world.set_faults(|faults| *faults = FaultPlan::default());
+    start(&world, options());
 }

@@ -126,17 +126,43 @@ fn wrong_bytes_in_data_are_an_error_that_names_the_file_and_other_partitions_are
 }
 
 #[test]
-fn an_sstable_without_toc_is_as_if_it_never_was() {
+fn an_sstable_that_lost_its_toc_gets_it_back_and_what_is_not_sound_is_removed() {
     let dir = dir("unsealed");
     let engine = open(options(&dir), 1);
     let table = table(&engine);
     engine.apply(insert(&table, "k", 1, "value", 1)).wait().unwrap();
     engine.close().unwrap();
-    std::fs::remove_file(files(&table_dir(&dir, &table), "TOC.txt").remove(0)).unwrap();
+    let toc = files(&table_dir(&dir, &table), "TOC.txt").remove(0);
+    let listed = std::fs::read(&toc).unwrap();
+    std::fs::remove_file(&toc).unwrap();
+    let engine = open(options(&dir), 1);
+    assert_eq!(everything(&engine, &table).len(), 1);
+    engine.close().unwrap();
+    assert_eq!(files(&table_dir(&dir, &table), "TOC.txt"), [toc.clone()]);
+    let all = |text: &[u8]| {
+        let mut lines: Vec<_> = text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(all(&std::fs::read(&toc).unwrap()), all(&listed));
+
+    // What a crash leaves: a file is not whole, or the temporary name is there.
+    std::fs::remove_file(&toc).unwrap();
+    let data = files(&table_dir(&dir, &table), "Data.db").remove(0);
+    let mut bytes = std::fs::read(&data).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&data, &bytes).unwrap();
     let engine = open(options(&dir), 1);
     assert_eq!(engine.open_report().removed_sstables.len(), 1);
     assert_eq!(everything(&engine, &table), []);
     assert_eq!(files(&table_dir(&dir, &table), ".db").len(), 0);
+    engine.apply(insert(&table, "k", 2, "value", 1)).wait().unwrap();
+    engine.close().unwrap();
+    let toc = files(&table_dir(&dir, &table), "TOC.txt").remove(0);
+    std::fs::rename(&toc, toc.with_extension("txt.tmp")).unwrap();
+    let engine = open(options(&dir), 1);
+    assert_eq!(engine.open_report().removed_sstables.len(), 1);
+    assert_eq!(everything(&engine, &table), []);
     engine.close().unwrap();
 }
 

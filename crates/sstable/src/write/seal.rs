@@ -2,8 +2,9 @@
 //!
 //! A generation is an SSTable if and only if it has `TOC.txt`. Writing begins with `TOC.txt.tmp` and ends with
 //! renaming it; removing begins with renaming it back. The directory is synced around each rename, so after a
-//! crash a generation is whole, or has no `TOC.txt` and is removed by [`clean_up`]. The temporary name goes last,
-//! so that whatever is left of a generation is known as such.
+//! crash a generation is whole, or has no `TOC.txt` and is removed by [`clean_up`]. The temporary name goes last, when
+//! all else is gone for good, so that whatever is left of a generation is known as such. One that has neither name and
+//! is sound to the last row has lost it otherwise, and gets it back: it is nobody's remains.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,7 +14,10 @@ use runtime::{File, FileError, Files, IoBuf, IoClass, OpenOptions};
 
 use crate::component::toc;
 use crate::name::{Component, SstableName};
+use crate::read::{ChunkCache, SSTable};
 
+/// For the look at an SSTable without a table of contents; nothing of it is read twice.
+const CHECK_CACHE_BYTES: usize = 1 << 20;
 /// The longest TOC.txt that is read; one line is some tens of bytes.
 const TOC_BYTES_MAX: u64 = 64 * 1024;
 
@@ -75,7 +79,11 @@ pub async fn remove_sstables(files: &Files, dir: &Path, names: &[SstableName]) -
     files.sync_dir(dir).await?;
     for name in names {
         let components = listed_components(files, dir, name).await?;
-        remove_components(files, dir, name, &components).await?;
+        remove_listed(files, dir, name, &components).await?;
+    }
+    files.sync_dir(dir).await?;
+    for name in names {
+        remove_file(files, dir, name, &Component::TocTemporary).await?;
     }
     Ok(())
 }
@@ -84,9 +92,9 @@ pub async fn remove_sstables(files: &Files, dir: &Path, names: &[SstableName]) -
 pub(super) async fn unseal(files: &Files, dir: &Path, name: &SstableName) -> Result<(), FileError> {
     let sealed = dir.join(name.file_name(&Component::Toc));
     match files.rename(&sealed, &dir.join(name.file_name(&Component::TocTemporary))).await {
-        Ok(()) => files.sync_dir(dir).await,
-        Err(error) if error.is_not_found() => Ok(()),
-        Err(error) => Err(error),
+        // It may be gone since an earlier call, which ended before that was durable.
+        Err(error) if !error.is_not_found() => Err(error),
+        _renamed => files.sync_dir(dir).await,
     }
 }
 
@@ -121,31 +129,84 @@ async fn listed_components(
     Ok(found.remove(name).unwrap_or_default())
 }
 
-/// Removes these components and the temporary TOC.txt last. Those that are not there are none the worse.
+/// Removes these components, and the temporary TOC.txt when they are gone for good. Those that are not there are none the
+/// worse.
 pub(super) async fn remove_components(
     files: &Files,
     dir: &Path,
     name: &SstableName,
     components: &[Component],
 ) -> Result<(), FileError> {
-    let others = components.iter().filter(|component| **component != Component::TocTemporary);
-    for component in others.chain([&Component::TocTemporary]) {
-        match files.remove(&dir.join(name.file_name(component))).await {
-            Err(error) if !error.is_not_found() => return Err(error),
-            _removed => (),
-        }
+    remove_listed(files, dir, name, components).await?;
+    files.sync_dir(dir).await?;
+    remove_file(files, dir, name, &Component::TocTemporary).await
+}
+
+/// Removes these components but the temporary TOC.txt.
+async fn remove_listed(
+    files: &Files,
+    dir: &Path,
+    name: &SstableName,
+    components: &[Component],
+) -> Result<(), FileError> {
+    for component in components.iter().filter(|component| **component != Component::TocTemporary) {
+        remove_file(files, dir, name, component).await?;
     }
     Ok(())
 }
 
-/// Removes what crashes have left: every file of a generation that has no `TOC.txt`. To be called at the start,
-/// before anything is written to `dir`. Gives the names of the SSTables it removed.
+async fn remove_file(
+    files: &Files,
+    dir: &Path,
+    name: &SstableName,
+    component: &Component,
+) -> Result<(), FileError> {
+    match files.remove(&dir.join(name.file_name(component))).await {
+        Err(error) if !error.is_not_found() => Err(error),
+        _removed => Ok(()),
+    }
+}
+
+/// Whether a generation without any table of contents is an SSTable all the same: one that was written here, and in which
+/// everything agrees with its checksums. It is sealed then.
+async fn is_sealed_again(
+    files: &Files,
+    dir: &Path,
+    name: &SstableName,
+    components: &[Component],
+) -> Result<bool, FileError> {
+    if !components.contains(&Component::Messina) || !components.contains(&Component::Data) {
+        return Ok(false);
+    }
+    let listed: Vec<Component> = components.iter().cloned().chain([Component::Toc]).collect();
+    let temporary = dir.join(name.file_name(&Component::TocTemporary));
+    files.write_all(&temporary, &toc::encode(&listed), IoClass::Maintenance).await?;
+    let cache = ChunkCache::new(CHECK_CACHE_BYTES);
+    let class = IoClass::Maintenance;
+    let is_sound = match SSTable::open_unsealed(files, dir, *name, &cache, class).await {
+        Ok(sstable) => sstable.rebuilt().is_empty() && sstable.check(class).await.is_ok(),
+        Err(_) => false,
+    };
+    if is_sound {
+        seal(files, dir, name).await?;
+    }
+    Ok(is_sound)
+}
+
+/// Removes what crashes have left: every file of a generation that has no `TOC.txt`, unless there is no temporary one either
+/// and all of it is sound. To be called at the start, before anything is written to `dir`. Gives the names of the SSTables
+/// it removed.
 ///
 /// Left alone: subdirectories, files that are no SSTable's, and versions that this build does not write.
 pub async fn clean_up(files: &Files, dir: &Path) -> Result<Vec<SstableName>, FileError> {
     let mut removed = vec![];
     for (name, components) in generations(files, dir).await? {
         if components.contains(&Component::Toc) || !name.version.is_writable() {
+            continue;
+        }
+        if !components.contains(&Component::TocTemporary)
+            && is_sealed_again(files, dir, &name, &components).await?
+        {
             continue;
         }
         remove_components(files, dir, &name, &components).await?;

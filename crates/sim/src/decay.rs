@@ -1,0 +1,73 @@
+//! Files of SSTables are damaged while the node is down, and put right later: meanwhile a read shows what is right or
+//! an error, and afterwards everything is as it was.
+
+use std::path::{Path, PathBuf};
+
+use base::rng::Rng;
+use runtime::sim::SimDisk;
+
+/// A file as it was.
+pub struct Damaged {
+    pub path: PathBuf,
+    pub was: Vec<u8>,
+    pub how: String,
+}
+
+/// Damages one to three files of SSTables of user tables. TOC.txt stays: without it there is no SSTable. Of those that came
+/// from elsewhere, without checksums of everything, only the data are damaged.
+pub fn damage(rng: &mut Rng, disk: &SimDisk, keyspace_dir: &Path) -> Vec<Damaged> {
+    let all = disk.files();
+    let is_component = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let is_of_table = path.parent().and_then(Path::parent) == Some(keyspace_dir);
+        let (stem, component) = name.rsplit_once('-').unwrap_or_default();
+        let knows_itself = || all.contains(&path.with_file_name(format!("{stem}-Messina.db")));
+        is_of_table && component.ends_with(".db") && (component == "Data.db" || knows_itself())
+    };
+    let files: Vec<PathBuf> = all.iter().filter(|path| is_component(path)).cloned().collect();
+    let mut damaged: Vec<Damaged> = vec![];
+    if files.is_empty() {
+        return damaged;
+    }
+    for _ in 0..1 + rng.below(3) {
+        let path = rng.pick(&files).clone();
+        if damaged.iter().any(|other| other.path == path) {
+            continue;
+        }
+        let Ok(was) = disk.read(&path) else { continue };
+        let mut bytes = was.clone();
+        if bytes.is_empty() {
+            continue;
+        }
+        let at = rng.index(bytes.len());
+        let how = match rng.below(8) {
+            0 => {
+                bytes.truncate(at);
+                format!("{} cut to {at} bytes", path.display())
+            }
+            1 => {
+                let end = (at + 1 + rng.index(600)).min(bytes.len());
+                bytes[at..end].fill(0);
+                format!("{} zeroed from {at} to {end}", path.display())
+            }
+            _ => {
+                let mask = 1 << rng.below(8);
+                bytes[at] ^= mask;
+                format!("{} byte {at} xor {mask:#x}", path.display())
+            }
+        };
+        if bytes != was && disk.write(&path, &bytes).is_ok() {
+            damaged.push(Damaged { path, was, how });
+        }
+    }
+    damaged
+}
+
+/// What is still there of it is as it was.
+pub fn put_right(disk: &SimDisk, damaged: Vec<Damaged>) {
+    for Damaged { path, was, .. } in damaged {
+        if disk.read(&path).is_ok() {
+            disk.write(&path, &was).expect("a file that is there can be written");
+        }
+    }
+}
