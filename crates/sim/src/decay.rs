@@ -13,16 +13,13 @@ pub struct Damaged {
     pub how: String,
 }
 
-/// Damages one to three files of SSTables of user tables. TOC.txt stays: without it there is no SSTable. Of those that came
-/// from elsewhere, without checksums of everything, only the data are damaged.
+/// Damages the data of one to three SSTables of user tables: what has checksums.
 pub fn damage(rng: &mut Rng, disk: &SimDisk, keyspace_dir: &Path) -> Vec<Damaged> {
     let all = disk.files();
     let is_component = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let is_of_table = path.parent().and_then(Path::parent) == Some(keyspace_dir);
-        let (stem, component) = name.rsplit_once('-').unwrap_or_default();
-        let knows_itself = || all.contains(&path.with_file_name(format!("{stem}-Messina.db")));
-        is_of_table && component.ends_with(".db") && (component == "Data.db" || knows_itself())
+        is_of_table && name.ends_with("-Data.db")
     };
     let files: Vec<PathBuf> = all.iter().filter(|path| is_component(path)).cloned().collect();
     let mut damaged: Vec<Damaged> = vec![];

@@ -31,7 +31,9 @@ use crate::component::summary::{MIN_INDEX_INTERVAL_DEFAULT, Summary, SummaryBuil
 use crate::component::{FormatError, digest, toc};
 use crate::name::{Component, Format, SstableName};
 use crate::pool::CacheClass;
-use crate::write::INDEX_PAGE_BYTES;
+
+/// A page of Index.db.
+const INDEX_PAGE_BYTES: u32 = 4096;
 
 /// The longest component that is read into memory whole; the largest filters take 16 GiB in theory.
 const COMPONENT_BYTES_MAX: u64 = 4 << 30;
@@ -42,8 +44,6 @@ struct Opening<'a> {
     name: SstableName,
     class: IoClass,
     components: Vec<Component>,
-    /// What Messina.db says, once it has been read.
-    messina: Option<MessinaInfo>,
 }
 
 impl Opening<'_> {
@@ -69,74 +69,7 @@ impl Opening<'_> {
         decode: impl FnOnce(&[u8]) -> Result<T, FormatError>,
     ) -> Result<T, SSTableError> {
         let bytes = self.bytes(component).await?;
-        self.check_crc(component, &bytes)?;
         decode(&bytes).map_err(|error| SSTableError::Format { file: self.path(component), error })
-    }
-
-    /// Messina.db, if there is one, whether TOC.txt lists it or not: it is what knows whether the rest is sound.
-    async fn messina(&self) -> Result<Option<MessinaInfo>, SSTableError> {
-        let component = &Component::Messina;
-        if !self.lists(component) && !self.files.exists(&self.path(component)).await? {
-            return Ok(None);
-        }
-        self.decode(component, MessinaInfo::decode).await.map(Some)
-    }
-
-    /// A whole component is what was written, as far as Messina.db knows that.
-    fn check_crc(&self, component: &Component, bytes: &[u8]) -> Result<(), SSTableError> {
-        // That of Statistics.db is of what it says, not of its bytes.
-        if *component == Component::Statistics {
-            return Ok(());
-        }
-        let expected = self.messina.as_ref().and_then(|messina| messina.crc_of(component));
-        match expected.map(|expected| (expected, crc32(bytes))) {
-            Some((expected, found)) if found != expected => Err(SSTableError::Inconsistent {
-                file: self.path(component),
-                detail: format!("it has checksum {found:08x}, Messina.db says {expected:08x}"),
-            }),
-            _ => Ok(()),
-        }
-    }
-
-    /// Statistics.db is what was written, and every component of which Messina.db has a checksum is listed: a reader that
-    /// does not know of CompressionInfo.db takes what is compressed for data.
-    fn check_known(&self, statistics: &Statistics) -> Result<(), SSTableError> {
-        let version = self.name.version;
-        let expected = self.messina.as_ref().and_then(|messina| messina.crc_of(&Component::Statistics));
-        if let Some(expected) = expected.filter(|_| version.is_writable()) {
-            let found = statistics.lasting_crc(version);
-            if found != expected {
-                return Err(SSTableError::Inconsistent {
-                    file: self.path(&Component::Statistics),
-                    detail: format!("what it says has checksum {found:08x}, Messina.db says {expected:08x}"),
-                });
-            }
-        }
-        let known = self.messina.iter().flat_map(|messina| &messina.component_crcs);
-        let is_needed =
-            |component: &Component| matches!(component, Component::CompressionInfo | Component::Crc);
-        match known.map(|(component, _)| component).find(|it| is_needed(it) && !self.lists(it)) {
-            None => Ok(()),
-            Some(component) => Err(SSTableError::Inconsistent {
-                file: self.path(&Component::Toc),
-                detail: format!("it does not list {component}, and Messina.db says that there is one"),
-            }),
-        }
-    }
-
-    /// The checksums of Index.db, which has `len_bytes`.
-    fn index_crcs(&mut self, len_bytes: u64) -> Result<Option<ChunkCrcs>, SSTableError> {
-        let Some(encoded) = self.messina.as_mut().and_then(|messina| messina.index_crcs.take()) else {
-            return Ok(None);
-        };
-        match ChunkCrcs::decode(&encoded, len_bytes) {
-            Ok(crcs) if is_readable_unit(crcs.chunk_bytes()) => Ok(Some(crcs)),
-            Ok(_) => Ok(None),
-            Err(error) => Err(SSTableError::Inconsistent {
-                file: self.path(&Component::Index),
-                detail: format!("its length is not the one that Messina.db has checksums for: {error}"),
-            }),
-        }
     }
 
     /// As [`Self::decode`], if TOC.txt lists it.
@@ -178,7 +111,7 @@ pub(super) async fn open(
     cache: &Rc<ChunkCache>,
     class: IoClass,
 ) -> Result<Rc<SSTable>, SSTableError> {
-    let mut opening = Opening { files, dir, name, class, components: vec![], messina: None };
+    let mut opening = Opening { files, dir, name, class, components: vec![] };
     if name.format != name.version.format() {
         let detail = format!(
             "version {} is in format {}, not {}",
@@ -203,16 +136,14 @@ pub(super) async fn open(
         let detail = format!("a column has type {class_name}, which this build cannot read: {error}");
         opening.unsupported(&Component::Statistics, detail)
     })?;
-    opening.messina = opening.messina().await?;
-    opening.check_known(&statistics)?;
-    let data = open_data(&opening, cache).await?;
+    let messina = opening.decode_listed(&Component::Messina, MessinaInfo::decode).await?;
+    let data = open_data(&opening, messina.as_ref(), cache).await?;
     let digest = opening.decode_listed(&Component::Digest, digest::decode).await?;
     let (index, filter, rebuilt) = match name.format {
         Format::Big => {
             let (file, len_bytes) = opening.file(&Component::Index).await?;
-            let crcs = opening.index_crcs(len_bytes)?;
             let file =
-                ChunkedFile::plain(file, len_bytes, INDEX_PAGE_BYTES, crcs, cache, CacheClass::IndexPages);
+                ChunkedFile::plain(file, len_bytes, INDEX_PAGE_BYTES, None, cache, CacheClass::IndexPages);
             let (summary, filter, rebuilt) = summary_and_filter(&opening, &file, &statistics).await?;
             (PartitionIndex::Big { file, summary, pages: EntryPages::new(cache) }, filter, rebuilt)
         }
@@ -237,7 +168,7 @@ pub(super) async fn open(
         filter,
         bases: Bases::new(statistics.header.bases, name.version),
         statistics,
-        messina: opening.messina,
+        messina,
         first_key,
         last_key,
         columns,
@@ -262,14 +193,18 @@ async fn check_listed(opening: &Opening<'_>) -> Result<(), SSTableError> {
     Ok(())
 }
 
-async fn open_data(opening: &Opening<'_>, cache: &Rc<ChunkCache>) -> Result<ChunkedFile, SSTableError> {
+async fn open_data(
+    opening: &Opening<'_>,
+    messina: Option<&MessinaInfo>,
+    cache: &Rc<ChunkCache>,
+) -> Result<ChunkedFile, SSTableError> {
     let version = opening.name.version;
     let (file, file_bytes) = opening.file(&Component::Data).await?;
     let info = opening
         .decode_listed(&Component::CompressionInfo, |bytes| CompressionInfo::decode(bytes, version))
         .await?;
     if let Some(mut info) = info {
-        let decompressor = decompressor(opening, &mut info)?;
+        let decompressor = decompressor(opening, messina, &mut info)?;
         let last = info.chunk(info.offsets.len() - 1, file_bytes);
         last.map_err(|error| SSTableError::Format { file: opening.path(&Component::Data), error })?;
         return Ok(ChunkedFile::compressed(file, file_bytes, info, decompressor, cache));
@@ -333,7 +268,11 @@ async fn filter_of_trie(
 }
 
 /// By what CompressionInfo.db says; takes the dictionary, which is of no further use there.
-fn decompressor(opening: &Opening<'_>, info: &mut CompressionInfo) -> Result<Decompressor, SSTableError> {
+fn decompressor(
+    opening: &Opening<'_>,
+    messina: Option<&MessinaInfo>,
+    info: &mut CompressionInfo,
+) -> Result<Decompressor, SSTableError> {
     let (method, may_have_dictionary) = Method::named(&info.compressor).ok_or_else(|| {
         let detail = format!("compressed with {}; this build reads {}", info.compressor, Method::names());
         opening.unsupported(&Component::CompressionInfo, detail)
@@ -345,7 +284,7 @@ fn decompressor(opening: &Opening<'_>, info: &mut CompressionInfo) -> Result<Dec
     let dictionary = info.dictionary();
     info.set_dictionary(None);
     // Nothing else covers the dictionary's bytes, and LZ4 has no way to find that one is not the right one.
-    let expected = opening.messina.as_ref().and_then(|messina| messina.dictionary_crc);
+    let expected = messina.and_then(|messina| messina.dictionary_crc);
     match (&dictionary, expected) {
         (Some(dictionary), Some(expected)) if crc32(dictionary) != expected => {
             let found = crc32(dictionary);
