@@ -370,10 +370,10 @@ async fn change_schema_locked(
     // It is durable in the log of the system tables; a flush that fails now is tried again by itself.
     let system: Vec<TableId> = catalog::system_tables().iter().map(|schema| schema.id).collect();
     drop(node.engine.flush(&system).await);
-    let gone = || old.all_tables().filter(|table| new.table_by_id(table.schema.id).is_none());
-    node.dropped.borrow_mut().extend(gone().map(|table| table.schema.id));
+    let gone = dropped(&old, &new);
+    node.dropped.borrow_mut().extend(gone.iter().copied());
     publish(shard, new.clone()).await?;
-    for table in gone() {
+    for table in gone.iter().filter_map(|id| old.table_by_id(*id)) {
         remove_dir(shard, &node.table_dir(&table.schema)).await?;
     }
     Ok(changes)
@@ -390,6 +390,20 @@ async fn forget_logged(shard: &Shard, dir: &Path) -> Result<(), EngineError> {
 
 /// Lets every shard take over a catalog: make, alter and drop what it says.
 pub async fn publish(shard: &Shard, catalog: Catalog) -> Result<(), EngineError> {
+    // Jobs end on all shards while all know the table: one that deals an SSTable out holds its files on every shard, and
+    // lets go of them by the table's name.
+    let new = catalog.clone();
+    let end_jobs = move |shard: Shard| {
+        let new = new.clone();
+        async move {
+            let node = NodeShard::of(&shard)?;
+            for id in dropped(&node.catalog.borrow().clone(), &new) {
+                node.engine.compactions().block(id).await;
+            }
+            Ok(())
+        }
+    };
+    on_all(shard, CpuGroup::Statement, end_jobs).await?;
     let take_over = move |shard: Shard| {
         let catalog = catalog.clone();
         async move { take_over(&shard, catalog).await }
@@ -397,14 +411,18 @@ pub async fn publish(shard: &Shard, catalog: Catalog) -> Result<(), EngineError>
     on_all(shard, CpuGroup::Statement, take_over).await.map(drop)
 }
 
+/// The tables that `new` does not have any more.
+fn dropped(old: &Catalog, new: &Catalog) -> Vec<TableId> {
+    let gone = old.all_tables().filter(|table| new.table_by_id(table.schema.id).is_none());
+    gone.map(|table| table.schema.id).collect()
+}
+
 async fn take_over(shard: &Shard, new: Catalog) -> Result<(), EngineError> {
     let node = NodeShard::of(shard)?;
     let old = node.catalog.replace(new.clone());
     let engine = &node.engine;
-    for table in old.all_tables().filter(|table| new.table_by_id(table.schema.id).is_none()) {
-        let id = table.schema.id;
+    for id in dropped(&old, &new) {
         if let Some(table) = engine.take_table(id) {
-            engine.compactions().block(id).await;
             engine.flushes().block(&table).await;
             table.drop_contents();
             engine.flushes().allow(&table);
