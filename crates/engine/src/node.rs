@@ -397,7 +397,8 @@ pub async fn publish(shard: &Shard, catalog: Catalog) -> Result<(), EngineError>
         let new = new.clone();
         async move {
             let node = NodeShard::of(&shard)?;
-            for id in dropped(&node.catalog.borrow().clone(), &new) {
+            let gone = dropped(&node.catalog.borrow(), &new);
+            for id in gone {
                 node.engine.compactions().block(id).await;
             }
             Ok(())

@@ -81,7 +81,7 @@ impl Table {
         Ok(count)
     }
 
-    /// Takes what was held ready into the table, all in one step. No job takes any of it before [`Self::thaw`]: other shards
+    /// Takes what was held ready into the table, all in one step. No job takes any of it before `thaw`: other shards
     /// may not have it yet.
     pub fn take_loading(&self) {
         let opened = self.loading.take();

@@ -138,7 +138,7 @@ fn an_sstable_that_lost_its_toc_gets_it_back_and_what_is_not_sound_is_removed() 
     let engine = open(options(&dir), 1);
     assert_eq!(everything(&engine, &table).len(), 1);
     engine.close().unwrap();
-    assert_eq!(files(&table_dir(&dir, &table), "TOC.txt"), [toc.clone()]);
+    assert_eq!(files(&table_dir(&dir, &table), "TOC.txt"), std::slice::from_ref(&toc));
     let all = |text: &[u8]| {
         let mut lines: Vec<_> = text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
         lines.sort();
