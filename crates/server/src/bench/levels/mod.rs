@@ -189,9 +189,11 @@ pub fn run(arguments: &LevelsArguments) -> Result<(), BenchError> {
         report.add(name, unit, Sample { value, cpu_us: None });
     };
 
-    // What the server can do, after a warm-up.
+    // What the server can do, after a warm-up: for a level as for nobody's.
     one(reads("plain", Pace::Closed(32), seconds / 2.0))?;
-    let peak = one(reads("plain", Pace::Closed(32), seconds))?.per_s();
+    let peak_of_plain = one(reads("plain", Pace::Closed(32), seconds))?.per_s();
+    add("peak/plain", "/s", peak_of_plain);
+    let peak = one(reads("web", Pace::Closed(32), seconds))?.per_s();
     add("peak", "/s", peak);
 
     let usual = Pace::Open(peak * USUAL);
