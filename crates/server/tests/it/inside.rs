@@ -45,8 +45,7 @@ fn it_says_what_is_large_what_a_read_did_and_where_memory_is() {
         client.rows("SELECT * FROM system.large_rows WHERE keyspace_name = 'ks' AND table_name = 't'").len(),
         0
     );
-    let log = server.log();
-    assert!(log.contains("large_data - Writing large cell ks/t: v (1025 bytes) to me-"), "{log}");
+    server.wait_for("large_data - Writing large cell ks/t: v (1025 bytes) to me-");
 
     client.tracing = true;
     let id =
@@ -102,7 +101,7 @@ fn tombstones_are_warned_of_and_too_many_have_a_reason() {
     let failed = client.refusal(&query("SELECT v FROM ks.t WHERE p = 2"));
     let CqlError::ReadFailure { reason, failures: 1, .. } = failed else { panic!("{failed:?}") };
     assert_eq!(reason, FailureReason::ReadTooManyTombstones);
-    assert!(server.log().contains("Scanned over 101 tombstones during query"), "{}", server.log());
+    server.wait_for("Scanned over 101 tombstones during query");
     let mut older = Client::start(server.cql_port, ProtocolVersion::V4);
     let Response::Error(CqlError::ReadFailure { reason, .. }) = older.query("SELECT v FROM ks.t WHERE p = 2")
     else {
