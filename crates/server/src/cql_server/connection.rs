@@ -12,7 +12,7 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::Poll;
 
 use cql::CqlError;
@@ -57,6 +57,7 @@ const ANSWERS_A_WRITE: u32 = 16;
 
 /// See the head of this file.
 pub(crate) struct Connection {
+    this: Weak<Self>,
     pub cql: Rc<CqlShard>,
     transport: Transport,
     outbound: RefCell<Outbound>,
@@ -64,6 +65,8 @@ pub(crate) struct Connection {
     requests: Cell<u32>,
     /// Answers since the last write.
     unsent_answers: Cell<u32>,
+    /// See [`Self::send_soon`].
+    is_send_queued: Cell<bool>,
     /// The socket takes nothing more for now.
     is_blocked: Cell<bool>,
     requests_total: Cell<u64>,
@@ -112,13 +115,15 @@ impl Drop for AnswerRoom {
 impl Connection {
     /// Serves the connection to its end.
     pub async fn serve(cql: Rc<CqlShard>, transport: Transport) {
-        let this = Rc::new(Self {
+        let this = Rc::new_cyclic(|this| Self {
+            this: this.clone(),
             cql: cql.clone(),
             transport,
             outbound: RefCell::new(Outbound::new()),
             session: Session::default(),
             requests: Cell::new(0),
             unsent_answers: Cell::new(0),
+            is_send_queued: Cell::new(false),
             is_blocked: Cell::new(false),
             requests_total: Cell::new(0),
             expected_bytes: Cell::new(FIRST_ANSWER_BYTES),
@@ -418,13 +423,31 @@ impl Connection {
             let expected = self.expected_bytes.get();
             self.expected_bytes.set(bytes.max(expected - expected / 8).max(LEAST_ANSWER_BYTES));
             self.keeps_answers();
-            self.to_send.signal();
+            self.send_soon();
             let unsent = self.unsent_answers.get() + counts;
             self.unsent_answers.set(unsent);
             if unsent >= ANSWERS_A_WRITE && !self.is_blocked.get() {
                 // What goes wrong here the sending task meets again.
                 let _ = self.try_send();
             }
+        }
+    }
+
+    /// Has what was appended sent after the requests of this group that are ready now: their answers go with it. The task that
+    /// sends is of another group than those of a service level, and would run between any two of them.
+    fn send_soon(&self) {
+        let group = self.cql.shard.current_group();
+        match self.this.upgrade() {
+            Some(this) if group != CpuGroup::Statement => {
+                if !self.is_send_queued.replace(true) {
+                    let signal = async move {
+                        this.is_send_queued.set(false);
+                        this.to_send.signal();
+                    };
+                    self.cql.shard.spawn(group, signal).detach();
+                }
+            }
+            _ => self.to_send.signal(),
         }
     }
 
