@@ -294,7 +294,8 @@ impl Connection {
         let request = async move {
             if let Some(room) = this.finds_answer_room().await {
                 let arrival = Arrival { at_us, served, page_bytes_max: room.page_bytes_max };
-                session::answer(&this, header, &body, &arrival).await;
+                // Requests that wait for the CPU are small; what answering takes is made when one has it.
+                Box::pin(session::answer(&this, header, &body, &arrival)).await;
                 drop(room);
             } else {
                 let version = this.session.version().unwrap_or(ProtocolVersion::HIGHEST);
