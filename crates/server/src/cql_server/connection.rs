@@ -342,10 +342,12 @@ impl Connection {
     }
 
     fn answer_bytes_max(&self) -> usize {
-        match self.cql.answer_bytes.get() < self.cql.options.answer_bytes_max {
-            true => ANSWER_BYTES_MAX,
-            false => ANSWER_BYTES_MAX_IN_NEED,
-        }
+        if self.is_in_need() { ANSWER_BYTES_MAX_IN_NEED } else { ANSWER_BYTES_MAX }
+    }
+
+    /// All connections together have more than they should.
+    fn is_in_need(&self) -> bool {
+        self.cql.answer_bytes.get() >= self.cql.options.answer_bytes_max
     }
 
     async fn wait_for_relief(&self) {
@@ -464,13 +466,21 @@ impl Connection {
             Ok(sent) => {
                 self.unsent_answers.set(0);
                 outbound.sent(*sent);
-                if outbound.pending_bytes() == 0 && outbound.memory_bytes() > IDLE_BYTES_MAX {
-                    outbound.release_memory();
-                }
+                drop(outbound);
+                self.release_outbound();
             }
             Err(_) => self.is_blocked.set(true),
         }
         Some(sent)
+    }
+
+    /// Gives the memory of answers back that have been sent, unless more are about to come.
+    fn release_outbound(&self) {
+        let mut outbound = self.outbound.borrow_mut();
+        let is_busy = self.requests.get() > 0 && !self.is_in_need();
+        if !is_busy && outbound.pending_bytes() == 0 && outbound.memory_bytes() > IDLE_BYTES_MAX {
+            outbound.release_memory();
+        }
     }
 
     /// As [`Self::answer`], and what follows is framed as STARTUP agreed.
@@ -500,7 +510,11 @@ impl Connection {
             self.keeps_answers();
             match sent {
                 None if self.closing.get() || self.closed.get() => break,
-                None => more.await,
+                None => {
+                    self.release_outbound();
+                    self.keeps_answers();
+                    more.await;
+                }
                 Some(Ok(_)) => self.relieved.signal(),
                 Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.transport.writable().await;
