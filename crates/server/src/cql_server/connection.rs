@@ -39,8 +39,8 @@ const FIRST_ANSWER_BYTES: usize = 1 << 20;
 const LEAST_ANSWER_BYTES: usize = 4 << 10;
 /// So many requests of a connection are a newcomer's: little is known of their answers.
 const FIRST_REQUESTS: u64 = 8;
-/// Without room for what their answers may be, these get short pages.
-const NEWCOMER_PAGE_BYTES: u64 = 32 << 10;
+/// Without room for what their answers may be, these get short pages, and so does a request that is its connection's only one.
+const SHORT_PAGE_BYTES: u64 = 32 << 10;
 /// Buffers of a connection that is idle may keep so much.
 const IDLE_BYTES_MAX: usize = 8 << 10;
 /// A message that has begun may have so much whatever the others have.
@@ -367,7 +367,7 @@ impl Connection {
     }
 
     /// A large answer is not begun unless there is room for it, beside the answers of all connections that wait for their
-    /// clients and those in the making. Small ones are begun, unless this connection's own wait, and short pages of newcomers.
+    /// clients and those in the making. Small ones are begun, unless this connection's own wait, and short pages.
     /// `None`: that took too long.
     async fn finds_answer_room(&self) -> Option<AnswerRoom> {
         if let Some(room) = self.answer_room() {
@@ -400,8 +400,8 @@ impl Connection {
             cql.expected_answer_bytes.set(cql.expected_answer_bytes.get() + expected);
             return Some(AnswerRoom { cql, bytes: expected, page_bytes_max: u64::MAX });
         }
-        let is_newcomer = self.requests_total.get() <= FIRST_REQUESTS;
-        is_newcomer.then_some(AnswerRoom { cql, bytes: 0, page_bytes_max: NEWCOMER_PAGE_BYTES })
+        let gets_short_page = self.requests_total.get() <= FIRST_REQUESTS || self.requests.get() == 1;
+        gets_short_page.then_some(AnswerRoom { cql, bytes: 0, page_bytes_max: SHORT_PAGE_BYTES })
     }
 
     /// Appends an answer, which `append` writes as one envelope.
