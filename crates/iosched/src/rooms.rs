@@ -21,7 +21,7 @@ pub const READS_NS: u64 = 100_000_000;
 
 /// What a short read beside others may take, in percent of what it takes alone. Reads are to take twice as long at most, and some of
 /// that they wait before they start.
-pub const BESIDE_PERCENT: u64 = 185;
+pub const BESIDE_PERCENT: u64 = 175;
 
 /// All of what shares do not give, as counted here.
 const ALL: u32 = 1 << 16;
