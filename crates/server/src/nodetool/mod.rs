@@ -7,6 +7,7 @@ pub mod http;
 mod io_model_text;
 pub mod text;
 
+use std::cell::Cell;
 use std::fmt;
 use std::io::Write;
 
@@ -205,12 +206,15 @@ impl Call<'_> {
                 };
                 let (keyspace, tables) = split_names(names);
                 let asked = [("keyspace", keyspace), ("tables", tables.as_deref()), ("all", rows)];
-                self.ask("POST", &query("/v1/verify", &asked), |found: Verified| {
+                let is_sound = Cell::new(true);
+                let text = self.ask("POST", &query("/v1/verify", &asked), |found: Verified| {
+                    is_sound.set(found.damaged.is_empty());
                     let mut text =
                         format!("{} SSTables checked, {} damaged\n", found.sstables, found.damaged.len());
                     found.damaged.iter().for_each(|damaged| text.extend([damaged, "\n"]));
                     text
-                })
+                })?;
+                if is_sound.get() { Ok(text) } else { Err(text) }
             }
             "scrub" => self.scrub(words),
             "upgradesstables" => match words {
