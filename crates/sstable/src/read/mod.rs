@@ -38,6 +38,7 @@ mod table;
 mod tests;
 mod trie;
 mod unfiltered;
+mod values;
 mod walk;
 mod window;
 
