@@ -182,6 +182,11 @@ impl Node {
         &self.cql.levels
     }
 
+    /// The one that this node is in.
+    pub fn data_center(&self) -> &str {
+        &self.cql.options.node.data_center
+    }
+
     pub fn timeouts(&self) -> &Timeouts {
         &self.cql.options.timeouts
     }
