@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
 use std::path::{Path, PathBuf};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -140,11 +140,11 @@ impl Deadline {
     async fn limit<T>(
         self,
         shard: &Shard,
-        work: impl Future<Output = Result<T, EngineError>>,
+        mut work: Pin<&mut impl Future<Output = Result<T, EngineError>>>,
     ) -> Result<T, EngineError> {
         let Some(left_us) = self.left_us(shard) else { return work.await };
         self.check(shard)?;
-        let (mut work, mut alarm) = (pin!(work), pin!(shard.sleep_us(left_us)));
+        let mut alarm = pin!(shard.sleep_us(left_us));
         poll_fn(|context| match work.as_mut().poll(context) {
             Poll::Ready(done) => Poll::Ready(done),
             Poll::Pending => alarm.as_mut().poll(context).map(|()| Err(EngineError::TimedOut)),
@@ -163,11 +163,11 @@ pub async fn apply_by(shard: &Shard, mutation: Mutation, deadline: Deadline) -> 
     let node = NodeShard::of(shard)?;
     let target = owner(&node, &mutation.schema, mutation.key.token());
     if target == shard.id() {
-        return deadline.limit(shard, node.engine.apply(mutation)).await;
+        return deadline.limit(shard, pin!(node.engine.apply(mutation))).await;
     }
     let call = shard.call(target, shard.current_group(), move |shard| async move {
         let engine = EngineShard::of(&shard)?;
-        deadline.limit(&shard, engine.apply(mutation)).await
+        deadline.limit(&shard, pin!(engine.apply(mutation))).await
     });
     call.await?
 }
@@ -206,11 +206,11 @@ pub async fn read_by(shard: &Shard, command: ReadCommand, deadline: Deadline) ->
     let ask = |target: u32, command: ReadCommand| {
         shard.call(target, group, move |shard| async move {
             let engine = EngineShard::of(&shard)?;
-            deadline.limit(&shard, engine.read(&command)).await
+            deadline.limit(&shard, pin!(engine.read(&command))).await
         })
     };
     match one {
-        Some(target) if target == shard.id() => deadline.limit(shard, node.engine.read(&command)).await,
+        Some(target) if target == shard.id() => deadline.limit(shard, pin!(node.engine.read(&command))).await,
         Some(target) => ask(target, command).await?,
         None => {
             let asked: Vec<_> = (0..shard.shard_count()).map(|target| ask(target, command.clone())).collect();
@@ -246,7 +246,7 @@ pub async fn apply_together_by(
         .map(|(target, mutations)| {
             shard.call(target, group, move |shard| async move {
                 let engine = EngineShard::of(&shard)?;
-                deadline.limit(&shard, engine.apply_together(mutations)).await
+                deadline.limit(&shard, pin!(engine.apply_together(mutations))).await
             })
         })
         .collect();
@@ -739,7 +739,7 @@ pub async fn close(shard: &Shard) -> Result<(), EngineError> {
             history_table::save(&shard).await;
             Ok(())
         };
-        deadline.limit(&shard, save).await
+        deadline.limit(&shard, pin!(save)).await
     });
     // Nothing depends on it.
     let _ = saved.await;
