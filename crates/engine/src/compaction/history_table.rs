@@ -29,13 +29,15 @@ pub(crate) async fn save(shard: &Shard) {
     let history = engine.compactions().history();
     let mut unsaved = history.take_unsaved();
     let (schema, now_s) = (compaction_history(), now_s(shard));
+    let mut most = ENTRY_JOBS;
     while !unsaved.is_empty() {
-        let piece = &unsaved[..unsaved.len().min(ENTRY_JOBS)];
-        let mutations = piece.iter().map(|ended| mutation(&schema, ended, now_s)).collect();
+        let count = unsaved.len().min(most);
+        let mutations = unsaved[..count].iter().map(|ended| mutation(&schema, ended, now_s)).collect();
         match engine.apply_together(mutations).await {
-            Ok(()) => drop(unsaved.drain(..piece.len())),
-            // One that is too large by itself is not kept: it never will be stored.
-            Err(EngineError::Log(LogError::TooLarge { .. })) if piece.len() == 1 => drop(unsaved.drain(..1)),
+            Ok(()) => drop(unsaved.drain(..count)),
+            Err(EngineError::Log(LogError::TooLarge { .. })) if count > 1 => most = 1,
+            // It never will be stored.
+            Err(EngineError::Log(LogError::TooLarge { .. })) => drop(unsaved.drain(..1)),
             Err(_) => return history.put_back(unsaved),
         }
     }
