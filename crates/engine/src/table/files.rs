@@ -52,7 +52,8 @@ impl Table {
     ) -> Result<(), EngineError> {
         let mut opened = vec![];
         let mut last_number = 0;
-        self.unreadable.borrow_mut().extend(lost::look(files, &self.dir).await?);
+        let lost = lost::look(files, &self.dir).await?;
+        self.unreadable.borrow_mut().extend(lost);
         for name in list(files, &self.dir).await? {
             last_number = last_number.max(number(&name).unwrap_or(0));
             match SSTable::open(files, &self.dir, name, cache, IoClass::Maintenance).await {
