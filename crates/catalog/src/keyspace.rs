@@ -24,6 +24,23 @@ pub struct Keyspace {
     pub others: BTreeMap<String, String>,
 }
 
+/// How many replicas a keyspace is to have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Factors {
+    /// In the data center that asks; without data centers, all.
+    pub local: u32,
+    /// In all others together.
+    pub elsewhere: u32,
+    /// In that of the others which has most.
+    pub elsewhere_most: u32,
+}
+
+impl Factors {
+    pub fn total(self) -> u32 {
+        self.local.saturating_add(self.elsewhere)
+    }
+}
+
 impl Keyspace {
     /// A keyspace as a user defines it. A strategy named without its package gets Cassandra's.
     ///
@@ -83,6 +100,32 @@ impl Keyspace {
             durable_writes: true,
             others: BTreeMap::new(),
         }
+    }
+
+    /// Whether replicas are counted by data center.
+    pub fn knows_data_centers(&self) -> bool {
+        self.strategy() == "NetworkTopologyStrategy"
+    }
+
+    /// How many replicas there are to be, as a node of that data center sees it. A strategy that says nothing of it
+    /// has one.
+    pub fn factors(&self, data_center: &str) -> Factors {
+        let factor = |text: &String| text.parse::<u32>().unwrap_or(0);
+        if !self.knows_data_centers() {
+            let local = self.replication.get(REPLICATION_FACTOR).map_or(1, factor);
+            return Factors { local, ..Factors::default() };
+        }
+        let mut factors = Factors::default();
+        for (name, text) in self.replication.iter().filter(|(name, _)| *name != "class") {
+            let factor = factor(text);
+            if name == data_center {
+                factors.local = factor;
+            } else {
+                factors.elsewhere = factors.elsewhere.saturating_add(factor);
+                factors.elsewhere_most = factors.elsewhere_most.max(factor);
+            }
+        }
+        factors
     }
 
     /// The strategy as CQL shows it: without the package if that is Cassandra's own.
@@ -145,6 +188,10 @@ mod tests {
         assert_eq!(simple.replication["class"], "org.apache.cassandra.locator.SimpleStrategy");
         assert_eq!(simple.strategy(), "SimpleStrategy");
         assert!(Keyspace::new("ks", [("class", "NetworkTopologyStrategy"), ("dc1", "3")], true).is_ok());
+        let replication = [("class", "NetworkTopologyStrategy"), ("a", "3"), ("b", "2"), ("c", "1")];
+        let network = Keyspace::new("ks", replication, true).unwrap();
+        assert_eq!(network.factors("b"), Factors { local: 2, elsewhere: 4, elsewhere_most: 3 });
+        assert_eq!((simple.factors("b").total(), Keyspace::local("ks").factors("b").total()), (1, 1));
         let error = |name: &str, options: &[(&str, &str)]| {
             Keyspace::new(name, options.iter().copied(), true).unwrap_err().to_string()
         };

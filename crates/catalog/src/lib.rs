@@ -48,7 +48,7 @@ pub use change::{ChangeKind, SchemaChange, Target};
 pub use compression::{compression_from_map, compression_to_map};
 pub use display::{Internals, describe_keyspace, describe_table, describe_table_with, describe_type};
 pub use error::CatalogError;
-pub use keyspace::Keyspace;
+pub use keyspace::{Factors, Keyspace};
 pub use load::load;
 pub use other_options::{OptionValue, is_of_keyspaces, is_of_tables, keyspace_option, table_option};
 pub use service_level::{

@@ -4,6 +4,7 @@
 //! socket nor disk is here: the storage is behind a port that the server implements.
 
 mod access;
+mod consistency;
 mod coordinator;
 pub mod describe;
 mod error;
@@ -22,9 +23,10 @@ pub mod system;
 pub mod term;
 pub mod testing;
 
+pub use consistency::ConsistencyLevels;
 pub use coordinator::{ChangeSchema, Coordinator, Decide, ResultLimits};
 pub use error::{CqlError, FailureReason, WriteKind};
 pub use outcome::{Execution, Outcome, ResultRows};
 pub use result_memory::{ResultCharge, ResultMemory};
 pub use row_set::RowSet;
-pub use statement::{Prepared, StatementKind, execute_batch};
+pub use statement::{Prepared, StatementKind, check_batch_consistency, execute_batch};

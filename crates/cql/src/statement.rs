@@ -10,14 +10,13 @@ use md5::{Digest, Md5};
 use model::TableId;
 use model::TableSchema;
 
-use crate::error::invalid;
 use crate::modify::{self, BatchLimits, ModifyPlan};
-use crate::protocol::{BatchType, ColumnSpec, Consistency, ResultMetadata, Values};
+use crate::protocol::{BatchType, ColumnSpec, ResultMetadata, Values};
 use crate::schema::{self, SchemaContext};
 use crate::select::{self, SelectPlan};
 use crate::syntax::{BatchKind, Modification, Statement, Truncate, parse};
 use crate::term::{Planner, bind};
-use crate::{Coordinator, CqlError, Execution, Outcome, WriteKind, access, describe};
+use crate::{ConsistencyLevels, Coordinator, CqlError, Execution, Outcome, WriteKind, access, describe};
 
 /// A statement, ready to be carried out.
 pub struct Prepared {
@@ -53,43 +52,6 @@ pub enum StatementKind {
     Conditional,
     Truncate,
     Other,
-}
-
-impl StatementKind {
-    /// Whether it can be asked for at these levels; `serial` is the one of the condition.
-    ///
-    /// # Errors
-    /// It cannot. Source: Cassandra 4.1 `ConsistencyLevel.validateFor…`.
-    #[inline]
-    pub fn check_consistency(
-        self,
-        consistency: Consistency,
-        serial: Option<Consistency>,
-    ) -> Result<(), CqlError> {
-        let is_serial = |level: Consistency| matches!(level, Consistency::Serial | Consistency::LocalSerial);
-        match self {
-            Self::Read | Self::Range if consistency == Consistency::Any => {
-                invalid!("ANY ConsistencyLevel is only supported for writes")
-            }
-            Self::Write if is_serial(consistency) => {
-                invalid!("You must use conditional updates for serializable writes")
-            }
-            Self::Counter if consistency == Consistency::Any => {
-                invalid!("Consistency level ANY is not yet supported for counter tables")
-            }
-            Self::Counter if is_serial(consistency) => {
-                invalid!("Counter operations are inherently non-serializable")
-            }
-            Self::Conditional if is_serial(consistency) => invalid!(
-                "{} is not supported as conditional update commit consistency. Use ANY if you mean \"make sure it is accepted but I don't care how many replicas commit it for non-SERIAL reads\"",
-                consistency.name()
-            ),
-            Self::Conditional if serial.is_some_and(|serial| !is_serial(serial)) => {
-                invalid!("Invalid consistency for conditional update. Must be one of SERIAL or LOCAL_SERIAL")
-            }
-            _ => Ok(()),
-        }
-    }
 }
 
 enum Plan {
@@ -242,6 +204,21 @@ impl Prepared {
         }
     }
 
+    /// Whether it can be asked for at these levels, and enough replicas are there. `data_center` is the node's.
+    ///
+    /// # Errors
+    /// As [`ConsistencyLevels::check_kind`] and [`ConsistencyLevels::check_replicas`].
+    #[inline]
+    pub fn check_consistency(
+        &self,
+        levels: ConsistencyLevels,
+        catalog: &Catalog,
+        data_center: &str,
+    ) -> Result<(), CqlError> {
+        let is_batch = matches!(&self.plan, Plan::Modify(modify) if modify.is_batch());
+        check_consistency(self.kind(), is_batch, &self.tables, levels, catalog, data_center)
+    }
+
     /// What is answered when it took too long.
     pub fn timed_out(&self, consistency: u16) -> CqlError {
         match &self.plan {
@@ -327,11 +304,46 @@ impl Prepared {
                     return Err(CqlError::Server(format!("nobody carries out {}", self.text)));
                 };
                 let changes = coordinator.change_schema(plan.change).await?;
-                warnings.extend(plan.warnings);
+                // What was there already was not made, and there is nothing to say of it.
+                warnings.extend(plan.warnings.into_iter().filter(|_| !changes.is_empty()));
                 Ok(schema::answer(&changes).map_or(Outcome::Void, Outcome::SchemaChange))
             }
         }
     }
+}
+
+fn check_consistency(
+    kind: StatementKind,
+    is_batch: bool,
+    tables: &[Arc<TableSchema>],
+    levels: ConsistencyLevels,
+    catalog: &Catalog,
+    data_center: &str,
+) -> Result<(), CqlError> {
+    levels.check_kind(kind, is_batch, tables.first().map_or("", |table| &table.name))?;
+    tables.iter().try_for_each(|table| levels.check_replicas(kind, catalog, &table.keyspace, data_center))
+}
+
+/// [`Prepared::check_consistency`] for a batch of the protocol; gives which timeout counts for it.
+///
+/// # Errors
+/// As for a single statement.
+pub fn check_batch_consistency(
+    batch_type: BatchType,
+    statements: &[(Arc<Prepared>, &Values<'_>)],
+    levels: ConsistencyLevels,
+    catalog: &Catalog,
+    data_center: &str,
+) -> Result<StatementKind, CqlError> {
+    let kind = match () {
+        () if statements.iter().any(|(prepared, _)| prepared.is_conditional) => StatementKind::Conditional,
+        () if batch_type == BatchType::Counter => StatementKind::Counter,
+        () => StatementKind::Write,
+    };
+    for (prepared, _) in statements {
+        check_consistency(kind, true, &prepared.tables, levels, catalog, data_center)?;
+    }
+    Ok(kind)
 }
 
 /// Carries out a batch of the protocol: statements, each with its values.
@@ -368,38 +380,3 @@ const _: () = {
     const fn is_shared<T: Send + Sync>() {}
     is_shared::<Prepared>();
 };
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_kind_of_statement_has_its_consistency_levels() {
-        use Consistency as C;
-        let refused = |kind: StatementKind, level, serial| {
-            let error = kind.check_consistency(level, serial).expect_err("refused");
-            assert!(matches!(error, CqlError::Invalid(_)));
-            error.to_string()
-        };
-        assert_eq!(
-            refused(StatementKind::Read, C::Any, None),
-            "ANY ConsistencyLevel is only supported for writes"
-        );
-        assert_eq!(
-            refused(StatementKind::Write, C::LocalSerial, None),
-            "You must use conditional updates for serializable writes"
-        );
-        assert!(refused(StatementKind::Counter, C::Serial, None).contains("non-serializable"));
-        assert!(refused(StatementKind::Conditional, C::Serial, None).starts_with("SERIAL is not supported"));
-        assert!(refused(StatementKind::Conditional, C::One, Some(C::One)).contains("Must be one of SERIAL"));
-        for (kind, level, serial) in [
-            (StatementKind::Read, C::Serial, None),
-            (StatementKind::Range, C::Quorum, Some(C::One)),
-            (StatementKind::Write, C::Any, None),
-            (StatementKind::Conditional, C::Any, Some(C::LocalSerial)),
-            (StatementKind::Other, C::Any, Some(C::One)),
-        ] {
-            assert_eq!(kind.check_consistency(level, serial), Ok(()));
-        }
-    }
-}

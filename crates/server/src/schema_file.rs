@@ -100,7 +100,9 @@ impl Coordinator for SchemaOnly {
     }
 
     fn node_info(&self) -> NodeInfo {
-        NodeInfo::new(self.host_id(), std::net::IpAddr::from([127, 0, 0, 1]), 9042)
+        let info = NodeInfo::new(self.host_id(), std::net::IpAddr::from([127, 0, 0, 1]), 9042);
+        // The text may speak of any.
+        NodeInfo { data_center: String::new(), ..info }
     }
 
     fn host_id(&self) -> Uuid {
@@ -144,6 +146,8 @@ mod tests {
                     CREATE TABLE ks.t (p int, c text, v frozen<pair>, PRIMARY KEY (p, c)) WITH CLUSTERING ORDER BY (c DESC);\n\
                     CREATE TABLE u (p int PRIMARY KEY)";
         let catalog = parse_schema(text, Some("other")).unwrap();
+        let elsewhere = "CREATE KEYSPACE a WITH replication = {'class': 'NetworkTopologyStrategy', 'dc7': 3}";
+        assert!(parse_schema(elsewhere, None).unwrap().keyspace("a").is_some());
         assert_eq!(catalog.schema("ks", "t").unwrap().clustering.len(), 1);
         assert!(catalog.schema("other", "u").is_some());
         let error =

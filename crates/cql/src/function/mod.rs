@@ -156,6 +156,24 @@ pub fn built_in(
     Expr::Call(Call { name: name.into(), args, run })
 }
 
+/// As [`built_in`] of `of` and keys; a key that is null is refused: `use_of` says what it is for.
+pub fn built_in_by_key(
+    name: &str,
+    of: Expr,
+    keys: Vec<Expr>,
+    use_of: String,
+    run: impl Fn(&[&[u8]]) -> Result<Option<Vec<u8>>, CqlError> + Send + Sync + 'static,
+) -> Expr {
+    let args = [of].into_iter().chain(keys).collect();
+    let run = Arc::new(move |_: &Env<'_>, args: &[Option<Cow<'_, [u8]>>]| {
+        if args[1..].iter().any(Option::is_none) {
+            return invalid!("Invalid null value for {use_of}");
+        }
+        with_values(args, |args| run(args))
+    });
+    Expr::Call(Call { name: name.into(), args, run })
+}
+
 fn arguments(term: &Term) -> Vec<Arg<'_>> {
     match term {
         Term::Call { args, .. } => args.iter().map(Arg::of).collect(),

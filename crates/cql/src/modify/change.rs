@@ -147,7 +147,7 @@ impl Change {
             let column = column_of(schema, name)?;
             let mut earlier = update.assignments[..at].iter().filter(|other| other.column.text == name);
             if earlier.any(|other| !operation::are_compatible(&other.op, &assignment.op)) {
-                return invalid!("Multiple incompatible setting of column {name}");
+                return Err(CqlError::Syntax(format!("Multiple incompatible setting of column {name}")));
             }
             let kind = operation::assign(planner, column, assignment)?;
             operations.push(Operation { column: column.clone(), kind });
@@ -257,6 +257,7 @@ impl Change {
     fn check_rows(&self) -> Result<(), CqlError> {
         let condition_is_of = |kind| self.condition.as_ref().is_some_and(|condition| condition.is_of(kind));
         let is_of_static = self.row_ops.is_empty()
+            && !self.deletes_rows()
             && !condition_is_of(ColumnKind::Regular)
             && (!self.static_ops.is_empty() || condition_is_of(ColumnKind::Static));
         match self.named {

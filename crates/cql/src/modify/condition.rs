@@ -66,7 +66,8 @@ impl Condition {
         Ok(Self::Columns(prepared.collect::<Result<_, _>>()?))
     }
 
-    fn columns(&self) -> &[ColumnCondition] {
+    /// None of EXISTS and NOT EXISTS.
+    pub fn columns(&self) -> &[ColumnCondition] {
         match self {
             Self::Columns(columns) => columns,
             Self::Exists | Self::NotExists => &[],

@@ -13,6 +13,7 @@ use reader::{Page, PartitionPage};
 use super::change::Change;
 use super::condition::{BoundCondition, Condition};
 use super::existing;
+use super::target::Named;
 use super::write::RowAt;
 use crate::outcome::ResultRows;
 use crate::protocol::{ColumnSpec, ResultMetadata};
@@ -33,6 +34,8 @@ enum Shown {
     Partition(usize),
     Clustering(usize),
     Column(Column),
+    /// A column that the statement neither writes beside nor asks for: as Cassandra does not read it, it is null.
+    Unread(Column),
 }
 
 impl Reply {
@@ -56,9 +59,10 @@ impl Reply {
             if is_batch {
                 shown.extend(keys);
             }
-            let columns = conditions().flat_map(|condition| match condition {
-                Condition::Columns(columns) => &columns[..],
-                Condition::Exists | Condition::NotExists => &[],
+            // Of each statement the regular columns come first.
+            let columns = conditions().flat_map(|condition| {
+                let of_kind = |kind| condition.columns().iter().filter(move |it| it.column.kind == kind);
+                of_kind(ColumnKind::Regular).chain(of_kind(ColumnKind::Static))
             });
             for column in columns.map(|condition| &condition.column) {
                 if !shown.iter().any(|known| matches!(known, Shown::Column(known) if known.id == column.id)) {
@@ -66,8 +70,23 @@ impl Reply {
                 }
             }
         }
+        let is_in_condition =
+            |column: &Column| conditions().any(|it| it.columns().iter().any(|it| it.column.id == column.id));
+        let writes_static = changes.iter().any(|change| !change.static_ops.is_empty());
+        let writes_rows = schema.clustering.is_empty() || changes.iter().any(|it| it.named != Named::Nothing);
+        let is_read = |column: &Column| {
+            let is_written = if column.kind == ColumnKind::Static { writes_static } else { writes_rows };
+            is_written || is_in_condition(column)
+        };
+        for shown in &mut shown {
+            if let Shown::Column(column) = shown
+                && !is_read(column)
+            {
+                *shown = Shown::Unread(column.clone());
+            }
+        }
         let asks_static = match is_of_existence {
-            true => changes.iter().any(|change| !change.static_ops.is_empty()),
+            true => writes_static,
             false => shown
                 .iter()
                 .any(|shown| matches!(shown, Shown::Column(column) if column.kind == ColumnKind::Static)),
@@ -79,7 +98,7 @@ impl Reply {
         let specs = shown.iter().map(|shown| match shown {
             Shown::Partition(at) => spec(&schema.partition_key[*at].name, &schema.partition_key[*at].ty),
             Shown::Clustering(at) => spec(&schema.clustering[*at].name, &schema.clustering[*at].ty),
-            Shown::Column(column) => spec(&column.name, &column.ty),
+            Shown::Column(column) | Shown::Unread(column) => spec(&column.name, &column.ty),
         });
         let refused: Vec<ColumnSpec> = [applied.clone()].into_iter().chain(specs).collect();
         Self {
@@ -129,6 +148,7 @@ impl Reply {
             match shown {
                 Shown::Partition(at) => out.cell(key.get(*at).copied()),
                 Shown::Clustering(at) => out.cell(row.and_then(|row| row.key.values().nth(*at))),
+                Shown::Unread(_) => out.cell(None),
                 Shown::Column(column) => {
                     let row = match column.kind {
                         ColumnKind::Static => Some(&partition.static_row),

@@ -78,7 +78,8 @@ impl Filters {
             let test = match &restriction.test {
                 Test::Eq(terms) => BoundTest::Eq(each(terms)?),
                 Test::NotEq(terms) => BoundTest::NotEq(each(terms)?),
-                Test::In(terms) => BoundTest::In(terms.evaluate(env, &names)?),
+                // A null among the values is what no row has.
+                Test::In(terms) => BoundTest::In(terms.or_null(env, &names)?.into_iter().flatten().collect()),
                 Test::Slice(slice) => {
                     let end = |bound: &'a Option<super::terms::Bound>| {
                         let evaluate = |bound: &'a super::terms::Bound| {

@@ -145,6 +145,7 @@ impl Tests {
                 }
             },
             Relation::In { target, values, .. } => {
+                let is_tuple = matches!(target, RelationTarget::Tuple { .. });
                 let columns: Columns = match target {
                     RelationTarget::Column(column) => smallvec![ColumnRef::named(schema, column.as_str())?],
                     RelationTarget::Tuple { columns, .. } => clustering_columns(schema, columns, relation)?,
@@ -155,7 +156,7 @@ impl Tests {
                         return invalid!("IN cannot be used with elements and fields in WHERE");
                     }
                 };
-                let test = in_test(planner, schema, &columns, values)?;
+                let test = in_test(planner, schema, &columns, is_tuple, values)?;
                 self.merge(schema, Restriction { columns, test })
             }
             Relation::IsNotNull { column, .. } => {
@@ -419,36 +420,38 @@ fn tuple(
     Ok(Terms::Tuple { tuple: planner.term(value, &name, &ty)?, columns: columns.len() })
 }
 
+/// `is_tuple`: the columns stand in parentheses, and so do their values, one column or several.
 fn in_test(
     planner: &mut Planner<'_>,
     schema: &TableSchema,
     columns: &[ColumnRef],
+    is_tuple: bool,
     values: &InValues,
 ) -> Result<Test, CqlError> {
     let names = names(schema, columns);
-    if let [column] = columns {
-        check_comparable(names[0], column.ty(schema), "IN")?;
+    let (name, ty) = (names[0], columns[0].ty(schema));
+    if !is_tuple {
+        check_comparable(name, ty, "IN")?;
     }
     match values {
         InValues::List(list) => {
-            let each = |term: &Term| match columns {
-                [column] => Ok(Terms::one(planner.term(term, names[0], column.ty(schema))?)),
-                _ => tuple(planner, schema, columns, term),
+            let each = |term: &Term| match is_tuple {
+                true => tuple(planner, schema, columns, term),
+                false => Ok(Terms::one(planner.term(term, name, ty)?)),
             };
             let mut terms = list.iter().map(each).collect::<Result<Vec<_>, CqlError>>()?;
             // One value is an equality, and can stand wherever one can.
             Ok(if terms.len() == 1 { Test::Eq(terms.remove(0)) } else { Test::In(InTerms::List(terms)) })
         }
+        InValues::Marker(marker) if is_tuple => {
+            let tuple = tuple_type(columns.iter().map(|column| column.ty(schema)));
+            let name = format!("in({})", names.join(","));
+            Ok(Test::In(InTerms::Tuples(planner.marker(marker, &name, &CqlType::list(tuple)))))
+        }
         InValues::Marker(marker) => {
-            let (element, name) = match columns {
-                [column] => (column.ty(schema).freeze(), format!("in({})", names[0])),
-                _ => {
-                    let types = columns.iter().map(|column| column.ty(schema));
-                    (tuple_type(types), format!("in({})", names.join(",")))
-                }
-            };
-            let list = planner.marker(marker, &name, &CqlType::list(element));
-            Ok(Test::In(InTerms::Marker { list, columns: columns.len() }))
+            let list = planner.marker(marker, &format!("in({name})"), &CqlType::list(ty.freeze()));
+            let empty_is_null = !matches!(ty, CqlType::Ascii | CqlType::Text | CqlType::Blob);
+            Ok(Test::In(InTerms::Values { list, empty_is_null }))
         }
     }
 }

@@ -24,11 +24,14 @@ pub enum Terms {
 #[derive(Clone, Debug)]
 pub enum InTerms {
     List(Vec<Terms>),
-    /// A marker for a list of values, or of tuples if there are several columns.
-    Marker {
+    /// A marker for a list of values.
+    Values {
         list: Expr,
-        columns: usize,
+        /// What is empty is null: the type's values are never empty.
+        empty_is_null: bool,
     },
+    /// A marker for a list of tuples.
+    Tuples(Expr),
 }
 
 /// One end of a slice.
@@ -63,6 +66,17 @@ impl Terms {
         }
     }
 
+    /// As [`Self::evaluate`]; `None`: it is one value, and that is null.
+    fn or_null<'a>(&'a self, env: &Env<'a>, names: &[&str]) -> Result<Option<Vec<Bytes<'a>>>, CqlError> {
+        if let Self::Each(terms) = self
+            && let [term] = &terms[..]
+            && matches!(term.evaluate(env)?, Value::Null)
+        {
+            return Ok(None);
+        }
+        self.evaluate(env, names).map(Some)
+    }
+
     /// The values, one for each column; `names` are the columns'.
     pub fn evaluate<'a>(&'a self, env: &Env<'a>, names: &[&str]) -> Result<Vec<Bytes<'a>>, CqlError> {
         match self {
@@ -81,22 +95,58 @@ impl InTerms {
     pub fn evaluate<'a>(&'a self, env: &Env<'a>, names: &[&str]) -> Result<Vec<Vec<Bytes<'a>>>, CqlError> {
         match self {
             Self::List(list) => list.iter().map(|terms| terms.evaluate(env, names)).collect(),
-            Self::Marker { list, columns } => {
-                let name = together(names);
-                let bytes = match list.evaluate(env)? {
-                    Value::Bytes(bytes) => bytes,
-                    Value::Null => return invalid!("Invalid null value for column {name}"),
-                    Value::Unset => return invalid!("Invalid unset value for column {name}"),
-                };
-                let element = |element: Result<Option<&[u8]>, _>| match element? {
-                    None => invalid!("Invalid null value in condition for column {name}"),
-                    Some(value) if *columns == 1 => Ok(vec![Cow::Owned(value.to_vec())]),
+            Self::Values { .. } => {
+                let each = self.or_null(env, names)?.into_iter().map(|value| match value {
+                    Some(values) => Ok(values),
+                    None => invalid!("Invalid null value in condition for column {}", names[0]),
+                });
+                each.collect()
+            }
+            Self::Tuples(list) => {
+                let element = |tuple: Option<&[u8]>| match tuple {
                     Some(tuple) => split_tuple(tuple, names),
+                    None => invalid!("Invalid null value in condition for columns: [{}]", names.join(", ")),
                 };
-                CollectionIter::new(&bytes)?.map(element).collect()
+                elements(list, env, names, element)
             }
         }
     }
+}
+
+impl InTerms {
+    /// As [`Self::evaluate`], with `None` in the place of nulls among the values of one column.
+    pub fn or_null<'a>(
+        &'a self,
+        env: &Env<'a>,
+        names: &[&str],
+    ) -> Result<Vec<Option<Vec<Bytes<'a>>>>, CqlError> {
+        match self {
+            Self::List(list) => list.iter().map(|terms| terms.or_null(env, names)).collect(),
+            Self::Values { list, empty_is_null } => {
+                let is_value = |value: &&[u8]| !(*empty_is_null && value.is_empty());
+                let element = |value: Option<&[u8]>| {
+                    Ok(value.filter(is_value).map(|value| vec![Cow::Owned(value.to_vec())]))
+                };
+                elements(list, env, names, element)
+            }
+            Self::Tuples(_) => Ok(self.evaluate(env, names)?.into_iter().map(Some).collect()),
+        }
+    }
+}
+
+/// What `element` makes of each element of a bound list.
+fn elements<'a, T>(
+    list: &'a Expr,
+    env: &Env<'a>,
+    names: &[&str],
+    element: impl Fn(Option<&[u8]>) -> Result<T, CqlError>,
+) -> Result<Vec<T>, CqlError> {
+    let bytes = match list.evaluate(env)? {
+        Value::Bytes(bytes) => bytes,
+        Value::Null => return invalid!("Invalid null value for column {}", together(names)),
+        Value::Unset => return invalid!("Invalid unset value for column {}", together(names)),
+    };
+    CollectionIter::new(&bytes)?.map(|value| element(value?)).collect()
 }
 
 /// `(a, b)` as errors name several columns.

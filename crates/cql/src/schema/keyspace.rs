@@ -10,6 +10,8 @@ use super::{SchemaContext, SchemaPlan, refuse, unchanged};
 use crate::CqlError;
 use crate::syntax::ast::{AlterKeyspace, CreateKeyspace, DropKeyspace, Property};
 
+const REPLICATION_FACTOR: &str = "replication_factor";
+
 /// What one statement says of a keyspace.
 #[derive(Default)]
 struct Given {
@@ -19,12 +21,12 @@ struct Given {
 }
 
 impl Given {
-    fn new(properties: &[Property], data_center: &str) -> Result<Self, CqlError> {
+    fn new(properties: &[Property], keyspace: &str, data_center: &str) -> Result<Self, CqlError> {
         let mut given = Self::default();
         for property in properties {
             let (name, value) = properties::of(property);
             match name.as_str() {
-                "replication" => given.replication = Some(replication(&value, data_center)?),
+                "replication" => given.replication = Some(replication(&value, keyspace, data_center)?),
                 "durable_writes" => given.durable_writes = Some(boolean(&name, &value)?),
                 _ if is_of_keyspaces(&name) => {
                     let value = keyspace_option(&name, &value)?;
@@ -38,11 +40,15 @@ impl Given {
 
     fn warnings(&self, keyspace: &str) -> Vec<String> {
         let factors = self.replication.iter().flatten().filter(|(name, _)| *name != "class");
-        let most = factors.filter_map(|(_, factor)| factor.parse::<u32>().ok()).max().unwrap_or(0);
+        let factors = factors.filter_map(|(name, factor)| Some((name, factor.parse::<u32>().ok()?)));
         let mut warnings = vec![];
-        if most > 1 {
+        if let Some((name, most)) = factors.max_by_key(|(_, factor)| *factor).filter(|(_, most)| *most > 1) {
+            let place = match name.as_str() {
+                REPLICATION_FACTOR => String::new(),
+                data_center => format!(" for datacenter {data_center}"),
+            };
             warnings.push(format!(
-                "Your replication factor {most} for keyspace {keyspace} is higher than the number of nodes 1"
+                "Your replication factor {most} for keyspace {keyspace} is higher than the number of nodes 1{place}"
             ));
         }
         if !self.others.is_empty() {
@@ -54,11 +60,26 @@ impl Given {
 }
 
 /// `replication_factor` of the network topology stands for every data center, and there is one.
-fn replication(value: &OptionValue, data_center: &str) -> Result<BTreeMap<String, String>, CqlError> {
+///
+/// # Errors
+/// It names another data center: no node of it could ever take its replicas.
+fn replication(
+    value: &OptionValue,
+    keyspace: &str,
+    data_center: &str,
+) -> Result<BTreeMap<String, String>, CqlError> {
     let mut options = map("replication", value)?.clone();
     let is_network = options.get("class").is_some_and(|class| class.ends_with("NetworkTopologyStrategy"));
-    if is_network && let Some(factor) = options.remove("replication_factor") {
+    if !is_network || data_center.is_empty() {
+        return Ok(options);
+    }
+    if let Some(factor) = options.remove(REPLICATION_FACTOR) {
         options.entry(data_center.to_string()).or_insert(factor);
+    }
+    if let Some(other) = options.keys().find(|name| *name != "class" && *name != data_center) {
+        return Err(CqlError::Config(format!(
+            "Unrecognized strategy option {{{other}}} passed to NetworkTopologyStrategy for keyspace {keyspace}"
+        )));
     }
     Ok(options)
 }
@@ -66,7 +87,7 @@ fn replication(value: &OptionValue, data_center: &str) -> Result<BTreeMap<String
 pub(super) fn create(create: &CreateKeyspace, context: &SchemaContext<'_>) -> Result<SchemaPlan, CqlError> {
     let name = create.name.text.clone();
     writable_keyspace(&name)?;
-    let given = Given::new(&create.properties, context.data_center)?;
+    let given = Given::new(&create.properties, &name, context.data_center)?;
     let warnings = given.warnings(&name);
     let Given { replication: Some(replication), durable_writes, others } = given else {
         return refuse!("Missing mandatory option 'replication'");
@@ -84,7 +105,7 @@ pub(super) fn create(create: &CreateKeyspace, context: &SchemaContext<'_>) -> Re
 pub(super) fn alter(alter: &AlterKeyspace, context: &SchemaContext<'_>) -> Result<SchemaPlan, CqlError> {
     let name = alter.name.text.clone();
     writable_keyspace(&name)?;
-    let given = Given::new(&alter.properties, context.data_center)?;
+    let given = Given::new(&alter.properties, &name, context.data_center)?;
     let warnings = given.warnings(&name);
     let if_exists = alter.if_exists;
     let plan = SchemaPlan::new(move |catalog| {

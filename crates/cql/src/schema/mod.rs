@@ -41,7 +41,7 @@ pub struct SchemaContext<'a> {
     pub timestamp_us: i64,
     /// The id of the table that is created; no table has it.
     pub new_table_id: Uuid,
-    /// The node's, for which `NetworkTopologyStrategy` with a `replication_factor` stands.
+    /// The node's, the only one that `NetworkTopologyStrategy` may name; empty: there is no node, and it may name any.
     pub data_center: &'a str,
 }
 

@@ -38,7 +38,7 @@ pub fn table_of<'a>(
     }
     match catalog.table(keyspace, &name.name.text) {
         Some(table) => Ok(table),
-        None => refuse!("unconfigured table {}", name.name.text),
+        None => refuse!("table {} does not exist", name.name.text),
     }
 }
 

@@ -520,7 +520,8 @@ impl Builder<'_, '_> {
         let (key_type, value_type) = element_types(ty, &of.column_name())?;
         let key = self.planner.term(key, &format!("key({})", of.column_name()), &key_type)?;
         let is_map = matches!(ty, CqlType::Map { .. });
-        let taken = function::built_in("element", vec![expr, key], move |args| {
+        let use_of = format!("element selection on {}", of.column_name());
+        let taken = function::built_in_by_key("element", expr, vec![key], use_of, move |args| {
             let equal = |key: &[u8]| key_type.compare(key, args[1]).is_eq();
             if is_map {
                 for entry in MapIter::new(args[0])? {
@@ -554,13 +555,16 @@ impl Builder<'_, '_> {
     ) -> Result<Selected, CqlError> {
         let (key_type, _) = element_types(ty, &of.column_name())?;
         let name = format!("key({})", of.column_name());
-        let mut args = vec![expr];
+        let mut ends = vec![];
         for end in [from, to].into_iter().flatten() {
-            args.push(self.planner.term(end, &name, &key_type)?);
+            ends.push(self.planner.term(end, &name, &key_type)?);
         }
         let (has_from, has_to) = (from.is_some(), to.is_some());
         let is_map = matches!(ty, CqlType::Map { .. });
-        let taken = function::built_in("slice", args, move |args| {
+        let use_of = format!("slice selection on {}", of.column_name());
+        // A frozen collection may be empty, and so may a part of it.
+        let is_frozen = !ty.is_multi_cell();
+        let taken = function::built_in_by_key("slice", expr, ends, use_of, move |args| {
             let from = has_from.then(|| args[1]);
             let to = has_to.then(|| args[args.len() - 1]);
             let inside = |key: &[u8]| {
@@ -568,7 +572,7 @@ impl Builder<'_, '_> {
                     && to.is_none_or(|to| key_type.compare(key, to).is_le())
             };
             let mut out = CollectionBuilder::new();
-            let mut any = false;
+            let mut any = is_frozen;
             if is_map {
                 for entry in MapIter::new(args[0])? {
                     if let (Some(key), Some(value)) = entry?

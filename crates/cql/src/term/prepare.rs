@@ -81,11 +81,10 @@ impl<'c> Planner<'c> {
                 CqlType::Set { element, .. } => {
                     self.sequence(elements, ("set", name), &format!("value({name})"), element, ty)
                 }
-                // {} is also the empty map and a UDT of which nothing is said.
+                // {} is also the empty map.
                 CqlType::Map { .. } if elements.is_empty() => {
                     Expr::Map { ty: ty.clone(), entries: vec![] }.folded()
                 }
-                CqlType::Udt { user, .. } if elements.is_empty() => self.user_type(user, &[], name, ty),
                 _ => invalid!("Invalid set literal for {name} of type {}", ty.to_cql()),
             },
             Term::Map { entries, .. } => {

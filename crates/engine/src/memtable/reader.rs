@@ -254,11 +254,11 @@ pub(super) fn touch(row: &Row) -> u64 {
 
 /// The row without cells of columns that were dropped after they were written. Usually the row itself.
 fn known_columns(schema: &TableSchema, row: &Rc<Row>) -> Rc<Row> {
-    if schema.dropped.is_empty() || row.cells().iter().all(|(id, _)| schema.column(*id).is_some()) {
+    if schema.dropped.is_empty() || row.is_known(schema) {
         return row.clone();
     }
     let mut known = (**row).clone();
-    known.retain_columns(|id, _| schema.column(id).is_some());
+    known.retain_known(schema);
     Rc::new(known)
 }
 

@@ -11,11 +11,14 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use cql::protocol::{
-    BatchQuery, BatchType, Compression, Envelope, EventType, Execute, Header, HeaderFlags, Opcode,
-    PreparedReply, ProtocolVersion, QueryParameters, Reply, Request, RequestMessage, SendMetadata,
-    ShardingInfo, Startup, Supported, Values,
+    BatchQuery, Compression, Envelope, EventType, Execute, Header, HeaderFlags, Opcode, PreparedReply,
+    ProtocolVersion, QueryParameters, Reply, Request, RequestMessage, SendMetadata, ShardingInfo, Startup,
+    Supported, Values,
 };
-use cql::{Coordinator, CqlError, Execution, Outcome, Prepared, ResultRows, StatementKind, WriteKind};
+use cql::{
+    ConsistencyLevels, Coordinator, CqlError, Execution, Outcome, Prepared, ResultRows, StatementKind,
+    WriteKind,
+};
 use engine::node::Deadline;
 use engine::sharder::IGNORE_MSB;
 
@@ -360,15 +363,10 @@ async fn run(
             }
             node.traced(|| format!("Parsed and planned {} statements", statements.len()));
             let execution = execution(&node, &batch.parameters);
-            let kind = match () {
-                () if statements.iter().any(|(prepared, _)| prepared.is_conditional) => {
-                    StatementKind::Conditional
-                }
-                () if batch.batch_type == BatchType::Counter => StatementKind::Counter,
-                () => StatementKind::Write,
-            };
-            let parameters = &batch.parameters;
-            kind.check_consistency(parameters.consistency, parameters.serial_consistency)?;
+            let levels = consistency(&batch.parameters);
+            let (catalog, data_center) = (node.catalog(), node.data_center());
+            let kind =
+                cql::check_batch_consistency(batch.batch_type, &statements, levels, &catalog, data_center)?;
             let timeout_us = arrival.served.timeout_us.unwrap_or_else(|| cql.options.timeouts.of(kind));
             let too_late = || CqlError::WriteTimeout {
                 consistency: batch.parameters.consistency as u16,
@@ -440,6 +438,10 @@ fn execution<'a>(node: &Node, parameters: &QueryParameters<'a>) -> Execution<'a>
     }
 }
 
+fn consistency(parameters: &QueryParameters<'_>) -> ConsistencyLevels {
+    ConsistencyLevels { consistency: parameters.consistency, serial: parameters.serial_consistency }
+}
+
 async fn execute(
     node: &Node,
     arrival: &Arrival,
@@ -448,7 +450,7 @@ async fn execute(
     warnings: &mut Vec<String>,
 ) -> Result<Outcome, CqlError> {
     warnings.extend_from_slice(&prepared.warnings);
-    prepared.kind().check_consistency(parameters.consistency, parameters.serial_consistency)?;
+    prepared.check_consistency(consistency(parameters), &node.catalog(), node.data_center())?;
     let execution = execution(node, parameters);
     let mut level_timeout_us = arrival.served.timeout_us;
     if let Some(name) = prepared.service_level() {

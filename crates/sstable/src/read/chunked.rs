@@ -126,7 +126,7 @@ impl ChunkedFile {
                 if unit > PLAIN_CHUNK_BYTES_MAX {
                     (PLAIN_CHUNK_BYTES_MAX, unit)
                 } else {
-                    let chunk = PLAIN_CHUNK_BYTES_MAX / unit * unit;
+                    let chunk = (chunk_bytes / unit).max(1) * unit;
                     (chunk, chunk)
                 }
             }
@@ -433,7 +433,7 @@ impl ChunkedFile {
             let unit_data = &bytes[(start - position) as usize..(unit_end - position) as usize];
             if crcs.matches(unit as usize, unit_data) != Some(true) {
                 let detail = format!(
-                    "the {} bytes from here have checksum {:08x}, and not the one that CRC.db has for them",
+                    "the {} bytes from here have checksum {:08x}, and not the one that they were written with",
                     unit_data.len(),
                     crc32(unit_data)
                 );

@@ -39,6 +39,7 @@ mod table;
 mod tests;
 mod trie;
 mod unfiltered;
+mod values;
 mod walk;
 mod window;
 

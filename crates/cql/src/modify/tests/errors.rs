@@ -155,6 +155,10 @@ fn conditions_are_on_one_row_without_a_timestamp() {
             "Invalid element access syntax for set column e",
         ),
         (
+            "DELETE FROM t WHERE k = 1 IF s = 1",
+            "DELETE statements must restrict all PRIMARY KEY columns with equality relations in order to delete non static columns",
+        ),
+        (
             "UPDATE t SET v = 1 WHERE k = 1 AND c = 1 IF m[null] = 1",
             "Invalid null value for map element access",
         ),

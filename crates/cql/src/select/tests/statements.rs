@@ -153,6 +153,47 @@ fn collections_and_their_parts() {
 }
 
 #[test]
+fn nulls_that_choose_are_refused() {
+    let storage = storage();
+    let list = |elements: &[&[u8]]| {
+        let mut builder = model::types::CollectionBuilder::new();
+        elements.iter().for_each(|element| builder.push(element));
+        builder.finish()
+    };
+    // As some drivers write a null in a list: an int of no bytes.
+    let with_empty = list(&[&int(1), b""]);
+    for (text, column) in
+        [("SELECT v FROM ks.wide WHERE k = 1 AND c IN ?", "c"), ("SELECT v FROM ks.wide WHERE k IN ?", "k")]
+    {
+        let text_of_error = format!("Invalid null value in condition for column {column}");
+        check_refused(&storage, text, &[Sent::Bytes(&with_empty)], &text_of_error);
+    }
+    let text = "SELECT k FROM ks.wide WHERE k = 1 AND (c) IN ?";
+    let plan = plan(&storage, text).unwrap();
+    assert_eq!(plan.markers()[0].column_type, CqlType::list(CqlType::tuple([CqlType::Int])));
+    check_refused(
+        &storage,
+        text,
+        &[Sent::Bytes(&list(&[&(-1i32).to_be_bytes()]))],
+        "Invalid null value in condition for column c",
+    );
+    check_refused(
+        &storage,
+        "SELECT m[?] FROM ks.wide",
+        &[Sent::Null],
+        "Invalid null value for element selection on m",
+    );
+    check_refused(
+        &storage,
+        "SELECT m[..?] FROM ks.wide",
+        &[Sent::Null],
+        "Invalid null value for slice selection on m",
+    );
+    // A filter's null is what no row has.
+    check(&storage, "SELECT k FROM ks.wide WHERE s IN ('four', null) ALLOW FILTERING", &[], &["4"]);
+}
+
+#[test]
 fn functions_and_aggregates() {
     let storage = storage();
     let check = |text: &str, expected: &[&str]| check(&storage, text, &[], expected);
@@ -349,6 +390,7 @@ fn an_unpaged_result_has_a_soft_and_a_hard_limit() {
         storage.set_result_limits(ResultLimits {
             unpaged_soft_bytes: soft,
             unpaged_hard_bytes: hard,
+            unpaged_room_bytes: u64::MAX,
             ..limits
         });
         block_on_ready(execute(&all, &storage, &[], &execution(None, None)))
