@@ -379,7 +379,7 @@ async fn change_schema_locked(
     // It is durable in the log of the system tables; a flush that fails now, or takes long since others fail, goes on by itself.
     let system: Vec<TableId> = catalog::system_tables().iter().map(|schema| schema.id).collect();
     let until = Deadline(Some(shard.now_us() + SCHEMA_FLUSH_US));
-    drop(until.limit(shard, node.engine.flush(&system)).await);
+    drop(until.limit(shard, pin!(node.engine.flush(&system))).await);
     node.dropped.borrow_mut().extend(gone.iter().map(|schema| schema.id));
     publish(shard, new.clone()).await?;
     for schema in gone {
