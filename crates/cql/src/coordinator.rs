@@ -32,6 +32,8 @@ pub struct ResultLimits {
     pub unpaged_soft_bytes: u64,
     /// An unpaged result that takes more is refused.
     pub unpaged_hard_bytes: u64,
+    /// For an unpaged result that takes more there is no room for the moment.
+    pub unpaged_room_bytes: u64,
 }
 
 impl Default for ResultLimits {
@@ -42,6 +44,7 @@ impl Default for ResultLimits {
             page_tombstones: 10_000,
             unpaged_soft_bytes: 1 << 20,
             unpaged_hard_bytes: 100 << 20,
+            unpaged_room_bytes: u64::MAX,
         }
     }
 }

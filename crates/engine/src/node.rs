@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
 use std::path::{Path, PathBuf};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -32,7 +32,7 @@ use crate::report::{ShardReport, TableReport};
 use crate::shard::EngineShard;
 use crate::sharder::Sharder;
 use crate::table::truncation::{self, Truncation};
-use crate::table::{Table, files};
+use crate::table::{Table, dropped, files, lost};
 use runtime::Event;
 
 /// What each shard knows of the node it is part of.
@@ -140,11 +140,11 @@ impl Deadline {
     async fn limit<T>(
         self,
         shard: &Shard,
-        work: impl Future<Output = Result<T, EngineError>>,
+        mut work: Pin<&mut impl Future<Output = Result<T, EngineError>>>,
     ) -> Result<T, EngineError> {
         let Some(left_us) = self.left_us(shard) else { return work.await };
         self.check(shard)?;
-        let (mut work, mut alarm) = (pin!(work), pin!(shard.sleep_us(left_us)));
+        let mut alarm = pin!(shard.sleep_us(left_us));
         poll_fn(|context| match work.as_mut().poll(context) {
             Poll::Ready(done) => Poll::Ready(done),
             Poll::Pending => alarm.as_mut().poll(context).map(|()| Err(EngineError::TimedOut)),
@@ -163,11 +163,11 @@ pub async fn apply_by(shard: &Shard, mutation: Mutation, deadline: Deadline) -> 
     let node = NodeShard::of(shard)?;
     let target = owner(&node, &mutation.schema, mutation.key.token());
     if target == shard.id() {
-        return deadline.limit(shard, node.engine.apply(mutation)).await;
+        return deadline.limit(shard, pin!(node.engine.apply(mutation))).await;
     }
     let call = shard.call(target, shard.current_group(), move |shard| async move {
         let engine = EngineShard::of(&shard)?;
-        deadline.limit(&shard, engine.apply(mutation)).await
+        deadline.limit(&shard, pin!(engine.apply(mutation))).await
     });
     call.await?
 }
@@ -206,11 +206,11 @@ pub async fn read_by(shard: &Shard, command: ReadCommand, deadline: Deadline) ->
     let ask = |target: u32, command: ReadCommand| {
         shard.call(target, group, move |shard| async move {
             let engine = EngineShard::of(&shard)?;
-            deadline.limit(&shard, engine.read(&command)).await
+            deadline.limit(&shard, pin!(engine.read(&command))).await
         })
     };
     match one {
-        Some(target) if target == shard.id() => deadline.limit(shard, node.engine.read(&command)).await,
+        Some(target) if target == shard.id() => deadline.limit(shard, pin!(node.engine.read(&command))).await,
         Some(target) => ask(target, command).await?,
         None => {
             let asked: Vec<_> = (0..shard.shard_count()).map(|target| ask(target, command.clone())).collect();
@@ -246,7 +246,7 @@ pub async fn apply_together_by(
         .map(|(target, mutations)| {
             shard.call(target, group, move |shard| async move {
                 let engine = EngineShard::of(&shard)?;
-                deadline.limit(&shard, engine.apply_together(mutations)).await
+                deadline.limit(&shard, pin!(engine.apply_together(mutations))).await
             })
         })
         .collect();
@@ -361,20 +361,29 @@ async fn change_schema_locked(
     // The directories come first: a table that is known can be flushed.
     let made = new.all_tables().filter(|table| old.table_by_id(table.schema.id).is_none());
     let made: Vec<&TableSchema> = made.map(|table| &*table.schema).collect();
+    for schema in &made {
+        dropped::settle(shard.files(), &node.table_dir(schema), false).await?;
+    }
     make_dirs(shard, &node.options.data_dir, made.iter().copied()).await?;
     for schema in made.into_iter().filter(|schema| node.dropped.borrow().contains(&schema.id)) {
         forget_logged(shard, &node.table_dir(schema)).await?;
     }
+    let gone = gone_tables(&old, &new);
+    let gone: Vec<&TableSchema> =
+        gone.iter().filter_map(|id| old.table_by_id(*id)).map(|table| &*table.schema).collect();
+    for schema in &gone {
+        dropped::mark(shard.files(), &node.table_dir(schema)).await?;
+    }
     // One entry of the log for all, so that a crash leaves the schema as it was or as it is to be.
     node.engine.apply_together(catalog::mutations_for(&old, &new, timestamp_us, now_s(shard))).await?;
-    // It is durable in the log of the system tables; a flush that fails now is tried again by itself.
+    // It is durable in the log of the system tables; a flush that fails now, or takes long since others fail, goes on by itself.
     let system: Vec<TableId> = catalog::system_tables().iter().map(|schema| schema.id).collect();
-    drop(node.engine.flush(&system).await);
-    let gone = dropped(&old, &new);
-    node.dropped.borrow_mut().extend(gone.iter().copied());
+    let until = Deadline(Some(shard.now_us() + SCHEMA_FLUSH_US));
+    drop(until.limit(shard, pin!(node.engine.flush(&system))).await);
+    node.dropped.borrow_mut().extend(gone.iter().map(|schema| schema.id));
     publish(shard, new.clone()).await?;
-    for table in gone.iter().filter_map(|id| old.table_by_id(*id)) {
-        remove_dir(shard, &node.table_dir(&table.schema)).await?;
+    for schema in gone {
+        dropped::remove(shard.files(), &node.table_dir(schema)).await?;
     }
     Ok(changes)
 }
@@ -397,7 +406,7 @@ pub async fn publish(shard: &Shard, catalog: Catalog) -> Result<(), EngineError>
         let new = new.clone();
         async move {
             let node = NodeShard::of(&shard)?;
-            let gone = dropped(&node.catalog.borrow(), &new);
+            let gone = gone_tables(&node.catalog.borrow(), &new);
             for id in gone {
                 node.engine.compactions().block(id).await;
             }
@@ -413,7 +422,7 @@ pub async fn publish(shard: &Shard, catalog: Catalog) -> Result<(), EngineError>
 }
 
 /// The tables that `new` does not have any more.
-fn dropped(old: &Catalog, new: &Catalog) -> Vec<TableId> {
+fn gone_tables(old: &Catalog, new: &Catalog) -> Vec<TableId> {
     let gone = old.all_tables().filter(|table| new.table_by_id(table.schema.id).is_none());
     gone.map(|table| table.schema.id).collect()
 }
@@ -422,7 +431,7 @@ async fn take_over(shard: &Shard, new: Catalog) -> Result<(), EngineError> {
     let node = NodeShard::of(shard)?;
     let old = node.catalog.replace(new.clone());
     let engine = &node.engine;
-    for id in dropped(&old, &new) {
+    for id in gone_tables(&old, &new) {
         if let Some(table) = engine.take_table(id) {
             engine.flushes().block(&table).await;
             table.drop_contents();
@@ -476,20 +485,10 @@ pub async fn make_dirs<'a>(
     Ok(())
 }
 
-/// Removes a dropped table's files. Snapshots stay.
-async fn remove_dir(shard: &Shard, dir: &Path) -> Result<(), EngineError> {
-    let files = shard.files();
-    let entries = files.read_dir(dir).await?;
-    if !entries.iter().any(|entry| entry.name == SNAPSHOTS) {
-        files.remove_dir_all(dir).await?;
-        return Ok(());
-    }
-    let names = files::list(files, dir).await?;
-    files::remove(files, dir, &names).await?;
-    Ok(())
-}
-
-const SNAPSHOTS: &str = "snapshots";
+/// The directory beside a table's SSTables that has its snapshots.
+pub(crate) const SNAPSHOTS: &str = "snapshots";
+/// So long a change of the schema waits for the system tables to be flushed.
+const SCHEMA_FLUSH_US: u64 = 2_000_000;
 /// So long a stop waits for the history of compactions to be stored.
 const HISTORY_SAVE_US: u64 = 1_000_000;
 
@@ -588,6 +587,7 @@ async fn truncate_blocked(
     on_all(shard, CpuGroup::Maintenance, take_out).await?;
     synced?;
     files::remove_below(shard.files(), &dir, record.first_generation).await?;
+    lost::forget(shard.files(), &dir).await?;
     Ok(())
 }
 
@@ -653,11 +653,11 @@ async fn link_all(shard: &Shard, schema: &TableSchema, dir: &Path, to: &Path) ->
     Ok(on_all(shard, CpuGroup::Maintenance, link).await?.into_iter().sum())
 }
 
-/// The SSTables that could not be opened, on any shard, and why.
-pub async fn unreadable(shard: &Shard) -> Result<Vec<String>, EngineError> {
-    let ask = |shard: Shard| async move {
+/// What `of` says of every table on any shard, each thing once: [`Table::unreadable`], [`Table::rebuilt`].
+pub async fn told(shard: &Shard, of: fn(&Table) -> Vec<String>) -> Result<Vec<String>, EngineError> {
+    let ask = move |shard: Shard| async move {
         let tables = EngineShard::of(&shard)?.tables();
-        Ok(tables.iter().flat_map(|table| table.unreadable()).collect::<Vec<String>>())
+        Ok(tables.iter().flat_map(|table| of(table)).collect::<Vec<String>>())
     };
     let mut all = on_all(shard, CpuGroup::Maintenance, ask).await?.concat();
     all.sort();
@@ -739,7 +739,7 @@ pub async fn close(shard: &Shard) -> Result<(), EngineError> {
             history_table::save(&shard).await;
             Ok(())
         };
-        deadline.limit(&shard, save).await
+        deadline.limit(&shard, pin!(save)).await
     });
     // Nothing depends on it.
     let _ = saved.await;

@@ -15,14 +15,14 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use base::HashMap;
-use catalog::is_system_keyspace;
-use catalog::{Catalog, TableSettings};
-use model::{Mutation, TableId, codec};
+use catalog::system::{COLUMN_IDS, COLUMNS, KEYSPACES, TABLES};
+use catalog::{Catalog, TableSettings, is_system_keyspace};
+use model::{Mutation, TableId, TableSchema, codec};
 use reader::{CompactReader, Keep, ReadSpec};
 use runtime::{CpuGroup, Files, IoClass, Shard};
 
 use crate::commitlog::format::split_id;
-use crate::commitlog::replay::{self, OldSegment, ReplayReport, Replayed};
+use crate::commitlog::replay::{self, Gap, OldSegment, ReplayReport, Replayed};
 use crate::commitlog::{CommitLog, CommitLogOptions, SyncMode};
 use crate::compaction::{CompactionSetup, History, history_table, record};
 use crate::error::EngineError;
@@ -30,7 +30,8 @@ use crate::node::{NodeShard, make_dirs, on_all, publish};
 use crate::options::{EngineOptions, OnDamagedLog};
 use crate::read::run::now_s;
 use crate::shard::EngineShard;
-use crate::table::{files, truncation};
+use crate::table::truncation::{self, Truncation};
+use crate::table::{Table, dropped, files, lost};
 
 /// What a start found and did.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +47,13 @@ pub struct OpenReport {
     pub removed_sstables: Vec<PathBuf>,
     /// SSTables that cannot be opened, and why; their tables refuse reads, all others work.
     pub unreadable_sstables: Vec<String>,
+    /// Components of SSTables that were damaged or missing and could be done without: filters and summaries were rebuilt in
+    /// memory, a Messina.db says nothing then.
+    pub rebuilt_components: Vec<String>,
+    /// Directories of tables whose drop had not ended; what they held but snapshots is removed.
+    pub ended_drops: Vec<PathBuf>,
+    /// Directories of tables that were missing; reads of these tables are refused.
+    pub lost_dirs: Vec<PathBuf>,
     /// Directories that no table of the schema has; they are left alone.
     pub unknown_dirs: Vec<PathBuf>,
 }
@@ -57,6 +65,11 @@ struct Held(#[expect(dead_code, reason = "held, not read")] runtime::DirLock);
 pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, EngineError> {
     assert_eq!(shard.id(), 0, "a node is opened on shard 0");
     let files = shard.files().clone();
+    let is_first = !files.exists(&options.data_dir.join(HOST_ID)).await?;
+    let mut report = OpenReport::default();
+    if !is_first {
+        report.replay.damaged = refuse_losses(&files, &options).await?;
+    }
     prepare_dirs(&files, &options.data_dir).await?;
     let lock = files.lock_dir(&options.data_dir).await.map_err(|error| {
         let data_dir = options.data_dir.clone();
@@ -67,13 +80,12 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
         }
     })?;
     shard.set_local(Rc::new(Held(lock)));
+    let system_tables = catalog::stored_tables();
+    // Before there is an id: a directory that has one has had these.
+    make_dirs(shard, &options.data_dir, system_tables.iter().map(|schema| &**schema)).await?;
     let host_id = host_id(shard, &options.data_dir).await?;
-
-    let mut report = OpenReport {
-        host_id: uuid::Uuid::from_bytes(host_id),
-        removed_sstables: clean_up(&files, &options.data_dir).await?,
-        ..OpenReport::default()
-    };
+    report.host_id = uuid::Uuid::from_bytes(host_id);
+    report.removed_sstables = clean_up(&files, &options.data_dir).await?;
     let old_schema = replay::list(&files, &schema_log_dir(&options)).await?;
     let old = replay::list(&files, &log_dir(&options)).await?;
     let truncated_base = truncated_base(&files, &options.data_dir).await?;
@@ -81,8 +93,6 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
 
     start_shards(shard, &options, host_id, first_base).await?;
     let node = NodeShard::of(shard)?;
-    let system_tables = catalog::stored_tables();
-    make_dirs(shard, &options.data_dir, system_tables.iter().map(|schema| &**schema)).await?;
     for schema in system_tables {
         let table = node.make_table(&schema);
         table.open_sstables(&files, node.engine.cache(), shard.shard_count()).await?;
@@ -105,15 +115,16 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
         // They are durable in the log of the system tables.
         node.engine.apply_together(catalog::mutations_for(&stored, &catalog, 0, now_s(shard))).await?;
     }
-    // A crash may have come between the schema and the directory, if somebody removed it by hand.
+    report.ended_drops = end_drops(&files, &options.data_dir, &catalog).await?;
     let users = || catalog.all_tables().filter(|table| !is_system_keyspace(&table.schema.keyspace));
-    make_dirs(shard, &options.data_dir, users().map(|table| &*table.schema)).await?;
+    report.lost_dirs = make_lost_dirs(shard, &options.data_dir, users().map(|table| &*table.schema)).await?;
     let users: Vec<TableId> = users().map(|table| table.schema.id).collect();
     report.unknown_dirs = unknown_dirs(&files, &options.data_dir, &catalog).await?;
     finish_truncations(&files, &options.data_dir, &catalog).await?;
     publish(shard, catalog).await?;
     crate::attach::open_all(shard, &options.attachments).await?;
-    report.unreadable_sstables = crate::node::unreadable(shard).await?;
+    report.unreadable_sstables = crate::node::told(shard, Table::unreadable).await?;
+    report.rebuilt_components = crate::node::told(shard, Table::rebuilt).await?;
 
     let mine = old.clone();
     let replay_started_us = shard.now_us();
@@ -163,9 +174,40 @@ async fn prepare_dirs(files: &Files, data_dir: &Path) -> Result<(), EngineError>
     Ok(())
 }
 
+/// Where the node's id is.
+const HOST_ID: &str = "host_id";
+
+/// What every directory has after its first start, and has not lost if all is well: that of the schema, without which every table
+/// would be unknown, and that of the log. Gives what is missing and may be, by the options.
+async fn refuse_losses(files: &Files, options: &EngineOptions) -> Result<Vec<Gap>, EngineError> {
+    let names = [TABLES, KEYSPACES, COLUMNS, COLUMN_IDS];
+    let of_schema = catalog::system_tables().into_iter().filter(|schema| names.contains(&&schema.name[..]));
+    for schema in of_schema {
+        let dir = crate::node::table_dir(&options.data_dir, &schema);
+        if !files.exists(&dir).await? {
+            return Err(EngineError::Invalid(format!(
+                "{} is missing, and without it no table is known; restore it from a backup, or move all of {} away to begin anew",
+                dir.display(),
+                options.data_dir.display()
+            )));
+        }
+    }
+    let mut lost = vec![];
+    for dir in [log_dir(options), schema_log_dir(options)] {
+        if !files.exists(&dir).await? {
+            let detail = "the directory is missing, with what had not been flushed".to_string();
+            lost.push(Gap { file: dir, offset_bytes: 0, len_bytes: 0, detail });
+        }
+    }
+    if lost.is_empty() || options.on_damaged_log == OnDamagedLog::Skip {
+        return Ok(lost);
+    }
+    Err(EngineError::DamagedLog(lost))
+}
+
 /// The node's id, made at the first start.
 async fn host_id(shard: &Shard, data_dir: &Path) -> Result<[u8; 16], EngineError> {
-    let path = data_dir.join("host_id");
+    let path = data_dir.join(HOST_ID);
     let files = shard.files();
     if files.exists(&path).await? {
         let text = files.read_all(&path, IoClass::Maintenance, 4096).await?;
@@ -206,6 +248,38 @@ async fn clean_up(files: &Files, data_dir: &Path) -> Result<Vec<PathBuf>, Engine
     Ok(removed)
 }
 
+/// Makes the directories of tables that have none, and gives them: somebody has taken them away.
+async fn make_lost_dirs<'a>(
+    shard: &Shard,
+    data_dir: &Path,
+    schemas: impl Iterator<Item = &'a TableSchema>,
+) -> Result<Vec<PathBuf>, EngineError> {
+    let mut lost_dirs = vec![];
+    for schema in schemas {
+        let dir = crate::node::table_dir(data_dir, schema);
+        if !shard.files().exists(&dir).await? {
+            make_dirs(shard, data_dir, [schema]).await?;
+            lost::mark(shard.files(), &dir).await?;
+            lost_dirs.push(dir);
+        }
+    }
+    Ok(lost_dirs)
+}
+
+/// Ends the drops that a crash or an error has left in the middle. Gives the directories that were removed, or emptied but for
+/// snapshots.
+async fn end_drops(files: &Files, data_dir: &Path, catalog: &Catalog) -> Result<Vec<PathBuf>, EngineError> {
+    let known: Vec<PathBuf> =
+        catalog.all_tables().map(|table| crate::node::table_dir(data_dir, &table.schema)).collect();
+    let mut ended = vec![];
+    for dir in table_dirs(files, data_dir).await? {
+        if dropped::settle(files, &dir, known.contains(&dir)).await? {
+            ended.push(dir);
+        }
+    }
+    Ok(ended)
+}
+
 async fn unknown_dirs(
     files: &Files,
     data_dir: &Path,
@@ -224,6 +298,9 @@ async fn finish_truncations(files: &Files, data_dir: &Path, catalog: &Catalog) -
         let dir = crate::node::table_dir(data_dir, &table.schema);
         let record = truncation::load(files, &dir).await?;
         files::remove_below(files, &dir, record.first_generation).await?;
+        if record != Truncation::default() {
+            lost::forget(files, &dir).await?;
+        }
     }
     Ok(())
 }

@@ -35,5 +35,5 @@ pub use learned::{BUSY_TIMES, Learned, Learner, Observation, Rate, SHORT_READ_BY
 pub use model::{Direction, DiskModel};
 pub use plane::{Plane, PlaneCell, STEPS};
 pub use queue::{ClassStats, FORGIVEN_NS, IoQueue, STUCK_NS, Ticket};
-pub use rooms::{BESIDE_TIMES, READS_NS};
+pub use rooms::{BESIDE_PERCENT, READS_NS};
 pub use shares::{CLASSES_MAX, FairShares, SHARES_DEFAULT};

@@ -343,6 +343,24 @@ impl Row {
         self.cells.retain_mut(|(id, data)| keep(*id, data));
     }
 
+    /// Whether all of it can be returned under `schema`; if not, [`Self::retain_known`].
+    pub fn is_known(&self, schema: &TableSchema) -> bool {
+        let again = schema.made_again();
+        let is_known = |(id, _): &(ColumnId, ColumnData)| {
+            schema.column(*id).is_some() && again.iter().all(|(other, _)| other != id)
+        };
+        self.cells.iter().all(is_known)
+    }
+
+    /// Leaves out the cells of columns that `schema` does not have, and of those that were made again what was written up to the
+    /// drop, as readers of SSTables do.
+    pub fn retain_known(&mut self, schema: &TableSchema) {
+        self.cells.retain_mut(|(id, data)| {
+            let again = schema.made_again().iter().find(|(other, _)| other == id);
+            schema.column(*id).is_some() && again.is_none_or(|(_, dropped_us)| data.retain_after(*dropped_us))
+        });
+    }
+
     /// Bytes on the heap behind this row, itself not included.
     pub fn heap_bytes(&self) -> usize {
         let values: usize = self.cells.iter().map(|(_, data)| data.heap_bytes()).sum();
@@ -351,6 +369,20 @@ impl Row {
 }
 
 impl ColumnData {
+    /// Leaves out what was written at `time_us` or before; false if nothing is left.
+    fn retain_after(&mut self, time_us: i64) -> bool {
+        match self {
+            Self::Simple(cell) => cell.timestamp_us > time_us,
+            Self::Complex(complex) => {
+                if complex.deletion.timestamp_us <= time_us {
+                    complex.deletion = Tombstone::LIVE;
+                }
+                complex.cells.retain(|element| element.cell.timestamp_us > time_us);
+                !complex.is_empty()
+            }
+        }
+    }
+
     fn merge(&mut self, other: &Self, id: ColumnId, schema: &TableSchema) {
         match (self, other) {
             (Self::Simple(mine), Self::Simple(theirs)) => {

@@ -74,6 +74,8 @@ pub struct TableSchema {
     /// `columns` index by column id; `None` for dropped ids.
     by_id: Vec<Option<u16>>,
     pub dropped: Vec<DroppedColumn>,
+    /// Columns with the name of a dropped one, by id, each with the time of the drop.
+    made_again: Vec<(ColumnId, i64)>,
     pub options: TableOptions,
     has_counters: bool,
 }
@@ -120,6 +122,12 @@ impl TableSchema {
     pub fn column(&self, id: ColumnId) -> Option<&Column> {
         let index = (*self.by_id.get(id.0 as usize)?)?;
         Some(&self.columns[usize::from(index)])
+    }
+
+    /// Columns that were made again under the name of a dropped one, by id: what was written to them at this time or before is not
+    /// returned, since in an SSTable nobody could tell it from what the dropped one had.
+    pub fn made_again(&self) -> &[(ColumnId, i64)] {
+        &self.made_again
     }
 
     pub fn column_named(&self, name: &str) -> Option<&Column> {
@@ -354,6 +362,12 @@ impl TableBuilder {
                 return fail(format!("column id {} is used twice", column.id.0));
             }
         }
+        let dropped_time_us = |column: &Column| {
+            let of_name = self.dropped.iter().filter(|dropped| dropped.name == column.name);
+            Some((column.id, of_name.map(|dropped| dropped.dropped_time_us).max()?))
+        };
+        let mut made_again: Vec<_> = self.columns.iter().filter_map(dropped_time_us).collect();
+        made_again.sort_unstable();
         Ok(Arc::new(TableSchema {
             // Made from the name, so that the same definition has the same id everywhere; whoever creates a
             // table at run time gives it an id of its own.
@@ -365,6 +379,7 @@ impl TableBuilder {
             columns: self.columns,
             by_id,
             dropped: self.dropped,
+            made_again,
             options: self.options,
             has_counters: counters > 0,
         }))

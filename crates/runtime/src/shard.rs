@@ -52,6 +52,13 @@ struct Inner {
     may_block: bool,
 }
 
+/// A poll that has ended.
+pub(crate) struct Ran {
+    pub(crate) now_ns: u64,
+    /// The task was woken while it ran, most often by itself, and is ready again.
+    pub(crate) goes_on: bool,
+}
+
 /// The shard this code runs on. Cheap to clone; cannot leave its thread.
 #[derive(Clone)]
 pub struct Shard(Rc<Inner>);
@@ -361,9 +368,8 @@ impl Shard {
         [self.0.timers.next_deadline_us(), io_us].into_iter().flatten().min()
     }
 
-    /// Polls the ready task whose group's turn it is, and does `after` before its time ends; the time after it, in
-    /// nanoseconds, or `None` if none is ready.
-    pub(crate) fn run_next(&self, after: impl FnOnce()) -> Option<u64> {
+    /// Polls the ready task whose group's turn it is, and does `after` before its time ends; `None` if none is ready.
+    pub(crate) fn run_next(&self, after: impl FnOnce()) -> Option<Ran> {
         let runnable = self.0.queue.pop_next()?;
         Some(self.run(runnable, after))
     }
@@ -375,31 +381,31 @@ impl Shard {
         }
     }
 
-    fn run(&self, runnable: Runnable, after: impl FnOnce()) -> u64 {
+    fn run(&self, runnable: Runnable, after: impl FnOnce()) -> Ran {
         let &TaskInfo { group, spawned_at } = runnable.metadata();
         self.0.stats.add(|stats| stats.polls += 1);
         self.0.running.set(group);
         if self.0.queue.is_bypassed() {
             return self.run_unwatched(runnable, after);
         }
-        runnable.run();
+        let goes_on = runnable.run();
         after();
         let now_ns = self.0.backend.now_ns();
         let took_ns = self.0.queue.ran(group, now_ns);
         if self.0.stalls.is_stall(took_ns) {
             self.stalled(group, spawned_at, took_ns, now_ns);
         }
-        now_ns
+        Ran { now_ns, goes_on }
     }
 
     /// Polls a task and leaves the clock alone, but once in a while, since turns must end.
-    fn run_unwatched(&self, runnable: Runnable, after: impl FnOnce()) -> u64 {
-        runnable.run();
+    fn run_unwatched(&self, runnable: Runnable, after: impl FnOnce()) -> Ran {
+        let goes_on = runnable.run();
         after();
         if self.0.stats.polls().is_multiple_of(UNWATCHED_POLLS) {
             self.0.queue.set_now_ns(self.0.backend.now_ns());
         }
-        self.0.queue.now_ns()
+        Ran { now_ns: self.0.queue.now_ns(), goes_on }
     }
 
     #[cold]

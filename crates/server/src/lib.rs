@@ -7,6 +7,7 @@ pub mod bench;
 pub mod config;
 pub mod cql_server;
 pub mod disk_model;
+mod disk_watch;
 pub mod iotune;
 pub mod logging;
 pub mod memory_dir;

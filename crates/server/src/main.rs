@@ -1,5 +1,7 @@
 //! The `messina` program: one subcommand for each thing it does. Without one it serves.
 
+mod allocator;
+
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -11,12 +13,6 @@ use server::nodetool::{self, NodetoolArguments};
 use server::serve::{self, ServeArguments};
 use server::shell::ShellCommand;
 use server::sstable_tool::SstableCommand;
-
-/// Allocations on a shard are freed on the same shard, nearly always; mimalloc is made for that. It is built without
-/// transparent huge pages: to clear one at its first use takes milliseconds, for which everybody on the shard waits, and a part
-/// of one keeps the whole resident.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
 #[command(
@@ -55,6 +51,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    allocator::give_back_soon();
     let arguments = Arguments::parse();
     let done: Result<(), Box<dyn Error + Send + Sync>> = match arguments.command {
         None => serve::run(&arguments.serve, cql_server::start).map_err(Into::into),

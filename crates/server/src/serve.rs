@@ -28,6 +28,7 @@ use crate::config::flags::OptionFlags;
 use crate::config::storage::Machine;
 use crate::config::{self, Config, LogLevel, Setting};
 use crate::disk_model;
+use crate::disk_watch;
 use crate::logging;
 use crate::memory_dir::MemoryDir;
 use crate::memory_governor;
@@ -316,8 +317,15 @@ fn open_error(config: &Config, error: &EngineError) -> ServeError {
             std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => format!(
                 "{dir} cannot be used: {error}; make it writable for this user, or choose another with --data-dir"
             ),
+            _ if matches!(file.source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
+                format!("{dir} cannot be opened: {error}; allow more: ulimit -n, or LimitNOFILE of systemd")
+            }
             _ => format!("{dir} cannot be opened: {error}"),
         },
+        EngineError::NoSpace(what) => format!(
+            "{dir} cannot be opened: what the commit log holds is flushed first, and there is no space on the disk: {what}; free \
+             some and start again"
+        ),
         EngineError::Start(_) => format!("{error}; or use fewer shards with --smp"),
         _ => error.to_string(),
     })
@@ -347,8 +355,20 @@ fn report(report: &OpenReport) {
     for path in &report.removed_sstables {
         info!("engine", "removed {}, which was never finished", path.display());
     }
+    for dir in &report.ended_drops {
+        info!("engine", "removed {}, whose table had been dropped", dir.display());
+    }
+    for dir in &report.lost_dirs {
+        error!("engine", "{} is missing, with all SSTables of its table; it is made anew", dir.display());
+    }
     for text in &report.unreadable_sstables {
         error!("engine", "an SSTable cannot be opened, reads of its table fail: {text}");
+    }
+    for text in &report.rebuilt_components {
+        warning!(
+            "engine",
+            "a component of an SSTable is damaged or missing and is done without, a scrub of its table writes it anew: {text}"
+        );
     }
     for dir in &report.unknown_dirs {
         warning!("engine", "{} belongs to no table and is left alone", dir.display());
@@ -372,6 +392,7 @@ async fn serve(
     }
     info!("init", "initialization completed in {} ms", began.elapsed().as_millis());
     let mut gone = watch_shards(&node.engine);
+    disk_watch::start(&node.engine);
     let name = tokio::select! {
         name = next_signal(&mut terminate, &mut interrupt) => name,
         Some(shard) = gone.recv() => return Err(ServeError(format!(

@@ -189,6 +189,16 @@ impl Client {
         Some((seq, mutation))
     }
 
+    /// The timestamp of no write before is later; if tombstones are dropped soon, that of every write to come is.
+    pub fn last_write_us(&self) -> i64 {
+        let Variety { first_timestamp_us, timestamps, .. } = self.variety;
+        if self.purges {
+            first_timestamp_us + 16 * i64::from(self.next_seq) - 1
+        } else {
+            first_timestamp_us + timestamps as i64
+        }
+    }
+
     pub fn end_write(&mut self, id: TableId, seq: i32, result: Result<(), EngineError>) {
         let stamp = self.stamp();
         let is_synced = !matches!(self.sync, SyncMode::Periodic { .. });

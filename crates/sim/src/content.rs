@@ -59,11 +59,11 @@ pub fn marks(schema: &TableSchema, content: &[PartitionPage]) -> HashSet<i32> {
     seen
 }
 
-/// Leaves out the columns that the table does not have any more.
+/// Leaves out the columns that the table does not have any more, and of those made again what was written until the drop.
 fn without_dropped_columns(partition: &mut Partition, schema: &TableSchema) {
-    partition.static_row.retain_columns(|id, _| schema.column(id).is_some());
+    partition.static_row.retain_known(schema);
     for mut row in partition.take_rows() {
-        row.row.retain_columns(|id, _| schema.column(id).is_some());
+        row.row.retain_known(schema);
         if !row.row.is_empty() {
             partition.push_row(schema, row);
         }

@@ -13,13 +13,17 @@ pub struct Damaged {
     pub how: String,
 }
 
-/// Damages the data of one to three SSTables of user tables: what has checksums.
+/// Damages one to three files of SSTables of user tables, one of each SSTable: with Messina.db go the checksums of others. TOC.txt
+/// stays: without it there is no SSTable. Of those that came from elsewhere, without checksums of everything, only the data are
+/// damaged.
 pub fn damage(rng: &mut Rng, disk: &SimDisk, keyspace_dir: &Path) -> Vec<Damaged> {
     let all = disk.files();
     let is_component = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let is_of_table = path.parent().and_then(Path::parent) == Some(keyspace_dir);
-        is_of_table && name.ends_with("-Data.db")
+        let (stem, component) = name.rsplit_once('-').unwrap_or_default();
+        let knows_itself = || all.contains(&path.with_file_name(format!("{stem}-Messina.db")));
+        is_of_table && component.ends_with(".db") && (component == "Data.db" || knows_itself())
     };
     let files: Vec<PathBuf> = all.iter().filter(|path| is_component(path)).cloned().collect();
     let mut damaged: Vec<Damaged> = vec![];
@@ -28,7 +32,9 @@ pub fn damage(rng: &mut Rng, disk: &SimDisk, keyspace_dir: &Path) -> Vec<Damaged
     }
     for _ in 0..1 + rng.below(3) {
         let path = rng.pick(&files).clone();
-        if damaged.iter().any(|other| other.path == path) {
+        let sstable =
+            |path: &PathBuf| path.to_str().and_then(|path| Some(path.rsplit_once('-')?.0.to_owned()));
+        if damaged.iter().any(|other| sstable(&other.path) == sstable(&path)) {
             continue;
         }
         let Ok(was) = disk.read(&path) else { continue };

@@ -13,7 +13,10 @@ use engine::compaction::scrub::{ScrubOptions, scrub};
 use engine::shard::EngineShard;
 use engine::{EngineError, Page, PartitionPage, ReadCommand, node};
 use model::sample;
-use model::{Codec, Compression, CqlType, PartitionRange, RingPosition, TableId, TableOptions, TableSchema};
+use model::schema::{DroppedColumn, TableBuilder};
+use model::{
+    Codec, ColumnKind, Compression, CqlType, PartitionRange, RingPosition, TableId, TableOptions, TableSchema,
+};
 use runtime::{CpuGroup, Shard};
 use uuid::Uuid;
 
@@ -581,13 +584,24 @@ async fn create_table(shard: &Shard, client: &SharedClient) {
     change(shard, client, pending, move |catalog| catalog.create_table(schema, settings)).await;
 }
 
+/// The table with a column again that it once had.
+fn made_again(schema: &TableSchema) -> Option<TableBuilder> {
+    let is_gone = |gone: &&DroppedColumn| schema.column_named(&gone.name).is_none() && !gone.ty.is_counter();
+    let DroppedColumn { name, ty, kind, .. } = schema.dropped.iter().find(is_gone)?.clone();
+    let builder = schema.to_builder();
+    Some(match kind {
+        ColumnKind::Static => builder.static_column(name, ty),
+        ColumnKind::Regular => builder.regular(name, ty),
+    })
+}
+
 async fn alter(shard: &Shard, client: &SharedClient, table: TableId, op: Op) {
-    let changed_at_us = shard.wall_us();
     let (old, new) = {
         let client = &mut *client.borrow_mut();
         let old = client.table(table).expect("just chosen").schema.clone();
         let builder = match op {
             Op::DropTable => None,
+            Op::AddColumn if client.rng.chance(1, 2) && made_again(&old).is_some() => made_again(&old),
             Op::AddColumn => {
                 let types = [
                     CqlType::Int,
@@ -610,7 +624,7 @@ async fn alter(shard: &Shard, client: &SharedClient, table: TableId, op: Op) {
                     return;
                 }
                 let name = client.rng.pick(&may_go).to_string();
-                Some(old.to_builder().drop_column(&name, changed_at_us))
+                Some(old.to_builder().drop_column(&name, client.last_write_us()))
             }
             _ => Some(old.to_builder().options(random_options(client, old.has_counters()))),
         };

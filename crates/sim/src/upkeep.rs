@@ -152,8 +152,9 @@ pub async fn read_pages_slowly(shard: &Shard, client: &SharedClient, reads: u64)
 pub async fn load(shard: &Shard, client: &SharedClient, table: TableId) {
     let (schema, writes, is_refresh, foreign, stamp) = {
         let client = &mut *client.borrow_mut();
-        // What is old enough to be purged elsewhere is not loaded: nobody could say what it deletes.
-        if client.purges || client.is_loading {
+        // A load that takes long brings what is older than tombstones that have been dropped meanwhile.
+        let takes_long = client.excuses.io || client.excuses.no_space;
+        if client.is_loading || (client.purges && takes_long) {
             return;
         }
         client.is_loading = true;

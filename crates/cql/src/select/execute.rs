@@ -343,7 +343,13 @@ impl Reading<'_, '_> {
         bytes: u64,
         told: &mut bool,
     ) -> Result<(), CqlError> {
-        let ResultLimits { unpaged_soft_bytes, unpaged_hard_bytes, .. } = self.limits;
+        let ResultLimits { unpaged_soft_bytes, unpaged_hard_bytes, unpaged_room_bytes, .. } = self.limits;
+        if bytes > unpaged_room_bytes {
+            return Err(CqlError::Overloaded(format!(
+                "too many answers wait for clients that do not take them: there is no room for a result of more than \
+                 {unpaged_room_bytes} bytes; ask again, or in pages"
+            )));
+        }
         if bytes > unpaged_hard_bytes {
             return Err(CqlError::Server(format!(
                 "Memory usage of unpaged query exceeds hard limit of {unpaged_hard_bytes} (configured via max_memory_for_unlimited_query_hard_limit)"

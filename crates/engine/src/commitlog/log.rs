@@ -449,6 +449,11 @@ impl CommitLog {
         Ok(())
     }
 
+    /// Why it takes nothing any more before a restart; `None` if it does.
+    pub fn failure(&self) -> Option<LogError> {
+        self.failed.borrow().clone()
+    }
+
     /// Makes everything appended so far durable against power loss, whatever the mode.
     pub async fn sync(&self) -> Result<(), LogError> {
         let target = self.position();

@@ -1,7 +1,7 @@
 //! `system.compaction_history`: compactions that ended, for a week, also after a restart.
 //!
 //! Jobs only put what they did into the [`History`], in memory. Shard 0 writes what has gathered there once in a while, as
-//! rows with a TTL, all in one entry of the schema's log; a crash may take the last second of it away. At a start
+//! rows with a TTL, some in each entry of the schema's log; a crash may take the last second of it away. At a start
 //! the history begins with what is stored. Nothing of it is needed for anything else: what cannot be read is not there.
 
 use base::HashMap;
@@ -14,22 +14,32 @@ use runtime::Shard;
 use std::sync::Arc;
 
 use super::history::{Ended, History};
+use crate::commitlog::LogError;
+use crate::error::EngineError;
 use crate::read::ReadCommand;
 use crate::read::run::now_s;
 use crate::shard::EngineShard;
+
+/// So many go into one entry of the log: with reasons of the usual length a few tens of kilobytes.
+const ENTRY_JOBS: usize = 16;
 
 /// Stores what ended since the last time. On shard 0.
 pub(crate) async fn save(shard: &Shard) {
     let Ok(engine) = EngineShard::of(shard) else { return };
     let history = engine.compactions().history();
-    let unsaved = history.take_unsaved();
-    if unsaved.is_empty() {
-        return;
-    }
+    let mut unsaved = history.take_unsaved();
     let (schema, now_s) = (compaction_history(), now_s(shard));
-    let mutations = unsaved.iter().map(|ended| mutation(&schema, ended, now_s)).collect();
-    if engine.apply_together(mutations).await.is_err() {
-        history.put_back(unsaved);
+    let mut most = ENTRY_JOBS;
+    while !unsaved.is_empty() {
+        let count = unsaved.len().min(most);
+        let mutations = unsaved[..count].iter().map(|ended| mutation(&schema, ended, now_s)).collect();
+        match engine.apply_together(mutations).await {
+            Ok(()) => drop(unsaved.drain(..count)),
+            Err(EngineError::Log(LogError::TooLarge { .. })) if count > 1 => most = 1,
+            // It never will be stored.
+            Err(EngineError::Log(LogError::TooLarge { .. })) => drop(unsaved.drain(..1)),
+            Err(_) => return history.put_back(unsaved),
+        }
     }
 }
 
@@ -151,19 +161,53 @@ fn ended(schema: &TableSchema, key: &PartitionKey, row: &Row) -> Option<Ended> {
 
 #[cfg(test)]
 mod tests {
+    use runtime::sim::{SimOptions, SimWorld};
+
     use super::*;
     use crate::compaction::history::time_uuid;
+    use crate::{EngineOptions, recover};
+
+    #[test]
+    fn however_many_jobs_have_gathered_they_are_stored() {
+        let world = SimWorld::new(SimOptions::default());
+        let node = world.start_node(|_| async {}).unwrap();
+        let stored = world.block_on(&node, 0, |shard| async move {
+            let options = EngineOptions { commitlog_segment_bytes: 128 << 10, ..EngineOptions::new("/data") };
+            recover::open(&shard, options).await?;
+            let history = EngineShard::of(&shard)?.compactions().history().clone();
+            (0..1500).for_each(|number| history.push(ended_job(number, "4 of about 1.0 MB"), true));
+            // One that no entry of the log has room for keeps the others from nothing.
+            history.push(ended_job(1500, &"x".repeat(1 << 20)), true);
+            history.push(ended_job(1501, "the last"), true);
+            save(&shard).await;
+            assert!(!history.has_unsaved());
+            let stored = History::default();
+            load(&shard, &stored).await;
+            Ok::<_, EngineError>(stored.all().len())
+        });
+        assert_eq!(stored.unwrap().unwrap(), 1501);
+    }
 
     #[test]
     fn a_row_says_what_was_stored() {
         let schema = compaction_history();
-        let stored = Ended {
-            id: time_uuid(1_700_000_000_123_000, 7),
+        let stored = ended_job(7, "4 of about 1.0 MB");
+        let mutation = mutation(&schema, &stored, 1_700_000_001);
+        let row = &mutation.partition.rows()[0].row;
+        let found = ended(&schema, &mutation.key, row).expect("it is whole");
+        assert_eq!(format!("{found:?}"), format!("{stored:?}"));
+        assert!(row.is_live_at(1_700_000_001) && !row.is_live_at(1_700_000_002 + COMPACTION_HISTORY_TTL_S));
+        assert!(ended(&schema, &mutation.key, &Row::new()).is_none());
+    }
+
+    fn ended_job(number: u64, reason: &str) -> Ended {
+        Ended {
+            id: time_uuid(1_700_000_000_123_000, number),
             shard: 3,
             keyspace: "shop".into(),
             table: "orders".into(),
             kind: "Compaction".into(),
-            reason: "4 of about 1.0 MB".into(),
+            reason: reason.into(),
             ended_ms: 1_700_000_000_123,
             took_us: 5_000,
             input_bytes: 4_000_000,
@@ -172,12 +216,6 @@ mod tests {
             input_partitions: 12,
             output_partitions: 10,
             merged: vec![(1, 8), (2, 2)],
-        };
-        let mutation = mutation(&schema, &stored, 1_700_000_001);
-        let row = &mutation.partition.rows()[0].row;
-        let found = ended(&schema, &mutation.key, row).expect("it is whole");
-        assert_eq!(format!("{found:?}"), format!("{stored:?}"));
-        assert!(row.is_live_at(1_700_000_001) && !row.is_live_at(1_700_000_002 + COMPACTION_HISTORY_TTL_S));
-        assert!(ended(&schema, &mutation.key, &Row::new()).is_none());
+        }
     }
 }

@@ -7,7 +7,8 @@
 //!
 //! What is lost is lost from the table: whoever scrubs has a snapshot made before, unless told not to.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use compaction::{Layout, Split};
@@ -30,6 +31,8 @@ use crate::table::Table;
 
 /// So many partitions are looked at between two looks at the throughput.
 const PARTITIONS_A_LOOK: u64 = 64;
+/// So many SSTables of a shard at the same time, if as many as possible are asked for and nothing limits compactions.
+const JOBS_WITHOUT_LIMIT: u32 = 4;
 
 /// What is to be scrubbed away, and how carefully.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +42,10 @@ pub struct ScrubOptions {
     pub skip_corrupted: bool,
     /// Without a snapshot before.
     pub no_snapshot: bool,
+    /// Rows with values that are none of their column's type are kept.
+    pub no_validate: bool,
+    /// So many SSTables at the same time on each shard; `None`: one. 0: as many as compactions may run, without a limit four.
+    pub jobs: Option<u32>,
 }
 
 /// What a scrub has kept and what not.
@@ -93,11 +100,19 @@ impl Scrubbed {
     }
 }
 
+/// A scrub of a table on a shard, for those who work on it at the same time.
+struct Scrub {
+    waiting: RefCell<VecDeque<Rc<SSTable>>>,
+    options: ScrubOptions,
+    scrubbed: Rc<RefCell<Scrubbed>>,
+    is_stopped: Cell<bool>,
+}
+
 fn data_file(sstable: &SSTable) -> String {
     sstable.dir().join(sstable.name().file_name(&Component::Data)).display().to_string()
 }
 
-/// Scrubs every SSTable of the table on all shards, one after the other on each. May be called on any shard.
+/// Scrubs every SSTable of the table on all shards, as many at the same time as the options say. May be called on any shard.
 ///
 /// # Errors
 /// The snapshot cannot be made; then nothing has happened. An SSTable that cannot be scrubbed is no error: see
@@ -128,7 +143,7 @@ pub async fn scrub(shard: &Shard, table: TableId, options: ScrubOptions) -> Resu
     let scrub = move |shard: Shard| async move {
         let engine = EngineShard::of(&shard)?;
         match engine.table(table) {
-            Ok(_) => engine.compactions().scrub(table, options.skip_corrupted).await,
+            Ok(_) => engine.compactions().scrub(table, options).await,
             // A system table lives on shard 0.
             Err(_) => Ok(Scrubbed::default()),
         }
@@ -147,32 +162,52 @@ pub async fn scrub(shard: &Shard, table: TableId, options: ScrubOptions) -> Resu
 
 impl Manager {
     /// This shard's part of [`scrub`].
-    pub async fn scrub(self: &Rc<Self>, id: TableId, skip_corrupted: bool) -> Result<Scrubbed, EngineError> {
+    pub async fn scrub(self: &Rc<Self>, id: TableId, options: ScrubOptions) -> Result<Scrubbed, EngineError> {
         let managed = self.managed(id)?;
         self.hold(&managed).await;
-        let scrubbed: Rc<RefCell<Scrubbed>> = Rc::default();
-        let mut result = Ok(());
-        for sstable in managed.table.sstables().iter() {
-            match self.scrub_one(&managed, sstable, skip_corrupted, &scrubbed).await {
+        let ours = Rc::new(Scrub {
+            waiting: RefCell::new(managed.table.sstables().iter().cloned().collect()),
+            options,
+            scrubbed: Rc::default(),
+            is_stopped: Cell::new(false),
+        });
+        let jobs = match (options.jobs.unwrap_or(1), self.jobs_max()) {
+            (0, 0) => JOBS_WITHOUT_LIMIT,
+            (0, jobs) | (jobs, _) => jobs,
+        };
+        let jobs = (jobs as usize).min(ours.waiting.borrow().len());
+        let work = |_| {
+            let (manager, managed, ours) = (self.clone(), managed.clone(), ours.clone());
+            let work = async move { manager.scrub_waiting(&managed, &ours).await };
+            self.shard().spawn(CpuGroup::Maintenance, work)
+        };
+        for worker in (0..jobs).map(work).collect::<Vec<_>>() {
+            worker.await;
+        }
+        self.let_go(&managed);
+        if ours.is_stopped.get() { Err(JobError::Stopped.into()) } else { Ok(ours.scrubbed.take()) }
+    }
+
+    /// Scrubs one after the other of those that wait.
+    async fn scrub_waiting(self: &Rc<Self>, managed: &Rc<Managed>, ours: &Scrub) {
+        while !ours.is_stopped.get() {
+            let Some(sstable) = ours.waiting.borrow_mut().pop_front() else { return };
+            match self.scrub_one(managed, &sstable, ours.options, &ours.scrubbed).await {
                 Ok(()) => {}
-                Err(JobError::Stopped) => {
-                    result = Err(JobError::Stopped.into());
-                    break;
-                }
+                Err(JobError::Stopped) => ours.is_stopped.set(true),
                 Err(error) => {
-                    scrubbed.borrow_mut().left.push(format!("{}: {error}", data_file(sstable)));
+                    let left = format!("{}: {error}", data_file(&sstable));
+                    ours.scrubbed.borrow_mut().left.push(left);
                 }
             }
         }
-        self.let_go(&managed);
-        result.map(|()| scrubbed.take())
     }
 
     async fn scrub_one(
         self: &Rc<Self>,
         managed: &Rc<Managed>,
         input: &Rc<SSTable>,
-        skip_corrupted: bool,
+        options: ScrubOptions,
         scrubbed: &Rc<RefCell<Scrubbed>>,
     ) -> Result<(), JobError> {
         let (table, shards) = (&managed.table, self.shard().shard_count());
@@ -199,7 +234,7 @@ impl Manager {
         let (around, table, input) = (self.around.clone(), table.clone(), input.clone());
         let scrubbed = scrubbed.clone();
         let run = async move |control: Rc<Control>| {
-            let done = Box::pin(run(&around, &control, table, input, layout, skip_corrupted)).await;
+            let done = Box::pin(run(&around, &control, table, input, layout, options)).await;
             done.map(|(done, of_one)| {
                 scrubbed.borrow_mut().merge(of_one);
                 done
@@ -216,11 +251,11 @@ async fn run(
     table: Rc<Table>,
     input: Rc<SSTable>,
     layout: Layout,
-    skip_corrupted: bool,
+    ScrubOptions { skip_corrupted, no_validate, .. }: ScrubOptions,
 ) -> Result<(Done, Scrubbed), JobError> {
     let schema = table.schema();
     let has_counters = schema.columns_of(ColumnKind::Regular).any(|column| column.ty.is_counter());
-    let rounds = ScrubRounds::new(&input, &schema, IoClass::Compaction)?;
+    let rounds = ScrubRounds::new(&input, &schema, IoClass::Compaction)?.validating(!no_validate);
     let mut dealer = Dealer::new(around, control, table, input.clone(), layout, "scrub");
     let salvaged = match salvage(&mut dealer, rounds, &input).await {
         Ok((_, losses)) if losses.io_error_count > 0 && !skip_corrupted => Err(JobError::Refused(format!(

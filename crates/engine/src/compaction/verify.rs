@@ -1,11 +1,14 @@
 //! `nodetool verify`: the SSTables of a table are read and checked where they are; what is damaged goes into quarantine.
 //!
-//! An SSTable that several shards read is checked by the one whose turn it is. Nothing is written.
+//! An SSTable that several shards read is checked by the one whose turn it is. Nothing is written. One of which only a filter, a
+//! summary or Messina.db is damaged is told, and not put into quarantine: whatever is made of it is sound.
+
+use std::rc::Rc;
 
 use model::TableId;
 use runtime::{CpuGroup, IoClass, Shard};
 use sstable::name::Component;
-use sstable::read::Depth;
+use sstable::read::{ChunkCache, Depth, SSTable};
 use sstable::tools::{Finding, Findings};
 
 use super::reshard::is_turn;
@@ -15,6 +18,9 @@ use crate::shard::EngineShard;
 
 /// So many findings of each SSTable are told; the rest is a number.
 const FINDINGS_MAX: usize = 10;
+
+/// For opening an SSTable anew; nothing of it is read twice.
+const CACHE_BYTES: usize = 1 << 20;
 
 /// What a verify has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +40,9 @@ pub async fn verify(shard: &Shard, table: TableId, rows: bool) -> Result<Verifie
         all.sstables += of_shard.sstables;
         all.damaged.extend(of_shard.damaged);
     }
+    // Each shard has tried to open what cannot be opened.
+    all.damaged.sort();
+    all.damaged.dedup();
     Ok(all)
 }
 
@@ -42,6 +51,7 @@ async fn verify_here(shard: &Shard, id: TableId, depth: Depth) -> Result<Verifie
     let mut verified = Verified::default();
     // A system table lives on shard 0.
     let Ok(table) = engine.table(id) else { return Ok(verified) };
+    verified.damaged.extend(table.unreadable());
     for sstable in table.sstables().iter() {
         if table.is_shared(sstable, shard.shard_count()) && !is_turn(shard, sstable.name()) {
             continue;
@@ -56,15 +66,33 @@ async fn verify_here(shard: &Shard, id: TableId, depth: Depth) -> Result<Verifie
             },
             |_, _| {},
         );
-        let ended = sstable.verify(depth, IoClass::Maintenance, &mut findings).await;
+        // Opened anew: what was read at the start may have changed on the disk since.
+        let cache = ChunkCache::new(CACHE_BYTES);
+        let opened =
+            SSTable::open(shard.files(), &table.dir, sstable.name(), &cache, IoClass::Maintenance).await;
+        let is_there = || table.sstables().iter().any(|other| Rc::ptr_eq(other, sstable));
+        if opened.is_err() && !is_there() {
+            // A compaction has replaced it meanwhile.
+            verified.sstables -= 1;
+            continue;
+        }
+        let ended = match &opened {
+            Ok(opened) => {
+                let ended = opened.verify(depth, IoClass::Maintenance, &mut findings).await;
+                ended.err().as_ref().map(Finding::from)
+            }
+            Err(error) => Some(Finding::from(error)),
+        };
         let count = findings.count;
         drop(findings);
-        if let Err(error) = &ended {
-            told.push(Finding::from(error).to_string());
-        }
-        if count > 0 || ended.is_err() {
-            let data = table.dir.join(sstable.name().file_name(&Component::Data));
+        told.extend(ended.as_ref().map(Finding::to_string));
+        let data = table.dir.join(sstable.name().file_name(&Component::Data));
+        if count > 0 || ended.is_some() {
             table.quarantine(&data);
+        }
+        let rebuilt = opened.iter().flat_map(|opened| opened.rebuilt());
+        told.extend(rebuilt.map(|(component, why)| format!("{component} is damaged: {why}")));
+        if !told.is_empty() {
             verified.damaged.push(format!("{}: {}", data.display(), told.join("; ")));
         }
     }

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use model::{ClusteringKey, Partition, RangeTombstones, Row, TableSchema, Tombstone};
 
+use super::reader::touch;
 use super::tree::{RC_BYTES, Tree};
 
 #[derive(Clone, Default)]
@@ -82,20 +83,10 @@ impl MemPartition {
         (before, after)
     }
 
-    /// Reads a byte of each piece of memory that a reader of the first row will want. Partitions lie scattered;
-    /// done for several in a row, the waits for their memory overlap, where a reader would wait for one after the
-    /// other. Gives something that depends on all of it.
+    /// [`touch`] of the first row.
     #[inline]
     pub fn touch(&self) -> u64 {
-        let Some(row) = self.rows.near_first() else { return 0 };
-        let touch = |(_, data): &(model::ColumnId, model::ColumnData)| match data {
-            model::ColumnData::Simple(cell) => {
-                let value: &[u8] = &cell.value;
-                u64::from(value.first().copied().unwrap_or(0)) + u64::from(value.last().copied().unwrap_or(0))
-            }
-            model::ColumnData::Complex(complex) => complex.cells.len() as u64,
-        };
-        row.cells().iter().map(touch).sum()
+        self.rows.near_first().map_or(0, |row| touch(row))
     }
 
     fn deletes_any(&self, write: &Partition) -> bool {

@@ -17,11 +17,18 @@ use std::rc::Rc;
 use super::partition::MemPartition;
 use super::tree::{Cursor, Tree};
 
+/// What the CPU fetches at a time.
+const LINE_BYTES: usize = 64;
+/// So much of a row is asked for ahead: a longer value the CPU sees coming.
+const TOUCHED_BYTES_MAX: usize = 1024;
+
 /// Reads one partition.
 pub struct PartitionReader {
     schema: Arc<TableSchema>,
     ranges: Arc<[ClusteringRange]>,
     reversed: bool,
+    /// Rows to come are wanted too, most likely: their memory is asked for ahead; see [`touch`].
+    touches_ahead: bool,
     partition: Option<(PartitionKey, MemPartition)>,
     state: State,
 }
@@ -39,6 +46,8 @@ struct InRange {
     number: usize,
     rows: Cursor<model::ClusteringKey, Rc<Row>>,
     next_row: Option<RowFragment>,
+    /// Rows to come whose memory has been asked for, if it is to be.
+    touched: Option<usize>,
     /// The next change of range deletions that is to be looked at: forward its index, reverse its index + 1.
     change: usize,
     in_force: Tombstone,
@@ -53,6 +62,7 @@ impl PartitionReader {
             schema: spec.schema.clone(),
             ranges: spec.ranges.clone(),
             reversed: spec.reversed,
+            touches_ahead: false,
             partition,
             state,
         }
@@ -91,7 +101,8 @@ impl PartitionReader {
                 }
                 State::Between(number) => {
                     let range = range(&self.ranges, *number, self.reversed);
-                    let inside = open(&self.schema, partition, range, *number, self.reversed);
+                    let touched = self.touches_ahead.then_some(0);
+                    let inside = open(&self.schema, partition, range, *number, self.reversed, touched);
                     self.state = State::Inside(inside);
                 }
                 State::Inside(inside) => {
@@ -117,6 +128,7 @@ fn open(
     range: &ClusteringRange,
     number: usize,
     reversed: bool,
+    touched: Option<usize>,
 ) -> InRange {
     let begin = if reversed { &range.end } else { &range.start };
     let order =
@@ -134,7 +146,8 @@ fn open(
             (change, change.checked_sub(1).map_or(Tombstone::LIVE, |last| changes[last].tombstone))
         }
     };
-    let mut inside = InRange { number, rows, next_row: None, change, in_force, opening: !in_force.is_live() };
+    let opening = !in_force.is_live();
+    let mut inside = InRange { number, rows, next_row: None, touched, change, in_force, opening };
     inside.fetch_row(schema, range, reversed);
     inside
 }
@@ -148,6 +161,14 @@ impl InRange {
             let inside = if reversed { order.is_gt() } else { order.is_lt() };
             inside.then(|| RowFragment { key: key.clone(), row: known_columns(schema, row) })
         });
+        if let Some(touched) = &mut self.touched {
+            if *touched == 0 {
+                let soon = self.rows.rest_of_leaf();
+                *touched = soon.len() + 1;
+                black_box(soon.iter().map(|(_, row)| touch(row)).sum::<u64>());
+            }
+            *touched -= 1;
+        }
     }
 
     fn step(
@@ -214,13 +235,30 @@ impl InRange {
     }
 }
 
+/// Reads a byte of each piece of memory that a reader of this row will want. Rows lie scattered, and a memtable is larger
+/// than the CPU's cache: done for several in a row, the waits for their memory overlap, where a reader would wait for one
+/// after the other. Gives something that depends on all of it.
+#[inline]
+pub(super) fn touch(row: &Row) -> u64 {
+    let mut left_bytes = TOUCHED_BYTES_MAX;
+    let mut sum = 0;
+    for (_, data) in row.cells() {
+        let model::ColumnData::Simple(cell) = data else { continue };
+        let value: &[u8] = &cell.value;
+        let value = &value[..value.len().min(left_bytes)];
+        left_bytes -= value.len();
+        sum += value.iter().step_by(LINE_BYTES).chain(value.last()).map(|byte| u64::from(*byte)).sum::<u64>();
+    }
+    sum
+}
+
 /// The row without cells of columns that were dropped after they were written. Usually the row itself.
 fn known_columns(schema: &TableSchema, row: &Rc<Row>) -> Rc<Row> {
-    if schema.dropped.is_empty() || row.cells().iter().all(|(id, _)| schema.column(*id).is_some()) {
+    if schema.dropped.is_empty() || row.is_known(schema) {
         return row.clone();
     }
     let mut known = (**row).clone();
-    known.retain_columns(|id, _| schema.column(id).is_some());
+    known.retain_known(schema);
     Rc::new(known)
 }
 
@@ -256,10 +294,11 @@ pub struct MemtableReader {
 impl MemtableReader {
     pub fn new(spec: &ReadSpec, partitions: &Tree<PartitionKey, MemPartition>) -> Self {
         let start = spec.partitions.start();
+        let touches_ahead = spec.wants_all_rows() && !spec.reversed;
         Self {
             end: spec.partitions.end(),
             partitions: partitions.cursor(|key| start.side_of(key)),
-            current: PartitionReader::new(spec, None),
+            current: PartitionReader { touches_ahead, ..PartitionReader::new(spec, None) },
             touched: 0,
         }
     }

@@ -108,6 +108,25 @@ fn cells_of_dropped_columns_are_not_read() {
     }
 }
 
+#[test]
+fn of_a_column_that_was_made_again_nothing_is_read_that_was_written_before_the_drop() {
+    let before = sample::tables().remove(1);
+    let ty = before.column_named("t").unwrap().ty.clone();
+    let schema = before.to_builder().drop_column("t", 9).regular("t", ty);
+    let schema = schema.build_with_ids_from(before.column_id_bound()).unwrap();
+    let memtable = Memtable::new(schema.clone());
+    for (c, timestamp_us) in [(1, 8), (2, 9), (3, 10)] {
+        let mut mutation = Mutation::new(schema.clone(), sample::partition_key(0));
+        let row = mutation.row_mut(model::ClusteringPrefix::new([&i32::to_be_bytes(c)[..]]));
+        row.set(schema.column_named("t").unwrap(), model::Cell::live(timestamp_us, "text"));
+        memtable.apply(mutation);
+    }
+    let spec = ReadSpec::new(schema.clone(), PartitionRange::all());
+    let fragments = block_on_ready(collect(&mut *memtable.reader(&spec))).unwrap();
+    let rows = fragments.iter().filter(|fragment| matches!(fragment, ::reader::Fragment::Row(_)));
+    assert_eq!(rows.count(), 1, "{fragments:?}");
+}
+
 /// Counts what each thread has asked of the allocator and not given back.
 struct Counting;
 

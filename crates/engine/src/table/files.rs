@@ -8,10 +8,10 @@ use model::{PartitionKey, PartitionRange};
 use reader::{ReadSpec, Reader, Source, Step};
 use runtime::{FileError, Files, IoClass};
 use sstable::name::{Component, Generation, SstableName};
-use sstable::read::{ChunkCache, SSTable, SSTableSource};
+use sstable::read::{ChunkCache, SSTable, SSTableError, SSTableSource};
 use sstable::write::remove_sstable;
 
-use super::Table;
+use super::{Table, lost};
 use crate::error::EngineError;
 
 /// The sealed SSTables in `dir`, by name. Files that belong to none are left alone.
@@ -24,6 +24,13 @@ pub async fn list(files: &Files, dir: &Path) -> Result<Vec<SstableName>, FileErr
     }
     names.sort();
     Ok(names)
+}
+
+/// The process, or the system, has as many files open as it may.
+fn is_too_many(error: &FileError) -> bool {
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    matches!(error.source.raw_os_error(), Some(EMFILE | ENFILE))
 }
 
 /// The number of an SSTable this node wrote; foreign ones may have UUIDs.
@@ -45,11 +52,20 @@ impl Table {
     ) -> Result<(), EngineError> {
         let mut opened = vec![];
         let mut last_number = 0;
+        let lost = lost::look(files, &self.dir).await?;
+        self.unreadable.borrow_mut().extend(lost);
         for name in list(files, &self.dir).await? {
             last_number = last_number.max(number(&name).unwrap_or(0));
             match SSTable::open(files, &self.dir, name, cache, IoClass::Maintenance).await {
-                Ok(sstable) if self.may_own(&sstable, shard_count) => opened.push(sstable),
-                Ok(_) => {}
+                Ok(sstable) => {
+                    let why = sstable.rebuilt().iter().map(|(component, why)| format!("{component}: {why}"));
+                    self.rebuilt.borrow_mut().extend(why);
+                    if self.may_own(&sstable, shard_count) {
+                        opened.push(sstable);
+                    }
+                }
+                // Nothing is wrong with it, and every other one would end so.
+                Err(SSTableError::File(error)) if is_too_many(&error) => return Err(error.into()),
                 Err(error) => self.unreadable.borrow_mut().push(error.to_string()),
             }
         }

@@ -11,9 +11,11 @@
 //! **Invariant:** between two awaits, a write is in exactly one memtable or in a sealed SSTable, or in both while the row
 //! cache takes it over, and every reader opened then sees it. Readers keep what they read alive: neither a flush nor a drop disturbs them.
 
+pub mod dropped;
 pub mod files;
 pub mod files_lock;
 pub mod flush;
+pub mod lost;
 pub mod truncation;
 pub mod validate;
 
@@ -85,6 +87,8 @@ pub struct Table {
     cache: OnceCell<Rc<TableCache>>,
     /// SSTables that could not be opened, and why. Without them no read knows what it misses.
     unreadable: RefCell<Vec<String>>,
+    /// Components that were damaged or missing when their SSTable was opened, and could be done without; and why.
+    rebuilt: RefCell<Vec<String>>,
     /// The number of the next SSTable this shard writes; shards take turns (`number % shards == shard`).
     next_generation: Cell<u64>,
     /// Set while a truncate decides which SSTables it removes.
@@ -159,6 +163,7 @@ impl Table {
             sstables: RefCell::default(),
             cache: OnceCell::new(),
             unreadable: RefCell::default(),
+            rebuilt: RefCell::default(),
             next_generation: Cell::new(1),
             flush_blocked: Cell::new(false),
             changed: Event::new(),
@@ -427,6 +432,11 @@ impl Table {
     /// Why the table cannot be read, if it cannot: SSTables that could not be opened. Writes go on.
     pub fn unreadable(&self) -> Vec<String> {
         self.unreadable.borrow().clone()
+    }
+
+    /// Components of its SSTables that were damaged or missing at the start and could be done without, each with what was wrong.
+    pub fn rebuilt(&self) -> Vec<String> {
+        self.rebuilt.borrow().clone()
     }
 
     pub fn check_readable(&self) -> Result<(), EngineError> {

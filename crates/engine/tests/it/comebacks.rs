@@ -304,6 +304,46 @@ fn a_table_made_with_the_id_of_one_that_was_dropped_is_empty_after_a_crash() {
 }
 
 #[test]
+fn wherever_a_crash_ends_a_drop_a_table_of_the_same_id_begins_empty() {
+    let mut ended_by_start = 0;
+    for crash_us in (0..6_000).step_by(40) {
+        let world = SimWorld::new(SimOptions { seed: crash_us, ..SimOptions::default() });
+        let node = start(&world, options());
+        let table = world.block_on(&node, 0, move |shard| async move {
+            let table = make(&shard, test_table()).await?;
+            fill(&shard, &table, 10).await?;
+            node::flush(&shard, vec![table.id]).await?;
+            fill(&shard, &table, 10).await?;
+            node::flush(&shard, vec![table.id]).await?;
+            let here = shard.clone();
+            let drop =
+                async move { node::change_schema(&here, |catalog| catalog.drop_table("ks", "t")).await };
+            shard.spawn(runtime::CpuGroup::Statement, drop).detach();
+            shard.sleep_us(crash_us).await;
+            Ok::<_, EngineError>(table)
+        });
+        let table = table.unwrap().unwrap();
+        drop(node);
+        world.kill();
+        let node = world.start_node(|_| async {}).unwrap();
+        let opened = world.block_on(&node, 0, |shard| async move { recover::open(&shard, options()).await });
+        ended_by_start += opened.unwrap().unwrap().ended_drops.len();
+        let same = table.clone();
+        let rows = world.block_on(&node, 0, move |shard| async move {
+            if node::catalog(&shard)?.schema("ks", "t").is_none() {
+                make(&shard, same.clone()).await?;
+                return count(&shard, &same).await.map(|rows| (true, rows));
+            }
+            count(&shard, &same).await.map(|rows| (false, rows))
+        });
+        let (is_new, rows) = rows.unwrap().unwrap();
+        assert_eq!(rows, if is_new { 0 } else { 10 }, "a crash after {crash_us} us");
+        assert!(files(&world, "/dropped").is_empty(), "a crash after {crash_us} us");
+    }
+    assert!(ended_by_start > 0, "no crash came in the middle of a drop");
+}
+
+#[test]
 fn a_snapshot_that_fails_is_not_there() {
     let world = SimWorld::new(SimOptions::default());
     let node = start(&world, options());

@@ -174,3 +174,91 @@ fn a_directory_that_cannot_be_made_is_an_error_with_its_name() {
     assert!(error.contains("not-a-directory"), "{error}");
     std::fs::remove_file(&dir).unwrap();
 }
+
+#[test]
+fn a_table_whose_directory_is_gone_refuses_reads_until_somebody_says_to_go_on() {
+    let dir = dir("lost-directory");
+    let engine = open(options(&dir), 2);
+    let table = table(&engine);
+    engine.apply(insert(&table, "k", 1, "value", 1)).wait().unwrap();
+    engine.close().unwrap();
+    let of_table = table_dir(&dir, &table);
+    std::fs::remove_dir_all(&of_table).unwrap();
+    for start in 0..2 {
+        let engine = open(options(&dir), 2);
+        let report = engine.open_report();
+        assert_eq!((report.lost_dirs.len(), report.unreadable_sstables.len()), (1 - start, 1), "{report:?}");
+        let read = engine.read(engine::ReadCommand::new(table.id, model::PartitionRange::all())).wait();
+        let error = read.unwrap_err().to_string();
+        assert!(error.contains(of_table.to_str().unwrap()) && error.contains("lost"), "{error}");
+        engine.apply(insert(&table, "k", 2 + start as i32, "value", 1)).wait().unwrap();
+        engine.close().unwrap();
+    }
+    std::fs::remove_file(of_table.join("lost")).unwrap();
+    let engine = open(options(&dir), 2);
+    assert_eq!(everything(&engine, &table).len(), 2);
+    engine.close().unwrap();
+    // A truncate needs nothing of what was lost.
+    std::fs::remove_dir_all(&of_table).unwrap();
+    let engine = open(options(&dir), 2);
+    engine.truncate(table.id).unwrap();
+    assert_eq!(everything(&engine, &table), []);
+    engine.close().unwrap();
+    let engine = open(options(&dir), 2);
+    assert_eq!(everything(&engine, &table), []);
+    engine.close().unwrap();
+}
+
+#[test]
+fn without_its_schema_or_its_log_a_node_does_not_start() {
+    let dir = dir("lost-schema");
+    let engine = open(options(&dir), 1);
+    let table = table(&engine);
+    engine.apply(insert(&table, "k", 1, "value", 1)).wait().unwrap();
+    engine.close().unwrap();
+    let away = dir.join("away");
+    for lost in ["data", "data/system_schema", "commitlog", "commitlog/schema"] {
+        let lost = dir.join(lost);
+        std::fs::rename(&lost, &away).unwrap();
+        let error = refused(options(&dir)).to_string();
+        assert!(error.contains(lost.to_str().unwrap()) && error.contains("missing"), "{error}");
+        std::fs::rename(&away, &lost).unwrap();
+    }
+    std::fs::remove_dir_all(dir.join("commitlog")).unwrap();
+    let engine = open(EngineOptions { on_damaged_log: OnDamagedLog::Skip, ..options(&dir) }, 1);
+    assert_eq!(engine.open_report().replay.damaged.len(), 2);
+    assert_eq!(everything(&engine, &table).len(), 1);
+    engine.close().unwrap();
+}
+
+#[test]
+fn a_filter_that_has_changed_hides_nothing_and_a_verify_finds_it_while_the_node_runs() {
+    let dir = dir("changed-filter");
+    let engine = open(options(&dir), 1);
+    let table = table(&engine);
+    for i in 0..200 {
+        engine.apply(insert(&table, &format!("k{i}"), 1, "value", 1)).wait().unwrap();
+    }
+    engine.flush(vec![table.id]).unwrap();
+    let verified = |engine: &Engine| {
+        let id = table.id;
+        let verify = move |shard| async move { engine::compaction::verify::verify(&shard, id, false).await };
+        engine.ask(0, verify).wait().unwrap().damaged
+    };
+    assert_eq!(verified(&engine), Vec::<String>::new());
+    let filter = files(&table_dir(&dir, &table), "Filter.db").remove(0);
+    let mut bytes = std::fs::read(&filter).unwrap();
+    bytes[20..].fill(0);
+    std::fs::write(&filter, &bytes).unwrap();
+    let damaged = verified(&engine);
+    assert!(damaged.len() == 1 && damaged[0].contains("Filter.db"), "{damaged:?}");
+    engine.close().unwrap();
+    let engine = open(options(&dir), 1);
+    let rebuilt = &engine.open_report().rebuilt_components;
+    assert!(rebuilt.len() == 1 && rebuilt[0].contains("Filter.db"), "{rebuilt:?}");
+    for i in 0..200 {
+        let key = model::PartitionRange::Key(model::PartitionKey::new(format!("k{i}").as_str()));
+        assert_eq!(all(&engine, engine::ReadCommand::new(table.id, key)).len(), 1);
+    }
+    engine.close().unwrap();
+}

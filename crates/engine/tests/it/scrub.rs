@@ -114,3 +114,36 @@ fn a_sound_table_is_written_anew_and_an_empty_one_left_alone() {
     assert_eq!(everything(&engine, &table), before);
     engine.close().unwrap();
 }
+
+#[test]
+fn rows_with_values_of_no_type_go_unless_told_otherwise_however_many_sstables_at_once() {
+    let dir = dir("scrub-values");
+    let engine = open(by_hand(&dir), 1);
+    let table = table(&engine);
+    for flush in 0..6 {
+        for i in 0..20 {
+            let mut row = insert(&table, &format!("key{i}"), flush, "v", 10);
+            if i == 7 {
+                let v = table.column_named("v").unwrap();
+                let no_text = model::Cell::live(10, &[0xff, 0xfe][..]);
+                row.row_mut(clustering(flush)).set(v, no_text);
+            }
+            engine.apply(row).wait().unwrap();
+        }
+        engine.flush(vec![table.id]).unwrap();
+    }
+    let options = ScrubOptions { no_snapshot: true, no_validate: true, jobs: Some(3), ..Default::default() };
+    let done = scrubbed(&engine, table.id, options).unwrap();
+    assert_eq!((done.sstables, done.rows, done.lost_rows, done.damaged.len()), (6, 120, 0, 0), "{done:?}");
+    for jobs in [Some(0), None] {
+        let options = ScrubOptions { no_validate: false, jobs, ..options };
+        let done = scrubbed(&engine, table.id, options).unwrap();
+        let lost = if jobs.is_some() { 6 } else { 0 };
+        assert_eq!((done.sstables, done.rows, done.lost_rows), (6, 114, lost), "{done:?}");
+        assert_eq!(done.damaged.len() as u64, lost, "{done:?}");
+        assert!(done.damaged.iter().all(|told| told.contains("column v has a value")), "{done:?}");
+    }
+    let rows = everything(&engine, &table);
+    assert!(rows.len() == 114 && rows.iter().all(|(p, _, _)| p != "key7"));
+    engine.close().unwrap();
+}

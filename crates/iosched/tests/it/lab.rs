@@ -32,6 +32,8 @@ pub struct Started {
     pub bytes: u64,
     pub cost_ns: u64,
     pub waited_ns: u64,
+    /// From its issue to its end.
+    pub took_ns: u64,
 }
 
 pub struct Lab {
@@ -58,8 +60,11 @@ enum Event {
 
 impl Lab {
     pub fn new(model: DiskModel, real: DiskModel, shards: usize) -> Self {
-        let options = DiskOptions { model: Some(model), shards: shards as u32, ..DiskOptions::default() };
-        let disk = Arc::new(Disk::new(options));
+        Self::with(DiskOptions { model: Some(model), shards: shards as u32, ..DiskOptions::default() }, real)
+    }
+
+    pub fn with(options: DiskOptions, real: DiskModel) -> Self {
+        let (disk, shards) = (Arc::new(Disk::new(options)), options.shards as usize);
         Self {
             queues: (0..shards).map(|_| IoQueue::new(Arc::clone(&disk))).collect(),
             disk,
@@ -132,14 +137,25 @@ impl Lab {
     fn begin(&mut self, loads: &[Load], number: usize, since_ns: u64, now_ns: u64, ticket: Ticket) {
         let Load { shard, class, direction, bytes, .. } = loads[number];
         let cost_ns = self.disk.model().cost_ns(direction, bytes);
-        self.started.push(Started { at_ns: now_ns, class, bytes, cost_ns, waited_ns: now_ns - since_ns });
         self.under_way_max_ns = self.under_way_max_ns.max(self.disk.under_way_ns());
         self.free_at_ns = self.free_at_ns.max(now_ns) + self.real.cost_ns(direction, bytes);
+        // The way there and back.
+        let completes_ns = self.free_at_ns + 50_000;
+        let (waited_ns, took_ns) = (now_ns - since_ns, completes_ns - since_ns);
+        self.started.push(Started { at_ns: now_ns, class, bytes, cost_ns, waited_ns, took_ns });
         self.count += 1;
         let id = self.count;
         self.in_disk.insert(id, (shard, number, ticket));
-        // The way there and back.
-        self.at(self.free_at_ns + 50_000, Event::Complete(id));
+        self.at(completes_ns, Event::Complete(id));
+    }
+
+    /// How long 95 of 100 requests of a class took at most that were started in a time.
+    pub fn p95_ns(&self, class: usize, from_ns: u64, until_ns: u64) -> u64 {
+        let started = self.started.iter().filter(|started| started.class == class);
+        let started = started.filter(|started| (from_ns..until_ns).contains(&started.at_ns));
+        let mut took_ns: Vec<u64> = started.map(|started| started.took_ns).collect();
+        took_ns.sort_unstable();
+        took_ns[took_ns.len() * 95 / 100]
     }
 
     /// The cost of what a class started in a time.

@@ -4,3 +4,4 @@ mod cases;
 mod lab;
 mod laws;
 mod learned;
+mod rooms;

@@ -1,11 +1,11 @@
 //! The life of a shard's thread.
 //!
 //! A turn: take in mail, reap I/O, ask which sockets are ready, fire timers, let waiting I/O go, run ready tasks up to
-//! the quota, deliver the outbox, submit I/O. I/O is also submitted as soon as there is some of it, and before another group's task runs; after a long
-//! poll it is reaped, and sockets are watched so that a request that comes meanwhile ends the next one. The
-//! clock is read once before the tasks and once after each: this is what groups are charged by. An
-//! idle shard looks for work for `idle_poll_us` and then sleeps until a completion, a timer or the doorbell. Before
-//! it sleeps it says so and looks once more at its mail (`Inbox::fall_asleep`), so no ring is missed.
+//! the quota, deliver the outbox, submit I/O. I/O is also submitted as soon as there is some of it, when the task that was
+//! polled goes on at once, and before another group's task runs; after a long poll it is reaped, and sockets are watched so
+//! that a request that comes meanwhile ends the next one. The clock is read once before the tasks and once after each: this
+//! is what groups are charged by. An idle shard looks for work for `idle_poll_us` and then sleeps until a completion, a timer
+//! or the doorbell. Before it sleeps it says so and looks once more at its mail (`Inbox::fall_asleep`), so no ring is missed.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,7 +30,7 @@ use crate::ShardId;
 use crate::backend::Backend;
 use crate::groups::Groups;
 use crate::queue::{Inbox, LocalQueue};
-use crate::shard::Shard;
+use crate::shard::{Ran, Shard};
 use crate::stall::StallOptions;
 
 /// How long between looks for stragglers while a shard stops.
@@ -138,7 +138,7 @@ impl ShardThread {
             backend.end_turn_at_ns(ends_ns);
             done += shard.begin_turn(now_ns);
             backend.begin_poll_at_ns(now_ns);
-            while let Some(now_ns) = shard.run_next(|| ()) {
+            while let Some(Ran { now_ns, goes_on }) = shard.run_next(|| ()) {
                 done += 1;
                 if now_ns >= ends_ns {
                     break;
@@ -149,8 +149,13 @@ impl ShardThread {
                     reactor.watch_sockets();
                 }
                 backend.begin_poll_at_ns(now_ns);
-                // What a group asked the disk for does not wait for another group's work, nor for much of its own.
-                if reactor.waiting() >= PUSHED_AT || !shard.queue().goes_on_with(shard.current_group()) {
+                // What a group asked the disk for does not wait for another group's work, nor for much of its own, nor for
+                // that of a task which goes on while the disk works, as who reads ahead does.
+                let waiting = reactor.waiting();
+                if waiting >= PUSHED_AT
+                    || (goes_on && waiting > 0)
+                    || !shard.queue().goes_on_with(shard.current_group())
+                {
                     reactor.push();
                 }
             }

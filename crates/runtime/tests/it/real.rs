@@ -1,11 +1,15 @@
 //! What only real threads can show: wake-ups across threads, sleeping, shutdown, panics, back ends.
 
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
-use runtime::{BackendChoice, BackendKind, CpuGroup, OpenOptions, Runtime, RuntimeOptions, ShardGone};
+use runtime::{
+    BackendChoice, BackendKind, CpuGroup, IoBuf, IoClass, OpenOptions, Runtime, RuntimeOptions, Shard,
+    ShardGone,
+};
 
 use crate::worlds::{REAL, SHARDS, fresh_dir, start};
 
@@ -24,6 +28,30 @@ fn linux_aio_and_threads_work_and_auto_says_what_it_took() {
         BackendKind::IoUring => assert!(runtime.backend_in_use().unavailable.is_empty()),
         BackendKind::LinuxAio => assert_eq!(runtime.backend_in_use().unavailable.len(), 1),
         BackendKind::Threads => assert_eq!(runtime.backend_in_use().unavailable.len(), 2),
+    }
+}
+
+#[test]
+fn the_disk_works_while_the_task_that_asked_it_goes_on() {
+    for backend in REAL {
+        let Some(runtime) = start(backend) else { continue };
+        let dir = fresh_dir(&format!("goes-on-{backend:?}"));
+        let path = dir.join("written-meanwhile");
+        let test = move |shard: Shard| async move {
+            let options = OpenOptions::create_new().with_direct(true);
+            let file = shard.files().open(&path, options).await.unwrap();
+            let bytes = vec![7; 4096];
+            let mut write = Box::pin(file.write_at(0, IoBuf::copy_from(&bytes), IoClass::Statement));
+            poll_fn(|context| Poll::Ready(assert!(write.as_mut().poll(context).is_pending()))).await;
+            shard.yield_now().await;
+            // From here on the task keeps its thread busy, and nobody else can hand the write to the disk.
+            let written = (0..1_000_000).any(|_| std::fs::read(&path).is_ok_and(|found| found == bytes));
+            assert!(written, "what was asked for before the task yielded is done while it works");
+            write.await.unwrap();
+        };
+        runtime.remote().call(0, CpuGroup::Statement, test).wait().expect("the test did not panic");
+        runtime.shutdown().unwrap();
+        std::fs::remove_dir_all(dir).unwrap();
     }
 }
 

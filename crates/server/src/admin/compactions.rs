@@ -152,13 +152,18 @@ pub struct ScrubQuery {
     skip_corrupted: bool,
     #[serde(default)]
     no_snapshot: bool,
+    #[serde(default)]
+    no_validate: bool,
+    /// SSTables at the same time on each shard; 0: as many as compactions may run.
+    jobs: Option<u32>,
 }
 
 pub async fn scrub(State(node): OfNode, Query(query): Query<ScrubQuery>) -> Answer<Scrubbed> {
     check_serving(&node)?;
     let catalog = node.catalog().await?;
     let tables = select(&catalog, query.keyspace.as_deref(), &names(query.tables.as_deref()))?;
-    let options = ScrubOptions { skip_corrupted: query.skip_corrupted, no_snapshot: query.no_snapshot };
+    let ScrubQuery { skip_corrupted, no_snapshot, no_validate, jobs, .. } = query;
+    let options = ScrubOptions { skip_corrupted, no_snapshot, no_validate, jobs };
     let mut all = Scrubbed::default();
     for table in tables {
         let (id, name) = (table.schema.id, table.schema.full_name());

@@ -10,7 +10,7 @@
 //! | `POST /v1/flush?keyspace=&tables=a,b` | memtables to SSTables |
 //! | `POST /v1/compact?keyspace=&tables=&split=` or `?files=` | merges all SSTables of tables, or these files |
 //! | `POST /v1/verify?…&all=` | checks SSTables; `all`: every row too |
-//! | `POST /v1/scrub?…&skip_corrupted=&no_snapshot=` | writes SSTables anew with what can be read of them |
+//! | `POST /v1/scrub?…&skip_corrupted=&no_snapshot=&no_validate=&jobs=` | writes SSTables anew with what can be read of them |
 //! | `POST /v1/upgradesstables?…&all=`, `/v1/cleanup` | rewrites SSTables one by one |
 //! | `POST /v1/garbagecollect?…&granularity=ROW` or `CELL` | the same, without what others delete |
 //! | `GET /v1/compactions`, `GET …/history` | what runs and is to be done, what ran |

@@ -12,7 +12,7 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::Poll;
 
 use cql::CqlError;
@@ -39,8 +39,8 @@ const FIRST_ANSWER_BYTES: usize = 1 << 20;
 const LEAST_ANSWER_BYTES: usize = 4 << 10;
 /// So many requests of a connection are a newcomer's: little is known of their answers.
 const FIRST_REQUESTS: u64 = 8;
-/// Without room for what their answers may be, these get short pages.
-const NEWCOMER_PAGE_BYTES: u64 = 32 << 10;
+/// Without room for what their answers may be, these get short pages, and so does a request that is its connection's only one.
+const SHORT_PAGE_BYTES: u64 = 32 << 10;
 /// Buffers of a connection that is idle may keep so much.
 const IDLE_BYTES_MAX: usize = 8 << 10;
 /// A message that has begun may have so much whatever the others have.
@@ -57,6 +57,7 @@ const ANSWERS_A_WRITE: u32 = 16;
 
 /// See the head of this file.
 pub(crate) struct Connection {
+    this: Weak<Self>,
     pub cql: Rc<CqlShard>,
     transport: Transport,
     outbound: RefCell<Outbound>,
@@ -64,6 +65,8 @@ pub(crate) struct Connection {
     requests: Cell<u32>,
     /// Answers since the last write.
     unsent_answers: Cell<u32>,
+    /// See [`Self::send_soon`].
+    is_send_queued: Cell<bool>,
     /// The socket takes nothing more for now.
     is_blocked: Cell<bool>,
     requests_total: Cell<u64>,
@@ -112,13 +115,15 @@ impl Drop for AnswerRoom {
 impl Connection {
     /// Serves the connection to its end.
     pub async fn serve(cql: Rc<CqlShard>, transport: Transport) {
-        let this = Rc::new(Self {
+        let this = Rc::new_cyclic(|this| Self {
+            this: this.clone(),
             cql: cql.clone(),
             transport,
             outbound: RefCell::new(Outbound::new()),
             session: Session::default(),
             requests: Cell::new(0),
             unsent_answers: Cell::new(0),
+            is_send_queued: Cell::new(false),
             is_blocked: Cell::new(false),
             requests_total: Cell::new(0),
             expected_bytes: Cell::new(FIRST_ANSWER_BYTES),
@@ -289,7 +294,8 @@ impl Connection {
         let request = async move {
             if let Some(room) = this.finds_answer_room().await {
                 let arrival = Arrival { at_us, served, page_bytes_max: room.page_bytes_max };
-                session::answer(&this, header, &body, &arrival).await;
+                // Requests that wait for the CPU are small; what answering takes is made when one has it.
+                Box::pin(session::answer(&this, header, &body, &arrival)).await;
                 drop(room);
             } else {
                 let version = this.session.version().unwrap_or(ProtocolVersion::HIGHEST);
@@ -336,10 +342,12 @@ impl Connection {
     }
 
     fn answer_bytes_max(&self) -> usize {
-        match self.cql.answer_bytes.get() < self.cql.options.answer_bytes_max {
-            true => ANSWER_BYTES_MAX,
-            false => ANSWER_BYTES_MAX_IN_NEED,
-        }
+        if self.is_in_need() { ANSWER_BYTES_MAX_IN_NEED } else { ANSWER_BYTES_MAX }
+    }
+
+    /// All connections together have more than they should.
+    fn is_in_need(&self) -> bool {
+        self.cql.answer_bytes.get() >= self.cql.options.answer_bytes_max
     }
 
     async fn wait_for_relief(&self) {
@@ -359,7 +367,7 @@ impl Connection {
     }
 
     /// A large answer is not begun unless there is room for it, beside the answers of all connections that wait for their
-    /// clients and those in the making. Small ones are begun, unless this connection's own wait, and short pages of newcomers.
+    /// clients and those in the making. Small ones are begun, unless this connection's own wait, and short pages.
     /// `None`: that took too long.
     async fn finds_answer_room(&self) -> Option<AnswerRoom> {
         if let Some(room) = self.answer_room() {
@@ -392,8 +400,8 @@ impl Connection {
             cql.expected_answer_bytes.set(cql.expected_answer_bytes.get() + expected);
             return Some(AnswerRoom { cql, bytes: expected, page_bytes_max: u64::MAX });
         }
-        let is_newcomer = self.requests_total.get() <= FIRST_REQUESTS;
-        is_newcomer.then_some(AnswerRoom { cql, bytes: 0, page_bytes_max: NEWCOMER_PAGE_BYTES })
+        let gets_short_page = self.requests_total.get() <= FIRST_REQUESTS || self.requests.get() == 1;
+        gets_short_page.then_some(AnswerRoom { cql, bytes: 0, page_bytes_max: SHORT_PAGE_BYTES })
     }
 
     /// Appends an answer, which `append` writes as one envelope.
@@ -418,13 +426,31 @@ impl Connection {
             let expected = self.expected_bytes.get();
             self.expected_bytes.set(bytes.max(expected - expected / 8).max(LEAST_ANSWER_BYTES));
             self.keeps_answers();
-            self.to_send.signal();
+            self.send_soon();
             let unsent = self.unsent_answers.get() + counts;
             self.unsent_answers.set(unsent);
             if unsent >= ANSWERS_A_WRITE && !self.is_blocked.get() {
                 // What goes wrong here the sending task meets again.
                 let _ = self.try_send();
             }
+        }
+    }
+
+    /// Has what was appended sent after the requests of this group that are ready now: their answers go with it. The task that
+    /// sends is of another group than those of a service level, and would run between any two of them.
+    fn send_soon(&self) {
+        let group = self.cql.shard.current_group();
+        match self.this.upgrade() {
+            Some(this) if group != CpuGroup::Statement => {
+                if !self.is_send_queued.replace(true) {
+                    let signal = async move {
+                        this.is_send_queued.set(false);
+                        this.to_send.signal();
+                    };
+                    self.cql.shard.spawn(group, signal).detach();
+                }
+            }
+            _ => self.to_send.signal(),
         }
     }
 
@@ -440,13 +466,21 @@ impl Connection {
             Ok(sent) => {
                 self.unsent_answers.set(0);
                 outbound.sent(*sent);
-                if outbound.pending_bytes() == 0 && outbound.memory_bytes() > IDLE_BYTES_MAX {
-                    outbound.release_memory();
-                }
+                drop(outbound);
+                self.release_outbound();
             }
             Err(_) => self.is_blocked.set(true),
         }
         Some(sent)
+    }
+
+    /// Gives the memory of answers back that have been sent, unless more are about to come.
+    fn release_outbound(&self) {
+        let mut outbound = self.outbound.borrow_mut();
+        let is_busy = self.requests.get() > 0 && !self.is_in_need();
+        if !is_busy && outbound.pending_bytes() == 0 && outbound.memory_bytes() > IDLE_BYTES_MAX {
+            outbound.release_memory();
+        }
     }
 
     /// As [`Self::answer`], and what follows is framed as STARTUP agreed.
@@ -476,7 +510,11 @@ impl Connection {
             self.keeps_answers();
             match sent {
                 None if self.closing.get() || self.closed.get() => break,
-                None => more.await,
+                None => {
+                    self.release_outbound();
+                    self.keeps_answers();
+                    more.await;
+                }
                 Some(Ok(_)) => self.relieved.signal(),
                 Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.transport.writable().await;

@@ -22,6 +22,9 @@ use super::{CqlShard, Timeouts, events, inside, levels};
 /// Of a statement's text in a warning.
 const WARNED_QUERY_BYTES_MAX: usize = 512;
 
+/// While pages are to be short, a result without pages may be as long as so many of them.
+const SHORT_PAGES_UNPAGED: u64 = 8;
+
 /// The node as statements see it, on the shard of their connection.
 pub(crate) struct Node {
     shard: Shard,
@@ -278,7 +281,11 @@ impl Coordinator for Node {
 
     fn result_limits(&self) -> ResultLimits {
         let limits = self.cql.options.result_limits;
-        ResultLimits { page_bytes: limits.page_bytes.min(self.page_bytes_max), ..limits }
+        ResultLimits {
+            page_bytes: limits.page_bytes.min(self.page_bytes_max),
+            unpaged_room_bytes: self.page_bytes_max.saturating_mul(SHORT_PAGES_UNPAGED),
+            ..limits
+        }
     }
 
     fn result_memory(&self) -> Option<Rc<ResultMemory>> {

@@ -5,7 +5,7 @@
 //! how long one more would wait. The best of the last second counts, so that a level with little to do is not taken
 //! for a slow one.
 //!
-//! - Interactive requests are refused when they would wait for more than half of their timeout, or 50 ms: an answer that
+//! - Interactive requests are refused when they would wait for more than a third of their timeout, or 50 ms: an answer that
 //!   comes too late helps nobody, and a prompt refusal can be tried elsewhere.
 //! - All others are delayed: their connection is not read, so the client's writes wait, and nothing fails.
 //!
@@ -19,6 +19,8 @@ use catalog::Workload;
 pub const REQUESTS_ALWAYS: u32 = 32;
 /// An interactive request is not to wait longer for its turn. ScyllaDB's.
 const INTERACTIVE_WAIT_US_MAX: u64 = 50_000;
+/// Of its timeout, which also has to do for the work itself, and for a shard that stands still for a moment.
+const WAIT_PART: u64 = 3;
 /// Others are not to wait longer inside: outside they cost nothing.
 const OTHER_WAIT_US_MAX: u64 = 500_000;
 
@@ -156,7 +158,7 @@ pub fn decide(load: &Load, limits: &Limits, workload: Workload, timeout_us: u64,
         Workload::Interactive => INTERACTIVE_WAIT_US_MAX,
         Workload::Batch | Workload::Unspecified => OTHER_WAIT_US_MAX,
     };
-    let wait_us_max = wait_us_max.min(timeout_us / 2);
+    let wait_us_max = wait_us_max.min(timeout_us / WAIT_PART);
     let wait_us = load.level_wait_us.filter(|_| load.level_requests >= REQUESTS_ALWAYS).unwrap_or(0);
     // One alone always has room.
     let is_large = load.requests > 0 && load.request_bytes + bytes > limits.request_bytes_max;
@@ -203,10 +205,10 @@ mod tests {
     #[test]
     fn what_would_be_late_is_refused_or_delayed() {
         check("interactive 30ms | 14 of 1000/s | 0 bytes, 14 requests", "begin");
-        check("interactive 40ms | 33 of 2000/s | 0 bytes, 33 requests", "begin");
+        check("interactive 60ms | 33 of 2000/s | 0 bytes, 33 requests", "begin");
         check(
             "interactive 30ms | 40 of 2000/s | 0 bytes, 40 requests",
-            "it would wait 20 ms, and may wait 15 ms",
+            "it would wait 20 ms, and may wait 10 ms",
         );
         check(
             "interactive 5000ms | 90 of 1000/s | 0 bytes, 90 requests",

@@ -130,6 +130,7 @@ pub fn start(engine: &Engine, config: &Arc<Config>) -> Result<Arc<dyn ClientList
             },
             unpaged_soft_bytes: config.max_memory_for_unlimited_query_soft_bytes,
             unpaged_hard_bytes: config.max_memory_for_unlimited_query_hard_bytes,
+            unpaged_room_bytes: u64::MAX,
         },
         result_bytes_max: (shard_bytes / RESULT_PART).max(RESULT_BYTES_MIN),
         tombstone_warn_threshold: config.tombstone_warn_threshold,

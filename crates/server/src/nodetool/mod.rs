@@ -7,6 +7,7 @@ pub mod http;
 mod io_model_text;
 pub mod text;
 
+use std::cell::Cell;
 use std::fmt;
 use std::io::Write;
 
@@ -85,7 +86,11 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     ("memory", "", "where memory is, by what it is for and by shard"),
     ("reads", "", "what reads run and wait on each shard, and what they hold"),
     ("refresh", "KEYSPACE TABLE", "takes the SSTables in the table's upload directory into it"),
-    ("scrub", "[-s] [-ns] [KEYSPACE [TABLE ...]]", "rewrites SSTables with what can be read of them"),
+    (
+        "scrub",
+        "[-s] [-n] [-ns] [-j JOBS] [KEYSPACE [TABLE ...]]",
+        "rewrites SSTables with what can be read of them",
+    ),
     ("setcompactionthroughput", "MB_PER_S", "how fast compactions may read; 0: no limit"),
     ("setconcurrentcompactors", "JOBS", "how many compactions a shard may run; 0: one of each size class"),
     ("snapshot", "[-t TAG] [KEYSPACE [TABLE]]", "keeps the SSTables as they are now"),
@@ -205,12 +210,15 @@ impl Call<'_> {
                 };
                 let (keyspace, tables) = split_names(names);
                 let asked = [("keyspace", keyspace), ("tables", tables.as_deref()), ("all", rows)];
-                self.ask("POST", &query("/v1/verify", &asked), |found: Verified| {
+                let is_sound = Cell::new(true);
+                let text = self.ask("POST", &query("/v1/verify", &asked), |found: Verified| {
+                    is_sound.set(found.damaged.is_empty());
                     let mut text =
                         format!("{} SSTables checked, {} damaged\n", found.sstables, found.damaged.len());
                     found.damaged.iter().for_each(|damaged| text.extend([damaged, "\n"]));
                     text
-                })
+                })?;
+                if is_sound.get() { Ok(text) } else { Err(text) }
             }
             "scrub" => self.scrub(words),
             "upgradesstables" => match words {
@@ -343,7 +351,7 @@ impl Call<'_> {
     }
 
     fn scrub(&self, words: &[&str]) -> Result<String, String> {
-        let (mut skip_corrupted, mut no_snapshot) = (None, None);
+        let (mut skip_corrupted, mut no_snapshot, mut no_validate, mut jobs) = (None, None, None, None);
         let mut names = words;
         while let [option, rest @ ..] = names
             && option.starts_with('-')
@@ -352,12 +360,11 @@ impl Call<'_> {
             match *option {
                 "-s" | "--skip-corrupted" => skip_corrupted = Some("true"),
                 "-ns" | "--no-snapshot" => no_snapshot = Some("true"),
-                // Values are as they are on disk, checked by nobody; one SSTable at a time on each shard.
-                "-n" | "--no-validate" => {}
+                "-n" | "--no-validate" => no_validate = Some("true"),
                 "-j" | "--jobs" => {
-                    let [jobs, rest @ ..] = rest else { return Err(self.usage()) };
-                    jobs.parse::<u32>().map_err(|_| self.usage())?;
-                    names = rest;
+                    let [count, rest @ ..] = rest else { return Err(self.usage()) };
+                    count.parse::<u32>().map_err(|_| self.usage())?;
+                    (jobs, names) = (Some(*count), rest);
                 }
                 _ => return Err(self.usage()),
             }
@@ -368,6 +375,8 @@ impl Call<'_> {
             ("tables", tables.as_deref()),
             ("skip_corrupted", skip_corrupted),
             ("no_snapshot", no_snapshot),
+            ("no_validate", no_validate),
+            ("jobs", jobs),
         ];
         self.ask("POST", &query("/v1/scrub", &asked), |done: Scrubbed| text::scrubbed(&done))
     }

@@ -105,6 +105,9 @@ pub struct OutputArguments {
 pub struct ScrubArguments {
     #[command(flatten)]
     pub output: OutputArguments,
+    /// Keep rows with values that are none of their column's type.
+    #[arg(short, long)]
+    pub no_validate: bool,
 }
 
 #[derive(Args, Debug)]

@@ -80,7 +80,7 @@ async fn run(shard: &Shard, command: SstableCommand) -> Result<End, String> {
         SstableCommand::CompressionInfo(arguments) => compression_info(shard, &arguments).await,
         SstableCommand::Summary(arguments) => summary(shard, &arguments).await,
         SstableCommand::Verify(arguments) => verify(shard, &arguments).await,
-        SstableCommand::Scrub(ScrubArguments { output }) => scrub(shard, &output).await,
+        SstableCommand::Scrub(arguments) => scrub(shard, &arguments).await,
         SstableCommand::Split(arguments) => split(shard, &arguments).await,
         SstableCommand::Export(arguments) => export(shard, &arguments).await,
         SstableCommand::Query(arguments) => query::run(shard, &arguments).await,
@@ -551,8 +551,8 @@ async fn rewrite(
     Ok(end)
 }
 
-async fn scrub(shard: &Shard, arguments: &OutputArguments) -> Result<End, String> {
-    let (dir, places, mut end) = output_dir(shard, arguments).await?;
+async fn scrub(shard: &Shard, arguments: &ScrubArguments) -> Result<End, String> {
+    let (dir, places, mut end) = output_dir(shard, &arguments.output).await?;
     let mut out = Out::new();
     for place in places {
         let table = match open(shard, &place).await {
@@ -571,7 +571,8 @@ async fn scrub(shard: &Shard, arguments: &OutputArguments) -> Result<End, String
             origin: "scrub",
         };
         let mut progress = Progress::new(place.to_string());
-        let done = Box::pin(tools::scrub(shard, &table, &dir, &plan, |done, total| progress.at(done, total)));
+        let progress_at = |done, total| progress.at(done, total);
+        let done = Box::pin(tools::scrub(shard, &table, &dir, &plan, !arguments.no_validate, progress_at));
         let done = done.await;
         drop(progress);
         let report = match done {

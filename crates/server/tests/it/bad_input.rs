@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use base::rng::Rng;
 use cql::CqlError;
-use cql::protocol::{BatchQuery, BatchStatement, ProtocolVersion, Request, Response, Values};
+use cql::protocol::{
+    BatchQuery, BatchStatement, Consistency, ProtocolVersion, QueryParameters, Request, Response, Values,
+};
 
 use crate::process::{Dir, Server};
 use crate::raw_client::{Client, batch_of, execute, query, query_with, values};
@@ -352,12 +354,17 @@ fn clients_that_are_slow_or_break_off() {
 
     // Clients that ask for some GB and read nothing: 20 connections with 1,000 pages of a MB each.
     let before = patient.server.resident_bytes() / MIB;
+    let whole = "SELECT v FROM ks.wide WHERE k = 1";
+    let paged = QueryParameters { page_size_rows: Some(1000), ..QueryParameters::new(Consistency::One) };
+    let paged = Request::Query { text: whole, parameters: paged };
+    let mut hungry = patient.client();
+    (0..10).for_each(|_| assert!(!hungry.rows(whole).is_empty()));
     let deaf: Vec<Client> = (0..20)
         .map(|index| {
             let mut client = Client::start(port, if index % 2 == 0 { V4 } else { V5 });
             client.socket.set_nonblocking(true).unwrap();
             for stream in 0..1000 {
-                let bytes = client.bytes_of(stream, &query("SELECT v FROM ks.wide WHERE k = 1"));
+                let bytes = client.bytes_of(stream, &paged);
                 // The server stops reading; that is as it should be.
                 if std::io::Write::write(&mut client.socket, &bytes).is_err() {
                     break;
@@ -372,8 +379,19 @@ fn clients_that_are_slow_or_break_off() {
         most = most.max(patient.server.resident_bytes() / MIB);
     }
     println!("20 clients that read nothing: {before} MiB resident before, at most {most}");
+    // Who is known to ask for large answers gets small ones, and short pages, one after the other; who asks for all in one go is
+    // told that there is no room.
+    assert_eq!(hungry.rows("SELECT v FROM ks.t WHERE k = 'well'").len(), 1);
+    refused(&hungry.query(whole), "ask again, or in pages");
+    let pages: Vec<u8> = (1..=5).flat_map(|stream| hungry.bytes_of(stream, &paged)).collect();
+    hungry.send(&pages);
+    for _ in 0..5 {
+        let Response::Rows(page) = hungry.receive().unwrap().1.response else { panic!("no rows") };
+        assert!((1..10).contains(&page.rows.len()), "{} rows of 10 kB", page.rows.len());
+    }
     patient.is_well(400);
     drop(deaf);
+    assert_eq!(hungry.rows(whole).len(), 300);
 
     // Cut off within a frame, a batch, a segment, the header; with and without a reset.
     let statement = BatchStatement {

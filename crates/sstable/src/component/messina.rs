@@ -1,14 +1,16 @@
 //! Messina.db: what Messina knows of an SSTable and the common components have no place for.
 //!
 //! Which shard wrote it (so that a restart with the same number of shards need not look at keys), which run it
-//! is a fragment of, what made it, exact counts, and what it has nothing of. Other readers ignore the file; an SSTable without it is a
-//! foreign one, and everything here is then unknown. The layout is in `docs/formats/messina-db.md`.
+//! is a fragment of, what made it, exact counts, what it has nothing of, and checksums of components that have none of their own: a
+//! bit of a filter or a key of the index that has changed would make partitions invisible. Other readers ignore the file; an
+//! SSTable without it is a foreign one, and everything here is then unknown. The layout is in `docs/formats/messina-db.md`.
 
 use base::bytes::Take;
 use base::crc::crc32;
 
 use super::large_data::LargeData;
 use crate::component::{FormatError, Named};
+use crate::name::Component;
 
 const MAGIC: [u8; 4] = *b"MSNA";
 const VERSION: u16 = 1;
@@ -23,6 +25,13 @@ const TAG_ROW_COUNT: u16 = 6;
 const TAG_DICTIONARY_CRC: u16 = 7;
 const TAG_LARGE_DATA: u16 = 8;
 const TAG_CONTENTS: u16 = 9;
+const TAG_COMPONENT_CRCS: u16 = 10;
+const TAG_INDEX_CRCS: u16 = 11;
+const TAG_LAST: u16 = TAG_INDEX_CRCS;
+
+/// The components that may have a checksum here, with the byte that stands for each.
+const WITH_CRC: [(u8, Component); 3] =
+    [(1, Component::Summary), (2, Component::Filter), (5, Component::Statistics)];
 
 const HAS_PARTITION_DELETIONS: u8 = 1;
 const HAS_STATIC_ROWS: u8 = 2;
@@ -74,9 +83,19 @@ pub struct MessinaInfo {
     /// What was found to be large; `None` if nothing was.
     pub large_data: Option<LargeData>,
     pub contents: Option<Contents>,
+    /// CRC-32 of the whole file of Summary.db and of Filter.db; that of Statistics.db is
+    /// [`Statistics::lasting_crc`](super::statistics::Statistics::lasting_crc).
+    pub component_crcs: Vec<(Component, u32)>,
+    /// [`ChunkCrcs`](super::crc::ChunkCrcs) of Index.db, encoded; to be decoded when its length is known.
+    pub index_crcs: Option<Vec<u8>>,
 }
 
 impl MessinaInfo {
+    /// The component's CRC-32, if it is known.
+    pub fn crc_of(&self, component: &Component) -> Option<u32> {
+        self.component_crcs.iter().find(|(known, _)| known == component).map(|(_, crc)| *crc)
+    }
+
     /// The file's bytes.
     pub fn encode(&self) -> Vec<u8> {
         self.check_shard(0).expect("a shard's id is below their number");
@@ -102,6 +121,15 @@ impl MessinaInfo {
         field(TAG_DICTIONARY_CRC, self.dictionary_crc.map(u32::to_be_bytes).as_ref().map(|it| &it[..]));
         field(TAG_LARGE_DATA, self.large_data.as_ref().map(LargeData::encode).as_deref());
         field(TAG_CONTENTS, self.contents.map(|it| [it.to_bits()]).as_ref().map(|it| &it[..]));
+        let mut crcs = vec![];
+        for (byte, component) in &WITH_CRC {
+            if let Some(crc) = self.crc_of(component) {
+                crcs.push(*byte);
+                crcs.extend_from_slice(&crc.to_be_bytes());
+            }
+        }
+        field(TAG_COMPONENT_CRCS, Some(&crcs[..]).filter(|crcs| !crcs.is_empty()));
+        field(TAG_INDEX_CRCS, self.index_crcs.as_deref());
         let crc = crc32(&out);
         out.extend_from_slice(&crc.to_be_bytes());
         out
@@ -137,7 +165,7 @@ impl MessinaInfo {
             let at = fields.offset();
             let tag = fields.u16().named("tag")?;
             let payload = fields.u32_bytes().named("field")?;
-            if tag <= TAG_CONTENTS {
+            if tag <= TAG_LAST {
                 if seen.contains(&tag) {
                     return Err(FormatError::new("tag", at, "each once", format!("{tag} again")));
                 }
@@ -167,6 +195,8 @@ impl MessinaInfo {
                     let [bits] = sized(payload, "contents", at)?;
                     info.contents = Some(Contents::of_bits(bits));
                 }
+                TAG_COMPONENT_CRCS => info.component_crcs = component_crcs(payload, at)?,
+                TAG_INDEX_CRCS => info.index_crcs = Some(payload.to_vec()),
                 _ => (),
             }
         }
@@ -188,6 +218,20 @@ impl MessinaInfo {
 fn sized<const N: usize>(payload: &[u8], what: &'static str, at: usize) -> Result<[u8; N], FormatError> {
     let wrong = |_| FormatError::new(what, at, format!("{N} bytes"), format!("{} bytes", payload.len()));
     payload.try_into().map_err(wrong)
+}
+
+/// Those of components that this build does not know are skipped.
+fn component_crcs(payload: &[u8], at: usize) -> Result<Vec<(Component, u32)>, FormatError> {
+    let mut take = Take::new(payload);
+    let mut crcs = vec![];
+    while !take.is_empty() {
+        let byte = take.u8().map_err(|_| FormatError::new("component checksum", at, "5 bytes", "fewer"))?;
+        let crc = take.u32().map_err(|_| FormatError::new("component checksum", at, "5 bytes", "fewer"))?;
+        if let Some((_, component)) = WITH_CRC.iter().find(|(known, _)| *known == byte) {
+            crcs.push((component.clone(), crc));
+        }
+    }
+    Ok(crcs)
 }
 
 fn origin(payload: &[u8], at: usize) -> Result<String, FormatError> {
@@ -214,6 +258,8 @@ mod tests {
             dictionary_crc: None,
             large_data: None,
             contents: Some(Contents { has_partition_deletions: false, has_static_rows: true }),
+            component_crcs: vec![(Component::Summary, 0x0102_0304), (Component::Filter, 0x0506_0708)],
+            index_crcs: Some(vec![0, 0, 16, 0, 0x0a, 0x0b, 0x0c, 0x0d]),
         }
     }
 
@@ -285,6 +331,8 @@ mod tests {
                 shard_count: Some(9), shard_id, run_id, origin, partition_count, row_count, dictionary_crc,
                 large_data: None,
                 contents: bits.map(Contents::of_bits),
+                component_crcs: bits.map(|bits| (Component::Filter, u32::from(bits))).into_iter().collect(),
+                index_crcs: bits.map(|bits| vec![bits; 8]),
             };
             prop_assert_eq!(MessinaInfo::decode(&info.encode()), Ok(info));
         }

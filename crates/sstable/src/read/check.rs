@@ -25,6 +25,7 @@ use super::error::SSTableError;
 use super::parse::{Parsed, Parser};
 use super::partition_index::{Entry, PartitionCursor, PartitionIndex};
 use super::promoted::{Block, Promoted};
+use super::room::Room;
 use super::table::SSTable;
 use super::trie::{RowTrie, RowTrieCheck};
 use super::unfiltered::Kind;
@@ -201,7 +202,7 @@ impl SSTable {
         let chunks = data.data_bytes().div_ceil(data.chunk_bytes());
         let unit_chunks = (data.scan_unit_bytes() / data.chunk_bytes()).max(1);
         let run_chunks = (DIGEST_BYTES as u64 / data.chunk_bytes()).max(1).next_multiple_of(unit_chunks);
-        let mut out = vec![];
+        let mut out = Room::default();
         let mut first = 0;
         while first < chunks {
             let end = (first + run_chunks).min(chunks);

@@ -19,6 +19,7 @@ use runtime::{File, FileError, IoBuf, IoClass};
 
 use super::cache::{ChunkCache, chunk_cost};
 use super::keyed::{FileNumber, Look};
+use super::room::Room;
 use crate::codec::Decompressor;
 use crate::component::compression_info::{CHUNK_CRC_BYTES, Chunk, CompressionInfo};
 use crate::component::crc::ChunkCrcs;
@@ -125,7 +126,7 @@ impl ChunkedFile {
                 if unit > PLAIN_CHUNK_BYTES_MAX {
                     (PLAIN_CHUNK_BYTES_MAX, unit)
                 } else {
-                    let chunk = PLAIN_CHUNK_BYTES_MAX / unit * unit;
+                    let chunk = (chunk_bytes / unit).max(1) * unit;
                     (chunk, chunk)
                 }
             }
@@ -327,9 +328,9 @@ impl ChunkedFile {
         let mut shared: Rc<[u8]> = Rc::default();
         match &self.encoding {
             Encoding::Plain { .. } => {
-                let mut out = vec![];
+                let mut out = Room::default();
                 self.decode_run(run, stored, &mut out)?;
-                shared = out.into();
+                shared = out[..].into();
             }
             Encoding::Compressed { .. } => {
                 let StoredRun { stored, .. } = self.stored_run(*run, stored)?;
@@ -348,7 +349,7 @@ impl ChunkedFile {
         &self,
         run: &Run,
         stored: Result<IoBuf, FileError>,
-        out: &mut Vec<u8>,
+        out: &mut Room,
     ) -> Result<(), ReadError> {
         self.decode_some(&mut self.stored_run(*run, stored)?, u64::MAX, out)
     }
@@ -359,7 +360,7 @@ impl ChunkedFile {
         &self,
         run: &mut StoredRun,
         bytes: u64,
-        out: &mut Vec<u8>,
+        out: &mut Room,
     ) -> Result<(), ReadError> {
         let StoredRun { rest, offset_bytes, stored } = run;
         let bytes = bytes.checked_next_multiple_of(self.scan_unit_bytes).unwrap_or(u64::MAX);
@@ -384,11 +385,7 @@ impl ChunkedFile {
                 for chunk in now.first..now.first + now.count {
                     let chunk = self.stored_chunk(chunk)?;
                     let from = (chunk.stored_at - *offset_bytes) as usize;
-                    self.decode_chunk(&chunk, &stored[from..], |bytes| {
-                        let from = out.len();
-                        out.resize(from + bytes, 0);
-                        &mut out[from..]
-                    })?;
+                    self.decode_chunk(&chunk, &stored[from..], |bytes| out.add(bytes))?;
                 }
             }
         }
@@ -436,7 +433,7 @@ impl ChunkedFile {
             let unit_data = &bytes[(start - position) as usize..(unit_end - position) as usize];
             if crcs.matches(unit as usize, unit_data) != Some(true) {
                 let detail = format!(
-                    "the {} bytes from here have checksum {:08x}, and not the one that CRC.db has for them",
+                    "the {} bytes from here have checksum {:08x}, and not the one that they were written with",
                     unit_data.len(),
                     crc32(unit_data)
                 );
@@ -481,7 +478,7 @@ impl ChunkedFile {
         &self,
         run: &Run,
         class: IoClass,
-        out: &mut Vec<u8>,
+        out: &mut Room,
     ) -> Result<(), ReadError> {
         let kept = self.cache.chunks();
         let end = run.first + run.count;
@@ -519,7 +516,7 @@ impl ChunkedFile {
     }
 
     /// Appends the data of a run to `out`, all from disk; the cache does not see it.
-    pub(super) async fn append(&self, run: &Run, class: IoClass, out: &mut Vec<u8>) -> Result<(), ReadError> {
+    pub(super) async fn append(&self, run: &Run, class: IoClass, out: &mut Room) -> Result<(), ReadError> {
         let stored = self.request_run(run, class)?.await;
         self.decode_run(run, stored, out)
     }

@@ -10,7 +10,7 @@
 //! partition_index   from keys to partitions, by index or trie      row_index   from rows to blocks, by promoted or trie
 //! index      entries of Index.db        promoted   the blocks of a large partition        trie   Partitions.db, Rows.db
 //! entries    parsed pages of Index.db
-//! window     the bytes a reader looks at
+//! window     the bytes a reader looks at, and room for them
 //! chunked    chunks of a file, checked and decompressed
 //! cache      what is kept of all that, and keyed: how, and how what is being read is waited for
 //! ```
@@ -28,6 +28,7 @@ mod parse;
 mod partition_index;
 mod partitions;
 mod promoted;
+mod room;
 mod row;
 mod row_index;
 mod salvage;
@@ -38,6 +39,7 @@ mod table;
 mod tests;
 mod trie;
 mod unfiltered;
+mod values;
 mod walk;
 mod window;
 

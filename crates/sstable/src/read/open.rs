@@ -31,9 +31,7 @@ use crate::component::summary::{MIN_INDEX_INTERVAL_DEFAULT, Summary, SummaryBuil
 use crate::component::{FormatError, digest, toc};
 use crate::name::{Component, Format, SstableName};
 use crate::pool::CacheClass;
-
-/// A page of Index.db.
-const INDEX_PAGE_BYTES: u32 = 4096;
+use crate::write::INDEX_PAGE_BYTES;
 
 /// The longest component that is read into memory whole; the largest filters take 16 GiB in theory.
 const COMPONENT_BYTES_MAX: u64 = 4 << 30;
@@ -44,6 +42,10 @@ struct Opening<'a> {
     name: SstableName,
     class: IoClass,
     components: Vec<Component>,
+    /// What Messina.db says, once it has been read.
+    messina: Option<MessinaInfo>,
+    /// What is made anew, or done without.
+    rebuilt: Rebuilt,
 }
 
 impl Opening<'_> {
@@ -68,8 +70,78 @@ impl Opening<'_> {
         component: &Component,
         decode: impl FnOnce(&[u8]) -> Result<T, FormatError>,
     ) -> Result<T, SSTableError> {
+        if matches!(component, Component::Summary | Component::Filter) {
+            self.check_trusted(component)?;
+        }
         let bytes = self.bytes(component).await?;
+        self.check_crc(component, &bytes)?;
         decode(&bytes).map_err(|error| SSTableError::Format { file: self.path(component), error })
+    }
+
+    /// Reads Messina.db, if there is one, whether TOC.txt lists it or not: it is what knows whether the rest is sound. One that is
+    /// damaged is as good as none, which is noted.
+    async fn read_messina(&mut self) -> Result<(), SSTableError> {
+        let component = Component::Messina;
+        if self.lists(&component) || self.files.exists(&self.path(&component)).await? {
+            let messina = self.decode(&component, MessinaInfo::decode).await;
+            self.messina = keep_or_rebuild(messina, component, &mut self.rebuilt)?;
+        }
+        Ok(())
+    }
+
+    /// There is a Messina.db, and nothing can be learned from it: what can be rebuilt is not believed.
+    fn check_trusted(&self, component: &Component) -> Result<(), SSTableError> {
+        match self.rebuilt.iter().any(|(lost, _)| *lost == Component::Messina) {
+            false => Ok(()),
+            true => Err(SSTableError::Inconsistent {
+                file: self.path(component),
+                detail: "without Messina.db nothing says whether it is what was written".to_owned(),
+            }),
+        }
+    }
+
+    /// A whole component is what was written, as far as Messina.db knows that.
+    fn check_crc(&self, component: &Component, bytes: &[u8]) -> Result<(), SSTableError> {
+        // That of Statistics.db is of what it says, not of its bytes.
+        if *component == Component::Statistics {
+            return Ok(());
+        }
+        let expected = self.messina.as_ref().and_then(|messina| messina.crc_of(component));
+        match expected.map(|expected| (expected, crc32(bytes))) {
+            Some((expected, found)) if found != expected => Err(SSTableError::Inconsistent {
+                file: self.path(component),
+                detail: format!("it has checksum {found:08x}, Messina.db says {expected:08x}"),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Statistics.db is what was written, but for what tools change in place.
+    fn check_statistics(&self, statistics: &Statistics) -> Result<(), SSTableError> {
+        let version = self.name.version;
+        let expected = self.messina.as_ref().and_then(|messina| messina.crc_of(&Component::Statistics));
+        match expected.filter(|_| version.is_writable()).map(|it| (it, statistics.lasting_crc(version))) {
+            Some((expected, found)) if found != expected => Err(SSTableError::Inconsistent {
+                file: self.path(&Component::Statistics),
+                detail: format!("what it says has checksum {found:08x}, Messina.db says {expected:08x}"),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The checksums of Index.db, which has `len_bytes`.
+    fn index_crcs(&mut self, len_bytes: u64) -> Result<Option<ChunkCrcs>, SSTableError> {
+        let Some(encoded) = self.messina.as_mut().and_then(|messina| messina.index_crcs.take()) else {
+            return Ok(None);
+        };
+        match ChunkCrcs::decode(&encoded, len_bytes) {
+            Ok(crcs) if is_readable_unit(crcs.chunk_bytes()) => Ok(Some(crcs)),
+            Ok(_) => Ok(None),
+            Err(error) => Err(SSTableError::Inconsistent {
+                file: self.path(&Component::Index),
+                detail: format!("its length is not the one that Messina.db has checksums for: {error}"),
+            }),
+        }
     }
 
     /// As [`Self::decode`], if TOC.txt lists it.
@@ -111,7 +183,7 @@ pub(super) async fn open(
     cache: &Rc<ChunkCache>,
     class: IoClass,
 ) -> Result<Rc<SSTable>, SSTableError> {
-    let mut opening = Opening { files, dir, name, class, components: vec![] };
+    let mut opening = Opening { files, dir, name, class, components: vec![], messina: None, rebuilt: vec![] };
     if name.format != name.version.format() {
         let detail = format!(
             "version {} is in format {}, not {}",
@@ -136,21 +208,25 @@ pub(super) async fn open(
         let detail = format!("a column has type {class_name}, which this build cannot read: {error}");
         opening.unsupported(&Component::Statistics, detail)
     })?;
-    let messina = opening.decode_listed(&Component::Messina, MessinaInfo::decode).await?;
-    let data = open_data(&opening, messina.as_ref(), cache).await?;
-    let digest = opening.decode_listed(&Component::Digest, digest::decode).await?;
-    let (index, filter, rebuilt) = match name.format {
+    opening.read_messina().await?;
+    opening.check_statistics(&statistics)?;
+    let data = open_data(&opening, cache).await?;
+    // What a verify compares with, and nothing else.
+    let digest = opening.decode_listed(&Component::Digest, digest::decode).await;
+    let digest = keep_or_rebuild(digest, Component::Digest, &mut opening.rebuilt)?.flatten();
+    let (index, filter) = match name.format {
         Format::Big => {
             let (file, len_bytes) = opening.file(&Component::Index).await?;
+            let crcs = opening.index_crcs(len_bytes)?;
             let file =
-                ChunkedFile::plain(file, len_bytes, INDEX_PAGE_BYTES, None, cache, CacheClass::IndexPages);
-            let (summary, filter, rebuilt) = summary_and_filter(&opening, &file, &statistics).await?;
-            (PartitionIndex::Big { file, summary, pages: EntryPages::new(cache) }, filter, rebuilt)
+                ChunkedFile::plain(file, len_bytes, INDEX_PAGE_BYTES, crcs, cache, CacheClass::IndexPages);
+            let (summary, filter) = summary_and_filter(&mut opening, &file, &statistics).await?;
+            (PartitionIndex::Big { file, summary, pages: EntryPages::new(cache) }, filter)
         }
         Format::Bti => {
             let trie = open_trie(&opening, cache).await?;
-            let (filter, rebuilt) = filter_of_trie(&opening, &trie, &data, &statistics).await?;
-            (PartitionIndex::Trie(Box::new(trie)), filter, rebuilt)
+            let filter = filter_of_trie(&mut opening, &trie, &data, &statistics).await?;
+            (PartitionIndex::Trie(Box::new(trie)), filter)
         }
     };
     let (first_key, last_key) = match &index {
@@ -162,13 +238,13 @@ pub(super) async fn open(
         dir: dir.to_owned(),
         name,
         components: opening.components,
-        rebuilt,
+        rebuilt: opening.rebuilt,
         data,
         index,
         filter,
         bases: Bases::new(statistics.header.bases, name.version),
         statistics,
-        messina,
+        messina: opening.messina,
         first_key,
         last_key,
         columns,
@@ -177,12 +253,20 @@ pub(super) async fn open(
     }))
 }
 
-/// Every file that is listed must be there, but for those that can be rebuilt and those of other programs.
+/// Every file that is listed must be there, but for those that can be rebuilt or done without, and those of other programs.
 async fn check_listed(opening: &Opening<'_>) -> Result<(), SSTableError> {
     for component in &opening.components {
         // TOC.txt has just been read, under whichever name.
-        if matches!(component, Component::Summary | Component::Filter | Component::Toc | Component::Other(_))
-        {
+        let is_needless = matches!(
+            component,
+            Component::Summary
+                | Component::Filter
+                | Component::Digest
+                | Component::Messina
+                | Component::Toc
+                | Component::Other(_)
+        );
+        if is_needless {
             continue;
         }
         let file = opening.path(component);
@@ -190,21 +274,23 @@ async fn check_listed(opening: &Opening<'_>) -> Result<(), SSTableError> {
             return Err(SSTableError::Missing { file });
         }
     }
+    // Whoever does not know of it takes what is compressed for data.
+    let info = opening.path(&Component::CompressionInfo);
+    if !opening.lists(&Component::CompressionInfo) && opening.files.exists(&info).await? {
+        let detail = format!("it does not list CompressionInfo.db, and there is {}", info.display());
+        return Err(SSTableError::Inconsistent { file: opening.path(&Component::Toc), detail });
+    }
     Ok(())
 }
 
-async fn open_data(
-    opening: &Opening<'_>,
-    messina: Option<&MessinaInfo>,
-    cache: &Rc<ChunkCache>,
-) -> Result<ChunkedFile, SSTableError> {
+async fn open_data(opening: &Opening<'_>, cache: &Rc<ChunkCache>) -> Result<ChunkedFile, SSTableError> {
     let version = opening.name.version;
     let (file, file_bytes) = opening.file(&Component::Data).await?;
     let info = opening
         .decode_listed(&Component::CompressionInfo, |bytes| CompressionInfo::decode(bytes, version))
         .await?;
     if let Some(mut info) = info {
-        let decompressor = decompressor(opening, messina, &mut info)?;
+        let decompressor = decompressor(opening, &mut info)?;
         let last = info.chunk(info.offsets.len() - 1, file_bytes);
         last.map_err(|error| SSTableError::Format { file: opening.path(&Component::Data), error })?;
         return Ok(ChunkedFile::compressed(file, file_bytes, info, decompressor, cache));
@@ -244,35 +330,30 @@ async fn open_trie(opening: &Opening<'_>, cache: &Rc<ChunkCache>) -> Result<Part
 
 /// Loads the filter, or rebuilds it if it is not there or not sound.
 async fn filter_of_trie(
-    opening: &Opening<'_>,
+    opening: &mut Opening<'_>,
     trie: &PartitionTrie,
     data: &ChunkedFile,
     statistics: &Statistics,
-) -> Result<(Option<Filter>, Rebuilt), SSTableError> {
-    let mut rebuilt: Rebuilt = vec![];
+) -> Result<Option<Filter>, SSTableError> {
     let version = opening.name.version;
     let filter = opening.decode_listed(&Component::Filter, |bytes| Filter::decode(bytes, version)).await;
-    if let Some(filter) = keep_or_rebuild(filter, Component::Filter, &mut rebuilt)? {
-        return Ok((filter, rebuilt));
+    if let Some(filter) = keep_or_rebuild(filter, Component::Filter, &mut opening.rebuilt)? {
+        return Ok(filter);
     }
     let fp_chance = statistics.validation.bloom_filter_fp_chance;
     if !(FP_CHANCE_MIN..1.0).contains(&fp_chance) {
-        return Ok((None, rebuilt));
+        return Ok(None);
     }
     let mut filter = Filter::builder(trie.footer.key_count, fp_chance);
     let mut cursor = PartitionTrieCursor::new(trie, Fetch::Bypass, opening.class);
     while let Some(entry) = cursor.next(trie, data).await? {
         filter.add(murmur3::hash128(entry.key.bytes()));
     }
-    Ok((Some(filter), rebuilt))
+    Ok(Some(filter))
 }
 
 /// By what CompressionInfo.db says; takes the dictionary, which is of no further use there.
-fn decompressor(
-    opening: &Opening<'_>,
-    messina: Option<&MessinaInfo>,
-    info: &mut CompressionInfo,
-) -> Result<Decompressor, SSTableError> {
+fn decompressor(opening: &Opening<'_>, info: &mut CompressionInfo) -> Result<Decompressor, SSTableError> {
     let (method, may_have_dictionary) = Method::named(&info.compressor).ok_or_else(|| {
         let detail = format!("compressed with {}; this build reads {}", info.compressor, Method::names());
         opening.unsupported(&Component::CompressionInfo, detail)
@@ -284,7 +365,7 @@ fn decompressor(
     let dictionary = info.dictionary();
     info.set_dictionary(None);
     // Nothing else covers the dictionary's bytes, and LZ4 has no way to find that one is not the right one.
-    let expected = messina.and_then(|messina| messina.dictionary_crc);
+    let expected = opening.messina.as_ref().and_then(|messina| messina.dictionary_crc);
     match (&dictionary, expected) {
         (Some(dictionary), Some(expected)) if crc32(dictionary) != expected => {
             let found = crc32(dictionary);
@@ -308,11 +389,10 @@ type Rebuilt = Vec<(Component, String)>;
 
 /// Loads both, or rebuilds what is not there or not sound.
 async fn summary_and_filter(
-    opening: &Opening<'_>,
+    opening: &mut Opening<'_>,
     index: &ChunkedFile,
     statistics: &Statistics,
-) -> Result<(Summary, Option<Filter>, Rebuilt), SSTableError> {
-    let mut rebuilt: Rebuilt = vec![];
+) -> Result<(Summary, Option<Filter>), SSTableError> {
     let summary = if opening.lists(&Component::Summary) {
         opening.decode(&Component::Summary, Summary::decode).await
     } else {
@@ -325,16 +405,16 @@ async fn summary_and_filter(
             detail: format!("it points at byte {start} of an Index.db of {}", index.data_bytes()),
         }),
     });
-    let summary = keep_or_rebuild(summary, Component::Summary, &mut rebuilt)?;
+    let summary = keep_or_rebuild(summary, Component::Summary, &mut opening.rebuilt)?;
     let version = opening.name.version;
     let filter = opening.decode_listed(&Component::Filter, |bytes| Filter::decode(bytes, version)).await;
     // Without a listed filter every key may be here: the table has none.
-    let (filter, had_filter) = match keep_or_rebuild(filter, Component::Filter, &mut rebuilt)? {
+    let (filter, had_filter) = match keep_or_rebuild(filter, Component::Filter, &mut opening.rebuilt)? {
         Some(filter) => (filter, true),
         None => (None, false),
     };
     let summary = match summary {
-        Some(summary) if had_filter => return Ok((summary, filter, rebuilt)),
+        Some(summary) if had_filter => return Ok((summary, filter)),
         summary => summary,
     };
     let fp_chance = statistics.validation.bloom_filter_fp_chance;
@@ -352,7 +432,7 @@ async fn summary_and_filter(
         at = cursor.position();
     }
     let filter = if had_filter { filter } else { new_filter };
-    Ok((summary.unwrap_or_else(|| builder.finish()), filter, rebuilt))
+    Ok((summary.unwrap_or_else(|| builder.finish()), filter))
 }
 
 /// `None` if the component is missing or unsound, which is noted; other errors go on.

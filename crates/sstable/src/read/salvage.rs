@@ -6,6 +6,7 @@
 //! - Where no next row can be found (a checksum is wrong, a head makes no sense) the row index of a large
 //!   partition names the next block; without one the partition ends there. So if its start cannot be read, of which the
 //!   row index has the key and the deletion.
+//! - A row with a value that is none of its column's type is left out, unless told otherwise ([`Salvage::validates`]).
 //! - A row that does not stand behind the one before is left out.
 //! - A range deletion that was in force at the damage ends with the last row in front of it, unless the row
 //!   index says that it is still in force behind.
@@ -16,7 +17,9 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{PartitionKey, Position, RangeTombstoneChange, Side, TableSchema, Tombstone};
+use model::{
+    ClusteringPrefix, PartitionKey, Position, RangeTombstoneChange, Row, Side, TableSchema, Tombstone,
+};
 use reader::{Fragment, ReadError};
 use runtime::IoClass;
 
@@ -25,6 +28,7 @@ use super::partition_index::{Entry, PartitionCursor};
 use super::row_index::RowIndex;
 use super::table::SSTable;
 use super::unfiltered::Kind;
+use super::values;
 use super::window::{Fetch, Window};
 
 /// The most errors that are kept; more are only counted.
@@ -87,6 +91,8 @@ pub struct Salvage {
     held: Option<RangeTombstoneChange>,
     out: VecDeque<Fragment>,
     is_damaged: bool,
+    /// Rows with values that are none of their types are left out.
+    pub validates: bool,
     pub losses: SalvageLosses,
 }
 
@@ -116,6 +122,7 @@ impl SSTable {
             held: None,
             out: VecDeque::new(),
             is_damaged: false,
+            validates: true,
             losses: SalvageLosses::default(),
         })
     }
@@ -313,7 +320,7 @@ impl Salvage {
                 let row = self.parser.row(&self.window, &head, at);
                 self.at += bytes;
                 self.state = State::Rows;
-                match row {
+                match row.and_then(|row| self.valid(None, row, at)) {
                     Ok(row) if row.is_empty() => {}
                     Ok(row) => self.out.push_back(Fragment::Static(Rc::new(row))),
                     Err(error) => self.lose_row(error),
@@ -328,7 +335,7 @@ impl Salvage {
                     self.lose_row(table.data.corrupt(at, "a row that is not behind the one before it"));
                     return Ok(());
                 }
-                match row {
+                match row.and_then(|row| self.valid(Some(&key), row, at)) {
                     Ok(row) => {
                         self.give_held();
                         self.last = Some(position);
@@ -359,6 +366,12 @@ impl Salvage {
             }
         }
         Ok(())
+    }
+
+    /// The row, if it holds what it may hold.
+    fn valid(&self, key: Option<&ClusteringPrefix>, row: Row, at: u64) -> Result<Row, ReadError> {
+        let checked = if self.validates { values::check(&self.schema, key, &row) } else { Ok(()) };
+        checked.map(|()| row).map_err(|detail| self.table.data.corrupt(at, &detail))
     }
 
     fn rises(&self, position: &Position) -> bool {

@@ -54,8 +54,9 @@ pub struct SSTable {
 impl SSTable {
     /// Opens the SSTable `name` in `dir`. `cache` is the shard's; `class` is whose reads these are.
     ///
-    /// Every file that TOC.txt lists must be there. A summary or filter that is missing or cannot be decoded is
-    /// rebuilt in memory from the index, which costs reading that ([`Self::rebuilt`] says so).
+    /// Every file that TOC.txt lists must be there. A summary or filter that is missing or not what was written is
+    /// rebuilt in memory from the index, which costs reading that; without a sound Messina.db the SSTable is taken for a foreign
+    /// one ([`Self::rebuilt`] says so). Of the index, which may be large, each page is checked when it is read.
     pub async fn open(
         files: &Files,
         dir: &Path,
@@ -93,7 +94,8 @@ impl SSTable {
         &self.components
     }
 
-    /// The components that had to be rebuilt in memory, each with the reason. For the log.
+    /// The components that are damaged or missing and had to be rebuilt in memory, or done without (Messina.db, Digest.crc32), each with the
+    /// reason. For the log.
     pub fn rebuilt(&self) -> &[(Component, String)] {
         &self.rebuilt
     }

@@ -17,6 +17,7 @@ use reader::{Charge, Permit, ReadError};
 use runtime::{FileError, IoBuf, IoClass};
 
 use super::chunked::{ChunkedFile, Run, StoredRun};
+use super::room::Room;
 
 /// The most that a reader of single partitions fetches beyond what it needs.
 const AHEAD_BYTES_MAX: u64 = 128 * 1024;
@@ -37,7 +38,7 @@ pub(super) enum Fetch {
 enum Held {
     /// One chunk, shared with the cache.
     Shared(Rc<[u8]>),
-    Own(Vec<u8>),
+    Own(Room),
 }
 
 /// A request of a scan that is under way.
@@ -81,7 +82,7 @@ impl Window {
     pub(super) fn new(fetch: Fetch, class: IoClass) -> Self {
         let ahead_bytes = if fetch == Fetch::Scan { SCAN_BYTES_MIN } else { 0 };
         let charge = Charge::default();
-        let held = Held::Own(vec![]);
+        let held = Held::Own(Room::default());
         Self { fetch, class, start: 0, held, ahead_bytes, ahead: None, stored: None, charge }
     }
 
@@ -209,7 +210,7 @@ impl Window {
         Ok(())
     }
 
-    async fn append(&self, file: &ChunkedFile, run: &Run, out: &mut Vec<u8>) -> Result<(), ReadError> {
+    async fn append(&self, file: &ChunkedFile, run: &Run, out: &mut Room) -> Result<(), ReadError> {
         match self.fetch {
             Fetch::Cached => file.append_cached(run, self.class, out).await,
             Fetch::Bypass | Fetch::Scan => file.append(run, self.class, out).await,
@@ -217,24 +218,24 @@ impl Window {
     }
 
     /// The window's own memory, or new.
-    fn take_own(&mut self) -> Vec<u8> {
-        match std::mem::replace(&mut self.held, Held::Own(vec![])) {
+    fn take_own(&mut self) -> Room {
+        match std::mem::replace(&mut self.held, Held::Own(Room::default())) {
             Held::Own(bytes) => bytes,
-            Held::Shared(_) => vec![],
+            Held::Shared(_) => Room::default(),
         }
     }
 
     /// Drops what is in front of `position` and gives the rest to be added to. Until it is put back, the window
     /// is empty.
-    fn own_from(&mut self, position: u64) -> Vec<u8> {
+    fn own_from(&mut self, position: u64) -> Room {
         let from = (position - self.start) as usize;
         self.start = position;
-        match std::mem::replace(&mut self.held, Held::Own(vec![])) {
+        match std::mem::replace(&mut self.held, Held::Own(Room::default())) {
             Held::Own(mut bytes) => {
-                bytes.drain(..from);
+                bytes.drop_front(from);
                 bytes
             }
-            Held::Shared(bytes) => bytes[from..].to_vec(),
+            Held::Shared(bytes) => Room::from(&bytes[from..]),
         }
     }
 
@@ -383,7 +384,7 @@ impl Window {
             return Ok(());
         }
         let last = if kept { self.start / file.chunk_bytes() - 1 } else { last };
-        let mut own = vec![];
+        let mut own = Room::default();
         self.append(file, &Run { first, count: last - first + 1 }, &mut own).await?;
         if kept {
             own.extend_from_slice(&self.bytes()[..(end - self.start) as usize]);

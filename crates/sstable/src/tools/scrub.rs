@@ -71,6 +71,12 @@ impl ScrubRounds {
         })
     }
 
+    /// Whether rows with values that are none of their types are left out, as they are unless this is called.
+    pub fn validating(mut self, validates: bool) -> Self {
+        self.salvage.validates = validates;
+        self
+    }
+
     /// The next fragment of the round; `None` at its end.
     pub async fn next(&mut self) -> Option<Fragment> {
         if self.is_inside {
@@ -161,7 +167,8 @@ impl SalvageLosses {
     }
 }
 
-/// Writes what can be read of `table` into `dir`, with numbers from the first free one on. The original stays as it is.
+/// Writes what can be read of `table` into `dir`, with numbers from the first free one on. The original stays as it is. Unless
+/// it `validates`, rows with values that are none of their types are kept.
 ///
 /// # Errors
 /// `dir` cannot be written, or the header describes no table. What is wrong with the data is in the report.
@@ -170,13 +177,14 @@ pub async fn scrub(
     table: &Rc<SSTable>,
     dir: &Path,
     plan: &RewritePlan,
+    validates: bool,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<ScrubReport, RewriteError> {
     let class = IoClass::Maintenance;
     let schema = schema_of_header(&table.statistics().header)?;
     let (options, note) = write_options(table, &schema, plan, class);
     let mut number = next_generation(shard.files(), dir).await?;
-    let mut rounds = ScrubRounds::new(table, &schema, class)?;
+    let mut rounds = ScrubRounds::new(table, &schema, class)?.validating(validates);
     let mut report = ScrubReport { note, ..ScrubReport::default() };
     loop {
         let name = SstableName::big(plan.version, Generation::Number(number));

@@ -1,4 +1,4 @@
-//! One growing file: bytes appended into aligned buffers, full buffers written directly, two at a time.
+//! One growing file: bytes appended into aligned buffers, full buffers written directly, some at a time.
 //!
 //! Appending never waits; [`OutputFile::write_full`] starts the writes of full buffers and returns while the last
 //! [`IN_FLIGHT_MAX`] are under way, so that encoding goes on meanwhile. Space is reserved ahead in steps, so that
@@ -15,8 +15,8 @@ use runtime::{ALIGNMENT_BYTES, File, FileError, Files, IoBuf, IoClass, OpenOptio
 
 /// What one write carries.
 pub(super) const BUFFER_BYTES: usize = 128 * 1024;
-/// Writes under way at the same time.
-const IN_FLIGHT_MAX: usize = 2;
+/// Writes under way at the same time: enough for a disk that is fast but takes half a millisecond for each.
+const IN_FLIGHT_MAX: usize = 4;
 /// Space is reserved in steps that double from the first to the last of these.
 const RESERVE_BYTES_MIN: u64 = 1 << 20;
 const RESERVE_BYTES_MAX: u64 = 32 << 20;
@@ -83,21 +83,26 @@ impl OutputFile {
     /// Starts writing all full buffers; waits only for those that are too many at a time.
     pub(super) async fn write_full(&mut self) -> Result<(), FileError> {
         while let Some(buf) = self.full.pop_front() {
-            while self.in_flight.len() >= IN_FLIGHT_MAX {
-                self.wait_for_oldest().await?;
-            }
-            let at = self.next_at;
-            self.next_at += buf.len() as u64;
-            self.reserve_until(self.next_at).await?;
-            let (file, class) = (self.file.clone(), self.class);
-            let mut write: LocalFuture<'static, _> =
-                Box::pin(async move { file.write_at(at, buf, class).await });
-            // The first poll hands the buffer to the device; the rest is waiting.
-            let polled = poll_fn(|context| Poll::Ready(write.as_mut().poll(context))).await;
-            match polled {
-                Poll::Ready(written) => self.keep(written?),
-                Poll::Pending => self.in_flight.push_back(write),
-            }
+            self.reserve_until(self.next_at + buf.len() as u64).await?;
+            self.start_write(buf).await?;
+        }
+        Ok(())
+    }
+
+    /// Starts writing what comes next.
+    async fn start_write(&mut self, buf: IoBuf) -> Result<(), FileError> {
+        while self.in_flight.len() >= IN_FLIGHT_MAX {
+            self.wait_for_oldest().await?;
+        }
+        let at = self.next_at;
+        self.next_at += buf.len() as u64;
+        let (file, class) = (self.file.clone(), self.class);
+        let mut write: LocalFuture<'static, _> = Box::pin(async move { file.write_at(at, buf, class).await });
+        // The first poll hands the buffer to the device; the rest is waiting.
+        let polled = poll_fn(|context| Poll::Ready(write.as_mut().poll(context))).await;
+        match polled {
+            Poll::Ready(written) => self.keep(written?),
+            Poll::Pending => self.in_flight.push_back(write),
         }
         Ok(())
     }
@@ -136,15 +141,15 @@ impl OutputFile {
     /// Writes the rest and cuts the file to its length. Gives the file, which the caller has to sync.
     pub(super) async fn finish(mut self) -> Result<File, FileError> {
         self.write_full().await?;
-        while !self.in_flight.is_empty() {
-            self.wait_for_oldest().await?;
-        }
         let mut rest = std::mem::take(&mut self.filling);
         if !rest.is_empty() {
             if self.file.is_direct() {
                 rest.resize_zeroed(rest.len().next_multiple_of(ALIGNMENT_BYTES));
             }
-            self.file.write_at(self.next_at, rest, self.class).await?;
+            self.start_write(rest).await?;
+        }
+        while !self.in_flight.is_empty() {
+            self.wait_for_oldest().await?;
         }
         self.file.truncate(self.len_bytes).await?;
         Ok(self.file)

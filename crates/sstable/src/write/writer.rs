@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::task::Poll;
 
+use base::crc::{Crc32, crc32};
 use base::murmur3;
 use model::{ColumnKind, PartitionKey, TableSchema};
 use reader::{Fragment, RowFragment};
@@ -16,6 +17,7 @@ use super::options::{WriteOptions, Written};
 use super::output_file::OutputFile;
 use super::partition::PartitionEncoder;
 use super::seal;
+use crate::component::crc::ChunkCrcsBuilder;
 use crate::component::digest;
 use crate::component::filter::Filter;
 use crate::component::index::IndexEntry;
@@ -26,6 +28,8 @@ use crate::component::statistics::{
 use crate::component::summary::SummaryBuilder;
 use crate::name::{Component, SstableName};
 
+/// Index.db has a checksum for so many bytes: a page, as it is read.
+pub(crate) const INDEX_PAGE_BYTES: u32 = 4096;
 /// What one write of a small component carries.
 const PART_BYTES: usize = 128 * 1024;
 /// Keys added to the filter between two points at which other tasks may run.
@@ -69,6 +73,7 @@ pub struct SSTableWriter {
     data: DataFile,
     index: OutputFile,
     index_entry: Vec<u8>,
+    index_crcs: ChunkCrcsBuilder,
     summary: SummaryBuilder,
     key_hashes: KeyHashes,
     partitions: u64,
@@ -194,6 +199,7 @@ impl SSTableWriter {
             data,
             index,
             index_entry: vec![],
+            index_crcs: ChunkCrcsBuilder::new(INDEX_PAGE_BYTES),
             summary: SummaryBuilder::new(options.min_index_interval),
             key_hashes: KeyHashes::default(),
             partitions: 0,
@@ -229,6 +235,7 @@ impl SSTableWriter {
         IndexEntry { key, data_position: ended.data_position, promoted: ended.promoted }
             .encode(&mut self.index_entry);
         self.index.append(&self.index_entry);
+        self.index_crcs.update(&self.index_entry);
         if self.options.has_filter() {
             self.key_hashes.push(murmur3::hash128(key));
         }
@@ -319,6 +326,7 @@ impl SSTableWriter {
             mut stats,
             data,
             index,
+            index_crcs,
             summary,
             key_hashes,
             ..
@@ -338,20 +346,28 @@ impl SSTableWriter {
             }
         };
         total_bytes += place.write(&component, &bytes, &options, &mut unsynced).await?;
+        let mut component_crcs = vec![];
         total_bytes +=
             place.write(&Component::Digest, &digest::encode(digest), &options, &mut unsynced).await?;
-        total_bytes +=
-            place.write(&Component::Summary, &summary.finish().encode(), &options, &mut unsynced).await?;
+        let summary = summary.finish().encode();
+        component_crcs.push((Component::Summary, crc32(&summary)));
+        total_bytes += place.write(&Component::Summary, &summary, &options, &mut unsynced).await?;
         if options.has_filter() {
             let filter = build_filter(key_hashes, options.bloom_filter_fp_chance).await;
-            let parts = filter.encode_parts(place.name.version).map(|part| IoBuf::copy_from(&part));
+            let mut crc = Crc32::new();
+            let parts = filter.encode_parts(place.name.version).map(|part| {
+                crc.update(&part);
+                IoBuf::copy_from(&part)
+            });
             total_bytes += place.write_parts(&Component::Filter, parts, &options, &mut unsynced).await?;
+            component_crcs.push((Component::Filter, crc.value()));
         }
         let contents = stats.contents();
         let statistics = statistics_of(&schema, &options, stats);
         total_bytes += place
             .write(&Component::Statistics, &statistics.encode(place.name.version), &options, &mut unsynced)
             .await?;
+        component_crcs.push((Component::Statistics, statistics.lasting_crc(place.name.version)));
         let rows = statistics.stats.total_rows;
         let messina = MessinaInfo {
             shard_count: Some(options.shard_count),
@@ -363,6 +379,8 @@ impl SSTableWriter {
             dictionary_crc,
             large_data,
             contents: Some(contents),
+            component_crcs,
+            index_crcs: Some(index_crcs.finish().encode()),
         };
         total_bytes += place.write(&Component::Messina, &messina.encode(), &options, &mut unsynced).await?;
         File::sync_data_of(&unsynced).await?;

@@ -390,6 +390,7 @@ fn an_unpaged_result_has_a_soft_and_a_hard_limit() {
         storage.set_result_limits(ResultLimits {
             unpaged_soft_bytes: soft,
             unpaged_hard_bytes: hard,
+            unpaged_room_bytes: u64::MAX,
             ..limits
         });
         block_on_ready(execute(&all, &storage, &[], &execution(None, None)))

@@ -24,7 +24,7 @@ pub fn prepare(arguments: &IoArguments) -> Result<(ScratchDisk, DiskModel), Benc
 pub fn run(arguments: &IoArguments, scratch: ScratchDisk, model: DiskModel) -> Result<Curve, BenchError> {
     let scratch = scratch.restarted(arguments.disk(model))?;
     let for_us = (arguments.seconds * 1e6) as u64;
-    let curve = Curve::measured("disk", model, |loads, beside| {
+    let curve = Curve::measured("disk", model, arguments.rounds, |loads, beside| {
         let off = beside == Beside::Off;
         scratch.on_all(move |shard| async move {
             shard.disk().set_bypassed(off);

@@ -88,23 +88,33 @@ fn loads(reads_s: f64, beside: Beside) -> Vec<Load> {
 }
 
 impl Curve {
-    /// Measures all points by `measure`, which runs loads and says what came of each.
+    /// Measures all points by `measure`, which runs loads and says what came of each: alone, on and off in turn, `rounds` times, since a
+    /// disk may be faster now than it was before.
     pub fn measured(
         place: &'static str,
         disk: DiskModel,
+        rounds: u32,
         mut measure: impl FnMut(Vec<Load>, Beside) -> Result<Vec<Outcome>, BenchError>,
     ) -> Result<Self, BenchError> {
         let mut points = vec![];
         for part in READS {
             let reads_s = part * disk.read_iops as f64;
-            let mut of_part = [None; 3];
-            for (beside, point) in Beside::ALL.into_iter().zip(&mut of_part) {
-                let loads = loads(reads_s, beside);
-                if loads.is_empty() {
-                    continue;
+            let mut outcomes: [Vec<Outcome>; 3] = Default::default();
+            for _ in 0..rounds {
+                for (beside, all) in Beside::ALL.into_iter().zip(&mut outcomes) {
+                    let loads = loads(reads_s, beside);
+                    if loads.is_empty() {
+                        continue;
+                    }
+                    let measured = measure(loads, beside)?;
+                    match all.is_empty() {
+                        true => *all = measured,
+                        false => all.iter_mut().zip(&measured).for_each(|(all, run)| all.add(run)),
+                    }
                 }
-                *point = Some(Point::of(&disk, reads_s > 0.0, &measure(loads, beside)?));
             }
+            let of_part = outcomes
+                .map(|outcomes| (!outcomes.is_empty()).then(|| Point::of(&disk, reads_s > 0.0, &outcomes)));
             points.push((reads_s, of_part));
         }
         Ok(Self { place, disk, points })

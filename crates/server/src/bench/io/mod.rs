@@ -33,6 +33,9 @@ pub struct IoArguments {
     /// How long each load runs, on the real disk; in virtual time a quarter of it.
     #[arg(long, default_value_t = 2.0)]
     pub seconds: f64,
+    /// How often each load runs on the real disk, alone, with the scheduler and without in turn.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    pub rounds: u32,
     /// Of the engine's rows: 600 MB.
     #[arg(long, default_value_t = 1.0)]
     pub scale: f64,
@@ -99,6 +102,7 @@ pub fn run(arguments: &IoArguments) -> Result<(), BenchError> {
     }
     let mut settings = vec![
         ("seconds", arguments.seconds.to_string()),
+        ("rounds", arguments.rounds.to_string()),
         ("scale", arguments.scale.to_string()),
         ("rate_factor", arguments.rate_factor.to_string()),
         ("latency_goal_ms", arguments.latency_goal.to_string()),

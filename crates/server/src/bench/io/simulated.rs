@@ -29,7 +29,7 @@ const SCRATCH: &str = "/d/scratch";
 pub fn run(arguments: &IoArguments) -> Result<Curve, BenchError> {
     println!("simulated disk: {}, {CHANNELS} channels", crate::disk_model::show(&DISK));
     let for_us = (arguments.seconds * 2.5e5) as u64;
-    Curve::measured("simulated", DISK, |loads, beside| measure(arguments, loads, beside, for_us))
+    Curve::measured("simulated", DISK, 1, |loads, beside| measure(arguments, loads, beside, for_us))
 }
 
 fn measure(
@@ -97,7 +97,7 @@ mod tests {
             compared += 1;
             assert!(on.p95_us <= 2.0 * alone.p95_us, "{reads_s}: {on:?} beside {alone:?}");
             assert!(off.p95_us >= 4.0 * on.p95_us, "{reads_s}: {off:?} beside {on:?}");
-            assert!(on.used > 0.8, "what reads leave, the compaction has: {on:?}");
+            assert!(on.used > 0.6, "what reads leave, the compaction has: {on:?}");
         }
         assert_eq!(compared, 5);
     }

@@ -80,6 +80,17 @@ impl Statistics {
         out
     }
 
+    /// CRC-32 of the file without what others change in a file that exists: the level, and what was repaired. Asserts as
+    /// [`Self::encode`] does.
+    pub fn lasting_crc(&self, version: Version) -> u32 {
+        let mut lasting = self.clone();
+        lasting.stats.sstable_level = 0;
+        lasting.stats.repaired_at_ms = 0;
+        lasting.stats.pending_repair = None;
+        lasting.stats.is_transient = false;
+        crc32(&lasting.encode(version))
+    }
+
     /// Reads the file. Parts of an unknown type are skipped; the four known ones must be there.
     pub fn decode(bytes: &[u8], version: Version) -> Result<Self, FormatError> {
         let parts = find_parts(bytes, version)?;

@@ -235,6 +235,7 @@ fn a_wrong_or_missing_dictionary_is_an_error() {
             replace(&shard, name, Component::CompressionInfo, &intact).await;
             let toc = String::from_utf8(bytes_of(&shard, name, Component::Toc).await).unwrap();
             replace(&shard, name, Component::Toc, toc.replace("Messina.db\n", "").as_bytes()).await;
+            shard.files().remove(&dir().join(name.file_name(&Component::Messina))).await.unwrap();
             let table = open(&shard, &dir(), name, &cache).await.unwrap();
             assert!(table.needs_dictionary() && table.messina().is_none());
             table.check(IoClass::Maintenance).await.unwrap();

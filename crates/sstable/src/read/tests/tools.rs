@@ -96,7 +96,7 @@ async fn use_tools(shard: &Shard, from: &Path, name: SstableName) {
     assert_eq!(json == "null\n", name.version == Version::Da, "{json}");
 
     let (written, _) = Box::pin(rewrite(shard, &table, &output_dir(), &plan(), |_, _| {})).await.unwrap();
-    let report = Box::pin(scrub(shard, &table, &output_dir(), &plan(), |_, _| {})).await.unwrap();
+    let report = Box::pin(scrub(shard, &table, &output_dir(), &plan(), true, |_, _| {})).await.unwrap();
     assert!(report.is_complete(), "{from:?}: {:?}", report.losses);
     for written in [written, report.written] {
         assert_eq!(written.len(), 1);
@@ -153,7 +153,7 @@ fn a_scrub_goes_on_with_the_next_block_of_every_version() {
                 let table = open(&shard, &dir(), name, &cache).await.unwrap();
                 assert!(!findings(&table, Depth::Components).await.is_empty(), "the digest is another");
                 let report =
-                    Box::pin(scrub(&shard, &table, &output_dir(), &plan(), |_, _| {})).await.unwrap();
+                    Box::pin(scrub(&shard, &table, &output_dir(), &plan(), true, |_, _| {})).await.unwrap();
                 let mut kept = 0;
                 for written in &report.written {
                     let piece = open(&shard, &output_dir(), written.name, &cache).await.unwrap();

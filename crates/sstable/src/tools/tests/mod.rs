@@ -203,7 +203,8 @@ fn a_scrub_keeps_what_can_be_read_and_counts_the_rest() {
                 }
                 let table = open(&shard, &source_dir(), name).await.unwrap();
                 let plan = plan(Version::Me, CompressionChoice::AsSource, None);
-                let report = Box::pin(scrub(&shard, &table, &output_dir(), &plan, |_, _| {})).await.unwrap();
+                let report =
+                    Box::pin(scrub(&shard, &table, &output_dir(), &plan, true, |_, _| {})).await.unwrap();
                 let mut kept = 0;
                 for written in &report.written {
                     let piece = open(&shard, &output_dir(), written.name).await.unwrap();
@@ -252,7 +253,7 @@ fn partitions_out_of_order_are_written_beside() {
         replace(&shard, name, &Component::Crc, &crcs).await;
         let table = open(&shard, &source_dir(), name).await.unwrap();
         let plan = plan(Version::Me, CompressionChoice::AsSource, None);
-        let report = Box::pin(scrub(&shard, &table, &output_dir(), &plan, |_, _| {})).await.unwrap();
+        let report = Box::pin(scrub(&shard, &table, &output_dir(), &plan, true, |_, _| {})).await.unwrap();
         assert_eq!((report.written.len(), report.out_of_order), (2, 1), "{:?}", report.losses);
         let mut found = vec![];
         for written in &report.written {
