@@ -42,7 +42,8 @@ fn the_disk_works_while_the_task_that_asked_it_goes_on() {
             let file = shard.files().open(&path, options).await.unwrap();
             let bytes = vec![7; 4096];
             let mut write = Box::pin(file.write_at(0, IoBuf::copy_from(&bytes), IoClass::Statement));
-            poll_fn(|context| Poll::Ready(assert!(write.as_mut().poll(context).is_pending()))).await;
+            let is_asked = poll_fn(|context| Poll::Ready(write.as_mut().poll(context).is_pending())).await;
+            assert!(is_asked, "it is not done at once");
             shard.yield_now().await;
             // From here on the task keeps its thread busy, and nobody else can hand the write to the disk.
             let written = (0..1_000_000).any(|_| std::fs::read(&path).is_ok_and(|found| found == bytes));
