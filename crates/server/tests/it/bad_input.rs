@@ -391,7 +391,12 @@ fn clients_that_are_slow_or_break_off() {
     }
     patient.is_well(400);
     drop(deaf);
-    assert_eq!(hungry.rows(whole).len(), 300);
+    // What was being made for them ends soon.
+    let is_served = (0..200).any(|_| {
+        sleep(Duration::from_millis(50));
+        matches!(hungry.query(whole), Response::Rows(rows) if rows.rows.len() == 300)
+    });
+    assert!(is_served, "there is no room although nobody waits");
 
     // Cut off within a frame, a batch, a segment, the header; with and without a reset.
     let statement = BatchStatement {
