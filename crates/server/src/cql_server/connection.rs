@@ -292,7 +292,10 @@ impl Connection {
         let this = self.clone();
         let (group, at_us) = (level.group.get(), self.cql.shard.now_us());
         let request = async move {
-            if let Some(room) = this.finds_answer_room().await {
+            let expected_bytes = this.expected_bytes.get();
+            let room = this.finds_answer_room().await;
+            let is_cut = room.as_ref().is_none_or(|room| room.page_bytes_max < u64::MAX);
+            if let Some(room) = room {
                 let arrival = Arrival { at_us, served, page_bytes_max: room.page_bytes_max };
                 // Requests that wait for the CPU are small; what answering takes is made when one has it.
                 Box::pin(session::answer(&this, header, &body, &arrival)).await;
@@ -302,6 +305,10 @@ impl Connection {
                 this.cql.memory_refused(NO_ANSWER_ROOM);
                 let error = CqlError::Overloaded(NO_ANSWER_ROOM.to_string());
                 this.answer(|out| Reply::new(version, header.stream).error(out, &error));
+            }
+            if is_cut {
+                // What was not given says nothing of what would have been.
+                this.expected_bytes.set(expected_bytes.max(this.expected_bytes.get()));
             }
             drop(body);
             this.cql.give_room(&level, bytes);
