@@ -379,19 +379,15 @@ fn clients_that_are_slow_or_break_off() {
         most = most.max(patient.server.resident_bytes() / MIB);
     }
     println!("20 clients that read nothing: {before} MiB resident before, at most {most}");
-    // Who is known to ask for large answers gets small ones, and short pages or, for too many at a time, none; who asks for all in one
-    // go is told that there is no room.
-    const NO_ROOM: &str = "too many answers wait for clients that do not take them";
+    assert!(most < 200, "{most} MiB resident");
+    // Who asks for large answers meanwhile gets small ones; and pages, or is told that there is no room for them.
     assert_eq!(hungry.rows("SELECT v FROM ks.t WHERE k = 'well'").len(), 1);
-    refused(&hungry.query(whole), NO_ROOM);
     let pages: Vec<u8> = (1..=5).flat_map(|stream| hungry.bytes_of(stream, &paged)).collect();
     hungry.send(&pages);
     for _ in 0..5 {
         match hungry.receive().unwrap().1.response {
-            Response::Rows(page) => {
-                assert!((1..10).contains(&page.rows.len()), "{} rows of 10 kB", page.rows.len());
-            }
-            other => refused(&other, NO_ROOM),
+            Response::Rows(page) => assert!(!page.rows.is_empty()),
+            other => refused(&other, "too many answers wait for clients that do not take them"),
         }
     }
     patient.is_well(400);
