@@ -380,14 +380,15 @@ fn clients_that_are_slow_or_break_off() {
     }
     println!("20 clients that read nothing: {before} MiB resident before, at most {most}");
     assert!(most < 200, "{most} MiB resident");
-    // Who asks for large answers meanwhile gets small ones; and pages, or is told that there is no room for them.
+    // Who asks for large answers meanwhile gets small ones; and pages, or is told in time that there is no room for them.
     assert_eq!(hungry.rows("SELECT v FROM ks.t WHERE k = 'well'").len(), 1);
     let pages: Vec<u8> = (1..=5).flat_map(|stream| hungry.bytes_of(stream, &paged)).collect();
     hungry.send(&pages);
     for _ in 0..5 {
         match hungry.receive().unwrap().1.response {
             Response::Rows(page) => assert!(!page.rows.is_empty()),
-            other => refused(&other, "too many answers wait for clients that do not take them"),
+            Response::Error(CqlError::Overloaded(_) | CqlError::ReadTimeout { .. }) => {}
+            other => panic!("{other:?}"),
         }
     }
     patient.is_well(400);
