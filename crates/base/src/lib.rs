@@ -5,6 +5,7 @@
 
 pub mod bytes;
 pub mod crc;
+pub mod drive;
 pub mod hash;
 pub mod histogram;
 pub mod hyperloglog;

@@ -15,10 +15,11 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use base::drive::all;
 use model::{PartitionKey, RangeTombstoneChange, Side, TableSchema, Tombstone};
 
 use crate::ReadError;
-use crate::drive::{LocalFuture, all};
+use crate::drive::LocalFuture;
 use crate::fragment::{Fragment, ReadSpec, Reader, Source, Step};
 
 struct Child {

@@ -13,10 +13,11 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use base::drive::all;
 use model::{Position, RangeTombstoneChange, Row, TableSchema, Tombstone};
 
 use crate::ReadError;
-use crate::drive::{LocalFuture, all};
+use crate::drive::LocalFuture;
 use crate::fragment::{Fragment, ReadSpec, Reader, RowFragment, Step};
 use crate::merge::parts;
 

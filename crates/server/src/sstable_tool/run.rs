@@ -120,9 +120,26 @@ impl Drop for Out {
 
 /// The SSTables of all paths, each once. What cannot be found is told, and `end` says so.
 pub async fn places(shard: &Shard, paths: &[PathBuf], end: &mut End) -> Vec<Place> {
-    let mut places: Vec<Place> = vec![];
+    let mut found = vec![];
     for path in paths {
-        match tools::find(shard.files(), path).await {
+        found.push(tools::find(shard.files(), path).await);
+    }
+    each_once(found, end)
+}
+
+/// As [`places`], also of SSTables that have lost their TOC.txt.
+async fn damaged_places(shard: &Shard, paths: &[PathBuf], end: &mut End) -> Vec<Place> {
+    let mut found = vec![];
+    for path in paths {
+        found.push(tools::find_damaged(shard.files(), path).await);
+    }
+    each_once(found, end)
+}
+
+fn each_once(found: Vec<Result<Vec<Place>, PlaceError>>, end: &mut End) -> Vec<Place> {
+    let mut places: Vec<Place> = vec![];
+    for found in found {
+        match found {
             Ok(found) => {
                 for place in found {
                     if !places.contains(&place) {
@@ -442,9 +459,13 @@ async fn verify(shard: &Shard, arguments: &VerifyArguments) -> Result<End, Strin
 async fn output_dir(
     shard: &Shard,
     arguments: &OutputArguments,
+    are_damaged: bool,
 ) -> Result<(PathBuf, Vec<Place>, End), String> {
     let mut end = End::Well;
-    let places = places(shard, &arguments.files, &mut end).await;
+    let places = match are_damaged {
+        true => damaged_places(shard, &arguments.files, &mut end).await,
+        false => places(shard, &arguments.files, &mut end).await,
+    };
     let output = &arguments.output;
     std::fs::create_dir_all(output).map_err(|error| format!("{}: {error}", output.display()))?;
     let real =
@@ -517,7 +538,7 @@ async fn rewrite(
     arguments: &OutputArguments,
     plan: impl Fn(Version) -> RewritePlan,
 ) -> Result<End, String> {
-    let (dir, places, mut end) = output_dir(shard, arguments).await?;
+    let (dir, places, mut end) = output_dir(shard, arguments, false).await?;
     let mut out = Out::new();
     for place in places {
         let table = match open(shard, &place).await {
@@ -552,18 +573,21 @@ async fn rewrite(
 }
 
 async fn scrub(shard: &Shard, arguments: &ScrubArguments) -> Result<End, String> {
-    let (dir, places, mut end) = output_dir(shard, &arguments.output).await?;
+    let (dir, places, mut end) = output_dir(shard, &arguments.output, true).await?;
     let mut out = Out::new();
     for place in places {
-        let table = match open(shard, &place).await {
-            Ok(Some(table)) => table,
-            Ok(None) => continue,
+        let cache = ChunkCache::new(CACHE_BYTES);
+        let table = match SSTable::open_damaged(shard.files(), &place.dir, place.name, &cache, CLASS).await {
+            Ok(table) => table,
             Err(error) => {
                 complain(&Finding::from(&error).to_string());
                 end = End::Failed;
                 continue;
             }
         };
+        for (component, why) in table.rebuilt() {
+            complain(&format!("{place}: done without {component}: {why}"));
+        }
         let plan = RewritePlan {
             version: written_version(place.name.version),
             compression: CompressionChoice::AsSource,

@@ -115,6 +115,22 @@ fn a_verify_and_a_scrub_of_a_damaged_one() {
     assert!(found.contains(": kept ") && found.contains("damaged partitions"), "{found}");
     assert!(well(&["verify", "-e", output]).contains(": sound, "));
     assert_eq!(std::fs::read(&data).unwrap(), bytes, "nothing is changed in place");
+    // Without an index, and without a table of contents.
+    std::fs::write(&data, &{
+        let mut sound = bytes.clone();
+        sound[last] ^= 4;
+        sound
+    })
+    .unwrap();
+    std::fs::remove_file(source.join("nb-1-big-Index.db")).unwrap();
+    std::fs::remove_file(source.join("nb-1-big-TOC.txt")).unwrap();
+    let again = dir.0.join("again");
+    let again = again.to_str().unwrap();
+    let (code, found, errors) = tool(&["scrub", "--output", again, path]);
+    assert!(code == 0 && found.contains(": kept 3 partitions and 429 rows "), "{code} {found} {errors}");
+    assert!(errors.contains("done without Index.db"), "{errors}");
+    assert!(well(&["verify", "-e", again]).ends_with(": sound, 3 partitions, 429 rows\n"));
+    std::fs::write(&data, &bytes).unwrap();
     let (code, _, errors) = tool(&["scrub", "--output", path, path]);
     assert!(code == 1 && errors.contains("name another directory"), "{errors}");
 }

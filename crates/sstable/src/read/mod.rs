@@ -19,6 +19,7 @@ mod cache;
 mod check;
 mod chunked;
 mod columns;
+mod damaged;
 mod entries;
 mod error;
 mod index;

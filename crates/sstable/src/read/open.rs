@@ -175,11 +175,20 @@ impl Opening<'_> {
     }
 }
 
+/// Which components there are.
+pub(super) enum Listing {
+    /// Those that this file lists.
+    In(Component),
+    Given(Vec<Component>),
+    /// These are there, and more should be: the index may be done without.
+    Damaged(Vec<Component>),
+}
+
 pub(super) async fn open(
     files: &Files,
     dir: &Path,
     name: SstableName,
-    toc_file: &Component,
+    contents: Listing,
     cache: &Rc<ChunkCache>,
     class: IoClass,
 ) -> Result<Rc<SSTable>, SSTableError> {
@@ -193,7 +202,11 @@ pub(super) async fn open(
         );
         return Err(opening.unsupported(&Component::Data, detail));
     }
-    opening.components = opening.decode(toc_file, toc::decode).await?;
+    let is_damaged = matches!(contents, Listing::Damaged(_));
+    opening.components = match contents {
+        Listing::In(file) => opening.decode(&file, toc::decode).await?,
+        Listing::Given(components) | Listing::Damaged(components) => components,
+    };
     check_listed(&opening).await?;
     let statistics =
         opening.decode(&Component::Statistics, |bytes| Statistics::decode(bytes, name.version)).await?;
@@ -216,11 +229,13 @@ pub(super) async fn open(
     let digest = keep_or_rebuild(digest, Component::Digest, &mut opening.rebuilt)?.flatten();
     let (index, filter) = match name.format {
         Format::Big => {
-            let (file, len_bytes) = opening.file(&Component::Index).await?;
-            let crcs = opening.index_crcs(len_bytes)?;
-            let file =
-                ChunkedFile::plain(file, len_bytes, INDEX_PAGE_BYTES, crcs, cache, CacheClass::IndexPages);
-            let (summary, filter) = summary_and_filter(&mut opening, &file, &statistics).await?;
+            let (file, summary, filter) = match big_index(&mut opening, cache, &statistics).await {
+                Err(error) if is_damaged => {
+                    opening.rebuilt.push((Component::Index, error.to_string()));
+                    no_index(&opening, cache).await?
+                }
+                found => found?,
+            };
             (PartitionIndex::Big { file, summary, pages: EntryPages::new(cache) }, filter)
         }
         Format::Bti => {
@@ -251,6 +266,30 @@ pub(super) async fn open(
         maps: RefCell::new(ColumnMaps::default()),
         digest,
     }))
+}
+
+type BigIndex = (ChunkedFile, Summary, Option<Filter>);
+
+async fn big_index(
+    opening: &mut Opening<'_>,
+    cache: &Rc<ChunkCache>,
+    statistics: &Statistics,
+) -> Result<BigIndex, SSTableError> {
+    let (file, len_bytes) = opening.file(&Component::Index).await?;
+    let crcs = opening.index_crcs(len_bytes)?;
+    let file = ChunkedFile::plain(file, len_bytes, INDEX_PAGE_BYTES, crcs, cache, CacheClass::IndexPages);
+    let (summary, filter) = summary_and_filter(opening, &file, statistics).await?;
+    Ok((file, summary, filter))
+}
+
+/// An index of no partitions.
+async fn no_index(opening: &Opening<'_>, cache: &Rc<ChunkCache>) -> Result<BigIndex, SSTableError> {
+    let (file, _) = opening.file(&Component::Data).await?;
+    let file = ChunkedFile::plain(file, 0, INDEX_PAGE_BYTES, None, cache, CacheClass::IndexPages);
+    let mut builder = SummaryBuilder::new(MIN_INDEX_INTERVAL_DEFAULT);
+    // A summary has a key; whoever opens it so finds out the true ones.
+    builder.add(PartitionKey::new(&b""[..]).token(), b"", 0);
+    Ok((file, builder.finish(), None))
 }
 
 /// Every file that is listed must be there, but for those that can be rebuilt or done without, and those of other programs.

@@ -246,7 +246,18 @@ impl Salvage {
                     return true;
                 }
                 Some(_) => return true,
-                None => return self.is_placed,
+                None => {
+                    let left_bytes = self.table.data.data_bytes().saturating_sub(self.at);
+                    if !self.is_placed && left_bytes > 0 {
+                        let detail = format!(
+                            "nothing says where the next partition starts; {left_bytes} bytes are not looked at"
+                        );
+                        self.note(self.table.data.corrupt(self.at, &detail));
+                        self.losses.gaps += 1;
+                        self.at = self.table.data.data_bytes();
+                    }
+                    return self.is_placed;
+                }
             }
         }
     }

@@ -29,6 +29,7 @@ use crate::component::messina::{Contents, MessinaInfo};
 use crate::component::statistics::{Statistics, StatsMetadata};
 use crate::name::{Component, SstableName};
 use crate::read::error::SSTableError;
+use crate::read::open::Listing;
 
 /// See the head of this file. Made by [`SSTable::open`].
 pub struct SSTable {
@@ -65,7 +66,7 @@ impl SSTable {
         class: IoClass,
     ) -> Result<Rc<Self>, SSTableError> {
         // On the heap: opening is rare, and its state is large for those who await it.
-        Box::pin(super::open::open(files, dir, name, &Component::Toc, cache, class)).await
+        Box::pin(super::open::open(files, dir, name, Listing::In(Component::Toc), cache, class)).await
     }
 
     /// As [`Self::open`], of files that are complete and not sealed yet
@@ -77,7 +78,20 @@ impl SSTable {
         cache: &Rc<ChunkCache>,
         class: IoClass,
     ) -> Result<Rc<Self>, SSTableError> {
-        Box::pin(super::open::open(files, dir, name, &Component::TocTemporary, cache, class)).await
+        Box::pin(super::open::open(files, dir, name, Listing::In(Component::TocTemporary), cache, class))
+            .await
+    }
+
+    /// As [`Self::open`], of files without a table of contents: these are taken for what it would list.
+    pub async fn open_listing(
+        files: &Files,
+        dir: &Path,
+        name: SstableName,
+        components: Vec<Component>,
+        cache: &Rc<ChunkCache>,
+        class: IoClass,
+    ) -> Result<Rc<Self>, SSTableError> {
+        Box::pin(super::open::open(files, dir, name, Listing::Given(components), cache, class)).await
     }
 
     pub fn name(&self) -> SstableName {

@@ -33,6 +33,6 @@ pub use listing::{
     compression_info_json, compression_info_text, index_json, index_text, summary_json, summary_text,
 };
 pub use metadata::{metadata_json, metadata_text};
-pub use place::{Place, PlaceError, find};
+pub use place::{Place, PlaceError, find, find_damaged};
 pub use rewrite::{CompressionChoice, RewriteError, RewritePlan, next_generation, rewrite};
 pub use scrub::{ScrubReport, ScrubRounds, scrub};

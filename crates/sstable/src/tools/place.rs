@@ -82,15 +82,28 @@ impl From<FileError> for PlaceError {
 /// # Errors
 /// There is none.
 pub async fn find(files: &Files, path: &Path) -> Result<Vec<Place>, PlaceError> {
+    find_by(files, path, &Component::Toc).await
+}
+
+/// As [`find`], also of SSTables that have lost their TOC.txt: they have a Data.db, and are not known as unfinished.
+///
+/// # Errors
+/// There is none.
+pub async fn find_damaged(files: &Files, path: &Path) -> Result<Vec<Place>, PlaceError> {
+    find_by(files, path, &Component::Data).await
+}
+
+async fn find_by(files: &Files, path: &Path, by: &Component) -> Result<Vec<Place>, PlaceError> {
     match files.read_dir(path).await {
         Ok(entries) => {
-            let sealed = entries.iter().filter(|entry| !entry.is_dir).filter_map(|entry| {
-                match SstableName::parse_file_name(&entry.name) {
-                    Ok((name, Component::Toc)) => Some(Place { dir: path.to_owned(), name }),
-                    _ => None,
-                }
-            });
-            let mut places: Vec<Place> = sealed.collect();
+            let files = entries.iter().filter(|entry| !entry.is_dir);
+            let parsed = files.filter_map(|entry| SstableName::parse_file_name(&entry.name).ok());
+            let (unfinished, others): (Vec<_>, Vec<_>) =
+                parsed.partition(|(_, component)| *component == Component::TocTemporary);
+            let is_finished = |name: &SstableName| unfinished.iter().all(|(other, _)| other != name);
+            let found = others.into_iter().filter(|(name, component)| component == by && is_finished(name));
+            let mut places: Vec<Place> =
+                found.map(|(name, _)| Place { dir: path.to_owned(), name }).collect();
             places.sort();
             match places.is_empty() {
                 true => Err(PlaceError::Empty { dir: path.to_owned() }),
@@ -108,7 +121,7 @@ pub async fn find(files: &Files, path: &Path) -> Result<Vec<Place>, PlaceError> 
                 _ => PathBuf::from("."),
             };
             let place = Place { dir, name };
-            match files.exists(&place.path(&Component::Toc)).await? {
+            match files.exists(&place.path(by)).await? {
                 true => Ok(vec![place]),
                 false => Err(PlaceError::Unfinished { place }),
             }

@@ -41,7 +41,8 @@ pub async fn adopt(files: &Files, adoption: &Adoption<'_>, class: IoClass) -> Re
     there.push(Component::Toc);
     let contents = seal::begin(files, to_dir, to, &there, class).await?;
     let brought = match bring(files, adoption, &there, class).await {
-        Ok(()) => contents.sync_data().await,
+        // The names of all files come in front of the seal's.
+        Ok(()) => seal::make_durable(files, to_dir, &[contents]).await,
         failed => failed,
     };
     match brought {

@@ -36,6 +36,6 @@ pub use error::WriteError;
 pub use from_reader::write_reader;
 pub use large::LargeDataLimits;
 pub use options::{WriteOptions, Written};
-pub use seal::{clean_up, remove_sstable, remove_sstables, seal_all};
+pub use seal::{CleanedUp, clean_up, remove_sstable, remove_sstables, seal_all};
 pub(crate) use writer::INDEX_PAGE_BYTES;
 pub use writer::SSTableWriter;

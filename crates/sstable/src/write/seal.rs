@@ -4,12 +4,15 @@
 //! renaming it; removing begins with renaming it back. The directory is synced around each rename, so after a
 //! crash a generation is whole, or has no `TOC.txt` and is removed by [`clean_up`]. The temporary name goes last, when
 //! all else is gone for good, so that whatever is left of a generation is known as such. One that has neither name and
-//! is sound to the last row has lost it otherwise, and gets it back: it is nobody's remains.
+//! is sound to the last row has lost it otherwise, and gets it back: it is nobody's remains. One that has all that a complete one
+//! has, and is not sound, may be the only copy of something: it is moved to `set-aside`.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use base::drive::all;
+use reader::LocalFuture;
 use runtime::{File, FileError, Files, IoBuf, IoClass, OpenOptions};
 
 use crate::component::toc;
@@ -20,6 +23,10 @@ use crate::read::{ChunkCache, SSTable};
 const CHECK_CACHE_BYTES: usize = 1 << 20;
 /// The longest TOC.txt that is read; one line is some tens of bytes.
 const TOC_BYTES_MAX: u64 = 64 * 1024;
+/// A table of contents that is being made for an SSTable that has lost its own.
+const FOUND_TOC: &str = "found-toc.tmp";
+/// The directory beside SSTables for those that may be damaged ones.
+const SET_ASIDE: &str = "set-aside";
 
 /// Says that the files of `name` to come are unfinished. Fails, and changes nothing, if the generation exists. Gives
 /// the table of contents, which is to be synced before the seal; a crash before may leave files without it, which
@@ -41,16 +48,17 @@ pub(super) async fn begin(
     Ok(file)
 }
 
-/// Makes the files of `name`, all of them synced, an SSTable.
-pub(super) async fn seal(files: &Files, dir: &Path, name: &SstableName) -> Result<(), FileError> {
-    files.sync_dir(dir).await?;
-    let temporary = dir.join(name.file_name(&Component::TocTemporary));
-    files.rename(&temporary, &dir.join(name.file_name(&Component::Toc))).await?;
-    files.sync_dir(dir).await
+/// Makes complete files durable, with their names: ready to be sealed by [`seal`] or [`seal_all`], and not an SSTable. The journal of the
+/// file system does it all at once.
+pub(super) async fn make_durable(files: &Files, dir: &Path, written: &[File]) -> Result<(), FileError> {
+    let contents: LocalFuture<'_, _> = Box::pin(File::sync_data_of(written));
+    all(vec![contents, Box::pin(files.sync_dir(dir))]).await
 }
 
-/// Makes the files of `name`, all of them synced, ready to be sealed by [`seal_all`]: durable, and not an SSTable.
-pub(super) async fn prepare(files: &Files, dir: &Path) -> Result<(), FileError> {
+/// Makes the files of `name`, durable by [`make_durable`], an SSTable.
+pub(super) async fn seal(files: &Files, dir: &Path, name: &SstableName) -> Result<(), FileError> {
+    let temporary = dir.join(name.file_name(&Component::TocTemporary));
+    files.rename(&temporary, &dir.join(name.file_name(&Component::Toc))).await?;
     files.sync_dir(dir).await
 }
 
@@ -179,43 +187,87 @@ async fn is_sealed_again(
         return Ok(false);
     }
     let listed: Vec<Component> = components.iter().cloned().chain([Component::Toc]).collect();
-    let temporary = dir.join(name.file_name(&Component::TocTemporary));
-    files.write_all(&temporary, &toc::encode(&listed), IoClass::Maintenance).await?;
     let cache = ChunkCache::new(CHECK_CACHE_BYTES);
     let class = IoClass::Maintenance;
-    let is_sound = match SSTable::open_unsealed(files, dir, *name, &cache, class).await {
+    let is_sound = match SSTable::open_listing(files, dir, *name, listed.clone(), &cache, class).await {
         Ok(sstable) => sstable.rebuilt().is_empty() && sstable.check(class).await.is_ok(),
         Err(_) => false,
     };
     if is_sound {
-        seal(files, dir, name).await?;
+        // Under the temporary name of one that is being written it would be taken for that after a crash.
+        let temporary = dir.join(FOUND_TOC);
+        files.write_all(&temporary, &toc::encode(&listed), class).await?;
+        files.rename(&temporary, &dir.join(name.file_name(&Component::Toc))).await?;
+        files.sync_dir(dir).await?;
     }
     Ok(is_sound)
 }
 
+/// Whether a generation has what is only there at the end of a write.
+fn looks_complete(components: &[Component]) -> bool {
+    components.contains(&Component::Data) && components.contains(&Component::Statistics)
+}
+
+/// Moves a generation out of the way, to a directory that is new. Gives that.
+async fn set_aside(
+    files: &Files,
+    dir: &Path,
+    name: &SstableName,
+    components: &[Component],
+) -> Result<PathBuf, FileError> {
+    let all = dir.join(SET_ASIDE);
+    let mut to = all.join(name.to_string());
+    let mut attempt = 1;
+    while files.exists(&to).await? {
+        attempt += 1;
+        to = all.join(format!("{name}-{attempt}"));
+    }
+    files.create_dir_all(&to).await?;
+    for component in components {
+        let file = name.file_name(component);
+        files.rename(&dir.join(&file), &to.join(&file)).await?;
+    }
+    for changed in [&*to, &*all, dir] {
+        files.sync_dir(changed).await?;
+    }
+    Ok(to)
+}
+
+/// What a start did about generations without a seal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CleanedUp {
+    /// Remains of writes and removals that had not ended; they are gone.
+    pub removed: Vec<SstableName>,
+    /// The directories that have what may be damaged SSTables now.
+    pub set_aside: Vec<PathBuf>,
+}
+
 /// Removes what crashes have left: every file of a generation that has no `TOC.txt`, unless there is no temporary one either
-/// and all of it is sound. To be called at the start, before anything is written to `dir`. Gives the names of the SSTables
-/// it removed.
+/// and all of it is sound, or it may be a damaged one. To be called at the start, before anything is written to `dir`.
 ///
 /// Left alone: subdirectories, files that are no SSTable's, and versions that this build does not write.
-pub async fn clean_up(files: &Files, dir: &Path) -> Result<Vec<SstableName>, FileError> {
-    let mut removed = vec![];
+pub async fn clean_up(files: &Files, dir: &Path) -> Result<CleanedUp, FileError> {
+    let mut done = CleanedUp::default();
     for (name, components) in generations(files, dir).await? {
         if components.contains(&Component::Toc) || !name.version.is_writable() {
             continue;
         }
-        if !components.contains(&Component::TocTemporary)
-            && is_sealed_again(files, dir, &name, &components).await?
-        {
-            continue;
+        if !components.contains(&Component::TocTemporary) {
+            if is_sealed_again(files, dir, &name, &components).await? {
+                continue;
+            }
+            if looks_complete(&components) {
+                done.set_aside.push(set_aside(files, dir, &name, &components).await?);
+                continue;
+            }
         }
         remove_components(files, dir, &name, &components).await?;
-        removed.push(name);
+        done.removed.push(name);
     }
-    if !removed.is_empty() {
+    if !done.removed.is_empty() {
         files.sync_dir(dir).await?;
     }
-    Ok(removed)
+    Ok(done)
 }
 
 /// The components of each generation in `dir`.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use base::crc::{Crc32, crc32};
+use base::drive::all;
 use base::murmur3;
 use model::{ColumnKind, PartitionKey, TableSchema};
-use reader::{Fragment, RowFragment};
+use reader::{Fragment, LocalFuture, RowFragment};
 use runtime::{File, FileError, Files, IoBuf, OpenOptions};
 
 use super::columns::{header_columns, key_type_name};
@@ -81,6 +82,14 @@ pub struct SSTableWriter {
     last_key: Option<PartitionKey>,
 }
 
+/// A component that is written in one go, part by part.
+type Parts<'a> = Box<dyn Iterator<Item = IoBuf> + 'a>;
+
+/// The parts of what is small enough to be in memory whole.
+fn parts(bytes: &[u8]) -> Parts<'_> {
+    Box::new(bytes.chunks(PART_BYTES).map(IoBuf::copy_from))
+}
+
 /// Which files are written.
 #[derive(Clone)]
 struct Place {
@@ -102,25 +111,33 @@ impl Place {
         self.dir.join(self.name.file_name(component))
     }
 
-    /// Writes a whole component and adds it to those to be synced. Gives its length.
+    /// Writes whole components at the same time, and adds them to those to be synced. Gives their length together.
     async fn write(
         &self,
-        component: &Component,
-        bytes: &[u8],
+        components: Vec<(Component, Parts<'_>)>,
         options: &WriteOptions,
         unsynced: &mut Vec<File>,
     ) -> Result<u64, FileError> {
-        self.write_parts(component, bytes.chunks(PART_BYTES).map(IoBuf::copy_from), options, unsynced).await
+        let mut written: Vec<Option<(File, u64)>> = components.iter().map(|_| None).collect();
+        let mut writes: Vec<LocalFuture<'_, Result<(), FileError>>> = vec![];
+        for ((component, parts), slot) in components.into_iter().zip(&mut written) {
+            writes.push(Box::pin(async move {
+                *slot = Some(self.write_one(&component, parts, options).await?);
+                Ok(())
+            }));
+        }
+        all(writes).await?;
+        let (files, bytes): (Vec<File>, Vec<u64>) = written.into_iter().flatten().unzip();
+        unsynced.extend(files);
+        Ok(bytes.iter().sum())
     }
 
-    /// [`Self::write`] of a component that is made part by part.
-    async fn write_parts(
+    async fn write_one(
         &self,
         component: &Component,
-        parts: impl Iterator<Item = IoBuf>,
+        parts: Parts<'_>,
         options: &WriteOptions,
-        unsynced: &mut Vec<File>,
-    ) -> Result<u64, FileError> {
+    ) -> Result<(File, u64), FileError> {
         assert!(self.components.contains(component), "{component} is not in TOC.txt");
         let file = self.files.open(&self.path(component), OpenOptions::create_truncate()).await?;
         let mut at = 0;
@@ -129,8 +146,7 @@ impl Place {
             file.write_at(at, part, options.io_class).await?;
             at += bytes;
         }
-        unsynced.push(file);
-        Ok(at)
+        Ok((file, at))
     }
 
     /// Removes what was written, sealed or not.
@@ -332,42 +348,51 @@ impl SSTableWriter {
             ..
         } = self;
         let large_data = encoder.finish(options.now_ms);
-        let FinishedData { file, stored_bytes, uncompressed_bytes, digest, chunks } = data.finish().await?;
         let index_bytes = index.len_bytes();
-        let mut unsynced = vec![contents, file, index.finish().await?];
+        let (FinishedData { file, stored_bytes, uncompressed_bytes, digest, chunks }, index) =
+            finish_both(data, index).await?;
+        let mut unsynced = vec![contents, file, index];
         let mut total_bytes = stored_bytes + index_bytes;
         if matches!(chunks, ChunkIndex::Compression { .. }) {
             stats.set_compression(stored_bytes, uncompressed_bytes);
         }
-        let (component, bytes, dictionary_crc) = match chunks {
+        let (chunks_component, chunks, dictionary_crc) = match chunks {
             ChunkIndex::Crcs(crcs) => (Component::Crc, crcs.encode(), None),
             ChunkIndex::Compression { info, dictionary_crc } => {
                 (Component::CompressionInfo, info.encode(place.name.version), dictionary_crc)
             }
         };
-        total_bytes += place.write(&component, &bytes, &options, &mut unsynced).await?;
-        let mut component_crcs = vec![];
-        total_bytes +=
-            place.write(&Component::Digest, &digest::encode(digest), &options, &mut unsynced).await?;
+        let digest = digest::encode(digest);
         let summary = summary.finish().encode();
-        component_crcs.push((Component::Summary, crc32(&summary)));
-        total_bytes += place.write(&Component::Summary, &summary, &options, &mut unsynced).await?;
-        if options.has_filter() {
-            let filter = build_filter(key_hashes, options.bloom_filter_fp_chance).await;
-            let mut crc = Crc32::new();
-            let parts = filter.encode_parts(place.name.version).map(|part| {
-                crc.update(&part);
-                IoBuf::copy_from(&part)
-            });
-            total_bytes += place.write_parts(&Component::Filter, parts, &options, &mut unsynced).await?;
-            component_crcs.push((Component::Filter, crc.value()));
-        }
+        let filter = match options.has_filter() {
+            true => Some(build_filter(key_hashes, options.bloom_filter_fp_chance).await),
+            false => None,
+        };
         let contents = stats.contents();
         let statistics = statistics_of(&schema, &options, stats);
-        total_bytes += place
-            .write(&Component::Statistics, &statistics.encode(place.name.version), &options, &mut unsynced)
-            .await?;
-        component_crcs.push((Component::Statistics, statistics.lasting_crc(place.name.version)));
+        let encoded = statistics.encode(place.name.version);
+        let mut filter_crc = Crc32::new();
+        let mut components = vec![
+            (chunks_component, parts(&chunks)),
+            (Component::Digest, parts(&digest)),
+            (Component::Summary, parts(&summary)),
+            (Component::Statistics, parts(&encoded)),
+        ];
+        if let Some(filter) = &filter {
+            let encoded = filter.encode_parts(place.name.version).map(|part| {
+                filter_crc.update(&part);
+                IoBuf::copy_from(&part)
+            });
+            components.push((Component::Filter, Box::new(encoded)));
+        }
+        total_bytes += place.write(components, &options, &mut unsynced).await?;
+        let mut component_crcs = vec![
+            (Component::Summary, crc32(&summary)),
+            (Component::Statistics, statistics.lasting_crc(place.name.version)),
+        ];
+        if filter.is_some() {
+            component_crcs.push((Component::Filter, filter_crc.value()));
+        }
         let rows = statistics.stats.total_rows;
         let messina = MessinaInfo {
             shard_count: Some(options.shard_count),
@@ -382,13 +407,13 @@ impl SSTableWriter {
             component_crcs,
             index_crcs: Some(index_crcs.finish().encode()),
         };
-        total_bytes += place.write(&Component::Messina, &messina.encode(), &options, &mut unsynced).await?;
-        File::sync_data_of(&unsynced).await?;
+        let messina_bytes = messina.encode();
+        let last = vec![(Component::Messina, parts(&messina_bytes))];
+        total_bytes += place.write(last, &options, &mut unsynced).await?;
+        seal::make_durable(&place.files, &place.dir, &unsynced).await?;
         drop(unsynced);
         if sealed {
             seal::seal(&place.files, &place.dir, &place.name).await?;
-        } else {
-            seal::prepare(&place.files, &place.dir).await?;
         }
         Ok(Written {
             name: place.name,
@@ -404,6 +429,21 @@ impl SSTableWriter {
             large_data: messina.large_data,
         })
     }
+}
+
+/// Writes the rest of Data.db and of Index.db at the same time.
+async fn finish_both(data: DataFile, index: OutputFile) -> Result<(FinishedData, File), FileError> {
+    let (mut finished_data, mut finished_index) = (None, None);
+    let of_data: LocalFuture<'_, _> = Box::pin(async {
+        finished_data = Some(data.finish().await?);
+        Ok(())
+    });
+    let of_index: LocalFuture<'_, _> = Box::pin(async {
+        finished_index = Some(index.finish().await?);
+        Ok(())
+    });
+    all(vec![of_data, of_index]).await?;
+    Ok(finished_data.zip(finished_index).expect("both have ended well"))
 }
 
 /// The filter of exactly these keys.
