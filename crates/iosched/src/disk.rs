@@ -2,7 +2,8 @@
 //!
 //! 1. Its time is a [`TokenBucket`] that flows at one nanosecond a nanosecond and holds at most the latency goal: the
 //!    disk is never given more than this ahead of what it can do, so no request waits longer inside it.
-//! 2. Long requests are split, so that a short one never waits behind a long one for more than a quarter of the goal.
+//! 2. Long requests are split, so that a short one never waits behind a long one for more than a quarter of the goal; into parts as
+//!    short as the disk serves well, while reads of others take too long.
 //! 3. What was started and has not completed is bounded too, by some times the goal. A disk as fast as its model gets there
 //!    only if its latency is as long; one that is slower does, and then requests wait here, where they can be chosen from.
 //! 4. Of that bound a class may have a part only while others read ([`crate::rooms`]).
@@ -26,7 +27,7 @@ pub const LATENCY_GOAL_NS: u64 = 750_000;
 pub const REQUEST_BYTES_MAX: u64 = 16 << 20;
 
 /// No request needs to be shorter; a disk so slow that this takes longer than the latency goal has a longer one.
-const WHOLE_BYTES: u64 = 64 << 10;
+pub const WHOLE_BYTES: u64 = 64 << 10;
 
 /// What may be under way on a disk that may be much faster than it is taken for, in times of what the bucket holds.
 const UNDER_WAY_GOALS: u64 = 4;
@@ -161,7 +162,16 @@ impl Disk {
         self.is_throttled() && self.limit_ns > self.wanted_goal_ns.saturating_mul(11) / 10
     }
 
-    /// Requests that are longer must be split. A power of two, at least 4096.
+    /// Requests of a class that are longer are to be split now. A power of two, at least 64 KiB.
+    pub fn request_bytes_beside(&self, class: usize, direction: Direction, now_ns: u64) -> u64 {
+        let wants_short = |rooms: &Rooms| rooms.wants_short(class, now_ns);
+        match self.rooms.as_ref().is_some_and(wants_short) && self.is_throttled() && !self.is_bypassed() {
+            true => WHOLE_BYTES,
+            false => self.request_bytes_max(direction),
+        }
+    }
+
+    /// Requests that are longer must be split, always. A power of two, at least 64 KiB.
     pub fn request_bytes_max(&self, direction: Direction) -> u64 {
         match direction {
             _ if self.is_bypassed() => REQUEST_BYTES_MAX,
@@ -293,6 +303,22 @@ mod tests {
         assert_eq!(fast.request_bytes_max(Direction::Read), 256 << 10);
         assert_eq!(fast.request_bytes_max(Direction::Write), 128 << 10);
         assert!(!fast.misses_latency_goal());
+    }
+
+    #[test]
+    fn requests_are_shorter_while_reads_of_others_take_too_long() {
+        let model = Some(DiskModel::NOMINAL);
+        let disk = Disk::new(DiskOptions { model, divides_room: true, ..DiskOptions::default() });
+        let bytes = |class| disk.request_bytes_beside(class, Direction::Read, 1000);
+        let long = disk.request_bytes_max(Direction::Read);
+        assert!(long > WHOLE_BYTES);
+        disk.started(0, 1, Direction::Read, 4096, 10_000, 1000);
+        (0..1000).for_each(|_| disk.observe_read(100_000, true));
+        assert_eq!((bytes(1), bytes(0)), (long, long));
+        (0..100).for_each(|_| disk.observe_read(300_000, false));
+        assert_eq!((bytes(1), bytes(0)), (long, WHOLE_BYTES));
+        disk.set_bypassed(true);
+        assert_eq!(bytes(0), REQUEST_BYTES_MAX);
     }
 
     #[test]

@@ -29,7 +29,7 @@ mod rooms;
 mod shares;
 
 pub use bucket::TokenBucket;
-pub use disk::{Disk, DiskOptions, LATENCY_GOAL_NS, REQUEST_BYTES_MAX};
+pub use disk::{Disk, DiskOptions, LATENCY_GOAL_NS, REQUEST_BYTES_MAX, WHOLE_BYTES};
 pub use latencies::Latencies;
 pub use learned::{BUSY_TIMES, Learned, Learner, Observation, Rate, SHORT_READ_BYTES, Traffic, WINDOW_NS};
 pub use model::{Direction, DiskModel};

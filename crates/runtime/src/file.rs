@@ -4,12 +4,11 @@
 //! to whole blocks, and naming file and offset in errors.
 
 use std::fmt;
-use std::future::poll_fn;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::task::Poll;
 
+use base::drive::all;
 use iosched::Direction;
 
 use crate::backend::{BackendFile, Part};
@@ -69,11 +68,10 @@ impl File {
         let (from, wanted) =
             unit_bytes.map_or((offset_bytes, len), |unit_bytes| rounded_out(offset_bytes, len, unit_bytes));
         self.count(class, Direction::Read, wanted);
-        let part_max = self.0.gate.request_bytes_max(Direction::Read);
         let mut buf = IoBuf::with_capacity(wanted);
         let mut filled = 0;
         while filled < wanted {
-            let part = (wanted - filled).min(part_max);
+            let part = self.0.gate.part_bytes(class, Direction::Read, wanted - filled);
             let piece = Part { buf, at: filled, len: part, offset_bytes: from + filled as u64 };
             let inner = Rc::clone(&self.0);
             let start = move |pass| inner.file.read(piece, pass);
@@ -112,13 +110,12 @@ impl File {
             assert!(start.is_multiple_of(ALIGNMENT_BYTES), "direct write from byte {start} of a buffer");
         }
         self.count(class, Direction::Write, len);
-        let part_max = self.0.gate.request_bytes_max(Direction::Write);
         let mut buf = buf;
         let mut done = 0;
         let mut stuck = 0;
         while done < len {
             let at = offset_bytes + done as u64;
-            let part = (len - done).min(part_max);
+            let part = self.0.gate.part_bytes(class, Direction::Write, len - done);
             let piece = Part { buf, at: start + done, len: part, offset_bytes: at };
             let inner = Rc::clone(&self.0);
             let write = move |pass| inner.file.write(piece, pass);
@@ -156,20 +153,7 @@ impl File {
     /// [`Self::sync_data`] of several files at the same time: the device, and the journal of the file system, make
     /// them durable together. Gives the first error, when all have ended.
     pub async fn sync_data_of(files: &[Self]) -> Result<(), FileError> {
-        let mut syncs: Vec<_> = files.iter().map(|file| Some(Box::pin(file.sync_data()))).collect();
-        let mut result = Ok(());
-        poll_fn(|context| {
-            for sync in &mut syncs {
-                let polled = sync.as_mut().map(|sync| sync.as_mut().poll(context));
-                if let Some(Poll::Ready(synced)) = polled {
-                    *sync = None;
-                    result = std::mem::replace(&mut result, Ok(())).and(synced);
-                }
-            }
-            if syncs.iter().any(Option::is_some) { Poll::Pending } else { Poll::Ready(()) }
-        })
-        .await;
-        result
+        all(files.iter().map(|file| Box::pin(file.sync_data()) as _).collect()).await
     }
 
     /// Reserves space for `len_bytes` at `offset_bytes` and makes the file at least that long; new bytes read as 0.

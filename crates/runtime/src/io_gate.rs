@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use iosched::{Direction, IoQueue, Ticket};
+use iosched::{Direction, IoQueue, Ticket, WHOLE_BYTES};
 
 use crate::backend::{Op, Transferred};
 use crate::group::{CpuGroup, GROUPS_MAX, IoClass};
@@ -44,12 +44,17 @@ impl IoGate {
         &self.queue
     }
 
-    /// The longest request that passes whole.
-    pub(crate) fn request_bytes_max(&self, direction: Direction) -> usize {
-        self.queue.borrow().disk().request_bytes_max(direction) as usize
+    /// Of a request of `bytes`, how much passes as one part now.
+    pub(crate) fn part_bytes(&self, class: IoClass, direction: Direction, bytes: usize) -> usize {
+        if bytes <= WHOLE_BYTES as usize {
+            return bytes;
+        }
+        let now_ns = self.local.now_ns();
+        let part_max = self.queue.borrow().disk().request_bytes_beside(class.index(), direction, now_ns);
+        bytes.min(part_max as usize)
     }
 
-    /// Starts a request of `bytes`, at most [`IoGate::request_bytes_max`], when its turn has come, and waits for its end.
+    /// Starts a request of `bytes`, at most [`IoGate::part_bytes`], when its turn has come, and waits for its end.
     pub(crate) fn run(
         self: &Rc<Self>,
         class: IoClass,

@@ -116,7 +116,8 @@ pub(crate) fn read_dir(path: &Path) -> io::Result<Vec<DirEntry>> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
-        match entry.metadata() {
+        // Of a link what it leads to: directories of tables may be on other disks.
+        match fs::metadata(entry.path()) {
             Ok(data) => {
                 let is_dir = data.is_dir();
                 entries.push(DirEntry { name, is_dir, len_bytes: if is_dir { 0 } else { data.len() } });
