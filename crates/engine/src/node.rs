@@ -31,6 +31,7 @@ use crate::read::{Page, ReadCommand};
 use crate::report::{ShardReport, TableReport};
 use crate::shard::EngineShard;
 use crate::sharder::Sharder;
+use crate::table::roster::Roster;
 use crate::table::truncation::{self, Truncation};
 use crate::table::{Table, dropped, files, lost};
 use runtime::Event;
@@ -91,7 +92,8 @@ impl NodeShard {
             (_, false) => (self.engine.log().clone(), Some(self.sharder)),
         };
         let shard_id = self.engine.shard().id();
-        Table::new(schema.clone(), self.table_dir(schema), log, shard_id, sharder)
+        let roster = Roster::new(&self.options.data_dir, schema.id, shard_id);
+        Table::new(schema.clone(), self.table_dir(schema), log, shard_id, sharder, roster)
     }
 
     /// Changes of the schema are written with later times than this, whatever the clock says.
@@ -437,6 +439,9 @@ async fn take_over(shard: &Shard, new: Catalog) -> Result<(), EngineError> {
             table.drop_contents();
             engine.flushes().allow(&table);
             engine.compactions().forget_table(id);
+            if let Some(roster) = &table.roster {
+                roster.remove(shard.files()).await;
+            }
         }
     }
     for table in new.all_tables().filter(|table| !is_system_keyspace(&table.schema.keyspace)) {
@@ -489,8 +494,8 @@ pub async fn make_dirs<'a>(
 pub(crate) const SNAPSHOTS: &str = "snapshots";
 /// So long a change of the schema waits for the system tables to be flushed.
 const SCHEMA_FLUSH_US: u64 = 2_000_000;
-/// So long a stop waits for the history of compactions to be stored.
-const HISTORY_SAVE_US: u64 = 1_000_000;
+/// So long a stop waits for a disk that does not take the history of compactions.
+const HISTORY_SAVE_US: u64 = 10_000_000;
 
 /// Empties a table: what was written before is gone when it ends, also after a crash at any point of it.
 pub async fn truncate(shard: &Shard, table: TableId) -> Result<(), EngineError> {
@@ -634,6 +639,42 @@ async fn snapshot_locked(
     linked
 }
 
+/// A snapshot of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotReport {
+    pub keyspace: String,
+    pub table: String,
+    pub tag: String,
+    /// What its files would take if nobody else had them.
+    pub disk_bytes: u64,
+}
+
+/// The snapshots of all tables there are, by keyspace, table and tag.
+pub async fn snapshots(shard: &Shard) -> Result<Vec<SnapshotReport>, EngineError> {
+    let node = NodeShard::of(shard)?;
+    let schemas: Vec<_> = node.catalog.borrow().all_tables().map(|table| table.schema.clone()).collect();
+    let mut found = vec![];
+    for schema in schemas {
+        let dir = node.table_dir(&schema).join(SNAPSHOTS);
+        let tags = match shard.files().read_dir(&dir).await {
+            Ok(tags) => tags,
+            Err(error) if error.is_not_found() => continue,
+            Err(error) => return Err(error.into()),
+        };
+        for tag in tags.into_iter().filter(|tag| tag.is_dir) {
+            let files = shard.files().read_dir(&dir.join(&tag.name)).await?;
+            found.push(SnapshotReport {
+                keyspace: schema.keyspace.clone(),
+                table: schema.name.clone(),
+                tag: tag.name,
+                disk_bytes: files.iter().map(|file| file.len_bytes).sum(),
+            });
+        }
+    }
+    found.sort_by(|a, b| (&a.keyspace, &a.table, &a.tag).cmp(&(&b.keyspace, &b.table, &b.tag)));
+    Ok(found)
+}
+
 /// Makes the directory `to` and links all SSTables of the table into it.
 async fn link_all(shard: &Shard, schema: &TableSchema, dir: &Path, to: &Path) -> Result<u64, EngineError> {
     let (table, to) = (schema.id, to.to_owned());
@@ -733,6 +774,13 @@ pub async fn sstables_of_key(
 
 /// Flushes what can be flushed, makes the rest durable in the log, and stops. What is asked afterwards is refused.
 pub async fn close(shard: &Shard) -> Result<(), EngineError> {
+    // Jobs end first: no flush waits for one, and all that they did is known.
+    let end_jobs = |shard: Shard| async move {
+        EngineShard::of(&shard)?.compactions().stop().await;
+        Ok(())
+    };
+    on_all(shard, CpuGroup::Maintenance, end_jobs).await?;
+    // It is written as all else, so it comes in front of the flush.
     let saved = shard.call(0, CpuGroup::Maintenance, |shard| async move {
         let deadline = Deadline(Some(shard.now_us() + HISTORY_SAVE_US));
         let save = async {
@@ -741,7 +789,7 @@ pub async fn close(shard: &Shard) -> Result<(), EngineError> {
         };
         deadline.limit(&shard, pin!(save)).await
     });
-    // Nothing depends on it.
+    // Nothing but the history depends on it.
     let _ = saved.await;
     // What a full disk keeps from being flushed is in the log.
     let flushed = flush(shard, vec![]).await;

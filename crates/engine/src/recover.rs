@@ -21,6 +21,7 @@ use model::{Mutation, TableId, TableSchema, codec};
 use reader::{CompactReader, Keep, ReadSpec};
 use runtime::{CpuGroup, Files, IoClass, Shard};
 
+use crate::commitlog::census::{self, Census};
 use crate::commitlog::format::split_id;
 use crate::commitlog::replay::{self, Gap, OldSegment, ReplayReport, Replayed};
 use crate::commitlog::{CommitLog, CommitLogOptions, SyncMode};
@@ -31,13 +32,15 @@ use crate::options::{EngineOptions, OnDamagedLog};
 use crate::read::run::now_s;
 use crate::shard::EngineShard;
 use crate::table::truncation::{self, Truncation};
-use crate::table::{Table, dropped, files, lost};
+use crate::table::{Table, dropped, files, lost, roster};
 
 /// What a start found and did.
 #[derive(Clone, Debug, Default)]
 pub struct OpenReport {
     /// The node's id, made at the first start.
     pub host_id: uuid::Uuid,
+    /// There was data and no id of the node: it is another node now.
+    pub lost_host_id: bool,
     pub replay: ReplayReport,
     /// How long reading the logs of all shards and applying them to memtables took.
     pub replay_us: u64,
@@ -45,8 +48,12 @@ pub struct OpenReport {
     pub flush_us: u64,
     /// SSTables that were never finished, removed.
     pub removed_sstables: Vec<PathBuf>,
+    /// Directories with files of SSTables that had no TOC.txt and may be damaged ones; their tables are read without them.
+    pub set_aside: Vec<PathBuf>,
     /// SSTables that cannot be opened, and why; their tables refuse reads, all others work.
     pub unreadable_sstables: Vec<String>,
+    /// SSTables that were there when the node stopped and are not now; their tables are read without them.
+    pub missing_sstables: Vec<String>,
     /// Components of SSTables that were damaged or missing and could be done without: filters and summaries were rebuilt in
     /// memory, a Messina.db says nothing then.
     pub rebuilt_components: Vec<String>,
@@ -83,30 +90,35 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     let system_tables = catalog::stored_tables();
     // Before there is an id: a directory that has one has had these.
     make_dirs(shard, &options.data_dir, system_tables.iter().map(|schema| &**schema)).await?;
+    report.lost_host_id = is_first && has_schema(&files, &options.data_dir).await?;
     let host_id = host_id(shard, &options.data_dir).await?;
     report.host_id = uuid::Uuid::from_bytes(host_id);
-    report.removed_sstables = clean_up(&files, &options.data_dir).await?;
-    let old_schema = replay::list(&files, &schema_log_dir(&options)).await?;
-    let old = replay::list(&files, &log_dir(&options)).await?;
+    clean_up(&files, &options.data_dir, &mut report).await?;
+    let old_schema = census::take(&files, &schema_log_dir(&options)).await?;
+    let old = census::take(&files, &log_dir(&options)).await?;
+    report.replay.damaged.extend(census::missing(&old, &old_schema));
+    refuse_damage(&options, &report.replay)?;
     let truncated_base = truncated_base(&files, &options.data_dir).await?;
-    let first_base = first_base(shard, old.iter().chain(&old_schema), truncated_base);
+    let first_base = first_base(shard, old.last_number().max(old_schema.last_number()), truncated_base);
 
     start_shards(shard, &options, host_id, first_base).await?;
     let node = NodeShard::of(shard)?;
     for schema in system_tables {
         let table = node.make_table(&schema);
         table.open_sstables(&files, node.engine.cache(), shard.shard_count()).await?;
+        table.compare_roster(&files, None).await?;
         // Without its schema a node would take every table for unknown.
         if schema.name != catalog::system::COMPACTION_HISTORY {
             table.check_readable()?;
         }
         node.engine.add_table(table, &TableSettings::default());
     }
-    report.replay.merge(replay_segments(shard, &old_schema, true).await?);
+    report.replay.merge(replay_segments(shard, &old_schema.segments, true).await?);
     refuse_damage(&options, &report.replay)?;
     let system: Vec<TableId> = catalog::stored_tables().iter().map(|schema| schema.id).collect();
     node.engine.flush(&system).await?;
-    remove_segments(&files, &schema_log_dir(&options), &old_schema).await?;
+    let schema_log = node.schema_log.as_ref().expect("the first shard has it");
+    give_up(&files, schema_log, &old_schema).await?;
 
     let stored = load_catalog(shard, &node).await?;
     let catalog = stored.with_system_tables();
@@ -124,9 +136,11 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     publish(shard, catalog).await?;
     crate::attach::open_all(shard, &options.attachments).await?;
     report.unreadable_sstables = crate::node::told(shard, Table::unreadable).await?;
+    let old_rosters = compare_rosters(shard, &options.data_dir).await?;
+    report.missing_sstables = crate::node::told(shard, Table::missing).await?;
     report.rebuilt_components = crate::node::told(shard, Table::rebuilt).await?;
 
-    let mine = old.clone();
+    let mine = old.segments.clone();
     let replay_started_us = shard.now_us();
     let replays = on_all(shard, CpuGroup::Maintenance, move |shard| {
         let count = shard.shard_count();
@@ -138,12 +152,13 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     refuse_damage(&options, &report.replay)?;
     let flush_started_us = shard.now_us();
     report.replay_us = flush_started_us - replay_started_us;
-    if !old.is_empty() && !users.is_empty() {
+    if !old.segments.is_empty() && !users.is_empty() {
         crate::node::flush(shard, users).await?;
     }
     report.flush_us = shard.now_us() - flush_started_us;
-    remove_segments(&files, &log_dir(&options), &old).await?;
+    give_up(&files, node.engine.log(), &old).await?;
     history_table::load(shard, node.engine.compactions().history()).await;
+    accept_missing(shard, &old_rosters).await?;
     // Before, a purge could not have known what the old segments still hold.
     if options.compaction.is_automatic {
         crate::compaction::node::start(shard).await?;
@@ -163,6 +178,7 @@ async fn prepare_dirs(files: &Files, data_dir: &Path) -> Result<(), EngineError>
     let schema_log = data_dir.join("commitlog").join("schema");
     files.create_dir_all(&schema_log).await?;
     files.create_dir_all(&data_dir.join("data")).await?;
+    files.create_dir_all(&roster::dir(data_dir)).await?;
     for dir in schema_log.ancestors().skip(1).take_while(|dir| *dir != Path::new("")) {
         match files.sync_dir(dir).await {
             // Directories above ours may belong to somebody else. What the disk cannot do is another matter: the name of ours
@@ -205,6 +221,16 @@ async fn refuse_losses(files: &Files, options: &EngineOptions) -> Result<Vec<Gap
     Err(EngineError::DamagedLog(lost))
 }
 
+/// Whether there are SSTables of the schema.
+async fn has_schema(files: &Files, data_dir: &Path) -> Result<bool, EngineError> {
+    for schema in catalog::system_tables() {
+        if !files::list(files, &crate::node::table_dir(data_dir, &schema)).await?.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// The node's id, made at the first start.
 async fn host_id(shard: &Shard, data_dir: &Path) -> Result<[u8; 16], EngineError> {
     let path = data_dir.join(HOST_ID);
@@ -237,15 +263,15 @@ async fn table_dirs(files: &Files, data_dir: &Path) -> Result<Vec<PathBuf>, Engi
     Ok(dirs)
 }
 
-async fn clean_up(files: &Files, data_dir: &Path) -> Result<Vec<PathBuf>, EngineError> {
-    let mut removed = vec![];
+async fn clean_up(files: &Files, data_dir: &Path, report: &mut OpenReport) -> Result<(), EngineError> {
     for dir in table_dirs(files, data_dir).await? {
         record::recover(files, &dir).await?;
         truncation::clean_up(files, &dir).await?;
-        let names = sstable::write::clean_up(files, &dir).await?;
-        removed.extend(names.into_iter().map(|name| dir.join(name.to_string())));
+        let done = sstable::write::clean_up(files, &dir).await?;
+        report.removed_sstables.extend(done.removed.into_iter().map(|name| dir.join(name.to_string())));
+        report.set_aside.extend(done.set_aside);
     }
-    Ok(removed)
+    Ok(())
 }
 
 /// Makes the directories of tables that have none, and gives them: somebody has taken them away.
@@ -305,10 +331,42 @@ async fn finish_truncations(files: &Files, data_dir: &Path, catalog: &Catalog) -
     Ok(())
 }
 
-/// Above every number that an earlier run gave a segment and anything remembers: the segments themselves, and
-/// truncations (`truncated`). The clock may have been set back since.
-fn first_base<'a>(shard: &Shard, old: impl Iterator<Item = &'a OldSegment>, truncated: u64) -> u64 {
-    let last = old.map(|segment| split_id(segment.id).1).max().unwrap_or(0);
+/// Lets every shard see which SSTables are missing. Gives the rosters that are not needed when the start has ended.
+async fn compare_rosters(shard: &Shard, data_dir: &Path) -> Result<Vec<PathBuf>, EngineError> {
+    let compare = |shard: Shard| async move {
+        for table in EngineShard::of(&shard)?.tables() {
+            // Those of system tables have been compared.
+            if !table.is_system() {
+                table.compare_roster(shard.files(), None).await?;
+            }
+        }
+        Ok(())
+    };
+    on_all(shard, CpuGroup::Maintenance, compare).await?;
+    let engine = EngineShard::of(shard)?;
+    let old = roster::adopt(shard.files(), data_dir, shard.shard_count(), |id| engine.table(id).ok()).await?;
+    Ok(old)
+}
+
+/// What was missing is in the report: the next start tells of what is missing since.
+async fn accept_missing(shard: &Shard, old_rosters: &[PathBuf]) -> Result<(), EngineError> {
+    let accept = |shard: Shard| async move {
+        for table in EngineShard::of(&shard)?.tables() {
+            table.accept_missing(shard.files()).await;
+        }
+        Ok(())
+    };
+    on_all(shard, CpuGroup::Maintenance, accept).await?;
+    for path in old_rosters {
+        // One that stays is told of again.
+        let _ = shard.files().remove(path).await;
+    }
+    Ok(())
+}
+
+/// Above every number that an earlier run gave a segment and anything remembers: the segments themselves and their manifests
+/// (`last`), and truncations (`truncated`). The clock may have been set back since.
+fn first_base(shard: &Shard, last: u64, truncated: u64) -> u64 {
     let now_ms = u64::try_from(shard.wall_us() / 1000).unwrap_or(0);
     now_ms.max(last).max(truncated) + 1
 }
@@ -459,11 +517,17 @@ fn refuse_damage(options: &EngineOptions, replay: &ReplayReport) -> Result<(), E
     Err(EngineError::DamagedLog(replay.damaged.clone()))
 }
 
-async fn remove_segments(files: &Files, dir: &Path, segments: &[OldSegment]) -> Result<(), EngineError> {
-    for segment in segments {
-        files.remove(&segment.path).await?;
+/// What earlier runs left of the log is needed no more: says so in the log's own manifest, and removes it.
+async fn give_up(files: &Files, log: &CommitLog, old: &Census) -> Result<(), EngineError> {
+    log.give_up_earlier().await?;
+    let segments = old.segments.iter().map(|segment| &segment.path);
+    for path in segments.chain(old.manifests.iter().map(|manifest| &manifest.path)) {
+        match files.remove(path).await {
+            Err(error) if !error.is_not_found() => return Err(error.into()),
+            _removed => (),
+        }
     }
-    files.sync_dir(dir).await?;
+    files.sync_dir(&old.dir).await?;
     Ok(())
 }
 

@@ -251,6 +251,8 @@ pub struct TableReport {
     pub sstables: Vec<SSTableReport>,
     /// SSTables that could not be opened.
     pub unreadable: usize,
+    /// SSTables that were missing at the start.
+    pub missing: usize,
     /// Of all memtables, sealed ones included.
     pub memtable_bytes: usize,
     pub memtable_partitions: usize,
@@ -305,6 +307,7 @@ impl TableReport {
             dir: table.dir.clone(),
             sstables: table.sstables().iter().map(|sstable| SSTableReport::of(sstable)).collect(),
             unreadable: table.unreadable().len(),
+            missing: table.missing_count(),
             memtable_bytes: table.memtable_bytes(),
             memtable_partitions: table.active().memtable.partition_count() + partitions,
             pending_flushes: sealed.len(),

@@ -28,6 +28,7 @@ use crate::read::run::Bounds;
 use crate::read::traced::{measured, tracer};
 use crate::read::{Page, ReadCommand, run};
 use crate::report::{MemoryUse, ShardReport, memory_text};
+use crate::table::files_lock::FilesLock;
 use crate::table::flush::FlushQueue;
 use crate::table::validate::validate;
 use crate::table::{LoggedMemtable, Table};
@@ -70,6 +71,8 @@ pub struct EngineShard {
     /// Kept between writes for its memory.
     scratch: RefCell<Vec<u8>>,
     locks: PartitionLocks,
+    /// Held while the history of compactions is being stored.
+    pub(crate) history_saves: FilesLock,
     stopping: Cell<bool>,
     tasks: RefCell<Vec<JoinHandle<()>>>,
 }
@@ -125,6 +128,7 @@ impl EngineShard {
             last_segment: Cell::new(0),
             scratch: RefCell::default(),
             locks: PartitionLocks::default(),
+            history_saves: FilesLock::default(),
             stopping: Cell::new(false),
             tasks: RefCell::default(),
         });

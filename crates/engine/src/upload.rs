@@ -171,7 +171,9 @@ async fn open_all(shard: &Shard, id: TableId, names: &[SstableName]) -> Result<(
 /// shards which do not have it yet would have them take it afterwards, without its files.
 async fn take_all(shard: &Shard, id: TableId, names: Vec<SstableName>) -> Result<(), EngineError> {
     let take = move |shard: Shard| async move {
-        EngineShard::of(&shard)?.table(id)?.take_loading();
+        let table = EngineShard::of(&shard)?.table(id)?;
+        table.take_loading();
+        table.store_roster(shard.files(), false).await;
         Ok(())
     };
     on_all(shard, CpuGroup::Maintenance, take).await?;

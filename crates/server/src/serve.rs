@@ -352,8 +352,19 @@ fn report(report: &OpenReport) {
     for gap in &replay.damaged {
         warning!("engine", "commit log: lost: {gap}");
     }
+    if report.lost_host_id {
+        warning!("engine", "the file host_id was missing: the node has another id now, {}", report.host_id);
+    }
     for path in &report.removed_sstables {
         info!("engine", "removed {}, which was never finished", path.display());
+    }
+    for dir in &report.set_aside {
+        error!(
+            "engine",
+            "an SSTable without TOC.txt is not sound, so its table is read without it; its files are in {}: they may be damaged, or what a \
+             loss of power left of one that was being written",
+            dir.display()
+        );
     }
     for dir in &report.ended_drops {
         info!("engine", "removed {}, whose table had been dropped", dir.display());
@@ -363,6 +374,9 @@ fn report(report: &OpenReport) {
     }
     for text in &report.unreadable_sstables {
         error!("engine", "an SSTable cannot be opened, reads of its table fail: {text}");
+    }
+    for text in &report.missing_sstables {
+        warning!("engine", "an SSTable is missing: {text}");
     }
     for text in &report.rebuilt_components {
         warning!(

@@ -13,7 +13,11 @@ use base::bytes::Take;
 use base::crc::{Crc32, crc32};
 
 const MAGIC: u32 = 0x4d53_434c;
-const VERSION: u32 = 1;
+/// In the names of files, which all versions look for.
+const NAME_VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// Without a manifest beside it; otherwise the same.
+const VERSION_ALONE: u32 = 1;
 
 /// Bytes of the header of a segment and of a chunk.
 pub const HEADER_BYTES: usize = 32;
@@ -37,7 +41,7 @@ pub fn split_id(id: u64) -> (u32, u64) {
 }
 
 pub fn file_name(id: u64) -> String {
-    format!("CommitLog-{VERSION}-{id}.log")
+    format!("CommitLog-{NAME_VERSION}-{id}.log")
 }
 
 /// The id in a segment's file name, `None` for other files.
@@ -69,8 +73,8 @@ pub fn encode_segment_header(id: u64, run_first_id: u64) -> [u8; HEADER_BYTES] {
 /// What the beginning of a segment file says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentHeader {
-    /// A segment with this id, and the first one of the run that made it.
-    Segment { id: u64, run_first_id: u64 },
+    /// A segment with this id, the first one of the run that made it, and whether a manifest should know of it.
+    Segment { id: u64, run_first_id: u64, has_manifest: bool },
     /// Reserved and never begun: nothing is in it.
     Blank,
     /// Not a header we wrote, or damaged.
@@ -96,14 +100,14 @@ pub fn decode_segment_header(bytes: &[u8]) -> SegmentHeader {
     let id = u64::from(word()) << 32 | u64::from(word());
     let run_first_id = u64::from(word()) << 32 | u64::from(word());
     // No version has the number 0: there the header was torn off behind its first word.
-    if magic == MAGIC && version != VERSION && version != 0 {
+    if magic == MAGIC && ![VERSION, VERSION_ALONE, 0].contains(&version) {
         return SegmentHeader::Version(version);
     }
     let crc = u32::from_be_bytes(*header[28..].first_chunk().expect("4 bytes are left"));
     if magic != MAGIC || crc != crc32(&header[..28]) {
         return SegmentHeader::Damaged;
     }
-    SegmentHeader::Segment { id, run_first_id }
+    SegmentHeader::Segment { id, run_first_id, has_manifest: version != VERSION_ALONE }
 }
 
 /// The header of a chunk.
@@ -226,7 +230,8 @@ mod tests {
         segment.extend_from_slice(&payload);
         assert_eq!(segment, documented_bytes());
 
-        assert_eq!(decode_segment_header(&segment), SegmentHeader::Segment { id, run_first_id: id - 1 });
+        let header = SegmentHeader::Segment { id, run_first_id: id - 1, has_manifest: true };
+        assert_eq!(decode_segment_header(&segment), header);
         let header = segment[64..].first_chunk().unwrap();
         assert_eq!(ChunkHeader::decode(header, id, 64), Some(chunk));
         let read: Vec<_> = entries(&segment[96..]).collect();

@@ -5,7 +5,7 @@
 //! 2. The writer task takes what has gathered as one chunk, writes it and, in `batch` and `group` mode, syncs.
 //!    What arrives meanwhile gathers for the next one: the busier, the larger the chunks.
 //! 3. Everybody whose entry is in the chunk then learns that it is durable, or why not.
-//! 4. In `periodic` mode another task syncs every so often.
+//! 4. In `periodic` mode another task syncs every so often. In every mode one notes in the manifest what has been synced.
 //!
 //! A failed write or sync fails the log for good: after it nobody can say what is on the disk (the kernel forgets
 //! what it could not write), so nothing more is acknowledged. A full disk is no such failure: segments are
@@ -27,6 +27,8 @@ use runtime::Event;
 
 /// Entries wait when this much has gathered and is not written.
 pub const GATHERED_BYTES_MAX: usize = 4 << 20;
+/// How often the manifest is told what has been synced.
+const NOTE_US: u64 = 1_000_000;
 
 /// The chunks that one write to the file makes durable, for those who wait for it.
 #[derive(Default)]
@@ -114,9 +116,9 @@ impl CommitLog {
         first_base: u64,
     ) -> Result<Rc<Self>, LogError> {
         assert!(options.segment_bytes >= 4096 && options.segment_bytes < u64::from(u32::MAX));
-        let files = shard.files().clone();
+        let no_space = |error| LogError::NoSpace(Arc::new(error));
         let log = Rc::new(Self {
-            segments: Segments::new(files, shard.id(), first_base, options.clone()),
+            segments: Segments::open(shard, first_base, options.clone()).await.map_err(no_space)?,
             shard: shard.clone(),
             options,
             gathering: RefCell::default(),
@@ -133,7 +135,7 @@ impl CommitLog {
             tasks: RefCell::default(),
             appended_bytes: Cell::new(0),
         });
-        let first = log.segments.begin().await.map_err(|error| LogError::NoSpace(Arc::new(error)))?;
+        let first = log.segments.begin().await.map_err(no_space)?;
         log.start_gathering(first);
         let writer = log.clone();
         let mut tasks = vec![shard.spawn(CpuGroup::CommitLog, async move { writer.write_loop().await })];
@@ -141,6 +143,8 @@ impl CommitLog {
             let syncer = log.clone();
             tasks.push(shard.spawn(CpuGroup::CommitLog, async move { syncer.sync_loop(period_us).await }));
         }
+        let noter = log.clone();
+        tasks.push(shard.spawn(CpuGroup::CommitLog, async move { noter.note_loop().await }));
         *log.tasks.borrow_mut() = tasks;
         Ok(log)
     }
@@ -266,10 +270,7 @@ impl CommitLog {
         }
         let log = self.clone();
         let retire = async move {
-            for segment in unneeded {
-                // A file that could not be put aside is replayed after a restart; `may_be_replayed` says so.
-                let _ = log.segments.retire(segment).await;
-            }
+            log.segments.retire(unneeded).await;
             log.progress.signal();
         };
         self.shard.spawn(CpuGroup::CommitLog, retire).detach();
@@ -439,6 +440,27 @@ impl CommitLog {
         }
     }
 
+    /// Keeps the manifest's word of what was synced fresh.
+    async fn note_loop(self: Rc<Self>) {
+        while !self.closing.get() {
+            self.shard.sleep_us(NOTE_US).await;
+            if !self.closing.get() && self.segments.is_manifest_behind() {
+                let log = self.clone();
+                // A task of its own: what writes to the manifest must not be dropped in the middle.
+                let note = async move {
+                    // It is tried again; until then a start has less evidence.
+                    let _ = log.segments.note_synced().await;
+                };
+                self.shard.spawn(CpuGroup::CommitLog, note).detach();
+            }
+        }
+    }
+
+    /// Makes it durable that what earlier runs of all shards left here is not needed any more.
+    pub async fn give_up_earlier(&self) -> Result<(), FileError> {
+        self.segments.give_up_earlier().await
+    }
+
     async fn sync_written(&self) -> Result<(), FileError> {
         for segment in self.segments.in_use() {
             if !segment.is_synced() {
@@ -484,7 +506,7 @@ impl CommitLog {
         let mut tasks = self.tasks.take();
         let writer = tasks.remove(0);
         writer.await;
-        // The periodic task sleeps; what it would do is done here.
+        // The others sleep; what they would do is done here.
         drop(tasks);
         if let Some(error) = &*self.failed.borrow() {
             return Err(error.clone());

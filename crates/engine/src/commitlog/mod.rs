@@ -2,7 +2,9 @@
 //!
 //! - [`mod@format`]: segments and chunks as bytes (`docs/formats/commitlog.md`);
 //! - [`segment`]: the files in use, what each still holds that is not in an SSTable, and where new ones come from;
+//! - [`manifest`]: which segments there must be;
 //! - [`log`]: appending, and the task that writes and syncs;
+//! - [`census`]: what an earlier run left, and what of it is missing;
 //! - [`replay`]: reading it all back after a crash.
 //!
 //! Guarantees, by sync mode: `batch` and `group`: an acknowledged write has been synced. `periodic`: it has
@@ -10,8 +12,10 @@
 //! A segment is given up when every memtable that holds one of its writes has been flushed, by count, so the
 //! order in which flushes end does not matter.
 
+pub mod census;
 pub mod format;
 pub mod log;
+pub mod manifest;
 pub mod replay;
 pub mod segment;
 #[cfg(test)]

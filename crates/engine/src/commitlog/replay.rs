@@ -15,9 +15,10 @@ use base::crc::crc32;
 use runtime::{FileError, Files, IoBuf, IoClass, OpenOptions};
 
 use super::LogPosition;
+use super::census::Evidence;
 use super::format::{self, CHUNK_ALIGNMENT_BYTES, ChunkHeader, HEADER_BYTES, SegmentHeader};
 
-/// A part of a segment that could not be read.
+/// A part of a segment that could not be read; with no length, all of a file that is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
     pub file: PathBuf,
@@ -29,6 +30,9 @@ pub struct Gap {
 impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, offset_bytes, len_bytes, detail } = self;
+        if *len_bytes == 0 {
+            return write!(f, "{}: {detail}", file.display());
+        }
         write!(f, "{} at byte {offset_bytes}: {len_bytes} bytes cannot be read: {detail}", file.display())
     }
 }
@@ -70,9 +74,11 @@ pub struct OldSegment {
     pub id: u64,
     pub path: PathBuf,
     pub len_bytes: u64,
+    /// What manifests say of it.
+    pub evidence: Evidence,
 }
 
-/// The segments in `dir`, by id. Recycled files are removed: nothing in them is needed.
+/// The segments in `dir`, by id, without evidence. Recycled files are removed: nothing in them is needed.
 pub async fn list(files: &Files, dir: &Path) -> Result<Vec<OldSegment>, FileError> {
     let mut segments = vec![];
     for entry in files.read_dir(dir).await? {
@@ -83,7 +89,7 @@ pub async fn list(files: &Files, dir: &Path) -> Result<Vec<OldSegment>, FileErro
         if format::is_recycled(&path) {
             files.remove(&path).await?;
         } else if let Some(id) = format::id_of_file_name(&entry.name) {
-            segments.push(OldSegment { id, path, len_bytes: entry.len_bytes });
+            segments.push(OldSegment { id, path, len_bytes: entry.len_bytes, evidence: Evidence::default() });
         }
     }
     segments.sort_by_key(|segment| segment.id);
@@ -93,8 +99,8 @@ pub async fn list(files: &Files, dir: &Path) -> Result<Vec<OldSegment>, FileErro
 /// Bytes read at a time.
 const READ_BYTES: usize = 1 << 20;
 
-/// Reads one segment; `apply` gets each entry, and says what is wrong with one that makes no sense. The segment's own evidence decides what in it is damaged; what
-/// later segments say of it is in `synced_whole`.
+/// Reads one segment; `apply` gets each entry, and says what is wrong with one that makes no sense. What in it is damaged is decided
+/// by its own evidence and its manifest's; what later segments say of it is in `synced_whole`.
 pub async fn read_segment(
     files: &Files,
     segment: &OldSegment,
@@ -102,6 +108,8 @@ pub async fn read_segment(
     mut apply: impl AsyncFnMut(Replayed<'_>) -> Result<(), String>,
 ) -> Result<ReplayReport, FileError> {
     let mut report = ReplayReport { segments: 1, ..ReplayReport::default() };
+    let Evidence { listed, segment_bytes, .. } = segment.evidence;
+    let synced_whole = synced_whole || listed.is_some_and(|listed| listed.is_closed);
     let file = files.open(&segment.path, OpenOptions::read()).await?;
     let gap = |offset_bytes: u64, end: u64, detail: &str| Gap {
         file: segment.path.clone(),
@@ -112,7 +120,12 @@ pub async fn read_segment(
     let mut window = Window { file, start: 0, buf: IoBuf::new(), len_bytes: segment.len_bytes };
     let header = format::decode_segment_header(window.bytes(0, HEADER_BYTES).await?);
     match header {
-        SegmentHeader::Segment { id, .. } if id == segment.id => {}
+        SegmentHeader::Segment { id, has_manifest, .. } if id == segment.id => {
+            if has_manifest && segment.evidence.is_alone {
+                let detail = "the manifest of its run is missing, so other segments may be missing too";
+                report.damaged.push(gap(0, 0, detail));
+            }
+        }
         SegmentHeader::Version(version) => {
             let detail =
                 format!("commit log version {version}; start the version that wrote it and drain it");
@@ -123,7 +136,7 @@ pub async fn read_segment(
         // synced before anything is written behind it.
         SegmentHeader::Blank | SegmentHeader::Segment { .. } | SegmentHeader::Damaged => {
             let written = window.find_chunk(segment.id, format::FIRST_CHUNK_BYTES).await?.is_some();
-            if synced_whole || written {
+            if synced_whole || written || listed.is_some() {
                 let detail = "the header of the segment is damaged; restore the file, or move it away";
                 report.damaged.push(gap(0, segment.len_bytes, detail));
             }
@@ -131,7 +144,7 @@ pub async fn read_segment(
         }
     }
     let mut gaps: Vec<(Gap, u64)> = vec![];
-    let mut synced_bytes = 0;
+    let mut synced_bytes = listed.map_or(0, |listed| u64::from(listed.synced_bytes));
     let mut offset = format::FIRST_CHUNK_BYTES;
     let mut ended = false;
     while offset + HEADER_BYTES as u64 <= segment.len_bytes {
@@ -174,7 +187,14 @@ pub async fn read_segment(
             break;
         }
     }
-    if !ended && gaps.is_empty() && synced_whole {
+    if !ended && segment.len_bytes < segment_bytes {
+        // It was reserved to its end before anything was written. Where the next chunk would begin there is none: then what was cut
+        // was not written yet.
+        let is_behind_the_end = offset + HEADER_BYTES as u64 <= segment.len_bytes;
+        if synced_whole || !is_behind_the_end {
+            report.damaged.push(gap(segment.len_bytes, segment_bytes, "the file was cut"));
+        }
+    } else if !ended && gaps.is_empty() && synced_whole {
         gaps.push((gap(offset, segment.len_bytes, "the end of the segment is missing"), offset));
     }
     for (gap, offset) in gaps {

@@ -2,8 +2,10 @@
 //!
 //! A segment is needed until it is closed, and every memtable with one of its entries has been flushed. Then its
 //! file is renamed out of the way at once, so that a restart does not read it, and used again for a later
-//! segment: its blocks are already allocated, which makes writes to it twice as fast (facts
-//! `rust-stack.md` §1.7).
+//! segment: its blocks are already allocated, which makes writes to it twice as fast.
+//!
+//! The [`manifest`](super::manifest) says which ones are in use: it is changed before a segment is written to, and before its file is
+//! put aside.
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -11,10 +13,11 @@ use std::rc::Rc;
 
 use base::{HashMap, HashSet};
 use model::TableId;
-use runtime::{File, FileError, Files, IoBuf, IoClass, OpenOptions};
+use runtime::{File, FileError, Files, IoBuf, IoClass, OpenOptions, Shard};
 
 use super::CommitLogOptions;
 use super::format;
+use super::manifest::{Listed, ManifestFile, SEGMENTS_MAX};
 
 /// How many entries of each segment a memtable holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,6 +54,8 @@ impl Uses {
 pub struct Segment {
     pub id: u64,
     pub file: File,
+    /// Wall clock when it was made, microseconds.
+    begun_us: i64,
     /// Chunks have been written up to here.
     pub written_bytes: Cell<u64>,
     /// And synced up to here.
@@ -70,6 +75,15 @@ impl Segment {
         self.synced_bytes.get() >= self.written_bytes.get()
     }
 
+    fn listed(&self) -> Listed {
+        Listed {
+            id: self.id,
+            begun_us: self.begun_us,
+            synced_bytes: self.synced_bytes.get() as u32,
+            is_closed: self.closed.get() && self.is_synced(),
+        }
+    }
+
     /// Counts an entry of `table`.
     #[inline]
     pub fn add_use(&self, table: TableId) {
@@ -81,7 +95,8 @@ impl Segment {
 pub struct Segments {
     options: CommitLogOptions,
     files: Files,
-    shard: u32,
+    shard: Shard,
+    manifest: ManifestFile,
     /// Segments from this base on can be vouched for by later ones.
     vouched_from: Cell<u64>,
     next_base: Cell<u64>,
@@ -93,21 +108,67 @@ pub struct Segments {
     retiring: Cell<usize>,
     /// Those of them that a restart may still find: on their way, or their files could not be put aside.
     lingering: RefCell<HashSet<u64>>,
+    /// Files that hold nothing, and nobody knows whether the manifest on the disk has them: they stay until it does not.
+    unsure: RefCell<Vec<PathBuf>>,
 }
 
 impl Segments {
-    pub fn new(files: Files, shard: u32, first_base: u64, options: CommitLogOptions) -> Self {
-        Self {
+    /// Makes the manifest of this run. Segments get numbers from `first_base` on.
+    pub async fn open(shard: &Shard, first_base: u64, options: CommitLogOptions) -> Result<Self, FileError> {
+        let files = shard.files().clone();
+        let run = format::segment_id(shard.id(), first_base);
+        // One more is begun unasked, and one may be on its way out.
+        let segments_max = Self::count_max(&options) + 2;
+        let (dir, segment_bytes) = (&options.dir, options.segment_bytes);
+        let manifest =
+            ManifestFile::create(&files, dir, run, shard.shard_count(), segment_bytes, segments_max).await?;
+        Ok(Self {
             options,
             files,
-            shard,
+            shard: shard.clone(),
+            manifest,
             vouched_from: Cell::new(first_base),
             next_base: Cell::new(first_base),
             in_use: RefCell::default(),
             recycled: RefCell::default(),
             retiring: Cell::new(0),
             lingering: RefCell::default(),
+            unsure: RefCell::default(),
+        })
+    }
+
+    /// So many segments may be in use. Two always may.
+    fn count_max(options: &CommitLogOptions) -> u64 {
+        (options.total_bytes_max / options.segment_bytes).clamp(2, SEGMENTS_MAX - 2)
+    }
+
+    fn listed(&self) -> Vec<Listed> {
+        self.in_use.borrow().iter().map(|segment| segment.listed()).collect()
+    }
+
+    /// Makes the manifest say what is in use now.
+    async fn store_manifest(&self) -> Result<(), FileError> {
+        self.manifest.store(|| self.listed()).await?;
+        for path in self.unsure.take() {
+            let _ = self.files.remove(&path).await;
         }
+        Ok(())
+    }
+
+    /// Whether the manifest on the disk does not know how far segments have been synced.
+    pub fn is_manifest_behind(&self) -> bool {
+        self.manifest.is_behind(&self.listed())
+    }
+
+    /// Makes the manifest say how far segments have been synced.
+    pub async fn note_synced(&self) -> Result<(), FileError> {
+        self.store_manifest().await
+    }
+
+    /// Makes it durable that what earlier runs of all shards left is not needed any more.
+    pub async fn give_up_earlier(&self) -> Result<(), FileError> {
+        self.manifest.give_up_earlier();
+        self.store_manifest().await
     }
 
     /// Whether a start that came now could replay the segment.
@@ -121,17 +182,20 @@ impl Segments {
         count as u64 * self.options.segment_bytes
     }
 
-    /// Whether another segment may be begun without passing the limit. Two always may.
+    /// Whether another segment may be begun without passing the limit.
     pub fn may_begin(&self) -> bool {
         let count = self.in_use.borrow().len() + self.retiring.get() + 1;
-        count <= 2 || count as u64 * self.options.segment_bytes <= self.options.total_bytes_max
+        count as u64 <= Self::count_max(&self.options)
     }
 
-    /// Makes the file of a new segment: header written, space reserved, name synced.
+    /// Makes the file of a new segment: header written, space reserved, name synced, in the manifest.
     pub async fn begin(&self) -> Result<Rc<Segment>, FileError> {
+        if !self.unsure.borrow().is_empty() {
+            self.store_manifest().await?;
+        }
         let base = self.next_base.get();
         self.next_base.set(base + 1);
-        let id = format::segment_id(self.shard, base);
+        let id = format::segment_id(self.shard.id(), base);
         let path = self.options.dir.join(format::file_name(id));
         let recycled = self.recycled.borrow_mut().pop();
         let file = match self.make_segment_file(id, recycled, &path).await {
@@ -147,12 +211,19 @@ impl Segments {
         let segment = Rc::new(Segment {
             id,
             file,
+            begun_us: self.shard.wall_us(),
             written_bytes: Cell::new(format::FIRST_CHUNK_BYTES),
             synced_bytes: Cell::new(format::FIRST_CHUNK_BYTES),
             closed: Cell::new(false),
             uses: RefCell::default(),
         });
         self.in_use.borrow_mut().push(segment.clone());
+        if let Err(error) = self.store_manifest().await {
+            self.in_use.borrow_mut().retain(|other| !Rc::ptr_eq(other, &segment));
+            self.vouched_from.set(base + 1);
+            self.unsure.borrow_mut().push(path);
+            return Err(error);
+        }
         Ok(segment)
     }
 
@@ -164,7 +235,7 @@ impl Segments {
     ) -> Result<File, FileError> {
         let file = self.make_file(recycled, path.to_path_buf()).await?;
         let mut header = IoBuf::with_capacity(format::HEADER_BYTES);
-        let run_first_id = format::segment_id(self.shard, self.vouched_from.get());
+        let run_first_id = format::segment_id(self.shard.id(), self.vouched_from.get());
         header.extend_from_slice(&format::encode_segment_header(id, run_first_id));
         file.write_at(0, header, IoClass::CommitLog).await?;
         file.sync_data().await?;
@@ -174,8 +245,12 @@ impl Segments {
 
     async fn make_file(&self, recycled: Option<PathBuf>, path: PathBuf) -> Result<File, FileError> {
         if let Some(old) = recycled {
-            self.files.rename(&old, &path).await?;
-            return self.files.open(&path, OpenOptions::read_write()).await;
+            match self.files.rename(&old, &path).await {
+                Ok(()) => return self.files.open(&path, OpenOptions::read_write()).await,
+                // Somebody has taken it away.
+                Err(error) if error.is_not_found() => (),
+                Err(error) => return Err(error),
+            }
         }
         let file = self.files.open(&path, OpenOptions::create_new()).await?;
         file.allocate(0, self.options.segment_bytes).await?;
@@ -217,24 +292,32 @@ impl Segments {
         unneeded
     }
 
-    /// Puts a segment that was taken out aside for another use, or removes it if enough wait already.
-    pub async fn retire(&self, segment: Rc<Segment>) -> Result<(), FileError> {
-        let path = segment.file.path().to_path_buf();
-        let result = self.retire_file(segment.id, &path).await;
-        if result.is_ok() {
-            self.lingering.borrow_mut().remove(&segment.id);
+    /// Puts segments that were taken out aside for another use, or removes them if enough wait already. A file that cannot be
+    /// put aside is replayed after a restart, which [`Self::may_be_replayed`] says.
+    pub async fn retire(&self, segments: Vec<Rc<Segment>>) {
+        let is_noted = self.store_manifest().await.is_ok();
+        for segment in segments {
+            if is_noted && self.retire_file(segment.id, segment.file.path()).await.is_ok() {
+                self.lingering.borrow_mut().remove(&segment.id);
+            }
+            self.retiring.set(self.retiring.get() - 1);
         }
-        self.retiring.set(self.retiring.get() - 1);
-        result
     }
 
     async fn retire_file(&self, id: u64, path: &std::path::Path) -> Result<(), FileError> {
         let recycled = self.options.dir.join(format::recycled_name(id));
         if self.recycled.borrow().len() >= RECYCLED_MAX || self.disk_bytes() > self.options.total_bytes_max {
-            self.files.remove(path).await?;
+            match self.files.remove(path).await {
+                Err(error) if !error.is_not_found() => return Err(error),
+                _removed => (),
+            }
         } else {
-            self.files.rename(path, &recycled).await?;
-            self.recycled.borrow_mut().push(recycled);
+            match self.files.rename(path, &recycled).await {
+                Ok(()) => self.recycled.borrow_mut().push(recycled),
+                Err(error) if !error.is_not_found() => return Err(error),
+                // Somebody has taken it away, and nobody misses it.
+                Err(_) => (),
+            }
         }
         self.files.sync_dir(&self.options.dir).await
     }
@@ -242,8 +325,11 @@ impl Segments {
     /// Removes the segments without entries that are in no SSTable yet, the open one and spare ones included; for
     /// a log that is closed.
     pub async fn remove_unused(&self) -> Result<(), FileError> {
-        let held = |segment: &Rc<Segment>| segment.uses.borrow().values().any(|count| *count > 0);
-        for segment in self.in_use().into_iter().filter(|segment| !held(segment)) {
+        let is_held = |segment: &Rc<Segment>| segment.uses.borrow().values().any(|count| *count > 0);
+        let (held, unheld): (Vec<_>, Vec<_>) = self.in_use.take().into_iter().partition(is_held);
+        *self.in_use.borrow_mut() = held;
+        self.store_manifest().await?;
+        for segment in unheld {
             self.files.remove(segment.file.path()).await?;
         }
         for recycled in self.recycled.take() {

@@ -9,6 +9,7 @@ use runtime::Shard;
 use runtime::sim::{SimOptions, SimStop, SimWorld};
 use uuid::Uuid;
 
+use super::census::Census;
 use super::replay::{self, ReplayReport};
 use super::*;
 
@@ -25,9 +26,11 @@ fn options(sync: SyncMode) -> CommitLogOptions {
 /// Reads every segment; the numbers that were appended, and what could not be read.
 async fn read_all(shard: Shard) -> (Vec<u64>, ReplayReport, Vec<replay::OldSegment>) {
     let files = shard.files().clone();
-    let segments = replay::list(&files, &dir()).await.expect("the directory is there");
-    let known = replay::synced_whole(&files, &segments).await.expect("readable");
+    let census = census::take(&files, &dir()).await.expect("the directory is there");
     let (mut numbers, mut report) = (vec![], ReplayReport::default());
+    report.damaged = census::missing(&census, &Census::default());
+    let segments = census.segments;
+    let known = replay::synced_whole(&files, &segments).await.expect("readable");
     for (segment, synced_whole) in segments.iter().zip(known) {
         let apply = async |replayed: Replayed<'_>| {
             numbers.push(u64::from_be_bytes(
@@ -151,6 +154,103 @@ fn damage_to_what_was_durable_is_reported_and_never_taken_for_a_torn_end() {
         assert!(after.iter().all(|number| before.contains(number)), "seed {seed}: nothing is made up");
     }
     assert!(losses > 30, "most of a segment is entries, but only {losses} flips hit one");
+}
+
+#[test]
+fn a_segment_that_is_removed_cut_or_emptied_is_missed() {
+    let mut losses = 0;
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let modes = [SyncMode::Batch, SyncMode::Periodic { period_us: 1000 }];
+        let sync = *rng.pick(&modes);
+        let world = SimWorld::new(SimOptions { seed, ..SimOptions::default() });
+        let node = world.start_node(|_| async {}).unwrap();
+        let acknowledged = Rc::new(RefCell::new(vec![]));
+        // Some are stopped, some die in the middle.
+        if rng.chance(1, 2) {
+            world.crash_after(60 + rng.below(150));
+        }
+        let writing = acknowledged.clone();
+        let _ = world.block_on(&node, 0, |shard| write(shard, sync, 1, seed, writing));
+        world.set_faults(|faults| faults.crash_after_ops = None);
+        world.kill();
+        let node = world.start_node(|_| async {}).unwrap();
+        let (before, report, segments) = world.block_on(&node, 0, read_all).unwrap();
+        assert_eq!((report.damaged.len(), report.truncated.len()), (0, 0), "seed {seed}");
+
+        let target = &segments[rng.index(segments.len())];
+        let disk = world.disk();
+        match rng.below(4) {
+            0 => disk.remove(&target.path).unwrap(),
+            1 => disk.truncate(&target.path, 64 * rng.below(target.len_bytes / 64)).unwrap(),
+            2 => disk.overwrite(&target.path, 0, &vec![0; target.len_bytes as usize]).unwrap(),
+            _ => {
+                // In front of a chunk, where nothing looks torn.
+                let bytes = disk.read(&target.path).unwrap();
+                let begins = |at: &usize| {
+                    let header = bytes[*at..].first_chunk().unwrap();
+                    format::ChunkHeader::decode(header, target.id, *at as u64).is_some()
+                };
+                let chunks: Vec<usize> = (64..bytes.len() - 64).step_by(64).filter(begins).collect();
+                if chunks.is_empty() {
+                    continue;
+                }
+                disk.truncate(&target.path, *rng.pick(&chunks) as u64).unwrap();
+            }
+        }
+        let (after, report, _) = world.block_on(&node, 0, read_all).unwrap();
+        let lost = before.len() - after.len();
+        assert!(lost == 0 || !report.damaged.is_empty(), "seed {seed} {sync:?}: lost {lost} of {target:?}");
+        losses += usize::from(lost > 0);
+    }
+    assert!(losses > 30, "{losses}");
+}
+
+#[test]
+fn a_cut_behind_the_last_chunk_loses_nothing() {
+    let world = SimWorld::new(SimOptions { seed: 5, ..SimOptions::default() });
+    let node = world.start_node(|_| async {}).unwrap();
+    let acknowledged = Rc::new(RefCell::new(vec![]));
+    world.crash_after(120);
+    let writing = acknowledged.clone();
+    let sync = SyncMode::Batch;
+    let _ = world.block_on(&node, 0, |shard| write(shard, sync, 1, 5, writing));
+    world.set_faults(|faults| faults.crash_after_ops = None);
+    world.kill();
+    let node = world.start_node(|_| async {}).unwrap();
+    let (before, _, segments) = world.block_on(&node, 0, read_all).unwrap();
+    assert!(!before.is_empty());
+    let last = segments.iter().rfind(|segment| {
+        let bytes = world.disk().read(&segment.path).unwrap();
+        bytes[format::FIRST_CHUNK_BYTES as usize..].iter().any(|byte| *byte != 0)
+    });
+    let last = last.expect("something was written");
+    world.disk().truncate(&last.path, last.len_bytes - 64).unwrap();
+    let (after, report, _) = world.block_on(&node, 0, read_all).unwrap();
+    assert_eq!((after, report.damaged.len()), (before, 0), "{report:?}");
+}
+
+#[test]
+fn what_was_synced_is_known_although_nothing_was_written_behind_it() {
+    for sync in [SyncMode::Batch, SyncMode::Periodic { period_us: 10_000 }] {
+        let world = SimWorld::new(SimOptions { seed: 4, ..SimOptions::default() });
+        let node = world.start_node(|_| async {}).unwrap();
+        world
+            .block_on(&node, 0, |shard| async move {
+                shard.files().create_dir_all(&dir()).await.unwrap();
+                let log = CommitLog::open(&shard, options(sync), 1).await.unwrap();
+                log.make_room(100, || None).await.unwrap();
+                log.append(TABLE, &[0; 100]).durable().await.unwrap();
+                shard.sleep_us(3_000_000).await;
+            })
+            .unwrap();
+        world.kill();
+        let path = dir().join(format::file_name(1));
+        world.disk().overwrite(&path, format::FIRST_CHUNK_BYTES, &[0; 256]).unwrap();
+        let node = world.start_node(|_| async {}).unwrap();
+        let (numbers, report, _) = world.block_on(&node, 0, read_all).unwrap();
+        assert_eq!((numbers, report.damaged.len()), (vec![], 1), "{sync:?} {report:?}");
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use reader::ReadError;
 use runtime::FileError;
@@ -19,6 +20,8 @@ pub enum JobError {
     File(FileError),
     /// The outputs may count after a restart, or not; until then the inputs stay as they are.
     InDoubt(FileError),
+    /// It counts, and the files that it replaced cannot be removed.
+    Unfinished(Arc<FileError>),
     /// It makes no sense: no such file, another job has it.
     Refused(String),
 }
@@ -54,6 +57,10 @@ impl fmt::Display for JobError {
             Self::InDoubt(error) => {
                 write!(f, "{error}; whether the compaction counts will be known after a restart")
             }
+            Self::Unfinished(error) => write!(
+                f,
+                "the compaction counts, and the SSTables that it replaced take up room still: {error}; their removal is tried again"
+            ),
             Self::Refused(what) => f.write_str(what),
         }
     }

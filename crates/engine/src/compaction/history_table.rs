@@ -27,6 +27,8 @@ const ENTRY_JOBS: usize = 16;
 pub(crate) async fn save(shard: &Shard) {
     let Ok(engine) = EngineShard::of(shard) else { return };
     let history = engine.compactions().history();
+    // Who comes after another has nothing left to save when that one has ended.
+    let _one = engine.history_saves.lock().await;
     let mut unsaved = history.take_unsaved();
     let (schema, now_s) = (compaction_history(), now_s(shard));
     let mut most = ENTRY_JOBS;
@@ -186,6 +188,62 @@ mod tests {
             Ok::<_, EngineError>(stored.all().len())
         });
         assert_eq!(stored.unwrap().unwrap(), 1501);
+    }
+
+    #[test]
+    fn a_stop_in_the_middle_of_jobs_leaves_nothing_to_replay_and_a_whole_history() {
+        let mut jobs = 0;
+        for seed in 0..30 {
+            let world = SimWorld::new(SimOptions { seed, ..SimOptions::default() });
+            // A busy disk: what is begun at the stop takes a while.
+            world.set_faults(|faults| (faults.latency_us_min, faults.latency_us_max) = (2_000, 40_000));
+            let node = world.start_node(|_| async {}).unwrap();
+            let remembered = world.block_on(&node, 0, move |shard| async move {
+                recover::open(&shard, EngineOptions::new("/data")).await?;
+                let schema = TableSchema::builder("ks", "t").partition_key("p", model::CqlType::Text);
+                let schema = schema.build().expect("a table");
+                crate::node::change_schema(&shard, |catalog| {
+                    catalog.create_keyspace(catalog::Keyspace::simple("ks")?)
+                })
+                .await?;
+                crate::node::change_schema(&shard, move |catalog| {
+                    catalog.create_table(schema, catalog::TableSettings::default())
+                })
+                .await?;
+                let table = crate::node::catalog(&shard)?.schema("ks", "t").expect("it was made").clone();
+                for flush in 0..8 {
+                    for key in 0..20 {
+                        let key = PartitionKey::new(format!("{flush} {key}").as_str());
+                        let mut write = Mutation::new(table.clone(), key);
+                        write.row_mut(ClusteringPrefix::new([])).liveness = Liveness::new(1);
+                        crate::node::apply(&shard, write).await?;
+                    }
+                    crate::node::flush(&shard, vec![table.id]).await?;
+                }
+                shard.sleep_us(seed * 30_000).await;
+                let history = EngineShard::of(&shard)?.compactions().history().clone();
+                crate::node::close(&shard).await?;
+                Ok::<_, EngineError>(history.all().iter().map(|ended| ended.id).collect::<Vec<_>>())
+            });
+            let remembered = remembered.unwrap().unwrap();
+            drop(node);
+            world.kill();
+            let node = world.start_node(|_| async {}).unwrap();
+            let opened = world.block_on(&node, 0, |shard| async move {
+                let report = recover::open(&shard, EngineOptions::new("/data")).await?;
+                let history = EngineShard::of(&shard)?.compactions().history().clone();
+                let stored: Vec<_> = history.all().iter().map(|ended| ended.id).collect();
+                Ok::<_, EngineError>((report, stored))
+            });
+            let (report, stored) = opened.unwrap().unwrap();
+            assert_eq!((report.replay.segments, report.replay.entries), (0, 0), "seed {seed}");
+            assert!(
+                remembered.iter().all(|id| stored.contains(id)),
+                "seed {seed}: {remembered:?} {stored:?}"
+            );
+            jobs += remembered.len();
+        }
+        assert!(jobs > 10, "{jobs} jobs ended");
     }
 
     #[test]

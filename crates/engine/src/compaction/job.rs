@@ -21,6 +21,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use compaction::garbage::Granularity;
 use compaction::{Layout, Plan};
@@ -29,7 +30,7 @@ use reader::{
     ChainReader, CompactReader, FilterReader, Fragment, Garbage, Keep, MergeCounts, MergeReader, ReadSpec,
     Reader, ShadowReader, Shadowing, Source, Step,
 };
-use runtime::{IoClass, Shard};
+use runtime::{FileError, IoClass, Shard};
 use sstable::name::SstableName;
 use sstable::read::{ChunkCache, SSTable, SSTableSource};
 use sstable::version::Version;
@@ -41,6 +42,7 @@ use super::purge::{Blocker, JobPurge, KeptTombstones, OwnSSTables};
 use super::replace::{Replaced, replace};
 use super::throttle::Throttle;
 use crate::large_data::LargeDataLog;
+use crate::shard::EngineShard;
 use crate::table::Table;
 
 /// Fragments between two looks at whether the turn is over.
@@ -234,6 +236,7 @@ pub(super) async fn run(around: &Surroundings, control: &Rc<Control>, work: Work
         garbage_sstables: vec![],
         outputs: Outputs::new(maker, layout, origin),
         done: Done::default(),
+        unfinished: None,
         release_early,
     };
     let each = |bytes: fn(&SSTable) -> u64| job.remaining.iter().map(|input| bytes(input)).sum();
@@ -274,6 +277,9 @@ pub(super) async fn run(around: &Surroundings, control: &Rc<Control>, work: Work
     if let Err(error) = result {
         job.abort().await;
         return Err(error);
+    }
+    if let Some(why) = job.unfinished {
+        return Err(JobError::Unfinished(why));
     }
     job.done.kept_tombstones = kept.take();
     job.done.merged = if is_single { vec![(1, job.done.input_partitions)] } else { counts.get() };
@@ -328,6 +334,8 @@ struct Job {
     /// Garbage that is in the table.
     garbage_sstables: Vec<Rc<SSTable>>,
     done: Done,
+    /// Why files that were replaced are still there.
+    unfinished: Option<Arc<FileError>>,
     release_early: bool,
 }
 
@@ -455,7 +463,7 @@ impl Job {
         let control = self.control.clone();
         let replaced = replace(&self.around.shard, &self.table, &gone, &added, || control.leave.get()).await;
         let is_certain = match &replaced {
-            Ok(replaced) => *replaced == Replaced::Wholly,
+            Ok(replaced) => matches!(replaced, Replaced::Wholly),
             Err(JobError::InDoubt(_)) => false,
             Err(_) => {
                 self.forget(&added);
@@ -467,7 +475,7 @@ impl Job {
             // What is in doubt stays as it is until a restart.
             self.table.freeze(added.iter().chain(&gone).map(|sstable| sstable.name()));
         }
-        let _ = replaced?;
+        let replaced = replaced?;
         self.forget(&gone);
         self.remaining.retain(|input| !is_among(&gone, input));
         self.garbage_sstables.extend(garbage);
@@ -479,6 +487,20 @@ impl Job {
             self.done.output_partitions += output.partition_count();
             self.control.written_bytes.set(self.control.written_bytes.get() + bytes);
             self.done.last_key = self.done.last_key.take().max(Some(output.last_key().clone()));
+        }
+        if let Replaced::Unfinished(unfinished) = replaced
+            && !self.control.leave.get()
+        {
+            self.unfinished.get_or_insert(unfinished.why.clone());
+            let names: Vec<SstableName> = added.iter().chain(&gone).map(|sstable| sstable.name()).collect();
+            let table = self.table.clone();
+            let thaw = async move |shard: Shard, _| {
+                table.thaw(&names);
+                if let Ok(engine) = EngineShard::of(&shard) {
+                    engine.compactions().nudge(&table);
+                }
+            };
+            unfinished.finish_later(&self.around.shard, &self.table, thaw);
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ use super::managed::{Managed, Running, Starting};
 use super::manager::Manager;
 use super::purge::Blocker;
 use crate::read::run::now_s;
+use crate::table::Table;
 
 /// The pause after a failed job, and the longest.
 const RETRY_US_MIN: u64 = 5_000_000;
@@ -189,16 +190,19 @@ impl Manager {
         }
     }
 
+    /// Counts an error, and keeps it for reports.
+    pub(super) fn tell(&self, table: &Table, error: &JobError) {
+        let mut stats = self.stats.borrow_mut();
+        stats.failed += 1;
+        stats.last_error = Some(format!("{}: {error}", table.schema().full_name()));
+    }
+
     pub(super) fn failed(&self, managed: &Managed, error: &JobError) {
         if matches!(error, JobError::Stopped) {
             self.stats.borrow_mut().stopped += 1;
             return;
         }
-        {
-            let mut stats = self.stats.borrow_mut();
-            stats.failed += 1;
-            stats.last_error = Some(format!("{}: {error}", managed.table.schema().full_name()));
-        }
+        self.tell(&managed.table, error);
         if let Some(file) = error.corrupt_file() {
             managed.table.quarantine(file);
         }

@@ -1,32 +1,76 @@
 //! SSTables take the place of others, on disk by a [`record`](super::record) and in memory in one step.
 //!
-//! 1. The record is made durable. Before, nothing has happened; from here on the outputs count.
+//! 1. The table's roster does not name the inputs any more, and the record is made durable. Before, nothing has happened; from here
+//!    on the outputs count.
 //! 2. In one turn the table gives the inputs up and has the outputs: no reader sees both or neither. Readers that are
 //!    open go on; they hold the files.
-//! 3. The outputs are sealed, the inputs removed, and then the record. Errors are waited out.
+//! 3. The outputs are sealed, the inputs removed, and then the record. Errors are waited out for a while; then the replacement is
+//!    unfinished, with the reason, and a task goes on trying.
 //!
 //! The outputs must not be inputs of another job before 3 has ended.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
-use runtime::Shard;
+use runtime::{CpuGroup, FileError, Shard};
 use sstable::read::SSTable;
 
 use super::error::JobError;
 use super::record::{self, NotStored, Record};
+use crate::shard::EngineShard;
 use crate::table::Table;
 
 /// The first pause after an error in step 3, and the longest.
 const RETRY_US_MIN: u64 = 100_000;
 const RETRY_US_MAX: u64 = 10_000_000;
+/// So long whoever replaces waits for errors in step 3 to pass.
+const WAIT_US: u64 = 5_000_000;
 
 /// Whether everything was done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[must_use = "outputs of an unfinished replacement must stay as they are"]
 pub(super) enum Replaced {
     Wholly,
-    /// The outputs count; a start has to finish step 3.
-    Unfinished,
+    /// The outputs count, and step 3 could not be done, for this reason.
+    Unfinished(Unfinished),
+}
+
+/// What is left for [`Unfinished::finish_later`], or a start.
+#[derive(Clone, Debug)]
+pub(super) struct Unfinished {
+    number: u64,
+    record: Record,
+    pub why: Arc<FileError>,
+}
+
+impl Unfinished {
+    /// Goes on trying in a task, until the table is dropped or the shard stops; `then` is for the end of step 3.
+    pub(super) fn finish_later<F>(
+        self,
+        shard: &Shard,
+        table: &Rc<Table>,
+        then: impl FnOnce(Shard, Record) -> F + 'static,
+    ) where
+        F: Future<Output = ()>,
+    {
+        let (shard, table) = (shard.clone(), table.clone());
+        let spawner = shard.clone();
+        let finish = async move {
+            loop {
+                shard.sleep_us(RETRY_US_MAX).await;
+                let is_over = EngineShard::of(&shard).map_or(true, |engine| engine.is_stopping());
+                if is_over || table.is_dropped() {
+                    return;
+                }
+                let _files = table.files_lock.lock().await;
+                if record::finish(shard.files(), &table.dir, self.number, &self.record).await.is_ok() {
+                    break;
+                }
+            }
+            then(shard, self.record).await;
+        };
+        spawner.spawn(CpuGroup::Compaction, finish).detach();
+    }
 }
 
 /// Replaces. `must_leave` says that nobody can wait for errors to pass any more.
@@ -40,13 +84,18 @@ pub(super) async fn replace(
     let _files = table.files_lock.lock().await;
     let names = |sstables: &[Rc<SSTable>]| sstables.iter().map(|sstable| sstable.name()).collect();
     let record = Record { outputs: names(outputs), inputs: names(inputs) };
+    table.let_leave(shard.files(), &record.inputs).await;
     let number = table.take_generation(shard.shard_count());
     match record::store(shard.files(), &table.dir, number, &record).await {
         Ok(()) => {}
-        Err(NotStored::Absent(error)) => return Err(JobError::File(error)),
+        Err(NotStored::Absent(error)) => {
+            table.have_left(shard.files(), &record.inputs).await;
+            return Err(JobError::File(error));
+        }
         Err(NotStored::InDoubt(error)) => return Err(JobError::InDoubt(error)),
     }
     table.replace_sstables(inputs, outputs);
+    table.have_left(shard.files(), &record.inputs).await;
     Ok(finish(shard, table, number, &record, must_leave).await)
 }
 
@@ -59,11 +108,13 @@ pub(super) async fn finish(
     must_leave: impl Fn() -> bool,
 ) -> Replaced {
     let mut pause_us = RETRY_US_MIN;
-    while let Err(_passing) = record::finish(shard.files(), &table.dir, number, record).await {
+    let until_us = shard.now_us() + WAIT_US;
+    while let Err(error) = record::finish(shard.files(), &table.dir, number, record).await {
         let mut left_us = pause_us;
         while left_us > 0 {
-            if must_leave() {
-                return Replaced::Unfinished;
+            if must_leave() || shard.now_us() >= until_us {
+                let (record, why) = (record.clone(), Arc::new(error));
+                return Replaced::Unfinished(Unfinished { number, record, why });
             }
             shard.sleep_us(left_us.min(RETRY_US_MIN)).await;
             left_us = left_us.saturating_sub(RETRY_US_MIN);

@@ -228,14 +228,16 @@ async fn commit(
     let names: Vec<Vec<SstableName>> =
         outputs.iter().map(|outputs| outputs.iter().map(|output| output.name()).collect()).collect();
     let mut held = 0;
-    let prepared = prepare_all(shard, id, &names, &mut held).await;
+    let prepared = prepare_all(shard, id, input.name(), &names, &mut held).await;
     let result = match prepared {
         Ok(()) => commit_held(shard, control, table, input.name(), &names).await,
         Err(error) => Err(error),
     };
+    let (input, in_doubt) = (input.name(), matches!(result, Err(JobError::InDoubt(_))));
     for owner in 0..held {
+        let let_go = move |shard: Shard| async move { let_go(&shard, id, input, in_doubt).await };
         // A shard that is gone holds nothing.
-        let _ = shard.call(owner, CpuGroup::Compaction, move |shard| async move { let_go(&shard, id) }).await;
+        let _ = shard.call(owner, CpuGroup::Compaction, let_go).await;
     }
     result
 }
@@ -243,13 +245,14 @@ async fn commit(
 async fn prepare_all(
     shard: &Shard,
     id: TableId,
+    input: SstableName,
     names: &[Vec<SstableName>],
     held: &mut u32,
 ) -> Result<(), JobError> {
     for (owner, names) in (0..).zip(names) {
         let names = names.clone();
         let call = shard.call(owner, CpuGroup::Compaction, move |shard| async move {
-            prepare(&shard, id, &names).await.map_err(|error| error.to_string())
+            prepare(&shard, id, input, &names).await.map_err(|error| error.to_string())
         });
         *held = owner + 1;
         call.await.map_err(|_| JobError::Stopped)?.map_err(JobError::Refused)?;
@@ -258,7 +261,12 @@ async fn prepare_all(
 }
 
 /// Step 1, on each shard.
-async fn prepare(shard: &Shard, id: TableId, names: &[SstableName]) -> Result<(), EngineError> {
+async fn prepare(
+    shard: &Shard,
+    id: TableId,
+    input: SstableName,
+    names: &[SstableName],
+) -> Result<(), EngineError> {
     let engine = EngineShard::of(shard)?;
     let table = known(shard, id)?;
     table.files_lock.hold().await;
@@ -268,13 +276,17 @@ async fn prepare(shard: &Shard, id: TableId, names: &[SstableName]) -> Result<()
         let opened = opened.map_err(|error| EngineError::SSTable(error.to_string()))?;
         table.incoming.borrow_mut().push(opened);
     }
+    table.let_leave(shard.files(), &[input]).await;
     Ok(())
 }
 
 /// The end of step 1, and of it all, on each shard.
-fn let_go(shard: &Shard, id: TableId) {
+async fn let_go(shard: &Shard, id: TableId, input: SstableName, in_doubt: bool) {
     if let Ok(table) = known(shard, id) {
         table.incoming.take();
+        if !in_doubt {
+            table.have_left(shard.files(), &[input]).await;
+        }
         table.files_lock.release();
     }
 }
@@ -309,15 +321,29 @@ async fn commit_held(
         // The table may be gone there.
         let _ = shard.call(owner, CpuGroup::Compaction, swap).await;
     }
-    let finished = finish(shard, table, number, &record, || control.leave.get()).await;
-    if finished == Replaced::Wholly {
-        for (owner, names) in (0..).zip(names) {
-            let names = names.clone();
-            let thaw = move |shard: Shard| async move { thaw(&shard, id, &names) };
-            let _ = shard.call(owner, CpuGroup::Compaction, thaw).await;
+    let owners = names.len() as u32;
+    match finish(shard, table, number, &record, || control.leave.get()).await {
+        Replaced::Wholly => thaw_all(shard, id, owners, &record.outputs).await,
+        Replaced::Unfinished(_) if control.leave.get() => {}
+        Replaced::Unfinished(unfinished) => {
+            // The outputs count: this is no reason to remove them.
+            if let Ok(engine) = EngineShard::of(shard) {
+                engine.compactions().tell(table, &JobError::Unfinished(unfinished.why.clone()));
+            }
+            let thaw =
+                async move |shard: Shard, record: Record| thaw_all(&shard, id, owners, &record.outputs).await;
+            unfinished.finish_later(shard, table, thaw);
         }
     }
     Ok(())
+}
+
+async fn thaw_all(shard: &Shard, id: TableId, owners: u32, names: &[SstableName]) {
+    for owner in 0..owners {
+        let names = names.to_vec();
+        let thaw = move |shard: Shard| async move { thaw(&shard, id, &names) };
+        let _ = shard.call(owner, CpuGroup::Compaction, thaw).await;
+    }
 }
 
 /// Step 3, on each shard.

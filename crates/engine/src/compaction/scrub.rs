@@ -5,6 +5,9 @@
 //! Partitions that stood out of order go to SSTables of their own, in level 0 and in no run. Nothing is merged, nothing
 //! purged. One that several shards read is scrubbed by the shard whose turn it is, and dealt out with it.
 //!
+//! SSTables that could not be opened are scrubbed by the first shard if Data.db can be read without what is damaged
+//! ([`SSTable::open_damaged`]); afterwards the table can be read again.
+//!
 //! What is lost is lost from the table: whoever scrubs has a snapshot made before, unless told not to.
 
 use std::cell::{Cell, RefCell};
@@ -14,8 +17,8 @@ use std::rc::Rc;
 use compaction::{Layout, Split};
 use model::{ColumnKind, TableId};
 use reader::Fragment;
-use runtime::{CpuGroup, IoClass, Shard};
-use sstable::name::Component;
+use runtime::{CpuGroup, IoClass, JoinHandle, Shard};
+use sstable::name::{Component, SstableName};
 use sstable::read::{SSTable, SalvageLosses};
 use sstable::tools::ScrubRounds;
 
@@ -25,7 +28,7 @@ use super::managed::{Managed, Starting};
 use super::manager::Manager;
 use super::reshard::{Dealer, is_turn};
 use crate::error::EngineError;
-use crate::node::{flush, on_all, snapshot};
+use crate::node::{SNAPSHOTS, flush, on_all, snapshot};
 use crate::shard::EngineShard;
 use crate::table::Table;
 
@@ -121,23 +124,25 @@ pub async fn scrub(shard: &Shard, table: TableId, options: ScrubOptions) -> Resu
     flush(shard, vec![table]).await?;
     let count = move |shard: Shard| async move {
         let table = EngineShard::of(&shard)?.table(table).ok().filter(|table| !table.is_read_only());
-        Ok(table.map_or((0, vec![]), |table| (table.sstables().len(), table.unreadable())))
+        Ok(table.map_or((0, vec![]), |table| (table.sstables().len(), table.unreadable_names())))
     };
     let mut sstables = 0;
     let mut all = Scrubbed::default();
-    for (count, unreadable) in on_all(shard, CpuGroup::Maintenance, count).await? {
+    let mut unreadable: Vec<SstableName> = vec![];
+    for (count, names) in on_all(shard, CpuGroup::Maintenance, count).await? {
         sstables += count;
-        all.left.extend(unreadable);
+        unreadable.extend(names);
     }
     // Every shard tries to open those that several read.
-    all.left.sort();
-    all.left.dedup();
-    if sstables == 0 {
+    unreadable.sort();
+    unreadable.dedup();
+    if sstables == 0 && unreadable.is_empty() {
         return Ok(all);
     }
     if !options.no_snapshot {
         let tag = format!("pre-scrub-{}", shard.wall_us() / 1000);
         snapshot(shard, table, tag.clone()).await?;
+        link_unreadable(shard, table, &unreadable, &tag).await?;
         all.snapshot = Some(tag);
     }
     let scrub = move |shard: Shard| async move {
@@ -149,6 +154,20 @@ pub async fn scrub(shard: &Shard, table: TableId, options: ScrubOptions) -> Resu
         }
     };
     on_all(shard, CpuGroup::Maintenance, scrub).await?.into_iter().for_each(|part| all.merge(part));
+    for name in unreadable {
+        let salvage = move |shard: Shard| async move {
+            EngineShard::of(&shard)?.compactions().scrub_unreadable(table, name, options).await
+        };
+        let salvaged = shard.call(0, CpuGroup::Maintenance, salvage).await??;
+        if salvaged.left.is_empty() {
+            let is_readable = move |shard: Shard| async move {
+                EngineShard::of(&shard)?.table(table).iter().for_each(|table| table.has_salvaged(name));
+                Ok(())
+            };
+            on_all(shard, CpuGroup::Maintenance, is_readable).await?;
+        }
+        all.merge(salvaged);
+    }
     if !all.damaged.is_empty() || all.out_of_order > 0 {
         // The row cache mirrors the SSTables, which say something else now.
         let clear = move |shard: Shard| async move {
@@ -160,7 +179,71 @@ pub async fn scrub(shard: &Shard, table: TableId, options: ScrubOptions) -> Resu
     Ok(all)
 }
 
+/// The snapshot `tag` has the files of these too.
+async fn link_unreadable(
+    shard: &Shard,
+    table: TableId,
+    names: &[SstableName],
+    tag: &str,
+) -> Result<(), EngineError> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let (names, tag) = (names.to_vec(), tag.to_string());
+    let link = shard.call(0, CpuGroup::Maintenance, move |shard| async move {
+        let (table, files) = (EngineShard::of(&shard)?.table(table)?, shard.files());
+        let to = table.dir.join(SNAPSHOTS).join(tag);
+        for entry in files.read_dir(&table.dir).await?.into_iter().filter(|entry| !entry.is_dir) {
+            if SstableName::parse_file_name(&entry.name).is_ok_and(|(name, _)| names.contains(&name)) {
+                files.hard_link(&table.dir.join(&entry.name), &to.join(&entry.name)).await?;
+            }
+        }
+        files.sync_dir(&to).await?;
+        Ok(())
+    });
+    link.await?
+}
+
 impl Manager {
+    /// Scrubs an SSTable that the table could not open. On the first shard.
+    async fn scrub_unreadable(
+        self: &Rc<Self>,
+        id: TableId,
+        name: SstableName,
+        options: ScrubOptions,
+    ) -> Result<Scrubbed, EngineError> {
+        let managed = self.managed(id)?;
+        let (files, dir) = (self.shard().files(), managed.table.dir.clone());
+        let opened = SSTable::open_damaged(files, &dir, name, &self.around.cache, IoClass::Compaction).await;
+        let left = |error: String| {
+            let data = dir.join(name.file_name(&Component::Data)).display().to_string();
+            Scrubbed { left: vec![format!("{data}: {error}")], ..Scrubbed::default() }
+        };
+        let input = match opened {
+            Ok(input) => input,
+            Err(error) => return Ok(left(error.to_string())),
+        };
+        self.hold(&managed).await;
+        let scrubbed: Rc<RefCell<Scrubbed>> = Rc::default();
+        let ended = match self.begin_scrub(&managed, &input, options, &scrubbed) {
+            Ok(job) => job.await,
+            Err(error) => Err(error),
+        };
+        self.let_go(&managed);
+        match ended {
+            Ok(()) => {
+                let mut scrubbed = scrubbed.take();
+                if scrubbed.damaged.is_empty() {
+                    let why = input.rebuilt().first().map_or("it could not be opened", |(_, why)| why);
+                    scrubbed.damaged.push(format!("{}: {why}", data_file(&input)));
+                }
+                Ok(scrubbed)
+            }
+            Err(JobError::Stopped) => Err(JobError::Stopped.into()),
+            Err(error) => Ok(left(error.to_string())),
+        }
+    }
+
     /// This shard's part of [`scrub`].
     pub async fn scrub(self: &Rc<Self>, id: TableId, options: ScrubOptions) -> Result<Scrubbed, EngineError> {
         let managed = self.managed(id)?;
@@ -220,6 +303,16 @@ impl Manager {
         if table.is_frozen(input.name()) {
             return Err(JobError::Refused("what it replaces will be known after a restart".to_string()));
         }
+        self.begin_scrub(managed, input, options, scrubbed)?.await
+    }
+
+    fn begin_scrub(
+        self: &Rc<Self>,
+        managed: &Rc<Managed>,
+        input: &Rc<SSTable>,
+        options: ScrubOptions,
+        scrubbed: &Rc<RefCell<Scrubbed>>,
+    ) -> Result<JoinHandle<Result<(), JobError>>, JobError> {
         let layout = managed.strategy.borrow().layout(input.level());
         let needs_bytes = input.data_bytes() + input.index_bytes();
         let starting = Starting {
@@ -231,7 +324,7 @@ impl Manager {
             needs_bytes,
             own: Rc::new(RefCell::new([input.name()].into_iter().collect())),
         };
-        let (around, table, input) = (self.around.clone(), table.clone(), input.clone());
+        let (around, table, input) = (self.around.clone(), managed.table.clone(), input.clone());
         let scrubbed = scrubbed.clone();
         let run = async move |control: Rc<Control>| {
             let done = Box::pin(run(&around, &control, table, input, layout, options)).await;
@@ -240,7 +333,7 @@ impl Manager {
                 done
             })
         };
-        self.begin_job(managed, starting, None, run)?.await
+        self.begin_job(managed, starting, None, run)
     }
 }
 

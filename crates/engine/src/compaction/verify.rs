@@ -71,11 +71,6 @@ async fn verify_here(shard: &Shard, id: TableId, depth: Depth) -> Result<Verifie
         let opened =
             SSTable::open(shard.files(), &table.dir, sstable.name(), &cache, IoClass::Maintenance).await;
         let is_there = || table.sstables().iter().any(|other| Rc::ptr_eq(other, sstable));
-        if opened.is_err() && !is_there() {
-            // A compaction has replaced it meanwhile.
-            verified.sstables -= 1;
-            continue;
-        }
         let ended = match &opened {
             Ok(opened) => {
                 let ended = opened.verify(depth, IoClass::Maintenance, &mut findings).await;
@@ -86,12 +81,17 @@ async fn verify_here(shard: &Shard, id: TableId, depth: Depth) -> Result<Verifie
         let count = findings.count;
         drop(findings);
         told.extend(ended.as_ref().map(Finding::to_string));
+        let rebuilt = opened.iter().flat_map(|opened| opened.rebuilt());
+        told.extend(rebuilt.map(|(component, why)| format!("{component} is damaged: {why}")));
+        if !told.is_empty() && !is_there() {
+            // A compaction has replaced it meanwhile, or a truncate removed it, and some of its files were gone already.
+            verified.sstables -= 1;
+            continue;
+        }
         let data = table.dir.join(sstable.name().file_name(&Component::Data));
         if count > 0 || ended.is_some() {
             table.quarantine(&data);
         }
-        let rebuilt = opened.iter().flat_map(|opened| opened.rebuilt());
-        told.extend(rebuilt.map(|(component, why)| format!("{component} is damaged: {why}")));
         if !told.is_empty() {
             verified.damaged.push(format!("{}: {}", data.display(), told.join("; ")));
         }

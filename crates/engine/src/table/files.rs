@@ -11,6 +11,7 @@ use sstable::name::{Component, Generation, SstableName};
 use sstable::read::{ChunkCache, SSTable, SSTableError, SSTableSource};
 use sstable::write::remove_sstable;
 
+use super::roster::Roster;
 use super::{Table, lost};
 use crate::error::EngineError;
 
@@ -53,7 +54,7 @@ impl Table {
         let mut opened = vec![];
         let mut last_number = 0;
         let lost = lost::look(files, &self.dir).await?;
-        self.unreadable.borrow_mut().extend(lost);
+        self.unreadable.borrow_mut().extend(lost.map(|why| (None, why)));
         for name in list(files, &self.dir).await? {
             last_number = last_number.max(number(&name).unwrap_or(0));
             match SSTable::open(files, &self.dir, name, cache, IoClass::Maintenance).await {
@@ -66,13 +67,71 @@ impl Table {
                 }
                 // Nothing is wrong with it, and every other one would end so.
                 Err(SSTableError::File(error)) if is_too_many(&error) => return Err(error.into()),
-                Err(error) => self.unreadable.borrow_mut().push(error.to_string()),
+                Err(error) => self.unreadable.borrow_mut().push((Some(name), error.to_string())),
             }
         }
         self.next_generation.set(self.first_generation_from(last_number + 1, shard_count));
         self.set_sstables(opened);
         self.clear_cache();
         Ok(())
+    }
+
+    /// At a start: notes which SSTables are missing that were there when the node stopped, by the table's own roster or another
+    /// shard's at `path`.
+    pub async fn compare_roster(&self, files: &Files, path: Option<&Path>) -> Result<(), FileError> {
+        let Some(roster) = &self.roster else { return Ok(()) };
+        // Of one whose directory is gone all is told.
+        if lost::look(files, &self.dir).await?.is_none() {
+            let there = list(files, &self.dir).await?;
+            let first_kept = self.truncation().first_generation;
+            let is_removed = |name: &SstableName| number(name).is_some_and(|number| number < first_kept);
+            roster.compare(files, path, &there, is_removed).await;
+        }
+        Ok(())
+    }
+
+    /// What the roster misses, for people.
+    pub fn missing(&self) -> Vec<String> {
+        self.roster.as_ref().map_or(vec![], |roster| roster.complaints(&self.full_name, &self.dir))
+    }
+
+    /// How many SSTables were missing at the start.
+    pub fn missing_count(&self) -> usize {
+        self.roster.as_ref().map_or(0, Roster::missing_count)
+    }
+
+    /// The start has ended, and what was missing has been told.
+    pub async fn accept_missing(&self, files: &Files) {
+        if let Some(roster) = &self.roster {
+            roster.accept();
+            self.store_roster(files, false).await;
+        }
+    }
+
+    /// Makes the roster say what the table has now; see [`Roster::store`].
+    pub async fn store_roster(&self, files: &Files, is_durable: bool) {
+        if let Some(roster) = &self.roster
+            && !self.is_dropped()
+        {
+            let names = || self.sstables().iter().map(|sstable| sstable.name()).collect();
+            roster.store(files, is_durable, names).await;
+        }
+    }
+
+    /// Makes the roster say that these are not needed any more, durably, before they are removed. To be followed by
+    /// [`Self::have_left`] when the table has given them up, or keeps them.
+    pub async fn let_leave(&self, files: &Files, names: &[SstableName]) {
+        if let Some(roster) = &self.roster {
+            roster.leave(names, true);
+            self.store_roster(files, true).await;
+        }
+    }
+
+    pub async fn have_left(&self, files: &Files, names: &[SstableName]) {
+        if let Some(roster) = &self.roster {
+            roster.leave(names, false);
+            self.store_roster(files, false).await;
+        }
     }
 
     /// Opens SSTables that have come into the table's directory since the start, and holds those that may have partitions of

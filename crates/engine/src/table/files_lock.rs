@@ -1,4 +1,5 @@
-//! Who needs a table's files to stay as they are: a snapshot that links them, a replacement that removes some.
+//! Who needs files to stay as they are: a snapshot that links those of a table, a replacement that removes some, a change of the
+//! commit log's manifest.
 
 use std::cell::Cell;
 
@@ -20,9 +21,11 @@ impl FilesLock {
         self.held.set(true);
         FilesGuard(self)
     }
-}
 
-impl FilesLock {
+    pub fn is_held(&self) -> bool {
+        self.held.get()
+    }
+
     /// As [`Self::lock`], until [`Self::release`]: for somebody on another shard.
     pub(crate) async fn hold(&self) {
         std::mem::forget(self.lock().await);

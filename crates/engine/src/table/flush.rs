@@ -383,6 +383,7 @@ impl FlushQueue {
             }
             self.large_data.written(&schema, written);
             job.table.add_sstable(sstable);
+            job.table.store_roster(self.shard.files(), false).await;
             // Both are read while this goes on; then the memtable goes (`finish`).
             job.table.merge_into_cache(&self.shard, &job.sealed).await;
         }

@@ -5,6 +5,7 @@
 //! - [`truncation`]: what a truncate leaves on disk;
 //! - [`files_lock`]: who needs the files to stay;
 //! - [`files`]: opening, snapshotting and removing the SSTables of the table's directory;
+//! - [`roster`]: which of them there should be;
 //! - its row cache, the mirror of its SSTables, is in `cache`;
 //! - an attached table ([`Table::attached`]) has its SSTables in somebody else's directory and is only read.
 //!
@@ -16,6 +17,7 @@ pub mod files;
 pub mod files_lock;
 pub mod flush;
 pub mod lost;
+pub mod roster;
 pub mod truncation;
 pub mod validate;
 
@@ -39,6 +41,7 @@ use crate::read::parked::ParkedReads;
 use crate::report::{SSTableCounters, TableCounters};
 use crate::sharder::{Sharder, Share};
 use files_lock::FilesLock;
+use roster::Roster;
 use runtime::Event;
 use truncation::Truncation;
 
@@ -83,10 +86,12 @@ pub struct Table {
     /// Sealed and not yet in an SSTable, oldest first.
     sealed: RefCell<Vec<Rc<LoggedMemtable>>>,
     sstables: RefCell<Rc<Vec<Rc<SSTable>>>>,
+    /// Which SSTables there are, for the next start; `None` if the table is attached.
+    pub(crate) roster: Option<Roster>,
     /// What reads have found in the SSTables; `None` until the table belongs to a shard's engine.
     cache: OnceCell<Rc<TableCache>>,
-    /// SSTables that could not be opened, and why. Without them no read knows what it misses.
-    unreadable: RefCell<Vec<String>>,
+    /// SSTables that could not be opened, and why; without a name, all of them. Without them no read knows what it misses.
+    unreadable: RefCell<Vec<(Option<SstableName>, String)>>,
     /// Components that were damaged or missing when their SSTable was opened, and could be done without; and why.
     rebuilt: RefCell<Vec<String>>,
     /// The number of the next SSTable this shard writes; shards take turns (`number % shards == shard`).
@@ -127,8 +132,9 @@ impl Table {
         log: Rc<CommitLog>,
         shard_id: u32,
         sharder: Option<Sharder>,
+        roster: Roster,
     ) -> Rc<Self> {
-        Self::make(schema, dir, log, shard_id, sharder, false)
+        Self::make(schema, dir, log, shard_id, sharder, Some(roster))
     }
 
     /// A table of SSTables that are somebody else's, in any directory: it is only read.
@@ -139,7 +145,7 @@ impl Table {
         shard_id: u32,
         sharder: Sharder,
     ) -> Rc<Self> {
-        Self::make(schema, dir, log, shard_id, Some(sharder), true)
+        Self::make(schema, dir, log, shard_id, Some(sharder), None)
     }
 
     fn make(
@@ -148,9 +154,11 @@ impl Table {
         log: Rc<CommitLog>,
         shard_id: u32,
         sharder: Option<Sharder>,
-        is_read_only: bool,
+        roster: Option<Roster>,
     ) -> Rc<Self> {
         Rc::new(Self {
+            is_read_only: roster.is_none(),
+            roster,
             active: RefCell::new(LoggedMemtable::new(schema.clone())),
             full_name: schema.full_name().into(),
             schema: RefCell::new(schema),
@@ -170,7 +178,6 @@ impl Table {
             dropped: Cell::new(false),
             truncation: RefCell::default(),
             counters: TableCounters::default(),
-            is_read_only,
             forgotten: RefCell::default(),
             files_lock: FilesLock::default(),
             frozen: RefCell::default(),
@@ -431,7 +438,17 @@ impl Table {
 
     /// Why the table cannot be read, if it cannot: SSTables that could not be opened. Writes go on.
     pub fn unreadable(&self) -> Vec<String> {
-        self.unreadable.borrow().clone()
+        self.unreadable.borrow().iter().map(|(_, why)| why.clone()).collect()
+    }
+
+    /// The SSTables that could not be opened.
+    pub fn unreadable_names(&self) -> Vec<SstableName> {
+        self.unreadable.borrow().iter().filter_map(|(name, _)| *name).collect()
+    }
+
+    /// What could be read of this SSTable is in others now.
+    pub(crate) fn has_salvaged(&self, name: SstableName) {
+        self.unreadable.borrow_mut().retain(|(unreadable, _)| *unreadable != Some(name));
     }
 
     /// Components of its SSTables that were damaged or missing at the start and could be done without, each with what was wrong.
@@ -440,13 +457,13 @@ impl Table {
     }
 
     pub fn check_readable(&self) -> Result<(), EngineError> {
-        let unreadable = self.unreadable.borrow();
+        let unreadable = self.unreadable();
         if unreadable.is_empty() {
             return Ok(());
         }
         Err(EngineError::SSTable(format!(
             "{} cannot be read, because {} of its SSTables cannot be opened: {}; put the files right and restart, \
-             or move all files of the SSTable away to go on without it",
+             let a scrub keep what can be read, or move all files of the SSTable away to go on without it",
             self.schema().full_name(),
             unreadable.len(),
             unreadable.join("; ")

@@ -363,7 +363,13 @@ fn a_snapshot_that_fails_is_not_there() {
     world.set_faults(|faults| faults.sync_error = 1.0);
     assert!(snapshot().is_err());
     world.set_faults(|faults| *faults = FaultPlan::default());
+    let listed = || world.block_on(&node, 0, |shard| async move { node::snapshots(&shard).await });
+    assert_eq!(listed().unwrap().unwrap(), []);
     assert_eq!(snapshot().unwrap_or_else(|error| panic!("{error}")), 9);
+    let listed = listed().unwrap().unwrap();
+    let [listed] = &listed[..] else { panic!("{listed:?}") };
+    assert_eq!((&*listed.keyspace, &*listed.table, &*listed.tag), ("ks", "t", "tag"));
+    assert!(listed.disk_bytes > 0);
 }
 
 #[test]

@@ -47,9 +47,125 @@ fn a_damaged_log_is_refused_with_its_place_and_opened_on_request() {
 }
 
 #[test]
+fn a_segment_that_is_missing_cut_or_emptied_is_refused_and_gone_without_on_request() {
+    use std::path::Path;
+    let empty = |path: &Path| std::fs::write(path, vec![0; std::fs::read(path).unwrap().len()]).unwrap();
+    let cut = |path: &Path| {
+        // Behind the header and the first chunk: nothing in what is left is torn.
+        let bytes = std::fs::read(path).unwrap();
+        let payload = u32::from_be_bytes(bytes[64..68].try_into().unwrap()) as usize;
+        std::fs::write(path, &bytes[..(64 + 32 + payload).next_multiple_of(64)]).unwrap();
+    };
+    let remove = |path: &Path| std::fs::remove_file(path).unwrap();
+    type Hurt<'a> = &'a dyn Fn(&Path);
+    let hurts: [(&str, &str, Hurt<'_>); 4] = [
+        ("missing", ".log", &remove),
+        ("was cut", ".log", &cut),
+        ("header", ".log", &empty),
+        ("some may be missing", "", &remove),
+    ];
+    for (number, (expected, ending, hurt)) in hurts.into_iter().enumerate() {
+        let dir = dir(&format!("hurt-segment-{number}"));
+        let engine = open(options(&dir), 2);
+        let table = table(&engine);
+        for c in 0..200 {
+            engine.apply(insert(&table, &format!("k{c}"), c, "value", 1)).wait().unwrap();
+        }
+        drop(engine);
+        let log = dir.join("commitlog");
+        let path = files(&log, ending).into_iter().find(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            // Not a spare one.
+            let bytes = std::fs::read(path).unwrap();
+            if ending.is_empty() { name.starts_with("manifest-") } else { bytes[64..96] != [0; 32] }
+        });
+        let path = path.unwrap();
+        hurt(&path);
+        // However often it is tried, and with fewer shards.
+        for shards in [2, 1] {
+            let error = Engine::open_with(
+                options(&dir),
+                engine::ShardOptions { shards, ..engine::ShardOptions::default() },
+            );
+            let error = error.err().expect("it must not open");
+            let text = error.to_string();
+            assert!(matches!(error, EngineError::DamagedLog(_)), "{text}");
+            assert!(text.contains(path.to_str().unwrap()) && text.contains(expected), "{expected}: {text}");
+        }
+        let engine = open(EngineOptions { on_damaged_log: OnDamagedLog::Skip, ..options(&dir) }, 1);
+        assert!(!engine.open_report().replay.damaged.is_empty());
+        let rows = everything(&engine, &table).len();
+        assert!(if ending.is_empty() { rows == 200 } else { (50..200).contains(&rows) }, "{rows} rows");
+        drop(engine);
+        // It was said once.
+        let engine = open(options(&dir), 2);
+        assert_eq!(engine.open_report().replay.damaged, []);
+        assert_eq!(everything(&engine, &table).len(), rows);
+        engine.close().unwrap();
+        open(options(&dir), 2).close().unwrap();
+    }
+}
+
+#[test]
+fn a_log_of_the_version_without_manifests_is_read() {
+    let dir = dir("log-without-manifest");
+    let engine = open(options(&dir), 2);
+    let table = table(&engine);
+    for c in 0..200 {
+        engine.apply(insert(&table, &format!("k{c}"), c, "value", 1)).wait().unwrap();
+    }
+    drop(engine);
+    for log in [dir.join("commitlog"), dir.join("commitlog/schema")] {
+        for path in files(&log, "") {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            if name.starts_with("manifest-") {
+                std::fs::remove_file(&path).unwrap();
+            } else if name.starts_with("CommitLog-") {
+                let mut bytes = std::fs::read(&path).unwrap();
+                bytes[4..8].copy_from_slice(&1u32.to_be_bytes());
+                let crc = base::crc::crc32(&bytes[..28]);
+                bytes[28..32].copy_from_slice(&crc.to_be_bytes());
+                std::fs::write(&path, &bytes).unwrap();
+            }
+        }
+    }
+    let engine = open(options(&dir), 1);
+    assert_eq!(engine.open_report().replay.damaged, []);
+    assert_eq!(everything(&engine, &table).len(), 200);
+    engine.close().unwrap();
+}
+
+#[test]
+fn a_table_behind_a_link_is_cleaned_up_as_any_other_and_a_lost_id_is_told() {
+    let dir = dir("linked");
+    let engine = open(options(&dir), 1);
+    assert!(!engine.open_report().lost_host_id);
+    let table = table(&engine);
+    for c in 0..2 {
+        engine.apply(insert(&table, "k", c, "value", 1)).wait().unwrap();
+        engine.flush(vec![table.id]).unwrap();
+    }
+    engine.close().unwrap();
+    let away = dir.join("another-disk");
+    std::fs::rename(dir.join("data/ks"), &away).unwrap();
+    std::os::unix::fs::symlink(&away, dir.join("data/ks")).unwrap();
+    // What a crash in the middle of a removal leaves.
+    let toc = files(&table_dir(&dir, &table), "TOC.txt").remove(0);
+    std::fs::rename(&toc, toc.with_extension("txt.tmp")).unwrap();
+    std::fs::remove_file(dir.join("host_id")).unwrap();
+    let engine = open(options(&dir), 1);
+    let report = engine.open_report();
+    assert_eq!((report.removed_sstables.len(), report.lost_host_id), (1, true), "{report:?}");
+    assert_eq!(everything(&engine, &table).len(), 1);
+    engine.close().unwrap();
+}
+
+#[test]
 fn a_torn_end_is_no_damage() {
     let dir = dir("torn");
-    let engine = open(options(&dir), 1);
+    // Nothing is synced.
+    let commitlog_sync = engine::commitlog::SyncMode::Periodic { period_us: 3_600_000_000 };
+    let engine = open(EngineOptions { commitlog_sync, ..options(&dir) }, 1);
     let table = table(&engine);
     for c in 0..50 {
         engine.apply(insert(&table, "k", c, "value", 1)).wait().unwrap();
@@ -146,18 +262,22 @@ fn an_sstable_that_lost_its_toc_gets_it_back_and_what_is_not_sound_is_removed() 
     };
     assert_eq!(all(&std::fs::read(&toc).unwrap()), all(&listed));
 
-    // What a crash leaves: a file is not whole, or the temporary name is there.
+    // It may be damaged, or what a loss of power left: nobody knows, and it may be the only copy.
     std::fs::remove_file(&toc).unwrap();
     let data = files(&table_dir(&dir, &table), "Data.db").remove(0);
     let mut bytes = std::fs::read(&data).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&data, &bytes).unwrap();
+    let was_there = files(&table_dir(&dir, &table), ".db").len();
     let engine = open(options(&dir), 1);
-    assert_eq!(engine.open_report().removed_sstables.len(), 1);
+    let report = engine.open_report();
+    assert_eq!((report.removed_sstables.len(), report.set_aside.len()), (0, 1), "{report:?}");
+    assert_eq!(files(&report.set_aside[0], ".db").len(), was_there);
     assert_eq!(everything(&engine, &table), []);
     assert_eq!(files(&table_dir(&dir, &table), ".db").len(), 0);
     engine.apply(insert(&table, "k", 2, "value", 1)).wait().unwrap();
     engine.close().unwrap();
+    // What a crash leaves has the temporary name.
     let toc = files(&table_dir(&dir, &table), "TOC.txt").remove(0);
     std::fs::rename(&toc, toc.with_extension("txt.tmp")).unwrap();
     let engine = open(options(&dir), 1);
@@ -206,6 +326,85 @@ fn a_table_whose_directory_is_gone_refuses_reads_until_somebody_says_to_go_on() 
     engine.close().unwrap();
     let engine = open(options(&dir), 2);
     assert_eq!(everything(&engine, &table), []);
+    engine.close().unwrap();
+}
+
+#[test]
+fn an_sstable_whose_files_are_gone_is_missed_once_and_one_that_a_job_removed_never() {
+    let dir = dir("missing-generation");
+    let missing = |engine: &Engine| engine.open_report().missing_sstables.clone();
+    let engine = open(options(&dir), 2);
+    let table = table(&engine);
+    for flush in 0..3 {
+        for c in 0..40 {
+            engine.apply(insert(&table, &format!("k{c}"), flush, "value", 1)).wait().unwrap();
+        }
+        engine.flush(vec![table.id]).unwrap();
+    }
+    let compact = |engine: &Engine| {
+        let id = table.id;
+        let major = move |shard| async move { engine::compaction::node::major(&shard, id, false).await };
+        engine.ask(0, major).wait().unwrap();
+    };
+    compact(&engine);
+    for c in 0..40 {
+        engine.apply(insert(&table, &format!("k{c}"), 3, "value", 1)).wait().unwrap();
+    }
+    engine.flush(vec![table.id]).unwrap();
+    // It dies: nothing is said at the end.
+    drop(engine);
+    let engine = open(options(&dir), 2);
+    assert_eq!(missing(&engine), Vec::<String>::new());
+    assert_eq!(everything(&engine, &table).len(), 160);
+    // What was replayed is in several.
+    compact(&engine);
+    engine.close().unwrap();
+
+    let of_table = table_dir(&dir, &table);
+    let gone = files(&of_table, "Data.db").remove(0);
+    let name = gone.file_name().unwrap().to_str().unwrap().trim_end_matches("-Data.db").to_string();
+    for path in files(&of_table, "") {
+        if path.file_name().unwrap().to_str().unwrap().starts_with(&format!("{name}-")) {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    // With other shards too, and said once.
+    let engine = open(options(&dir), 1);
+    let said = missing(&engine);
+    assert!(said.len() == 1 && said[0].contains(&name) && said[0].contains("ks.t"), "{said:?}");
+    assert!(said[0].contains(of_table.to_str().unwrap()), "{said:?}");
+    assert!((1..160).contains(&everything(&engine, &table).len()));
+    compact(&engine);
+    engine.close().unwrap();
+    let engine = open(options(&dir), 2);
+    assert_eq!(missing(&engine), Vec::<String>::new());
+    // Nor is what a truncate or a drop removed.
+    engine.truncate(table.id).unwrap();
+    drop(engine);
+    let engine = open(options(&dir), 2);
+    assert_eq!(missing(&engine), Vec::<String>::new());
+    engine.apply(insert(&table, "k", 1, "value", 1)).wait().unwrap();
+    engine.flush(vec![table.id]).unwrap();
+    engine.change_schema(|catalog| catalog.drop_table("ks", "t")).unwrap();
+    drop(engine);
+    let engine = open(options(&dir), 2);
+    assert_eq!(missing(&engine), Vec::<String>::new());
+    // The whole directory emptied is missed too.
+    engine
+        .change_schema(|catalog| catalog.create_table(test_table(), catalog::TableSettings::default()))
+        .unwrap();
+    let table = engine.table("ks", "t").unwrap();
+    engine.apply(insert(&table, "k", 1, "value", 1)).wait().unwrap();
+    engine.close().unwrap();
+    files(&table_dir(&dir, &table), "").into_iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    let engine = open(options(&dir), 2);
+    assert_eq!(missing(&engine).len(), 1);
+    engine.close().unwrap();
+    let roster = files(&dir.join("sstables"), "").remove(0);
+    std::fs::write(&roster, b"torn").unwrap();
+    let engine = open(options(&dir), 2);
+    let said = missing(&engine);
+    assert!(said.len() == 1 && said[0].contains("cannot be read"), "{said:?}");
     engine.close().unwrap();
 }
 

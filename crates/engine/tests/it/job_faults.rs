@@ -1,6 +1,7 @@
 //! Every kind of job over a disk that cannot be read, or reads wrong: nothing is lost, what is damaged is left alone, no file stays behind.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use compaction::{Layout, Plan, Reason};
@@ -272,4 +273,43 @@ fn a_damaged_input_is_put_aside_and_nothing_else_is_lost() {
         assert_eq!(rows(&world, &node, &table), ROWS, "{what}, after a restart");
         assert_no_strays(&world, &what);
     }
+}
+
+#[test]
+fn a_job_whose_inputs_cannot_be_removed_ends_and_says_so_and_they_go_later() {
+    let (world, node, table) = filled(7, Job::Major, |_| {});
+    let inputs = data_files(&world);
+    let (before_us, kept) = (world.now_us(), inputs.clone());
+    world.set_faults(|faults| {
+        faults.remove_error_paths = Some(Rc::new(move |path: &Path| kept.iter().any(|kept| kept == path)));
+    });
+    let error = carry_out(&world, &node, &table, Job::Major).unwrap_err();
+    assert!(error.contains("counts") && error.contains(inputs[0].to_str().unwrap()), "{error}");
+    assert!(world.now_us() - before_us < 20_000_000, "{} us", world.now_us() - before_us);
+    assert_eq!(data_files(&world).len(), inputs.len() + 1);
+    assert_eq!(rows(&world, &node, &table), ROWS);
+    world.set_faults(|faults| faults.remove_error_paths = None);
+    world.run_for_us(30_000_000).unwrap();
+    assert_eq!(data_files(&world).len(), 1);
+    assert_no_strays(&world, "afterwards");
+    // The output may be an input again.
+    carry_out(&world, &node, &table, Job::Major).unwrap();
+    assert_eq!((data_files(&world).len(), rows(&world, &node, &table)), (1, ROWS));
+}
+
+#[test]
+fn a_restart_removes_what_a_job_could_not() {
+    let (world, node, table) = filled(8, Job::Major, |_| {});
+    let inputs = data_files(&world);
+    world.set_faults(|faults| {
+        faults.remove_error_paths = Some(Rc::new(move |path: &Path| inputs.iter().any(|kept| kept == path)));
+    });
+    carry_out(&world, &node, &table, Job::Major).unwrap_err();
+    world.block_on(&node, 0, |shard| async move { node::close(&shard).await }).unwrap().unwrap();
+    drop(node);
+    world.kill();
+    world.set_faults(|faults| faults.remove_error_paths = None);
+    let node = start(&world, Job::Major);
+    assert_eq!((data_files(&world).len(), rows(&world, &node, &table)), (1, ROWS));
+    assert_no_strays(&world, "after a restart");
 }

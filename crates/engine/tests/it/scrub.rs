@@ -147,3 +147,59 @@ fn rows_with_values_of_no_type_go_unless_told_otherwise_however_many_sstables_at
     assert!(rows.len() == 114 && rows.iter().all(|(p, _, _)| p != "key7"));
     engine.close().unwrap();
 }
+
+#[test]
+fn an_sstable_that_cannot_be_opened_is_scrubbed_if_its_data_can_be_read() {
+    for (number, (component, is_removed)) in
+        [("Index.db", true), ("Index.db", false), ("TOC.txt", false)].into_iter().enumerate()
+    {
+        for shards in [1, 2] {
+            let dir = dir(&format!("scrub-unopened-{number}-{shards}"));
+            let (before, damaged) = damaged_table(&dir);
+            // Only what cannot be opened is damaged here.
+            let mut bytes = std::fs::read(&damaged).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 0xff;
+            std::fs::write(&damaged, &bytes).unwrap();
+            let name = damaged.to_str().unwrap().replace("Data.db", component);
+            if is_removed { std::fs::remove_file(&name) } else { std::fs::write(&name, b"") }.unwrap();
+
+            let engine = open(by_hand(&dir), shards);
+            let table = table(&engine);
+            assert_eq!(engine.open_report().unreadable_sstables.len(), 1);
+            let read = engine.read(engine::ReadCommand::new(table.id, model::PartitionRange::all())).wait();
+            assert!(read.unwrap_err().to_string().contains("scrub"), "{component}");
+            let done = scrubbed(&engine, table.id, ScrubOptions::default()).unwrap();
+            assert_eq!((done.left.len(), done.damaged.len(), done.lost_partitions), (0, 1, 0), "{done:?}");
+            assert!(done.damaged[0].contains(component), "{done:?}");
+            assert_eq!(everything(&engine, &table), before);
+            let kept = table_dir(&dir, &table).join("snapshots").join(done.snapshot.unwrap());
+            assert!(kept.join(damaged.file_name().unwrap()).exists() && !damaged.exists());
+            major(&engine, table.id).unwrap();
+            engine.close().unwrap();
+            let engine = open(by_hand(&dir), shards);
+            let report = engine.open_report();
+            assert_eq!(
+                (report.unreadable_sstables.len(), report.missing_sstables.len()),
+                (0, 0),
+                "{report:?}"
+            );
+            assert_eq!(everything(&engine, &table), before);
+            engine.close().unwrap();
+        }
+    }
+}
+
+#[test]
+fn an_sstable_of_which_nobody_knows_how_to_read_it_is_left() {
+    for component in ["Statistics.db", "CompressionInfo.db"] {
+        let dir = dir(&format!("scrub-left-{component}"));
+        let (_, damaged) = damaged_table(&dir);
+        std::fs::remove_file(damaged.to_str().unwrap().replace("Data.db", component)).unwrap();
+        let engine = open(by_hand(&dir), 1);
+        let done = scrubbed(&engine, table(&engine).id, ScrubOptions::default()).unwrap();
+        assert!(done.left.len() == 1 && done.left[0].contains(component), "{done:?}");
+        assert!(damaged.exists());
+        engine.close().unwrap();
+    }
+}

@@ -131,7 +131,12 @@ impl Backend for SimBackend {
 
     fn remove(&self, path: &Path) -> Op<io::Result<()>> {
         let path = path.to_owned();
-        begin(&self.world, move |world| world.disk.borrow_mut().remove(&path))
+        begin(&self.world, move |world| {
+            if world.faults.borrow().remove_fails(&path) {
+                return Err(os_error(libc::EIO));
+            }
+            world.disk.borrow_mut().remove(&path)
+        })
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Op<io::Result<()>> {

@@ -23,6 +23,8 @@ pub struct FaultPlan {
     pub read_error_paths: Option<PathFilter>,
     /// Every write to and sync of these files fails with EIO.
     pub write_error_paths: Option<PathFilter>,
+    /// Every removal of these files fails with EIO.
+    pub remove_error_paths: Option<PathFilter>,
     /// Probability that a read or write, of a file or a socket, moves fewer bytes than asked for.
     pub short_transfer: f64,
     /// The file system cannot reserve space: `allocate` falls back to writing zeros.
@@ -57,6 +59,7 @@ impl Default for FaultPlan {
             sync_error: 0.0,
             read_error_paths: None,
             write_error_paths: None,
+            remove_error_paths: None,
             short_transfer: 0.0,
             allocate_unsupported: false,
             capacity_bytes: None,
@@ -86,6 +89,10 @@ impl FaultPlan {
 
     pub(crate) fn write_fails(&self, rng: &mut Rng, path: &Path) -> bool {
         chance(rng, self.write_error) || chosen(self.write_error_paths.as_ref(), path)
+    }
+
+    pub(crate) fn remove_fails(&self, path: &Path) -> bool {
+        chosen(self.remove_error_paths.as_ref(), path)
     }
 
     pub(crate) fn sync_fails(&self, rng: &mut Rng, path: &Path) -> bool {

@@ -147,6 +147,9 @@ pub struct TableStats {
     pub sstable_count: u64,
     /// SSTables that could not be opened; reads of the table fail as long as there are any.
     pub unreadable_sstables: u64,
+    /// SSTables that were missing at the start.
+    #[serde(default)]
+    pub missing_sstables: u64,
     pub max_sstable_bytes: u64,
     /// How many each level of leveled compaction has, level 0 first; empty if all are in level 0.
     #[serde(default)]

@@ -489,6 +489,9 @@ const OF_TABLE: &[OfTable] = &[
     ("messina_table_unreadable_sstables", "gauge", "SSTables that cannot be opened.", |t| {
         t.unreadable as u64
     }),
+    ("messina_table_missing_sstables", "gauge", "SSTables that were missing at the start.", |t| {
+        t.missing as u64
+    }),
     ("messina_table_memtable_bytes", "gauge", "Bytes of memtables.", |t| t.memtable_bytes as u64),
     ("messina_table_partitions", "gauge", "Partitions of all SSTables and memtables, added up.", |t| {
         let on_disk: u64 = t.sstables.iter().map(|sstable| sstable.partitions).sum();
@@ -584,6 +587,7 @@ mod tests {
             dir: std::path::PathBuf::new(),
             sstables: vec![],
             unreadable: 0,
+            missing: 0,
             memtable_bytes: 77,
             memtable_partitions: 3,
             pending_flushes: 0,

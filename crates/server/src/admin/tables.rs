@@ -101,6 +101,7 @@ fn table_stats(node: &Node, schema: &TableSchema, parts: &[&TableReport]) -> Tab
         id: schema.id.to_string(),
         sstable_count: sstables.len() as u64,
         unreadable_sstables: parts.iter().map(|part| part.unreadable as u64).max().unwrap_or(0),
+        missing_sstables: sum_parts(|part| part.missing as u64),
         max_sstable_bytes: sstables.iter().map(|sstable| sstable.disk_bytes).max().unwrap_or(0),
         sstables_in_levels: levels(&sstables),
         pending_compactions: sum_parts(|part| part.pending_compactions),

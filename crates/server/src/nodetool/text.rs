@@ -249,6 +249,9 @@ fn one_table(table: &TableStats) -> String {
     if table.unreadable_sstables > 0 {
         lines.insert(2, ("Unreadable SSTables", table.unreadable_sstables.to_string()));
     }
+    if table.missing_sstables > 0 {
+        lines.insert(2, ("Missing SSTables", table.missing_sstables.to_string()));
+    }
     lines.iter().map(|(name, value)| format!("\t\t{name}: {value}\n")).collect::<String>() + "\n"
 }
 
@@ -354,8 +357,8 @@ UN  127.0.0.1  75.00 KiB  1       100.0%            6f2a1d57-54b7-4e0b-b4d6-0c3f
             assert_eq!(text.lines().filter(|found| *found == line).count(), 3, "{line}\n{text}");
         }
         assert!(!text.contains("Unreadable"));
-        let broken = TableStats { unreadable_sstables: 1, ..table("a", "x") };
-        assert!(table_stats(&[broken]).contains("\t\tUnreadable SSTables: 1\n"));
+        let broken = TableStats { unreadable_sstables: 1, missing_sstables: 2, ..table("a", "x") };
+        assert!(table_stats(&[broken]).contains("\t\tMissing SSTables: 2\n\t\tUnreadable SSTables: 1\n"));
     }
 
     #[test]
