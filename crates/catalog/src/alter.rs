@@ -142,9 +142,10 @@ fn check_added(old: &TableSchema, new: &TableSchema, column: &Column) -> Result<
     };
     if !can_read(&column.ty, &user_types::expand(&before.ty)) {
         return invalid!(
-            "Cannot re-add previously dropped column '{}' of type {}, incompatible with previous type {}",
+            "Cannot add a column '{}' of type {}, incompatible with previously dropped column '{}' of type {}",
             column.name,
             column.ty.to_cql(),
+            column.name,
             before.ty.to_cql()
         );
     }

@@ -21,7 +21,7 @@ use crate::alter;
 use crate::change::{ChangeKind, SchemaChange, Target};
 use crate::compression::check_new_compression;
 use crate::error::{CatalogError, invalid};
-use crate::keyspace::{Keyspace, check_name};
+use crate::keyspace::{Keyspace, check_table_name};
 use crate::settings::{TableSettings, check_options};
 use crate::store;
 use crate::system::{self, is_system_keyspace};
@@ -229,7 +229,7 @@ impl Catalog {
             let (keyspace, table) = (schema.keyspace.clone(), schema.name.clone());
             return Err(CatalogError::AlreadyExists { keyspace, table });
         }
-        check_name("Table", &schema.name)?;
+        check_table_name(&schema.keyspace, &schema.name)?;
         if let Some(other) = self.table_by_id(schema.id) {
             let (id, name, other) = (schema.id, schema.full_name(), other.schema.full_name());
             return invalid!("Table {name} cannot have the id {id}: it is that of {other}");

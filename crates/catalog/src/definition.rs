@@ -25,38 +25,66 @@ fn cql(text: &str) -> CqlType {
     CqlType::from_cql(text, &|_| None).expect("the types below are Cassandra's own")
 }
 
+/// As [`Definition`], with the columns in one text: `name type; name type`.
+pub(crate) struct CompactDefinition {
+    pub(crate) keyspace: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) comment: &'static str,
+    pub(crate) partition_key: &'static [&'static str],
+    pub(crate) clustering: &'static [&'static str],
+    pub(crate) columns: &'static str,
+}
+
+impl CompactDefinition {
+    pub(crate) fn schema(&self) -> Arc<TableSchema> {
+        let columns = self.columns.split(';').map(str::trim).filter(|column| !column.is_empty());
+        let columns = columns.map(|column| column.split_once(' ').expect("a column has a name and a type"));
+        schema(self.keyspace, self.name, self.comment, [self.partition_key, self.clustering], columns)
+    }
+}
+
 impl Definition {
     pub(crate) fn schema(&self) -> Arc<TableSchema> {
-        let key = |text: &&str| {
-            let (name, ty) = text.split_once(' ').unwrap_or((text, "text"));
-            let ty = match ty.strip_suffix(" desc") {
-                Some(ty) => CqlType::reversed(cql(ty)),
-                None => cql(ty),
-            };
-            KeyColumn { name: name.to_string(), ty }
-        };
-        let mut builder = TableSchema::builder(self.keyspace, self.name)
-            .id(system_table_id(self.keyspace, self.name))
-            .options(TableOptions {
-                comment: self.comment.to_string(),
-                compression: Some(Compression::lz4(16 * 1024)),
-                gc_grace_s: SEVEN_DAYS_S,
-                memtable_flush_period_ms: HOUR_MS,
-                ..TableOptions::default()
-            });
-        for KeyColumn { name, ty } in self.partition_key.iter().map(key) {
-            builder = builder.partition_key(name, ty);
-        }
-        for KeyColumn { name, ty } in self.clustering.iter().map(key) {
-            builder = builder.clustering(name, ty);
-        }
-        for (id, (name, ty)) in (0..).zip(self.columns) {
-            let (kind, ty) = match ty.strip_prefix("static ") {
-                Some(ty) => (ColumnKind::Static, ty),
-                None => (ColumnKind::Regular, *ty),
-            };
-            builder = builder.column(Column { id: ColumnId(id), name: name.to_string(), ty: cql(ty), kind });
-        }
-        builder.build().expect("a definition below is a table")
+        let columns = self.columns.iter().copied();
+        schema(self.keyspace, self.name, self.comment, [self.partition_key, self.clustering], columns)
     }
+}
+
+fn schema<'d>(
+    keyspace: &str,
+    name: &str,
+    comment: &str,
+    [partition_key, clustering]: [&[&str]; 2],
+    columns: impl Iterator<Item = (&'d str, &'d str)>,
+) -> Arc<TableSchema> {
+    let key = |text: &&str| {
+        let (name, ty) = text.split_once(' ').unwrap_or((text, "text"));
+        let ty = match ty.strip_suffix(" desc") {
+            Some(ty) => CqlType::reversed(cql(ty)),
+            None => cql(ty),
+        };
+        KeyColumn { name: name.to_string(), ty }
+    };
+    let mut builder =
+        TableSchema::builder(keyspace, name).id(system_table_id(keyspace, name)).options(TableOptions {
+            comment: comment.to_string(),
+            compression: Some(Compression::lz4(16 * 1024)),
+            gc_grace_s: SEVEN_DAYS_S,
+            memtable_flush_period_ms: HOUR_MS,
+            ..TableOptions::default()
+        });
+    for KeyColumn { name, ty } in partition_key.iter().map(key) {
+        builder = builder.partition_key(name, ty);
+    }
+    for KeyColumn { name, ty } in clustering.iter().map(key) {
+        builder = builder.clustering(name, ty);
+    }
+    for (id, (name, ty)) in (0..).zip(columns) {
+        let (kind, ty) = match ty.strip_prefix("static ") {
+            Some(ty) => (ColumnKind::Static, ty),
+            None => (ColumnKind::Regular, ty),
+        };
+        builder = builder.column(Column { id: ColumnId(id), name: name.to_string(), ty: cql(ty), kind });
+    }
+    builder.build().expect("a definition below is a table")
 }

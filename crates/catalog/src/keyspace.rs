@@ -8,6 +8,8 @@ use crate::other_options::is_of_keyspaces;
 /// Names of keyspaces and tables are part of paths and may be so long. Source: Cassandra 4.1
 /// `SchemaConstants.NAME_LENGTH`.
 pub(crate) const NAME_BYTES: usize = 48;
+/// With `-` and 32 digits it is the name of a directory.
+const TABLE_NAME_BYTES: usize = 222;
 
 const LOCATOR: &str = "org.apache.cassandra.locator.";
 const REPLICATION_FACTOR: &str = "replication_factor";
@@ -52,7 +54,7 @@ impl Keyspace {
         durable_writes: bool,
     ) -> Result<Self, CatalogError> {
         let name = name.into();
-        check_name("Keyspace", &name)?;
+        check_name(&name)?;
         let mut replication: BTreeMap<String, String> =
             replication.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
         let Some(class) = replication.get_mut("class") else {
@@ -135,13 +137,35 @@ impl Keyspace {
     }
 }
 
-/// `what` is "Keyspace" or "Table".
-pub(crate) fn check_name(what: &str, name: &str) -> Result<(), CatalogError> {
-    let legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    if name.is_empty() || name.len() > NAME_BYTES || !name.bytes().all(legal) {
+fn is_legal(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+pub(crate) fn check_name(name: &str) -> Result<(), CatalogError> {
+    if !is_legal(name) {
+        return invalid!(
+            "Keyspace name must not be empty and must contain alphanumeric or underscore characters only (got \"{name}\")"
+        );
+    }
+    if name.len() > NAME_BYTES {
+        return invalid!(
+            "Keyspace name must not be more than {NAME_BYTES} characters long (got {} characters for \"{name}\")",
+            name.len()
+        );
+    }
+    Ok(())
+}
+
+pub(crate) fn check_table_name(keyspace: &str, name: &str) -> Result<(), CatalogError> {
+    if !is_legal(name) {
         return configuration!(
-            "{what} name must not be empty, more than {NAME_BYTES} characters long, or contain \
-             non-alphanumeric-underscore characters (got \"{name}\")"
+            "{keyspace}.{name}: Table name must not be empty or not contain non-alphanumeric-underscore characters (got \"{name}\")"
+        );
+    }
+    if name.len() > TABLE_NAME_BYTES {
+        return configuration!(
+            "{keyspace}.{name}: Table name must not be more than {TABLE_NAME_BYTES} characters long (got {} characters for \"{name}\")",
+            name.len()
         );
     }
     Ok(())
@@ -197,7 +221,11 @@ mod tests {
         };
         let class = ("class", "SimpleStrategy");
         assert!(error("", &[]).contains("Keyspace name must not be empty"));
-        assert!(error(&"k".repeat(49), &[]).contains("more than 48"));
+        assert!(error(&"k".repeat(49), &[]).contains("more than 48 characters long (got 49 characters"));
+        let table = |name: &str| check_table_name("ks", name).map_err(|error| error.to_string());
+        assert_eq!(table(&"t".repeat(222)), Ok(()));
+        assert!(table(&"t".repeat(223)).unwrap_err().contains("more than 222 characters long"));
+        assert!(table("a-b").unwrap_err().starts_with("ks.a-b: Table name must not be empty"));
         assert!(error("a-b", &[]).contains("(got \"a-b\")"));
         assert_eq!(error("k", &[("replication_factor", "1")]), "Missing replication strategy class");
         assert!(error("k", &[class]).contains("requires a replication_factor"));

@@ -31,6 +31,7 @@ mod keyspace;
 mod laws;
 mod load;
 mod other_options;
+mod peer_tables;
 mod retry;
 #[cfg(test)]
 mod rules;

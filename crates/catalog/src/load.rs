@@ -26,7 +26,7 @@ use crate::alter::MAX_COLUMN_IDS;
 use crate::catalog::{Catalog, Entry, check_table};
 use crate::compression::compression_from_map;
 use crate::error::CatalogError;
-use crate::keyspace::{Keyspace, check_name};
+use crate::keyspace::{Keyspace, check_name, check_table_name};
 use crate::service_level::{DEFAULT_SHARES, ServiceLevel, Workload};
 use crate::settings::TableSettings;
 use crate::store::{Place, RowKey, SERVICE_LEVEL};
@@ -52,12 +52,12 @@ pub fn load(
             durable_writes: fields.boolean("durable_writes")?.unwrap_or(true),
             others: fields.text_map("messina_options")?.unwrap_or_default(),
         };
-        check_name("Keyspace", name).map_err(|error| fields.corrupt(error))?;
+        check_name(name).map_err(|error| fields.corrupt(error))?;
         let types = load_types(&rows, name)?;
         let mut tables = BTreeMap::new();
         for (key, fields) in rows.starting_with(Place::Tables, &[name], &[]) {
             let table = &key.clustering[0];
-            check_name("Table", table).map_err(|error| fields.corrupt(error))?;
+            check_table_name(name, table).map_err(|error| fields.corrupt(error))?;
             let schema = load_table(&rows, &types, name, table, fields)?;
             let settings = load_settings(fields)?;
             let loaded = check_table(&types, schema, settings).map_err(|error| fields.corrupt(error))?;

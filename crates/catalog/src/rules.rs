@@ -90,8 +90,8 @@ fn tables_have_rules() {
     let table = |name: &str| builder(name).partition_key("p", CqlType::Int);
     check_refused(create(&catalog, table("t")), "Cannot add already existing table \"t\" to keyspace \"ks\"");
     check_refused(create(&catalog, table("T")), "it is that of ks.t");
-    check_refused(create(&catalog, table("../x")), "Table name must not be empty, more than 48 characters");
-    check_refused(create(&catalog, table(&"t".repeat(49))), "Table name must not be empty");
+    check_refused(create(&catalog, table("../x")), "Table name must not be empty or not contain");
+    check_refused(create(&catalog, table(&"t".repeat(223))), "must not be more than 222 characters long");
     let elsewhere = TableSchema::builder("no", "x").partition_key("p", CqlType::Int);
     check_refused(create(&catalog, elsewhere), "Keyspace 'no' doesn't exist");
     let system = TableSchema::builder("system", "x").partition_key("p", CqlType::Int);
@@ -159,7 +159,7 @@ fn altered_tables_have_rules() {
     let again = |name: &str, ty: CqlType| alter(&dropped, |b| b.regular(name, ty));
     check_refused(
         again("v", CqlType::Text),
-        "Cannot re-add previously dropped column 'v' of type text, incompatible with previous type int",
+        "Cannot add a column 'v' of type text, incompatible with previously dropped column 'v' of type int",
     );
     check_refused(
         again("s", CqlType::Int),
@@ -219,7 +219,7 @@ fn types_have_rules() {
     check_refused(make("x", &[("f", "int"), ("f", "text")]), "Duplicate field name 'f' in type 'x'");
     check_refused(make("x", &[("f", "counter")]), "A user type cannot contain counters");
     check_refused(make("x", &[("f", "inner")]), "A user type cannot contain non-frozen UDTs");
-    check_refused(make("int", &[("f", "int")]), "is not the one");
+    make("int", &[("f", "int")]).expect("in quotes it is a name like others");
     check_refused(make("x", &[]), "A user type needs at least one field");
     let change = |name: &str, fields: &[(&str, &str)]| catalog.alter_type(user(&catalog, name, fields));
     check_refused(change("no", &[]), "Type ks.no doesn't exist");

@@ -10,7 +10,8 @@ use std::sync::{Arc, LazyLock};
 
 use model::TableSchema;
 
-use crate::definition::Definition;
+use crate::definition::{CompactDefinition, Definition};
+use crate::peer_tables::PEER_TABLES;
 use crate::system::{AUTH, SYSTEM};
 
 pub const DISTRIBUTED: &str = "system_distributed";
@@ -22,14 +23,17 @@ pub const VIRTUAL_SCHEMA: &str = "system_virtual_schema";
 
 /// Every table that is computed when it is read; the same values in every call.
 pub fn virtual_tables() -> Vec<Arc<TableSchema>> {
-    static TABLES: LazyLock<Vec<Arc<TableSchema>>> =
-        LazyLock::new(|| DEFINITIONS.iter().map(Definition::schema).collect());
+    static TABLES: LazyLock<Vec<Arc<TableSchema>>> = LazyLock::new(|| {
+        let peers = PEER_TABLES.iter().map(CompactDefinition::schema);
+        DEFINITIONS.iter().map(Definition::schema).chain(peers).collect()
+    });
     TABLES.clone()
 }
 
 /// Whether it is one of [`virtual_tables`].
 pub fn is_virtual_table(keyspace: &str, name: &str) -> bool {
-    DEFINITIONS.iter().any(|table| table.keyspace == keyspace && table.name == name)
+    DEFINITIONS.iter().any(|table| table.name == name && table.keyspace == keyspace)
+        || PEER_TABLES.iter().any(|table| table.name == name && table.keyspace == keyspace)
 }
 
 /// Whether clients find the keyspace in `system_virtual_schema` and not in `system_schema`.
@@ -351,6 +355,27 @@ const DEFINITIONS: &[Definition] = &[
             ("thread", "text"),
         ],
     },
+    // ScyllaDB's.
+    Definition {
+        keyspace: SYSTEM,
+        name: "clients",
+        comment: "currently connected clients, and the shards that serve them",
+        partition_key: &["address inet"],
+        clustering: &["port int"],
+        columns: &[
+            ("client_options", "frozen<map<text, text>>"),
+            ("connection_stage", "text"),
+            ("driver_name", "text"),
+            ("driver_version", "text"),
+            ("hostname", "text"),
+            ("protocol_version", "int"),
+            ("shard_id", "int"),
+            ("ssl_cipher_suite", "text"),
+            ("ssl_enabled", "boolean"),
+            ("ssl_protocol", "text"),
+            ("username", "text"),
+        ],
+    },
     Definition {
         keyspace: VIEWS_KS,
         name: "clients",
@@ -358,10 +383,12 @@ const DEFINITIONS: &[Definition] = &[
         partition_key: &["address inet"],
         clustering: &["port int"],
         columns: &[
+            ("client_options", "frozen<map<text, text>>"),
             ("connection_stage", "text"),
             ("driver_name", "text"),
             ("driver_version", "text"),
             ("hostname", "text"),
+            ("keyspace_name", "text"),
             ("protocol_version", "int"),
             ("request_count", "bigint"),
             ("ssl_cipher_suite", "text"),

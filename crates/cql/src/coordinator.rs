@@ -101,6 +101,11 @@ pub trait Coordinator {
     /// A result was refused memory.
     fn memory_refused(&self, _what: &str) {}
 
+    /// Lets others run if this has had its time. To be awaited between rows.
+    fn give_way(&self) -> impl Future<Output = ()> {
+        std::future::ready(())
+    }
+
     /// Ends when the write is durable.
     fn apply(&self, mutation: Mutation) -> impl Future<Output = Result<(), CqlError>>;
 

@@ -96,6 +96,22 @@ def system_tables(context):
         context.rows(f"SELECT * FROM system_schema.{table}")
     for table in ["system_virtual_schema.keyspaces", "system_virtual_schema.tables", "system_virtual_schema.columns", "system.size_estimates", "system.peers", "system.peers_v2"]:
         context.rows(f"SELECT * FROM {table}")
+    # What monitoring reads.
+    latency = {"keyspace_name", "table_name", "count", "max_ms", "p50th_ms", "p99th_ms", "per_second"}
+    for table, columns in {
+        "caches": {"name", "capacity_bytes", "entry_count", "hit_count", "hit_ratio", "request_count", "size_bytes"},
+        "thread_pools": {"name", "active_tasks", "active_tasks_limit", "completed_tasks", "pending_tasks"},
+        "sstable_tasks": {"keyspace_name", "table_name", "task_id", "kind", "progress", "total", "unit"},
+        "local_read_latency": latency, "coordinator_write_latency": latency, "settings": {"name", "value"},
+        "system_properties": {"name", "value"}, "disk_usage": {"keyspace_name", "table_name", "mebibytes"},
+    }.items():
+        answer = context.session.execute(f"SELECT * FROM system_views.{table}")
+        holds(columns <= set(answer.column_names), f"columns of {table}: {answer.column_names}")
+        list(answer)
+    names = {row[0] for row in context.rows("SELECT name FROM system_views.caches")}
+    holds({"keys", "rows"} <= names, f"caches {names}")
+    options = context.rows("SELECT driver_name, connection_stage FROM system_views.clients")
+    holds(options and all(stage == "ready" for _, stage in options), f"clients {options}")
 
 
 @check

@@ -2,7 +2,8 @@
 
 import uuid
 
-from cassandra import AlreadyExists, ConsistencyLevel, InvalidRequest
+from cassandra import AlreadyExists, ConsistencyLevel, InvalidRequest, Unavailable
+from cassandra.policies import FallthroughRetryPolicy
 from cassandra.protocol import ConfigurationException, ServerError, SyntaxException
 from cassandra.query import UNSET_VALUE, BatchStatement, BatchType, SimpleStatement
 
@@ -123,6 +124,33 @@ def consistency_levels(context):
         context.session.execute(SimpleStatement(f"INSERT INTO {table} (id, v) VALUES (1, 1)", consistency_level=getattr(ConsistencyLevel, level)))
     for level in ["ONE", "QUORUM", "ALL", "LOCAL_QUORUM", "LOCAL_ONE", "SERIAL", "LOCAL_SERIAL"]:
         equal(context.rows(SimpleStatement(f"SELECT v FROM {table} WHERE id = 1", consistency_level=getattr(ConsistencyLevel, level))), [(1,)], level)
+
+
+@check
+def replicas_that_are_not_there(context):
+    """Of three replicas one is there: it answers at ONE, and a quorum is not to be had."""
+    keyspace = f"{context.keyspace}_three"
+    context.run(f"DROP KEYSPACE IF EXISTS {keyspace}")
+    context.run(f"CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 3}}")
+    context.run(f"CREATE TABLE {keyspace}.t (id int PRIMARY KEY, v int)")
+
+    def ask(text, level):
+        statement = SimpleStatement(text, consistency_level=getattr(ConsistencyLevel, level), retry_policy=FallthroughRetryPolicy())
+        return context.rows(statement)
+
+    insert, select = f"INSERT INTO {keyspace}.t (id, v) VALUES (1, 1)", f"SELECT v FROM {keyspace}.t WHERE id = 1"
+    for level in ["ANY", "ONE", "LOCAL_ONE"]:
+        ask(insert, level)
+    equal([ask(select, level) for level in ["ONE", "LOCAL_ONE"]], [[(1,)], [(1,)]])
+    for text, level, required in [(insert, "TWO", 2), (insert, "QUORUM", 2), (select, "LOCAL_QUORUM", 2), (select, "ALL", 3),
+                                  (f"{insert} IF NOT EXISTS", "ONE", 2)]:
+        try:
+            ask(text, level)
+        except Unavailable as error:
+            equal((error.required_replicas, error.alive_replicas), (required, 1), f"{level}: {text}")
+        else:
+            raise Failed(f"{level} was answered: {text}")
+    context.run(f"DROP KEYSPACE {keyspace}")
 
 
 @check

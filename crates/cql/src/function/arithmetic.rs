@@ -20,40 +20,57 @@ use crate::term::{Planner, literal_fits};
 const QUOTIENT_SCALE: i32 = 32;
 const QUOTIENT_SCALE_MAX: i32 = 1_000;
 
+/// Errors call the operands by `names`.
 pub fn resolve(
     planner: &Planner<'_>,
     op: ArithmeticOp,
     args: &[Arg<'_>],
+    names: [&str; 2],
     wanted: Option<&CqlType>,
 ) -> Result<Signature, CqlError> {
     // Constants that can be what is wanted are that, and are calculated with as such.
     if let Some(wanted) = wanted.filter(|wanted| is_numeric(wanted))
         && args.iter().all(|arg| matches!(arg, Arg::Term(term) if can_be(term, wanted)))
     {
-        return numbers(op, wanted, wanted);
+        return Ok(numbers(op, wanted, wanted));
     }
     let (left, right) = (args[0].natural_type(planner)?, args[1].natural_type(planner)?);
+    let unsupported =
+        || invalid!("the '{}' operation is not supported between {} and {}", op.symbol(), names[0], names[1]);
+    let is_duration = |ty: &Option<CqlType>| ty.as_ref().is_none_or(|ty| *ty == CqlType::Duration);
     match (left, right) {
-        (None, None) => match wanted {
-            Some(wanted) if is_numeric(wanted) => numbers(op, wanted, wanted),
-            _ => invalid!(
-                "Ambiguous '{}' operation: use type hint to disambiguate, example '(int) ?'",
-                op.symbol()
-            ),
-        },
-        (Some(left), None) if calendar::is_time(&left) => times(op, &left, &CqlType::Duration),
-        (Some(known), None) | (None, Some(known)) if is_string(&known) && op == ArithmeticOp::Add => {
-            Ok(strings(known.clone(), known))
+        // A string is a time where a time is wanted, and a duration is added to it.
+        (Some(left), right) if is_string(&left) && is_duration(&right) && is_time_text(&args[0], wanted) => {
+            let time = wanted.expect("a time is wanted").without_reversed().clone();
+            times(op, &time, &CqlType::Duration).map_or_else(unsupported, Ok)
         }
+        // To a date nothing else can be added. A timestamp is a number as well.
+        (Some(left), None) if *left.without_reversed() == CqlType::Date => {
+            times(op, &left, &CqlType::Duration).map_or_else(unsupported, Ok)
+        }
+        (None, _) | (_, None) => invalid!(
+            "Ambiguous '{}' operation with args {} and {}: use type hint to disambiguate, example '(int) ?'",
+            op.symbol(),
+            names[0],
+            names[1]
+        ),
         (Some(left), Some(right)) if is_string(&left) && is_string(&right) && op == ArithmeticOp::Add => {
             Ok(strings(left, right))
         }
-        (Some(known), None) | (None, Some(known)) => numbers(op, &known, &known),
         (Some(left), Some(right)) if calendar::is_time(&left) && right == CqlType::Duration => {
-            times(op, &left, &right)
+            times(op, &left, &right).map_or_else(unsupported, Ok)
         }
-        (Some(left), Some(right)) => numbers(op, &left, &right),
+        (Some(left), Some(right)) if is_numeric(&left) && is_numeric(&right) => {
+            Ok(numbers(op, &left, &right))
+        }
+        _ => unsupported(),
     }
+}
+
+/// A constant string where a date or timestamp is wanted.
+fn is_time_text(arg: &Arg<'_>, wanted: Option<&CqlType>) -> bool {
+    let is_constant = matches!(arg, Arg::Term(term) if matches!(**term, Term::Literal(_)));
+    is_constant && wanted.is_some_and(|wanted| calendar::is_time(wanted.without_reversed()))
 }
 
 fn is_string(ty: &CqlType) -> bool {
@@ -70,11 +87,10 @@ fn strings(left: CqlType, right: CqlType) -> Signature {
     })
 }
 
-/// A marker, or a constant that can be of the type, or calculated from such.
+/// A constant that can be of the type, or calculated from such.
 fn can_be(term: &Term, ty: &CqlType) -> bool {
     match term {
         Term::Literal(literal) => literal_fits(literal.kind, ty.without_reversed()),
-        Term::Marker(_) => true,
         Term::Arithmetic { left, right, .. } => can_be(left, ty) && can_be(right, ty),
         Term::Negate { term, .. } => can_be(term, ty),
         Term::Tuple { elements, .. } => elements.len() == 1 && can_be(&elements[0], ty),
@@ -93,7 +109,7 @@ pub fn resolve_negate(
         (Some(natural), _) => natural,
         (None, Some(wanted)) => wanted.clone(),
         (None, None) => {
-            return invalid!("Ambiguous negation: use type hint to disambiguate, example '-(int) ?'");
+            return invalid!("Ambiguous negation: use type casts to disambiguate");
         }
     };
     if !is_numeric(&ty) {
@@ -151,19 +167,12 @@ fn result_type(left: &CqlType, right: &CqlType) -> CqlType {
     }
 }
 
-fn numbers(op: ArithmeticOp, left: &CqlType, right: &CqlType) -> Result<Signature, CqlError> {
+/// Both are numeric.
+fn numbers(op: ArithmeticOp, left: &CqlType, right: &CqlType) -> Signature {
     let (left, right) = (left.without_reversed().clone(), right.without_reversed().clone());
-    if !is_numeric(&left) || !is_numeric(&right) {
-        return invalid!(
-            "the '{}' operation is not supported between {} and {}",
-            op.symbol(),
-            left.to_cql(),
-            right.to_cql()
-        );
-    }
     let result = result_type(&left, &right);
     let (result_of, args) = (result.clone(), [left.clone(), right.clone()]);
-    Ok(Signature::new(name(op), args, result, move |args| {
+    Signature::new(name(op), args, result, move |args| {
         let (Some(a), Some(b)) = (Number::read(&left, args[0])?, Number::read(&right, args[1])?) else {
             return Ok(None);
         };
@@ -179,13 +188,16 @@ fn numbers(op: ArithmeticOp, left: &CqlType, right: &CqlType) -> Result<Signatur
             ),
         })?;
         Ok(Some(number.write(&result_of)?))
-    }))
+    })
 }
 
 fn calculate(op: ArithmeticOp, a: &Number, b: &Number, result: &CqlType) -> Result<Number, String> {
     use ArithmeticOp as Op;
     let text = |error: CqlError| error.to_string();
-    let by_zero = || "/ by zero".to_string();
+    let by_zero = || match result {
+        CqlType::Varint => "BigInteger divide by zero".to_string(),
+        _ => "/ by zero".to_string(),
+    };
     match result {
         CqlType::Float => {
             let (a, b) = (a.to_f64() as f32, b.to_f64() as f32);
@@ -259,7 +271,7 @@ fn decimals(op: ArithmeticOp, a: &Decimal, b: &Decimal) -> Result<Decimal, Strin
             Decimal { unscaled: &a.unscaled * &b.unscaled, scale }
         }
         ArithmeticOp::Divide | ArithmeticOp::Remainder if b.unscaled == zero => {
-            return Err("/ by zero".to_string());
+            return Err("BigInteger divide by zero".to_string());
         }
         ArithmeticOp::Divide => {
             let scale = scale.clamp(QUOTIENT_SCALE, QUOTIENT_SCALE_MAX);
@@ -298,21 +310,25 @@ pub fn divided(a: &Decimal, b: &Decimal, scale: i32) -> Result<Decimal, CqlError
     Ok(Decimal { unscaled: if negative { -quotient } else { quotient }, scale })
 }
 
-fn times(op: ArithmeticOp, ty: &CqlType, duration: &CqlType) -> Result<Signature, CqlError> {
+/// `None`: only addition and subtraction have a meaning.
+fn times(op: ArithmeticOp, ty: &CqlType, duration: &CqlType) -> Option<Signature> {
     let sign = match op {
         ArithmeticOp::Add => 1,
         ArithmeticOp::Subtract => -1,
-        _ => {
-            return invalid!(
-                "the '{}' operation is not supported between {} and duration",
-                op.symbol(),
-                ty.to_cql()
-            );
-        }
+        _ => return None,
     };
     let own = ty.clone();
-    Ok(Signature::new(name(op), [ty.clone(), duration.clone()], ty.clone(), move |args| {
+    Some(Signature::new(name(op), [ty.clone(), duration.clone()], ty.clone(), move |args| {
         let Some(duration) = Duration::from_bytes(args[1]) else { return Ok(None) };
-        calendar::plus(&own, args[0], duration, sign)
+        calendar::plus(&own, args[0], duration, sign).map_err(|error| CqlError::FunctionFailure {
+            keyspace: "system".to_string(),
+            function: name(op).to_string(),
+            arguments: vec![own.to_cql(), CqlType::Duration.to_cql()],
+            text: format!(
+                "the operation '{} {} duration' failed: {error}. Was: {duration}",
+                own.to_cql(),
+                op.symbol()
+            ),
+        })
     }))
 }

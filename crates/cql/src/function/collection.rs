@@ -5,7 +5,7 @@ use model::types::{CollectionBuilder, CollectionIter, MapIter, VectorIter};
 
 use super::aggregate::Aggregate;
 use super::number::is_numeric;
-use super::resolve::Signature;
+use super::resolve::{Arg, Signature};
 use crate::CqlError;
 use crate::error::invalid;
 
@@ -73,6 +73,44 @@ fn folded(name: &str, ty: &CqlType) -> Option<Signature> {
         }
         accumulator.finish()
     }))
+}
+
+pub fn is_similarity(name: &str) -> bool {
+    matches!(name, "similarity_cosine" | "similarity_euclidean" | "similarity_dot_product")
+}
+
+/// # Errors
+/// The arguments are not two vectors of as many floats, as far as their types are known.
+pub fn check_similarity(name: &str, args: &[Arg<'_>], types: &[Option<CqlType>]) -> Result<(), CqlError> {
+    if args.len() != 2 {
+        return invalid!(
+            "Invalid number of arguments for function {name}(vector<float, n>, vector<float, n>)"
+        );
+    }
+    let mut dimensions = vec![];
+    for (arg, ty) in args.iter().zip(types) {
+        match ty.as_ref().map(CqlType::without_reversed) {
+            None => {}
+            Some(CqlType::Vector { element, dimension }) if **element == CqlType::Float => {
+                dimensions.push(*dimension);
+            }
+            Some(ty) => {
+                return invalid!(
+                    "Function {name} requires a float vector argument, but found argument {arg} of type {}",
+                    ty.to_cql()
+                );
+            }
+        }
+    }
+    match dimensions[..] {
+        [] => invalid!(
+            "Cannot infer type of argument {} in call to function {name}(vector<float, n>, vector<float, n>): \
+             use type casts to disambiguate",
+            args[0]
+        ),
+        [a, b] if a != b => invalid!("All arguments must have the same vector dimensions"),
+        _ => Ok(()),
+    }
 }
 
 fn similarity(name: &str, vector: &CqlType) -> Signature {

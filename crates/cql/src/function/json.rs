@@ -15,7 +15,7 @@ pub fn is_from_json(name: &str) -> bool {
     matches!(name, "fromjson" | "from_json")
 }
 
-pub fn is_to_json(name: &str) -> bool {
+fn is_to_json(name: &str) -> bool {
     matches!(name, "tojson" | "to_json")
 }
 
@@ -27,10 +27,12 @@ pub fn to_json(name: &str, args: &[Option<CqlType>]) -> Option<Vec<Signature>> {
     let [Some(ty)] = args else { return Some(vec![]) };
     let ty = ty.without_reversed().clone();
     let written = if ty.is_counter() { CqlType::BigInt } else { ty.clone() };
+    // Of other types the empty value is none.
+    let is_text = matches!(written, CqlType::Text | CqlType::Ascii | CqlType::Blob);
     let run = move |_: &Env<'_>, args: &[Option<Cow<'_, [u8]>>]| {
         let json = match args.first().and_then(Option::as_deref) {
             None => "null".to_string(),
-            Some([]) => "\"\"".to_string(),
+            Some([]) if !is_text => "null".to_string(),
             Some(value) => written.json_of(value),
         };
         Ok(Some(json.into_bytes()))

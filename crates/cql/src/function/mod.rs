@@ -6,12 +6,13 @@
 //! | the functions by name | `native.rs`; of times `time.rs`, of collections and vectors `collection.rs` |
 //! | `CAST` | `cast.rs` |
 //! | `+ - * / %` | `arithmetic.rs` |
-//! | numbers of all types, and what converts them | `number.rs` |
+//! | numbers of all types, and what converts them | `number.rs`; logarithms of decimals `decimal_math.rs` |
 //! | days, months and durations | `calendar.rs`; `floor` of times `floor.rs` |
 //! | `toJson`, `fromJson` | `json.rs` |
+//! | what hides values | `mask.rs` |
 //! | functions of many rows | `aggregate.rs` |
 //!
-//! A function is null if an argument is. Calls of constants are evaluated when the statement is prepared, but for
+//! A function is null if an argument is, but for those that mask. Calls of constants are evaluated when the statement is prepared, but for
 //! those that are not the same every time, such as `now()`.
 //! Source: Cassandra 4.1 and 5.0 `cql3/functions`.
 
@@ -20,8 +21,10 @@ mod arithmetic;
 mod calendar;
 mod cast;
 mod collection;
+mod decimal_math;
 mod floor;
 mod json;
+mod mask;
 mod native;
 mod number;
 mod resolve;
@@ -41,27 +44,21 @@ use resolve::Signature;
 use crate::CqlError;
 use crate::error::invalid;
 use crate::syntax::{ArithmeticOp, QualifiedName, Term, TypeName};
-use crate::term::{Call, Env, Expr, Planner, Value};
+use crate::term::{Call, Env, Expr, Planner, SELECTION, Value};
 
 /// Prepares a call, cast or arithmetic; gives the term and its type.
 ///
-/// `wanted` is the type that the place takes; `name` is what it is for.
+/// `wanted` is the type that the place takes.
 ///
 /// # Errors
 /// No such function, arguments that it does not take.
 pub fn prepare(
     planner: &mut Planner<'_>,
     term: &Term,
-    name: &str,
     wanted: Option<&CqlType>,
 ) -> Result<(Expr, CqlType), CqlError> {
-    if let Term::Call { name, .. } = term
-        && json::is_to_json(&name.name.text)
-    {
-        return invalid!("toJson() may only be used within the selection clause of SELECT statements");
-    }
     let signature = resolve_term(planner, term, wanted)?;
-    apply(planner, &signature, arguments(term), name)
+    apply(planner, &signature, arguments(term), Place::Term)
 }
 
 /// The type that a call, cast or arithmetic has by itself.
@@ -93,7 +90,7 @@ pub fn describe(term: &Term) -> String {
     }
 }
 
-/// A call with arguments that are prepared already, or are terms.
+/// A call in a selection, with arguments that are prepared already, or are terms.
 ///
 /// # Errors
 /// As [`prepare`].
@@ -104,35 +101,39 @@ pub fn call(
     wanted: Option<&CqlType>,
 ) -> Result<(Expr, CqlType), CqlError> {
     let signature = resolve::call(planner, name, &args, wanted)?;
-    apply(planner, &signature, args, &written(name))
+    apply(planner, &signature, args, Place::Selection)
 }
 
-/// `CAST(arg AS ty)`
+/// `CAST(arg AS ty)` in a selection
 ///
 /// # Errors
 /// As [`prepare`].
 pub fn cast(planner: &mut Planner<'_>, arg: Arg<'_>, ty: &TypeName) -> Result<(Expr, CqlType), CqlError> {
+    if let Arg::Typed(expr, from) = &arg {
+        let to = planner.resolve_type(ty)?;
+        if from.without_reversed().freeze() == to.freeze() {
+            return Ok((expr.clone(), to));
+        }
+    }
     let signature = resolve_cast(planner, &arg, ty)?;
-    apply(planner, &signature, vec![arg], "cast")
+    apply(planner, &signature, vec![arg], Place::Selection)
 }
 
-/// `left op right`
+/// `left op right` in a selection; errors call the operands by `names`.
 ///
 /// # Errors
 /// As [`prepare`].
 pub fn arithmetic(
     planner: &mut Planner<'_>,
     op: ArithmeticOp,
-    left: Arg<'_>,
-    right: Arg<'_>,
-    wanted: Option<&CqlType>,
+    args: [Arg<'_>; 2],
+    names: [&str; 2],
 ) -> Result<(Expr, CqlType), CqlError> {
-    let args = vec![left, right];
-    let signature = arithmetic::resolve(planner, op, &args, wanted)?;
-    apply(planner, &signature, args, "an operand")
+    let signature = arithmetic::resolve(planner, op, &args, names, None)?;
+    apply(planner, &signature, args.into(), Place::Selection)
 }
 
-/// `-arg`
+/// `-arg` in a selection
 ///
 /// # Errors
 /// As [`prepare`].
@@ -142,7 +143,13 @@ pub fn negate(
     wanted: Option<&CqlType>,
 ) -> Result<(Expr, CqlType), CqlError> {
     let signature = arithmetic::resolve_negate(planner, &arg, wanted)?;
-    apply(planner, &signature, vec![arg], "an operand")
+    apply(planner, &signature, vec![arg], Place::Selection)
+}
+
+/// When the statement is executed, as a timestamp.
+pub fn current_timestamp() -> Expr {
+    let signature = time::current_timestamp("currenttimestamp");
+    Expr::Call(Call { name: signature.name, args: vec![], run: signature.run })
 }
 
 /// A function that this crate makes for itself: an element of a map, a field of a UDT.
@@ -188,7 +195,10 @@ fn resolve_term(planner: &Planner<'_>, term: &Term, wanted: Option<&CqlType>) ->
     match term {
         Term::Call { name, .. } => resolve::call(planner, name, &args, wanted),
         Term::Cast { ty, .. } => resolve_cast(planner, &args[0], ty),
-        Term::Arithmetic { op, .. } => arithmetic::resolve(planner, *op, &args, wanted),
+        Term::Arithmetic { op, left, right, .. } => {
+            let names = [left.to_string(), right.to_string()];
+            arithmetic::resolve(planner, *op, &args, [&names[0], &names[1]], wanted)
+        }
         Term::Negate { .. } => arithmetic::resolve_negate(planner, &args[0], wanted),
         _ => Err(CqlError::Server("a term that is no function was resolved as one".to_string())),
     }
@@ -213,17 +223,28 @@ fn written(name: &QualifiedName) -> String {
     }
 }
 
+/// Where something is called, which is how markers in it are named.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Term,
+    Selection,
+}
+
 fn apply(
     planner: &mut Planner<'_>,
     signature: &Signature,
     args: Vec<Arg<'_>>,
-    name: &str,
+    place: Place,
 ) -> Result<(Expr, CqlType), CqlError> {
     let mut prepared = Vec::with_capacity(args.len());
     for (number, (arg, ty)) in args.into_iter().zip(&signature.args).enumerate() {
         prepared.push(match arg {
             Arg::Typed(expr, _) => expr,
-            Arg::Term(term) => planner.term(&term, &format!("arg{number}({name})"), ty)?,
+            Arg::Term(term) if place == Place::Selection => planner.term(&term, SELECTION, ty)?,
+            Arg::Term(term) => {
+                let name = format!("arg{number}({})", resolve::full_name(&signature.name));
+                planner.term(&term, &name, ty)?
+            }
         });
     }
     let foldable = signature.is_pure && prepared.iter().all(Expr::is_constant);

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use model::{CqlType, PartitionKey};
 
-use super::number::{NUMERIC, Number};
+use super::number::{Decimal, NUMERIC, Number};
 use super::resolve::Signature;
-use super::{collection, floor, json, time};
+use super::{collection, decimal_math, floor, json, mask, time};
 use crate::restriction::key::partition_key;
 use crate::term::Planner;
 
@@ -44,6 +44,7 @@ pub fn overloads(planner: &Planner<'_>, name: &str, args: &[Option<CqlType>]) ->
         .or_else(|| blob(name).map(|signature| vec![signature]))
         .or_else(|| math(name))
         .or_else(|| collection::overload(name, args))
+        .or_else(|| mask::overload(name, args))
         .or_else(|| json::to_json(name, args))
 }
 
@@ -53,6 +54,10 @@ fn token(planner: &Planner<'_>) -> Option<Signature> {
     let types: Vec<CqlType> =
         schema.partition_key.iter().map(|column| column.ty.without_reversed().clone()).collect();
     Some(Signature::new("token", types, CqlType::BigInt, move |args| {
+        // No partition has this key, and pages of a scan may begin there.
+        if let [[]] = args {
+            return Ok(Some(i64::MIN.to_be_bytes().to_vec()));
+        }
         let key: PartitionKey = partition_key(&schema, args)?;
         Ok(Some(key.token().to_be_bytes().to_vec()))
     }))
@@ -102,6 +107,11 @@ fn math(name: &str) -> Option<Vec<Signature>> {
         _ => return None,
     };
     let exact = matches!(name, "abs" | "round");
+    let of_decimal = match name {
+        "exp" => decimal_math::exp,
+        "log" => decimal_math::log,
+        _ => decimal_math::log10,
+    };
     let of_type = |ty: &CqlType| {
         let own = ty.clone();
         let is_abs = name == "abs";
@@ -117,8 +127,9 @@ fn math(name: &str) -> Option<Vec<Signature>> {
                     decimal.unscaled = decimal.unscaled.magnitude().clone().into();
                     Number::Decimal(decimal)
                 }
-                Number::Decimal(decimal) if exact => {
-                    let one = super::number::Decimal { unscaled: 1.into(), scale: 0 };
+                Number::Decimal(decimal) if !exact => Number::Decimal(of_decimal(&decimal)?),
+                Number::Decimal(decimal) => {
+                    let one = Decimal { unscaled: 1.into(), scale: 0 };
                     let rounded = super::arithmetic::divided(&decimal, &one, 0)?;
                     Number::Decimal(rounded)
                 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use model::CqlType;
 
-use super::{json, native, with_values, written};
+use super::{collection, json, native, with_values, written};
 use crate::CqlError;
 use crate::error::invalid;
 use crate::syntax::{QualifiedName, Term};
@@ -160,7 +160,21 @@ pub fn call(
         Some(keyspace) if keyspace.text != "system" => None,
         _ if json::is_from_json(&name.name.text) => Some(json::from_json(&name.name.text, wanted)?),
         _ => {
-            let types = args.iter().map(|arg| arg.natural_type(planner)).collect::<Result<Vec<_>, _>>()?;
+            let types = args.iter().map(|arg| match arg {
+                // A list as such, and so it must tell of how many elements it is.
+                Arg::Term(term) if collection::is_similarity(&name.name.text) => match &**term {
+                    Term::List { elements, .. } => {
+                        let dimension = u32::try_from(elements.len()).unwrap_or(u32::MAX);
+                        Ok(Some(CqlType::vector(CqlType::Float, dimension)?))
+                    }
+                    _ => arg.natural_type(planner),
+                },
+                _ => arg.natural_type(planner),
+            });
+            let types = types.collect::<Result<Vec<_>, CqlError>>()?;
+            if collection::is_similarity(&name.name.text) {
+                collection::check_similarity(&full_name(&written(name)), args, &types)?;
+            }
             native::overloads(planner, &name.name.text, &types)
         }
     };

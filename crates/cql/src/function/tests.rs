@@ -103,3 +103,61 @@ fn overloads_and_errors() {
     assert!(refused.contains("is not a valid binary representation for type int"), "{refused}");
     assert_eq!(evaluate("intasblob(null)", &CqlType::Blob), Ok(None));
 }
+
+#[test]
+fn masks_hide_values_and_nulls() {
+    let text = &CqlType::Text;
+    for (call, expect) in [
+        ("mask_default((text) 'text')", "****"),
+        ("mask_replace((text) 'text', 'q')", "q"),
+        ("mask_inner((text) 'text', 1, 1)", "t**t"),
+        ("mask_inner((text) 'text', 1, null)", "t***"),
+        ("mask_inner('text', null, 1, '#')", "###t"),
+        ("mask_outer('text', 1, 1)", "*ex*"),
+        ("mask_inner('text', 10, 10)", "text"),
+        ("mask_outer('text', 0, 0)", "text"),
+        ("mask_inner('text', -1, 1)", "***t"),
+    ] {
+        check(call, text, expect);
+    }
+    check("mask_default((int) 7)", &CqlType::Int, "0");
+    check("mask_default((int) null)", &CqlType::Int, "0");
+    check(
+        "mask_default((timeuuid) 50554d6e-29bb-11e5-b345-feff819cdc9f)",
+        &CqlType::TimeUuid,
+        "13814000-1dd2-11b2-8080-808080808080",
+    );
+    let vector = CqlType::vector(CqlType::Float, 2).unwrap();
+    check("mask_default((vector<float, 2>) [1, 2])", &vector, "[0.0, 0.0]");
+    for null in ["mask_null((text) 'a')", "mask_replace((text) 'a', null)", "mask_inner(null, 1, 1)"] {
+        assert_eq!(evaluate(null, text), Ok(None), "{null}");
+    }
+    // Of `text` by coreutils.
+    check("mask_hash((text) 'text', 'MD5')", &CqlType::Blob, "0x1cb251ec0d568de6a929b520c4aed8d1");
+    let sha256 = "0x982d9e3eb996f559e633f4d194def3761d909f5a3b647d1a851fead67c32c9d1";
+    check("mask_hash((text) 'text')", &CqlType::Blob, sha256);
+    check("mask_hash((text) 'text', 'sha-256')", &CqlType::Blob, sha256);
+    let refused = |call: &str, expect: &str| {
+        let error = evaluate(call, text).unwrap_err();
+        assert!(error.contains(expect), "{call}: {error}");
+    };
+    refused("mask_inner('text', 1, 1, '##')", "should be single-character, but '##' has 2 characters");
+    refused("mask_replace((int) 1, 'x')", "cannot be passed as argument 1");
+    assert!(
+        evaluate("mask_hash((text) 'a', 'NOPE')", &CqlType::Blob).unwrap_err().contains("not found: NOPE")
+    );
+}
+
+#[test]
+fn a_string_is_a_time_where_one_is_wanted() {
+    check("'2020-01-01' + 1d", &CqlType::Date, "2020-01-02");
+    check("'Now'", &CqlType::Timestamp, &moment());
+    assert!(evaluate("'now'", &CqlType::Date).is_err());
+    check("'2020-01-01' - 1d", &CqlType::Date, "2019-12-31");
+    assert!(evaluate("'2020-01-01' + 1d", &CqlType::Text).is_err());
+    let error = evaluate("(date) '2020-01-01' + 1h", &CqlType::Date).unwrap_err();
+    assert!(
+        error.contains("'date + duration' failed: The duration must have a day precision. Was: 1h"),
+        "{error}"
+    );
+}

@@ -12,6 +12,10 @@ use crate::term::Env;
 const UUID_EPOCH_TICKS: i64 = 0x01B2_1DD2_1381_4000;
 const TICKS_PER_MS: i64 = 10_000;
 
+pub fn current_timestamp(name: &str) -> Signature {
+    Signature::of_moment(name, CqlType::Timestamp, |env| env.now_us.div_euclid(1_000).to_be_bytes().to_vec())
+}
+
 pub fn overloads(name: &str) -> Option<Vec<Signature>> {
     use CqlType as T;
     Some(match name {
@@ -23,9 +27,7 @@ pub fn overloads(name: &str) -> Option<Vec<Signature>> {
             let uuid = random & !(0xF << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
             uuid.to_be_bytes().to_vec()
         })],
-        "currenttimestamp" | "current_timestamp" => vec![Signature::of_moment(name, T::Timestamp, |env| {
-            env.now_us.div_euclid(1_000).to_be_bytes().to_vec()
-        })],
+        "currenttimestamp" | "current_timestamp" => vec![current_timestamp(name)],
         "currentdate" | "current_date" => vec![Signature::of_moment(name, T::Date, |env| {
             date_of_ms(env.now_us.div_euclid(1_000)).unwrap_or(0).to_be_bytes().to_vec()
         })],

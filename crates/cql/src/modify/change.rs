@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use catalog::virtual_tables::is_virtual_keyspace;
 use catalog::{Catalog, is_system_keyspace};
 use model::{Column, ColumnKind, TableSchema};
 
@@ -63,6 +64,9 @@ pub fn table_of<'c>(
         return invalid!("keyspace {keyspace} does not exist");
     }
     match catalog.schema(keyspace, &name.name.text) {
+        Some(schema) if is_virtual_keyspace(keyspace) => {
+            invalid!("Modification is not supported by table {}", schema.full_name())
+        }
         Some(_) if is_system_keyspace(keyspace) => {
             Err(CqlError::Unauthorized(format!("{keyspace} keyspace is not user-modifiable.")))
         }
@@ -239,6 +243,9 @@ impl Change {
     fn check_using(&self) -> Result<(), CqlError> {
         let is_counter = self.schema.has_counters();
         match (&self.using.timestamp, &self.condition) {
+            (_, Some(Condition::Columns(_))) if is_counter => {
+                invalid!("Conditions on counters are not supported")
+            }
             (_, Some(_)) if is_counter => {
                 invalid!("Conditional updates are not supported on counter tables")
             }

@@ -12,7 +12,6 @@ use model::{Column, ColumnData, ColumnKind, Row, TableSchema};
 use reader::Page;
 
 use super::existing;
-use super::operation::field_number;
 use super::write::RowAt;
 use crate::CqlError;
 use crate::error::invalid;
@@ -123,7 +122,10 @@ fn one(
             let CqlType::Udt { user, .. } = column.ty.without_reversed() else {
                 return invalid!("Invalid field access syntax for non-UDT column {name}");
             };
-            let number = field_number(column, field)?;
+            let Some(number) = user.fields.iter().position(|known| known.name == field.text) else {
+                return invalid!("Unknown field {} for column {name}", field.text);
+            };
+            let number = number as u16;
             let field_type = user.fields[usize::from(number)].field_type.clone();
             (Part::Field(number), format!("{name}.{}", field.text), field_type)
         }
@@ -137,7 +139,10 @@ fn one(
                     let test = Test::Compare(*op, planner.term(value, &name, &element)?);
                     return Ok(ColumnCondition { column: column.clone(), part, test });
                 }
-                CompareOp::Like => return invalid!("LIKE is not supported in IF conditions"),
+                CompareOp::Like if !matches!(ty.without_reversed(), CqlType::Text | CqlType::Ascii) => {
+                    return invalid!("LIKE is allowed only on string types, which {part_name} is not");
+                }
+                CompareOp::Like => {}
                 CompareOp::Eq | CompareOp::NotEq => {}
                 _ if ty.references_duration() => {
                     return invalid!(
@@ -326,7 +331,10 @@ impl Comparison {
             (CompareOp::ContainsKey, Some(existing), Some(wanted)) => {
                 return restriction::contains_key(&self.ty, existing, wanted);
             }
-            (CompareOp::Contains | CompareOp::ContainsKey, ..) => return false,
+            (CompareOp::Like, Some(existing), Some(wanted)) => {
+                return restriction::matches(wanted, existing);
+            }
+            (CompareOp::Contains | CompareOp::ContainsKey | CompareOp::Like, ..) => return false,
             _ => {}
         }
         // A collection of many cells without any is null, and equals the empty one.

@@ -153,10 +153,12 @@ fn moment<'a>(
     base_us: impl FnOnce() -> i64,
 ) -> Result<Moment<'a>, CqlError> {
     let now_s = execution.now_s();
+    let timestamp_us = change.using.timestamp_us(&env, base_us)?;
     Ok(Moment {
         env,
         paths,
-        timestamp_us: change.using.timestamp_us(&env, base_us)?,
+        timestamp_us,
+        deletion_us: timestamp_us,
         ttl_s: change.using.ttl_s(&change.schema, &env, now_s)?,
         now_s,
     })
@@ -184,7 +186,18 @@ impl<C: Coordinator> Request<'_, C> {
             let env = Env { bound, inputs: &[], now_us: self.execution.now_us, random: &random };
             let base_us =
                 || *drawn_us.get_or_insert_with(|| base_us(self.coordinator, self.execution, is_conditional));
-            let moment = moment(change, env, &paths, self.execution, base_us)?;
+            let mut moment = moment(change, env, &paths, self.execution, base_us)?;
+            if is_conditional && self.parts.len() > 1 {
+                // As Cassandra has it, what such a batch writes stays beside what it deletes.
+                moment.deletion_us -= 1;
+                if let Rows::Keys(keys) = change.target.rows(&change.schema, &env)?
+                    && keys.len() > 1
+                {
+                    return invalid!(
+                        "IN on the clustering key columns is not supported with conditional updates"
+                    );
+                }
+            }
             write::add(change, &moment, &mut writes)?;
             if let Some(condition) = &change.condition {
                 let at = match change.target.rows(&change.schema, &env)? {

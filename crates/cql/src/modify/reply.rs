@@ -27,6 +27,8 @@ pub struct Reply {
     /// Whether the static row is asked for: a static column is in a condition or, with IF [NOT] EXISTS, written.
     /// If not, a partition of nothing but that row has nothing to show.
     asks_static: bool,
+    /// Whether regular columns are written, and so read. If not, a row without a marker of its own is not seen.
+    reads_rows: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -107,6 +109,7 @@ impl Reply {
             schema,
             shown,
             asks_static,
+            reads_rows: writes_rows,
         }
     }
 
@@ -126,10 +129,11 @@ impl Reply {
         for row in partition.rows.iter().filter(is_asked) {
             self.row(&mut rows, partition, Some(row));
         }
-        // Where nothing is asked of any row, the first one stands for the partition: static columns that are null
-        // are told from a partition that is not there.
+        // Where static columns are asked for and nothing of any row, the first one stands for the partition: static
+        // columns that are null are told from a partition that is not there.
         let is_of_partition = conditions.iter().all(|condition| condition.at == RowAt::Static);
-        if let (true, Some(first)) = (is_of_partition, partition.rows.first()) {
+        let mut seen = partition.rows.iter().filter(|row| self.reads_rows || !row.row.liveness.is_none());
+        if let (true, Some(first)) = (is_of_partition, seen.next()) {
             self.row(&mut rows, partition, Some(first));
         }
         if rows.count() == 0 && self.asks_static && !partition.static_row.is_empty() {

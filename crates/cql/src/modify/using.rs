@@ -42,7 +42,7 @@ impl Using {
         };
         match <[u8; 8]>::try_from(&*bytes).map(i64::from_be_bytes) {
             Ok(NO_TIMESTAMP_US) | Err(_) => {
-                invalid!("Invalid timestamp value: a timestamp is a bigint above {NO_TIMESTAMP_US}")
+                invalid!("Out of bound timestamp, must be in [{}, {}]", NO_TIMESTAMP_US + 1, i64::MAX)
             }
             Ok(timestamp_us) => Ok(timestamp_us),
         }

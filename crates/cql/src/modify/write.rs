@@ -29,6 +29,8 @@ pub struct Moment<'a> {
     pub env: Env<'a>,
     pub paths: &'a ListPaths<'a>,
     pub timestamp_us: i64,
+    /// Of deletions of rows, ranges and partitions.
+    pub deletion_us: i64,
     /// 0: does not expire.
     pub ttl_s: u32,
     pub now_s: u32,
@@ -105,7 +107,7 @@ impl Moment<'_> {
     }
 
     fn tombstone(&self) -> Tombstone {
-        Tombstone::new(self.timestamp_us, self.now_s)
+        Tombstone::new(self.deletion_us, self.now_s)
     }
 
     /// Deletes what a whole collection had before, and not what the same write puts into it.
@@ -322,7 +324,7 @@ fn many_cells(
         OperationKind::Count { delta, subtract } => {
             let bytes = match delta.evaluate(env)? {
                 Value::Unset => return Ok(()),
-                Value::Null => return invalid!("Invalid null value for counter increment"),
+                Value::Null => return invalid!("Invalid null value for counter increment/decrement"),
                 Value::Bytes(bytes) => bytes,
             };
             let Ok(delta) = <[u8; 8]>::try_from(&*bytes).map(i64::from_be_bytes) else {

@@ -35,6 +35,11 @@ impl<'a> Startup<'a> {
         found.next().map(|(_, value)| *value)
     }
 
+    /// All of them, as they were sent.
+    pub fn options(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.options.iter().copied()
+    }
+
     /// What COMPRESSION asks for, to give to [`super::Inbound::started`] and [`super::Outbound::started`].
     ///
     /// # Errors

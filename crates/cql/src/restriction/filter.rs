@@ -10,9 +10,9 @@ use model::TableSchema;
 use model::types::{CollectionIter, CqlType, MapIter};
 use smallvec::SmallVec;
 
-use super::ColumnRef;
 use super::relation::{Restriction, Test};
 use super::terms::{Bytes, Terms};
+use super::{ColumnRef, like};
 use crate::CqlError;
 use crate::error::invalid;
 use crate::term::{Env, Expr, Value};
@@ -46,6 +46,7 @@ enum BoundTest<'a> {
     Slice { start: Option<(Values<'a>, bool)>, end: Option<(Values<'a>, bool)> },
     Contains(Bytes<'a>),
     ContainsKey(Bytes<'a>),
+    Like(Bytes<'a>),
     Entry { key: Bytes<'a>, value: Bytes<'a> },
 }
 
@@ -92,6 +93,7 @@ impl Filters {
                 }
                 Test::Contains(expr) => BoundTest::Contains(one(expr)?),
                 Test::ContainsKey(expr) => BoundTest::ContainsKey(one(expr)?),
+                Test::Like(expr) => BoundTest::Like(one(expr)?),
                 Test::Entry { key, value } => BoundTest::Entry {
                     key: supported(key, env, "map key", names[0])?,
                     value: supported(value, env, "map value", names[0])?,
@@ -143,6 +145,7 @@ impl BoundTest<'_> {
             }
             Self::Contains(wanted) => contains(&types[0], &have[0], wanted),
             Self::ContainsKey(wanted) => contains_key(&types[0], &have[0], wanted),
+            Self::Like(pattern) => like::matches(pattern, &have[0]),
             Self::Entry { key: wanted, value } => {
                 map_entries(&types[0], &have[0]).is_some_and(|mut entries| {
                     entries.any(|(key, found, ty)| {

@@ -7,7 +7,7 @@
 //! | the values it is tested against | `terms.rs` |
 //! | which partitions | `partition.rs` |
 //! | which rows of a partition | `clustering.rs` |
-//! | what has to be tested row by row | `filter.rs` |
+//! | what has to be tested row by row | `filter.rs`; LIKE: `like.rs` |
 //! | keys from values | `key.rs` |
 //!
 //! Preparing says what the statement's rules forbid; an execution gives values and gets keys and ranges.
@@ -17,6 +17,7 @@ mod clustering;
 mod column;
 mod filter;
 pub mod key;
+mod like;
 mod partition;
 mod relation;
 mod terms;
@@ -29,12 +30,13 @@ use smallvec::SmallVec;
 pub use clustering::ClusteringRestriction;
 pub use column::ColumnRef;
 pub use filter::{BoundFilters, Filters, contains, contains_key};
+pub use like::matches;
 pub use partition::{PartitionRestriction, Partitions};
 use relation::{Restriction, Test, Tests};
 
 use crate::CqlError;
 use crate::error::invalid;
-use crate::syntax::Relation;
+use crate::syntax::{CompareOp, Relation};
 use crate::term::{Env, Planner};
 
 /// Keys or rows that the INs of a statement may name together.
@@ -88,9 +90,23 @@ impl Restrictions {
         relations: &[Relation],
         rules: Rules,
     ) -> Result<Self, CqlError> {
+        // Only a filter finds what is not equal.
+        let is_not_eq =
+            |relation: &&Relation| matches!(relation, Relation::Compare { op: CompareOp::NotEq, .. });
+        if let Some(relation) = relations.iter().find(is_not_eq)
+            && !rules.allow_filtering
+        {
+            return invalid!("Unsupported \"!=\" relation: {relation}");
+        }
         let Tests { restrictions, token } = Tests::prepare(planner, schema, relations)?;
         let (mut partition, mut clustering, mut filters) = (vec![], vec![], vec![]);
         for restriction in restrictions {
+            if !rules.allow_filtering && matches!(restriction.test, Test::Like(_)) {
+                return invalid!(
+                    "LIKE restriction is only supported on properly indexed columns. {} LIKE is not valid.",
+                    restriction.columns[0].name(schema)
+                );
+            }
             match restriction.columns[0] {
                 ColumnRef::PartitionKey(_) => partition.push(restriction),
                 ColumnRef::Clustering(_) => clustering.push(restriction),

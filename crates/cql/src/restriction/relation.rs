@@ -30,6 +30,8 @@ pub enum Test {
     Slice(Slice),
     Contains(Expr),
     ContainsKey(Expr),
+    /// A pattern.
+    Like(Expr),
     /// `m[key] = value`
     Entry {
         key: Expr,
@@ -266,9 +268,11 @@ fn single(
             Ok(Test::ContainsKey(planner.term(value, &format!("key({name})"), &entry.0)?))
         }
         CompareOp::Like => {
-            invalid!(
-                "LIKE restriction is only supported on properly indexed columns. {name} LIKE is not valid."
-            )
+            let pattern = planner.term(value, name, ty)?;
+            if !matches!(ty.without_reversed(), CqlType::Text | CqlType::Ascii) {
+                return invalid!("LIKE is allowed only on string types, which {name} is not");
+            }
+            Ok(Test::Like(pattern))
         }
         _ => {
             check_comparable(name, ty, symbol(op))?;

@@ -157,7 +157,7 @@ fn rename(catalog: &Catalog, table: &Table, columns: &[(Ident, Ident)], if_exist
             match schema.column_named(from) {
                 Some(_) => return refuse!("Cannot rename non PRIMARY KEY column {from}"),
                 None if if_exists => continue,
-                None => return refuse!("Column {from} was not found in table {name}"),
+                None => return refuse!("Undefined column name {from} in table {name}"),
             }
         }
         if is_key_column(&schema, to) || schema.column_named(to).is_some() {

@@ -16,7 +16,7 @@ use crate::syntax::ast::{ColumnDef, CreateTable, Ident, Ordering, PrimaryKeyDef}
 pub(super) fn plan(create: &CreateTable, context: &SchemaContext<'_>) -> Result<SchemaPlan, CqlError> {
     let keyspace = keyspace_of(&create.name, context.keyspace)?.to_string();
     writable_keyspace(&keyspace)?;
-    check_text(create)?;
+    check_text(&keyspace, create)?;
     let given = GivenOptions::new(&create.with.properties)?;
     let warnings = given.warnings(true);
     let (mut options, mut settings) = (TableOptions::default(), TableSettings::default());
@@ -41,8 +41,8 @@ pub(super) fn plan(create: &CreateTable, context: &SchemaContext<'_>) -> Result<
 }
 
 /// What is wrong whatever types and options mean.
-fn check_text(create: &CreateTable) -> Result<(), CqlError> {
-    let table = &create.name.name.text;
+fn check_text(keyspace: &str, create: &CreateTable) -> Result<(), CqlError> {
+    let table = format!("{keyspace}.{}", create.name.name.text);
     for (at, column) in create.columns.iter().enumerate() {
         let name = &column.name.text;
         if create.columns[..at].iter().any(|other| other.name.text == *name) {
@@ -93,7 +93,7 @@ fn schema_of(
     let statics: Vec<&str> =
         create.columns.iter().filter(|column| column.is_static).map(|column| column.name.as_str()).collect();
     let key = &create.primary_keys[0];
-    check_key(table, key, &types, &statics)?;
+    check_key(&format!("{keyspace}.{table}"), key, &types, &statics)?;
     let mut builder = TableSchema::builder(keyspace, table).id(id);
     for column in &key.partition {
         let ty = types.remove(column.as_str()).expect("the key was checked");
@@ -177,8 +177,13 @@ fn check_key(
 /// CLUSTERING ORDER names the clustering columns in their order, from the first on.
 fn check_order(create: &CreateTable, key: &PrimaryKeyDef) -> Result<(), CqlError> {
     let orders = &create.with.clustering_order;
-    if orders.len() > key.clustering.len() {
-        return refuse!("Only clustering columns can be defined in CLUSTERING ORDER directive");
+    let others = orders.iter().map(|order| &order.column).filter(|column| !key.clustering.contains(column));
+    let others: Vec<&str> = others.map(Ident::as_str).collect();
+    if !others.is_empty() {
+        return refuse!(
+            "Only clustering key columns can be defined in CLUSTERING ORDER directive: [{}] are not clustering columns",
+            others.join(", ")
+        );
     }
     for (order, column) in orders.iter().zip(&key.clustering) {
         if order.column == *column {

@@ -84,10 +84,26 @@ fn replication(
     Ok(options)
 }
 
+/// A new keyspace that says nothing of factors has Cassandra's `default_keyspace_rf`.
+fn add_default_factor(replication: &mut BTreeMap<String, String>, data_center: &str) {
+    let class = replication.get("class").map_or("", String::as_str);
+    let name = match class.rsplit('.').next() {
+        Some("SimpleStrategy") => REPLICATION_FACTOR,
+        Some("NetworkTopologyStrategy") if !data_center.is_empty() => data_center,
+        _ => return,
+    };
+    if replication.len() == 1 {
+        replication.insert(name.to_string(), "1".to_string());
+    }
+}
+
 pub(super) fn create(create: &CreateKeyspace, context: &SchemaContext<'_>) -> Result<SchemaPlan, CqlError> {
     let name = create.name.text.clone();
     writable_keyspace(&name)?;
-    let given = Given::new(&create.properties, &name, context.data_center)?;
+    let mut given = Given::new(&create.properties, &name, context.data_center)?;
+    if let Some(replication) = &mut given.replication {
+        add_default_factor(replication, context.data_center);
+    }
     let warnings = given.warnings(&name);
     let Given { replication: Some(replication), durable_writes, others } = given else {
         return refuse!("Missing mandatory option 'replication'");

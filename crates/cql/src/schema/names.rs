@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use catalog::virtual_tables::is_virtual_keyspace;
 use catalog::{Catalog, CatalogError, Table, is_system_keyspace};
 use model::{CqlType, TableId};
 
@@ -63,6 +64,9 @@ pub fn truncated_table(
     in_use: Option<&str>,
 ) -> Result<TableId, CqlError> {
     let table = table_of(catalog, name, in_use)?;
+    if is_virtual_keyspace(&table.schema.keyspace) {
+        return refuse!("Truncation is not supported by table {}", table.schema.full_name());
+    }
     writable_keyspace(&table.schema.keyspace)?;
     Ok(table.schema.id)
 }

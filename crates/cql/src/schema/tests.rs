@@ -90,14 +90,14 @@ fn what_cannot_be_a_table_is_refused_in_cassandras_words() {
     session.run("CREATE TYPE l (f list<int>)");
     session.run("CREATE TABLE there (p int PRIMARY KEY)");
     for (columns, expect) in [
-        ("p int", "No PRIMARY KEY specified for table 't' (exactly one required)"),
+        ("p int", "No PRIMARY KEY specified for table 'ks.t' (exactly one required)"),
         (
             "p int PRIMARY KEY, q int PRIMARY KEY",
-            "Multiple PRIMARY KEY specified for table 't' (exactly one required)",
+            "Multiple PRIMARY KEY specified for table 'ks.t' (exactly one required)",
         ),
-        ("p int, p text, PRIMARY KEY (p)", "Duplicate column 'p' declaration for table 't'"),
-        ("p int, PRIMARY KEY (q)", "Unknown column 'q' referenced in PRIMARY KEY for table 't'"),
-        ("p int, PRIMARY KEY (p, p)", "Duplicate column 'p' in PRIMARY KEY clause for table 't'"),
+        ("p int, p text, PRIMARY KEY (p)", "Duplicate column 'p' declaration for table 'ks.t'"),
+        ("p int, PRIMARY KEY (q)", "Unknown column 'q' referenced in PRIMARY KEY for table 'ks.t'"),
+        ("p int, PRIMARY KEY (p, p)", "Duplicate column 'p' in PRIMARY KEY clause for table 'ks.t'"),
         (
             "p list<int> PRIMARY KEY",
             "Invalid non-frozen collection type list<int> for PRIMARY KEY column 'p'",
@@ -133,11 +133,11 @@ fn what_cannot_be_a_table_is_refused_in_cassandras_words() {
     );
     session.refused(
         &format!("{keys} (a ASC, b ASC, p ASC)"),
-        "0x2200 Only clustering columns can be defined in CLUSTERING ORDER directive",
+        "0x2200 Only clustering key columns can be defined in CLUSTERING ORDER directive: [p] are not clustering columns",
     );
     session.refused(
         &format!("{keys} (a ASC, a DESC)"),
-        "0x2200 Duplicate column 'a' in CLUSTERING ORDER BY clause for table 't'",
+        "0x2200 Duplicate column 'a' in CLUSTERING ORDER BY clause for table 'ks.t'",
     );
     session.refused(
         "CREATE TABLE t (p int PRIMARY KEY, c counter) WITH default_time_to_live = 1",
@@ -154,6 +154,26 @@ fn what_cannot_be_a_table_is_refused_in_cassandras_words() {
     session.refused(
         "CREATE TABLE system.t (p int PRIMARY KEY)",
         "0x2100 system keyspace is not user-modifiable.",
+    );
+}
+
+#[test]
+fn a_type_may_be_named_as_a_native_one() {
+    let mut session = Session::new();
+    session.run("CREATE TYPE \"int\" (f int)");
+    session.run(
+        "CREATE TABLE t (p int PRIMARY KEY, v \"int\", w frozen<vector<int, 2>>, x list<frozen<\"int\">>)",
+    );
+    let schema = session.catalog.schema("ks", "t").unwrap();
+    let ty = |name: &str| schema.column_named(name).unwrap().ty.to_cql();
+    assert_eq!(
+        [ty("v"), ty("w"), ty("x")],
+        ["\"int\"", "vector<int, 2>", "list<frozen<\"int\">>"].map(str::to_string)
+    );
+    assert!(matches!(schema.column_named("v").unwrap().ty, CqlType::Udt { .. }));
+    session.refused(
+        "CREATE TABLE y (p int PRIMARY KEY, v tuple<int, counter>)",
+        "0x2200 Counters are not allowed inside tuples",
     );
 }
 
@@ -214,7 +234,7 @@ fn tables_are_altered_and_dropped() {
         ("ALTER TABLE t ADD (n int, n int)", "0x2200 Column with name 'n' already exists"),
         (
             "ALTER TABLE t ADD v text",
-            "0x2200 Cannot re-add previously dropped column 'v' of type text, incompatible with previous type int",
+            "0x2200 Cannot add a column 'v' of type text, incompatible with previously dropped column 'v' of type int",
         ),
         (
             "ALTER TABLE t ADD v int STATIC",
@@ -226,7 +246,7 @@ fn tables_are_altered_and_dropped() {
         ("ALTER TABLE t DROP x", "0x2200 Column x was not found in table 'ks.t'"),
         ("ALTER TABLE t DROP c", "0x2200 Cannot drop non-frozen column c of user type u"),
         ("ALTER TABLE t RENAME s TO z", "0x2200 Cannot rename non PRIMARY KEY column s"),
-        ("ALTER TABLE t RENAME x TO z", "0x2200 Column x was not found in table ks.t"),
+        ("ALTER TABLE t RENAME x TO z", "0x2200 Undefined column name x in table ks.t"),
         (
             "ALTER TABLE t RENAME part TO s",
             "0x2200 Cannot rename column part to s in table 'ks.t'; another column with that name already exists",
@@ -265,6 +285,11 @@ fn keyspaces_and_types_change() {
     assert_eq!((keyspace.replication["datacenter1"].as_str(), keyspace.durable_writes), ("3", false));
     assert!(!keyspace.replication.contains_key("replication_factor"));
     assert_eq!(keyspace.others["tablets"], "{'enabled': 'false'}");
+    session.run("CREATE KEYSPACE one WITH replication = {'class': 'SimpleStrategy'}");
+    session.run("CREATE KEYSPACE net WITH replication = {'class': 'NetworkTopologyStrategy'}");
+    let factor =
+        |keyspace: &str, name: &str| session.catalog.keyspace(keyspace).unwrap().replication[name].clone();
+    assert_eq!((factor("one", "replication_factor"), factor("net", "datacenter1")), ("1".into(), "1".into()));
     session.run("ALTER KEYSPACE n WITH durable_writes = true");
     let keyspace = session.catalog.keyspace("n").unwrap();
     assert!(keyspace.durable_writes && keyspace.replication["datacenter1"] == "3");
@@ -526,4 +551,8 @@ fn use_and_truncate_find_what_they_name() {
     assert_eq!(named("TRUNCATE TABLE no").unwrap_err(), "table no does not exist");
     assert_eq!(named("TRUNCATE no.t").unwrap_err(), "keyspace no does not exist");
     assert_eq!(named("TRUNCATE system.local").unwrap_err(), "system keyspace is not user-modifiable.");
+    assert_eq!(
+        named("TRUNCATE system_views.clients").unwrap_err(),
+        "Truncation is not supported by table system_views.clients"
+    );
 }

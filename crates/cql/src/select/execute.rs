@@ -34,6 +34,8 @@ pub(super) const READ_ROWS: u64 = 10_000;
 /// A filtering read asks for at least so many: few of them will pass.
 const FILTER_READ_ROWS: u64 = 1_000;
 const FILTER_READS_A_PAGE: u32 = 16;
+/// Others are let run, if it is time, once in so many rows: they take some microseconds.
+const ROWS_A_CHECK: u32 = 64;
 /// ScyllaDB's words.
 const NO_MEMORY: &str =
     "Maximum amount of memory for building query results is exhausted, unpaged query cannot be finished";
@@ -52,8 +54,8 @@ pub async fn execute<C: Coordinator>(
 ) -> Result<ResultRows, CqlError> {
     let random = || coordinator.random_u64();
     let env = Env { bound, inputs: &[], now_us: execution.now_us, random: &random };
-    let limit_rows = limit::evaluate(plan.limit.as_ref(), &env, &limit::OF_ALL)?;
-    let partition_limit = limit::evaluate(plan.partition_limit.as_ref(), &env, &limit::PER_PARTITION)?;
+    let limit_rows = limit::evaluate(plan.limit.as_ref(), &env)?;
+    let partition_limit = limit::evaluate(plan.partition_limit.as_ref(), &env)?;
     let is_one_row = plan.is_one_row();
     let page_rows = execution.page_rows.filter(|_| !is_one_row).map(u64::from);
     if plan.order.is_across_partitions && page_rows.is_some_and(|rows| limit_rows > rows) {
@@ -98,6 +100,7 @@ pub async fn execute<C: Coordinator>(
         paging: None,
         continued: None,
         read_id: 0,
+        unchecked: 0,
         limits: coordinator.result_limits(),
     };
     reading.resume(paging)?;
@@ -148,6 +151,8 @@ pub(super) struct Reading<'p, 'a> {
     continued: Option<PartitionKey>,
     /// Of the last read of storage that has a next page.
     pub(super) read_id: u64,
+    /// Rows since others were let run.
+    unchecked: u32,
 }
 
 /// A row that was read: its page, its partition there, and its place in that. Without one, static content alone.
@@ -285,11 +290,12 @@ impl Reading<'_, '_> {
             if page_rows.is_some() {
                 command.page_tombstones = self.limits.page_tombstones;
             }
-            let page = coordinator.read(command).await?;
-            self.read_id = page.next.as_ref().map_or(0, |next| next.read_id);
+            let mut page = coordinator.read(command).await?;
+            let next = page.next.take();
+            self.read_id = next.as_ref().map_or(0, |next| next.read_id);
             reads += 1;
             let is_dead = page.tombstones >= self.limits.page_tombstones;
-            let taken = self.take(&page, rows, wanted)?;
+            let taken = self.take(coordinator, page, rows, wanted).await?;
             if self.remaining == 0 {
                 return Ok(None);
             }
@@ -298,7 +304,7 @@ impl Reading<'_, '_> {
                 Taken::Full(state) => return Ok(Some(state)),
                 Taken::All => {}
             }
-            if !self.advance(page.next) {
+            if !self.advance(next) {
                 return Ok(None);
             }
             let bytes = rows.rows.cells().len();
@@ -364,15 +370,32 @@ impl Reading<'_, '_> {
         Ok(())
     }
 
-    /// Puts the rows of a page of storage into the result.
-    fn take(&mut self, page: &Page, rows: &mut RowsBuilder<'_>, wanted: u64) -> Result<Taken, CqlError> {
-        for (number, partition) in page.partitions.iter().enumerate() {
-            let is_last = number + 1 == page.partitions.len();
-            self.begin(partition);
-            let key_values = key_values(&self.plan.schema, &partition.key)?;
-            let mut view =
-                RowView { partition_key: &key_values, static_row: &partition.static_row, row: None };
-            if partition.rows.is_empty() {
+    /// A row more was looked at: lets others run if it is time.
+    #[inline]
+    pub(super) async fn give_way<C: Coordinator>(&mut self, coordinator: &C) {
+        self.unchecked += 1;
+        if self.unchecked >= ROWS_A_CHECK {
+            self.unchecked = 0;
+            coordinator.give_way().await;
+        }
+    }
+
+    /// Puts the rows of a page of storage into the result, and frees them one by one.
+    async fn take<C: Coordinator>(
+        &mut self,
+        coordinator: &C,
+        page: Page,
+        rows: &mut RowsBuilder<'_>,
+        wanted: u64,
+    ) -> Result<Taken, CqlError> {
+        let partitions = page.partitions.len();
+        for (number, partition) in page.partitions.into_iter().enumerate() {
+            let is_last = number + 1 == partitions;
+            self.begin(&partition);
+            let PartitionPage { key, static_row, rows: read } = partition;
+            let key_values = key_values(&self.plan.schema, &key)?;
+            let view = RowView { partition_key: &key_values, static_row: &static_row, row: None };
+            if read.is_empty() {
                 let is_wanted = self.plan.restrictions.wants_static_only_partitions();
                 if is_wanted && self.passes(&view) {
                     rows.add(&view)?;
@@ -381,16 +404,19 @@ impl Reading<'_, '_> {
                         return Ok(Taken::Done);
                     }
                     if !is_last && u64::from(rows.rows.count()) >= wanted {
-                        return Ok(Taken::Full(self.stopped(&partition.key, None)));
+                        return Ok(Taken::Full(self.stopped(&key, None)));
                     }
                 }
+                self.give_way(coordinator).await;
                 continue;
             }
-            for (at, row) in partition.rows.iter().enumerate() {
+            let end = read.len();
+            for (at, row) in read.into_iter().enumerate() {
                 if self.partition_rows >= self.partition_limit {
                     break;
                 }
-                view.row = Some(row);
+                self.give_way(coordinator).await;
+                let view = RowView { row: Some(&row), ..view };
                 if !self.passes(&view) {
                     continue;
                 }
@@ -399,10 +425,10 @@ impl Reading<'_, '_> {
                 if self.remaining == 0 {
                     return Ok(Taken::Done);
                 }
-                let is_end = is_last && at + 1 == partition.rows.len();
+                let is_end = is_last && at + 1 == end;
                 if !is_end && u64::from(rows.rows.count()) >= wanted {
                     let row = Some(&row.key).filter(|_| self.partition_rows < self.partition_limit);
-                    return Ok(Taken::Full(self.stopped(&partition.key, row)));
+                    return Ok(Taken::Full(self.stopped(&key, row)));
                 }
             }
         }
@@ -468,6 +494,7 @@ impl Reading<'_, '_> {
                     places.push((pages.len(), partition_at, None));
                 }
                 for (row_at, row) in partition.rows.iter().enumerate() {
+                    self.give_way(coordinator).await;
                     view.row = Some(row);
                     let is_wanted = self.plan.grouping.is_some()
                         || (self.partition_rows < self.partition_limit && self.remaining > 0);
@@ -518,6 +545,7 @@ impl Reading<'_, '_> {
         let limit = usize::try_from(self.limit_rows).unwrap_or(usize::MAX);
         for group in groups.into_iter().take(limit) {
             for (number, place) in group.iter().enumerate() {
+                self.give_way(coordinator).await;
                 let (partition, row) = row_of(*place);
                 let key_values = key_values(&schema, &partition.key)?;
                 let view = RowView { partition_key: &key_values, static_row: &partition.static_row, row };

@@ -26,7 +26,7 @@ impl Reading<'_, '_> {
         while let Some(command) = self.command(READ_ROWS) {
             let page = coordinator.read(command).await?;
             self.read_id = page.next.as_ref().map_or(0, |next| next.read_id);
-            match self.take_groups(&page, rows, wanted)? {
+            match self.take_groups(coordinator, &page, rows, wanted).await? {
                 Taken::Full(state) => return Ok(Some(state)),
                 Taken::Done => break,
                 Taken::All => {}
@@ -39,8 +39,9 @@ impl Reading<'_, '_> {
         Ok(None)
     }
 
-    fn take_groups(
+    async fn take_groups<C: Coordinator>(
         &mut self,
+        coordinator: &C,
         page: &Page,
         rows: &mut RowsBuilder<'_>,
         wanted: u64,
@@ -53,6 +54,7 @@ impl Reading<'_, '_> {
             let alone = partition.rows.is_empty() && self.plan.restrictions.wants_static_only_partitions();
             let rows_of = partition.rows.iter().enumerate().map(|(at, row)| (at, Some(row)));
             for (at, row) in alone.then_some((0, None)).into_iter().chain(rows_of) {
+                self.give_way(coordinator).await;
                 let view = RowView { row, ..view };
                 if !self.passes(&view) {
                     continue;

@@ -7,15 +7,14 @@ use crate::error::invalid;
 use crate::syntax::Term;
 use crate::term::{Env, Expr, Planner, Value};
 
-/// Which of the two: how errors and how markers call it.
+/// Which of the two: how markers call it.
 #[derive(Debug)]
 pub struct Kind {
-    name: &'static str,
     marker: &'static str,
 }
 
-pub const OF_ALL: Kind = Kind { name: "LIMIT", marker: "[limit]" };
-pub const PER_PARTITION: Kind = Kind { name: "PER PARTITION LIMIT", marker: "[per_partition_limit]" };
+pub const OF_ALL: Kind = Kind { marker: "[limit]" };
+pub const PER_PARTITION: Kind = Kind { marker: "[per_partition_limit]" };
 
 /// # Errors
 /// No integer, or a constant that is not positive.
@@ -27,7 +26,7 @@ pub fn prepare(
     let Some(term) = term else { return Ok(None) };
     let expr = planner.term(term, kind.marker, &CqlType::Int)?;
     if expr.is_constant() {
-        evaluate(Some(&expr), &Env { bound: &[], inputs: &[], now_us: 0, random: &|| 0 }, kind)?;
+        evaluate(Some(&expr), &Env { bound: &[], inputs: &[], now_us: 0, random: &|| 0 })?;
     }
     Ok(Some(expr))
 }
@@ -37,7 +36,7 @@ pub fn prepare(
 /// # Errors
 /// Null, or not positive.
 #[inline]
-pub fn evaluate(limit: Option<&Expr>, env: &Env<'_>, kind: &Kind) -> Result<u64, CqlError> {
+pub fn evaluate(limit: Option<&Expr>, env: &Env<'_>) -> Result<u64, CqlError> {
     let Some(limit) = limit else { return Ok(u64::MAX) };
     let bytes = match limit.evaluate(env)? {
         Value::Bytes(bytes) => bytes,
@@ -47,6 +46,7 @@ pub fn evaluate(limit: Option<&Expr>, env: &Env<'_>, kind: &Kind) -> Result<u64,
     let Ok(bytes) = <[u8; 4]>::try_from(&*bytes) else { return invalid!("Invalid limit value") };
     match i32::from_be_bytes(bytes) {
         rows @ 1.. => Ok(rows as u64),
-        _ => invalid!("{} must be strictly positive", kind.name),
+        // Cassandra says so of both.
+        _ => invalid!("LIMIT must be strictly positive"),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | what is done with each row | `selection.rs` |
+//! | what is done with each row | `selection.rs`; literals with columns in them `selection/literals.rs` |
 //! | rows of the result in the making | `rows.rs` |
 //! | values and times out of cells | `value.rs` |
 //! | which order, which limits | `ordering.rs`, `limit.rs` |

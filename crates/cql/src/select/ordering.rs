@@ -36,7 +36,15 @@ impl Order {
         }
         let mut is_reversed = None;
         let mut next = 0;
-        for item in order_by {
+        // A column that is named twice stands where it is first, in the last direction.
+        let is_first = |at: &usize| {
+            let column = order_by[*at].column.as_str();
+            !order_by[..*at].iter().any(|other| other.column.as_str() == column)
+        };
+        for at in (0..order_by.len()).filter(is_first) {
+            let column = order_by[at].column.as_str();
+            let item =
+                order_by.iter().rfind(|other| other.column.as_str() == column).expect("it is one of them");
             if item.ann_of.is_some() {
                 return invalid!("ANN ordering by vector is not supported yet");
             }

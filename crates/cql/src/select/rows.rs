@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use model::TableSchema;
+use model::{CqlType, TableSchema};
 
 use super::selection::{CellsOf, Computed, Input, Selection, Work};
 use super::value::{Cells, RowView, cell_time};
@@ -211,7 +211,7 @@ fn output(
             json.push_str(&field.name);
             json.push_str(": ");
             match expr.evaluate(&env)? {
-                Value::Bytes(bytes) if bytes.is_empty() => json.push_str("\"\""),
+                Value::Bytes(bytes) if bytes.is_empty() && field.ty != CqlType::Blob => json.push_str("\"\""),
                 Value::Bytes(bytes) => field.ty.write_json(&bytes, &mut json),
                 Value::Null | Value::Unset => json.push_str("null"),
             }

@@ -3,11 +3,15 @@
 //! Columns as they are go from the row into the result. Anything else is a term over inputs, which are values and
 //! times of columns; aggregates are inputs as well, that have no value before the last row has been seen.
 
+mod literals;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use model::types::{CollectionBuilder, CollectionIter, CqlType, MapIter, TupleIter, push_json_string};
 use model::{ColumnId, TableSchema};
+
+use self::literals::{constant, constant_map, is_bare};
 
 use crate::CqlError;
 use crate::error::invalid;
@@ -15,7 +19,7 @@ use crate::function::{self, Aggregate, Arg};
 use crate::protocol::ColumnSpec;
 use crate::restriction::ColumnRef;
 use crate::syntax::{CellTime, QualifiedName, SelectItem, Selection as Selectors, Selector, Term};
-use crate::term::{Expr, Planner, is_assignable};
+use crate::term::{Expr, Planner, SELECTION, is_assignable};
 
 /// A prepared selection.
 #[derive(Clone, Debug)]
@@ -122,8 +126,20 @@ impl Selection {
         let mut builder = Builder { planner, schema, inputs: vec![], aggregates: vec![], inside: false };
         let mut outputs = Vec::with_capacity(items.len());
         for item in items {
-            let (expr, ty) = builder.output(&item.selector)?;
-            columns.push(builder.planner.spec(&item.column_name(), &ty));
+            let selected = builder.select(&item.selector)?;
+            if is_untyped(&selected) {
+                // It would have a type by itself, but the peers ask for one to be named.
+                return cannot_infer(&item.selector);
+            }
+            let (expr, ty) = builder.typed(selected, &item.selector)?;
+            let name = match &item.selector {
+                // A cast that changes nothing is not one.
+                Selector::Cast { of, .. } if item.alias.is_none() && matches!(expr, Expr::Input(_)) => {
+                    of.column_name()
+                }
+                _ => item.column_name(),
+            };
+            columns.push(builder.planner.spec(&name, &ty));
             outputs.push(expr);
         }
         let Builder { inputs, aggregates, .. } = builder;
@@ -217,6 +233,18 @@ struct Builder<'b, 'c> {
 
 type Selected = Arg<'static>;
 
+fn cannot_infer<T>(selector: &Selector) -> Result<T, CqlError> {
+    invalid!(
+        "Cannot infer type for term {} in selection clause (try using a cast to force a type)",
+        selector.column_name()
+    )
+}
+
+/// A constant without a type in front of it.
+fn is_untyped(selected: &Selected) -> bool {
+    matches!(selected, Arg::Term(term) if !matches!(**term, Term::Hint { .. }))
+}
+
 impl Builder<'_, '_> {
     fn output(&mut self, selector: &Selector) -> Result<(Expr, CqlType), CqlError> {
         let selected = self.select(selector)?;
@@ -228,11 +256,8 @@ impl Builder<'_, '_> {
         match selected {
             Arg::Typed(expr, ty) => Ok((expr, ty)),
             Arg::Term(term) => match self.planner.natural_type(&term)? {
-                Some(ty) => Ok((self.planner.term(&term, "[selection]", &ty)?, ty)),
-                None => invalid!(
-                    "Cannot infer type for term {} in selection clause (try using a cast to force a type)",
-                    selector.column_name()
-                ),
+                Some(ty) => Ok((self.planner.term(&term, SELECTION, &ty)?, ty)),
+                None => cannot_infer(selector),
             },
         }
     }
@@ -274,25 +299,19 @@ impl Builder<'_, '_> {
             Selector::Call { name, args, .. } => self.call(name, args),
             Selector::Cast { of, ty, .. } => {
                 let arg = self.select(of)?;
+                if is_untyped(&arg) {
+                    return cannot_infer(of);
+                }
                 let (expr, ty) = function::cast(self.planner, arg, ty)?;
                 Ok(Arg::Typed(expr, ty))
             }
-            Selector::Hint { ty, of, span } => match self.select(of)? {
-                Arg::Term(inner) => {
-                    term(Term::Hint { ty: ty.clone(), term: Box::new(inner.into_owned()), span: *span })
+            Selector::Hint { ty, of, span } => {
+                let hinted = self.planner.resolve_type(ty)?;
+                match constant(of, &hinted) {
+                    Some(inner) => term(Term::Hint { ty: ty.clone(), term: Box::new(inner), span: *span }),
+                    None => Ok(Arg::Typed(self.select_as(of, &hinted)?, hinted)),
                 }
-                Arg::Typed(expr, found) => {
-                    let hinted = self.planner.resolve_type(ty)?;
-                    if !is_assignable(&hinted, &found) {
-                        return invalid!(
-                            "Cannot assign value of type {} to type {}",
-                            found.to_cql(),
-                            hinted.to_cql()
-                        );
-                    }
-                    Ok(Arg::Typed(expr, hinted))
-                }
-            },
+            }
             Selector::Field { of, field } => {
                 let (expr, ty) = self.output(of)?;
                 self.field(expr, &ty, of, field.as_str())
@@ -311,6 +330,8 @@ impl Builder<'_, '_> {
                 }
                 match self.all(elements)? {
                     Ok(elements) => term(Term::Tuple { elements, span: *span }),
+                    // Each element has to tell its own type.
+                    Err(_) if elements.iter().any(is_bare) => cannot_infer(selector),
                     Err(typed) => {
                         let (elements, types): (Vec<_>, Vec<_>) = typed.into_iter().unzip();
                         let ty = CqlType::tuple(types);
@@ -326,10 +347,15 @@ impl Builder<'_, '_> {
                 Ok(elements) => term(Term::Set { elements, span: *span }),
                 Err(typed) => self.sequence(typed, CqlType::set, "set"),
             },
-            Selector::MapOrUdt { entries, span } => self.map(entries, *span),
+            // It may be a value of a user type as well.
+            Selector::MapOrUdt { .. } => match constant_map(selector) {
+                Some(map) => term(map),
+                None => cannot_infer(selector),
+            },
             Selector::Arithmetic { op, left, right } => {
-                let (left, right) = (self.select(left)?, self.select(right)?);
-                let (expr, ty) = function::arithmetic(self.planner, *op, left, right, None)?;
+                let args = [self.select(left)?, self.select(right)?];
+                let names = [left.column_name(), right.column_name()];
+                let (expr, ty) = function::arithmetic(self.planner, *op, args, [&names[0], &names[1]])?;
                 Ok(Arg::Typed(expr, ty))
             }
             Selector::Negate { of, .. } => {
@@ -369,41 +395,6 @@ impl Builder<'_, '_> {
         let ty = of(element).freeze();
         let elements = typed.into_iter().map(|(expr, _)| expr).collect();
         Ok(Arg::Typed(Expr::Sequence { ty: ty.clone(), elements }, ty))
-    }
-
-    fn map(
-        &mut self,
-        entries: &[(Selector, Selector)],
-        span: crate::syntax::Span,
-    ) -> Result<Selected, CqlError> {
-        let mut terms = vec![];
-        let mut typed = vec![];
-        for (key, value) in entries {
-            let (key_arg, value_arg) = (self.select(key)?, self.select(value)?);
-            if let (Arg::Term(key), Arg::Term(value)) = (&key_arg, &value_arg) {
-                terms.push((key.clone().into_owned(), value.clone().into_owned()));
-            }
-            if terms.len() < entries.len() {
-                typed.push((key, key_arg, value, value_arg));
-            }
-        }
-        if terms.len() == entries.len() {
-            return Ok(Arg::Term(Cow::Owned(Term::Map { entries: terms, span })));
-        }
-        let mut prepared = vec![];
-        let mut types: Option<(CqlType, CqlType)> = None;
-        for (key, key_arg, value, value_arg) in typed {
-            let ((key, key_type), (value, value_type)) =
-                (self.typed(key_arg, key)?, self.typed(value_arg, value)?);
-            let known = types.get_or_insert_with(|| (key_type.clone(), value_type.clone()));
-            if !is_assignable(&known.0, &key_type) || !is_assignable(&known.1, &value_type) {
-                return invalid!("The keys and the values of a map have to be of one type each");
-            }
-            prepared.push((key, value));
-        }
-        let Some((key, value)) = types else { return invalid!("A map without entries has no type") };
-        let ty = CqlType::map(key, value).freeze();
-        Ok(Arg::Typed(Expr::Map { ty: ty.clone(), entries: prepared }, ty))
     }
 
     fn check_not_inside(&self, name: &str) -> Result<(), CqlError> {
@@ -481,11 +472,11 @@ impl Builder<'_, '_> {
                 (CellsOf::One(Expr::constant(&(at as i16).to_be_bytes())), false)
             }
             Some(Selector::Element { key, .. }) => {
-                let (key_type, _) = element_types(&ty, name.as_str())?;
+                let (key_type, _) = element_types("Element", &ty, name.as_str())?;
                 (CellsOf::One(self.planner.term(key, &format!("key({})", name.as_str()), &key_type)?), false)
             }
             Some(Selector::Slice { from, to, .. }) => {
-                let (key_type, _) = element_types(&ty, name.as_str())?;
+                let (key_type, _) = element_types("Element", &ty, name.as_str())?;
                 let mut end = |end: &Option<Term>| {
                     let name = format!("key({})", name.as_str());
                     end.as_ref().map(|end| self.planner.term(end, &name, &key_type)).transpose()
@@ -517,7 +508,7 @@ impl Builder<'_, '_> {
     }
 
     fn element(&mut self, expr: Expr, ty: &CqlType, of: &Selector, key: &Term) -> Result<Selected, CqlError> {
-        let (key_type, value_type) = element_types(ty, &of.column_name())?;
+        let (key_type, value_type) = element_types("Element", ty, &of.column_name())?;
         let key = self.planner.term(key, &format!("key({})", of.column_name()), &key_type)?;
         let is_map = matches!(ty, CqlType::Map { .. });
         let use_of = format!("element selection on {}", of.column_name());
@@ -553,7 +544,7 @@ impl Builder<'_, '_> {
         from: Option<&Term>,
         to: Option<&Term>,
     ) -> Result<Selected, CqlError> {
-        let (key_type, _) = element_types(ty, &of.column_name())?;
+        let (key_type, _) = element_types("Slice", ty, &of.column_name())?;
         let name = format!("key({})", of.column_name());
         let mut ends = vec![];
         for end in [from, to].into_iter().flatten() {
@@ -600,12 +591,12 @@ impl Builder<'_, '_> {
 }
 
 /// The types of what chooses an element, and of the element.
-fn element_types(ty: &CqlType, name: &str) -> Result<(CqlType, CqlType), CqlError> {
+fn element_types(what: &str, ty: &CqlType, name: &str) -> Result<(CqlType, CqlType), CqlError> {
     match ty {
         CqlType::Map { entry, .. } => Ok((entry.0.clone(), entry.1.clone())),
         CqlType::Set { element, .. } => Ok(((**element).clone(), (**element).clone())),
         CqlType::List { .. } => {
-            invalid!("Element selection is only allowed on sets and maps, but {name} is a list")
+            invalid!("{what} selection is only allowed on sets and maps, but {name} is a list")
         }
         other => {
             invalid!("Invalid element selection: {name} is of type {} is not a collection", other.to_cql())

@@ -11,6 +11,7 @@
 //! | values to rows | `rows.rs` |
 //! | what is large in SSTables | `large_data.rs` |
 //! | which reads run, and where memory is | `inside.rs` |
+//! | tables, caches, tasks, prepared statements | `views.rs` |
 //! | what was traced | `traces.rs` |
 //! | rows to pages | `read.rs` |
 
@@ -23,9 +24,11 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod traces;
+mod views;
 
 pub use node_info::{
-    ClientInfo, LargeItem, LargeKind, NodeInfo, PermitInfo, SemaphoreInfo, ShardInside, TableEstimate,
+    CacheInfo, ClientInfo, GroupInfo, LargeItem, LargeKind, LatencyInfo, NodeInfo, PermitInfo, PreparedInfo,
+    SSTableTask, SemaphoreInfo, ShardInside, SnapshotInfo, TableEstimate, TableInfo,
 };
 pub use read::{is_virtual, read_virtual};
 pub use tables::virtual_partitions;

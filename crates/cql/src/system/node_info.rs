@@ -48,6 +48,17 @@ pub struct NodeInfo {
     pub large_data: Vec<LargeItem>,
     /// What reads and memory are on each shard; filled where it is read.
     pub shards: Vec<ShardInside>,
+    /// How long the node has run.
+    pub uptime_s: u64,
+    /// How large tables are, and how long they take; filled where it is read, as are those that follow.
+    pub tables: Vec<TableInfo>,
+    /// Compactions that run.
+    pub sstable_tasks: Vec<SSTableTask>,
+    pub caches: Vec<CacheInfo>,
+    /// Scheduling groups.
+    pub groups: Vec<GroupInfo>,
+    pub snapshots: Vec<SnapshotInfo>,
+    pub prepared: Vec<PreparedInfo>,
     /// The latest, oldest first.
     pub traces: Vec<Arc<Trace>>,
 }
@@ -62,6 +73,14 @@ pub struct ClientInfo {
     pub username: String,
     pub driver_name: Option<String>,
     pub driver_version: Option<String>,
+    /// Which serves it.
+    pub shard: u32,
+    /// How far it has come: Cassandra's names.
+    pub stage: &'static str,
+    /// What it said in STARTUP.
+    pub options: BTreeMap<String, String>,
+    /// The one in use.
+    pub keyspace: Option<String>,
     /// Protocol and cipher suite.
     pub tls: Option<(String, String)>,
 }
@@ -87,6 +106,80 @@ pub enum LargeKind {
     Partition { rows: u64, dead_rows: u64, range_tombstones: u64 },
     Row { clustering_key: String },
     Cell { clustering_key: String, column: String, elements: Option<u64> },
+}
+
+/// A table on all shards. An SSTable that several read is counted once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableInfo {
+    pub keyspace: String,
+    pub table: String,
+    pub disk_bytes: u64,
+    pub largest_partition_bytes: u64,
+    pub largest_sstable_bytes: u64,
+    pub reads: LatencyInfo,
+    pub writes: LatencyInfo,
+}
+
+/// How often something was done, and how long it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LatencyInfo {
+    pub count: u64,
+    pub p50_us: u64,
+    pub p99_us: u64,
+    pub max_us: u64,
+}
+
+/// A compaction that runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SSTableTask {
+    /// Version 1.
+    pub id: Uuid,
+    pub keyspace: String,
+    pub table: String,
+    /// As nodetool calls it: `Compaction`.
+    pub kind: String,
+    /// Uncompressed bytes of its inputs, those it has read and all.
+    pub read_bytes: u64,
+    pub total_bytes: u64,
+}
+
+/// A cache on all shards.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CacheInfo {
+    /// Cassandra's: `chunks`, `keys`, `rows`.
+    pub name: String,
+    pub bytes: u64,
+    pub capacity_bytes: u64,
+    pub entries: u64,
+    pub hits: u64,
+    pub requests: u64,
+}
+
+/// A scheduling group on all shards.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupInfo {
+    pub name: String,
+    pub shards: u64,
+    /// Tasks that wait for the CPU.
+    pub ready_tasks: u64,
+}
+
+/// A snapshot of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SnapshotInfo {
+    pub tag: String,
+    pub keyspace: String,
+    pub table: String,
+    pub disk_bytes: u64,
+}
+
+/// A prepared statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreparedInfo {
+    pub id: [u8; 16],
+    /// The one in use when it was prepared.
+    pub keyspace: Option<Arc<str>>,
+    pub text: Arc<str>,
 }
 
 /// What is going on inside a shard.
@@ -155,6 +248,13 @@ impl NodeInfo {
             estimates: BTreeMap::new(),
             large_data: vec![],
             shards: vec![],
+            uptime_s: 0,
+            tables: vec![],
+            sstable_tasks: vec![],
+            caches: vec![],
+            groups: vec![],
+            snapshots: vec![],
+            prepared: vec![],
             traces: vec![],
         }
     }

@@ -30,7 +30,11 @@ impl Rows {
     ///
     /// # Panics
     /// The table has no such column, or the value is not of its type.
-    pub(super) fn push<const N: usize>(&mut self, key: Vec<CqlValue>, cells: [(&str, Option<CqlValue>); N]) {
+    pub(super) fn push<'n>(
+        &mut self,
+        key: Vec<CqlValue>,
+        cells: impl IntoIterator<Item = (&'n str, Option<CqlValue>)>,
+    ) {
         let schema = &self.schema;
         let columns = schema.partition_key.iter().chain(&schema.clustering);
         let key: Vec<Vec<u8>> = columns.zip(&key).map(|(column, value)| encoded(value, &column.ty)).collect();

@@ -12,7 +12,7 @@ use super::large_data;
 use super::node_info::NodeInfo;
 use super::read::is_virtual;
 use super::rows::{Rows, bigint, inet, int, text, uuid};
-use super::traces;
+use super::{traces, views};
 
 /// What is in the table, as writes to it; `None`: the table is stored.
 ///
@@ -45,7 +45,24 @@ pub fn virtual_partitions(
         (system::SYSTEM, "memory") => inside::memory(&mut rows, info),
         (TRACES, "sessions") => traces::sessions(&mut rows, info),
         (TRACES, "events") => traces::events(&mut rows, info),
-        (VIEWS_KS, "clients") => clients(&mut rows, info),
+        (system::SYSTEM, "prepared_statements") => views::prepared_statements(&mut rows, info),
+        (VIEWS_KS, "clients") => clients(&mut rows, info, true),
+        (system::SYSTEM, "clients") => clients(&mut rows, info, false),
+        (VIEWS_KS, "disk_usage") => views::sizes(&mut rows, info, |table| table.disk_bytes),
+        (VIEWS_KS, "max_partition_size") => {
+            views::sizes(&mut rows, info, |table| table.largest_partition_bytes);
+        }
+        (VIEWS_KS, "max_sstable_size") => {
+            views::sizes(&mut rows, info, |table| table.largest_sstable_bytes);
+        }
+        (VIEWS_KS, "local_read_latency") => views::latencies(&mut rows, info, |table| &table.reads),
+        (VIEWS_KS, "local_write_latency") => views::latencies(&mut rows, info, |table| &table.writes),
+        (VIEWS_KS, "sstable_tasks") => views::sstable_tasks(&mut rows, info),
+        (VIEWS_KS, "caches") => views::caches(&mut rows, info),
+        (VIEWS_KS, "thread_pools") => views::thread_pools(&mut rows, info),
+        (VIEWS_KS, "cql_metrics") => views::cql_metrics(&mut rows, info),
+        (VIEWS_KS, "system_properties") => views::system_properties(&mut rows),
+        (VIEWS_KS, "snapshots") => views::snapshots(&mut rows, info),
         (VIEWS_KS, "settings") => {
             for (name, value) in &info.settings {
                 rows.push(vec![text(name)], [("value", Some(text(value)))]);
@@ -63,7 +80,7 @@ pub fn virtual_partitions(
         (VIRTUAL_SCHEMA, "columns") => {
             virtual_schemas(catalog).for_each(|schema| columns(&mut rows, schema));
         }
-        // The node is alone, builds no view, repairs nothing, and keeps no prepared statement.
+        // The node is alone, builds no view, and repairs nothing.
         _ => {}
     }
     Some(rows.finish())
@@ -132,23 +149,32 @@ fn estimates(rows: &mut Rows, info: &NodeInfo, catalog: &Catalog, kind: &[&str])
     }
 }
 
-fn clients(rows: &mut Rows, info: &NodeInfo) {
+/// Cassandra tells the keyspace in use and counts requests, ScyllaDB tells the shard.
+fn clients(rows: &mut Rows, info: &NodeInfo, is_cassandras: bool) {
     for client in &info.clients {
         let tls = client.tls.as_ref();
+        let options = client.options.iter().map(|(name, value)| (text(name), text(value))).collect();
+        let own = match is_cassandras {
+            true => vec![
+                ("keyspace_name", client.keyspace.as_ref().map(text)),
+                ("request_count", Some(bigint(client.requests))),
+            ],
+            false => vec![("shard_id", Some(int(i32::try_from(client.shard).unwrap_or(i32::MAX))))],
+        };
         rows.push(
             vec![inet(client.address), int(client.port)],
-            [
-                ("connection_stage", Some(text("ready"))),
+            own.into_iter().chain([
+                ("client_options", Some(CqlValue::Map(options))),
+                ("connection_stage", Some(text(client.stage))),
                 ("driver_name", client.driver_name.as_ref().map(text)),
                 ("driver_version", client.driver_version.as_ref().map(text)),
                 ("hostname", Some(text(client.address.to_string()))),
                 ("protocol_version", Some(int(client.protocol_version))),
-                ("request_count", Some(bigint(client.requests))),
                 ("ssl_cipher_suite", tls.map(|(_, suite)| text(suite))),
                 ("ssl_enabled", Some(CqlValue::Boolean(tls.is_some()))),
                 ("ssl_protocol", tls.map(|(protocol, _)| text(protocol))),
                 ("username", Some(text(&client.username))),
-            ],
+            ]),
         );
     }
 }

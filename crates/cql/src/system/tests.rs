@@ -11,8 +11,9 @@ use reader::{Page, ReadCommand};
 use uuid::Uuid;
 
 use super::{
-    ClientInfo, LargeItem, LargeKind, NodeInfo, PermitInfo, SemaphoreInfo, ShardInside, TableEstimate, Trace,
-    TraceEvent, is_virtual, read_virtual,
+    CacheInfo, ClientInfo, GroupInfo, LargeItem, LargeKind, LatencyInfo, NodeInfo, PermitInfo, PreparedInfo,
+    SSTableTask, SemaphoreInfo, ShardInside, SnapshotInfo, TableEstimate, TableInfo, Trace, TraceEvent,
+    is_virtual, read_virtual,
 };
 use crate::schema::tests::Session;
 
@@ -179,6 +180,10 @@ fn every_table_can_be_read_and_stored_ones_are_not_ours() {
         username: "anonymous".to_string(),
         driver_name: Some("a driver".to_string()),
         driver_version: None,
+        shard: 3,
+        stage: "ready",
+        options: [("CQL_VERSION".to_string(), "3.0.0".to_string())].into(),
+        keyspace: Some("ks".to_string()),
         tls: Some(("TLSv1.3".to_string(), "TLS_AES_256_GCM_SHA384".to_string())),
     });
     let mut filled = vec![];
@@ -195,7 +200,14 @@ fn every_table_can_be_read_and_stored_ones_are_not_ours() {
     assert_eq!(columns("system.size_estimates"), 3);
     assert_eq!(columns("system.table_estimates"), 6);
     assert_eq!((columns("system_views.clients"), columns("system_views.settings")), (1, 1));
-    assert_eq!(filled.len(), 8, "{filled:?}");
+    assert_eq!(filled.len(), 11, "{filled:?}");
+    let clients = schema(&catalog, "system.clients");
+    let page = read_all(&catalog, &info, "system.clients");
+    let told = |column: &str| value(&clients, &page.partitions[0].rows[0].row, column);
+    assert_eq!(
+        (told("shard_id").as_deref(), told("connection_stage").as_deref()),
+        (Some("3"), Some("'ready'"))
+    );
 
     let estimates = schema(&catalog, "system.size_estimates");
     let page = read_all(&catalog, &info, "system.size_estimates");
@@ -297,6 +309,74 @@ fn what_is_large_is_in_the_peers_tables_the_largest_first() {
         rows("system.large_cells"),
         ["me-7-big-Data.db 50 ada  v 10001", "me-7-big-Data.db 40 ada 7:x v null"]
     );
+}
+
+#[test]
+fn what_the_node_does_is_in_cassandras_views() {
+    let reads = LatencyInfo { count: 100, p50_us: 1500, p99_us: 2000, max_us: 3000 };
+    let table = TableInfo {
+        keyspace: "ks".to_string(),
+        table: "t".to_string(),
+        disk_bytes: (3 << 20) + 1,
+        reads,
+        ..TableInfo::default()
+    };
+    let task = SSTableTask {
+        id: Trace::id_of(5, 1),
+        keyspace: "ks".to_string(),
+        table: "t".to_string(),
+        kind: "Compaction".to_string(),
+        read_bytes: 25,
+        total_bytes: 100,
+    };
+    let rows = CacheInfo { name: "rows".to_string(), hits: 3, requests: 4, ..CacheInfo::default() };
+    let group = GroupInfo { name: "statement".to_string(), shards: 2, ready_tasks: 1 };
+    let snapshot = SnapshotInfo {
+        tag: "tag".to_string(),
+        keyspace: "ks".to_string(),
+        table: "t".to_string(),
+        disk_bytes: 5,
+    };
+    let prepared = PreparedInfo { id: [7; 16], keyspace: Some("ks".into()), text: "SELECT".into() };
+    let info = NodeInfo {
+        uptime_s: 10,
+        tables: vec![table],
+        sstable_tasks: vec![task],
+        caches: vec![rows],
+        groups: vec![group],
+        snapshots: vec![snapshot],
+        prepared: vec![prepared],
+        ..info()
+    };
+    let catalog = catalog();
+    let only = |table: &str, column: &str| {
+        let page = read_all(&catalog, &info, table);
+        assert_eq!((page.partitions.len(), page.partitions[0].rows.len()), (1, 1), "{table}");
+        let found = value(&schema(&catalog, table), &page.partitions[0].rows[0].row, column);
+        found.map(|text| text.trim_matches('\'').to_string())
+    };
+    for (table, column, expect) in [
+        ("system_views.disk_usage", "mebibytes", "4"),
+        ("system_views.max_partition_size", "mebibytes", "0"),
+        ("system_views.local_read_latency", "p99th_ms", "2.0"),
+        ("system_views.local_read_latency", "per_second", "10.0"),
+        ("system_views.local_write_latency", "count", "0"),
+        ("system_views.sstable_tasks", "completion_ratio", "0.25"),
+        ("system_views.sstable_tasks", "kind", "Compaction"),
+        ("system_views.caches", "hit_ratio", "0.75"),
+        ("system_views.thread_pools", "active_tasks_limit", "2"),
+        ("system_views.thread_pools", "pending_tasks", "1"),
+        ("system_views.snapshots", "size_on_disk", "5"),
+        ("system_views.cql_metrics", "value", "1.0"),
+        ("system.prepared_statements", "query_string", "SELECT"),
+        ("system.prepared_statements", "logged_keyspace", "ks"),
+    ] {
+        assert_eq!(only(table, column).as_deref(), Some(expect), "{table}.{column}");
+    }
+    // What it does not do is there and empty.
+    for table in ["system_views.repairs", "system_views.streaming", "system_schema.column_masks"] {
+        assert!(read_all(&catalog, &info, table).partitions.is_empty(), "{table}");
+    }
 }
 
 #[test]

@@ -122,10 +122,9 @@ impl Expr {
             Self::Sequence { ty, elements } => sequence(ty, elements, env).map(owned),
             Self::Map { ty, entries } => map(ty, entries, env).map(owned),
             Self::Call(call) => {
-                let args = call
-                    .args
-                    .iter()
-                    .map(|arg| arg.evaluate(env)?.required(|| format!("argument of function {}", call.name)));
+                let args = call.args.iter().map(|arg| {
+                    arg.evaluate(env)?.required(|| format!("argument in call to function {}", call.name))
+                });
                 let args = args.collect::<Result<Vec<_>, _>>()?;
                 Ok((call.run)(env, &args)?.map_or(Value::Null, owned))
             }
@@ -167,13 +166,23 @@ fn element<'a>(expr: &'a Expr, env: &Env<'a>) -> Result<Cow<'a, [u8]>, CqlError>
 fn sequence(ty: &CqlType, elements: &[Expr], env: &Env<'_>) -> Result<Vec<u8>, CqlError> {
     match ty.without_reversed() {
         CqlType::Tuple(_) | CqlType::Udt { .. } => {
-            let fields = elements.iter().map(|field| field.evaluate(env)?.required(|| "tuple field".into()));
+            let fields = elements.iter().enumerate().map(|(number, field)| {
+                field.evaluate(env)?.required(|| match ty.without_reversed() {
+                    CqlType::Udt { user, .. } => {
+                        format!("field '{}' of user defined type {}", user.fields[number].name, user.name)
+                    }
+                    _ => format!("tuple field number {number}"),
+                })
+            });
             let fields = fields.collect::<Result<Vec<_>, _>>()?;
             Ok(build_tuple(fields.iter().map(Option::as_deref)))
         }
         CqlType::Vector { element: element_type, .. } => {
-            let elements = elements.iter().map(|item| element(item, env));
-            let elements = elements.collect::<Result<Vec<_>, _>>()?;
+            let elements = elements.iter().map(|item| match item.evaluate(env)? {
+                Value::Bytes(bytes) => Ok(bytes),
+                Value::Null | Value::Unset => invalid!("null is not supported inside vectors"),
+            });
+            let elements = elements.collect::<Result<Vec<_>, CqlError>>()?;
             Ok(build_vector(element_type, elements.iter().map(|element| &**element)))
         }
         other => {

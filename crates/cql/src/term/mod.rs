@@ -18,7 +18,7 @@ pub use expr::{Call, Env, Expr, ScalarFunction, Value};
 pub(crate) use literal::fits as literal_fits;
 pub use literal::literal_bytes;
 pub use markers::{Bound, Markers, bind};
-pub use prepare::{Planner, is_assignable};
+pub use prepare::{Planner, SELECTION, is_assignable};
 
 #[cfg(test)]
 mod tests;

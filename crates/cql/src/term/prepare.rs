@@ -11,7 +11,10 @@ use crate::CqlError;
 use crate::error::invalid;
 use crate::function;
 use crate::protocol::ColumnSpec;
-use crate::syntax::{Literal, Marker, Term, TypeName};
+use crate::syntax::{Literal, LiteralKind, Marker, Term, TypeName};
+
+/// What a term in a selection is for.
+pub const SELECTION: &str = "[selection]";
 
 /// What preparing a statement needs: the schema, the statement's table, and what has been learnt of its markers.
 #[derive(Debug)]
@@ -46,6 +49,8 @@ impl<'c> Planner<'c> {
 
     /// A marker for a value of `ty`; `name` is what it is for.
     pub fn marker(&mut self, marker: &Marker, name: &str, ty: &CqlType) -> Expr {
+        // Also of elements: the peers do not tell what of a selection it is for.
+        let name = if name.contains(SELECTION) { SELECTION } else { name };
         let spec = self.spec(name, ty);
         self.markers.set(marker, spec);
         Expr::Marker { index: marker.index, ty: ty.without_reversed().clone() }
@@ -68,12 +73,15 @@ impl<'c> Planner<'c> {
                 CqlType::Vector { element, dimension } => {
                     if elements.len() != *dimension as usize {
                         return invalid!(
-                            "Invalid vector literal for {name} of type {}: expected {dimension} elements, but found {}",
+                            "Invalid vector literal for {name} of type {}; expected {dimension} elements, but given {}",
                             ty.to_cql(),
                             elements.len()
                         );
                     }
-                    self.sequence(elements, ("vector", name), name, element, ty)
+                    self.sequence(elements, ("vector", name), &format!("value({name})"), element, ty)
+                }
+                CqlType::Set { .. } | CqlType::Map { .. } | CqlType::Tuple(_) | CqlType::Udt { .. } => {
+                    invalid!("Unexpected receiver type '{}'; only list and vector are expected", ty.to_cql())
                 }
                 _ => invalid!("Invalid list literal for {name} of type {}", ty.to_cql()),
             },
@@ -148,7 +156,7 @@ impl<'c> Planner<'c> {
                 self.term(term, name, &hinted)
             }
             Term::Call { .. } | Term::Cast { .. } | Term::Arithmetic { .. } | Term::Negate { .. } => {
-                let (expr, found) = function::prepare(self, term, name, Some(ty))?;
+                let (expr, found) = function::prepare(self, term, Some(ty))?;
                 if !is_assignable(ty, &found) {
                     return invalid!(
                         "Type error: cannot assign result of {} (type {}) to {name} (type {})",
@@ -163,6 +171,10 @@ impl<'c> Planner<'c> {
     }
 
     fn literal(&self, constant: &Literal, name: &str, ty: &CqlType) -> Result<Expr, CqlError> {
+        let is_now = constant.kind == LiteralKind::String && constant.text.eq_ignore_ascii_case("now");
+        if is_now && matches!(ty, CqlType::Timestamp | CqlType::LegacyTimestamp) {
+            return Ok(function::current_timestamp());
+        }
         Ok(Expr::constant(&literal::literal_bytes(constant, name, ty)?))
     }
 
@@ -176,7 +188,8 @@ impl<'c> Planner<'c> {
         ty: &CqlType,
     ) -> Result<Expr, CqlError> {
         if matches!(term, Term::Null(_)) {
-            return invalid!("null is not supported inside collections");
+            let of_all = if what == "vector" { "vectors" } else { "collections" };
+            return invalid!("null is not supported inside {of_all}");
         }
         let found = self.term(term, name, ty);
         self.or_unfit(found, term, ty, |ty| {

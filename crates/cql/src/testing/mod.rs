@@ -29,6 +29,7 @@ pub struct MemoryCoordinator {
     last_timestamp_us: Cell<i64>,
     random: RefCell<Rng>,
     reads: Cell<u64>,
+    gave_way: Cell<u64>,
     /// No page has more rows than this, whatever the read says.
     page_rows_max: Cell<u64>,
     result_limits: Cell<ResultLimits>,
@@ -54,6 +55,7 @@ impl MemoryCoordinator {
             last_timestamp_us: Cell::new(0),
             random: RefCell::new(Rng::new(1)),
             reads: Cell::new(0),
+            gave_way: Cell::new(0),
             page_rows_max: Cell::new(u64::MAX),
             result_limits: Cell::default(),
             warnings: RefCell::default(),
@@ -91,6 +93,11 @@ impl MemoryCoordinator {
     /// How many pages have been read.
     pub fn reads(&self) -> u64 {
         self.reads.get()
+    }
+
+    /// How often others could have run between rows.
+    pub fn gave_way(&self) -> u64 {
+        self.gave_way.get()
     }
 
     pub fn write(&self, mutation: &Mutation) {
@@ -229,6 +236,10 @@ impl Coordinator for MemoryCoordinator {
 
     fn warn(&self, text: &str) {
         self.warnings.borrow_mut().push(text.to_string());
+    }
+
+    async fn give_way(&self) {
+        self.gave_way.set(self.gave_way.get() + 1);
     }
 
     async fn apply(&self, mutation: Mutation) -> Result<(), CqlError> {

@@ -1,11 +1,11 @@
 //! Dates, times of day and timestamps as text, in the proleptic Gregorian calendar and UTC.
 //!
 //! Own arithmetic because CQL's range is wider than the libraries': a `date` reaches from year -5877641 to
-//! 5881580, a `timestamp` to ±292 million. Time zones are offsets, `Z`, `UTC` or `GMT`; other names need a
-//! database of zones and are refused. A day that its month does not have is refused too (Cassandra moves
-//! 30 February to the last of the month).
+//! 5881580, a `timestamp` to ±292 million. Time zones are offsets, `Z`, `UTC` or `GMT`, perhaps with an offset behind
+//! them; other names need a database of zones and are refused. Of a timestamp, a day of 29 to 31 that its month does
+//! not have is the last of the month, and 24:00 is the next day's begin; a date must be a day.
 //!
-//! Source: Cassandra 4.1 `serializers/{SimpleDate,Time,Timestamp}Serializer.java`.
+//! Source: Cassandra 5.0, what it reads; `serializers/{SimpleDate,Time,Timestamp}Serializer.java`.
 
 use std::fmt::Write;
 
@@ -17,16 +17,20 @@ const DATE_BIAS_DAYS: i64 = 1 << 31;
 const CYCLE_TO_EPOCH_DAYS: i64 = 719_468;
 const CYCLE_DAYS: i64 = 146_097;
 
-/// Days since the epoch; `None` if there is no such day.
-fn days_of(year: i64, month: i64, day: i64) -> Option<i64> {
+/// `None` if there is no such month.
+fn days_in_month(year: i64, month: i64) -> Option<i64> {
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let month_days = match month {
+    Some(match month {
         2 => 28 + i64::from(leap),
         4 | 6 | 9 | 11 => 30,
         1..=12 => 31,
         _ => return None,
-    };
-    if !(1..=month_days).contains(&day) {
+    })
+}
+
+/// Days since the epoch; `None` if there is no such day.
+fn days_of(year: i64, month: i64, day: i64) -> Option<i64> {
+    if !(1..=days_in_month(year, month)?).contains(&day) {
         return None;
     }
     // Counted from March, leap days come last in the year.
@@ -69,14 +73,9 @@ pub(crate) fn parse_date(text: &str) -> Option<u32> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return text.parse().ok();
     }
-    let (negative, rest) = match text.as_bytes() {
-        [b'-', ..] => (true, &text[1..]),
-        [b'+', ..] => (false, &text[1..]),
-        _ => (false, text),
-    };
-    let mut scan = Scan { rest };
+    let mut scan = Scan { rest: text };
     let (year, month, day) = scan.year_month_day()?;
-    let days = days_of(if negative { -year } else { year }, month, day)?;
+    let days = days_of(year, month, day)?;
     if !scan.rest.is_empty() {
         return None;
     }
@@ -148,8 +147,9 @@ pub(crate) fn parse_timestamp(text: &str) -> Option<i64> {
     if !unsigned.is_empty() && unsigned.bytes().all(|byte| byte.is_ascii_digit()) {
         return text.parse().ok();
     }
-    let mut scan = Scan { rest: text.strip_prefix('+').unwrap_or(text) };
+    let mut scan = Scan { rest: text };
     let (year, month, day) = scan.year_month_day()?;
+    let day = if (29..=31).contains(&day) { day.min(days_in_month(year, month)?) } else { day };
     let days = days_of(year, month, day)?;
     let mut of_day_ms = 0;
     if scan.rest.starts_with('T') || (scan.rest.starts_with(' ') && scan.rest[1..].starts_with(digit)) {
@@ -163,7 +163,8 @@ pub(crate) fn parse_timestamp(text: &str) -> Option<i64> {
             second = scan.number(1..=2)?;
             nanos = scan.fraction_ns()?;
         }
-        if hour > 23 || minute > 59 || second > 59 {
+        let is_end_of_day = (hour, minute, second, nanos) == (24, 0, 0, 0);
+        if !is_end_of_day && (hour > 23 || minute > 59 || second > 59) {
             return None;
         }
         of_day_ms = ((hour * 60 + minute) * 60 + second) * 1_000 + nanos / 1_000_000;
@@ -197,12 +198,23 @@ impl Scan<'_> {
         number.parse().ok()
     }
 
+    /// The year has four digits; one with more has a sign.
     fn year_month_day(&mut self) -> Option<(i64, i64, i64)> {
-        let year = self.number(1..=9)?;
+        let (has_plus, has_minus) = (self.literal("+").is_some(), self.rest.starts_with('-'));
+        if has_minus {
+            self.literal("-")?;
+        }
+        let digits = match (has_plus, has_minus) {
+            (true, true) => return None,
+            (true, false) => 5..=9,
+            (false, true) => 4..=9,
+            (false, false) => 4..=4,
+        };
+        let year = self.number(digits)?;
         self.literal("-")?;
-        let month = self.number(1..=2)?;
+        let month = self.number(2..=2)?;
         self.literal("-")?;
-        Some((year, month, self.number(1..=2)?))
+        Some((if has_minus { -year } else { year }, month, self.number(2..=2)?))
     }
 
     /// Nothing, or a point and one to nine digits.
@@ -218,8 +230,12 @@ impl Scan<'_> {
 
     /// Everything that is left must be a zone, or nothing.
     fn zone_ms(&mut self) -> Option<i64> {
-        let zone = self.rest.trim_matches(' ');
-        if ["", "Z", "UTC", "GMT"].contains(&zone) {
+        let behind_blank = self.rest.strip_prefix(' ');
+        let zone = match behind_blank {
+            Some(zone) => zone.strip_prefix("UTC").or(zone.strip_prefix("GMT")).unwrap_or(zone),
+            None => self.rest,
+        };
+        if (zone.is_empty() && self.rest != " ") || zone == "Z" {
             return Some(0);
         }
         let sign = if zone.starts_with('-') { -1 } else { 1 };
@@ -233,7 +249,7 @@ impl Scan<'_> {
             [a, b, c, d] | [a, b, b':', c, d] => (two(*a, *b)?, two(*c, *d)?),
             _ => return None,
         };
-        (hours <= 18 && minutes <= 59).then_some(sign * (hours * 60 + minutes) * 60_000)
+        (hours * 60 + minutes <= 18 * 60 && minutes <= 59).then_some(sign * (hours * 60 + minutes) * 60_000)
     }
 }
 
@@ -272,7 +288,8 @@ mod tests {
             "2020-01-31 13:30:54.234",
             "2020-01-31 13:30:54.234567+0000",
             "2020-01-31T14:30:54.234+01:00",
-            "2020-1-31 08:00:54.234-0530",
+            "2020-01-31 8:0:54.234-0530",
+            "2020-01-31 14:30:54.234 GMT+01:00",
             "2020-01-31 13:30:54.234 UTC",
             "2020-01-31 15:30:54.234 +02",
         ] {
@@ -281,15 +298,35 @@ mod tests {
         assert_eq!(parse_timestamp("2020-01-31"), Some(1_580_428_800_000));
         assert_eq!(parse_timestamp("2020-01-31 +0100"), Some(1_580_425_200_000));
         assert_eq!(parse_timestamp("2020-01-31T13:30"), Some(1_580_477_400_000));
+        for (text, same) in [
+            ("2011-02-31", "2011-02-28"),
+            ("2012-02-30 01:00", "2012-02-29 01:00"),
+            ("2011-04-31", "2011-04-30"),
+            ("2011-02-03 24:00", "2011-02-04"),
+        ] {
+            assert_eq!(parse_timestamp(text), parse_timestamp(same), "{text}");
+        }
+        // Of Cassandra 5.0.
+        assert_eq!(parse_timestamp("-0001-01-01"), Some(-62_198_755_200_000));
+        assert_eq!(parse_timestamp("+12011-02-03"), Some(316_866_211_200_000));
+        assert_eq!(parse_timestamp("2011-02-03 04:05+18:00"), Some(1_296_641_100_000));
         assert_eq!(parse_timestamp("-5"), Some(-5));
         for text in [
             "",
             "-",
             "2020-",
-            "2020-02-30",
-            "2021-02-29",
+            "2020-02-32",
             "2020-13-01",
-            "2020-01-31T24:00",
+            "2020-01-31T24:01",
+            "2020-1-31",
+            "+2020-01-31",
+            "20-01-31",
+            "12020-01-31",
+            "2020-01-31 ",
+            "2020-01-31UTC",
+            "2020-01-31 utc",
+            "2020-01-31  UTC",
+            "2020-01-31 04:05+18:30",
             "2020-01-31T1:60",
         ] {
             assert_eq!(parse_timestamp(text), None, "{text}");

@@ -128,6 +128,10 @@ impl CqlType {
             Self::Set { element, .. } => write_arguments(out, "set", [&**element]),
             Self::Map { entry, .. } => write_arguments(out, "map", [&entry.0, &entry.1]),
             Self::Tuple(components) => write_arguments(out, "tuple", components.iter()),
+            // Without quotes it would be the type that everybody has by that name.
+            Self::Udt { user, .. } if NATIVE.iter().any(|(native, _)| *native == user.name) => {
+                out.push_str(&format!("\"{}\"", user.name));
+            }
             Self::Udt { user, .. } => push_identifier(out, &user.name),
             Self::Vector { element, dimension } => {
                 out.push_str("vector<");
@@ -207,7 +211,9 @@ fn type_at(
     let parsed = match name.as_str() {
         "frozen" => {
             let inner = type_at(scanner, udts, depth + 1, true)?;
-            if !inner.is_collection() && !matches!(inner, CqlType::Udt { .. } | CqlType::Tuple(_)) {
+            if !inner.is_collection()
+                && !matches!(inner, CqlType::Udt { .. } | CqlType::Tuple(_) | CqlType::Vector { .. })
+            {
                 return type_err!(
                     "frozen<> is only allowed on collections, tuples, and user-defined types (got {})",
                     inner.to_cql()
@@ -234,7 +240,11 @@ fn type_at(
         "tuple" => {
             let mut components = vec![];
             loop {
-                components.push(element_at(scanner, udts, depth, true)?);
+                let component = type_at(scanner, udts, depth + 1, true)?;
+                if component.is_counter() {
+                    return type_err!("Counters are not allowed inside tuples");
+                }
+                components.push(component);
                 if !scanner.take(',') {
                     break;
                 }
@@ -486,7 +496,7 @@ mod tests {
         assert!(error("list<int").contains("expected '>' at byte 8, found the end"));
         assert!(error("int int").contains("expected the end at byte 4"));
         assert!(error("int<int>").contains("'int' takes no parameters"));
-        assert!(error("vector<int, 0>").contains("1 to"));
+        assert!(error("vector<int, 0>").contains("positive dimensions; given 0"));
         assert!(error(&"frozen<".repeat(100_000)).contains("more than 100 levels"));
         assert!(error("").contains("expected a name"));
         assert!(error("\"a").contains("is not closed"));

@@ -128,11 +128,14 @@ impl CqlType {
     /// 2^31-1.
     pub fn vector(element: CqlType, dimension: u32) -> Result<Self, TypeError> {
         const LARGEST: u64 = i32::MAX as u64;
+        if dimension == 0 {
+            return type_err!("vectors may only have positive dimensions; given 0");
+        }
         let element = element.freeze();
         let count = u64::from(dimension);
         let element_bytes = element.sstable_fixed_len().unwrap_or(1) as u64;
         let bytes = count.saturating_mul(element_bytes);
-        if count == 0 || element_bytes == 0 || count > LARGEST || bytes > LARGEST {
+        if element_bytes == 0 || count > LARGEST || bytes > LARGEST {
             return type_err!(
                 "a vector may have 1 to {LARGEST} elements and bytes, this one has {count} elements of {element_bytes}"
             );

@@ -41,6 +41,7 @@ impl CqlType {
             (Self::Varint | Self::Decimal, Json::Number(text) | Json::String(text)) if !text.is_empty() => {
                 scalar_text::parse(self, text).or_else(|_| self.no_representation(json))
             }
+            (Self::Decimal, Json::String(_)) => Ok(vec![]),
             (Self::Varint | Self::Decimal, _) => self.no_representation(json),
             (Self::TimeUuid, Json::String(text)) => match uuid::Uuid::try_parse(text) {
                 Ok(uuid) if uuid.get_version_num() != 1 => {
@@ -48,6 +49,8 @@ impl CqlType {
                 }
                 _ => scalar_text::parse(self, text),
             },
+            // Whatever is not true.
+            (Self::Boolean, Json::String(text)) => Ok(vec![u8::from(text.eq_ignore_ascii_case("true"))]),
             (_, Json::String(text)) => scalar_text::parse(self, text),
             (Self::Boolean, Json::Bool(value)) => Ok(vec![u8::from(*value)]),
             (
@@ -92,7 +95,7 @@ impl CqlType {
             (Self::Vector { element, dimension }, Json::Array(elements)) => {
                 if elements.len() != *dimension as usize {
                     return type_err!(
-                        "List is not the correct size; expected {dimension}, but was {}",
+                        "List had incorrect size: expected {dimension} but given {}; {json}",
                         elements.len()
                     );
                 }
@@ -122,11 +125,7 @@ impl CqlType {
                     return type_err!("Tuple contains extra items (expected {}): {json}", components.len());
                 }
                 if elements.len() < components.len() {
-                    return type_err!(
-                        "Tuple is missing items (expected {}, got {}): {json}",
-                        components.len(),
-                        elements.len()
-                    );
+                    return type_err!("Tuple is missing items (expected {}): {json}", components.len());
                 }
                 let fields =
                     components.iter().zip(elements).map(|(component, item)| or_null(component, item));
@@ -155,6 +154,7 @@ impl CqlType {
             Self::Uuid => "a string representation of a uuid",
             Self::TimeUuid => "a string representation of a timeuuid",
             Self::Inet => "a string representation of an inet value",
+            Self::Duration => "a string representation of a duration",
             Self::List { .. } | Self::Vector { .. } => "a list",
             Self::Set { .. } => "a list (representing a set)",
             Self::Map { .. } | Self::Udt { .. } => "a map",
@@ -239,6 +239,7 @@ mod tests {
         check(&CqlType::Decimal, "1.50", "1.50");
         check(&CqlType::Double, "1e3", "1000.0");
         check(&CqlType::Boolean, "\"TRUE\"", "true");
+        check(&CqlType::Boolean, "\"abc\"", "false");
         check(&CqlType::Blob, "\"0x0aff\"", "0x0aff");
         check(
             &CqlType::Blob,
@@ -270,11 +271,11 @@ mod tests {
         check(&CqlType::map(int.clone(), text.clone()), r#"{"2": null}"#, "Invalid null value in map");
         let pair = CqlType::tuple([int.clone(), text]);
         check(&pair, r#"[null, "x"]"#, "(null, 'x')");
-        check(&pair, "[1]", "Tuple is missing items (expected 2, got 1): [1]");
+        check(&pair, "[1]", "Tuple is missing items (expected 2): [1]");
         check(&pair, "[1, \"x\", 2]", "Tuple contains extra items (expected 2): [1, x, 2]");
         let vector = CqlType::vector(CqlType::Float, 2).expect("a vector");
         check(&vector, "[1, 2.5]", "[1.0, 2.5]");
-        check(&vector, "[1]", "List is not the correct size; expected 2, but was 1");
+        check(&vector, "[1]", "List had incorrect size: expected 2 but given 1; [1]");
         let field = |name: &str| UdtField { name: name.to_string(), field_type: int.clone() };
         let user = UserType { keyspace: "ks".into(), name: "u".into(), fields: vec![field("a"), field("B")] };
         let udt = CqlType::udt(user);

@@ -208,7 +208,7 @@ pub(crate) fn parse(cql_type: &CqlType, text: &str) -> Result<Vec<u8>, TypeError
             }
             bytes
         }
-        CqlType::Inet => text.parse().ok().map(|address: IpAddr| match address.to_canonical() {
+        CqlType::Inet => parse_inet(text).map(|address| match address.to_canonical() {
             IpAddr::V4(v4) => v4.octets().to_vec(),
             IpAddr::V6(v6) => v6.octets().to_vec(),
         }),
@@ -224,14 +224,25 @@ pub(crate) fn parse(cql_type: &CqlType, text: &str) -> Result<Vec<u8>, TypeError
 fn unreadable(cql_type: &CqlType, text: &str) -> TypeError {
     let text = excerpt(text);
     let made = match cql_type {
+        CqlType::Timestamp | CqlType::LegacyTimestamp if is_integer(&text) => {
+            return TypeError::new(format!("Unable to make long (for date) from: '{text}'"));
+        }
         CqlType::Timestamp | CqlType::LegacyTimestamp => {
             return TypeError::new(format!("Unable to parse a date/time from '{text}'"));
+        }
+        CqlType::Date if is_integer(&text) => {
+            return TypeError::new(format!("Unable to make unsigned int (for date) from: '{text}'"));
         }
         CqlType::Date => {
             return TypeError::new(format!("Unable to coerce '{text}' to a formatted date (long)"));
         }
+        CqlType::Time if is_integer(&text) => {
+            return TypeError::new(format!("Unable to make long (for time) from: '{text}'"));
+        }
         CqlType::Time => {
-            return TypeError::new(format!("Unable to coerce '{text}' to a formatted time (long)"));
+            return TypeError::new(format!(
+                "(TimeType) Unable to coerce '{text}' to a formatted time (long)"
+            ));
         }
         CqlType::Duration => return TypeError::new(format!("Unable to convert '{text}' to a duration")),
         CqlType::BigInt | CqlType::Counter => "long".to_string(),
@@ -242,6 +253,37 @@ fn unreadable(cql_type: &CqlType, text: &str) -> TypeError {
         other => other.to_cql(),
     };
     TypeError::new(format!("Unable to make {made} from '{text}'"))
+}
+
+fn is_integer(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// An address as Java's `InetAddress` reads it: of version 6 also in brackets and with a scope, which is left out; of
+/// version 4 one to four decimal numbers, of which the last one fills what the others leave. `localhost` is the one name
+/// that needs nobody to be asked.
+fn parse_inet(text: &str) -> Option<IpAddr> {
+    if text.eq_ignore_ascii_case("localhost") {
+        return Some(Ipv4Addr::LOCALHOST.into());
+    }
+    if text.contains(':') {
+        let text = text.strip_prefix('[').map_or(Some(text), |inside| inside.strip_suffix(']'))?;
+        let (address, scope) = text.split_once('%').unwrap_or((text, "0"));
+        return is_integer(scope).then(|| address.parse::<Ipv6Addr>().ok()).flatten().map(IpAddr::from);
+    }
+    let numbers = text.split('.').map(|number| {
+        let is_number = (1..=10).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| number.parse::<u64>().ok()).flatten()
+    });
+    let numbers = numbers.collect::<Option<Vec<_>>>()?;
+    let (last, first) = numbers.split_last()?;
+    let last_bits = 32 - 8 * u32::try_from(first.len()).ok().filter(|count| *count < 4)?;
+    if first.iter().any(|number| *number > 0xFF) || last >> last_bits != 0 {
+        return None;
+    }
+    let upper = first.iter().zip([24, 16, 8]).map(|(number, shift)| number << shift).sum::<u64>();
+    Some(Ipv4Addr::from(u32::try_from(upper | last).ok()?).into())
 }
 
 /// An optional sign and at most [`MAX_NUMBER_DIGITS`] digits.

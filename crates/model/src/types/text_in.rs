@@ -263,6 +263,9 @@ mod tests {
         same("double", &["NaN", "nan", "'NAN'"]);
         assert_eq!(read("int", "''"), Ok(vec![]), "the empty value");
         assert_eq!(read("inet", "'::ffff:1.2.3.4'"), Ok(vec![1, 2, 3, 4]), "as Java makes of it");
+        same("inet", &["'0.0.0.1'", "'1'", "'0.1'", "'00.00.1'"]);
+        same("inet", &["'127.0.0.1'", "'127.1'", "'localhost'", "'2130706433'"]);
+        same("inet", &["'fe80::1'", "'[fe80::1]'", "'fe80::1%1'"]);
     }
 
     #[test]
@@ -319,6 +322,14 @@ mod tests {
             ("double", "1d"),
             ("uuid", "550e8400e29b41d4a716446655440000"),
             ("inet", "'host'"),
+            ("inet", "'1.2.3.256'"),
+            ("inet", "'256.1'"),
+            ("inet", "'1.2.3.4.5'"),
+            ("inet", "'4294967296'"),
+            ("inet", "'0x7f.1'"),
+            ("inet", "'1..2'"),
+            ("inet", "'[::1'"),
+            ("inet", "'::1%lo'"),
         ] {
             assert!(read(name, text).is_err(), "{text}");
         }

@@ -15,6 +15,7 @@ use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::task::Poll;
 
+use catalog::Workload;
 use cql::CqlError;
 use cql::protocol::{
     Envelope, Event as Pushed, EventType, Header, Inbound, Outbound, ProtocolVersion, Reply, Side,
@@ -336,8 +337,12 @@ impl Connection {
 
     /// There is too much to do at the session's level, and its clients can wait.
     fn is_to_be_delayed(&self) -> bool {
-        self.session.stage.get() == Stage::Ready
-            && self.cql.verdict(&self.session.served(&self.cql.levels), 0) == Verdict::Delay
+        if self.session.stage.get() != Stage::Ready {
+            return false;
+        }
+        let served = self.session.served(&self.cql.levels);
+        // Those are refused instead.
+        served.workload != Workload::Interactive && self.cql.verdict(&served, 0) == Verdict::Delay
     }
 
     fn may_read(&self) -> bool {
@@ -558,6 +563,10 @@ impl Connection {
             username: self.session.user().map_or("anonymous".to_string(), |user| user.to_string()),
             driver_name,
             driver_version,
+            shard: self.cql.shard.id(),
+            stage: self.session.stage_name(),
+            options: self.session.options.borrow().clone(),
+            keyspace: self.session.keyspace().map(|keyspace| keyspace.to_string()),
             tls: self.transport.tls_parameters(),
         }
     }

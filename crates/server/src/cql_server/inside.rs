@@ -1,13 +1,23 @@
 //! What some system tables and tools say of the inside of all shards: asked for when somebody wants to know, and only
 //! then.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use catalog::system::SYSTEM;
-use cql::system::{LargeItem, LargeKind, NodeInfo, PermitInfo, SemaphoreInfo, ShardInside};
+use catalog::virtual_tables::VIEWS_KS;
+use cql::Prepared;
+use cql::system::{
+    CacheInfo, ClientInfo, GroupInfo, LargeItem, LargeKind, LatencyInfo, NodeInfo, PermitInfo, PreparedInfo,
+    SSTableTask, SemaphoreInfo, ShardInside, SnapshotInfo, TableInfo, Trace,
+};
 use engine::EngineError;
+use engine::compaction;
+use engine::compaction::report::RunningReport;
 use engine::large_data;
-use engine::node;
+use engine::node::{self, SnapshotReport};
 use engine::read::admission::SemaphoreReport;
-use engine::report::MemoryUse;
+use engine::report::{Latencies, MemoryUse, SSTableReport, ShardReport, TableReport};
 use engine::shard::EngineShard;
 use model::TableSchema;
 use runtime::{CpuGroup, Shard};
@@ -16,10 +26,15 @@ use super::CqlShard;
 
 /// Adds to `info` what `table` tells of it.
 pub(super) async fn look(shard: &Shard, table: &TableSchema, info: &mut NodeInfo) -> Result<(), EngineError> {
+    if table.keyspace == VIEWS_KS {
+        return look_at_views(shard, table, info).await;
+    }
     if table.keyspace != SYSTEM {
         return Ok(());
     }
     match table.name.as_str() {
+        "clients" => info.clients = clients(shard).await?,
+        "prepared_statements" => info.prepared = prepared(shard)?,
         "large_partitions" | "large_rows" | "large_cells" => {
             info.large_data = node::large_data(shard).await?.into_iter().map(large_item).collect();
         }
@@ -41,6 +56,150 @@ pub(super) async fn look(shard: &Shard, table: &TableSchema, info: &mut NodeInfo
         _ => {}
     }
     Ok(())
+}
+
+async fn look_at_views(shard: &Shard, table: &TableSchema, info: &mut NodeInfo) -> Result<(), EngineError> {
+    match table.name.as_str() {
+        "clients" => info.clients = clients(shard).await?,
+        "disk_usage"
+        | "max_partition_size"
+        | "max_sstable_size"
+        | "local_read_latency"
+        | "local_write_latency" => {
+            let now_s = shard.wall_us() / 1_000_000;
+            info.uptime_s = u64::try_from(now_s - i64::from(info.generation_s)).unwrap_or(0);
+            info.tables = tables(node::table_reports(shard).await?);
+        }
+        "sstable_tasks" => {
+            let reports = compaction::node::report(shard).await?;
+            let since_us = i64::from(info.generation_s) * 1_000_000;
+            let tasks = (0u64..).zip(&reports).flat_map(|(shard, report)| {
+                report.running.iter().map(move |running| task(running, since_us, shard))
+            });
+            info.sstable_tasks = tasks.collect();
+        }
+        "caches" => info.caches = caches(&node::report(shard).await?),
+        "thread_pools" => info.groups = groups(&node::report(shard).await?),
+        "snapshots" => {
+            let of = |report: SnapshotReport| SnapshotInfo {
+                tag: report.tag,
+                keyspace: report.keyspace,
+                table: report.table,
+                disk_bytes: report.disk_bytes,
+            };
+            info.snapshots = node::snapshots(shard).await?.into_iter().map(of).collect();
+        }
+        "cql_metrics" => info.prepared = prepared(shard)?,
+        _ => {}
+    }
+    Ok(())
+}
+
+async fn clients(shard: &Shard) -> Result<Vec<ClientInfo>, EngineError> {
+    let ask = |shard: Shard| async move { Ok(CqlShard::of(&shard)?.clients()) };
+    Ok(node::on_all(shard, CpuGroup::Maintenance, ask).await?.concat())
+}
+
+/// Every shard knows every prepared statement.
+fn prepared(shard: &Shard) -> Result<Vec<PreparedInfo>, EngineError> {
+    let of = |prepared: Arc<Prepared>| PreparedInfo {
+        id: prepared.id,
+        keyspace: prepared.keyspace.clone(),
+        text: prepared.text.clone(),
+    };
+    Ok(CqlShard::of(shard)?.statements.all().into_iter().map(of).collect())
+}
+
+fn tables(shards: Vec<Vec<TableReport>>) -> Vec<TableInfo> {
+    let mut by_name: BTreeMap<(String, String), Vec<TableReport>> = BTreeMap::new();
+    for report in shards.into_iter().flatten() {
+        by_name.entry((report.keyspace.clone(), report.name.clone())).or_default().push(report);
+    }
+    let of = |((keyspace, table), parts): ((String, String), Vec<TableReport>)| {
+        // An SSTable of a time with other shards is open on several.
+        let sstables: BTreeMap<_, &SSTableReport> =
+            parts.iter().flat_map(|part| &part.sstables).map(|it| (it.name, it)).collect();
+        TableInfo {
+            keyspace,
+            table,
+            disk_bytes: sstables.values().map(|it| it.disk_bytes).sum(),
+            largest_partition_bytes: sstables.values().map(|it| it.partition_bytes.max()).max().unwrap_or(0),
+            largest_sstable_bytes: sstables.values().map(|it| it.disk_bytes).max().unwrap_or(0),
+            reads: latency(parts.iter().map(|part| &part.reads)),
+            writes: latency(parts.iter().map(|part| &part.writes)),
+        }
+    };
+    by_name.into_iter().map(of).collect()
+}
+
+fn latency<'a>(parts: impl Iterator<Item = &'a Latencies>) -> LatencyInfo {
+    let mut all = Latencies::default();
+    parts.for_each(|part| all.merge(part));
+    LatencyInfo {
+        count: all.count(),
+        p50_us: all.histogram.percentile(0.5),
+        p99_us: all.histogram.percentile(0.99),
+        max_us: all.histogram.max(),
+    }
+}
+
+/// The shards number theirs from the start of the node, which was at `since_us`.
+fn task(running: &RunningReport, since_us: i64, shard: u64) -> SSTableTask {
+    SSTableTask {
+        id: Trace::id_of(since_us, shard << 40 | running.id),
+        keyspace: running.keyspace.clone(),
+        table: running.table.clone(),
+        kind: running.kind.to_string(),
+        read_bytes: running.read_bytes,
+        total_bytes: running.total_bytes,
+    }
+}
+
+fn caches(shards: &[ShardReport]) -> Vec<CacheInfo> {
+    let sum = |of: fn(&ShardReport) -> u64| shards.iter().map(of).sum::<u64>();
+    let capacity_bytes = sum(|shard| shard.cache.budget_bytes as u64);
+    let cache = |name: &str, bytes, entries, hits, misses| CacheInfo {
+        name: name.to_string(),
+        bytes,
+        capacity_bytes,
+        entries,
+        hits,
+        requests: hits + misses,
+    };
+    vec![
+        cache(
+            "chunks",
+            sum(|shard| shard.cache.chunks.bytes as u64),
+            sum(|shard| shard.cache.chunks.entries),
+            sum(|shard| shard.cache.chunks.hits),
+            sum(|shard| shard.cache.chunks.misses),
+        ),
+        cache(
+            "keys",
+            sum(|shard| (shard.cache.index_pages.bytes + shard.cache.index_entries.bytes) as u64),
+            sum(|shard| shard.cache.index_pages.entries + shard.cache.index_entries.entries),
+            sum(|shard| shard.cache.index_pages.hits + shard.cache.index_entries.hits),
+            sum(|shard| shard.cache.index_pages.misses + shard.cache.index_entries.misses),
+        ),
+        cache(
+            "rows",
+            sum(|shard| shard.row_cache.bytes as u64),
+            sum(|shard| shard.row_cache.partitions),
+            sum(|shard| shard.row_cache.reads - shard.row_cache.misses),
+            sum(|shard| shard.row_cache.misses),
+        ),
+    ]
+}
+
+fn groups(shards: &[ShardReport]) -> Vec<GroupInfo> {
+    let mut by_name: BTreeMap<&str, GroupInfo> = BTreeMap::new();
+    for group in shards.iter().flat_map(|shard| &shard.groups) {
+        let of_all = by_name.entry(&group.name).or_default();
+        of_all.name.clone_from(&group.name);
+        of_all.shards += 1;
+        of_all.ready_tasks += group.ready_tasks;
+    }
+    by_name.into_values().collect()
 }
 
 /// Where the memory of each shard is, by class.

@@ -41,7 +41,7 @@ use std::sync::atomic::AtomicU64;
 use base::HashMap;
 use catalog::Catalog;
 use cql::ResultMemory;
-use cql::system::NodeInfo;
+use cql::system::{ClientInfo, NodeInfo};
 use engine::EngineError;
 use engine::report::memory_text;
 use engine::shard::EngineShard;
@@ -270,8 +270,12 @@ impl CqlShard {
 
     /// What this node tells of itself, with the clients of this shard and the traces of all.
     pub fn node_info(&self) -> NodeInfo {
-        let clients = self.connections.borrow().values().map(|connection| connection.client_info()).collect();
-        NodeInfo { clients, traces: self.traces.all(), ..self.options.node.clone() }
+        NodeInfo { clients: self.clients(), traces: self.traces.all(), ..self.options.node.clone() }
+    }
+
+    /// Who is connected to this shard.
+    pub fn clients(&self) -> Vec<ClientInfo> {
+        self.connections.borrow().values().map(|connection| connection.client_info()).collect()
     }
 
     /// What becomes of another request of so many bytes.

@@ -309,6 +309,12 @@ impl Coordinator for Node {
         self.cql.memory_refused(what);
     }
 
+    async fn give_way(&self) {
+        if self.shard.need_preempt() {
+            self.shard.yield_now().await;
+        }
+    }
+
     async fn hash_password(&self, password: &str) -> Result<String, CqlError> {
         match &self.cql.options.passwords {
             Some(passwords) => passwords.hash(password).await,

@@ -4,6 +4,7 @@
 //! answered when they end.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -46,6 +47,8 @@ pub(crate) struct Session {
     /// Conditional statements are marked in the answer to PREPARE.
     marks_conditional: Cell<bool>,
     pub driver: RefCell<Option<(String, String)>>,
+    /// What STARTUP said.
+    pub options: RefCell<BTreeMap<String, String>>,
 }
 
 impl Session {
@@ -56,6 +59,20 @@ impl Session {
 
     pub fn user(&self) -> Option<Arc<str>> {
         self.user.borrow().clone()
+    }
+
+    /// How far it has come, as Cassandra calls it.
+    pub fn stage_name(&self) -> &'static str {
+        match self.stage.get() {
+            Stage::New => "established",
+            Stage::LoginDue | Stage::LoginUnderWay => "authenticating",
+            Stage::Ready => "ready",
+        }
+    }
+
+    /// The one in use.
+    pub fn keyspace(&self) -> Option<Arc<str>> {
+        self.keyspace.borrow().clone()
     }
 
     /// A password was right.
@@ -153,6 +170,8 @@ pub(crate) fn answer_at_once(
                     (name.to_string(), startup.option("DRIVER_VERSION").unwrap_or_default().to_string())
                 });
                 *session.driver.borrow_mut() = driver;
+                *session.options.borrow_mut() =
+                    startup.options().map(|(name, value)| (name.to_string(), value.to_string())).collect();
                 match connection.cql.options.passwords {
                     Some(_) => {
                         session.stage.set(Stage::LoginDue);

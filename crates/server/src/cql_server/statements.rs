@@ -62,6 +62,11 @@ impl Statements {
         }
     }
 
+    /// All of them, in no order.
+    pub fn all(&self) -> Vec<Arc<Prepared>> {
+        self.by_id.borrow().values().map(|entry| entry.prepared.clone()).collect()
+    }
+
     fn tick(&self) -> u64 {
         self.uses.set(self.uses.get() + 1);
         self.uses.get()

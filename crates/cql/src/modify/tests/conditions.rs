@@ -44,6 +44,47 @@ fn if_exists_sees_rows_and_not_the_static_row() {
 }
 
 #[test]
+fn like_is_asked_of_texts() {
+    let db = with_row();
+    let update = |condition: &str| format!("UPDATE t SET v = 5 WHERE k = 1 AND c = 1 IF w LIKE {condition}");
+    assert_eq!(db.asked(&update("'_%'")), "true");
+    assert!(db.asked(&update("'y%'")).starts_with("false,"));
+    assert_eq!(db.refusal(&update("null")), "Invalid comparison with null for operator \"LIKE\"");
+    let of_number = "UPDATE t SET v = 5 WHERE k = 1 AND c = 1 IF v LIKE ?";
+    assert_eq!(db.refusal(of_number), "LIKE is allowed only on string types, which v is not");
+    assert_eq!(
+        db.refusal("UPDATE t SET v = 5 WHERE k = 1 AND c = 1 IF u.no = 3"),
+        "Unknown field no for column u"
+    );
+}
+
+#[test]
+fn what_a_conditional_batch_writes_outlives_what_it_deletes() {
+    let db = with_row();
+    let batch = "BEGIN BATCH DELETE FROM t WHERE k = 1 AND c > 0; \
+                 UPDATE t SET v = 6 WHERE k = 1 AND c = 1 IF v = 5; APPLY BATCH";
+    assert_eq!(db.asked(batch), "true");
+    assert_eq!(db.asked("UPDATE t SET v = 7 WHERE k = 1 AND c = 1 IF v = 6 AND w = null"), "true");
+    let many = "BEGIN BATCH UPDATE t SET v = 6 WHERE k = 1 AND c IN (1, 2); \
+                UPDATE t SET v = 6 WHERE k = 1 AND c = 1 IF v = 7; APPLY BATCH";
+    assert_eq!(
+        db.refusal(many),
+        "IN on the clustering key columns is not supported with conditional updates"
+    );
+}
+
+#[test]
+fn rows_without_a_marker_are_not_seen_beside_static_columns() {
+    let db = Db::new();
+    db.all(&["UPDATE t SET s = 9, v = 1 WHERE k = 1 AND c = 1"]);
+    let asked = db.asked("INSERT INTO t (k, s) VALUES (1, 5) IF NOT EXISTS");
+    assert!(asked.starts_with("false,1,-,9,"), "{asked}");
+    db.all(&["INSERT INTO t (k, c) VALUES (1, 1)"]);
+    let asked = db.asked("INSERT INTO t (k, s) VALUES (1, 5) IF NOT EXISTS");
+    assert!(asked.starts_with("false,1,1,9,"), "{asked}");
+}
+
+#[test]
 fn a_refusal_shows_what_cassandra_reads() {
     let db = with_row();
     // Of each statement the regular columns in front of the static ones.

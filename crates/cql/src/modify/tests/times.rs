@@ -78,7 +78,7 @@ fn times_are_bound_and_bounded() {
         "ttl is too large. requested (630720001) maximum (630720000)"
     );
     assert_eq!(refused(Value::Unset, Value::Null), "Invalid null value of timestamp");
-    assert!(refused(Value::Unset, Value::Bytes(&none)).starts_with("Invalid timestamp value"));
+    assert!(refused(Value::Unset, Value::Bytes(&none)).starts_with("Out of bound timestamp"));
     let later = 6i64.to_be_bytes();
     assert_eq!(run(Value::Null, Value::Bytes(&later)), None);
     assert_eq!(cell(&db, "p", "v").ttl_s, 0, "null is no TTL");

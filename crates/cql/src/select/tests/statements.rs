@@ -108,6 +108,9 @@ fn keys_slices_and_orders() {
     check("SELECT v FROM ks.wide WHERE k IN (3, 1) AND c = 2 ORDER BY c DESC LIMIT 1", &["121"]);
     check("SELECT v FROM ks.wide WHERE k IN (1, 2) PER PARTITION LIMIT 1", &["112", "212"]);
     check("SELECT v FROM ks.wide WHERE k = 1 AND c IN ()", &[]);
+    // A column that is named twice: the last direction.
+    check("SELECT v FROM ks.wide WHERE k = 1 ORDER BY c ASC, c DESC", &["135", "121", "111", "112"]);
+    check("SELECT v FROM ks.wide WHERE k = 1 ORDER BY c, d DESC, c", &["112", "111", "121", "135"]);
     check("SELECT v FROM ks.wide WHERE k IN ()", &[]);
     check("SELECT v FROM ks.wide WHERE k IN (1, 2) AND c > 1 AND c < 3", &["121", "221"]);
     check("SELECT a, b, v FROM ks.pair WHERE a = 1 AND b IN ('y', 'x')", &["1|x|9"]);
@@ -150,6 +153,26 @@ fn collections_and_their_parts() {
         &["5"],
     );
     check("SELECT k FROM ks.wide WHERE l CONTAINS 9 ALLOW FILTERING", &[]);
+    check("SELECT k FROM ks.wide WHERE s LIKE 'f_u%' ALLOW FILTERING", &["4"]);
+    check("SELECT v FROM ks.one WHERE k LIKE '%b' ALLOW FILTERING", &["2.5"]);
+    check("SELECT v FROM ks.one WHERE k LIKE '_' AND k LIKE 'c' ALLOW FILTERING", &["-1.0"]);
+}
+
+#[test]
+fn a_cast_that_changes_nothing_has_no_name_of_its_own() {
+    let storage = storage();
+    let names = |text: &str| {
+        let plan = plan(&storage, text).expect(text);
+        plan.columns().iter().map(|column| column.name.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        names("SELECT CAST(v AS int), CAST(v AS text), CAST(v AS int) AS w FROM ks.wide"),
+        ["v", "cast(v as text)", "w"]
+    );
+    let text = "SELECT (int) ?, token(?), (list<int>) [?] FROM ks.wide WHERE token(k) > token(?)";
+    let plan = plan(&storage, text).expect(text);
+    let markers: Vec<&str> = plan.markers().iter().map(|marker| marker.name.as_str()).collect();
+    assert_eq!(markers, ["[selection]", "[selection]", "[selection]", "arg0(system.token)"]);
 }
 
 #[test]
@@ -220,6 +243,20 @@ fn functions_and_aggregates() {
     check("SELECT v FROM ks.wide WHERE k = (1 + 1) * 1 AND c = 3", &["235"]);
     check("SELECT CAST((v + 1) * 2 AS text) FROM ks.wide WHERE k = 2 AND c = 3", &["472"]);
     check("SELECT sum(v), avg(v) FROM ks.one", &["3.0|1.0"]);
+    check(
+        "SELECT (vector<int, 2>) [v, c], (point) {y: v}, (map<int, int>) {c: v}, (tuple<int, text>) (v, 'a') \
+         FROM ks.wide WHERE k = 2 AND c = 3",
+        &["[235, 3]|{x: null, y: 235}|{3: 235}|(235, 'a')"],
+    );
+    check("SELECT (point) {x: 1} FROM ks.wide WHERE k = 2 AND c = 3", &["{x: 1, y: null}"]);
+    check(
+        "SELECT similarity_euclidean([1, 2], [3, 4]), similarity_cosine([1], null) FROM ks.wide LIMIT 1",
+        &["0.11111111|"],
+    );
+    check(
+        "SELECT to_json(blob_as_int(0x)), to_json(intasblob(v)) FROM ks.wide WHERE k = 1 AND c = 3",
+        &["null|\"0x00000087\""],
+    );
 }
 
 #[test]
@@ -318,9 +355,71 @@ fn what_the_peers_refuse_is_refused_in_their_words() {
         ("SELECT nix(v) FROM ks.wide", "Unknown function 'nix'"),
         ("SELECT writetime(k) FROM ks.wide", "Cannot use selection function writeTime on PRIMARY KEY part k"),
         ("SELECT v FROM ks.wide LIMIT 0", "LIMIT must be strictly positive"),
+        ("SELECT v FROM ks.wide WHERE k = 1 AND c != 2", "Unsupported \"!=\" relation: c != 2"),
+        (
+            "SELECT 5 FROM ks.wide",
+            "Cannot infer type for term 5 in selection clause (try using a cast to force a type)",
+        ),
+        (
+            "SELECT v, [1, 2] FROM ks.wide",
+            "Cannot infer type for term [1, 2] in selection clause (try using a cast to force a type)",
+        ),
         ("SELECT v FROM ks.wide WHERE k IN (1, null)", "Invalid null value in condition for column k"),
         ("SELECT l[0] FROM ks.wide", "Element selection is only allowed on sets and maps, but l is a list"),
         ("SELECT CAST(v AS uuid) FROM ks.wide", "int cannot be cast to uuid"),
+        ("SELECT l[0..1] FROM ks.wide", "Slice selection is only allowed on sets and maps, but l is a list"),
+        (
+            "SELECT CAST(1 AS text) FROM ks.wide",
+            "Cannot infer type for term 1 in selection clause (try using a cast to force a type)",
+        ),
+        (
+            "SELECT (v, 'a') FROM ks.wide",
+            "Cannot infer type for term (v, 'a') in selection clause (try using a cast to force a type)",
+        ),
+        (
+            "SELECT {v: v} FROM ks.wide",
+            "Cannot infer type for term {v: v} in selection clause (try using a cast to force a type)",
+        ),
+        (
+            "SELECT v + ? FROM ks.wide",
+            "Ambiguous '+' operation with args v and ?: use type hint to disambiguate, example '(int) ?'",
+        ),
+        (
+            "SELECT v FROM ks.wide WHERE k = 1 + ?",
+            "Ambiguous '+' operation with args 1 and ?: use type hint to disambiguate, example '(int) ?'",
+        ),
+        ("SELECT m + m FROM ks.wide", "the '+' operation is not supported between m and m"),
+        ("SELECT s * s FROM ks.wide", "the '*' operation is not supported between s and s"),
+        ("SELECT (point) {x: v, z: 1} FROM ks.wide", "Unknown field 'z' in value of user defined type point"),
+        (
+            "SELECT (vector<int, 3>) [v, c] FROM ks.wide",
+            "Invalid vector literal for [v, c] of type vector<int, 3>; expected 3 elements, but given 2",
+        ),
+        (
+            "SELECT similarity_cosine([1, 2], [3]) FROM ks.wide",
+            "All arguments must have the same vector dimensions",
+        ),
+        (
+            "SELECT similarity_cosine(?, ?) FROM ks.wide",
+            "Cannot infer type of argument ? in call to function system.similarity_cosine(vector<float, n>, \
+             vector<float, n>): use type casts to disambiguate",
+        ),
+        (
+            "SELECT similarity_cosine([1]) FROM ks.wide",
+            "Invalid number of arguments for function system.similarity_cosine(vector<float, n>, vector<float, n>)",
+        ),
+        (
+            "SELECT similarity_cosine(1, 2) FROM ks.wide",
+            "Function system.similarity_cosine requires a float vector argument, but found argument 1 of type int",
+        ),
+        (
+            "SELECT v FROM ks.wide WHERE k = 1 AND s LIKE 'o%'",
+            "LIKE restriction is only supported on properly indexed columns. s LIKE is not valid.",
+        ),
+        (
+            "SELECT v FROM ks.wide WHERE v LIKE 'o%' ALLOW FILTERING",
+            "Invalid STRING constant (o%) for \"v\" of type int",
+        ),
     ] {
         check_refused(&storage, rest, &[], expected);
     }
@@ -372,6 +471,30 @@ fn a_point_read_is_one_read_and_a_filter_that_finds_nothing_gives_way() {
     let page = block_on_ready(execute(&filter, &storage, &[], &execution(Some(10), None))).expect("a page");
     assert!(page.count() == 0 && page.paging_state.is_some(), "an empty page that goes on");
     assert_eq!(pages(&storage, &filter, &[], Some(10)), Ok(vec![]));
+}
+
+/// A page of storage may have thousands of rows: nobody waits until all of them are taken.
+#[test]
+fn others_run_between_the_rows_of_a_page() {
+    let storage = storage();
+    let tables = tables();
+    let key = PartitionKey::new(&int(50)[..]);
+    for c in 0..1000 {
+        write_row(&storage, &tables[0], &key, Some(&[&int(c), &int(1)]), &[("v", "0")]);
+    }
+    for statement in [
+        "SELECT count(v) FROM ks.wide WHERE k = 50",
+        "SELECT c FROM ks.wide WHERE k = 50",
+        "SELECT c FROM ks.wide WHERE k = 50 AND v = 7 ALLOW FILTERING",
+        "SELECT c, count(v) FROM ks.wide WHERE k = 50 GROUP BY c",
+        "SELECT c FROM ks.wide WHERE k IN (50, 51) ORDER BY c",
+    ] {
+        let (reads, gave_way) = (storage.reads(), storage.gave_way());
+        let plan = plan(&storage, statement).expect("a statement");
+        block_on_ready(execute(&plan, &storage, &[], &execution(None, None))).expect("rows");
+        assert!(storage.reads() - reads <= 2, "{statement}: one page for each key");
+        assert!(storage.gave_way() - gave_way >= 1000 / 64, "{statement}: {}", storage.gave_way() - gave_way);
+    }
 }
 
 /// Without pages a result is told to the log once, and refused when it takes still more; with pages it never is.

@@ -165,7 +165,7 @@ impl<'a> Parser<'a> {
 
     /// `message` about a place in the text.
     #[cold]
-    fn error_at<T>(&self, span: Span, message: &str) -> Result<T> {
+    pub(super) fn error_at<T>(&self, span: Span, message: &str) -> Result<T> {
         Err(self.error(|text| syntax_error::at_span(text, span, message)))
     }
 

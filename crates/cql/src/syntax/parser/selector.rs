@@ -1,7 +1,7 @@
 //! Selectors: terms with columns in them.
 
 use super::{Parser, Result};
-use crate::syntax::ast::{ArithmeticOp, CellTime, Selector};
+use crate::syntax::ast::{ArithmeticOp, CellTime, Selector, TypeNode};
 use crate::syntax::keyword::Keyword;
 use crate::syntax::lexer::TokenKind;
 
@@ -128,6 +128,9 @@ impl Parser<'_> {
         let of = Box::new(self.selector()?);
         self.expect_keyword(Keyword::As)?;
         let ty = self.type_name()?;
+        if !matches!(ty.node, TypeNode::Native(_)) {
+            return self.error_at(ty.span, "CAST converts to a native type");
+        }
         self.expect(TokenKind::ParenClose)?;
         Ok(Selector::Cast { of, ty, span: self.span_from(start) })
     }

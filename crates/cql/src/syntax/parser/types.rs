@@ -49,7 +49,16 @@ impl Parser<'_> {
         self.advance();
         self.expect(TokenKind::Less)?;
         let node = match keyword {
-            Keyword::Frozen => TypeNode::Frozen(boxed(self)?),
+            Keyword::Frozen => {
+                let inner = boxed(self)?;
+                if let TypeNode::Native(_) = inner.node {
+                    let text = format!(
+                        "frozen<> is only allowed on collections, tuples, and user-defined types (got {inner})"
+                    );
+                    return self.error_at(inner.span, &text);
+                }
+                TypeNode::Frozen(inner)
+            }
             Keyword::List => TypeNode::List(boxed(self)?),
             Keyword::Set => TypeNode::Set(boxed(self)?),
             Keyword::Map => {

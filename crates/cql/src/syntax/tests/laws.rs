@@ -115,6 +115,11 @@ fn literal() -> impl Strategy<Value = Literal> + Clone {
     .prop_map(|(kind, text)| Literal { kind, text: text.to_string(), span: Span::default() })
 }
 
+fn native_type_name() -> impl Strategy<Value = TypeName> + Clone {
+    let native = proptest::sample::select(NativeType::ALL.to_vec());
+    native.prop_map(|native| TypeName { node: TypeNode::Native(native), span: Span::default() })
+}
+
 fn type_name() -> impl Strategy<Value = TypeName> + Clone {
     let named = |node| TypeName { node, span: Span::default() };
     let leaf = prop_oneof![
@@ -128,7 +133,11 @@ fn type_name() -> impl Strategy<Value = TypeName> + Clone {
         prop_oneof![
             boxed.clone().prop_map(TypeNode::List),
             boxed.clone().prop_map(TypeNode::Set),
-            boxed.clone().prop_map(TypeNode::Frozen),
+            // A native type cannot be frozen.
+            boxed.clone().prop_map(|inner| match inner.node {
+                TypeNode::Native(_) => TypeNode::List(inner),
+                _ => TypeNode::Frozen(inner),
+            }),
             (boxed.clone(), boxed.clone()).prop_map(|(key, value)| TypeNode::Map(key, value)),
             (boxed.clone(), 0..u32::MAX)
                 .prop_map(|(element, dimension)| TypeNode::Vector(element, dimension)),
@@ -206,7 +215,7 @@ fn selector() -> impl Strategy<Value = Selector> + Clone {
                 .prop_map(move |entries| Selector::MapOrUdt { entries, span }),
             // COUNT of a constant is another node.
             (qualified(), list(2)).prop_map(move |(name, args)| Selector::Call { name, args, span }),
-            (boxed, type_name()).prop_map(move |(of, ty)| Selector::Cast { of, ty, span }),
+            (boxed, native_type_name()).prop_map(move |(of, ty)| Selector::Cast { of, ty, span }),
             (column.clone(), type_name()).prop_map(move |(of, ty)| Selector::Hint { of, ty, span }),
             (column.clone(), ident()).prop_map(|(of, field)| Selector::Field { of, field }),
             (column.clone(), term()).prop_map(move |(of, key)| Selector::Element { of, key, span }),

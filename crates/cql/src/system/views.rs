@@ -1,0 +1,130 @@
+//! What `system_views` and `system.prepared_statements` say of what the node is doing.
+//!
+//! Numbers are those of all shards together, since the start of the node; `per_second` is their mean since then, where
+//! Cassandra has that of the last minute. What is not measured is null.
+
+use model::types::CqlValue;
+
+use super::node_info::{CacheInfo, LatencyInfo, NodeInfo, TableInfo};
+use super::rows::{Rows, bigint, int, text, uuid};
+
+const MEBIBYTE: u64 = 1 << 20;
+
+fn double(value: f64) -> CqlValue {
+    CqlValue::Double(value)
+}
+
+fn whole(value: u64) -> CqlValue {
+    int(i32::try_from(value).unwrap_or(i32::MAX))
+}
+
+fn table_key(table: &TableInfo) -> Vec<CqlValue> {
+    vec![text(&table.keyspace), text(&table.table)]
+}
+
+/// `disk_usage`, `max_partition_size` and `max_sstable_size`.
+pub(super) fn sizes(rows: &mut Rows, info: &NodeInfo, bytes: fn(&TableInfo) -> u64) {
+    for table in &info.tables {
+        // Whatever there is takes a part of a mebibyte.
+        rows.push(table_key(table), [("mebibytes", Some(bigint(bytes(table).div_ceil(MEBIBYTE))))]);
+    }
+}
+
+/// `local_read_latency` and its like.
+pub(super) fn latencies(rows: &mut Rows, info: &NodeInfo, of: fn(&TableInfo) -> &LatencyInfo) {
+    let ms = |us: u64| Some(double(us as f64 / 1000.0));
+    for table in &info.tables {
+        let LatencyInfo { count, p50_us, p99_us, max_us } = *of(table);
+        let uptime_s = info.uptime_s.max(1) as f64;
+        rows.push(
+            table_key(table),
+            [
+                ("count", Some(bigint(count))),
+                ("max_ms", ms(max_us)),
+                ("p50th_ms", ms(p50_us)),
+                ("p99th_ms", ms(p99_us)),
+                ("per_second", Some(double(count as f64 / uptime_s))),
+            ],
+        );
+    }
+}
+
+pub(super) fn sstable_tasks(rows: &mut Rows, info: &NodeInfo) {
+    for task in &info.sstable_tasks {
+        let ratio = task.read_bytes as f64 / task.total_bytes.max(1) as f64;
+        rows.push(
+            vec![text(&task.keyspace), text(&task.table), uuid(task.id)],
+            [
+                ("completion_ratio", Some(double(ratio))),
+                ("kind", Some(text(&task.kind))),
+                ("progress", Some(bigint(task.read_bytes))),
+                ("total", Some(bigint(task.total_bytes))),
+                ("unit", Some(text("bytes"))),
+            ],
+        );
+    }
+}
+
+pub(super) fn caches(rows: &mut Rows, info: &NodeInfo) {
+    for CacheInfo { name, bytes, capacity_bytes, entries, hits, requests } in &info.caches {
+        rows.push(
+            vec![text(name)],
+            [
+                ("capacity_bytes", Some(bigint(*capacity_bytes))),
+                ("entry_count", Some(whole(*entries))),
+                ("hit_count", Some(bigint(*hits))),
+                ("hit_ratio", Some(double(*hits as f64 / *requests as f64))),
+                ("request_count", Some(bigint(*requests))),
+                ("size_bytes", Some(bigint(*bytes))),
+            ],
+        );
+    }
+}
+
+pub(super) fn thread_pools(rows: &mut Rows, info: &NodeInfo) {
+    for group in &info.groups {
+        rows.push(
+            vec![text(&group.name)],
+            [
+                ("active_tasks_limit", Some(whole(group.shards))),
+                ("pending_tasks", Some(whole(group.ready_tasks))),
+            ],
+        );
+    }
+}
+
+pub(super) fn cql_metrics(rows: &mut Rows, info: &NodeInfo) {
+    let count = info.prepared.len() as f64;
+    rows.push(vec![text("prepared_statements_count")], [("value", Some(double(count)))]);
+}
+
+pub(super) fn system_properties(rows: &mut Rows) {
+    for (name, value) in [("os.arch", std::env::consts::ARCH), ("os.name", std::env::consts::OS)] {
+        rows.push(vec![text(name)], [("value", Some(text(value)))]);
+    }
+}
+
+/// When they were made nobody wrote down.
+pub(super) fn snapshots(rows: &mut Rows, info: &NodeInfo) {
+    for snapshot in &info.snapshots {
+        rows.push(
+            vec![text(&snapshot.tag), text(&snapshot.keyspace), text(&snapshot.table)],
+            [
+                ("ephemeral", Some(CqlValue::Boolean(false))),
+                ("size_on_disk", Some(bigint(snapshot.disk_bytes))),
+            ],
+        );
+    }
+}
+
+pub(super) fn prepared_statements(rows: &mut Rows, info: &NodeInfo) {
+    for prepared in &info.prepared {
+        rows.push(
+            vec![CqlValue::Blob(prepared.id.to_vec())],
+            [
+                ("logged_keyspace", prepared.keyspace.as_deref().map(text)),
+                ("query_string", Some(text(&*prepared.text))),
+            ],
+        );
+    }
+}
