@@ -3,7 +3,7 @@
 //! 1. Its time is a [`TokenBucket`] that flows at one nanosecond a nanosecond and holds at most the latency goal: the
 //!    disk is never given more than this ahead of what it can do, so no request waits longer inside it.
 //! 2. Long requests are split, so that a short one never waits behind a long one for more than a quarter of the goal; into parts as
-//!    short as the disk serves well, while reads of others take too long.
+//!    short as the disk serves well, while others read.
 //! 3. What was started and has not completed is bounded too, by some times the goal. A disk as fast as its model gets there
 //!    only if its latency is as long; one that is slower does, and then requests wait here, where they can be chosen from.
 //! 4. Of that bound a class may have a part only while others read ([`crate::rooms`]).
@@ -164,8 +164,8 @@ impl Disk {
 
     /// Requests of a class that are longer are to be split now. A power of two, at least 64 KiB.
     pub fn request_bytes_beside(&self, class: usize, direction: Direction, now_ns: u64) -> u64 {
-        let wants_short = |rooms: &Rooms| rooms.wants_short(class, now_ns);
-        match self.rooms.as_ref().is_some_and(wants_short) && self.is_throttled() && !self.is_bypassed() {
+        let is_beside = |rooms: &Rooms| rooms.is_beside(class, now_ns);
+        match self.rooms.as_ref().is_some_and(is_beside) && self.is_throttled() && !self.is_bypassed() {
             true => WHOLE_BYTES,
             false => self.request_bytes_max(direction),
         }
@@ -306,16 +306,14 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_shorter_while_reads_of_others_take_too_long() {
-        let model = Some(DiskModel::NOMINAL);
-        let disk = Disk::new(DiskOptions { model, divides_room: true, ..DiskOptions::default() });
+    fn requests_are_shorter_while_others_read() {
+        let disk = disk(DiskModel::NOMINAL);
         let bytes = |class| disk.request_bytes_beside(class, Direction::Read, 1000);
         let long = disk.request_bytes_max(Direction::Read);
         assert!(long > WHOLE_BYTES);
-        disk.started(0, 1, Direction::Read, 4096, 10_000, 1000);
-        (0..1000).for_each(|_| disk.observe_read(100_000, true));
+        disk.started(0, 1, Direction::Write, 4096, 10_000, 1000);
         assert_eq!((bytes(1), bytes(0)), (long, long));
-        (0..100).for_each(|_| disk.observe_read(300_000, false));
+        disk.started(0, 1, Direction::Read, 4096, 10_000, 1000);
         assert_eq!((bytes(1), bytes(0)), (long, WHOLE_BYTES));
         disk.set_bypassed(true);
         assert_eq!(bytes(0), REQUEST_BYTES_MAX);

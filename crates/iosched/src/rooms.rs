@@ -4,10 +4,12 @@
 //!    Where nobody else reads, a class may have everything under way.
 //! 2. Beside others that read a class has the part of its shares: a compaction with 200 beside statements with 1000 a
 //!    sixth, so that a read finds little before it, whenever it comes. One request may always be under way.
-//! 3. How much of the rest it has too, or whether it has to do with half its part and short requests, is found out. Short reads that start while other classes have something under way are to take
-//!    at most [`BESIDE_PERCENT`] of those that start where nobody else has anything under way or reads, at the 95th percentile of
-//!    both. Each that does gives a little, up to all; each that takes longer takes an eighth away. A disk that serves many at once, or has no queue of its own that a
-//!    read could not pass, is used wholly that way, and one that serves them one after the other is kept nearly empty.
+//! 3. How much of the rest it has too, or whether it has to do with half its part, is found out. Short reads that start while other classes have
+//!    something under way are to take at most [`BESIDE_PERCENT`] of those that start where nobody else has anything under way or reads, at the
+//!    95th percentile of both. Each that does gives a little, up to all; each that takes longer takes an eighth away. A disk that serves many at
+//!    once, or has no queue of its own that a read could not pass, is used wholly that way, and one that serves them one after the other is kept
+//!    nearly empty.
+//! 4. Its requests are short while others read: the one that may always be under way is not long to wait for.
 //!
 //! Atomic counters, for all shards; what one shard does the others see.
 
@@ -21,13 +23,13 @@ pub const READS_NS: u64 = 100_000_000;
 
 /// What a short read beside others may take, in percent of what it takes alone. Reads are to take twice as long at most, and some of
 /// that they wait before they start.
-pub const BESIDE_PERCENT: u64 = 165;
+pub const BESIDE_PERCENT: u64 = 155;
 
 /// What a class has at least, as a part of what its shares give.
 const LEAST_PART: u64 = 2;
 
 /// All that can be given, from half the part of the shares to everything, as counted here.
-const ALL: u32 = 1 << 16;
+const ALL: u32 = 1 << 20;
 /// With so much given a class has the part of its shares.
 const OF_SHARES: u32 = ALL / 16;
 /// So many short reads that started alone have to be known before a class has less than the part of its shares.
@@ -36,10 +38,15 @@ const ALONE_MIN: u32 = 64;
 const TAKEN_PART: u32 = 8;
 /// What one that was not gives, so that one in twenty may be too long; and the least, from which it grows.
 const GIVEN_PART: u32 = TAKEN_PART * 19;
-const GIVEN_MIN: u32 = ALL / 4096;
+const GIVEN_MIN: u32 = ALL / (256 * 1024);
 
-/// The 95th percentile moves by this part of itself with each read, divided as 19 to 1 between up and down.
-const PERCENTILE_STEP: u64 = 32;
+/// The 95th percentile moves by this part of itself with each read, divided as 19 to 1 between up and down: at first, so that it is soon
+/// about right, and in the end, when it has to be right, since what is known of reads alone is all there is while others have something under way.
+const STEP_FIRST: u32 = 32;
+const STEP_LAST: u32 = 256;
+/// Between the two it becomes one part more with so many reads.
+const STEP_READS: u32 = 16;
+const STEPPED_READS: u32 = (STEP_LAST - STEP_FIRST) * STEP_READS;
 
 #[derive(Debug)]
 pub(crate) struct Rooms {
@@ -48,7 +55,7 @@ pub(crate) struct Rooms {
     under_way_ns: [[AtomicU64; CLASSES_MAX]; 2],
     /// What short reads take that start alone; 0: there was none.
     alone_p95_ns: AtomicU64,
-    /// How many those were, up to [`ALONE_MIN`].
+    /// How many those were, up to [`STEPPED_READS`].
     alone_reads: AtomicU32,
     /// Of [`ALL`].
     given: AtomicU32,
@@ -78,13 +85,8 @@ impl Rooms {
         (0..CLASSES_MAX).filter(move |other| *other != class).filter(reads)
     }
 
-    /// Whether requests of the class are to be short: others read, and take too long even where it has the part of its shares only.
-    pub fn wants_short(&self, class: usize, now_ns: u64) -> bool {
-        self.given.load(Ordering::Relaxed) < OF_SHARES && self.is_beside(class, now_ns)
-    }
-
     /// Whether others read.
-    fn is_beside(&self, class: usize, now_ns: u64) -> bool {
+    pub fn is_beside(&self, class: usize, now_ns: u64) -> bool {
         self.others(class, now_ns).next().is_some()
     }
 
@@ -141,22 +143,22 @@ impl Rooms {
     /// may overwrite each other: each moves the figures a little.
     pub fn observe(&self, latency_ns: u64, is_alone: bool) {
         let alone_ns = self.alone_p95_ns.load(Ordering::Relaxed);
+        let alone_reads = self.alone_reads.load(Ordering::Relaxed);
         if is_alone {
-            let step_ns = alone_ns / PERCENTILE_STEP + 1;
+            let step_ns = alone_ns / u64::from(STEP_FIRST + alone_reads / STEP_READS) + 1;
             let moved_ns = match latency_ns.cmp(&alone_ns) {
                 _ if alone_ns == 0 => latency_ns,
                 std::cmp::Ordering::Greater => alone_ns + step_ns - step_ns / 20,
                 _ => alone_ns - (step_ns / 20).min(alone_ns - 1),
             };
             self.alone_p95_ns.store(moved_ns.max(1), Ordering::Relaxed);
-            let known = self.alone_reads.load(Ordering::Relaxed);
-            if known < ALONE_MIN {
-                self.alone_reads.store(known + 1, Ordering::Relaxed);
+            if alone_reads < STEPPED_READS {
+                self.alone_reads.store(alone_reads + 1, Ordering::Relaxed);
             }
         } else if alone_ns > 0 {
             let given = self.given.load(Ordering::Relaxed);
             let is_too_long = latency_ns > alone_ns.saturating_mul(BESIDE_PERCENT) / 100;
-            let least = if self.alone_reads.load(Ordering::Relaxed) < ALONE_MIN { OF_SHARES } else { 0 };
+            let least = if alone_reads < ALONE_MIN { OF_SHARES } else { 0 };
             let moved = match is_too_long {
                 true => (given - given / TAKEN_PART).max(least),
                 false => (given + (given / GIVEN_PART).max(GIVEN_MIN)).min(ALL),

@@ -1,6 +1,7 @@
 //! Where reads and writes wait for their turn: a shard's queue before the disk, with tasks that wait.
 //!
-//! A request that finds nobody waiting and time left is started without having waited. The run loop calls `dispatch` once a
+//! A request that finds nobody waiting and time left is started without having waited; one that finds others waiting is
+//! if its turn is before theirs, as that of a read before a compaction is. The run loop calls `dispatch` once a
 //! turn if somebody waits, and wakes up for it (`wake_at_ns`). Whose turn has come is started there and then: the task that
 //! asked may be busy with something else, or be waiting for a request behind this one. The disk has a request under way
 //! until the back end drops its [`Pass`].
@@ -69,6 +70,7 @@ impl IoGate {
             None => {
                 let waiter: Waiter = Rc::new(RefCell::new(State::Waiting(Box::new(start), None)));
                 self.queue.borrow_mut().push(class, direction, bytes, now_ns, Rc::clone(&waiter));
+                self.dispatch();
                 Running::Queued(waiter)
             }
         }

@@ -133,9 +133,9 @@ fn reads_do_not_wait_for_compaction() {
     assert!(off.p95_us >= 4 * on.p95_us, "on {} us, off {} us", on.p95_us, off.p95_us);
     // What the reads leave of nine tenths of the disk, by the model.
     let reads_ns = DISK.scaled(0.9).cost_ns(runtime::Direction::Read, 4096) * 5_000;
-    let pair_ns = DISK.scaled(0.9).cost_ns(runtime::Direction::Read, 128 << 10)
-        + DISK.scaled(0.9).cost_ns(runtime::Direction::Write, 64 << 10) * 2;
-    let left = (1_000_000_000 - reads_ns) / pair_ns * (256 << 10);
+    let pair_ns = DISK.scaled(0.9).cost_ns(runtime::Direction::Read, 64 << 10)
+        + DISK.scaled(0.9).cost_ns(runtime::Direction::Write, 64 << 10);
+    let left = (1_000_000_000 - reads_ns) / pair_ns * (128 << 10);
     assert!(on.compacted >= left * 9 / 10, "{} of {left}", on.compacted);
 }
 

@@ -158,9 +158,12 @@ impl Worker {
     async fn work(self, from_us: u64, until_us: u64) -> Result<(), FileError> {
         let Self { shard, file, load, .. } = &self;
         let mut rng = Rng::new(shard.random_u64());
-        let mut buf = IoBuf::zeroed(load.bytes);
-        // A disk may be quicker with zeros.
-        rng.fill(&mut buf);
+        let mut buf = IoBuf::new();
+        if load.direction == Direction::Write {
+            buf.resize_zeroed(load.bytes);
+            // A disk may be quicker with zeros.
+            rng.fill(&mut buf);
+        }
         let pause_us = load.rate.map(|rate| 1e6 * load.depth.max(1) as f64 / rate.max(1.0));
         let mut due_us = shard.now_us() as f64;
         loop {

@@ -25,6 +25,8 @@ const FILE_BYTES_MIN: u64 = 64 << 20;
 const FILL_BYTES: usize = 1 << 20;
 /// At once, on each shard.
 const FILL_DEPTH: u64 = 4;
+/// What is to be written is made up meanwhile, and reads that were late for it are over.
+const WARM_UP_US_MIN: u64 = 300_000;
 /// Told apart from disks by statfs: tmpfs and ramfs.
 const MEMORY_FILE_SYSTEMS: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 
@@ -161,9 +163,9 @@ impl ScratchDisk {
         Ok(first_missing / shards * shards * FILL_BYTES as u64)
     }
 
-    /// Loads the disk from all shards, the first tenth of the time to warm up; an outcome for each load.
+    /// Loads the disk from all shards, the first tenth of the time and [`WARM_UP_US_MIN`] to warm up; an outcome for each load.
     pub fn measure(&self, loads: Vec<Load>, for_us: u64) -> Result<Vec<Outcome>, IotuneError> {
-        let warm_up_us = for_us / 10;
+        let warm_up_us = (for_us / 10).max(WARM_UP_US_MIN).min(for_us / 2);
         let window = Window {
             file_bytes: self.file_bytes,
             shards: u64::from(self.shards()),

@@ -30,11 +30,11 @@ pub struct IoArguments {
     /// Only these parts.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub parts: Vec<Part>,
-    /// How long each load runs, on the real disk; in virtual time a quarter of it.
-    #[arg(long, default_value_t = 2.0)]
+    /// How long each load runs, on the real disk; in virtual time a third of it.
+    #[arg(long, default_value_t = 1.5)]
     pub seconds: f64,
     /// How often each load runs on the real disk, alone, with the scheduler and without in turn.
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
     /// Of the engine's rows: 600 MB.
     #[arg(long, default_value_t = 1.0)]
