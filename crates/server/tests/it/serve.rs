@@ -184,6 +184,11 @@ fn one_process_a_directory_and_one_a_port() {
     let taken =
         format!("cannot listen on 127.0.0.1:{} (api_port): another process listens there", server.api_port);
     assert!(text.contains(&taken) && text.contains("--api-port"), "{text}");
+    // Nor is it free for another one when somebody has tidied up.
+    fs::remove_file(dir.0.join("messina-data/messina.lock")).unwrap();
+    let (status, text) = output(&[&other[..], &[&api.to_string()]].concat());
+    assert_eq!(status.code(), Some(1), "{text}");
+    assert!(text.contains(data_dir) && text.contains("another process uses it"), "{text}");
     // A process that is killed leaves nothing that keeps the next one out.
     server.signal(libc::SIGKILL);
     let (status, _) = server.end();
