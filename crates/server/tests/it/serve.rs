@@ -5,6 +5,7 @@ use std::io::{Seek, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::Command;
 
 use catalog::{Keyspace, TableSettings};
 use cql::protocol::ProtocolVersion;
@@ -44,7 +45,9 @@ fn it_starts_answers_stops_and_starts_again() {
     assert!(log.contains(" - replayed "), "{log}");
     assert!(log.contains("cluster_nam: unknown option, ignored; did you mean cluster_name?"), "{log}");
     assert!(log.contains("has no effect on a single node: num_tokens"), "{log}");
-    assert!(log.lines().all(|line| line.contains(" [main] ") && line.contains(" - ")), "{log}");
+    // A busy machine has stalls.
+    let mut lines = log.lines().filter(|line| !line.contains(" reactor - "));
+    assert!(lines.all(|line| line.contains(" [main] ") && line.contains(" - ")), "{log}");
 
     assert_eq!(server.tool(&["version"]), format!("ReleaseVersion: {}\n", env!("CARGO_PKG_VERSION")));
     let status = server.tool(&["status"]);
@@ -214,6 +217,16 @@ fn a_start_that_cannot_be_says_why() {
     assert!(!status.success() && text.contains("--memory: \"lots\" is not allowed"), "{text}");
 
     let ports = ["--api-port", "0", "--prometheus-port", "0", "--data-dir"];
+    for files in [8, 10, 12] {
+        let limited = format!("ulimit -n {files} && exec \"$0\" \"$@\"");
+        let few = Command::new("sh")
+            .args(["-c", &limited, env!("CARGO_BIN_EXE_messina"), "--smp", "1"])
+            .args([&ports[..], &[&path("few")]].concat())
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&few.stderr);
+        assert!(!few.status.success() && text.contains("allow more: ulimit -n"), "{text}");
+    }
     fs::write(dir.0.join("file"), "").unwrap();
     let (status, text) = output(&[&ports[..], &[&path("file/data")]].concat());
     assert!(!status.success() && text.contains("file/data cannot be opened: cannot "), "{text}");
