@@ -65,11 +65,7 @@ impl fmt::Display for EngineError {
                 )
             }
             Self::Locked { data_dir, detail } => {
-                write!(
-                    f,
-                    "{} is in use: {detail}; stop the other process, or use another directory",
-                    data_dir.display()
-                )
+                write!(f, "{} is in use: {detail}", data_dir.display())
             }
             Self::TimedOut => f.write_str("the request's time was over before it was answered"),
             Self::Stopped => f.write_str("the engine has stopped"),

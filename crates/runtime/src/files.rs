@@ -155,8 +155,8 @@ impl Files {
         Ok(entries)
     }
 
-    /// Takes a directory for this process alone, with an exclusive lock on [`LOCK_FILE_NAME`] in it. Fails if it is
-    /// taken ([`FileError::is_locked`]) and names the holder.
+    /// Takes a directory for this process alone, with an exclusive lock on it and on [`LOCK_FILE_NAME`] in it. Fails if it is
+    /// taken ([`FileError::is_locked`]) and names the holder, if that file is there to say so.
     pub async fn lock_dir(&self, path: &Path) -> Result<DirLock, FileError> {
         let held = self.backend.lock_dir(path).await.map_err(failed("lock", path))?;
         Ok(DirLock { _held: held })

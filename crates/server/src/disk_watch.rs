@@ -1,4 +1,5 @@
-//! Tells the log when a shard cannot flush or its commit log has failed, and when it flushes again.
+//! Tells the log when a shard cannot flush or its commit log has failed, and when it flushes again; and of compactions
+//! that failed.
 
 use std::time::Duration;
 
@@ -18,13 +19,17 @@ pub fn start(engine: &Engine) {
         tokio::spawn(async move {
             let mut told = None;
             let mut has_failed = false;
+            let mut failed_compactions = 0;
             loop {
                 tokio::time::sleep(LOOK_EVERY).await;
                 let look = |shard: Shard| async move {
                     let engine = EngineShard::of(&shard).ok()?;
-                    Some((engine.flushes().stats().last_error, engine.log().failure()))
+                    let (compactions, _) = engine.compactions().stats();
+                    let compactions = (compactions.failed, compactions.last_error);
+                    Some((engine.flushes().stats().last_error, engine.log().failure(), compactions))
                 };
-                let Ok(Some((unflushed, failure))) = remote.call(shard, CpuGroup::Background, look).await
+                let Ok(Some((unflushed, failure, (failed, why)))) =
+                    remote.call(shard, CpuGroup::Background, look).await
                 else {
                     return;
                 };
@@ -36,6 +41,18 @@ pub fn start(engine: &Engine) {
                     _ => {}
                 }
                 told = unflushed;
+                if failed > failed_compactions {
+                    let more = match failed - failed_compactions {
+                        1 => String::new(),
+                        count => format!(" (the last of {count})"),
+                    };
+                    error!(
+                        "compaction",
+                        "shard {shard}: a compaction failed{more}: {}",
+                        why.unwrap_or_default()
+                    );
+                    failed_compactions = failed;
+                }
                 if let Some(failure) = failure.filter(|_| !has_failed) {
                     error!("engine", "shard {shard}: {failure}");
                     has_failed = true;

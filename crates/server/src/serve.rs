@@ -17,8 +17,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
+use engine::commitlog::LogError;
 use engine::{Attachment, Engine, EngineError, EngineOptions, OpenReport};
-use runtime::CpuGroup;
+use runtime::{CpuGroup, FileError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -309,19 +310,24 @@ fn open(config: &Config, machine: Machine, attachments: Vec<Attachment>) -> Resu
 
 fn open_error(config: &Config, error: &EngineError) -> ServeError {
     let dir = config.data_dir.display();
+    let of_file = |file: &FileError| match file.source.kind() {
+        std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => format!(
+            "{dir} cannot be used: {file}; make it writable for this user, or choose another with --data-dir"
+        ),
+        _ if file.is_no_space() => format!(
+            "{dir} cannot be opened: a start needs room for a new commit log, and there is none on the disk: {file}; free some and start again"
+        ),
+        _ if matches!(file.source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
+            format!("{dir} cannot be opened: {file}; allow more: ulimit -n, or LimitNOFILE of systemd")
+        }
+        _ => format!("{dir} cannot be opened: {file}"),
+    };
     ServeError(match error {
         EngineError::DamagedLog(_) => {
             format!("{error}: --set on_damaged_commitlog=skip")
         }
-        EngineError::File(file) => match file.source.kind() {
-            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => format!(
-                "{dir} cannot be used: {error}; make it writable for this user, or choose another with --data-dir"
-            ),
-            _ if matches!(file.source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
-                format!("{dir} cannot be opened: {error}; allow more: ulimit -n, or LimitNOFILE of systemd")
-            }
-            _ => format!("{dir} cannot be opened: {error}"),
-        },
+        EngineError::File(file) => of_file(file),
+        EngineError::Log(LogError::NoSpace(file)) => of_file(file),
         EngineError::NoSpace(what) => format!(
             "{dir} cannot be opened: what the commit log holds is flushed first, and there is no space on the disk: {what}; free \
              some and start again"

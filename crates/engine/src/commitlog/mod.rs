@@ -63,7 +63,7 @@ pub struct LogPosition {
 pub enum LogError {
     /// The entry is larger than any segment may take.
     TooLarge { entry_bytes: usize, max_bytes: usize },
-    /// No room for another segment.
+    /// There is no room for another segment, or it cannot be made for another reason.
     NoSpace(Arc<FileError>),
     /// The log could not be written or synced; nothing more is acknowledged until a restart.
     Failed(Arc<FileError>),
@@ -79,8 +79,11 @@ impl fmt::Display for LogError {
                 "the mutation takes {entry_bytes} bytes; at most {max_bytes} fit into half a commit log segment: \
                  split it, or raise commitlog_segment_size"
             ),
-            Self::NoSpace(error) => {
+            Self::NoSpace(error) if error.is_no_space() => {
                 write!(f, "the commit log cannot grow: {error}; writes are refused until space is freed")
+            }
+            Self::NoSpace(error) => {
+                write!(f, "the commit log cannot grow: {error}; writes are refused until it can")
             }
             Self::Failed(error) => write!(
                 f,

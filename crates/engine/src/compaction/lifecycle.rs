@@ -192,9 +192,13 @@ impl Manager {
 
     /// Counts an error, and keeps it for reports.
     pub(super) fn tell(&self, table: &Table, error: &JobError) {
+        let left_out = match error.corrupt_file() {
+            Some(_) => "; compactions leave this SSTable out until a scrub of the table or a restart",
+            None => "",
+        };
         let mut stats = self.stats.borrow_mut();
         stats.failed += 1;
-        stats.last_error = Some(format!("{}: {error}", table.schema().full_name()));
+        stats.last_error = Some(format!("{}: {error}{left_out}", table.schema().full_name()));
     }
 
     pub(super) fn failed(&self, managed: &Managed, error: &JobError) {

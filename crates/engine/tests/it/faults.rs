@@ -15,7 +15,7 @@ fn a_second_process_on_the_directory_is_refused() {
     let engine = open(options(&dir), 1);
     let error = refused(options(&dir));
     assert!(matches!(error, EngineError::Locked { .. }), "{error}");
-    assert!(error.to_string().contains("stop the other process"), "{error}");
+    assert!(error.to_string().contains("stop that process"), "{error}");
     engine.close().unwrap();
     open(options(&dir), 1).close().unwrap();
 }

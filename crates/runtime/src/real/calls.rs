@@ -139,13 +139,18 @@ pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// Locks the directory's lock file until the returned file is closed.
-pub(crate) fn lock_dir(path: &Path) -> io::Result<fs::File> {
+/// Takes the directory until what is returned is dropped: a lock on its lock file, which names the holder, and one on
+/// the directory itself, which is there when somebody has removed that file.
+pub(crate) fn lock_dir(path: &Path) -> io::Result<[fs::File; 2]> {
+    let dir = fs::File::open(path)?;
     let lock_path = path.join(LOCK_FILE_NAME);
+    // Some network file systems lock files only.
+    if matches!(flock(&dir), Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
+        return Err(taken_by(fs::read_to_string(&lock_path).unwrap_or_default().trim()));
+    }
     let mut file =
         fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&lock_path)?;
-    // SAFETY: a plain call on a descriptor that is open.
-    if let Err(error) = check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
+    if let Err(error) = flock(&file) {
         if error.kind() != io::ErrorKind::WouldBlock {
             return Err(error);
         }
@@ -156,11 +161,19 @@ pub(crate) fn lock_dir(path: &Path) -> io::Result<fs::File> {
     file.set_len(0)?;
     file.rewind()?;
     write!(file, "{}", std::process::id())?;
-    Ok(file)
+    Ok([dir, file])
+}
+
+/// An exclusive lock until the file is closed, or [`io::ErrorKind::WouldBlock`].
+fn flock(file: &fs::File) -> io::Result<()> {
+    // SAFETY: a plain call on a descriptor that is open.
+    check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) })?;
+    Ok(())
 }
 
 /// The error of a second holder.
 pub(crate) fn taken_by(pid: &str) -> io::Error {
-    let text = format!("process {pid} uses it; stop that process or choose another directory");
+    let holder = if pid.is_empty() { "another process".to_string() } else { format!("process {pid}") };
+    let text = format!("{holder} uses it; stop that process or choose another directory");
     io::Error::new(io::ErrorKind::ResourceBusy, text)
 }

@@ -140,6 +140,10 @@ fn a_directory_has_one_holder() {
         let pid = String::from_utf8(pid).unwrap();
         assert!(error.is_locked(), "{error}");
         assert!(error.to_string().contains(&format!("process {pid}")), "{error} does not name {pid}");
+        // Who tidies up takes the file away, not the directory.
+        shard.files().remove(&dir.join("messina.lock")).await.unwrap();
+        let error = shard.files().lock_dir(&dir).await.unwrap_err();
+        assert!(error.is_locked(), "{error}");
         drop(held);
         drop(shard.files().lock_dir(&dir).await.unwrap());
     }

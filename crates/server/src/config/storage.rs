@@ -35,11 +35,37 @@ impl Machine {
         let meminfo = read("/proc/meminfo");
         let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"));
         let total_kib = total.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
-        let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-        let limit = limits.iter().filter_map(|path| read(path).trim().parse::<u64>().ok()).min();
+        let limit_files = memory_limit_files(&read("/proc/self/cgroup"));
+        let limit = limit_files.iter().filter_map(|path| read(path).trim().parse::<u64>().ok()).min();
         let memory_bytes = total_kib.map_or(1 << 30, |kib| kib << 10).min(limit.unwrap_or(u64::MAX));
         Self { cores: std::thread::available_parallelism().map_or(1, usize::from) as u64, memory_bytes }
     }
+}
+
+/// Where the limits of the cgroups named in `/proc/self/cgroup` stand, those of the groups above included: a process has
+/// the least of them. Inside a container, whose own group is at the top, the names may be of the machine outside.
+fn memory_limit_files(self_cgroup: &str) -> Vec<String> {
+    let mut files = vec![];
+    for line in self_cgroup.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(group)) = (fields.next(), fields.next()) else { continue };
+        let (tops, file): (&[&str], _) = if controllers.is_empty() {
+            (&["/sys/fs/cgroup", "/sys/fs/cgroup/unified"], "memory.max")
+        } else if controllers.split(',').any(|controller| controller == "memory") {
+            (&["/sys/fs/cgroup/memory"], "memory.limit_in_bytes")
+        } else {
+            continue;
+        };
+        let mut group = group.trim_end_matches('/');
+        loop {
+            files.extend(tops.iter().map(|top| format!("{top}{group}/{file}")));
+            match group.rfind('/') {
+                Some(at) => group = &group[..at],
+                None => break,
+            }
+        }
+    }
+    files
 }
 
 impl Config {
@@ -148,6 +174,25 @@ mod tests {
     use super::*;
 
     const LAPTOP: Machine = Machine { cores: 8, memory_bytes: 16 << 30 };
+
+    #[test]
+    fn a_process_has_the_limits_of_its_cgroup_and_of_those_above() {
+        let unified = memory_limit_files("0::/system.slice/messina.service\n");
+        for group in ["/system.slice/messina.service", "/system.slice", ""] {
+            assert!(
+                unified.contains(&format!("/sys/fs/cgroup{group}/memory.max")),
+                "{group:?} in {unified:?}"
+            );
+        }
+        let old = memory_limit_files("5:cpu,cpuacct:/a\n4:memory:/docker/7f\n");
+        let group = |group: &str| format!("/sys/fs/cgroup/memory{group}/memory.limit_in_bytes");
+        assert_eq!(old, [group("/docker/7f"), group("/docker"), group("")]);
+        // A container has its group at the top.
+        assert!(memory_limit_files("0::/\n").contains(&"/sys/fs/cgroup/memory.max".to_string()));
+        for odd in ["", "\n", "memory", "::", "1:memory", "0::/../../x:y"] {
+            let _ = memory_limit_files(odd);
+        }
+    }
 
     #[test]
     fn defaults_follow_the_machine() {

@@ -45,6 +45,7 @@ use cql::system::{ClientInfo, NodeInfo};
 use engine::EngineError;
 use engine::report::memory_text;
 use engine::shard::EngineShard;
+use reader::ReadError;
 use runtime::{CpuGroup, Event, Shard};
 
 pub use inside::memory;
@@ -134,6 +135,9 @@ const MEMORY_PAUSE_US: u64 = 30_000_000;
 /// How long the log hears nothing of tombstones after it heard of some.
 const TOMBSTONES_PAUSE_US: u64 = 10_000_000;
 
+/// How long the log hears nothing of reads that failed after it heard of one.
+const FAILED_READS_PAUSE_US: u64 = 1_000_000;
+
 /// What a shard knows of its clients.
 pub(crate) struct CqlShard {
     pub shard: Shard,
@@ -164,6 +168,8 @@ pub(crate) struct CqlShard {
     /// When the log last heard of a read that met many tombstones, and of one that met too many.
     tombstones_told_us: [Cell<Option<u64>>; 2],
     memory_told_us: Cell<Option<u64>>,
+    /// When the log heard of a read that failed, and how many it did not hear of since.
+    failed_reads_told: Cell<(Option<u64>, u64)>,
     pub result_memory: Rc<ResultMemory>,
     /// Buffers of answers have become less.
     pub answers_left: Event,
@@ -204,6 +210,7 @@ impl CqlShard {
             last_timestamp_us: Cell::new(0),
             tombstones_told_us: Default::default(),
             memory_told_us: Cell::new(None),
+            failed_reads_told: Cell::default(),
             result_memory,
             answers_left: Event::new(),
             seen_catalog: RefCell::new((Catalog::empty(), Catalog::empty().with_virtual_tables())),
@@ -234,6 +241,25 @@ impl CqlShard {
             format_args!("shard {}", self.shard.id()),
             "memory",
             format_args!("refused: {what}\n{}", self.memory_text()),
+        );
+    }
+
+    /// Tells the log of a file that could not be read or says what it cannot say; not of every read that meets it.
+    pub fn read_failed(&self, error: &ReadError) {
+        let now_us = self.shard.now_us();
+        let (told_us, untold) = self.failed_reads_told.get();
+        if told_us.is_some_and(|told_us| now_us < told_us + FAILED_READS_PAUSE_US) {
+            self.failed_reads_told.set((told_us, untold + 1));
+            return;
+        }
+        self.failed_reads_told.set((Some(now_us), 0));
+        let more =
+            if untold > 0 { format!(" ({untold} more since the last such line)") } else { String::new() };
+        crate::logging::log(
+            crate::config::LogLevel::Error,
+            format_args!("shard {}", self.shard.id()),
+            "engine",
+            format_args!("a read failed{more}: {error}"),
         );
     }
 

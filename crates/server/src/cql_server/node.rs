@@ -160,6 +160,9 @@ impl Node {
         {
             self.warn(text);
         }
+        if let EngineError::Read(error @ (ReadError::Corrupt { .. } | ReadError::Io { .. })) = error {
+            self.cql.read_failed(error);
+        }
         cql_error(error)
     }
 
@@ -250,11 +253,15 @@ pub(crate) fn cql_error(error: &EngineError) -> CqlError {
 }
 
 /// An error on its way between shards.
-struct Refused(CqlError);
+enum Refused {
+    /// Who decides what is written does not want to.
+    Decided(CqlError),
+    Failed(EngineError),
+}
 
 impl From<EngineError> for Refused {
     fn from(error: EngineError) -> Self {
-        Self(cql_error(&error))
+        Self::Failed(error)
     }
 }
 
@@ -371,12 +378,15 @@ impl Coordinator for Node {
     }
 
     async fn read_and_write(&self, mut command: ReadCommand, decide: Decide) -> Result<Page, CqlError> {
-        let decide = move |page: &Page| decide(page).map_err(Refused);
+        let decide = move |page: &Page| decide(page).map_err(Refused::Decided);
         let (table, key) = (command.table, key_of(&command));
         let traced = self.to_trace(&command);
         command.trace = self.trace.as_ref().map(|trace| trace.begin_read());
         let page = node::read_and_write_by(&self.shard, command, self.deadline.get(), decide).await;
-        let page = page.map_err(|Refused(error)| error)?;
+        let page = page.map_err(|refused| match refused {
+            Refused::Decided(error) => error,
+            Refused::Failed(error) => self.read_error(&error),
+        })?;
         self.warn_of_tombstones(table, key.as_ref(), &page);
         self.page_read(traced, &page);
         self.traced(|| "Decided on what was read, with the partition locked".to_string());
