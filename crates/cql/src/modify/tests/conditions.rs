@@ -66,7 +66,10 @@ fn what_a_conditional_batch_writes_goes_with_its_row_or_collection() {
     ] {
         for (first, second) in [(delete, write), (write, delete)] {
             let db = with_row();
-            db.asked(&format!("BEGIN BATCH UPDATE t SET s = 9 WHERE k = 1 IF s = 9; {first}; {second}; APPLY BATCH"));
+            let batch = format!(
+                "BEGIN BATCH UPDATE t SET s = 9 WHERE k = 1 IF s = 9; {first}; {second}; APPLY BATCH"
+            );
+            assert_eq!(db.asked(&batch), "true");
             let is_there = db.asked("UPDATE t SET w = 'w' WHERE k = 1 AND c = 1 IF v = 6");
             assert!(is_there.starts_with("false"), "{first} {second}");
             let e = db.asked("UPDATE t SET w = 'w' WHERE k = 1 AND c = 1 IF e = {'x'}");
