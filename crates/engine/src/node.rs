@@ -14,7 +14,7 @@ use std::task::Poll;
 use base::HashSet;
 use catalog::system::is_system_keyspace;
 use catalog::{Catalog, Changed, SchemaChange};
-use model::{Column, Mutation, PartitionKey, PartitionRange, TableId, TableSchema};
+use model::{Mutation, PartitionKey, PartitionRange, TableId, TableSchema};
 use runtime::{CpuGroup, Shard};
 use sstable::name::Component;
 
@@ -360,7 +360,6 @@ async fn change_schema_locked(
     attach::check_unchanged(node, &old, &new)?;
     let timestamp_us = shard.wall_us().max(node.last_schema_us.get().saturating_add(1));
     node.last_schema_us.set(timestamp_us);
-    flush_newer_than_drops(shard, &old, &new).await?;
     // The directories come first: a table that is known can be flushed.
     let made = new.all_tables().filter(|table| old.table_by_id(table.schema.id).is_none());
     let made: Vec<&TableSchema> = made.map(|table| &*table.schema).collect();
@@ -389,42 +388,6 @@ async fn change_schema_locked(
         dropped::remove(shard.files(), &node.table_dir(schema)).await?;
     }
     Ok(changes)
-}
-
-/// What is newer than the drop of its column counts again if the column is made again. SSTables know columns by name, memtables
-/// and the log by numbers that are never used again: so it is in SSTables before the column goes.
-async fn flush_newer_than_drops(shard: &Shard, old: &Catalog, new: &Catalog) -> Result<(), EngineError> {
-    let drops: Vec<(TableId, i64)> =
-        old.all_tables().filter_map(|table| drop_of_columns(table, new)).collect();
-    if drops.is_empty() {
-        return Ok(());
-    }
-    let flush = move |shard: Shard| {
-        let drops = drops.clone();
-        async move {
-            let engine = EngineShard::of(&shard)?;
-            for (id, time_us) in drops {
-                let table = engine.table(id)?;
-                if !table.is_read_only() && table.has_cells_after(time_us) {
-                    engine.flush(&[id]).await?;
-                }
-            }
-            Ok(())
-        }
-    };
-    let until = Deadline(Some(shard.now_us() + DROP_FLUSH_US));
-    until.limit(shard, pin!(on_all(shard, CpuGroup::Memtable, flush))).await.map(drop)
-}
-
-/// If `new` has a table without some of its columns: the earliest time of their drops.
-fn drop_of_columns(table: &catalog::Table, new: &Catalog) -> Option<(TableId, i64)> {
-    let (old, new) = (&table.schema, &new.table_by_id(table.schema.id)?.schema);
-    let gone = old.columns().iter().filter(|column| new.column(column.id).is_none());
-    let time_us = |column: &Column| {
-        let of_name = new.dropped.iter().filter(|dropped| dropped.name == column.name);
-        of_name.map(|dropped| dropped.dropped_time_us).max()
-    };
-    gone.filter_map(time_us).min().map(|time_us| (old.id, time_us))
 }
 
 /// A table with the id of one that was dropped begins empty: what the logs have of that one is not replayed into it.
@@ -531,8 +494,6 @@ pub async fn make_dirs<'a>(
 pub(crate) const SNAPSHOTS: &str = "snapshots";
 /// So long a change of the schema waits for the system tables to be flushed.
 const SCHEMA_FLUSH_US: u64 = 2_000_000;
-/// So long a drop of columns waits for what is newer to be flushed.
-const DROP_FLUSH_US: u64 = 10_000_000;
 /// So long a stop waits for a disk that does not take the history of compactions.
 const HISTORY_SAVE_US: u64 = 10_000_000;
 

@@ -17,9 +17,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ::reader::{ReadSpec, Reader, Source};
-use model::{
-    Cell as ColumnCell, ColumnData, Mutation, NO_TIMESTAMP_US, PartitionKey, Row, TableSchema, Tombstone,
-};
+use model::{Cell as ColumnCell, ColumnData, Mutation, PartitionKey, Row, TableSchema, Tombstone};
 use reader::{MemtableReader, PartitionReader};
 
 use partition::MemPartition;
@@ -80,19 +78,6 @@ pub struct Memtable {
     /// Memory behind the partitions, beyond the nodes of `partitions` itself.
     below_bytes: Cell<usize>,
     least: Cell<LeastTimes>,
-    newest_cell_us: Cell<i64>,
-}
-
-/// The newest timestamp of what it says of columns.
-fn newest_cell_us(row: &Row) -> i64 {
-    let newest = row.cells().iter().map(|(_, data)| match data {
-        ColumnData::Simple(cell) => cell.timestamp_us,
-        ColumnData::Complex(complex) => {
-            let elements = complex.cells.iter().map(|element| element.cell.timestamp_us);
-            elements.fold(complex.deletion.timestamp_us, i64::max)
-        }
-    });
-    newest.max().unwrap_or(NO_TIMESTAMP_US)
 }
 
 impl Memtable {
@@ -102,7 +87,6 @@ impl Memtable {
             partitions: RefCell::default(),
             below_bytes: Cell::new(0),
             least: Cell::new(LeastTimes::NONE),
-            newest_cell_us: Cell::new(NO_TIMESTAMP_US),
         }
     }
 
@@ -143,11 +127,6 @@ impl Memtable {
         self.least.get()
     }
 
-    /// Of all cells that were written, live and dead, the newest timestamp.
-    pub fn newest_cell_us(&self) -> i64 {
-        self.newest_cell_us.get()
-    }
-
     /// Takes the write over. All of it is seen by readers that open afterwards, none by those that are open.
     pub fn apply(&self, mutation: Mutation) {
         let Mutation { schema, key, partition } = mutation;
@@ -161,9 +140,6 @@ impl Memtable {
             .iter()
             .for_each(|change| least.see_tombstone(change.tombstone));
         self.least.set(least);
-        let rows = partition.rows().iter().map(|row| newest_cell_us(&row.row));
-        let newest_us = rows.fold(newest_cell_us(&partition.static_row), i64::max);
-        self.newest_cell_us.set(self.newest_cell_us.get().max(newest_us));
 
         let mut partitions = self.partitions.borrow_mut();
         let key_bytes = key.heap_bytes();

@@ -208,13 +208,6 @@ impl Table {
         self.clear_cache();
     }
 
-    /// Whether a memtable has cells that are newer.
-    pub fn has_cells_after(&self, time_us: i64) -> bool {
-        let active = self.active.borrow();
-        let sealed = self.sealed.borrow();
-        [&*active].into_iter().chain(sealed.iter()).any(|logged| logged.memtable.newest_cell_us() > time_us)
-    }
-
     /// From now on what is read is kept in `rows`.
     pub fn join_cache(&self, rows: &Rc<RowCache>) {
         self.cache.get_or_init(|| TableCache::new(rows));

@@ -218,56 +218,6 @@ fn tables_are_altered_and_dropped_and_a_snapshot_stays() {
 }
 
 #[test]
-fn what_is_newer_than_the_drop_of_its_column_is_there_when_the_column_is_made_again() {
-    for restarts in [false, true] {
-        let dir = dir(&format!("made_again_{restarts}"));
-        let mut engine = open(options(&dir), 2);
-        let old = table(&engine);
-        for (p, c, timestamp_us) in [("a", 1, 5), ("a", 2, 6), ("a", 3, 7), ("b", 4, 7)] {
-            engine.apply(insert(&old, p, c, &format!("at {timestamp_us}"), timestamp_us)).wait().unwrap();
-        }
-        let alter = |engine: &engine::Engine, new: std::sync::Arc<model::TableSchema>| {
-            let settings = catalog::TableSettings::default();
-            engine.change_schema(move |catalog| catalog.alter_table(new, settings)).unwrap();
-            engine.table("ks", "t").unwrap()
-        };
-        let without = old.to_builder().drop_column("v", 6).build_with_ids_from(old.column_id_bound());
-        let without = alter(&engine, without.unwrap());
-        // What is read now is in the cache without the column.
-        let one = ReadCommand::new(without.id, PartitionRange::Key(PartitionKey::new("a")));
-        let page = engine.read(one.clone()).wait().unwrap();
-        assert!(page.partitions[0].rows.iter().all(|row| row.row.cells().is_empty()));
-        if restarts {
-            drop(engine);
-            engine = open(options(&dir), 2);
-        }
-        let again = without.to_builder().regular("v", CqlType::Text);
-        let again = alter(&engine, again.build_with_ids_from(without.column_id_bound()).unwrap());
-        let v = again.column_named("v").unwrap().id;
-        for key in ["a", "b"] {
-            let one = ReadCommand::new(again.id, PartitionRange::Key(PartitionKey::new(key)));
-            let page = engine.read(one).wait().unwrap();
-            let values = page.partitions[0].rows.iter().map(|row| row.row.cell(v).is_some());
-            let expect: &[bool] = if key == "a" { &[false, false, true] } else { &[true] };
-            assert_eq!(values.collect::<Vec<_>>(), expect, "{key} {restarts}");
-        }
-        engine.close().unwrap();
-    }
-}
-
-#[test]
-fn a_drop_of_a_column_flushes_only_what_is_newer() {
-    let dir = dir("older_than_drop");
-    let engine = open(options(&dir), 1);
-    let old = table(&engine);
-    engine.apply(insert(&old, "a", 1, "x", 5)).wait().unwrap();
-    let new = old.to_builder().drop_column("v", 5).build_with_ids_from(old.column_id_bound()).unwrap();
-    engine.change_schema(move |catalog| catalog.alter_table(new, catalog::TableSettings::default())).unwrap();
-    assert_eq!(files(&table_dir(&dir, &old), "Data.db").len(), 0);
-    engine.close().unwrap();
-}
-
-#[test]
 fn a_write_that_could_not_be_stored_is_refused_before_it_is_logged() {
     let dir = dir("invalid");
     let engine = open(options(&dir), 1);
