@@ -3,8 +3,9 @@
 //!
 //! Names, columns and types are Cassandra 4.1's (source: `db/SystemKeyspace.java`, `auth/AuthKeyspace.java`,
 //! `tracing/TraceKeyspace.java`, `schema/SystemDistributedKeyspace.java`, `db/virtual/*.java`), of `system.large_*`
-//! ScyllaDB's (its documentation, "Large Partitions Table"), and `system.reader_*` and `system.memory` are ours. What is
-//! in them, the CQL layer says.
+//! ScyllaDB's (its documentation, "Large Partitions Table"), as are `system.versions`, `runtime_info`, `token_ring` and
+//! `config` (its documentation, "System Keyspace Layout"); `system.reader_*` and `system.memory` are ours. What is in them,
+//! the CQL layer says.
 
 use std::sync::{Arc, LazyLock};
 
@@ -252,6 +253,38 @@ const DEFINITIONS: &[Definition] = &[
         partition_key: &["shard int"],
         clustering: &["class"],
         columns: &[("bytes", "bigint"), ("bytes_limit", "bigint")],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: "versions",
+        comment: "which program this is",
+        partition_key: &["key"],
+        clustering: &[],
+        columns: &[("build_id", "text"), ("build_mode", "text"), ("version", "text")],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: "runtime_info",
+        comment: "how the node fares: load, memory, caches",
+        partition_key: &["group"],
+        clustering: &["item"],
+        columns: &[("value", "text")],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: "token_ring",
+        comment: "which node has which tokens of a keyspace",
+        partition_key: &["keyspace_name"],
+        clustering: &["start_token", "endpoint inet"],
+        columns: &[("dc", "text"), ("end_token", "text"), ("rack", "text")],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: "config",
+        comment: "the configuration in force",
+        partition_key: &["name"],
+        clustering: &[],
+        columns: &[("source", "text"), ("type", "text"), ("value", "text")],
     },
     Definition {
         keyspace: AUTH,

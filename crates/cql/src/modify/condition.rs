@@ -15,7 +15,7 @@ use super::existing;
 use super::write::RowAt;
 use crate::CqlError;
 use crate::error::invalid;
-use crate::restriction;
+use crate::restriction::{self, LikePattern};
 use crate::syntax::{self, CompareOp, ConditionTest, Conditions, InValues, RelationTarget};
 use crate::term::{Env, Expr, Planner, Value};
 
@@ -226,15 +226,17 @@ impl BoundCondition {
 
     /// Whether it can stand beside `other`, which is of the same row.
     pub fn agrees_with(&self, other: &Self) -> Result<(), CqlError> {
+        const MIXED: &str = "Cannot mix IF conditions and IF NOT EXISTS for the same row";
         match (&self.asked, &other.asked) {
             (Asked::Exists, Asked::NotExists) | (Asked::NotExists, Asked::Exists) => {
                 invalid!("Cannot mix IF EXISTS and IF NOT EXISTS conditions for the same row")
             }
             (Asked::Columns(_), Asked::NotExists) | (Asked::NotExists, Asked::Columns(_)) => {
-                invalid!("Cannot mix IF conditions and IF NOT EXISTS for the same row")
+                invalid!("{MIXED}")
             }
+            // Cassandra says the same of both.
             (Asked::Columns(_), Asked::Exists) | (Asked::Exists, Asked::Columns(_)) => {
-                invalid!("Cannot mix IF conditions and IF EXISTS for the same row")
+                invalid!("{MIXED}")
             }
             _ => Ok(()),
         }
@@ -293,6 +295,9 @@ impl Comparison {
                 if value.is_none() && !matches!(op, CompareOp::Eq | CompareOp::NotEq) {
                     return invalid!("Invalid comparison with null for operator \"{op}\"");
                 }
+                if let (CompareOp::Like, Some(pattern)) = (op, &value) {
+                    LikePattern::new(pattern)?;
+                }
                 (*op, vec![value])
             }
             Test::In(exprs) => {
@@ -332,7 +337,7 @@ impl Comparison {
                 return restriction::contains_key(&self.ty, existing, wanted);
             }
             (CompareOp::Like, Some(existing), Some(wanted)) => {
-                return restriction::matches(wanted, existing);
+                return LikePattern::new(wanted).is_ok_and(|pattern| pattern.matches(existing));
             }
             (CompareOp::Contains | CompareOp::ContainsKey | CompareOp::Like, ..) => return false,
             _ => {}

@@ -188,7 +188,8 @@ impl<C: Coordinator> Request<'_, C> {
                 || *drawn_us.get_or_insert_with(|| base_us(self.coordinator, self.execution, is_conditional));
             let mut moment = moment(change, env, &paths, self.execution, base_us)?;
             if is_conditional && self.parts.len() > 1 {
-                // As Cassandra has it, what such a batch writes stays beside what it deletes.
+                // As Cassandra has it, what such a batch writes stays beside the partitions and ranges that it deletes, and
+                // goes with rows and collections.
                 moment.deletion_us -= 1;
                 if let Rows::Keys(keys) = change.target.rows(&change.schema, &env)?
                     && keys.len() > 1

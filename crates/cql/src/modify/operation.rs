@@ -147,13 +147,23 @@ pub fn assign(
             if !ty.is_multi_cell() {
                 return refuse("frozen collection");
             }
+            // Cassandra says so whatever is wrong with it.
+            let of_map = |found: Result<Expr, CqlError>, what: &str| match found {
+                Err(CqlError::Invalid(_)) => invalid!("Value for a map {what}, but was: '{value}'"),
+                found => found,
+            };
             Ok(match ty {
+                CqlType::Map { .. } if !subtract => {
+                    let found = planner.term(value, name, ty);
+                    OperationKind::Append(of_map(found, "addition has to be a map")?)
+                }
                 _ if !subtract => OperationKind::Append(planner.term(value, name, ty)?),
                 CqlType::List { .. } => OperationKind::RemoveFromList(planner.term(value, name, ty)?),
                 CqlType::Map { entry, .. } => {
                     // Braces with entries are a map and not the keys of one.
                     let keys = CqlType::set(entry.0.clone());
-                    OperationKind::Remove(planner.term(value, name, &keys)?)
+                    let found = planner.term(value, name, &keys);
+                    OperationKind::Remove(of_map(found, "substraction has to be a set")?)
                 }
                 _ => OperationKind::Remove(planner.term(value, name, ty)?),
             })

@@ -1,7 +1,7 @@
 //! USING: a write's timestamp, time to live and timeout.
 
 use model::types::Duration;
-use model::{CqlType, NO_DELETION_TIME_S, NO_TIMESTAMP_US, TableSchema};
+use model::{CqlType, NO_TIMESTAMP_US, TableSchema};
 
 use crate::CqlError;
 use crate::error::invalid;
@@ -52,11 +52,11 @@ impl Using {
     #[inline]
     pub fn ttl_s(&self, schema: &TableSchema, env: &Env<'_>, now_s: u32) -> Result<u32, CqlError> {
         let default_s = schema.options.default_ttl_s;
-        let Some(ttl) = &self.ttl else { return expires(schema, default_s, now_s) };
+        let Some(ttl) = &self.ttl else { return expires(schema, default_s, true, now_s) };
         let bytes = match ttl.evaluate(env)? {
             Value::Bytes(bytes) => bytes,
             Value::Null => return Ok(0),
-            Value::Unset => return expires(schema, default_s, now_s),
+            Value::Unset => return expires(schema, default_s, true, now_s),
         };
         if bytes.is_empty() {
             return Ok(0);
@@ -69,7 +69,7 @@ impl Using {
             Ok(ttl_s) if ttl_s > TTL_MAX_S => {
                 invalid!("ttl is too large. requested ({ttl_s}) maximum ({TTL_MAX_S})")
             }
-            Ok(ttl_s) => expires(schema, ttl_s, now_s),
+            Ok(ttl_s) => expires(schema, ttl_s, false, now_s),
         }
     }
 
@@ -96,12 +96,18 @@ impl Using {
     }
 }
 
-fn expires(schema: &TableSchema, ttl_s: u32, now_s: u32) -> Result<u32, CqlError> {
-    if now_s.checked_add(ttl_s).is_none_or(|expiry_s| expiry_s == NO_DELETION_TIME_S) {
+/// The last second that an expiry may have: the SSTables that are written have no room for a later one.
+const EXPIRATION_S_MAX: u32 = i32::MAX as u32 - 1;
+
+/// The texts are Cassandra's, where `expiration_date_overflow_policy` is REJECT, as it is by default.
+fn expires(schema: &TableSchema, ttl_s: u32, is_default: bool, now_s: u32) -> Result<u32, CqlError> {
+    if ttl_s > 0 && now_s.checked_add(ttl_s).is_none_or(|expiry_s| expiry_s > EXPIRATION_S_MAX) {
         return invalid!(
-            "Request on table {} with ttl of {ttl_s} seconds exceeds maximum supported expiration date of \
-             2106-02-07T06:28:14+00:00; use a lower TTL",
-            schema.full_name()
+            "Request on table {} with {}ttl of {ttl_s} seconds exceeds maximum supported expiration date of \
+             2038-01-19T03:14:06+00:00. In order to avoid this use a lower TTL, change the expiration date overflow policy \
+             or upgrade to a version where this limitation is fixed. See CASSANDRA-14092 and CASSANDRA-14227 for more details.",
+            schema.full_name(),
+            if is_default { "default " } else { "" }
         );
     }
     Ok(ttl_s)

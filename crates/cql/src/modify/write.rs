@@ -106,8 +106,14 @@ impl Moment<'_> {
         }
     }
 
+    /// Of a partition or a range of rows.
     fn tombstone(&self) -> Tombstone {
         Tombstone::new(self.deletion_us, self.now_s)
+    }
+
+    /// Of a row or a collection.
+    fn small_tombstone(&self) -> Tombstone {
+        Tombstone::new(self.timestamp_us, self.now_s)
     }
 
     /// Deletes what a whole collection had before, and not what the same write puts into it.
@@ -167,7 +173,7 @@ fn partition(
             Rows::Keys(keys) => {
                 for key in keys {
                     let mut row = Row::new();
-                    row.deletion = tombstone;
+                    row.deletion = moment.small_tombstone();
                     mutation.row_mut(key.clone()).merge(&row, schema);
                 }
             }
@@ -257,7 +263,7 @@ fn many_cells(
     let one = |path: &[u8], cell: Cell| vec![PathCell { path: path.into(), cell }];
     match kind {
         OperationKind::Set(_) => {}
-        OperationKind::Delete => complex.deletion = moment.tombstone(),
+        OperationKind::Delete => complex.deletion = moment.small_tombstone(),
         OperationKind::Replace(expr) => {
             let value = match expr.evaluate(env)? {
                 Value::Unset => return Ok(()),
@@ -324,7 +330,8 @@ fn many_cells(
         OperationKind::Count { delta, subtract } => {
             let bytes = match delta.evaluate(env)? {
                 Value::Unset => return Ok(()),
-                Value::Null => return invalid!("Invalid null value for counter increment/decrement"),
+                Value::Null if *subtract => return invalid!("Invalid null value for counter decrement"),
+                Value::Null => return invalid!("Invalid null value for counter increment"),
                 Value::Bytes(bytes) => bytes,
             };
             let Ok(delta) = <[u8; 8]>::try_from(&*bytes).map(i64::from_be_bytes) else {

@@ -10,9 +10,10 @@ use model::TableSchema;
 use model::types::{CollectionIter, CqlType, MapIter};
 use smallvec::SmallVec;
 
+use super::ColumnRef;
+use super::like::LikePattern;
 use super::relation::{Restriction, Test};
 use super::terms::{Bytes, Terms};
-use super::{ColumnRef, like};
 use crate::CqlError;
 use crate::error::invalid;
 use crate::term::{Env, Expr, Value};
@@ -41,12 +42,11 @@ type Values<'a> = Vec<Bytes<'a>>;
 #[derive(Debug)]
 enum BoundTest<'a> {
     Eq(Values<'a>),
-    NotEq(Values<'a>),
     In(Vec<Values<'a>>),
     Slice { start: Option<(Values<'a>, bool)>, end: Option<(Values<'a>, bool)> },
     Contains(Bytes<'a>),
     ContainsKey(Bytes<'a>),
-    Like(Bytes<'a>),
+    Like(LikePattern),
     Entry { key: Bytes<'a>, value: Bytes<'a> },
 }
 
@@ -78,7 +78,6 @@ impl Filters {
             };
             let test = match &restriction.test {
                 Test::Eq(terms) => BoundTest::Eq(each(terms)?),
-                Test::NotEq(terms) => BoundTest::NotEq(each(terms)?),
                 // A null among the values is what no row has.
                 Test::In(terms) => BoundTest::In(terms.or_null(env, &names)?.into_iter().flatten().collect()),
                 Test::Slice(slice) => {
@@ -93,7 +92,7 @@ impl Filters {
                 }
                 Test::Contains(expr) => BoundTest::Contains(one(expr)?),
                 Test::ContainsKey(expr) => BoundTest::ContainsKey(one(expr)?),
-                Test::Like(expr) => BoundTest::Like(one(expr)?),
+                Test::Like(expr) => BoundTest::Like(LikePattern::new(&one(expr)?)?),
                 Test::Entry { key, value } => BoundTest::Entry {
                     key: supported(key, env, "map key", names[0])?,
                     value: supported(value, env, "map value", names[0])?,
@@ -130,7 +129,6 @@ impl BoundTest<'_> {
     fn holds(&self, types: &[CqlType], have: &[Cow<'_, [u8]>]) -> bool {
         match self {
             Self::Eq(values) => compare(types, have, values).is_eq(),
-            Self::NotEq(values) => compare(types, have, values).is_ne(),
             Self::In(list) => list.iter().any(|values| compare(types, have, values).is_eq()),
             Self::Slice { start, end } => {
                 let above = start.as_ref().is_none_or(|(values, inclusive)| {
@@ -145,7 +143,7 @@ impl BoundTest<'_> {
             }
             Self::Contains(wanted) => contains(&types[0], &have[0], wanted),
             Self::ContainsKey(wanted) => contains_key(&types[0], &have[0], wanted),
-            Self::Like(pattern) => like::matches(pattern, &have[0]),
+            Self::Like(pattern) => pattern.matches(&have[0]),
             Self::Entry { key: wanted, value } => {
                 map_entries(&types[0], &have[0]).is_some_and(|mut entries| {
                     entries.any(|(key, found, ty)| {

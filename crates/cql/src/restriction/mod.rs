@@ -30,7 +30,7 @@ use smallvec::SmallVec;
 pub use clustering::ClusteringRestriction;
 pub use column::ColumnRef;
 pub use filter::{BoundFilters, Filters, contains, contains_key};
-pub use like::matches;
+pub use like::LikePattern;
 pub use partition::{PartitionRestriction, Partitions};
 use relation::{Restriction, Test, Tests};
 
@@ -90,12 +90,10 @@ impl Restrictions {
         relations: &[Relation],
         rules: Rules,
     ) -> Result<Self, CqlError> {
-        // Only a filter finds what is not equal.
+        // Not even with ALLOW FILTERING.
         let is_not_eq =
             |relation: &&Relation| matches!(relation, Relation::Compare { op: CompareOp::NotEq, .. });
-        if let Some(relation) = relations.iter().find(is_not_eq)
-            && !rules.allow_filtering
-        {
+        if let Some(relation) = relations.iter().find(is_not_eq) {
             return invalid!("Unsupported \"!=\" relation: {relation}");
         }
         let Tests { restrictions, token } = Tests::prepare(planner, schema, relations)?;
@@ -259,12 +257,9 @@ fn check_prefix(schema: &TableSchema, ranges: &[Restriction], rest: &[Restrictio
     let Some(first) = rest.first() else { return Ok(()) };
     let name = first.columns[0].name(schema);
     if !matches!(first.test, Test::Eq(_) | Test::In(_) | Test::Slice(_)) {
-        return match first.test {
-            Test::NotEq(_) => invalid!("{NEEDS_FILTERING}"),
-            _ => invalid!(
-                "Clustering columns can only be restricted with CONTAINS with a secondary index or filtering"
-            ),
-        };
+        return invalid!(
+            "Clustering columns can only be restricted with CONTAINS with a secondary index or filtering"
+        );
     }
     if let Some(Restriction { columns, test: Test::Slice(_) }) = ranges.last() {
         return invalid!(

@@ -25,7 +25,6 @@ pub struct Restriction {
 #[derive(Clone, Debug)]
 pub enum Test {
     Eq(Terms),
-    NotEq(Terms),
     In(InTerms),
     Slice(Slice),
     Contains(Expr),
@@ -279,11 +278,13 @@ fn single(
             let terms = Terms::one(planner.term(value, name, ty)?);
             match op {
                 CompareOp::Eq => Ok(Test::Eq(terms)),
-                CompareOp::NotEq => Ok(Test::NotEq(terms)),
                 _ if ty.references_duration() => {
                     invalid!("Slice restrictions are not supported on {} columns", of_durations(ty))
                 }
-                op => Ok(Slice::of(op, terms).map(Test::Slice).expect("the others were met above")),
+                op => match Slice::of(op, terms) {
+                    Some(slice) => Ok(Test::Slice(slice)),
+                    None => invalid!("Unsupported \"{}\" relation on {name}", symbol(op)),
+                },
             }
         }
     }

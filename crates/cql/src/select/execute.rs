@@ -39,8 +39,6 @@ const ROWS_A_CHECK: u32 = 64;
 /// ScyllaDB's words.
 const NO_MEMORY: &str =
     "Maximum amount of memory for building query results is exhausted, unpaged query cannot be finished";
-/// Rows of several partitions that are sorted in memory, at most.
-const SORTED_ROWS_MAX: usize = 1_000_000;
 
 /// The next page of the rows that the statement asks for; all of them if the client pages not.
 ///
@@ -58,13 +56,15 @@ pub async fn execute<C: Coordinator>(
     let partition_limit = limit::evaluate(plan.partition_limit.as_ref(), &env)?;
     let is_one_row = plan.is_one_row();
     let page_rows = execution.page_rows.filter(|_| !is_one_row).map(u64::from);
-    if plan.order.is_across_partitions && page_rows.is_some_and(|rows| limit_rows > rows) {
+    let ranges: SmallVec<[ClusteringRange; 1]> = plan.restrictions.ranges(&env)?;
+    let partitions = plan.restrictions.partitions(&env)?;
+    // However few rows are wanted. Cassandra finds that an empty IN has no rows before it looks at pages.
+    let has_keys = !matches!(&partitions, Partitions::Keys(keys) if keys.is_empty());
+    if plan.order.is_unpaged && execution.page_rows.is_some() && has_keys {
         return invalid!(
             "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the ORDER BY or the IN and sort client side, or disable paging for this query"
         );
     }
-    let ranges: SmallVec<[ClusteringRange; 1]> = plan.restrictions.ranges(&env)?;
-    let partitions = plan.restrictions.partitions(&env)?;
     let filters = plan.restrictions.filters.bind(&plan.schema, &env)?;
     let rows = ResultRows::new(Arc::clone(&plan.metadata));
     let now_s = execution.now_s();
@@ -127,13 +127,13 @@ pub(super) struct Reading<'p, 'a> {
     filters: BoundFilters<'a>,
     /// Storage may count rows: every row that it gives is one of the result.
     pushes_limits: bool,
-    partitions: Partitions,
+    pub(super) partitions: Partitions,
     ranges: Arc<[ClusteringRange]>,
     limits: ResultLimits,
     now_s: u32,
     /// The key that is read, of several.
-    at: usize,
-    limit_rows: u64,
+    pub(super) at: usize,
+    pub(super) limit_rows: u64,
     pub(super) partition_limit: u64,
     /// What is left of `limit_rows`.
     pub(super) remaining: u64,
@@ -146,7 +146,7 @@ pub(super) struct Reading<'p, 'a> {
     /// With GROUP BY: the current partition has given its groups, and has more.
     pub(super) is_partition_full: bool,
     /// Where the next read begins, inside the current key or range.
-    paging: Option<PagingState>,
+    pub(super) paging: Option<PagingState>,
     /// The partition of which this read gives further rows, if there are any.
     continued: Option<PartitionKey>,
     /// Of the last read of storage that has a next page.
@@ -154,9 +154,6 @@ pub(super) struct Reading<'p, 'a> {
     /// Rows since others were let run.
     unchecked: u32,
 }
-
-/// A row that was read: its page, its partition there, and its place in that. Without one, static content alone.
-pub(super) type Place = (usize, usize, Option<usize>);
 
 /// What became of a page of storage.
 pub(super) enum Taken {
@@ -464,100 +461,6 @@ impl Reading<'_, '_> {
             remaining_rows: self.remaining,
             read_id: self.read_id,
         }
-    }
-
-    /// Reads everything, up to the limit from each partition, and sorts it.
-    async fn sorted<C: Coordinator>(
-        &mut self,
-        coordinator: &C,
-        rows: &mut RowsBuilder<'_>,
-    ) -> Result<(), CqlError> {
-        let schema = Arc::clone(&self.plan.schema);
-        let Partitions::Keys(keys) = &self.partitions else { return Ok(()) };
-        let keys = keys.len();
-        let mut pages: Vec<Page> = vec![];
-        let mut places: Vec<Place> = vec![];
-        while self.at < keys {
-            let key_at = self.at;
-            let Some(command) = self.command(READ_ROWS) else { break };
-            let mut page = coordinator.read(command).await?;
-            let next = page.next.take();
-            for (partition_at, partition) in page.partitions.iter().enumerate() {
-                self.begin(partition);
-                let key_values = key_values(&schema, &partition.key)?;
-                let mut view =
-                    RowView { partition_key: &key_values, static_row: &partition.static_row, row: None };
-                if partition.rows.is_empty()
-                    && self.plan.restrictions.wants_static_only_partitions()
-                    && self.passes(&view)
-                {
-                    places.push((pages.len(), partition_at, None));
-                }
-                for (row_at, row) in partition.rows.iter().enumerate() {
-                    self.give_way(coordinator).await;
-                    view.row = Some(row);
-                    let is_wanted = self.plan.grouping.is_some()
-                        || (self.partition_rows < self.partition_limit && self.remaining > 0);
-                    if is_wanted && self.passes(&view) {
-                        if self.plan.grouping.is_none() {
-                            self.count();
-                        }
-                        places.push((pages.len(), partition_at, Some(row_at)));
-                    }
-                }
-            }
-            pages.push(page);
-            if places.len() > SORTED_ROWS_MAX {
-                return invalid!(
-                    "ORDER BY over several partitions sorts at most {SORTED_ROWS_MAX} rows; give a LIMIT or sort client side"
-                );
-            }
-            if self.remaining == 0 && self.plan.grouping.is_none() {
-                self.paging = None;
-                self.partition_rows = 0;
-                self.at = key_at + 1;
-            } else {
-                self.advance(next);
-            }
-            if self.at != key_at {
-                self.remaining = self.limit_rows;
-            }
-        }
-        let row_of = |(page, partition, row): Place| {
-            let partition = &pages[page].partitions[partition];
-            (partition, row.map(|row| &partition.rows[row]))
-        };
-        let mut groups: Vec<&[Place]> = match &self.plan.grouping {
-            None => places.chunks(1).collect(),
-            Some(_) => self.groups(&places, row_of, rows.env())?,
-        };
-        groups.sort_by(|a, b| {
-            let (_, a) = row_of(a[0]);
-            let (_, b) = row_of(b[0]);
-            match (a, b) {
-                (Some(a), Some(b)) => {
-                    let order = schema.compare_keys(&a.key, &b.key);
-                    if self.plan.order.is_reversed { order.reverse() } else { order }
-                }
-                (a, b) => a.is_some().cmp(&b.is_some()),
-            }
-        });
-        let limit = usize::try_from(self.limit_rows).unwrap_or(usize::MAX);
-        for group in groups.into_iter().take(limit) {
-            for (number, place) in group.iter().enumerate() {
-                self.give_way(coordinator).await;
-                let (partition, row) = row_of(*place);
-                let key_values = key_values(&schema, &partition.key)?;
-                let view = RowView { partition_key: &key_values, static_row: &partition.static_row, row };
-                match (&self.plan.grouping, number) {
-                    (None, _) => rows.add(&view)?,
-                    (Some(_), 0) => rows.begin_group(&view)?,
-                    (Some(_), _) => rows.add_to_group(&view)?,
-                }
-            }
-            rows.end_group()?;
-        }
-        Ok(())
     }
 }
 

@@ -1,12 +1,12 @@
-//! Reading for GROUP BY: rows go into groups, and pages, limits and sorting count groups.
+//! Reading for GROUP BY: rows go into groups, and pages and limits count groups.
 //!
 //! A group ends where the next one begins, so one row more than the group's is read. A page ends between two groups
 //! and never within one: nothing of a group has to be kept in a paging state.
 
-use model::{ClusteringRow, PartitionKey};
-use reader::{Page, PagingState, PartitionPage};
+use model::PartitionKey;
+use reader::{Page, PagingState};
 
-use super::execute::{Place, READ_ROWS, Reading, Taken, key_values};
+use super::execute::{READ_ROWS, Reading, Taken, key_values};
 use super::rows::RowsBuilder;
 use super::value::RowView;
 use crate::CqlError;
@@ -119,39 +119,5 @@ impl Reading<'_, '_> {
             }),
             None => self.state(),
         }
-    }
-
-    /// The groups of rows that lie in the order they were read in; of each partition those that its limit allows.
-    pub(super) fn groups<'g, 'r>(
-        &self,
-        places: &'g [Place],
-        row_of: impl Fn(Place) -> (&'r PartitionPage, Option<&'r ClusteringRow>),
-        env: &Env<'_>,
-    ) -> Result<Vec<&'g [Place]>, CqlError> {
-        let Some(grouping) = &self.plan.grouping else { return Ok(vec![]) };
-        let schema = &self.plan.schema;
-        // Of each group the first row, and whether it is wanted.
-        let mut starts: Vec<(usize, bool)> = vec![];
-        let mut open = None;
-        let mut of_partition = 0;
-        for (at, place) in places.iter().enumerate() {
-            let (partition, row) = row_of(*place);
-            let key_values = key_values(schema, &partition.key)?;
-            let view = RowView { partition_key: &key_values, static_row: &partition.static_row, row };
-            match &open {
-                Some((key, group)) if *key == &partition.key => {
-                    if grouping.is_in(group, schema, &view, env)? {
-                        continue;
-                    }
-                }
-                _ => of_partition = 0,
-            }
-            open = Some((&partition.key, grouping.key(schema, &view, env)?));
-            starts.push((at, of_partition < self.partition_limit));
-            of_partition += 1;
-        }
-        let ends = starts.iter().skip(1).map(|(at, _)| *at).chain([places.len()]);
-        let groups = starts.iter().zip(ends).filter(|((_, is_wanted), _)| *is_wanted);
-        Ok(groups.map(|((start, _), end)| &places[*start..end]).collect())
     }
 }

@@ -7,7 +7,7 @@
 //! | values and times out of cells | `value.rs` |
 //! | which order, which limits | `ordering.rs`, `limit.rs` |
 //! | which rows are one by GROUP BY | `group.rs` |
-//! | reading page by page | `execute.rs`; of groups `grouped.rs` |
+//! | reading page by page | `execute.rs`; of groups `grouped.rs`; of sorted partitions `sorted.rs` |
 //! | where the next page begins, as bytes | `paging.rs` |
 //!
 //! A plan is immutable and knows no execution: all shards share one. A plan is as old as its schema; when the table
@@ -21,6 +21,7 @@ mod ordering;
 mod paging;
 mod rows;
 mod selection;
+mod sorted;
 #[cfg(test)]
 pub(crate) mod tests;
 mod value;

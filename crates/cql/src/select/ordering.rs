@@ -13,6 +13,8 @@ pub struct Order {
     pub is_reversed: bool,
     /// Rows of several partitions are one sequence.
     pub is_across_partitions: bool,
+    /// ORDER BY beside IN on the partition key, which cannot be read in pages, even if the result is one row.
+    pub is_unpaged: bool,
 }
 
 impl Order {
@@ -73,6 +75,7 @@ impl Order {
         Ok(Self {
             is_reversed: is_reversed.unwrap_or(false),
             is_across_partitions: restrictions.partition.is_in() && !is_one_row,
+            is_unpaged: restrictions.partition.is_in(),
         })
     }
 }

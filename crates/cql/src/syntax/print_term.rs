@@ -73,9 +73,17 @@ impl Display for Term {
             Self::Hint { ty, term, .. } => write!(f, "({ty}){term}"),
             Self::Cast { term, ty, .. } => write!(f, "CAST({term} AS {ty})"),
             Self::Arithmetic { op, left, right } => write!(f, "{left} {op} {right}"),
-            Self::Negate { term, .. } => write!(f, "- {term}"),
+            Self::Negate { term, .. } => match &**term {
+                Self::Literal(literal) if is_nan(literal) => f.write_str("- -NaN"),
+                term => write!(f, "- {term}"),
+            },
         }
     }
+}
+
+/// One sign in front of it is part of the literal, and changes nothing.
+fn is_nan(literal: &Literal) -> bool {
+    literal.kind == LiteralKind::Float && literal.text == "NaN"
 }
 
 impl Display for Selector {
@@ -105,7 +113,10 @@ impl Display for Selector {
             Self::Set { elements, .. } => write!(f, "{{{}}}", Separated(elements, ", ")),
             Self::MapOrUdt { entries, .. } => write!(f, "{{{}}}", Entries(entries, ": ")),
             Self::Arithmetic { op, left, right } => write!(f, "{left} {op} {right}"),
-            Self::Negate { of, .. } => write!(f, "- {of}"),
+            Self::Negate { of, .. } => match &**of {
+                Self::Literal(literal) if is_nan(literal) => f.write_str("- -NaN"),
+                of => write!(f, "- {of}"),
+            },
         }
     }
 }

@@ -12,6 +12,7 @@
 //! | what is large in SSTables | `large_data.rs` |
 //! | which reads run, and where memory is | `inside.rs` |
 //! | tables, caches, tasks, prepared statements | `views.rs` |
+//! | what ScyllaDB tells of a node besides | `scylla.rs` |
 //! | what was traced | `traces.rs` |
 //! | rows to pages | `read.rs` |
 
@@ -20,6 +21,7 @@ mod large_data;
 mod node_info;
 mod read;
 mod rows;
+mod scylla;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -28,7 +30,7 @@ mod views;
 
 pub use node_info::{
     CacheInfo, ClientInfo, GroupInfo, LargeItem, LargeKind, LatencyInfo, NodeInfo, PermitInfo, PreparedInfo,
-    SSTableTask, SemaphoreInfo, ShardInside, SnapshotInfo, TableEstimate, TableInfo,
+    SSTableTask, SemaphoreInfo, SettingInfo, ShardInside, SnapshotInfo, TableEstimate, TableInfo,
 };
 pub use read::{is_virtual, read_virtual};
 pub use tables::virtual_partitions;

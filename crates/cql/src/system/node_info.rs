@@ -31,6 +31,8 @@ pub struct NodeInfo {
     pub rpc_address: IpAddr,
     pub rpc_port: u16,
     pub release_version: String,
+    /// Our own.
+    pub program_version: String,
     pub cql_version: String,
     pub native_protocol_version: String,
     /// Full names of Java classes.
@@ -41,7 +43,7 @@ pub struct NodeInfo {
     /// When the node started, in seconds since the Unix epoch.
     pub generation_s: i32,
     /// By the names of the configuration file.
-    pub settings: BTreeMap<String, String>,
+    pub settings: BTreeMap<String, SettingInfo>,
     pub clients: Vec<ClientInfo>,
     pub estimates: BTreeMap<TableId, TableEstimate>,
     /// What is large in SSTables; filled where it is read.
@@ -61,6 +63,15 @@ pub struct NodeInfo {
     pub prepared: Vec<PreparedInfo>,
     /// The latest, oldest first.
     pub traces: Vec<Arc<Trace>>,
+}
+
+/// An option of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingInfo {
+    /// As it would be written.
+    pub value: String,
+    /// Its type in words.
+    pub kind: String,
 }
 
 /// A connection.
@@ -237,6 +248,7 @@ impl NodeInfo {
             rpc_address: address,
             rpc_port: port,
             release_version: RELEASE_VERSION.to_string(),
+            program_version: env!("CARGO_PKG_VERSION").to_string(),
             cql_version: CQL_VERSION.to_string(),
             native_protocol_version: NATIVE_PROTOCOL_VERSION.to_string(),
             partitioner: "org.apache.cassandra.dht.Murmur3Partitioner".to_string(),

@@ -12,7 +12,7 @@ use super::large_data;
 use super::node_info::NodeInfo;
 use super::read::is_virtual;
 use super::rows::{Rows, bigint, inet, int, text, uuid};
-use super::{traces, views};
+use super::{scylla, traces, views};
 
 /// What is in the table, as writes to it; `None`: the table is stored.
 ///
@@ -43,6 +43,10 @@ pub fn virtual_partitions(
         (system::SYSTEM, "reader_semaphores") => inside::semaphores(&mut rows, info),
         (system::SYSTEM, "reader_permits") => inside::permits(&mut rows, info),
         (system::SYSTEM, "memory") => inside::memory(&mut rows, info),
+        (system::SYSTEM, "versions") => scylla::versions(&mut rows, info),
+        (system::SYSTEM, "runtime_info") => scylla::runtime_info(&mut rows, info),
+        (system::SYSTEM, "token_ring") => scylla::token_ring(&mut rows, info, catalog),
+        (system::SYSTEM, "config") => scylla::config(&mut rows, info),
         (TRACES, "sessions") => traces::sessions(&mut rows, info),
         (TRACES, "events") => traces::events(&mut rows, info),
         (system::SYSTEM, "prepared_statements") => views::prepared_statements(&mut rows, info),
@@ -64,8 +68,8 @@ pub fn virtual_partitions(
         (VIEWS_KS, "system_properties") => views::system_properties(&mut rows),
         (VIEWS_KS, "snapshots") => views::snapshots(&mut rows, info),
         (VIEWS_KS, "settings") => {
-            for (name, value) in &info.settings {
-                rows.push(vec![text(name)], [("value", Some(text(value)))]);
+            for (name, setting) in &info.settings {
+                rows.push(vec![text(name)], [("value", Some(text(&setting.value)))]);
             }
         }
         (VIRTUAL_SCHEMA, "keyspaces") => {

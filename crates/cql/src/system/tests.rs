@@ -12,15 +12,16 @@ use uuid::Uuid;
 
 use super::{
     CacheInfo, ClientInfo, GroupInfo, LargeItem, LargeKind, LatencyInfo, NodeInfo, PermitInfo, PreparedInfo,
-    SSTableTask, SemaphoreInfo, ShardInside, SnapshotInfo, TableEstimate, TableInfo, Trace, TraceEvent,
-    is_virtual, read_virtual,
+    SSTableTask, SemaphoreInfo, SettingInfo, ShardInside, SnapshotInfo, TableEstimate, TableInfo, Trace,
+    TraceEvent, is_virtual, read_virtual,
 };
 use crate::schema::tests::Session;
 
 fn info() -> NodeInfo {
     let mut info = NodeInfo::new(Uuid::from_u128(7), IpAddr::V4(Ipv4Addr::LOCALHOST), 9042);
     info.tokens = vec![-5, 0, 5];
-    info.settings.insert("native_transport_port".to_string(), "9042".to_string());
+    let port = SettingInfo { value: "9042".to_string(), kind: "port".to_string() };
+    info.settings.insert("native_transport_port".to_string(), port);
     info
 }
 
@@ -200,7 +201,7 @@ fn every_table_can_be_read_and_stored_ones_are_not_ours() {
     assert_eq!(columns("system.size_estimates"), 3);
     assert_eq!(columns("system.table_estimates"), 6);
     assert_eq!((columns("system_views.clients"), columns("system_views.settings")), (1, 1));
-    assert_eq!(filled.len(), 11, "{filled:?}");
+    assert_eq!(filled.len(), 15, "{filled:?}");
     let clients = schema(&catalog, "system.clients");
     let page = read_all(&catalog, &info, "system.clients");
     let told = |column: &str| value(&clients, &page.partitions[0].rows[0].row, column);
@@ -423,4 +424,50 @@ fn reads_and_memory_are_shown_for_each_shard() {
     let memory = schema(&catalog, "system.memory");
     let limits = page.partitions[0].rows.iter().map(|row| value(&memory, &row.row, "bytes_limit"));
     assert_eq!(limits.collect::<Vec<_>>(), [Some("6".to_string()), None]);
+}
+
+#[test]
+fn tables_of_scylladb_tell_of_the_node() {
+    let shard = |bytes| ShardInside {
+        memory: vec![("memtables".to_string(), bytes, None)],
+        ..ShardInside::default()
+    };
+    let rows = CacheInfo { name: "rows".to_string(), hits: 3, requests: 4, ..CacheInfo::default() };
+    let table = TableInfo { disk_bytes: 77, ..TableInfo::default() };
+    let info = NodeInfo {
+        tokens: vec![-5, 7],
+        shards: vec![shard(5), shard(6)],
+        caches: vec![rows],
+        tables: vec![table],
+        ..info()
+    };
+    let catalog = catalog();
+    let all = |table: &str, columns: &[&str]| {
+        let schema = schema(&catalog, table);
+        let mut lines = vec![];
+        for partition in read_all(&catalog, &info, table).partitions {
+            for row in &partition.rows {
+                let key = String::from_utf8_lossy(partition.key.bytes()).to_string();
+                let item = row.key.values().next().map(|item| String::from_utf8_lossy(item).to_string());
+                let values =
+                    columns.iter().map(|column| value(&schema, &row.row, column).unwrap_or_default());
+                lines.push([key].into_iter().chain(item).chain(values).collect::<Vec<_>>().join(" "));
+            }
+        }
+        lines.sort();
+        lines
+    };
+    let version = format!("local '{}' ", env!("CARGO_PKG_VERSION"));
+    assert_eq!(all("system.versions", &["version", "build_id"]), [version]);
+    let ring = all("system.token_ring", &["end_token", "dc", "rack"]);
+    let place = format!("'{}' '{}'", info.data_center, info.rack);
+    for expect in [format!("system 7 '-5' {place}"), format!("system -5 '7' {place}")] {
+        assert!(ring.contains(&expect), "{ring:?}");
+    }
+    assert!(!ring.iter().any(|line| line.starts_with("system_views")), "{ring:?}");
+    assert_eq!(all("system.config", &["type", "value", "source"]), ["native_transport_port 'port' '9042' "]);
+    let runtime = all("system.runtime_info", &["value"]);
+    for expect in ["generic load '77'", "memory memtables '11'", "memory used '11'", "cache.rows hits '3'"] {
+        assert!(runtime.contains(&expect.to_string()), "{expect}: {runtime:?}");
+    }
 }

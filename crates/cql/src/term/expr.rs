@@ -105,6 +105,19 @@ impl Expr {
         matches!(self, Self::Constant(_))
     }
 
+    /// Whether a part of it is bound by the client.
+    pub fn has_marker(&self) -> bool {
+        match self {
+            Self::Constant(_) | Self::Input(_) => false,
+            Self::Marker { .. } => true,
+            Self::Sequence { elements, .. } => elements.iter().any(Self::has_marker),
+            Self::Map { entries, .. } => {
+                entries.iter().any(|(key, value)| key.has_marker() || value.has_marker())
+            }
+            Self::Call(call) => call.args.iter().any(Self::has_marker),
+        }
+    }
+
     /// The term's value.
     ///
     /// # Errors

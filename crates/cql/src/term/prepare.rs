@@ -107,6 +107,7 @@ impl<'c> Planner<'c> {
                         self.element(value, ("map", name, "value"), &value_name, &entry.1)?,
                     ));
                 }
+                check_markers("map", name, prepared.iter().flat_map(|(key, value)| [key, value]))?;
                 Expr::Map { ty: ty.clone(), entries: prepared }.folded()
             }
             Term::Udt { fields, .. } => match ty {
@@ -226,6 +227,9 @@ impl<'c> Planner<'c> {
             .iter()
             .map(|element| self.element(element, (what, of, "value"), element_name, element_type));
         let elements = elements.collect::<Result<Vec<_>, _>>()?;
+        if what != "vector" {
+            check_markers(what, of, elements.iter())?;
+        }
         Expr::Sequence { ty: ty.clone(), elements }.folded()
     }
 
@@ -291,6 +295,20 @@ impl<'c> Planner<'c> {
     fn first_type(&self, elements: &[Term]) -> Result<Option<CqlType>, CqlError> {
         elements.first().map_or(Ok(None), |first| self.natural_type(first))
     }
+}
+
+/// Cassandra's rule: in a literal of a collection the client binds nothing, except in a selection.
+fn check_markers<'e>(
+    what: &str,
+    of: &str,
+    mut parts: impl Iterator<Item = &'e Expr>,
+) -> Result<(), CqlError> {
+    if !of.contains(SELECTION) && parts.any(Expr::has_marker) {
+        return invalid!(
+            "Invalid {what} literal for {of}: bind variables are not supported inside collection literals"
+        );
+    }
+    Ok(())
 }
 
 /// Whether a value of type `from` can stand where one of type `to` is wanted without being converted: the same type

@@ -76,10 +76,10 @@ fn markers_are_told_what_they_stand_for() {
     let marker = |index, name: Option<&str>| {
         Term::Marker(Marker { index, name: name.map(str::to_string), span: Span::default() })
     };
-    let list = Term::List { elements: vec![marker(0, None), marker(1, Some("x"))], span: Span::default() };
-    planner.term(&list, "l", &CqlType::list(CqlType::Int)).expect("a list");
+    let tuple = Term::Tuple { elements: vec![marker(0, None), marker(1, Some("x"))], span: Span::default() };
+    planner.term(&tuple, "t", &CqlType::tuple([CqlType::Int, CqlType::Int])).expect("a tuple");
     let specs = planner.markers.finish().expect("both are known");
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-    assert_eq!(names, ["value(l)", "x"]);
+    assert_eq!(names, ["t[0]", "x"]);
     assert!(specs.iter().all(|spec| spec.column_type == CqlType::Int));
 }

@@ -60,7 +60,8 @@ impl CqlType {
                 ("Integer", _) | ("Long", Self::BigInt | Self::Counter) => scalar_text::parse(self, number),
                 _ => self.unexpected(json),
             },
-            (Self::Timestamp, Json::Number(number)) if json.kind() != "Double" => {
+            // Cassandra takes numbers that need 64 bits only: the first 25 days of 1970 are strings.
+            (Self::Timestamp, Json::Number(number)) if json.kind() == "Long" => {
                 scalar_text::parse(self, number)
             }
             (Self::Float | Self::Double, Json::Number(number)) => scalar_text::parse(self, number),
@@ -248,7 +249,17 @@ mod tests {
         );
         check(&CqlType::Blob, "\"0x123\"", "Value '0x123' is not a valid blob representation");
         check(&CqlType::Inet, "\"::1\"", "'::1'");
-        check(&CqlType::Timestamp, "0", "'1970-01-01T00:00:00.000Z'");
+        check(&CqlType::Timestamp, "2147483648", "'1970-01-25T20:31:23.648Z'");
+        check(&CqlType::Timestamp, "\"1000\"", "'1970-01-01T00:00:01.000Z'");
+        let expected = "Expected a long or a datestring representation of a timestamp value, but got a";
+        check(&CqlType::Timestamp, "2147483647", &format!("{expected} Integer: 2147483647"));
+        check(&CqlType::Timestamp, "1000.5", &format!("{expected} Double: 1000.5"));
+        check(&CqlType::Timestamp, "9e99", &format!("{expected} Double: 9e99"));
+        check(
+            &CqlType::Timestamp,
+            "99999999999999999999",
+            &format!("{expected} BigInteger: 99999999999999999999"),
+        );
         check(&CqlType::Date, "\"2024-02-29\"", "'2024-02-29'");
         check(
             &CqlType::Date,

@@ -45,17 +45,25 @@ pub(super) async fn look(shard: &Shard, table: &TableSchema, info: &mut NodeInfo
             };
             info.shards = node::read_semaphores(shard).await?.into_iter().map(of_shard).collect();
         }
-        "memory" => {
-            let of_class = |it: MemoryUse| (it.class.to_string(), it.bytes, it.limit_bytes);
-            let of_shard = |uses: Vec<MemoryUse>| {
-                let memory = uses.into_iter().map(of_class).collect();
-                ShardInside { memory, ..ShardInside::default() }
-            };
-            info.shards = memory(shard).await?.into_iter().map(of_shard).collect();
+        "memory" => info.shards = memory(shard).await?.into_iter().map(memory_inside).collect(),
+        "runtime_info" => {
+            info.uptime_s = uptime_s(shard, info);
+            info.tables = tables(node::table_reports(shard).await?);
+            info.caches = caches(&node::report(shard).await?);
+            info.shards = memory(shard).await?.into_iter().map(memory_inside).collect();
         }
         _ => {}
     }
     Ok(())
+}
+
+fn uptime_s(shard: &Shard, info: &NodeInfo) -> u64 {
+    u64::try_from(shard.wall_us() / 1_000_000 - i64::from(info.generation_s)).unwrap_or(0)
+}
+
+fn memory_inside(uses: Vec<MemoryUse>) -> ShardInside {
+    let of_class = |it: MemoryUse| (it.class.to_string(), it.bytes, it.limit_bytes);
+    ShardInside { memory: uses.into_iter().map(of_class).collect(), ..ShardInside::default() }
 }
 
 async fn look_at_views(shard: &Shard, table: &TableSchema, info: &mut NodeInfo) -> Result<(), EngineError> {
@@ -66,8 +74,7 @@ async fn look_at_views(shard: &Shard, table: &TableSchema, info: &mut NodeInfo) 
         | "max_sstable_size"
         | "local_read_latency"
         | "local_write_latency" => {
-            let now_s = shard.wall_us() / 1_000_000;
-            info.uptime_s = u64::try_from(now_s - i64::from(info.generation_s)).unwrap_or(0);
+            info.uptime_s = uptime_s(shard, info);
             info.tables = tables(node::table_reports(shard).await?);
         }
         "sstable_tasks" => {

@@ -1,5 +1,6 @@
 //! From the configuration to listeners that serve, and their end.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::pin::Pin;
@@ -10,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use base::murmur3;
 use catalog::{Catalog, RoleChange};
 use cql::ResultLimits;
-use cql::system::NodeInfo;
+use cql::system::{NodeInfo, SettingInfo};
 use engine::Engine;
 use runtime::Remote;
 
@@ -20,7 +21,7 @@ use super::passwords::{self, Passwords};
 use super::transport::TlsSettings;
 use super::{CqlOptions, Timeouts};
 use crate::config::Config;
-use crate::config::options::Authenticator;
+use crate::config::options::{Authenticator, OPTIONS, OptionDef};
 use crate::config::storage::Machine;
 use crate::serve::{ClientListeners, ServeError};
 use crate::{info, warning};
@@ -192,6 +193,17 @@ fn tls_settings(config: &Config) -> Result<Option<TlsSettings>, ServeError> {
     }
 }
 
+/// Every option with its value. None is a secret.
+fn settings(config: &Config) -> BTreeMap<String, SettingInfo> {
+    let mut config = config.clone();
+    let setting = |option: &OptionDef| {
+        let kind = (option.at)(&mut config).kind();
+        let value = (option.at)(&mut config).show();
+        (option.name.to_string(), SettingInfo { value, kind })
+    };
+    OPTIONS.iter().map(setting).collect()
+}
+
 #[allow(clippy::disallowed_methods, reason = "a node says since when it runs")]
 fn node_info(engine: &Engine, config: &Config, plain: SocketAddr) -> Result<NodeInfo, ServeError> {
     let host_id = engine.open_report().host_id;
@@ -203,6 +215,7 @@ fn node_info(engine: &Engine, config: &Config, plain: SocketAddr) -> Result<Node
         cluster_name: config.cluster_name.clone(),
         tokens: vec![token],
         generation_s: i32::try_from(since.as_secs()).unwrap_or(i32::MAX),
+        settings: settings(config),
         ..NodeInfo::new(host_id, told.ip(), plain.port())
     })
 }

@@ -70,6 +70,22 @@ fn it_says_what_is_large_what_a_read_did_and_where_memory_is() {
     for class in ["memtables", "row_cache", "read_permits", "requests", "results", "answers"] {
         assert!(memory.iter().any(|found| found == class), "{class}: {memory:?}");
     }
+    let option = "compaction_rows_count_warning_threshold";
+    for table in ["system.config", "system_views.settings"] {
+        let found = texts(client.rows(&format!("SELECT value FROM {table} WHERE name = '{option}'")));
+        assert_eq!(found, ["4"], "{table}");
+    }
+    for (group, item) in
+        [("generic", "load"), ("memory", "used"), ("memory", "memtables"), ("cache.rows", "capacity")]
+    {
+        let value =
+            format!("SELECT value FROM system.runtime_info WHERE group = '{group}' AND item = '{item}'");
+        let value = texts(client.rows(&value));
+        assert!(value.len() == 1 && value[0].parse::<u64>().unwrap() > 0, "{group} {item}: {value:?}");
+    }
+    let ring = "SELECT dc FROM system.token_ring WHERE keyspace_name = 'ks'";
+    assert_eq!(texts(client.rows(ring)), ["datacenter1"]);
+    assert_eq!(texts(client.rows("SELECT version FROM system.versions")), [env!("CARGO_PKG_VERSION")]);
     let table = server.tool(&["memory"]);
     assert!(
         table.contains("\nmemtables") && table.contains("Shard 1") && table.contains(" resident;"),

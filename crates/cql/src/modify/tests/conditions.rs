@@ -59,7 +59,27 @@ fn like_is_asked_of_texts() {
 }
 
 #[test]
-fn what_a_conditional_batch_writes_outlives_what_it_deletes() {
+fn what_a_conditional_batch_writes_goes_with_its_row_or_collection() {
+    for (delete, write) in [
+        ("DELETE FROM t WHERE k = 1 AND c = 1", "INSERT INTO t (k, c, v) VALUES (1, 1, 6)"),
+        ("DELETE e FROM t WHERE k = 1 AND c = 1", "UPDATE t SET e = e + {'x'} WHERE k = 1 AND c = 1"),
+    ] {
+        for (first, second) in [(delete, write), (write, delete)] {
+            let db = with_row();
+            let batch = format!(
+                "BEGIN BATCH UPDATE t SET s = 9 WHERE k = 1 IF s = 9; {first}; {second}; APPLY BATCH"
+            );
+            assert_eq!(db.asked(&batch), "true");
+            let is_there = db.asked("UPDATE t SET w = 'w' WHERE k = 1 AND c = 1 IF v = 6");
+            assert!(is_there.starts_with("false"), "{first} {second}");
+            let e = db.asked("UPDATE t SET w = 'w' WHERE k = 1 AND c = 1 IF e = {'x'}");
+            assert!(e.starts_with("false"), "{first} {second}");
+        }
+    }
+}
+
+#[test]
+fn what_a_conditional_batch_writes_outlives_the_ranges_that_it_deletes() {
     let db = with_row();
     let batch = "BEGIN BATCH DELETE FROM t WHERE k = 1 AND c > 0; \
                  UPDATE t SET v = 6 WHERE k = 1 AND c = 1 IF v = 5; APPLY BATCH";

@@ -96,7 +96,7 @@ fn operations_fit_their_columns() {
         ("fu.number = 1", "Invalid operation (fu.number = 1) for frozen UDT column fu"),
         ("u.no = 1", "UDT column u does not have a field named no"),
         ("v = 'x'", "Invalid STRING constant (x) for \"v\" of type int"),
-        ("m = m - {'a': 1}", "Invalid map literal for m of type set<text>"),
+        ("m = m - {'a': 1}", "Value for a map substraction has to be a set, but was: '{'a': 1}'"),
     ] {
         assert_eq!(db.refusal(&format!("UPDATE t SET {set} {at}")), error);
     }
@@ -173,4 +173,43 @@ fn the_servers_own_tables_are_not_written() {
     let refused = prepare(&catalog, None, &Modification::Insert(*insert), 0);
     let text = "system keyspace is not user-modifiable.".to_string();
     assert_eq!(refused.expect_err("read only"), CqlError::Unauthorized(text));
+}
+
+#[test]
+fn in_collections_nothing_is_bound() {
+    let bound = "bind variables are not supported inside collection literals";
+    for (text, what) in [
+        ("INSERT INTO t (k, c, l) VALUES (1, 1, [?])", "list literal for l"),
+        ("INSERT INTO t (k, c, e) VALUES (1, 1, {:a})", "set literal for e"),
+        ("INSERT INTO t (k, c, m) VALUES (1, 1, {'a': ?})", "map literal for m"),
+        ("INSERT INTO t (k, c, m) VALUES (1, 1, {?: 1})", "map literal for m"),
+        ("INSERT INTO t (k, c, fl) VALUES (1, 1, [(int) ?])", "list literal for fl"),
+        ("INSERT INTO t (k, c, l) VALUES (1, 1, [blobAsInt(?)])", "list literal for l"),
+        ("UPDATE t SET l = l + [1, ?] WHERE k = 1 AND c = 1", "list literal for l"),
+        ("UPDATE t SET l = [?] + l WHERE k = 1 AND c = 1", "list literal for l"),
+        ("UPDATE t SET e -= {?} WHERE k = 1 AND c = 1", "set literal for e"),
+        ("UPDATE t SET v = 1 WHERE k = 1 AND c = 1 IF fl = [?]", "list literal for fl"),
+    ] {
+        refused(&[(text, &format!("Invalid {what}: {bound}"))]);
+    }
+    refused(&[
+        (
+            "UPDATE t SET m = m + {?: 1} WHERE k = 1 AND c = 1",
+            "Value for a map addition has to be a map, but was: '{?: 1}'",
+        ),
+        (
+            "UPDATE t SET m -= {?} WHERE k = 1 AND c = 1",
+            "Value for a map substraction has to be a set, but was: '{?}'",
+        ),
+        // What does not fit is told before.
+        (
+            "INSERT INTO t (k, c, l) VALUES (1, 1, [?, 'x'])",
+            "Invalid list literal for l: value 'x' is not of type int",
+        ),
+    ]);
+    let db = Db::new();
+    let text = "UPDATE t SET u = {street: ?, number: ?}, m[?] = ? WHERE k = ? AND c = 1";
+    let (number, value, k) = (int(5), int(6), int(1));
+    let values = [&b"road"[..], &number, b"key", &value, &k].map(Value::Bytes);
+    db.bound(text, &values).expect("fields, keys and values are bound");
 }

@@ -44,7 +44,25 @@ fn the_statements_ttl_goes_before_the_tables_and_zero_is_none() {
     assert_eq!(ttl("USING TTL 7"), (7, true));
     assert_eq!(ttl(""), (100, true));
     assert_eq!(ttl("USING TTL 0"), (0, true));
-    assert_eq!(ttl("USING TTL 630720000"), (TTL_MAX_S, true));
+    assert_eq!(ttl("USING TTL 8 AND TTL 7"), (7, true), "the last one");
+    assert_eq!(ttl("USING TTL 447483646"), (447_483_646, true), "to the last second");
+}
+
+#[test]
+fn what_would_expire_later_than_sstables_can_say_is_refused() {
+    let db = Db::new();
+    let refused = |text: &str| db.bound(text, &[]).expect_err(text);
+    let error = "Request on table ks.x with ttl of 447483647 seconds exceeds maximum supported expiration date of 2038-01-19T03:14:06+00:00. In order to avoid this use a lower TTL, change the expiration date overflow policy or upgrade to a version where this limitation is fixed. See CASSANDRA-14092 and CASSANDRA-14227 for more details.";
+    assert_eq!(refused("INSERT INTO x (k, v) VALUES ('a', 1) USING TTL 447483647"), error);
+    assert_eq!(refused("UPDATE x USING TTL 447483647 SET v = 1 WHERE k = 'a'"), error);
+    // 51 seconds before the last second, and the table's default is 100.
+    db.coordinator.set_now_us(2_147_483_595_000_000);
+    let error = error.replace("ttl of 447483647", "default ttl of 100");
+    assert_eq!(refused("INSERT INTO x (k, v) VALUES ('a', 1)"), error);
+    assert_eq!(refused("DELETE FROM x WHERE k = 'a'"), error, "as Cassandra does");
+    db.all(&["INSERT INTO x (k, v) VALUES ('a', 1) USING TTL 51", "DELETE FROM t WHERE k = 1"]);
+    let last = cell(&db, "x", "v");
+    assert_eq!((last.ttl_s, last.local_deletion_time_s), (51, i32::MAX as u32 - 1));
 }
 
 #[test]
@@ -84,7 +102,6 @@ fn times_are_bound_and_bounded() {
     assert_eq!(cell(&db, "p", "v").ttl_s, 0, "null is no TTL");
     assert_eq!(run(Value::Unset, Value::Unset), None);
     assert_eq!(cell(&db, "p", "v").timestamp_us, NOW_US);
-    db.coordinator.set_now_us(4_200_000_000_000_000);
     assert!(refused(Value::Bytes(&longest), ts).contains("exceeds maximum supported expiration date"));
 }
 

@@ -152,7 +152,7 @@ fn random_query(rng: &mut Rng, table: &str) -> Query {
         query.conditions.push(condition("s > 'k'", |row| row.s.as_ref().is_some_and(|s| s.as_str() > "k")));
     }
     if table == "plain" && rng.chance(1, 4) {
-        query.conditions.push(condition("i != 3", |row| row.i.is_some_and(|i| i != 3)));
+        query.conditions.push(condition("i > 3", |row| row.i.is_some_and(|i| i > 3)));
         query.only_rows = true;
     }
     if rng.chance(1, 3) {

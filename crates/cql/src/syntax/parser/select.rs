@@ -136,7 +136,8 @@ impl Parser<'_> {
         }
     }
 
-    /// `USING objective (AND objective)*`, or nothing. `allowed`: TIMESTAMP, TTL, TIMEOUT, SERVICE LEVEL; each at most once.
+    /// `USING objective (AND objective)*`, or nothing. `allowed`: TIMESTAMP, TTL, TIMEOUT, SERVICE LEVEL.
+    /// Beside a TTL the last of several TTLs and timestamps is the one, as in Cassandra; the others are given once.
     pub fn using(&mut self, allowed: &[Keyword]) -> Result<Using> {
         let mut using = Using::default();
         if !self.eat_keyword(Keyword::Using) {
@@ -167,7 +168,8 @@ impl Parser<'_> {
                 _ => (&mut using.timeout, TokenKind::Duration),
             };
             let value = self.literal_or_marker(kind)?;
-            if place.replace(value).is_some() {
+            let repeats = allowed.contains(&Keyword::Ttl) && kind == TokenKind::Integer;
+            if place.replace(value).is_some_and(|before| !repeats || matches!(before, Term::Marker(_))) {
                 return self.error_at(token.span, &format!("{objective} is given twice"));
             }
             if !self.eat_keyword(Keyword::And) {

@@ -102,7 +102,12 @@ fn what_grammar_forbids() {
     );
     check("ALTER KEYSPACE k WITH r = {'a': 1, 'a': 2}", "line 1:35 Multiple definition for property a");
     check("USE ?", "line 1:4 Bind variables cannot be used for keyspace names");
-    check("INSERT INTO t (a) VALUES (1) USING TTL 1 AND TTL 2", "line 1:45 TTL is given twice");
+    check("INSERT INTO t (a) VALUES (1) USING TTL ? AND TTL 2", "line 1:45 TTL is given twice");
+    check(
+        "DELETE FROM t USING TIMESTAMP 1 AND TIMESTAMP 2 WHERE a = 1",
+        "line 1:36 TIMESTAMP is given twice",
+    );
+    check("SELECT a FROM t USING TIMEOUT 1s AND TIMEOUT 2s", "line 1:37 TIMEOUT is given twice");
     check("CREATE TABLE \"\" (a int)", "line 1:13 an empty name is no name");
     assert!(error("SELECT * FROM t USING TTL 5").contains("expected TIMEOUT"));
     assert!(error("SELECT * FROM t LIMIT 1.5").contains("expected an integer or a bind marker"));
