@@ -163,7 +163,7 @@ impl ScratchDisk {
         Ok(first_missing / shards * shards * FILL_BYTES as u64)
     }
 
-    /// Loads the disk from all shards, the first tenth of the time and [`WARM_UP_US_MIN`] to warm up; an outcome for each load.
+    /// Loads the disk from all shards, the first tenth of the time, or 0.3 s, to warm up; an outcome for each load.
     pub fn measure(&self, loads: Vec<Load>, for_us: u64) -> Result<Vec<Outcome>, IotuneError> {
         let warm_up_us = (for_us / 10).max(WARM_UP_US_MIN).min(for_us / 2);
         let window = Window {
