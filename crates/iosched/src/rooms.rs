@@ -112,10 +112,11 @@ impl Rooms {
         }
     }
 
-    /// Whether a class may have `cost_ns` more under way.
+    /// Whether a class may have `cost_ns` more under way: to its part, rounded to whole requests. Rounded down, a class that has room for
+    /// 1.9 requests would have one, and of a slow disk, where few are under way, much less than its shares give.
     pub fn has_room(&self, lane: usize, class: usize, cost_ns: u64, limit_ns: u64, now_ns: u64) -> bool {
         let under_way_ns = self.under_way_ns[lane][class].load(Ordering::Relaxed);
-        under_way_ns == 0 || under_way_ns + cost_ns <= self.part_ns(class, limit_ns, now_ns)
+        under_way_ns == 0 || under_way_ns + cost_ns / 2 <= self.part_ns(class, limit_ns, now_ns)
     }
 
     /// Whether no other class reads or has anything under way. `all_ns`: what all have under way.
@@ -207,7 +208,7 @@ mod tests {
         rooms.started(0, 0, 10, true, 0);
         assert!(rooms.has_room(0, 1, 1000, 100, 1) && rooms.has_room(1, 1, 1000, 100, 1));
         rooms.started(0, 1, 40, true, 0);
-        assert!(rooms.has_room(0, 1, 10, 100, 1) && !rooms.has_room(0, 1, 11, 100, 1));
+        assert!(rooms.has_room(0, 1, 20, 100, 1) && !rooms.has_room(0, 1, 22, 100, 1));
         rooms.completed(0, 1, 40);
         assert!(rooms.has_room(0, 1, 1000, 100, 1));
     }

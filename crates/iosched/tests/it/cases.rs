@@ -120,7 +120,7 @@ fn a_read_that_comes_late_goes_before_writes_that_wait() {
          r at 1200us
          look again at 1333us
          w2 at 1400us
-         look again at 2150us",
+         look again at 1535us",
     );
 }
 
