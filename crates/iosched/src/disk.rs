@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::bucket::TokenBucket;
 use crate::learned::Traffic;
 use crate::model::{Direction, DiskModel};
-use crate::rooms::Rooms;
+use crate::rooms::{RoomOptions, Rooms};
 use crate::shares::CLASSES_MAX;
 
 /// How long a request may wait inside the disk because of others: one and a half times a turn of tasks.
@@ -116,7 +116,13 @@ impl Disk {
             wanted_goal_ns: options.latency_goal_ns,
             ahead_ns: limit_ns / u64::from(options.shards.max(1)),
             lanes: [lane(), lane()],
-            rooms: options.divides_room.then(Rooms::default),
+            rooms: options.divides_room.then(|| {
+                Rooms::new(RoomOptions {
+                    limit_ns: limit_ns.saturating_mul(options.under_way_goals.max(1)),
+                    again_ns: limit_ns,
+                    is_paced: options.model.is_some(),
+                })
+            }),
             caps: std::array::from_fn(|_| TokenBucket::new(0, 0)),
             is_bypassed: AtomicBool::new(false),
             traffic: Default::default(),
@@ -227,10 +233,9 @@ impl Disk {
         under_way_ns == 0 || under_way_ns + cost_ns <= self.under_way_max_ns()
     }
 
-    /// Whether it has less to do of this class than it may.
-    pub(crate) fn has_room_for(&self, lane: usize, class: usize, cost_ns: u64, now_ns: u64) -> bool {
-        let rooms = self.rooms.as_ref();
-        rooms.is_none_or(|rooms| rooms.has_room(lane, class, cost_ns, self.under_way_max_ns(), now_ns))
+    /// Whether it has less to do of this class than it may: `None`, or when to ask again, if nothing completes before.
+    pub(crate) fn waits_until_ns(&self, lane: usize, class: usize, cost_ns: u64, now_ns: u64) -> Option<u64> {
+        self.rooms.as_ref()?.waits_until_ns(lane, class, cost_ns, now_ns)
     }
 
     /// Whether no other class reads or has anything under way.
@@ -239,8 +244,8 @@ impl Disk {
     }
 
     /// A short read of a class took so long.
-    pub(crate) fn observe_read(&self, latency_ns: u64, was_alone: bool) {
-        self.rooms.iter().for_each(|rooms| rooms.observe(latency_ns, was_alone));
+    pub(crate) fn observe_read(&self, class: usize, latency_ns: u64, was_alone: bool) {
+        self.rooms.iter().for_each(|rooms| rooms.observe(class, latency_ns, was_alone));
     }
 
     /// Changes the shares by which what may be under way is divided, for all shards.

@@ -8,7 +8,7 @@
 //! 3. [`Disk`] is what the shards share: a [`TokenBucket`] that gives out the disk's time, the amount under way, the caps of
 //!    classes. All of it atomic counters.
 //! 4. [`IoQueue`] is one shard's queue in front of it. A request that finds nobody waiting and time left starts at once.
-//!    Of what is under way a class may have its part beside others that read (`rooms`).
+//!    Of what is under way a class may have its part beside others that read (`rooms`), and of the disk's time (`pace`).
 //! 5. A [`Learner`] finds out what the disk can do from the requests that it gets anyway.
 //! 6. [`properties`] reads and writes `io_properties.yaml`.
 //!
@@ -22,6 +22,7 @@ mod disk;
 mod latencies;
 mod learned;
 mod model;
+mod pace;
 mod plane;
 pub mod properties;
 mod queue;

@@ -191,7 +191,7 @@ impl<T> IoQueue<T> {
         }
         let cost_ns = self.cost_ns(direction, bytes);
         if !self.disk.has_room(at, cost_ns)
-            || !self.disk.has_room_for(at, class, cost_ns, now_ns)
+            || self.disk.waits_until_ns(at, class, cost_ns, now_ns).is_some()
             || !self.cap_allows(class, now_ns)
         {
             return None;
@@ -255,7 +255,7 @@ impl<T> IoQueue<T> {
         if observation.latency_ns > 0 {
             let is_scheduled = ticket.cost_ns > 0;
             if is_scheduled && ticket.direction == Direction::Read && observation.bytes <= SHORT_READ_BYTES {
-                self.disk.observe_read(observation.latency_ns, ticket.is_alone);
+                self.disk.observe_read(class, observation.latency_ns, ticket.is_alone);
             }
             self.learner.observe(observation, now_ns, || self.disk.traffic());
         }
@@ -336,11 +336,11 @@ impl<T> IoQueue<T> {
             if !self.cap_allows(class, now_ns) {
                 let cap = self.disk.cap(class);
                 self.wake_at(now_ns + cap.flow_ns(cap.owed()));
-            } else if !self.disk.has_room_for(at, class, cost_ns, now_ns) && !self.is_stuck(at, class, now_ns)
-            {
-                self.wake_at(now_ns + self.disk.limit_ns());
             } else {
-                return Some(class);
+                match self.disk.waits_until_ns(at, class, cost_ns, now_ns) {
+                    Some(until_ns) if !self.is_stuck(at, class, now_ns) => self.wake_at(until_ns),
+                    _ => return Some(class),
+                }
             }
             among &= !(1 << class);
         }

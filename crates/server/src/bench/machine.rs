@@ -38,6 +38,22 @@ impl Machine {
     }
 }
 
+/// How long others had a core of this machine, which is a virtual one, while something here wanted to run on it, since the machine started; 0 where the
+/// kernel does not say.
+pub fn stolen_us(core: usize) -> u64 {
+    // SAFETY: no argument is a pointer.
+    let ticks_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    stolen_ticks(&stat, core).unwrap_or(0) * 1_000_000 / ticks_s
+}
+
+/// user, nice, system, idle, iowait, irq, softirq, steal: proc(5).
+fn stolen_ticks(stat: &str, core: usize) -> Option<u64> {
+    let name = format!("cpu{core}");
+    let line = stat.lines().find(|line| line.split_whitespace().next() == Some(&name))?;
+    line.split_whitespace().nth(8)?.parse().ok()
+}
+
 /// The commit the program was built from, as far as the working directory knows: `abcdef012345`, with `+` if
 /// files differ from it, "unknown" outside a checkout.
 pub fn commit() -> String {
@@ -79,4 +95,18 @@ pub fn pin_process(core: Option<usize>) -> io::Result<usize> {
 
 fn check(result: i32) -> io::Result<()> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_had_of_a_core() {
+        let stat =
+            "cpu  1 2 3 4 5 6 7 99 0 0\ncpu0 1 2 3 4 5 6 7 55 0 0\ncpu1 1 2 3 4 5 6 7 44 0 0\nintr 1 2\n";
+        assert_eq!(stolen_ticks(stat, 1), Some(44));
+        assert_eq!(stolen_ticks(stat, 10), None);
+        assert_eq!(stolen_ticks("cpu0 1 2 3\n", 0), None);
+    }
 }

@@ -57,14 +57,6 @@ impl Outcome {
         sum
     }
 
-    /// And of another run of the same load.
-    pub fn add(&mut self, run: &Self) {
-        self.requests += run.requests;
-        self.bytes += run.bytes;
-        self.measured_us += run.measured_us;
-        self.latencies.merge(&run.latencies);
-    }
-
     pub fn requests_s(&self) -> f64 {
         self.requests as f64 * 1e6 / self.measured_us as f64
     }

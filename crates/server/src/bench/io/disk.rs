@@ -4,7 +4,7 @@ use runtime::{DiskModel, FileError};
 
 use super::loads::{Beside, Curve};
 use super::{IoArguments, model_of_file};
-use crate::bench::BenchError;
+use crate::bench::{BenchError, machine};
 use crate::iotune::scratch::ScratchDisk;
 use crate::iotune::{self, Depths};
 
@@ -21,10 +21,16 @@ pub fn prepare(arguments: &IoArguments) -> Result<(ScratchDisk, DiskModel), Benc
     Ok((scratch, model))
 }
 
-pub fn run(arguments: &IoArguments, scratch: ScratchDisk, model: DiskModel) -> Result<Curve, BenchError> {
+pub fn run(
+    arguments: &IoArguments,
+    core: usize,
+    scratch: ScratchDisk,
+    model: DiskModel,
+) -> Result<Curve, BenchError> {
     let scratch = scratch.restarted(arguments.disk(model))?;
     let for_us = (arguments.seconds * 1e6) as u64;
-    let curve = Curve::measured("disk", model, arguments.rounds, |loads, beside| {
+    let stolen_us = || machine::stolen_us(core);
+    let curve = Curve::measured("disk", model, arguments.rounds, stolen_us, |loads, beside| {
         let off = beside == Beside::Off;
         scratch.on_all(move |shard| async move {
             shard.disk().set_bypassed(off);

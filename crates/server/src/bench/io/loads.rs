@@ -1,11 +1,14 @@
 //! The loads of `bench io`, and the curves they give: reads alone, beside a compaction with the scheduler on, and off.
 
+use std::array::from_fn;
 use std::fmt::Write;
 
 use runtime::{Direction, DiskModel, IoClass};
 
+use super::rounds::{self, Round};
 use crate::bench::BenchError;
 use crate::bench::report::{Report, Sample};
+use crate::bench::stopwatch::Stopwatch;
 use crate::iotune::measure::{Load, Outcome};
 use crate::iotune::{LARGE_BYTES, SMALL_BYTES};
 use crate::plot::{Line, Lines};
@@ -50,6 +53,8 @@ pub struct Point {
     pub compacted_bytes_s: f64,
     /// Of the disk's time, by its model and as if requests of the compaction were not split.
     pub used: f64,
+    /// The part of the time of the rounds that others had the core.
+    pub stolen: f64,
 }
 
 /// Points by rising reads; of each: alone, on, off.
@@ -88,34 +93,31 @@ fn loads(reads_s: f64, beside: Beside) -> Vec<Load> {
 }
 
 impl Curve {
-    /// Measures all points by `measure`, which runs loads and says what came of each: alone, on and off in turn, `rounds` times, since a
-    /// disk may be faster now than it was before.
+    /// Measures all points by `measure`, which runs loads and says what came of each: alone, on and off in turn, in `rounds` rounds that
+    /// were disturbed least, since a disk and a core may be faster now than they were before. `stolen_us`: how long others had the core so far.
     pub fn measured(
         place: &'static str,
         disk: DiskModel,
         rounds: u32,
+        stolen_us: impl Fn() -> u64,
         mut measure: impl FnMut(Vec<Load>, Beside) -> Result<Vec<Outcome>, BenchError>,
     ) -> Result<Self, BenchError> {
         let mut points = vec![];
         for part in READS {
             let reads_s = part * disk.read_iops as f64;
-            let mut outcomes: [Vec<Outcome>; 3] = Default::default();
-            for _ in 0..rounds {
-                for (beside, all) in Beside::ALL.into_iter().zip(&mut outcomes) {
+            let rounds = rounds::least_disturbed(rounds, || {
+                let (watch, before_us) = (Stopwatch::start(), stolen_us());
+                let mut measured = [None; 3];
+                for (beside, point) in Beside::ALL.into_iter().zip(&mut measured) {
                     let loads = loads(reads_s, beside);
-                    if loads.is_empty() {
-                        continue;
-                    }
-                    let measured = measure(loads, beside)?;
-                    match all.is_empty() {
-                        true => *all = measured,
-                        false => all.iter_mut().zip(&measured).for_each(|(all, run)| all.add(run)),
+                    if !loads.is_empty() {
+                        *point = Some(Point::of(&disk, reads_s > 0.0, &measure(loads, beside)?));
                     }
                 }
-            }
-            let of_part = outcomes
-                .map(|outcomes| (!outcomes.is_empty()).then(|| Point::of(&disk, reads_s > 0.0, &outcomes)));
-            points.push((reads_s, of_part));
+                let stolen = (stolen_us() - before_us) as f64 / 1e6 / watch.spent().wall_s;
+                Ok(Round { measured, stolen })
+            })?;
+            points.push((reads_s, from_fn(|at| Point::median(&rounds, at))));
         }
         Ok(Self { place, disk, points })
     }
@@ -155,9 +157,13 @@ impl Curve {
         }
         for (reads_s, points) in &self.points {
             if let [Some(alone), Some(on), Some(off)] = points {
+                let stolen = match on.stolen > 0.0 {
+                    true => format!("; others had the core for {:.1} % of the time", on.stolen * 100.0),
+                    false => String::new(),
+                };
                 writeln!(
                     text,
-                    "{reads_s:.0} reads/s: p95 on is {:.2} times alone, off {:.2} times on",
+                    "{reads_s:.0} reads/s: p95 on is {:.2} times alone, off {:.2} times on{stolen}",
                     on.p95_us / alone.p95_us,
                     off.p95_us / on.p95_us
                 )
@@ -187,6 +193,7 @@ impl Curve {
                     add("compaction", "MB/s", point.compacted_bytes_s / 1e6);
                 }
                 add("disk", "%", point.used * 100.0);
+                add("stolen", "%", point.stolen * 100.0);
             }
         }
     }
@@ -218,6 +225,22 @@ impl Curve {
 }
 
 impl Point {
+    /// Of what was measured `at` one place of each round.
+    fn median(rounds: &[Round<[Option<Self>; 3]>], at: usize) -> Option<Self> {
+        let points: Option<Vec<Self>> = rounds.iter().map(|round| round.measured[at]).collect();
+        let points = points?;
+        let of = |value: fn(&Self) -> f64| rounds::median(points.iter().map(value));
+        Some(Self {
+            reads_s: of(|point| point.reads_s),
+            p50_us: of(|point| point.p50_us),
+            p95_us: of(|point| point.p95_us),
+            p99_us: of(|point| point.p99_us),
+            compacted_bytes_s: of(|point| point.compacted_bytes_s),
+            used: of(|point| point.used),
+            stolen: rounds::median(rounds.iter().map(|round| round.stolen)),
+        })
+    }
+
     fn of(disk: &DiskModel, has_reads: bool, outcomes: &[Outcome]) -> Self {
         let (reads, compaction) = outcomes.split_at(usize::from(has_reads));
         let mut point =

@@ -12,6 +12,7 @@ mod disk;
 mod engine;
 mod loads;
 mod overhead;
+mod rounds;
 mod simulated;
 
 use std::fs;
@@ -30,11 +31,12 @@ pub struct IoArguments {
     /// Only these parts.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub parts: Vec<Part>,
-    /// How long each load runs, on the real disk; in virtual time a third of it.
-    #[arg(long, default_value_t = 1.5)]
+    /// How long each load runs, on the real disk; in virtual time half of it.
+    #[arg(long, default_value_t = 1.0)]
     pub seconds: f64,
-    /// How often each load runs on the real disk, alone, with the scheduler and without in turn.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    /// How often each load runs on the real disk, alone, with the scheduler and without in turn; the medians count. Rounds in which others had the core
+    /// for more than a hundredth of the time are repeated, twice as many at most.
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
     /// Of the engine's rows: 600 MB.
     #[arg(long, default_value_t = 1.0)]
@@ -114,7 +116,7 @@ pub fn run(arguments: &IoArguments) -> Result<(), BenchError> {
         println!("the disk of {}: {}", arguments.dir.display(), crate::disk_model::show(&model));
         settings.push(("disk", json(&crate::disk_model::show(&model))));
         if is_wanted(Part::Disk) {
-            let curve = disk::run(arguments, scratch, model)?;
+            let curve = disk::run(arguments, core, scratch, model)?;
             publish(&curve, arguments, &mut report)?;
         } else {
             scratch.close()?;
