@@ -10,7 +10,7 @@
 //!    once, or has no queue of its own that a read could not pass, is used wholly that way, and one that serves them one after the other is kept
 //!    nearly empty.
 //! 4. Its requests are short while others read: the one that may always be under way is not long to wait for.
-//! 5. Where half its part is still too much a class is held back by time too ([`crate::pace`]): it has its shares of the disk's time, and what others leave
+//! 5. Where half its part is still too much for one with more shares, a class is held back by time too ([`crate::pace`]): it has its shares of the disk's time, and what others leave
 //!    of a part of all of it, down to half. One request after the other may be a third of a disk, and that is too much for one of which reads take two
 //!    fifths.
 //!
@@ -95,8 +95,10 @@ struct Beside {
     shares: u64,
     /// With those of the others.
     all_shares: u64,
-    /// The least that any of the others leaves it, of [`ALL`].
+    /// The least that any of the others gives it, of [`ALL`].
     given: u32,
+    /// And the least that any of those with more shares does.
+    given_by_more: u32,
 }
 
 /// What is known of the disk from the start.
@@ -143,18 +145,26 @@ impl Rooms {
         let shares = |class: usize| u64::from(self.shares[class].load(Ordering::Relaxed));
         let mut others = self.others(class, now_ns).peekable();
         others.peek()?;
-        let mine = Beside { shares: shares(class), all_shares: shares(class), given: ALL };
-        Some(others.fold(mine, |beside, other| Beside {
-            all_shares: beside.all_shares + shares(other),
-            given: beside.given.min(self.observed[other].given.load(Ordering::Relaxed)),
-            ..beside
+        let mine = shares(class);
+        let nobody = Beside { shares: mine, all_shares: mine, given: ALL, given_by_more: ALL };
+        Some(others.fold(nobody, |beside, other| {
+            let (its, given) = (shares(other), self.observed[other].given.load(Ordering::Relaxed));
+            let by_more = if its > mine { given } else { ALL };
+            Beside {
+                shares: mine,
+                all_shares: beside.all_shares + its,
+                given: beside.given.min(given),
+                given_by_more: beside.given_by_more.min(by_more),
+            }
         }))
     }
 
     /// How much the class may have under way.
     pub fn part_ns(&self, class: usize, now_ns: u64) -> u64 {
         let limit_ns = self.options.limit_ns;
-        let Some(Beside { shares, all_shares, given }) = self.beside(class, now_ns) else { return limit_ns };
+        let Some(Beside { shares, all_shares, given, .. }) = self.beside(class, now_ns) else {
+            return limit_ns;
+        };
         let of_shares_ns = scaled(limit_ns, shares, all_shares);
         match given.checked_sub(OF_SHARES) {
             Some(more) => {
@@ -184,13 +194,15 @@ impl Rooms {
     /// A class has had `cost_ns` more of the disk's time.
     fn pace(&self, class: usize, cost_ns: u64, now_ns: u64) {
         let RoomOptions { limit_ns, is_paced, .. } = self.options;
-        let Some(Beside { shares, all_shares, given }) = self.beside(class, now_ns) else { return };
-        if is_paced && given < PACED {
+        let Some(Beside { shares, all_shares, given_by_more, .. }) = self.beside(class, now_ns) else {
+            return;
+        };
+        if is_paced && given_by_more < PACED {
             let of_shares_ns = scaled(limit_ns, shares, all_shares);
             self.paces[class].charge(scaled(cost_ns, all_shares, shares), of_shares_ns, limit_ns, now_ns);
         }
         // What it has counts for those that are held back because of its own reads too.
-        let given = given.min(self.observed[class].given.load(Ordering::Relaxed));
+        let given = given_by_more.min(self.observed[class].given.load(Ordering::Relaxed));
         if !is_paced || given >= PACED {
             return;
         }
@@ -368,6 +380,10 @@ mod tests {
             .given
             .store(own.observed[0].given.swap(OF_SHARES, Ordering::Relaxed), Ordering::Relaxed);
         assert_eq!(paced(&own, 0.4), 1.0);
+        // Nor is one beside a class of as many shares, to which nothing but half of what is under way is due.
+        let equals = late();
+        equals.set_shares(0, 200);
+        assert_eq!(paced(&equals, 0.4), 1.0);
         // Reads are in time, nobody reads, and the disk's time is not known.
         assert_eq!(paced(&rooms(750_000), 0.4), 1.0);
         assert_eq!(paced(&late(), 0.0), 1.0);
