@@ -13,7 +13,8 @@
 //! 6. [`properties`] reads and writes `io_properties.yaml`.
 //!
 //! Guarantees: over any time `t` a disk is given at most `t` plus its latency goal of work, twice that with several shards; nobody who waits is passed over
-//! for ever; what one class leaves, the others get; who was idle has no more than [`FORGIVEN_NS`] of the disk to catch up with.
+//! for ever; what one class leaves, the others get, but for what has to stay free so that reads of a class with more shares are
+//! in time; who was idle has no more than [`FORGIVEN_NS`] of the disk to catch up with.
 //!
 //! No clock, no thread, no file: time is an argument, in nanoseconds of a clock that never goes back.
 
