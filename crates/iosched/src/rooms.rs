@@ -63,9 +63,9 @@ pub(crate) struct Rooms {
     reads_until_ns: [AtomicU64; CLASSES_MAX],
     under_way_ns: [[AtomicU64; CLASSES_MAX]; 2],
     observed: [Observed; CLASSES_MAX],
-    /// What a class has had of its shares of the disk's time, and what all have had of the part that is given out.
-    paces: [Pace; CLASSES_MAX],
-    pace_of_all: Pace,
+    /// What a class has had of its shares of a lane's time, and what all have had of the part that is given out.
+    paces: [[Pace; CLASSES_MAX]; 2],
+    paces_of_all: [Pace; 2],
     options: RoomOptions,
 }
 
@@ -120,7 +120,7 @@ impl Rooms {
             under_way_ns: Default::default(),
             observed: Default::default(),
             paces: Default::default(),
-            pace_of_all: Pace::default(),
+            paces_of_all: Default::default(),
             options,
         }
     }
@@ -187,19 +187,24 @@ impl Rooms {
         if under_way_ns > 0 && under_way_ns + cost_ns / 2 > self.part_ns(class, now_ns) {
             return Some(now_ns + self.options.again_ns);
         }
-        let until_ns = self.paces[class].until_ns().min(self.pace_of_all.until_ns());
+        let until_ns = self.paces[lane][class].until_ns().min(self.paces_of_all[lane].until_ns());
         (until_ns > now_ns && self.is_beside(class, now_ns)).then_some(until_ns)
     }
 
     /// A class has had `cost_ns` more of the disk's time.
-    fn pace(&self, class: usize, cost_ns: u64, now_ns: u64) {
+    fn pace(&self, lane: usize, class: usize, cost_ns: u64, now_ns: u64) {
         let RoomOptions { limit_ns, is_paced, .. } = self.options;
         let Some(Beside { shares, all_shares, given_by_more, .. }) = self.beside(class, now_ns) else {
             return;
         };
         if is_paced && given_by_more < PACED {
             let of_shares_ns = scaled(limit_ns, shares, all_shares);
-            self.paces[class].charge(scaled(cost_ns, all_shares, shares), of_shares_ns, limit_ns, now_ns);
+            self.paces[lane][class].charge(
+                scaled(cost_ns, all_shares, shares),
+                of_shares_ns,
+                limit_ns,
+                now_ns,
+            );
         }
         // What it has counts for those that are held back because of its own reads too.
         let given = given_by_more.min(self.observed[class].given.load(Ordering::Relaxed));
@@ -208,7 +213,7 @@ impl Rooms {
         }
         // From the whole disk down to half of it, where nothing is given.
         let of_all_ns = scaled(cost_ns, 2 * u64::from(PACED), u64::from(PACED + given));
-        self.pace_of_all.charge(of_all_ns, limit_ns / PACE_PART, limit_ns, now_ns);
+        self.paces_of_all[lane].charge(of_all_ns, limit_ns / PACE_PART, limit_ns, now_ns);
     }
 
     /// Whether no other class reads or has anything under way. `all_ns`: what all have under way.
@@ -219,7 +224,7 @@ impl Rooms {
 
     pub fn started(&self, lane: usize, class: usize, cost_ns: u64, is_read: bool, now_ns: u64) {
         self.under_way_ns[lane][class].fetch_add(cost_ns, Ordering::Relaxed);
-        self.pace(class, cost_ns, now_ns);
+        self.pace(lane, class, cost_ns, now_ns);
         if is_read {
             let until_ns = &self.reads_until_ns[class];
             // Seldom, since other shards look at it.

@@ -114,7 +114,7 @@ impl Curve {
                         *point = Some(Point::of(&disk, reads_s > 0.0, &measure(loads, beside)?));
                     }
                 }
-                let stolen = (stolen_us() - before_us) as f64 / 1e6 / watch.spent().wall_s;
+                let stolen = stolen_us().saturating_sub(before_us) as f64 / 1e6 / watch.spent().wall_s;
                 Ok(Round { measured, stolen })
             })?;
             points.push((reads_s, from_fn(|at| Point::median(&rounds, at))));

@@ -25,7 +25,7 @@ pub fn least_disturbed<T>(
 ) -> Result<Vec<Round<T>>, BenchError> {
     let mut rounds = vec![];
     let mut undisturbed = 0;
-    for _ in 0..wanted * REPEATED {
+    for _ in 0..wanted.saturating_mul(REPEATED) {
         if undisturbed >= wanted {
             break;
         }
