@@ -32,5 +32,5 @@ pub use error::EngineError;
 pub use options::{
     Attachment, CompactionOptions, EngineOptions, LargeDataOptions, OnDamagedLog, ReadOptions,
 };
-pub use read::{Page, PagingState, PartitionPage, ReadCommand};
+pub use read::{Page, PagePlace, PagingState, PartitionPage, ReadCommand, UnfinishedPartition};
 pub use recover::OpenReport;

@@ -44,18 +44,64 @@ pub struct ReadCommand {
     pub trace: Option<Arc<ReadTrace>>,
 }
 
-/// Where a read goes on: behind the last row of a page.
+/// Where a read goes on after a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PagingState {
-    pub key: PartitionKey,
-    /// The last row of the partition that was returned; `None`: nothing more is wanted of this partition.
-    pub row: Option<ClusteringKey>,
-    /// Rows of the partition that were returned, for `partition_limit_rows`.
-    pub partition_rows: u64,
+    pub place: PagePlace,
     /// What is left of `limit_rows`.
     pub remaining_rows: u64,
     /// The read's [`ReadCommand::read_id`].
     pub read_id: u64,
+}
+
+/// How far the pages of a read have come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PagePlace {
+    /// The pages so far have all that is wanted of this partition.
+    AfterPartition(PartitionKey),
+    /// The last page ended inside a partition: because it was full, or because it met too many dead rows.
+    Inside(UnfinishedPartition),
+}
+
+/// A partition in which a page ended. Its absence from that page says nothing about its content: a page may end in front
+/// of the first live row. `shown_rows` says what earlier pages have of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnfinishedPartition {
+    pub key: PartitionKey,
+    /// The last row that was read, live or dead.
+    pub last_row: ClusteringKey,
+    /// Live rows of the partition on all pages so far, for `partition_limit_rows`. 0: no page has had the partition, so
+    /// its static row is still to come, also if no live row follows.
+    pub shown_rows: u64,
+}
+
+impl PagePlace {
+    pub fn key(&self) -> &PartitionKey {
+        match self {
+            Self::AfterPartition(key) => key,
+            Self::Inside(unfinished) => &unfinished.key,
+        }
+    }
+
+    pub fn unfinished(&self) -> Option<&UnfinishedPartition> {
+        match self {
+            Self::AfterPartition(_) => None,
+            Self::Inside(unfinished) => Some(unfinished),
+        }
+    }
+
+    /// Both are at the same row, or after the same partition.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let last_row = |place: &Self| place.unfinished().map(|unfinished| unfinished.last_row.clone());
+        self.key() == other.key() && last_row(self) == last_row(other)
+    }
+}
+
+impl PagingState {
+    /// The partition in which the page ended, unless it ended between two partitions.
+    pub fn unfinished(&self) -> Option<&UnfinishedPartition> {
+        self.place.unfinished()
+    }
 }
 
 impl ReadCommand {
@@ -92,13 +138,13 @@ impl ReadCommand {
     /// Which partitions are still wanted; `None` if none.
     pub fn remaining_partitions(&self) -> Option<PartitionRange> {
         let Some(paging) = &self.paging else { return Some(self.partitions.clone()) };
-        match (&self.partitions, &paging.row) {
-            (PartitionRange::Key(_), None) => None,
-            (PartitionRange::Key(key), Some(_)) => Some(PartitionRange::Key(key.clone())),
-            (PartitionRange::Between { end, .. }, row) => {
-                let start = match row {
-                    Some(_) => RingPosition::BeforeKey(paging.key.clone()),
-                    None => RingPosition::AfterKey(paging.key.clone()),
+        match (&self.partitions, &paging.place) {
+            (PartitionRange::Key(_), PagePlace::AfterPartition(_)) => None,
+            (PartitionRange::Key(key), PagePlace::Inside(_)) => Some(PartitionRange::Key(key.clone())),
+            (PartitionRange::Between { end, .. }, place) => {
+                let start = match place {
+                    PagePlace::Inside(unfinished) => RingPosition::BeforeKey(unfinished.key.clone()),
+                    PagePlace::AfterPartition(key) => RingPosition::AfterKey(key.clone()),
                 };
                 Some(PartitionRange::Between { start, end: end.clone() })
             }

@@ -32,7 +32,7 @@ pub mod trace;
 
 pub use chain::ChainReader;
 pub use collect::{collect, collect_partitions};
-pub use command::{PagingState, ReadCommand};
+pub use command::{PagePlace, PagingState, ReadCommand, UnfinishedPartition};
 pub use compact::{CompactReader, Garbage, Keep, Passed, PurgePolicy};
 pub use drive::{LocalFuture, block_on_ready};
 pub use error::{LimitExceeded, ReadError};

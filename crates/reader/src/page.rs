@@ -7,7 +7,8 @@ use crate::command::PagingState;
 /// A part of the answer, and where to go on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// By token and key. A partition that began on an earlier page appears again with its further rows.
+    /// By token and key. A partition that began on an earlier page appears again with its further rows. A partition
+    /// without rows is complete: it has nothing but its static row. That a partition is absent says nothing if `next` is inside it.
     pub partitions: Vec<PartitionPage>,
     /// `None`: this was the last page.
     pub next: Option<PagingState>,

@@ -11,11 +11,13 @@
 use std::sync::Arc;
 
 use model::key::split_composite_key;
-use model::{ClusteringRange, PartitionKey, PartitionRange, TableSchema};
-use reader::{Page, PagingState, PartitionPage, ReadCommand};
+use model::{ClusteringKey, ClusteringRange, PartitionKey, PartitionRange, TableSchema};
+use reader::{Page, PagePlace, PagingState, PartitionPage, ReadCommand, UnfinishedPartition};
 use smallvec::{SmallVec, smallvec};
 
+use super::given::Given;
 use super::group::GroupKey;
+use super::paging::ResultPlace;
 use super::rows::RowsBuilder;
 use super::value::RowView;
 use super::{SelectPlan, limit, paging};
@@ -93,10 +95,9 @@ pub async fn execute<C: Coordinator>(
         limit_rows,
         partition_limit,
         remaining: limit_rows,
-        partition_rows: 0,
+        given: Given::default(),
         group: None,
         started: None,
-        is_partition_full: false,
         paging: None,
         continued: None,
         read_id: 0,
@@ -137,18 +138,16 @@ pub(super) struct Reading<'p, 'a> {
     pub(super) partition_limit: u64,
     /// What is left of `limit_rows`.
     pub(super) remaining: u64,
-    /// Rows of the result that the current partition has given so far.
-    pub(super) partition_rows: u64,
+    /// What the current partition has given so far.
+    pub(super) given: Given,
     /// With GROUP BY: the group that is open.
     pub(super) group: Option<(PartitionKey, GroupKey)>,
     /// With GROUP BY: where the last read of storage began, unless at the beginning.
     pub(super) started: Option<PagingState>,
-    /// With GROUP BY: the current partition has given its groups, and has more.
-    pub(super) is_partition_full: bool,
     /// Where the next read begins, inside the current key or range.
     pub(super) paging: Option<PagingState>,
-    /// The partition of which this read gives further rows, if there are any.
-    continued: Option<PartitionKey>,
+    /// The partition in which the last read of storage began, and rows that storage had given of it before.
+    continued: Option<(PartitionKey, u64)>,
     /// Of the last read of storage that has a next page.
     pub(super) read_id: u64,
     /// Rows since others were let run.
@@ -160,28 +159,31 @@ pub(super) enum Taken {
     /// All rows were taken.
     All,
     /// The client's page is full, and the rows behind this were not taken.
-    Full(PagingState),
+    Full(ResultPlace),
     /// The limit is reached.
     Done,
 }
 
 impl Reading<'_, '_> {
-    fn resume(&mut self, state: Option<PagingState>) -> Result<(), CqlError> {
-        let Some(state) = state else { return Ok(()) };
-        self.remaining = self.remaining.min(state.remaining_rows);
+    fn resume(&mut self, place: Option<ResultPlace>) -> Result<(), CqlError> {
+        let Some(ResultPlace { storage, partition_rows }) = place else { return Ok(()) };
+        self.remaining = self.remaining.min(storage.remaining_rows);
+        let is_inside = storage.unfinished().is_some();
         match &self.partitions {
             Partitions::Keys(keys) => {
-                let Some(at) = keys.iter().position(|key| *key == state.key) else {
+                let Some(at) = keys.iter().position(|key| key == storage.place.key()) else {
                     return Err(paging::invalid_state());
                 };
-                self.at = if state.row.is_some() { at } else { at + 1 };
+                self.at = if is_inside { at } else { at + 1 };
             }
-            Partitions::Range(range) if range.contains(&state.key) => {}
+            Partitions::Range(range) if range.contains(storage.place.key()) => {}
             Partitions::Range(_) => return Err(paging::invalid_state()),
         }
-        self.partition_rows = if state.row.is_some() { state.partition_rows } else { 0 };
-        if state.row.is_some() || matches!(self.partitions, Partitions::Range(_)) {
-            self.paging = Some(state);
+        if is_inside {
+            self.given = Given::of(storage.place.key(), partition_rows);
+        }
+        if is_inside || matches!(self.partitions, Partitions::Range(_)) {
+            self.paging = Some(storage);
         }
         Ok(())
     }
@@ -197,15 +199,12 @@ impl Reading<'_, '_> {
             Partitions::Range(range) => range.clone(),
         };
         let limit_rows = if self.pushes_limits { self.remaining } else { u64::MAX };
-        self.continued = None;
+        let unfinished = self.paging.as_ref().and_then(PagingState::unfinished);
+        self.continued = unfinished.map(|unfinished| (unfinished.key.clone(), unfinished.shown_rows));
         if self.plan.grouping.is_some() {
             self.started.clone_from(&self.paging);
         }
-        let paging = self.paging.take().map(|mut state| {
-            state.remaining_rows = limit_rows;
-            self.continued = state.row.is_some().then(|| state.key.clone());
-            state
-        });
+        let paging = self.paging.take().map(|state| PagingState { remaining_rows: limit_rows, ..state });
         Some(ReadCommand {
             ranges: Arc::clone(&self.ranges),
             reversed: self.plan.order.is_reversed,
@@ -229,46 +228,50 @@ impl Reading<'_, '_> {
 
     /// Goes on behind a page of storage that ended with `next`; `false`: there is nothing more.
     pub(super) fn advance(&mut self, next: Option<PagingState>) -> bool {
-        match (next, &self.partitions) {
-            (Some(state), Partitions::Keys(_)) if state.row.is_none() => self.at += 1,
-            (Some(state), _) => {
-                if state.row.is_none() {
-                    self.partition_rows = 0;
-                }
-                // Of a partition that has had its rows nothing more is wanted.
-                let is_full = match self.plan.grouping {
-                    Some(_) => self.is_partition_full,
-                    None => self.partition_rows >= self.partition_limit,
-                };
-                let row = state.row.filter(|_| !is_full);
-                if row.is_none() && matches!(self.partitions, Partitions::Keys(_)) {
-                    self.at += 1;
-                } else {
-                    self.paging = Some(PagingState { row, ..state });
-                    return true;
-                }
+        let place = next.map(|state| match state.place {
+            // Of a partition that has given what it may nothing more is wanted.
+            PagePlace::Inside(unfinished) if self.has_given_all(&unfinished.key) => {
+                PagingState { place: PagePlace::AfterPartition(unfinished.key), ..state }
             }
-            (None, Partitions::Keys(_)) => self.at += 1,
+            place => PagingState { place, ..state },
+        });
+        match (place, &self.partitions) {
             (None, Partitions::Range(_)) => return false,
+            (Some(state), Partitions::Range(_)) => self.paging = Some(state),
+            (Some(state), Partitions::Keys(_)) if state.unfinished().is_some() => self.paging = Some(state),
+            (_, Partitions::Keys(keys)) => {
+                self.at += 1;
+                return self.at < keys.len();
+            }
         }
-        self.partition_rows = 0;
-        matches!(&self.partitions, Partitions::Keys(keys) if self.at < keys.len())
+        true
+    }
+
+    /// The partition has given as many rows or groups as it may.
+    fn has_given_all(&self, key: &PartitionKey) -> bool {
+        match self.plan.grouping {
+            Some(_) => self.given.is_full(key),
+            None => self.given.rows_of(key) >= self.partition_limit,
+        }
     }
 
     /// Where the next page of the client begins.
-    pub(super) fn state(&self) -> Option<PagingState> {
+    pub(super) fn state(&self) -> Option<ResultPlace> {
         if let Some(state) = &self.paging {
-            return Some(PagingState {
-                partition_rows: self.partition_rows,
-                remaining_rows: self.remaining,
-                ..state.clone()
-            });
+            return Some(self.result_place(state.place.clone(), state.read_id));
         }
         // At the beginning of a key: behind the one before it.
         let Partitions::Keys(keys) = &self.partitions else { return None };
         keys.get(self.at)?;
         let key = keys.get(self.at.checked_sub(1)?)?.clone();
-        Some(PagingState { key, row: None, partition_rows: 0, remaining_rows: self.remaining, read_id: 0 })
+        Some(self.result_place(PagePlace::AfterPartition(key), 0))
+    }
+
+    /// The next page of the client begins at this place of storage.
+    pub(super) fn result_place(&self, place: PagePlace, read_id: u64) -> ResultPlace {
+        let partition_rows = place.unfinished().map_or(0, |unfinished| self.given.rows_of(&unfinished.key));
+        let storage = PagingState { place, remaining_rows: self.remaining, read_id };
+        ResultPlace { storage, partition_rows }
     }
 
     /// Reads until the page is full or nothing is left; gives where the next one begins.
@@ -277,7 +280,7 @@ impl Reading<'_, '_> {
         coordinator: &C,
         rows: &mut RowsBuilder<'_>,
         page_rows: Option<u64>,
-    ) -> Result<Option<PagingState>, CqlError> {
+    ) -> Result<Option<ResultPlace>, CqlError> {
         let wanted = page_rows.map_or(u64::MAX, |rows| rows.max(1));
         let mut reads = 0;
         let mut told = false;
@@ -388,7 +391,7 @@ impl Reading<'_, '_> {
         let partitions = page.partitions.len();
         for (number, partition) in page.partitions.into_iter().enumerate() {
             let is_last = number + 1 == partitions;
-            self.begin(&partition);
+            self.given.enter(&partition.key);
             let PartitionPage { key, static_row, rows: read } = partition;
             let key_values = key_values(&self.plan.schema, &key)?;
             let view = RowView { partition_key: &key_values, static_row: &static_row, row: None };
@@ -401,7 +404,7 @@ impl Reading<'_, '_> {
                         return Ok(Taken::Done);
                     }
                     if !is_last && u64::from(rows.rows.count()) >= wanted {
-                        return Ok(Taken::Full(self.stopped(&key, None)));
+                        return Ok(Taken::Full(self.after_partition(&key)));
                     }
                 }
                 self.give_way(coordinator).await;
@@ -409,7 +412,7 @@ impl Reading<'_, '_> {
             }
             let end = read.len();
             for (at, row) in read.into_iter().enumerate() {
-                if self.partition_rows >= self.partition_limit {
+                if self.given.rows() >= self.partition_limit {
                     break;
                 }
                 self.give_way(coordinator).await;
@@ -424,20 +427,14 @@ impl Reading<'_, '_> {
                 }
                 let is_end = is_last && at + 1 == end;
                 if !is_end && u64::from(rows.rows.count()) >= wanted {
-                    let row = Some(&row.key).filter(|_| self.partition_rows < self.partition_limit);
-                    return Ok(Taken::Full(self.stopped(&key, row)));
+                    return Ok(Taken::Full(match self.given.rows() < self.partition_limit {
+                        true => self.after_row(&key, at, &row.key),
+                        false => self.after_partition(&key),
+                    }));
                 }
             }
         }
         Ok(Taken::All)
-    }
-
-    /// A partition's rows follow; only the first one of a page may have begun on an earlier one.
-    pub(super) fn begin(&mut self, partition: &PartitionPage) {
-        if self.continued.take().is_none_or(|key| key != partition.key) {
-            self.partition_rows = 0;
-            self.is_partition_full = false;
-        }
     }
 
     #[inline]
@@ -449,18 +446,25 @@ impl Reading<'_, '_> {
 
     #[inline]
     pub(super) fn count(&mut self) {
-        self.partition_rows += 1;
+        self.given.count();
         self.remaining = self.remaining.saturating_sub(1);
     }
 
-    pub(super) fn stopped(&self, key: &PartitionKey, row: Option<&model::ClusteringKey>) -> PagingState {
-        PagingState {
+    /// The client's page ends behind the row at this number of the partition's on a page of storage.
+    pub(super) fn after_row(&self, key: &PartitionKey, number: usize, row: &ClusteringKey) -> ResultPlace {
+        let continued = self.continued.as_ref().filter(|(continued, _)| continued == key);
+        let shown_before = continued.map_or(0, |(_, shown_rows)| *shown_rows);
+        let unfinished = UnfinishedPartition {
             key: key.clone(),
-            row: row.cloned(),
-            partition_rows: if row.is_some() { self.partition_rows } else { 0 },
-            remaining_rows: self.remaining,
-            read_id: self.read_id,
-        }
+            last_row: row.clone(),
+            shown_rows: shown_before + number as u64 + 1,
+        };
+        self.result_place(PagePlace::Inside(unfinished), self.read_id)
+    }
+
+    /// The client's page ends with this partition.
+    pub(super) fn after_partition(&self, key: &PartitionKey) -> ResultPlace {
+        self.result_place(PagePlace::AfterPartition(key.clone()), self.read_id)
     }
 }
 

@@ -4,9 +4,10 @@
 //! and never within one: nothing of a group has to be kept in a paging state.
 
 use model::PartitionKey;
-use reader::{Page, PagingState};
+use reader::{Page, PagePlace};
 
 use super::execute::{READ_ROWS, Reading, Taken, key_values};
+use super::paging::ResultPlace;
 use super::rows::RowsBuilder;
 use super::value::RowView;
 use crate::CqlError;
@@ -20,7 +21,7 @@ impl Reading<'_, '_> {
         coordinator: &C,
         rows: &mut RowsBuilder<'_>,
         page_rows: Option<u64>,
-    ) -> Result<Option<PagingState>, CqlError> {
+    ) -> Result<Option<ResultPlace>, CqlError> {
         let wanted = page_rows.map_or(u64::MAX, |rows| rows.max(1));
         let mut told = false;
         while let Some(command) = self.command(READ_ROWS) {
@@ -50,7 +51,7 @@ impl Reading<'_, '_> {
         for (number, partition) in page.partitions.iter().enumerate() {
             let key_values = key_values(&schema, &partition.key)?;
             let view = RowView { partition_key: &key_values, static_row: &partition.static_row, row: None };
-            self.begin(partition);
+            self.given.enter(&partition.key);
             let alone = partition.rows.is_empty() && self.plan.restrictions.wants_static_only_partitions();
             let rows_of = partition.rows.iter().enumerate().map(|(at, row)| (at, Some(row)));
             for (at, row) in alone.then_some((0, None)).into_iter().chain(rows_of) {
@@ -74,8 +75,8 @@ impl Reading<'_, '_> {
                 {
                     return Ok(Taken::Full(state));
                 }
-                if self.partition_rows >= self.partition_limit {
-                    self.is_partition_full = true;
+                if self.given.rows() >= self.partition_limit {
+                    self.given.set_full();
                     break;
                 }
                 self.count();
@@ -103,21 +104,22 @@ impl Reading<'_, '_> {
     }
 
     /// Where a page begins whose first row is this one of a page of storage; `None`: at the beginning.
-    fn in_front_of(&self, page: &Page, partition: usize, row: usize) -> Option<PagingState> {
+    fn in_front_of(&self, page: &Page, partition: usize, row: usize) -> Option<ResultPlace> {
+        let (at, key) = (partition, &page.partitions[partition].key);
         if let Some(before) = row.checked_sub(1) {
-            let partition = &page.partitions[partition];
-            return Some(self.stopped(&partition.key, Some(&partition.rows[before].key)));
+            return Some(self.after_row(key, before, &page.partitions[at].rows[before].key));
         }
-        if let Some(before) = partition.checked_sub(1) {
-            return Some(self.stopped(&page.partitions[before].key, None));
+        if let Some(before) = at.checked_sub(1) {
+            return Some(self.after_partition(&page.partitions[before].key));
         }
-        match &self.started {
-            Some(started) => Some(PagingState {
-                partition_rows: self.partition_rows,
-                remaining_rows: self.remaining,
-                ..started.clone()
-            }),
-            None => self.state(),
-        }
+        let Some(started) = &self.started else { return self.state() };
+        let place = match &started.place {
+            // The partition in which the read of storage began had nothing more.
+            PagePlace::Inside(unfinished) if unfinished.key != *key => {
+                PagePlace::AfterPartition(unfinished.key.clone())
+            }
+            place => place.clone(),
+        };
+        Some(self.result_place(place, started.read_id))
     }
 }

@@ -7,6 +7,7 @@
 //! | values and times out of cells | `value.rs` |
 //! | which order, which limits | `ordering.rs`, `limit.rs` |
 //! | which rows are one by GROUP BY | `group.rs` |
+//! | what one partition has given | `given.rs` |
 //! | reading page by page | `execute.rs`; of groups `grouped.rs`; of sorted partitions `sorted.rs` |
 //! | where the next page begins, as bytes | `paging.rs` |
 //!
@@ -14,6 +15,7 @@
 //! changes, the statement is prepared again.
 
 mod execute;
+mod given;
 mod group;
 mod grouped;
 mod limit;

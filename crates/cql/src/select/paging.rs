@@ -1,13 +1,15 @@
 //! Where the next page of a SELECT begins, as the bytes that a client keeps for it.
 //!
 //! ```text
-//! u8   version, 2
-//! u8   1: a row follows; 0: the partition is done
+//! u8   version, 3
+//! u8   1: inside a partition; 0: after it
 //! u64  the read, big-endian
 //! vint rows that LIMIT still allows
-//! vint rows of the partition that were returned
 //! vint length of the partition's key, and the key
-//!      the row's clustering key, to the end
+//!      inside a partition:
+//! vint live rows that storage has given of it
+//! vint rows or groups of the result that it has given
+//!      the clustering key of the last row that was read, to the end
 //! ```
 //!
 //! The bytes come back from outside: what does not belong to the statement is refused.
@@ -15,27 +17,42 @@
 use base::bytes::Take;
 use base::vint;
 use model::{ClusteringPrefix, PartitionKey, TableSchema};
-use reader::PagingState;
+use reader::{PagePlace, PagingState, UnfinishedPartition};
 
 use crate::CqlError;
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
-pub fn encode(state: &PagingState) -> Vec<u8> {
-    let row = state.row.as_ref().map_or(&[][..], |row| row.as_bytes());
-    let mut out = Vec::with_capacity(state.key.bytes().len() + row.len() + 24);
-    out.extend_from_slice(&[VERSION, u8::from(state.row.is_some())]);
-    out.extend_from_slice(&state.read_id.to_be_bytes());
-    vint::write_unsigned(&mut out, state.remaining_rows);
-    vint::write_unsigned(&mut out, state.partition_rows);
-    base::bytes::put_vint_bytes(&mut out, state.key.bytes());
-    out.extend_from_slice(row);
+/// Where the next page of a statement's result begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultPlace {
+    /// Where storage goes on; `remaining_rows` are rows of the result that LIMIT still allows.
+    pub storage: PagingState,
+    /// Rows of the result, or groups, that an unfinished partition has given: what PER PARTITION LIMIT counts. Storage
+    /// counts rows for itself, in front of filters and groups.
+    pub partition_rows: u64,
+}
+
+pub fn encode(place: &ResultPlace) -> Vec<u8> {
+    let PagingState { place: at, remaining_rows, read_id } = &place.storage;
+    let unfinished = at.unfinished();
+    let row = unfinished.map_or(&[][..], |unfinished| unfinished.last_row.as_bytes());
+    let mut out = Vec::with_capacity(at.key().bytes().len() + row.len() + 32);
+    out.extend_from_slice(&[VERSION, u8::from(unfinished.is_some())]);
+    out.extend_from_slice(&read_id.to_be_bytes());
+    vint::write_unsigned(&mut out, *remaining_rows);
+    base::bytes::put_vint_bytes(&mut out, at.key().bytes());
+    if let Some(unfinished) = unfinished {
+        vint::write_unsigned(&mut out, unfinished.shown_rows);
+        vint::write_unsigned(&mut out, place.partition_rows);
+        out.extend_from_slice(row);
+    }
     out
 }
 
 /// # Errors
 /// Not what [`encode`] made for a statement on this table.
-pub fn decode(bytes: &[u8], schema: &TableSchema) -> Result<PagingState, CqlError> {
+pub fn decode(bytes: &[u8], schema: &TableSchema) -> Result<ResultPlace, CqlError> {
     parse(bytes, schema).ok_or_else(invalid_state)
 }
 
@@ -43,34 +60,36 @@ pub fn invalid_state() -> CqlError {
     CqlError::Invalid("Invalid value for the paging state".to_string())
 }
 
-fn parse(bytes: &[u8], schema: &TableSchema) -> Option<PagingState> {
+fn parse(bytes: &[u8], schema: &TableSchema) -> Option<ResultPlace> {
     let mut take = Take::new(bytes);
     if take.u8().ok()? != VERSION {
         return None;
     }
-    let has_row = match take.u8().ok()? {
+    let is_inside = match take.u8().ok()? {
         0 => false,
         1 => true,
         _ => return None,
     };
     let read_id = take.u64().ok()?;
     let remaining_rows = take.vint().ok()?;
-    let partition_rows = take.vint().ok()?;
     let key = take.vint_bytes().ok()?;
     if key.is_empty() || key.len() > crate::restriction::key::KEY_BYTES_MAX {
         return None;
     }
-    let row = match has_row {
-        true => {
-            let row = ClusteringPrefix::from_bytes(take.rest()).ok()?;
-            Some(row).filter(|row| row.len() == schema.clustering.len())
+    let key = PartitionKey::new(key);
+    let (place, partition_rows) = if is_inside {
+        let (shown_rows, partition_rows) = (take.vint().ok()?, take.vint().ok()?);
+        let last_row = ClusteringPrefix::from_bytes(take.rest()).ok()?;
+        if last_row.len() != schema.clustering.len() {
+            return None;
         }
-        false => None,
-    };
-    if has_row != row.is_some() || (!has_row && !take.is_empty()) {
+        (PagePlace::Inside(UnfinishedPartition { key, last_row, shown_rows }), partition_rows)
+    } else if take.is_empty() {
+        (PagePlace::AfterPartition(key), 0)
+    } else {
         return None;
-    }
-    Some(PagingState { key: PartitionKey::new(key), row, partition_rows, remaining_rows, read_id })
+    };
+    Some(ResultPlace { storage: PagingState { place, remaining_rows, read_id }, partition_rows })
 }
 
 #[cfg(test)]
@@ -83,16 +102,15 @@ mod tests {
     fn states_come_back_and_garbage_is_refused() {
         let schema = &model::sample::tables()[2];
         let row = ClusteringPrefix::new([&[0, 0, 0, 1][..], b"x"]);
-        let state = PagingState {
-            key: PartitionKey::new("key"),
-            row: Some(row),
-            partition_rows: 3,
-            remaining_rows: u64::MAX,
-            read_id: 5,
-        };
+        let key = PartitionKey::new("key");
+        let unfinished = UnfinishedPartition { key: key.clone(), last_row: row, shown_rows: 300 };
+        let storage =
+            PagingState { place: PagePlace::Inside(unfinished), remaining_rows: u64::MAX, read_id: 5 };
+        let state = ResultPlace { storage, partition_rows: 3 };
         let bytes = encode(&state);
         assert_eq!(decode(&bytes, schema), Ok(state.clone()));
-        let done = PagingState { row: None, ..state };
+        let storage = PagingState { place: PagePlace::AfterPartition(key), ..state.storage };
+        let done = ResultPlace { storage, partition_rows: 0 };
         assert_eq!(decode(&encode(&done), schema), Ok(done));
         for len in 0..bytes.len() {
             assert_eq!(decode(&bytes[..len], schema), Err(invalid_state()), "{len} bytes");

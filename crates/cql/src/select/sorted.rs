@@ -124,7 +124,7 @@ impl Reading<'_, '_> {
             let next = page.next.take();
             let page_at = found.pages.len();
             for (partition_at, partition) in page.partitions.iter().enumerate() {
-                self.begin(partition);
+                self.given.enter(&partition.key);
                 let key_values = key_values(&plan.schema, &partition.key)?;
                 let mut view =
                     RowView { partition_key: &key_values, static_row: &partition.static_row, row: None };
@@ -138,7 +138,7 @@ impl Reading<'_, '_> {
                     self.give_way(coordinator).await;
                     view.row = Some(row);
                     let is_wanted = plan.grouping.is_some()
-                        || (self.partition_rows < self.partition_limit && self.remaining > 0);
+                        || (self.given.rows() < self.partition_limit && self.remaining > 0);
                     if is_wanted && self.passes(&view) {
                         if plan.grouping.is_none() {
                             self.count();
@@ -155,7 +155,6 @@ impl Reading<'_, '_> {
             }
             if self.remaining == 0 && plan.grouping.is_none() {
                 self.paging = None;
-                self.partition_rows = 0;
                 self.at = key_at + 1;
             } else {
                 self.advance(next);

@@ -4,12 +4,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use catalog::{Catalog, system, virtual_tables};
-use model::{
-    ClusteringKey, ClusteringRow, PartitionKey, PartitionRange, Purge, RingPosition, Row, TableSchema,
-};
+use model::{ClusteringRow, PartitionRange, Purge, RingPosition, Row, TableSchema};
 use reader::{
-    CompactReader, Fragment, Keep, MemorySource, Page, PagingState, PartitionPage, ReadCommand, ReadError,
-    ReadSpec, Reader, Source, Step, block_on_ready,
+    CompactReader, Fragment, Keep, MemorySource, Page, PagePlace, PagingState, PartitionPage, ReadCommand,
+    ReadError, ReadSpec, Reader, Source, Step, UnfinishedPartition, block_on_ready,
 };
 
 use super::node_info::NodeInfo;
@@ -54,11 +52,13 @@ fn read_page(
 ) -> Result<Page, ReadError> {
     let mut page = PageBuilder::new(command);
     let Some(mut partitions) = command.remaining_partitions() else { return Ok(page.finish()) };
-    if let Some(PagingState { key, row: Some(row), partition_rows, .. }) = &command.paging {
+    if let Some(UnfinishedPartition { key, last_row, shown_rows }) =
+        command.paging.as_ref().and_then(PagingState::unfinished)
+    {
         let spec = ReadSpec::new(schema.clone(), PartitionRange::Key(key.clone()));
-        let spec = spec.ranges(command.ranges_behind(schema, row)).reversed(command.reversed);
+        let spec = spec.ranges(command.ranges_behind(schema, last_row)).reversed(command.reversed);
         for partition in live_partitions(source, &spec, now_s)? {
-            page.push(partition, *partition_rows);
+            page.push(partition, *shown_rows);
         }
         let PartitionRange::Between { end, .. } = partitions else { return Ok(page.finish()) };
         partitions = PartitionRange::Between { start: RingPosition::AfterKey(key.clone()), end };
@@ -136,7 +136,7 @@ impl<'a> PageBuilder<'a> {
             if self.page.next.is_none()
                 && let Some(last) = self.page.partitions.last()
             {
-                self.page.next = Some(self.state(last.key.clone(), None, 0));
+                self.page.next = Some(self.state(PagePlace::AfterPartition(last.key.clone())));
             }
             return false;
         }
@@ -145,13 +145,19 @@ impl<'a> PageBuilder<'a> {
         if wanted == 0 && earlier_rows > 0 {
             return true;
         }
-        let mut taken = PartitionPage { key, static_row, rows: vec![] };
+        let mut taken = PartitionPage { key, static_row, rows: Vec::<ClusteringRow>::new() };
         self.rows += u64::from(wanted == 0);
         for row in rows.into_iter().take(wanted) {
             if self.is_full() {
-                let at = taken.rows.last().map(|row: &ClusteringRow| row.key.clone());
-                let partition_rows = earlier_rows + taken.rows.len() as u64;
-                self.page.next = Some(self.state(taken.key.clone(), at, partition_rows));
+                // The page was not full before its first row.
+                if let Some(last) = taken.rows.last() {
+                    let unfinished = UnfinishedPartition {
+                        key: taken.key.clone(),
+                        last_row: last.key.clone(),
+                        shown_rows: earlier_rows + taken.rows.len() as u64,
+                    };
+                    self.page.next = Some(self.state(PagePlace::Inside(unfinished)));
+                }
                 break;
             }
             self.rows += 1;
@@ -162,9 +168,9 @@ impl<'a> PageBuilder<'a> {
         true
     }
 
-    fn state(&self, key: PartitionKey, row: Option<ClusteringKey>, partition_rows: u64) -> PagingState {
+    fn state(&self, place: PagePlace) -> PagingState {
         let remaining_rows = self.remaining_rows.saturating_sub(self.rows);
-        PagingState { key, row, partition_rows, remaining_rows, read_id: self.command.read_id }
+        PagingState { place, remaining_rows, read_id: self.command.read_id }
     }
 
     fn finish(mut self) -> Page {

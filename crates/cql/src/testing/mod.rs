@@ -1,7 +1,7 @@
 //! A storage in memory behind the port, for tests: everything is at once, nothing is ever lost.
 //!
 //! Tables are [`MemorySource`]s; a read takes all that is live and cuts its page out of that, so it can be checked
-//! by eye. The clock stands until it is set.
+//! by eye. A page may be told to end anywhere. The clock stands until it is set.
 
 use crate::system::NodeInfo;
 use std::cell::{Cell, RefCell};
@@ -9,10 +9,12 @@ use std::cell::{Cell, RefCell};
 use base::HashMap;
 use base::rng::Rng;
 use catalog::{Catalog, Keyspace, SchemaChange, TableSettings};
-use model::{ClusteringRow, Mutation, PartitionRange, Purge, Row, TableId, TableSchema};
+use model::{
+    ClusteringKey, ClusteringRow, Mutation, PartitionKey, PartitionRange, Purge, Row, TableId, TableSchema,
+};
 use reader::{
-    CompactReader, Fragment, Keep, MemorySource, Page, PagingState, PartitionPage, ReadCommand, ReadSpec,
-    Reader, Source, Step,
+    CompactReader, Fragment, Keep, MemorySource, Page, PagePlace, PagingState, PartitionPage, ReadCommand,
+    ReadSpec, Reader, Source, Step, UnfinishedPartition,
 };
 use std::sync::Arc;
 use uuid::Uuid;
@@ -32,6 +34,8 @@ pub struct MemoryCoordinator {
     gave_way: Cell<u64>,
     /// No page has more rows than this, whatever the read says.
     page_rows_max: Cell<u64>,
+    /// Pages end at random after one row in so many, live or dead.
+    early_ends: RefCell<Option<(Rng, u64)>>,
     result_limits: Cell<ResultLimits>,
     warnings: RefCell<Vec<String>>,
     user: RefCell<Option<Arc<str>>>,
@@ -57,6 +61,7 @@ impl MemoryCoordinator {
             reads: Cell::new(0),
             gave_way: Cell::new(0),
             page_rows_max: Cell::new(u64::MAX),
+            early_ends: RefCell::default(),
             result_limits: Cell::default(),
             warnings: RefCell::default(),
             user: RefCell::default(),
@@ -79,6 +84,11 @@ impl MemoryCoordinator {
     /// As storage does whose rows are large: pages end sooner than asked for.
     pub fn set_page_rows_max(&self, rows: u64) {
         self.page_rows_max.set(rows);
+    }
+
+    /// As storage does among dead rows: pages end anywhere, after one row in `one_in`, whether or not it is live. 0: never.
+    pub fn set_early_ends(&self, seed: u64, one_in: u64) {
+        *self.early_ends.borrow_mut() = (one_in > 0).then(|| (Rng::new(seed), one_in));
     }
 
     pub fn set_result_limits(&self, limits: ResultLimits) {
@@ -117,75 +127,131 @@ impl MemoryCoordinator {
         };
         let now_s = command.now_s.unwrap_or((self.now_us.get() / 1_000_000) as u32);
         let source = self.table(command.table);
-        Ok(cut(command, live_partitions(&table.schema, &source, command, now_s), self.page_rows_max.get()))
+        let partitions = walked(&table.schema, &source, command, now_s);
+        let mut early_ends = self.early_ends.borrow_mut();
+        let ends_early = || early_ends.as_mut().is_some_and(|(rng, one_in)| rng.chance(1, *one_in));
+        Ok(cut(command, partitions, self.page_rows_max.get(), ends_early))
     }
 }
 
-/// All that is live, and its place: how many rows of the partition came before.
-fn live_partitions(
+/// A partition as a read walks through it.
+struct Walked {
+    key: PartitionKey,
+    static_row: Row,
+    /// Something in it is live, in a row or in the static row.
+    is_live: bool,
+    /// Every row that is stored, in the direction of the read; `None`: it is dead.
+    rows: Vec<(ClusteringKey, Option<Row>)>,
+    /// Live rows of it on earlier pages.
+    shown_rows: u64,
+}
+
+/// What is left of the read, dead rows included.
+fn walked(
     schema: &Arc<TableSchema>,
     source: &MemorySource,
     command: &ReadCommand,
     now_s: u32,
-) -> Vec<(PartitionPage, u64)> {
+) -> Vec<Walked> {
     let Some(wanted) = command.remaining_partitions() else { return vec![] };
-    let resumed = command.paging.as_ref().filter(|paging| paging.row.is_some());
+    let unfinished = command.paging.as_ref().and_then(PagingState::unfinished);
     let mut out = vec![];
     for key in source.partitions().keys().filter(|key| wanted.contains(key)) {
-        let resumed = resumed.filter(|paging| paging.key == *key);
-        let ranges = match resumed.and_then(|paging| paging.row.as_ref()) {
-            Some(row) => command.ranges_behind(schema, row).into(),
+        let unfinished = unfinished.filter(|unfinished| unfinished.key == *key);
+        let ranges = match unfinished {
+            Some(unfinished) => command.ranges_behind(schema, &unfinished.last_row).into(),
             None => command.ranges.clone(),
         };
-        let before = resumed.map_or(0, |paging| paging.partition_rows);
         let spec = ReadSpec::new(schema.clone(), PartitionRange::Key(key.clone()))
             .ranges(ranges)
             .reversed(command.reversed);
-        let mut reader = CompactReader::new(source.reader(&spec), Purge::nothing(now_s), Keep::Live);
-        let mut page = PartitionPage { key: key.clone(), static_row: Row::new(), rows: vec![] };
-        let mut there = false;
-        while let Step::Ready(fragment) = reader.next().expect("memory can be read") {
+        let mut live = CompactReader::new(source.reader(&spec), Purge::nothing(now_s), Keep::Live);
+        let shown_rows = unfinished.map_or(0, |unfinished| unfinished.shown_rows);
+        let mut partition =
+            Walked { key: key.clone(), static_row: Row::new(), is_live: false, rows: vec![], shown_rows };
+        let mut live_rows = vec![];
+        for fragment in fragments(&mut live) {
             match fragment {
-                Fragment::PartitionStart { .. } => there = true,
-                Fragment::Static(row) => page.static_row = (*row).clone(),
-                Fragment::Row(row) => page.rows.push(ClusteringRow { key: row.key, row: (*row.row).clone() }),
+                Fragment::PartitionStart { .. } => partition.is_live = true,
+                Fragment::Static(row) => partition.static_row = (*row).clone(),
+                Fragment::Row(row) => live_rows.push((row.key, (*row.row).clone())),
                 Fragment::Change(_) | Fragment::PartitionEnd => {}
             }
         }
-        let allowed = command.partition_limit_rows.saturating_sub(before);
-        page.rows.truncate(usize::try_from(allowed).unwrap_or(usize::MAX));
-        // A partition that was begun on an earlier page has had its static row there.
-        if there && (!page.rows.is_empty() || resumed.is_none()) {
-            out.push((page, before));
+        let mut live_rows = live_rows.into_iter().peekable();
+        for fragment in fragments(&mut source.reader(&spec)) {
+            if let Fragment::Row(row) = fragment {
+                let is_live = |live: &(ClusteringKey, Row)| live.0 == row.key;
+                let live = live_rows.next_if(is_live).map(|(_, row)| row);
+                partition.rows.push((row.key, live));
+            }
         }
+        assert!(live_rows.next().is_none(), "every live row is stored");
+        out.push(partition);
     }
     out
 }
 
-fn cut(command: &ReadCommand, partitions: Vec<(PartitionPage, u64)>, page_rows_max: u64) -> Page {
+fn fragments(reader: &mut dyn Reader) -> Vec<Fragment> {
+    let mut out = vec![];
+    loop {
+        match reader.next().expect("memory can be read") {
+            Step::Ready(fragment) => out.push(fragment),
+            // Memory has nothing to load: it lets others run.
+            Step::Load => {}
+            Step::End => return out,
+        }
+    }
+}
+
+/// The first page of what is left. `ends_early` is asked after each row, live or dead, and after each partition.
+fn cut(
+    command: &ReadCommand,
+    partitions: Vec<Walked>,
+    page_rows_max: u64,
+    mut ends_early: impl FnMut() -> bool,
+) -> Page {
     let remaining = command.paging.as_ref().map_or(command.limit_rows, |paging| paging.remaining_rows);
     let room = command.page_rows.max(1).min(page_rows_max).min(remaining);
     let mut page = Page::default();
     let mut rows = 0;
-    for (mut partition, before) in partitions {
-        if rows >= room {
-            break;
+    let stop = |mut page: Page, place: PagePlace, rows: u64| {
+        let remaining_rows = remaining - rows;
+        page.next = Some(PagingState { place, remaining_rows, read_id: command.read_id });
+        page.next = page.next.filter(|next| next.remaining_rows > 0);
+        page
+    };
+    for Walked { key, static_row, is_live, rows: walked, shown_rows } in partitions {
+        let mut partition = PartitionPage { key: key.clone(), static_row, rows: vec![] };
+        let mut shown_rows = shown_rows;
+        for (row_key, row) in walked {
+            if shown_rows >= command.partition_limit_rows {
+                break;
+            }
+            if let Some(row) = row {
+                partition.rows.push(ClusteringRow { key: row_key.clone(), row });
+                rows += 1;
+                shown_rows += 1;
+                if shown_rows >= command.partition_limit_rows {
+                    break;
+                }
+            }
+            if rows >= room || ends_early() {
+                let place = PagePlace::Inside(UnfinishedPartition { key, last_row: row_key, shown_rows });
+                if !partition.rows.is_empty() {
+                    page.partitions.push(partition);
+                }
+                return stop(page, place, rows);
+            }
         }
-        let whole = partition.row_count();
-        let fits = (room - rows).min(whole);
-        partition.rows.truncate(fits as usize);
-        rows += fits;
-        if rows >= room && remaining > rows {
-            let ended = fits == whole;
-            page.next = Some(PagingState {
-                key: partition.key.clone(),
-                row: if ended { None } else { partition.rows.last().map(|row| row.key.clone()) },
-                partition_rows: if ended { 0 } else { before + fits },
-                remaining_rows: remaining - rows,
-                read_id: command.read_id,
-            });
+        // A partition that was begun on an earlier page has had its static row there.
+        if !partition.rows.is_empty() || (is_live && shown_rows == 0) {
+            rows += u64::from(partition.rows.is_empty());
+            page.partitions.push(partition);
         }
-        page.partitions.push(partition);
+        if rows >= room || ends_early() {
+            return stop(page, PagePlace::AfterPartition(key), rows);
+        }
     }
     page
 }

@@ -4,17 +4,15 @@
 //! answer. A shard that stopped early may have more partitions behind its last one, so nothing behind the place
 //! where the first such shard stopped is taken: it comes with the next page.
 
-use model::PartitionKey;
-
 use reader::{Page, PartitionPage};
-use reader::{PagingState, ReadCommand};
+use reader::{PagePlace, PagingState, ReadCommand, UnfinishedPartition};
 
 /// Merges the pages that shards gave for `command`. No partition is on more than one of them.
 pub fn merge_pages(command: &ReadCommand, pages: Vec<Page>) -> Page {
     let tombstones = pages.iter().map(|page| page.tombstones).sum();
     // Up to where every shard has told all it has.
     let known_to: Option<PagingState> =
-        pages.iter().filter_map(|page| page.next.clone()).min_by(|a, b| a.key.cmp(&b.key));
+        pages.iter().filter_map(|page| page.next.clone()).min_by(|a, b| a.place.key().cmp(b.place.key()));
     let mut partitions: Vec<PartitionPage> = pages.into_iter().flat_map(|page| page.partitions).collect();
     partitions.sort_by(|a, b| a.key.cmp(&b.key));
     let remaining_before = command.paging.as_ref().map_or(command.limit_rows, |paging| paging.remaining_rows);
@@ -22,35 +20,37 @@ pub fn merge_pages(command: &ReadCommand, pages: Vec<Page>) -> Page {
     let mut page = Page { tombstones, ..Page::default() };
     let mut rows = 0;
     let mut is_full = false;
-    let stop = |key: &PartitionKey, row, partition_rows, rows: u64| PagingState {
-        key: key.clone(),
-        row,
-        partition_rows,
+    let stop = |place: PagePlace, rows: u64| PagingState {
+        place,
         remaining_rows: remaining_before - rows,
         read_id: command.paging.as_ref().map_or(command.read_id, |paging| paging.read_id),
     };
     for mut partition in partitions {
-        let is_last_known = known_to.as_ref().is_some_and(|known| known.key == partition.key);
-        if known_to.as_ref().is_some_and(|known| partition.key > known.key) {
+        let is_last_known = known_to.as_ref().is_some_and(|known| *known.place.key() == partition.key);
+        if known_to.as_ref().is_some_and(|known| partition.key > *known.place.key()) {
             break;
         }
-        let resumed = command.paging.as_ref().filter(|paging| paging.key == partition.key);
-        let resumed_rows = resumed.map_or(0, |paging| paging.partition_rows);
+        let resumed = command.paging.as_ref().and_then(PagingState::unfinished);
+        let resumed_rows =
+            resumed.filter(|resumed| resumed.key == partition.key).map_or(0, |resumed| resumed.shown_rows);
         let room = limit - rows;
         if partition.row_count() > room {
             partition.rows.truncate(room as usize);
             rows += room;
             is_full = true;
-            if room > 0 {
-                let last = partition.rows.last().map(|row| row.key.clone());
-                let partition_rows = resumed_rows + partition.rows.len() as u64;
-                page.next = Some(stop(&partition.key, last, partition_rows, rows));
+            if let Some(last) = partition.rows.last() {
+                let unfinished = UnfinishedPartition {
+                    key: partition.key.clone(),
+                    last_row: last.key.clone(),
+                    shown_rows: resumed_rows + partition.rows.len() as u64,
+                };
+                page.next = Some(stop(PagePlace::Inside(unfinished), rows));
                 page.partitions.push(partition);
             }
             break;
         }
         rows += partition.row_count();
-        page.next = Some(stop(&partition.key, None, 0, rows));
+        page.next = Some(stop(PagePlace::AfterPartition(partition.key.clone()), rows));
         page.partitions.push(partition);
         if is_last_known {
             break;

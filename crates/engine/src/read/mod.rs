@@ -13,4 +13,4 @@ mod read_memory;
 pub mod run;
 pub mod traced;
 
-pub use reader::{Page, PagingState, PartitionPage, ReadCommand};
+pub use reader::{Page, PagePlace, PagingState, PartitionPage, ReadCommand, UnfinishedPartition};

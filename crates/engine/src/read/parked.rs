@@ -70,8 +70,7 @@ impl ParkedReads {
         let mut all = self.reads.borrow_mut();
         let at = all.iter().position(|parked| parked.next.read_id == paging.read_id)?;
         let Parked { command: parked, next, read, permit, .. } = all.swap_remove(at);
-        let stands_there = (&next.key, &next.row) == (&paging.key, &paging.row);
-        let stands_there = stands_there && parked.wants_same(command);
+        let stands_there = next.place.is_same(&paging.place) && parked.wants_same(command);
         (stands_there && permit.unpark()).then_some((read, permit))
     }
 

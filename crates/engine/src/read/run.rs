@@ -18,7 +18,7 @@ use crate::error::EngineError;
 use crate::sharder::Share;
 use crate::table::Table;
 use reader::{Charge, Page, PartitionPage, Permit};
-use reader::{PagingState, ReadCommand, Tracer};
+use reader::{PagePlace, PagingState, ReadCommand, Tracer, UnfinishedPartition};
 
 /// Fragments between two looks at whether the turn is over; the first is one of them, so that a task which does
 /// many short reads gives way too.
@@ -139,22 +139,28 @@ pub async fn read_page_of(
     let schema = sources.schema();
     let Some(mut partitions) = command.remaining_partitions() else { return Ok((page.finish(None), None)) };
     let mut read = parked;
-    if let Some(PagingState { key, row: Some(row), partition_rows, .. }) = &command.paging {
-        if *partition_rows < command.partition_limit_rows {
+    if let Some(UnfinishedPartition { key, last_row, shown_rows }) =
+        command.paging.as_ref().and_then(PagingState::unfinished)
+    {
+        if *shown_rows < command.partition_limit_rows {
             if read.is_none() {
-                let ranges: Vec<ClusteringRange> = command.ranges_behind(&schema, row);
+                let ranges: Vec<ClusteringRange> = command.ranges_behind(&schema, last_row);
                 let spec = ReadSpec::new(schema.clone(), PartitionRange::Key(key.clone()));
                 let spec = spec.ranges(ranges).reversed(command.reversed).permit(permit.cloned());
                 let spec = spec.trace(bounds.trace.clone());
-                read =
-                    (!spec.ranges.is_empty()).then(|| OpenRead::open(sources, &spec, command, now_s, true));
+                // Without ranges it still finds the static row, which no page has had if there were no rows.
+                let is_wanted = !spec.ranges.is_empty() || *shown_rows == 0;
+                read = is_wanted.then(|| OpenRead::open(sources, &spec, command, now_s, true));
             }
             if let Some(read) = &mut read {
-                page.resume(*partition_rows);
+                page.resume(*shown_rows);
                 page.fill(shard, read).await?;
                 // The partition may be another shard's, and then nothing of it was met here.
                 page.resume(0);
             }
+        } else {
+            // A reader that was left open stands inside the partition, of which nothing more is wanted.
+            read = None;
         }
         match partitions {
             PartitionRange::Key(_) => return Ok(page.finish_read(read)),
@@ -369,7 +375,7 @@ impl PageBuilder {
     fn close(&mut self, partition: PartitionPage) {
         self.bytes += partition.key.bytes().len() as u64 + partition.static_row.heap_bytes() as u64;
         if self.is_full() {
-            self.next = Some(self.state(&partition.key, None, 0));
+            self.next = Some(self.state(PagePlace::AfterPartition(partition.key.clone())));
         }
         self.resumed_rows = 0;
         self.push(partition);
@@ -413,44 +419,47 @@ impl PageBuilder {
         match (passed, key) {
             (Passed::Row(row), Some(key)) => {
                 let on_page = open.as_ref().map_or(0, |open| open.rows.len() as u64);
-                self.next = Some(self.state(&key, Some(row.clone()), self.resumed_rows + on_page));
-                // With nothing but its static row it is on the next page.
+                let shown_rows = self.resumed_rows + on_page;
+                self.next = Some(self.state(PagePlace::Inside(UnfinishedPartition {
+                    key: key.clone(),
+                    last_row: row.clone(),
+                    shown_rows,
+                })));
+                // With nothing but its static row it is on a later page: rows may follow.
                 if let Some(partition) = open.as_mut().filter(|open| !open.rows.is_empty()) {
                     let static_row = partition.static_row.clone();
                     let rest = PartitionPage { key, static_row, rows: vec![] };
                     self.push(std::mem::replace(partition, rest));
                 }
             }
-            (Passed::Partition(key), _) => self.next = Some(self.state(key, None, 0)),
+            (Passed::Partition(key), _) => {
+                self.next = Some(self.state(PagePlace::AfterPartition(key.clone())));
+            }
             (Passed::Row(_), None) => unreachable!("a row is of a partition"),
         }
     }
 
     /// The page ends inside this partition. Gives what the next page of it begins with.
     fn stop_inside(&mut self, partition: PartitionPage) -> PartitionPage {
-        let row = partition.rows.last().map(|row| row.key.clone());
-        let partition_rows = self.resumed_rows + partition.rows.len() as u64;
-        self.next = Some(self.state(&partition.key, row, partition_rows));
         let (key, static_row) = (partition.key.clone(), partition.static_row.clone());
+        let last_row = partition.rows.last().expect("a page ends behind a row").key.clone();
+        let shown_rows = self.resumed_rows + partition.rows.len() as u64;
+        let unfinished = UnfinishedPartition { key: key.clone(), last_row, shown_rows };
+        self.next = Some(self.state(PagePlace::Inside(unfinished)));
         self.push(partition);
         PartitionPage { key, static_row, rows: vec![] }
     }
 
-    fn state(
-        &self,
-        key: &PartitionKey,
-        row: Option<model::ClusteringKey>,
-        partition_rows: u64,
-    ) -> PagingState {
+    fn state(&self, place: PagePlace) -> PagingState {
         let remaining_rows = self.remaining_rows.saturating_sub(self.rows);
-        PagingState { key: key.clone(), row, partition_rows, remaining_rows, read_id: self.read_id }
+        PagingState { place, remaining_rows, read_id: self.read_id }
     }
 
     /// The page, and the read if the next page can go on with it.
     fn finish_read(mut self, read: Option<OpenRead>) -> (Page, Option<OpenRead>) {
         let next = self.next.take();
         let page = self.finish(next);
-        let goes_on = page.next.as_ref().is_some_and(|next| next.row.is_some());
+        let goes_on = page.next.as_ref().is_some_and(|next| next.unfinished().is_some());
         // Who reads the rest of a partition has nothing to say behind it.
         let read = read.filter(|read| page.next.is_some() && (goes_on || !read.is_rest));
         (page, read)
