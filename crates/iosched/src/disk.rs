@@ -88,8 +88,9 @@ pub struct Disk {
     rooms: Option<Rooms>,
     caps: [TokenBucket; CLASSES_MAX],
     is_bypassed: AtomicBool,
-    /// Requests and bytes of reads, then of writes, that were started.
+    /// Requests and moved bytes of reads, then of writes, that completed.
     traffic: [AtomicU64; 4],
+    started: AtomicU64,
     completed: AtomicU64,
 }
 
@@ -126,6 +127,7 @@ impl Disk {
             caps: std::array::from_fn(|_| TokenBucket::new(0, 0)),
             is_bypassed: AtomicBool::new(false),
             traffic: Default::default(),
+            started: AtomicU64::new(0),
             completed: AtomicU64::new(0),
         }
     }
@@ -141,7 +143,7 @@ impl Disk {
         self.is_bypassed.load(Ordering::Relaxed)
     }
 
-    /// What was started since the start, by all shards.
+    /// Requests of all shards that completed since the start, and the bytes that they moved.
     pub fn traffic(&self) -> Traffic {
         let [reads, read_bytes, writes, write_bytes] =
             std::array::from_fn(|at| self.traffic[at].load(Ordering::Relaxed));
@@ -259,7 +261,6 @@ impl Disk {
         lane: usize,
         class: usize,
         direction: Direction,
-        bytes: u64,
         cost_ns: u64,
         now_ns: u64,
     ) -> u64 {
@@ -267,13 +268,7 @@ impl Disk {
             rooms.started(lane, class, cost_ns, direction == Direction::Read, now_ns);
         }
         self.lanes[lane].under_way_ns.fetch_add(cost_ns, Ordering::Relaxed);
-        let [reads, read_bytes, writes, write_bytes] = &self.traffic;
-        let (mine, mine_bytes, others) = match direction {
-            Direction::Read => (reads, read_bytes, writes),
-            Direction::Write => (writes, write_bytes, reads),
-        };
-        mine_bytes.fetch_add(bytes, Ordering::Relaxed);
-        let started = mine.fetch_add(1, Ordering::Relaxed) + 1 + others.load(Ordering::Relaxed);
+        let started = self.started.fetch_add(1, Ordering::Relaxed) + 1;
         // Another shard's request may have completed between the two.
         started.saturating_sub(self.completed.load(Ordering::Relaxed)).max(1)
     }
@@ -282,6 +277,17 @@ impl Disk {
         self.rooms.iter().for_each(|rooms| rooms.completed(lane, class, cost_ns));
         self.lanes[lane].under_way_ns.fetch_sub(cost_ns, Ordering::Relaxed);
         self.completed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a completed request and the bytes that it moved.
+    pub(crate) fn moved(&self, direction: Direction, bytes: u64) {
+        let [reads, read_bytes, writes, write_bytes] = &self.traffic;
+        let (requests, moved_bytes) = match direction {
+            Direction::Read => (reads, read_bytes),
+            Direction::Write => (writes, write_bytes),
+        };
+        requests.fetch_add(1, Ordering::Relaxed);
+        moved_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 
@@ -316,9 +322,9 @@ mod tests {
         let bytes = |class| disk.request_bytes_beside(class, Direction::Read, 1000);
         let long = disk.request_bytes_max(Direction::Read);
         assert!(long > WHOLE_BYTES);
-        disk.started(0, 1, Direction::Write, 4096, 10_000, 1000);
+        disk.started(0, 1, Direction::Write, 10_000, 1000);
         assert_eq!((bytes(1), bytes(0)), (long, long));
-        disk.started(0, 1, Direction::Read, 4096, 10_000, 1000);
+        disk.started(0, 1, Direction::Read, 10_000, 1000);
         assert_eq!((bytes(1), bytes(0)), (long, WHOLE_BYTES));
         disk.set_bypassed(true);
         assert_eq!(bytes(0), REQUEST_BYTES_MAX);

@@ -38,7 +38,7 @@ const SEEN_PART: f64 = 0.02;
 /// Requests by the power of two of their size, from 4 KiB.
 const SIZES: usize = 13;
 
-/// What went to a disk since the start, from all shards.
+/// Requests of all shards that a disk completed since the start, and the bytes that they moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     pub reads: u64,
@@ -51,6 +51,7 @@ pub struct Traffic {
 #[derive(Clone, Copy, Debug)]
 pub struct Observation {
     pub direction: Direction,
+    /// Bytes that were moved.
     pub bytes: u64,
     /// Requests of all shards under way when it was started, itself among them.
     pub in_flight: u64,

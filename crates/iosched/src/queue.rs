@@ -6,7 +6,8 @@
 //! 3. Which class is decided when time has come and not before: a shard takes the disk's time for whoever is first then. It
 //!    takes some in advance for all that wait, so that one that looks rarely is not left behind; what it does not
 //!    need it gives back.
-//! 4. [`IoQueue::complete`] when the disk is done.
+//! 4. [`IoQueue::complete`] when the disk is done. A request is booked with the bytes it asks for and corrected to the bytes
+//!    that were moved: what it did not use goes back to the disk's time, to its class and to the cap. Counters count moved bytes.
 //!
 //! Where the end of a request is only seen when somebody takes its result (I/O by helper threads), two requests of one task can wait
 //! for each other: if nothing moves for [`STUCK_NS`], one goes without room.
@@ -32,9 +33,13 @@ pub const STUCK_NS: u64 = 20_000_000;
 /// What a class did and has to do, on one shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassStats {
+    /// Read requests that completed.
     pub reads: u64,
+    /// Bytes that they moved, which may be fewer than they asked for.
     pub read_bytes: u64,
+    /// Write requests that completed.
     pub writes: u64,
+    /// Bytes that they moved.
     pub write_bytes: u64,
     /// Time that requests waited in the queue, added up.
     pub queued_ns: u64,
@@ -42,7 +47,7 @@ pub struct ClassStats {
     pub executed_ns: u64,
     /// Time in which requests waited and the disk had none of this class.
     pub starved_ns: u64,
-    /// Parts of the whole disk, as nanoseconds by the model.
+    /// Parts of the whole disk that completed requests took, as nanoseconds by the model.
     pub consumed_ns: u64,
     /// Times it had something to do after having had nothing.
     pub activations: u64,
@@ -234,25 +239,45 @@ impl<T> IoQueue<T> {
         (0..2).find_map(|at| self.next_of(at, now_ns))
     }
 
-    /// The disk is done with a request, or nobody wanted it after all.
-    pub fn complete(&mut self, ticket: Ticket, now_ns: u64) {
-        let class = usize::from(ticket.class);
-        self.disk.completed(usize::from(ticket.lane), class, ticket.cost_ns);
-        self.lanes[usize::from(ticket.lane)].moved_at_ns = now_ns;
+    /// The disk is done with a request and has moved `moved_bytes`, at most what was asked for; `None`: it was never given to
+    /// the disk, since nobody wanted it after all.
+    pub fn complete(&mut self, ticket: Ticket, moved_bytes: Option<u64>, now_ns: u64) {
+        let (class, at) = (usize::from(ticket.class), usize::from(ticket.lane));
+        let asked_bytes = u64::from(ticket.bytes);
+        let bytes = moved_bytes.unwrap_or(0).min(asked_bytes);
+        let used_ns = match moved_bytes {
+            // A bypassed request was not booked.
+            _ if ticket.cost_ns == 0 => 0,
+            Some(_) => self.cost_ns(ticket.direction, bytes).min(ticket.cost_ns),
+            None => 0,
+        };
+        self.disk.completed(at, class, ticket.cost_ns);
+        self.refund(class, at, ticket.cost_ns - used_ns, asked_bytes - bytes);
+        self.lanes[at].moved_at_ns = now_ns;
         let stats = &mut self.stats[class];
         stats.executing -= 1;
         stats.executed_ns += now_ns.saturating_sub(ticket.started_at_ns);
         if stats.executing == 0 && stats.waiting > 0 {
             self.starving_since_ns[class] = now_ns;
         }
+        if moved_bytes.is_some() {
+            stats.consumed_ns += used_ns;
+            match ticket.direction {
+                Direction::Read => (stats.reads, stats.read_bytes) = (stats.reads + 1, stats.read_bytes + bytes),
+                Direction::Write => {
+                    (stats.writes, stats.write_bytes) = (stats.writes + 1, stats.write_bytes + bytes);
+                }
+            }
+            self.disk.moved(ticket.direction, bytes);
+        }
         let observation = Observation {
             direction: ticket.direction,
-            bytes: u64::from(ticket.bytes),
+            bytes,
             in_flight: u64::from(ticket.in_flight),
             latency_ns: now_ns.saturating_sub(ticket.started_at_ns),
         };
-        // What nobody wanted any more took no time.
-        if observation.latency_ns > 0 {
+        // A request that the disk never had says nothing of it, and one that moved nothing failed or met the end of its file.
+        if observation.latency_ns > 0 && bytes > 0 {
             let is_scheduled = ticket.cost_ns > 0;
             if is_scheduled && ticket.direction == Direction::Read && observation.bytes <= SHORT_READ_BYTES {
                 self.disk.observe_read(class, observation.latency_ns, ticket.is_alone);
@@ -261,6 +286,18 @@ impl<T> IoQueue<T> {
         }
         if self.is_waiting() {
             self.wake_at(now_ns);
+        }
+    }
+
+    /// A request used less than it was booked with.
+    fn refund(&mut self, class: usize, at: usize, cost_ns: u64, bytes: u64) {
+        if cost_ns > 0 {
+            self.lanes[at].fair.refund(class, cost_ns);
+            self.disk.time(at).give_back(cost_ns);
+        }
+        let cap = self.disk.cap(class);
+        if bytes > 0 && cap.rate_per_s() > 0 {
+            cap.give_back(bytes);
         }
     }
 
@@ -406,22 +443,14 @@ impl<T> IoQueue<T> {
         now_ns: u64,
     ) -> Ticket {
         let is_alone = self.disk.is_alone(class, now_ns);
-        let in_flight = self.disk.started(at, class, direction, bytes, cost_ns, now_ns);
+        let in_flight = self.disk.started(at, class, direction, cost_ns, now_ns);
         self.lanes[at].moved_at_ns = now_ns;
         self.lanes[at].fair.charge(class, cost_ns);
         let cap = self.disk.cap(class);
         if cap.rate_per_s() > 0 {
             cap.take(bytes);
         }
-        let stats = &mut self.stats[class];
-        match direction {
-            Direction::Read => (stats.reads, stats.read_bytes) = (stats.reads + 1, stats.read_bytes + bytes),
-            Direction::Write => {
-                (stats.writes, stats.write_bytes) = (stats.writes + 1, stats.write_bytes + bytes);
-            }
-        }
-        stats.executing += 1;
-        stats.consumed_ns += cost_ns;
+        self.stats[class].executing += 1;
         Ticket {
             class: class as u8,
             lane: at as u8,

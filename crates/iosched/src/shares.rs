@@ -128,6 +128,12 @@ impl FairShares {
         }
     }
 
+    /// The class used `amount` less than it was charged for. Something of the charge stays: what cost nothing could go for ever.
+    pub fn refund(&mut self, class: usize, amount: u64) {
+        let entry = &mut self.classes[class];
+        entry.charged = entry.charged.saturating_sub(entry.parts(amount) - 1);
+    }
+
     /// Sets all back by what the one charged least among the ready was charged.
     fn rebase(&mut self) {
         let by = self.next().map_or(REBASE_AT, |least| self.classes[least].charged);

@@ -94,7 +94,7 @@ pub(crate) trait BackendFile {
     /// `None` if it goes through the page cache. Otherwise offsets, lengths and places in the buffer of reads are multiples
     /// of this power of two, which is at most `ALIGNMENT_BYTES`, and those of writes multiples of `ALIGNMENT_BYTES`.
     fn direct_read_unit_bytes(&self) -> Option<usize>;
-    /// Reads into the buffer. `pass` is dropped when the disk is done, whether or not anybody has looked by then.
+    /// Reads into the buffer. `pass` is finished when the disk is done, whether or not anybody has looked by then.
     fn read(&self, part: Part, pass: Pass) -> Op<Transferred>;
     /// Writes from the buffer; the same of `pass`.
     fn write(&self, part: Part, pass: Pass) -> Op<Transferred>;

@@ -9,17 +9,16 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use base::drive::all;
-use iosched::Direction;
+use iosched::{Direction, WHOLE_BYTES};
 
 use crate::backend::{BackendFile, Part};
 use crate::buf::{ALIGNMENT_BYTES, IoBuf};
 use crate::file_error::FileError;
 use crate::group::IoClass;
 use crate::io_gate::IoGate;
-use crate::stats::StatsCell;
 
-/// Reads longer than this look at the file's length before they allocate, since lengths come from disk too.
-const UNCHECKED_READ_BYTES_MAX: usize = 1 << 20;
+/// Reads longer than this look at the file's length before they allocate and are booked, since lengths come from disk too.
+const UNCHECKED_READ_BYTES_MAX: usize = WHOLE_BYTES as usize;
 
 /// A disk may move a block only in part, but not for ever.
 const STUCK_WRITES_MAX: usize = 3;
@@ -27,7 +26,6 @@ const STUCK_WRITES_MAX: usize = 3;
 struct Inner {
     file: Rc<dyn BackendFile>,
     path: PathBuf,
-    stats: Rc<StatsCell>,
     gate: Rc<IoGate>,
 }
 
@@ -39,10 +37,9 @@ impl File {
     pub(crate) fn new(
         file: Rc<dyn BackendFile>,
         path: PathBuf,
-        stats: Rc<StatsCell>,
         gate: Rc<IoGate>,
     ) -> Self {
-        Self(Rc::new(Inner { file, path, stats, gate }))
+        Self(Rc::new(Inner { file, path, gate }))
     }
 
     /// The path it was opened with.
@@ -67,7 +64,6 @@ impl File {
         let unit_bytes = self.0.file.direct_read_unit_bytes();
         let (from, wanted) =
             unit_bytes.map_or((offset_bytes, len), |unit_bytes| rounded_out(offset_bytes, len, unit_bytes));
-        self.count(class, Direction::Read, wanted);
         let mut buf = IoBuf::with_capacity(wanted);
         let mut filled = 0;
         while filled < wanted {
@@ -75,7 +71,7 @@ impl File {
             let piece = Part { buf, at: filled, len: part, offset_bytes: from + filled as u64 };
             let inner = Rc::clone(&self.0);
             let start = move |pass| inner.file.read(piece, pass);
-            let (back, moved) = self.0.gate.run(class, Direction::Read, part, start).await;
+            let (back, moved) = self.0.gate.run(class, Direction::Read, part, unit_bytes.unwrap_or(1), start).await;
             buf = back;
             match moved {
                 Ok(0) => break,
@@ -109,7 +105,6 @@ impl File {
             assert!(len.is_multiple_of(ALIGNMENT_BYTES), "direct write of {len} bytes");
             assert!(start.is_multiple_of(ALIGNMENT_BYTES), "direct write from byte {start} of a buffer");
         }
-        self.count(class, Direction::Write, len);
         let mut buf = buf;
         let mut done = 0;
         let mut stuck = 0;
@@ -119,7 +114,7 @@ impl File {
             let piece = Part { buf, at: start + done, len: part, offset_bytes: at };
             let inner = Rc::clone(&self.0);
             let write = move |pass| inner.file.write(piece, pass);
-            let (back, moved) = self.0.gate.run(class, Direction::Write, part, write).await;
+            let (back, moved) = self.0.gate.run(class, Direction::Write, part, 1, write).await;
             buf = back;
             match moved {
                 Ok(bytes) => {
@@ -175,22 +170,6 @@ impl File {
     /// The file's length now.
     pub async fn len_bytes(&self) -> Result<u64, FileError> {
         self.0.file.len_bytes().await.map_err(|error| self.failed("ask for the length of", error))
-    }
-
-    fn count(&self, class: IoClass, direction: Direction, bytes: usize) {
-        self.0.stats.add(|stats| {
-            let counters = &mut stats.io[class.index()];
-            match direction {
-                Direction::Read => {
-                    counters.reads += 1;
-                    counters.read_bytes += bytes as u64;
-                }
-                Direction::Write => {
-                    counters.writes += 1;
-                    counters.write_bytes += bytes as u64;
-                }
-            }
-        });
     }
 
     /// `len`, or what the file has of it when that is a lot to allocate.

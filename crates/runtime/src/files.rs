@@ -15,13 +15,12 @@ use crate::file::File;
 use crate::file_error::FileError;
 use crate::group::IoClass;
 use crate::io_gate::IoGate;
-use crate::stats::StatsCell;
 
 /// The file that `lock_dir` locks; it holds the owner's process id.
 pub const LOCK_FILE_NAME: &str = "messina.lock";
 
-/// `read_all` asks for this much at a time.
-const READ_ALL_CHUNK_BYTES: usize = 1 << 20;
+/// `read_all` and `write_all` move at most this much at a time.
+const WHOLE_FILE_PART_BYTES: usize = 1 << 20;
 
 /// How to open a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,19 +91,18 @@ impl fmt::Debug for DirLock {
 #[derive(Clone)]
 pub struct Files {
     backend: Rc<dyn Backend>,
-    stats: Rc<StatsCell>,
     gate: Rc<IoGate>,
 }
 
 impl Files {
-    pub(crate) fn new(backend: Rc<dyn Backend>, stats: Rc<StatsCell>, gate: Rc<IoGate>) -> Self {
-        Self { backend, stats, gate }
+    pub(crate) fn new(backend: Rc<dyn Backend>, gate: Rc<IoGate>) -> Self {
+        Self { backend, gate }
     }
 
     /// Opens a file.
     pub async fn open(&self, path: &Path, options: OpenOptions) -> Result<File, FileError> {
         let file = self.backend.open(path, &options).await.map_err(failed("open", path))?;
-        Ok(File::new(file, path.to_owned(), Rc::clone(&self.stats), Rc::clone(&self.gate)))
+        Ok(File::new(file, path.to_owned(), Rc::clone(&self.gate)))
     }
 
     /// Removes a file's name; its bytes go when nobody has it open any more.
@@ -174,13 +172,26 @@ impl Files {
             return Err(too_long(len_bytes));
         }
         let mut bytes = Vec::with_capacity(len_bytes as usize);
+        let mut end_bytes = len_bytes;
         loop {
-            let part = file.read_at(bytes.len() as u64, READ_ALL_CHUNK_BYTES, class).await?;
-            bytes.extend_from_slice(&part);
-            if bytes.len() as u64 > max_bytes {
-                return Err(too_long(bytes.len() as u64));
+            // No more than the file has is asked for, since what is asked for is booked before it is read.
+            let left_bytes = end_bytes - bytes.len() as u64;
+            let part_bytes = left_bytes.min(WHOLE_FILE_PART_BYTES as u64) as usize;
+            if part_bytes > 0 {
+                let part = file.read_at(bytes.len() as u64, part_bytes, class).await?;
+                bytes.extend_from_slice(&part);
+                // Somebody cut it meanwhile.
+                if part.len() < part_bytes {
+                    return Ok(bytes);
+                }
+                continue;
             }
-            if part.len() < READ_ALL_CHUNK_BYTES {
+            // Or it has grown.
+            end_bytes = file.len_bytes().await?;
+            if end_bytes > max_bytes {
+                return Err(too_long(end_bytes));
+            }
+            if end_bytes <= bytes.len() as u64 {
                 return Ok(bytes);
             }
         }
@@ -190,10 +201,10 @@ impl Files {
     pub async fn write_all(&self, path: &Path, bytes: &[u8], class: IoClass) -> Result<(), FileError> {
         let file = self.open(path, OpenOptions::create_truncate()).await?;
         let mut buf = IoBuf::new();
-        for (chunk, part) in bytes.chunks(READ_ALL_CHUNK_BYTES).enumerate() {
+        for (chunk, part) in bytes.chunks(WHOLE_FILE_PART_BYTES).enumerate() {
             buf.clear();
             buf.extend_from_slice(part);
-            buf = file.write_at((chunk * READ_ALL_CHUNK_BYTES) as u64, buf, class).await?;
+            buf = file.write_at((chunk * WHOLE_FILE_PART_BYTES) as u64, buf, class).await?;
         }
         file.sync_data().await
     }

@@ -4,10 +4,11 @@
 //! if its turn is before theirs, as that of a read before a compaction is. The run loop calls `dispatch` once a
 //! turn if somebody waits, and wakes up for it (`wake_at_ns`). Whose turn has come is started there and then: the task that
 //! asked may be busy with something else, or be waiting for a request behind this one. The disk has a request under way
-//! until the back end drops its [`Pass`].
+//! until the back end gives its [`Pass`] back with the number of bytes that were moved.
 
 use std::cell::RefCell;
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -22,7 +23,8 @@ use crate::queue::LocalQueue;
 type Start = Box<dyn FnOnce(Pass) -> Op<Transferred>>;
 
 pub(crate) enum State {
-    Waiting(Start, Option<Waker>),
+    /// With the unit in which the disk moves bytes.
+    Waiting(Start, usize, Option<Waker>),
     Started(Op<Transferred>),
     /// The future is gone, or has what was started.
     Over,
@@ -55,20 +57,23 @@ impl IoGate {
         bytes.min(part_max as usize)
     }
 
-    /// Starts a request of `bytes`, at most [`IoGate::part_bytes`], when its turn has come, and waits for its end.
+    /// Starts a request of `bytes`, at most [`IoGate::part_bytes`], when its turn has come, and waits for its end. The disk
+    /// moves whole units of `unit_bytes`.
     pub(crate) fn run(
         self: &Rc<Self>,
         class: IoClass,
         direction: Direction,
         bytes: usize,
+        unit_bytes: usize,
         start: impl FnOnce(Pass) -> Op<Transferred> + 'static,
     ) -> Running {
         let (class, bytes, now_ns) = (class.index(), bytes as u64, self.local.now_ns());
         let ticket = self.queue.borrow_mut().start(class, direction, bytes, now_ns);
         match ticket {
-            Some(ticket) => Running::Started(start(self.pass(ticket))),
+            Some(ticket) => Running::Started(start(self.pass(ticket, unit_bytes))),
             None => {
-                let waiter: Waiter = Rc::new(RefCell::new(State::Waiting(Box::new(start), None)));
+                let waiting = State::Waiting(Box::new(start), unit_bytes, None);
+                let waiter: Waiter = Rc::new(RefCell::new(waiting));
                 self.queue.borrow_mut().push(class, direction, bytes, now_ns, Rc::clone(&waiter));
                 self.dispatch();
                 Running::Queued(waiter)
@@ -76,8 +81,8 @@ impl IoGate {
         }
     }
 
-    fn pass(self: &Rc<Self>, ticket: Ticket) -> Pass {
-        Pass { gate: Rc::clone(self), ticket: Some(ticket) }
+    fn pass(self: &Rc<Self>, ticket: Ticket, unit_bytes: usize) -> Pass {
+        Pass { gate: Rc::clone(self), ticket: Some(ticket), unit_bytes }
     }
 
     /// Starts those whose turn has come; how many.
@@ -88,13 +93,15 @@ impl IoGate {
             let next = self.queue.borrow_mut().next(now_ns);
             let Some((waiter, ticket)) = next else { return granted };
             granted += 1;
-            let pass = self.pass(ticket);
-            // Who does not wait any more has nothing to start, and the pass is dropped.
-            if let State::Waiting(start, waker) = waiter.replace(State::Over) {
-                waiter.replace(State::Started(start(pass)));
-                if let Some(waker) = waker {
-                    waker.wake();
+            match waiter.replace(State::Over) {
+                State::Waiting(start, unit_bytes, waker) => {
+                    waiter.replace(State::Started(start(self.pass(ticket, unit_bytes))));
+                    if let Some(waker) = waker {
+                        waker.wake();
+                    }
                 }
+                // The task does not wait any more: the disk never gets the request.
+                State::Started(_) | State::Over => self.complete(ticket, None),
             }
         }
     }
@@ -114,8 +121,8 @@ impl IoGate {
         self.queue.borrow_mut().reset_stats(group.index());
     }
 
-    fn complete(&self, ticket: Ticket) {
-        self.queue.borrow_mut().complete(ticket, self.local.now_ns());
+    fn complete(&self, ticket: Ticket, moved_bytes: Option<u64>) {
+        self.queue.borrow_mut().complete(ticket, moved_bytes, self.local.now_ns());
     }
 }
 
@@ -133,8 +140,8 @@ impl Future for Running {
             let state = waiter.replace(State::Over);
             let started = match state {
                 State::Started(op) => op,
-                State::Waiting(start, _) => {
-                    waiter.replace(State::Waiting(start, Some(context.waker().clone())));
+                State::Waiting(start, unit_bytes, _) => {
+                    waiter.replace(State::Waiting(start, unit_bytes, Some(context.waker().clone())));
                     return Poll::Pending;
                 }
                 State::Over => unreachable!("who waits is started once"),
@@ -156,16 +163,28 @@ impl Drop for Running {
     }
 }
 
-/// The right to one request. The disk has it under way until this is dropped.
+/// The right to one request. The disk has it under way until this is finished or dropped.
 pub(crate) struct Pass {
     gate: Rc<IoGate>,
     ticket: Option<Ticket>,
+    unit_bytes: usize,
+}
+
+impl Pass {
+    /// The disk is done: `moved` bytes were transferred, in whole units but for the end of a file.
+    pub(crate) fn finish(mut self, moved: &io::Result<usize>) {
+        let bytes = moved.as_ref().map_or(0, |bytes| bytes.next_multiple_of(self.unit_bytes));
+        if let Some(ticket) = self.ticket.take() {
+            self.gate.complete(ticket, Some(bytes as u64));
+        }
+    }
 }
 
 impl Drop for Pass {
     fn drop(&mut self) {
+        // Nobody looks at the outcome: as many bytes count as were asked for.
         if let Some(ticket) = self.ticket.take() {
-            self.gate.complete(ticket);
+            self.gate.complete(ticket, Some(u64::MAX));
         }
     }
 }

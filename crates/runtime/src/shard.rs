@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use base::HashMap;
-use iosched::{Disk, IoQueue, Learned};
+use iosched::{ClassStats, Disk, IoQueue, Learned};
 
 use crate::ShardId;
 use crate::backend::Backend;
@@ -28,7 +28,7 @@ use crate::queue::{self, LocalQueue, Message, Parcel, Runnable, TaskInfo};
 use crate::remote::Remote;
 use crate::reply::{Reply, ShardGone, reply};
 use crate::stall::{Stall, StallDetector, StallOptions};
-use crate::stats::{GroupStats, IoStats, ShardStats, StatsCell};
+use crate::stats::{GroupStats, IoCounters, IoStats, ShardStats, StatsCell};
 use crate::timer::{Sleep, Timers};
 
 /// Between two looks at the clock where scheduling is bypassed.
@@ -77,7 +77,7 @@ impl Shard {
         Self(Rc::new(Inner {
             id,
             queue,
-            files: Files::new(Rc::clone(&backend), Rc::clone(&stats), Rc::clone(&io_gate)),
+            files: Files::new(Rc::clone(&backend), Rc::clone(&io_gate)),
             net: Net::new(Rc::clone(&backend), Rc::clone(&timers), Rc::clone(&stats)),
             timers,
             backend,
@@ -304,7 +304,13 @@ impl Shard {
     /// This shard's counters so far.
     pub fn stats(&self) -> ShardStats {
         let (inbox, stalls_told) = (self.0.queue.inbox().len() as u64, self.0.stalls.told());
-        ShardStats { inbox, stalls_told, ..self.0.stats.get() }
+        self.follow_groups();
+        let queue = self.0.io_gate.queue().borrow();
+        let io = std::array::from_fn(|class| {
+            let ClassStats { reads, read_bytes, writes, write_bytes, .. } = *queue.stats(class);
+            IoCounters { reads, read_bytes, writes, write_bytes }
+        });
+        ShardStats { inbox, stalls_told, io, ..self.0.stats.get() }
     }
 
     pub(crate) fn stats_cell(&self) -> &Rc<StatsCell> {

@@ -7,7 +7,7 @@ use base::histogram::EstimatedHistogram;
 use crate::cpu::GroupCounters;
 use crate::group::{CpuGroup, GROUPS_MAX, IoClass};
 
-/// Operations and bytes of one I/O class since the shard started.
+/// Requests of one I/O class that the disk completed since the shard started, and the bytes that they moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IoCounters {
     pub reads: u64,
@@ -93,7 +93,7 @@ pub struct IoStats {
     pub cap_bytes_s: Option<u64>,
 }
 
-/// The shard's own copy, which its parts add to.
+/// The shard's own copy, which its parts add to. The counters of I/O are the queue's: `Shard::stats` puts them in.
 #[derive(Default)]
 pub(crate) struct StatsCell(RefCell<ShardStats>);
 

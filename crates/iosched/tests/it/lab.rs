@@ -111,7 +111,7 @@ impl Lab {
                 }
                 Event::Complete(id) => {
                     let (shard, number, ticket) = self.in_disk.remove(&id).unwrap();
-                    self.queues[shard].complete(ticket, now_ns);
+                    self.queues[shard].complete(ticket, Some(u64::MAX), now_ns);
                     self.at(now_ns, Event::Issue(number));
                     shard
                 }

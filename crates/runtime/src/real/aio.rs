@@ -13,7 +13,7 @@ use super::calls;
 use super::eventfd::EventFd;
 use super::helpers::Helpers;
 use super::poller::Poller;
-use super::reactor::{AtSlot, Reactor, Slot, Transfer, TransferKind, UnderWay};
+use super::reactor::{AtSlot, Reactor, Slot, Transfer, TransferKind, UnderWay, refused};
 use super::threads::on_helper;
 use crate::backend::{Op, Transferred};
 use crate::io_gate::Pass;
@@ -118,7 +118,7 @@ impl Reactor for Aio {
             return on_helper(&self.helpers, transfer, pass);
         }
         if let Err(error) = calls::signed(transfer.offset_bytes) {
-            return Box::pin(std::future::ready((transfer.buf, Err(error))));
+            return refused(transfer, pass, error);
         }
         let slot = Slot::new(pass);
         let number = self.under_way.borrow_mut().insert(transfer, Rc::clone(&slot));

@@ -43,7 +43,7 @@ impl Transfer {
 }
 
 pub(crate) trait Reactor {
-    /// Takes an operation on; it may wait for `push`. `pass` is dropped when the kernel is done with it.
+    /// Takes an operation on; it may wait for `push`. `pass` is finished when the kernel is done with it.
     fn submit(&self, transfer: Transfer, pass: Option<Pass>) -> Op<Transferred>;
     /// How many operations were taken on and wait for `push`.
     fn waiting(&self) -> usize;
@@ -64,6 +64,15 @@ pub(crate) trait Reactor {
     fn in_flight(&self) -> usize;
 }
 
+/// The outcome of an operation that the kernel is not asked for.
+pub(crate) fn refused(transfer: Transfer, pass: Option<Pass>, error: io::Error) -> Op<Transferred> {
+    let moved = Err(error);
+    if let Some(pass) = pass {
+        pass.finish(&moved);
+    }
+    Box::pin(std::future::ready((transfer.buf, moved)))
+}
+
 /// Where one waiter finds the outcome of one operation.
 pub(crate) struct Slot {
     state: RefCell<(Option<Waker>, Option<Transferred>)>,
@@ -76,7 +85,9 @@ impl Slot {
     }
 
     pub(crate) fn complete(&self, buf: IoBuf, moved: io::Result<usize>) {
-        drop(self.pass.take());
+        if let Some(pass) = self.pass.take() {
+            pass.finish(&moved);
+        }
         let waker = {
             let mut state = self.state.borrow_mut();
             state.1 = Some((buf, moved));

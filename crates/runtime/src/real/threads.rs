@@ -50,13 +50,16 @@ impl Reactor for Threads {
     }
 }
 
-/// Has a helper thread do the operation. A pass cannot go to another thread: it is dropped when the outcome is looked at.
+/// Has a helper thread do the operation. A pass cannot go to another thread: it is finished when the outcome is looked at.
 pub(crate) fn on_helper(helpers: &Helpers, transfer: Transfer, pass: Option<Pass>) -> Op<Transferred> {
     let reply = helpers.run(move || blocking(transfer));
     Box::pin(async move {
         let transferred = reply.await;
-        drop(pass);
-        transferred.unwrap_or_else(|gone| (IoBuf::new(), Err(io::Error::other(gone))))
+        let transferred = transferred.unwrap_or_else(|gone| (IoBuf::new(), Err(io::Error::other(gone))));
+        if let Some(pass) = pass {
+            pass.finish(&transferred.1);
+        }
+        transferred
     })
 }
 

@@ -16,7 +16,7 @@ use io_uring::{IoUring, opcode, squeue};
 use super::calls;
 use super::eventfd::EventFd;
 use super::poller::Poller;
-use super::reactor::{AtSlot, Reactor, Slot, Transfer, TransferKind, UnderWay};
+use super::reactor::{AtSlot, Reactor, Slot, Transfer, TransferKind, UnderWay, refused};
 use crate::backend::{Op, Transferred};
 use crate::io_gate::Pass;
 
@@ -140,7 +140,7 @@ impl Reactor for Uring {
     fn submit(&self, transfer: Transfer, pass: Option<Pass>) -> Op<Transferred> {
         // An offset of -1 would mean the descriptor's own position.
         if let Err(error) = calls::signed(transfer.offset_bytes) {
-            return Box::pin(std::future::ready((transfer.buf, Err(error))));
+            return refused(transfer, pass, error);
         }
         let slot = Slot::new(pass);
         let number = self.under_way.borrow_mut().insert(transfer, Rc::clone(&slot));

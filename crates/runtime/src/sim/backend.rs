@@ -374,7 +374,7 @@ impl BackendFile for SimFile {
         let open = Rc::clone(&self.0);
         begin_moving(&self.0.world, Some((Direction::Read, len)), move |world| {
             let moved = open.read(world, &mut buf, at, len, offset_bytes);
-            drop(pass);
+            pass.finish(&moved);
             (buf, moved)
         })
     }
@@ -385,7 +385,7 @@ impl BackendFile for SimFile {
         let open = Rc::clone(&self.0);
         begin_moving(&self.0.world, Some((Direction::Write, len)), move |world| {
             let moved = open.write(world, buf.part_at(at, len), offset_bytes);
-            drop(pass);
+            pass.finish(&moved);
             (buf, moved)
         })
     }

@@ -218,3 +218,25 @@ fn requests_that_nobody_looks_at_come_and_go() {
         assert!(took_us < 60_000, "{took_us} us");
     }
 }
+
+/// A cap counts the bytes of files, not what a reader of whole files might have asked for.
+#[test]
+fn small_files_are_read_at_once_under_a_cap() {
+    let world = world(7, Belief::Nothing);
+    for number in 0..500 {
+        world.disk().write(Path::new(&format!("/data/small-{number}")), &[7; 1000]).unwrap();
+    }
+    let node = world.start_node(|_| async {}).unwrap();
+    let took_us = world.block_on(&node, 0, |shard| async move {
+        shard.set_io_cap(IoClass::Maintenance, Some(16 << 20));
+        let began_us = shard.now_us();
+        for number in 0..500 {
+            let path = format!("/data/small-{number}");
+            let read = shard.files().read_all(Path::new(&path), IoClass::Maintenance, 1 << 20).await.unwrap();
+            assert_eq!(read.len(), 1000);
+        }
+        shard.now_us() - began_us
+    });
+    let took_us = took_us.unwrap();
+    assert!(took_us < 500 * 400, "500 KB at 16 MiB/s took {took_us} us");
+}

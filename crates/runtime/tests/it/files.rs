@@ -216,6 +216,36 @@ fn many_operations_at_once_all_arrive() {
     in_every_world("many", test);
 }
 
+/// Bytes that are asked for and not there are not counted, at whichever length a file ends.
+#[test]
+fn counters_say_what_was_moved() {
+    async fn test(shard: Shard, dir: PathBuf) {
+        let files = shard.files();
+        for direct in [false, true] {
+            for len in [0, 1, 100, 4096, 5000, 70_000, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 3_000_000] {
+                let path = dir.join(format!("moved-{len}-{direct}"));
+                files.write_all(&path, &vec![7; len], IoClass::MemtableFlush).await.unwrap();
+                let file = files.open(&path, OpenOptions::read().with_direct(direct)).await.unwrap();
+                let unit_bytes = file.fetched_bytes(0, 1);
+                let before = shard.stats().io_of(CLASS);
+                assert_eq!(file.read_at(0, len + 10_000_000, CLASS).await.unwrap().len(), len);
+                assert_eq!(file.read_at(0, len + 10_000, CLASS).await.unwrap().len(), len);
+                let after = shard.stats().io_of(CLASS);
+                let moved_bytes = 2 * len.next_multiple_of(unit_bytes) as u64;
+                assert_eq!(after.read_bytes - before.read_bytes, moved_bytes, "{len} bytes, {direct}");
+                assert_eq!(files.read_all(&path, CLASS, 1 << 30).await.unwrap().len(), len);
+                let whole = shard.stats().io_of(CLASS);
+                assert_eq!(whole.read_bytes - after.read_bytes, len as u64, "{len} bytes as a whole");
+            }
+        }
+        let written = shard.stats().io_of(IoClass::MemtableFlush);
+        assert_eq!(written.write_bytes, 2 * (1 + 100 + 4096 + 5000 + 70_000 + 3 * (1 << 20) + 3_000_000));
+        let of_class = shard.io_stats().into_iter().find(|stats| stats.class == CLASS).unwrap().counters;
+        assert_eq!(of_class.read_bytes, shard.stats().io_of(CLASS).read_bytes);
+    }
+    in_every_world("moved", test);
+}
+
 #[test]
 fn random_operations_agree_with_a_vector() {
     async fn test(shard: Shard, dir: PathBuf) {
