@@ -300,7 +300,7 @@ impl Prepared {
                     new_table_id: uuid::Builder::from_random_bytes(random.to_be_bytes()).into_uuid(),
                     data_center: &coordinator.node_info().data_center,
                 };
-                let Some(plan) = schema::plan(change, &context)? else {
+                let Some(plan) = schema::plan(change, &catalog, &context)? else {
                     return Err(CqlError::Server(format!("nobody carries out {}", self.text)));
                 };
                 let changes = coordinator.change_schema(plan.change).await?;

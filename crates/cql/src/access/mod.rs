@@ -55,6 +55,9 @@ pub async fn execute<C: Coordinator>(
         S::CreateLevel { if_not_exists, name, properties } => {
             let (name, if_not_exists) = (name.text.clone(), *if_not_exists);
             let levels_max = coordinator.service_levels_max();
+            if if_not_exists && actor.access.level(&name).is_some() {
+                return Ok(Outcome::Void);
+            }
             let level = level::change(properties)?;
             change(coordinator, move |access| access.create_level(&name, level, if_not_exists, levels_max))
                 .await

@@ -61,14 +61,13 @@ impl Aggregate {
     /// The aggregate `name` of values of type `of`; `None` if there is none.
     pub fn named(name: &str, of: Option<&CqlType>) -> Option<Self> {
         let of = of?.without_reversed().clone();
-        // What a client sees of a counter is a number.
-        let own = if of.is_counter() { CqlType::BigInt } else { of.clone() };
+        // Of counters too: their result is typed as a counter, and a client reads it as a bigint.
         let (kind, result) = match name {
             "count" => (Kind::Count, CqlType::BigInt),
-            "min" => (Kind::Min, own),
-            "max" => (Kind::Max, own),
-            "sum" if is_numeric(&of) => (Kind::Sum, own),
-            "avg" if is_numeric(&of) => (Kind::Avg, own),
+            "min" => (Kind::Min, of.clone()),
+            "max" => (Kind::Max, of.clone()),
+            "sum" if is_numeric(&of) => (Kind::Sum, of.clone()),
+            "avg" if is_numeric(&of) => (Kind::Avg, of.clone()),
             _ => return None,
         };
         Some(Self { kind, of, result })

@@ -73,7 +73,7 @@ fn is_time_text(arg: &Arg<'_>, wanted: Option<&CqlType>) -> bool {
     is_constant && wanted.is_some_and(|wanted| calendar::is_time(wanted.without_reversed()))
 }
 
-fn is_string(ty: &CqlType) -> bool {
+pub fn is_string(ty: &CqlType) -> bool {
     matches!(ty.without_reversed(), CqlType::Text | CqlType::Ascii)
 }
 
@@ -173,22 +173,45 @@ fn numbers(op: ArithmeticOp, left: &CqlType, right: &CqlType) -> Signature {
     let result = result_type(&left, &right);
     let (result_of, args) = (result.clone(), [left.clone(), right.clone()]);
     Signature::new(name(op), args, result, move |args| {
-        let (Some(a), Some(b)) = (Number::read(&left, args[0])?, Number::read(&right, args[1])?) else {
-            return Ok(None);
-        };
-        let number = calculate(op, &a, &b, &result_of).map_err(|text| CqlError::FunctionFailure {
+        calculated(op, [&left, &right], [args[0], args[1]], &result_of)
+    })
+}
+
+/// The result of two numbers; `None` if one of them is the empty value.
+fn calculated(
+    op: ArithmeticOp,
+    types: [&CqlType; 2],
+    values: [&[u8]; 2],
+    result: &CqlType,
+) -> Result<Option<Vec<u8>>, CqlError> {
+    let (Some(a), Some(b)) = (Number::read(types[0], values[0])?, Number::read(types[1], values[1])?) else {
+        return Ok(None);
+    };
+    let number = calculate(op, &a, &b, result).map_err(|text| {
+        let [left, right] = types.map(CqlType::to_cql);
+        CqlError::FunctionFailure {
             keyspace: "system".to_string(),
             function: name(op).to_string(),
-            arguments: vec![left.to_cql(), right.to_cql()],
-            text: format!(
-                "the operation '{} {} {}' failed: {text}",
-                left.to_cql(),
-                op.symbol(),
-                right.to_cql()
-            ),
-        })?;
-        Ok(Some(number.write(&result_of)?))
-    })
+            text: format!("the operation '{left} {} {right}' failed: {text}", op.symbol()),
+            arguments: vec![left, right],
+        }
+    })?;
+    Ok(Some(number.write(result)?))
+}
+
+/// What a column of type `ty`, a number or a text, becomes by `column = column op operand`.
+pub fn of_column(
+    ty: &CqlType,
+    op: ArithmeticOp,
+    value: &[u8],
+    operand: &[u8],
+) -> Result<Option<Vec<u8>>, CqlError> {
+    let ty = ty.without_reversed();
+    if is_string(ty) {
+        Ok(Some([value, operand].concat()))
+    } else {
+        calculated(op, [ty, ty], [value, operand], ty)
+    }
 }
 
 fn calculate(op: ArithmeticOp, a: &Number, b: &Number, result: &CqlType) -> Result<Number, String> {

@@ -38,6 +38,8 @@ use std::sync::Arc;
 use model::CqlType;
 
 pub use aggregate::{Accumulator, Aggregate};
+pub use arithmetic::{is_string, of_column};
+pub use number::is_numeric;
 pub use resolve::Arg;
 use resolve::Signature;
 

@@ -102,8 +102,7 @@ fn math(name: &str) -> Option<Vec<Signature>> {
         "exp" => f64::exp,
         "log" => f64::ln,
         "log10" => f64::log10,
-        // Halves go up, as Java's Math.round has it; for decimals away from zero.
-        "round" => |value| (value + 0.5).floor(),
+        "round" => round_half_up,
         _ => return None,
     };
     let exact = matches!(name, "abs" | "round");
@@ -128,15 +127,32 @@ fn math(name: &str) -> Option<Vec<Signature>> {
                     Number::Decimal(decimal)
                 }
                 Number::Decimal(decimal) if !exact => Number::Decimal(of_decimal(&decimal)?),
+                // Varints are calculated as decimals; the digits after the point are cut off when written.
+                Number::Big(unscaled) => Number::Decimal(of_decimal(&Decimal { unscaled, scale: 0 })?),
                 Number::Decimal(decimal) => {
                     let one = Decimal { unscaled: 1.into(), scale: 0 };
                     let rounded = super::arithmetic::divided(&decimal, &one, 0)?;
                     Number::Decimal(rounded)
+                }
+                // Java rounds a float to an int and a double to a long: what lies outside becomes the nearest end,
+                // NaN becomes 0, and there is no -0.0.
+                Number::Float(value) if exact && !is_abs => {
+                    Number::Float(round_half_up(f64::from(value)) as i32 as f32)
+                }
+                Number::Double(value) if exact && !is_abs => {
+                    Number::Double(round_half_up(value) as i64 as f64)
                 }
                 other => Number::Double(of(other.to_f64())),
             };
             Ok(Some(result.write(&own)?))
         })
     };
-    Some(NUMERIC.iter().filter(|ty| !ty.is_counter()).map(of_type).collect())
+    Some(NUMERIC.iter().map(of_type).collect())
+}
+
+/// The nearest integer, halves towards positive infinity, as Java's `Math.round`. The difference to the integer
+/// below is exact wherever it decides, which `value + 0.5` is not: next to 0.5 and from 2^52 on it is rounded.
+fn round_half_up(value: f64) -> f64 {
+    let below = value.floor();
+    if value - below >= 0.5 { below + 1.0 } else { below }
 }

@@ -71,6 +71,68 @@ fn numbers_are_calculated_in_the_type_that_is_wanted() {
     assert!(refused.contains("too long to calculate with"), "{refused}");
 }
 
+/// Expected values are those of Java's `Math.round` and `BigDecimal.setScale(0, HALF_UP)`.
+#[test]
+fn numbers_are_rounded_as_java_does() {
+    for (value, expect) in [
+        ("0.49999999999999994", "0.0"),
+        ("0.5", "1.0"),
+        ("1.5", "2.0"),
+        ("2.5", "3.0"),
+        ("-0.5", "0.0"),
+        ("-0.3", "0.0"),
+        ("-0.5000000000000001", "-1.0"),
+        ("-1.5", "-1.0"),
+        ("-2.5", "-2.0"),
+        // Odd numbers whose sum with 0.5 is not a double.
+        ("4503599627370497.0", "4.503599627370497E15"),
+        ("9007199254740991.0", "9.007199254740991E15"),
+        ("-4503599627370497.0", "-4.503599627370497E15"),
+        ("1e300", "9.223372036854776E18"),
+        ("-1e300", "-9.223372036854776E18"),
+        ("Infinity", "9.223372036854776E18"),
+        ("-Infinity", "-9.223372036854776E18"),
+        ("NaN", "0.0"),
+    ] {
+        check(&format!("round((double) {value})"), &CqlType::Double, expect);
+    }
+    for (value, expect) in [
+        ("0.49999997", "0.0"),
+        ("0.5", "1.0"),
+        ("-0.5", "0.0"),
+        ("-2.5", "-2.0"),
+        ("8388609.0", "8388609.0"),
+        ("1e20", "2.1474836E9"),
+        ("-Infinity", "-2.1474836E9"),
+        ("NaN", "0.0"),
+    ] {
+        check(&format!("round((float) {value})"), &CqlType::Float, expect);
+    }
+    for (value, expect) in [("0.5", "1"), ("-0.5", "-1"), ("2.5", "3"), ("-2.5", "-3"), ("1e3", "1000")] {
+        check(&format!("round((decimal) {value})"), &CqlType::Decimal, expect);
+    }
+    check(
+        "round((varint) 123456789012345678901234567890)",
+        &CqlType::Varint,
+        "123456789012345678901234567890",
+    );
+}
+
+#[test]
+fn functions_of_integers_keep_their_type_and_varints_all_digits() {
+    check("abs((tinyint) -128)", &CqlType::TinyInt, "-128");
+    check("abs((int) -5)", &CqlType::Int, "5");
+    check("exp((int) 100)", &CqlType::Int, "2147483647");
+    check("log((int) 0)", &CqlType::Int, "-2147483648");
+    check("log((int) -1)", &CqlType::Int, "0");
+    check("log10((bigint) 1000)", &CqlType::BigInt, "3");
+    check("exp((varint) 100)", &CqlType::Varint, "26881171418161354484126255515800000000000000");
+    check("log10((varint) 100000000000000000000)", &CqlType::Varint, "20");
+    assert!(evaluate("log((varint) 0)", &CqlType::Varint).unwrap_err().contains("zero or less"));
+    check("abs((double) -Infinity)", &CqlType::Double, "Infinity");
+    check("abs((decimal) -1.50)", &CqlType::Decimal, "1.50");
+}
+
 #[test]
 fn casts_narrow_as_java_does() {
     check("CAST(300 AS tinyint)", &CqlType::TinyInt, "44");

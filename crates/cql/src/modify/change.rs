@@ -153,7 +153,7 @@ impl Change {
             if earlier.any(|other| !operation::are_compatible(&other.op, &assignment.op)) {
                 return Err(CqlError::Syntax(format!("Multiple incompatible setting of column {name}")));
             }
-            let kind = operation::assign(planner, column, assignment)?;
+            let kind = operation::assign(planner, column, assignment, update.conditions.is_some())?;
             operations.push(Operation { column: column.clone(), kind });
         }
         let condition = update.conditions.as_ref();

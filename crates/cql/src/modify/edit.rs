@@ -1,4 +1,5 @@
-//! The part of a write that depends on what is there: counters, and list elements by index or by value.
+//! The part of a write that depends on what is there: counters, list elements by index or by value, and numbers and
+//! texts that are calculated from what they are.
 
 use model::{
     Cell, Column, ColumnData, CqlType, Mutation, PathCell, Row, SmallBytes, TableSchema,
@@ -7,8 +8,9 @@ use model::{
 use reader::Page;
 
 use super::write::{Moment, RowAt};
-use crate::CqlError;
 use crate::error::invalid;
+use crate::syntax::ArithmeticOp;
+use crate::{CqlError, function};
 
 /// A change of one column of one row, waiting for the row to be read.
 #[derive(Clone, Debug)]
@@ -32,6 +34,11 @@ pub enum EditKind {
     RemoveValues(Vec<SmallBytes>),
     /// Adds to a counter.
     Count(i64),
+    /// The value that is there, `op`, `operand`. Null stays null, as in Cassandra.
+    Calculate {
+        operand: SmallBytes,
+        op: ArithmeticOp,
+    },
 }
 
 /// Whose share of a counter is raised.
@@ -52,12 +59,13 @@ impl Edit {
     /// Adds to `mutation` what the edit comes to, given what is there.
     ///
     /// # Errors
-    /// An index that the list does not have; a counter that is none.
+    /// An index that the list does not have; a counter that is none; a number that is too long to calculate with.
     pub fn resolve(&self, mutation: &mut Mutation, page: &Page, node: CounterNode) -> Result<(), CqlError> {
         let schema = mutation.schema.clone();
         let existing = self.at.find(&schema, page).and_then(|row| row.cell(self.column.id));
         let change = match &self.kind {
             EditKind::Count(delta) => self.count(existing, *delta, node)?,
+            EditKind::Calculate { operand, op } => self.calculate(existing, operand, *op)?,
             _ => self.list(&schema, existing)?,
         };
         let row = match &self.at {
@@ -83,13 +91,7 @@ impl Edit {
                 if cells.is_empty() {
                     return invalid!("Attempted to set an element on a list which is null");
                 }
-                let cell = match (value, self.ttl_s) {
-                    (None, _) => dead(),
-                    (Some(value), 0) => Cell::live(self.timestamp_us, value.clone()),
-                    (Some(value), ttl_s) => {
-                        Cell::expiring(self.timestamp_us, ttl_s, self.now_s, value.clone())
-                    }
-                };
+                let cell = value.as_ref().map_or_else(dead, |value| self.live(value.clone()));
                 row.set_element(schema, &self.column, at(cells, *index)?.path.clone(), cell);
             }
             EditKind::DeleteIndex(index) => {
@@ -106,7 +108,28 @@ impl Edit {
                     row.set_element(schema, &self.column, cell.path.clone(), dead());
                 }
             }
-            EditKind::Count(_) => {}
+            EditKind::Count(_) | EditKind::Calculate { .. } => {}
+        }
+        Ok(row)
+    }
+
+    fn live(&self, value: SmallBytes) -> Cell {
+        match self.ttl_s {
+            0 => Cell::live(self.timestamp_us, value),
+            ttl_s => Cell::expiring(self.timestamp_us, ttl_s, self.now_s, value),
+        }
+    }
+
+    fn calculate(
+        &self,
+        existing: Option<&ColumnData>,
+        operand: &SmallBytes,
+        op: ArithmeticOp,
+    ) -> Result<Row, CqlError> {
+        let mut row = Row::new();
+        let Some(ColumnData::Simple(cell)) = existing else { return Ok(row) };
+        if let Some(value) = function::of_column(&self.column.ty, op, &cell.value, operand)? {
+            row.push(self.column.id, ColumnData::Simple(self.live(value.into())));
         }
         Ok(row)
     }

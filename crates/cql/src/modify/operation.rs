@@ -7,7 +7,8 @@ use model::types::CqlType;
 
 use crate::CqlError;
 use crate::error::invalid;
-use crate::syntax::{Assignment, AssignmentOp, DeleteTarget, Ident, Term};
+use crate::function::{is_numeric, is_string};
+use crate::syntax::{ArithmeticOp, Assignment, AssignmentOp, DeleteTarget, Ident, Term};
 use crate::term::{Expr, Planner};
 
 #[derive(Clone, Debug)]
@@ -50,6 +51,11 @@ pub enum OperationKind {
         delta: Expr,
         subtract: bool,
     },
+    /// Adds to a number, takes from it, or appends to a text: only beside a condition, while the row is held.
+    Calculate {
+        operand: Expr,
+        op: ArithmeticOp,
+    },
     /// The whole column.
     Delete,
     /// A map's entry or a set's element.
@@ -63,7 +69,11 @@ impl OperationKind {
     pub fn reads(&self) -> bool {
         matches!(
             self,
-            Self::RemoveFromList(_) | Self::SetIndex { .. } | Self::DeleteIndex(_) | Self::Count { .. }
+            Self::RemoveFromList(_)
+                | Self::SetIndex { .. }
+                | Self::DeleteIndex(_)
+                | Self::Count { .. }
+                | Self::Calculate { .. }
         )
     }
 }
@@ -92,11 +102,13 @@ pub fn value(planner: &mut Planner<'_>, column: &Column, value: &Term) -> Result
     planner.term(value, &column.name, &column.ty)
 }
 
-/// One assignment of SET; `column` is the one it names.
+/// One assignment of SET; `column` is the one it names. Only a statement with a condition (`is_conditional`) may
+/// calculate with what a number or a text is.
 pub fn assign(
     planner: &mut Planner<'_>,
     column: &Column,
     assignment: &Assignment,
+    is_conditional: bool,
 ) -> Result<OperationKind, CqlError> {
     let name = &column.name;
     let refuse = |what: &str| invalid!("Invalid operation ({assignment}) for {what} column {name}");
@@ -137,12 +149,19 @@ pub fn assign(
             if ty.is_counter() {
                 return Ok(OperationKind::Count { delta: planner.term(value, name, ty)?, subtract });
             }
+            if is_conditional && (is_numeric(ty) || (is_string(ty) && !subtract)) {
+                let op = if subtract { ArithmeticOp::Subtract } else { ArithmeticOp::Add };
+                return Ok(OperationKind::Calculate { operand: planner.term(value, name, ty)?, op });
+            }
             if !ty.is_collection() {
-                return refuse(if matches!(ty, CqlType::Tuple(_)) && !subtract {
-                    "tuple"
-                } else {
-                    "non counter"
-                });
+                if matches!(ty, CqlType::Tuple(_) | CqlType::Udt { .. }) && !subtract {
+                    return refuse("tuple");
+                }
+                if !is_conditional {
+                    return refuse("non counter");
+                }
+                let what = if subtract { "non-numeric" } else { "non-numeric and non-text" };
+                return invalid!("Invalid operation ({assignment}) for {what} type {name}");
             }
             if !ty.is_multi_cell() {
                 return refuse("frozen collection");

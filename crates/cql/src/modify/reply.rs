@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use model::key::split_composite_key;
 use model::types::CqlType;
-use model::{ClusteringRow, Column, ColumnKind, TableSchema};
+use model::{ClusteringRow, Column, ColumnId, ColumnKind, TableSchema};
 use reader::{Page, PartitionPage};
 
 use super::change::Change;
@@ -24,9 +24,9 @@ pub struct Reply {
     applied: Arc<ResultMetadata>,
     refused: Arc<ResultMetadata>,
     shown: Vec<Shown>,
-    /// Whether the static row is asked for: a static column is in a condition or, with IF [NOT] EXISTS, written.
-    /// If not, a partition of nothing but that row has nothing to show.
-    asks_static: bool,
+    /// The static columns that are read: all if one is written, else those in conditions. A partition that has
+    /// none of them, and no row, has nothing to show.
+    static_read: Vec<ColumnId>,
     /// Whether regular columns are written, and so read. If not, a row without a marker of its own is not seen.
     reads_rows: bool,
 }
@@ -87,12 +87,8 @@ impl Reply {
                 *shown = Shown::Unread(column.clone());
             }
         }
-        let asks_static = match is_of_existence {
-            true => writes_static,
-            false => shown
-                .iter()
-                .any(|shown| matches!(shown, Shown::Column(column) if column.kind == ColumnKind::Static)),
-        };
+        let static_read = schema.columns_of(ColumnKind::Static).filter(|column| is_read(column));
+        let static_read = static_read.map(|column| column.id).collect();
         let spec = |name: &str, ty: &CqlType| {
             ColumnSpec::new(&schema.keyspace, &schema.name, name, ty.without_reversed().clone())
         };
@@ -108,7 +104,7 @@ impl Reply {
             refused: ResultMetadata::new(&refused).into(),
             schema,
             shown,
-            asks_static,
+            static_read,
             reads_rows: writes_rows,
         }
     }
@@ -136,7 +132,8 @@ impl Reply {
         if let (true, Some(first)) = (is_of_partition, seen.next()) {
             self.row(&mut rows, partition, Some(first));
         }
-        if rows.count() == 0 && self.asks_static && !partition.static_row.is_empty() {
+        let is_static_seen = || self.static_read.iter().any(|id| partition.static_row.cell(*id).is_some());
+        if rows.count() == 0 && is_static_seen() {
             self.row(&mut rows, partition, None);
         }
         if rows.count() == 0 { alone(&self.applied, false) } else { rows }

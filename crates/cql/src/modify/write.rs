@@ -344,6 +344,14 @@ fn many_cells(
             }
             return edit(column, EditKind::Count(if *subtract { -delta } else { delta }));
         }
+        OperationKind::Calculate { operand, op } => {
+            let operand = match operand.evaluate(env)? {
+                Value::Unset => return Ok(()),
+                Value::Null => return invalid!("Invalid null value for increment of column {}", column.name),
+                Value::Bytes(bytes) => SmallBytes::from(&*bytes),
+            };
+            return edit(column, EditKind::Calculate { operand, op: *op });
+        }
     }
     put(row, &change.schema, column, complex);
     Ok(())

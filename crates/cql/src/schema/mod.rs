@@ -1,12 +1,14 @@
 //! Statements that change the schema: from the tree to a change of the catalog.
 //!
-//! [`plan`] judges what the text alone decides (unknown options, values out of range) and gives a function of the
-//! catalog, which judges the rest when it is run where the schema is changed. Rules and texts are Cassandra 4.1's
+//! [`plan`] judges first whether what the text names is there, then what the text alone decides (unknown options,
+//! values out of range), and gives a function of the catalog, which judges the rest when it is run where the schema
+//! is changed. Rules and texts are Cassandra 4.1's
 //! (source: `cql3/statements/schema/*.java`).
 //!
 //! | question | file |
 //! |---|---|
 //! | which keyspace, table or type is meant | `names.rs` |
+//! | what `IF [NOT] EXISTS` leaves to do | `existence.rs` |
 //! | keyspaces | `keyspace.rs` |
 //! | a new table: keys, order, counters | `create_table.rs` |
 //! | what may become of a table | `alter_table.rs` |
@@ -15,6 +17,7 @@
 
 mod alter_table;
 mod create_table;
+mod existence;
 mod keyspace;
 mod names;
 mod properties;
@@ -67,8 +70,15 @@ impl SchemaPlan {
 /// The plan of a statement that creates, alters or drops something; `None` for every other statement.
 ///
 /// # Errors
-/// The statement is wrong, whatever the catalog holds.
-pub fn plan(statement: &Statement, context: &SchemaContext<'_>) -> Result<Option<SchemaPlan>, CqlError> {
+/// What the statement names is there or is not there, or it is wrong whatever the catalog holds.
+pub fn plan(
+    statement: &Statement,
+    catalog: &Catalog,
+    context: &SchemaContext<'_>,
+) -> Result<Option<SchemaPlan>, CqlError> {
+    if !existence::has_work(statement, catalog, context.keyspace)? {
+        return Ok(Some(SchemaPlan::new(unchanged)));
+    }
     Ok(Some(match statement {
         Statement::CreateKeyspace(create) => keyspace::create(create, context)?,
         Statement::AlterKeyspace(alter) => keyspace::alter(alter, context)?,

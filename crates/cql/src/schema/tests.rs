@@ -37,7 +37,7 @@ impl Session {
             data_center: "datacenter1",
         };
         let parsed = parse(text)?;
-        let plan = plan(&parsed.statement, &context)?.expect("a statement on the schema");
+        let plan = plan(&parsed.statement, &self.catalog, &context)?.expect("a statement on the schema");
         let (catalog, changes) = (plan.change)(&self.catalog)?;
         self.catalog = catalog;
         Ok((changes, plan.warnings))
@@ -294,7 +294,7 @@ fn keyspaces_and_types_change() {
     let keyspace = session.catalog.keyspace("n").unwrap();
     assert!(keyspace.durable_writes && keyspace.replication["datacenter1"] == "3");
     for (text, expect) in [
-        ("CREATE KEYSPACE ks WITH durable_writes = true", "0x2200 Missing mandatory option 'replication'"),
+        ("CREATE KEYSPACE x WITH durable_writes = true", "0x2200 Missing mandatory option 'replication'"),
         (
             "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
             "0x2400 Cannot add existing keyspace \"ks\"",
@@ -554,5 +554,72 @@ fn use_and_truncate_find_what_they_name() {
     assert_eq!(
         named("TRUNCATE system_views.clients").unwrap_err(),
         "Truncation is not supported by table system_views.clients"
+    );
+}
+
+/// Whatever the options say: existence decides first.
+#[test]
+fn what_is_there_or_is_not_decides_before_options() {
+    let mut session = Session::new();
+    session.run("CREATE TABLE t (p int PRIMARY KEY)");
+    session.run("CREATE TYPE u (f int)");
+    let options = [
+        "nonsense = 1",
+        "gc_grace_seconds = -1",
+        "compaction = {'class': 'NoSuchStrategy'}",
+        "compression = 7",
+        "bloom_filter_fp_chance = 'x'",
+        "replication = 'x'",
+        "durable_writes = 'maybe'",
+    ];
+    for option in options {
+        for idle in [
+            format!("CREATE KEYSPACE IF NOT EXISTS ks WITH {option}"),
+            format!("ALTER KEYSPACE IF EXISTS no WITH {option}"),
+            format!("CREATE TABLE IF NOT EXISTS t (p int, q nosuchtype, PRIMARY KEY (p)) WITH {option}"),
+            format!("CREATE TABLE IF NOT EXISTS t (p int PRIMARY KEY) WITH COMPACT STORAGE AND {option}"),
+            format!("ALTER TABLE IF EXISTS no WITH {option}"),
+        ] {
+            assert_eq!(session.run(&idle), (vec![], vec![]), "{idle}");
+        }
+        for (refused, expect) in [
+            (format!("CREATE KEYSPACE ks WITH {option}"), "0x2400 Cannot add existing keyspace \"ks\""),
+            (format!("ALTER KEYSPACE no WITH {option}"), "0x2200 Keyspace 'no' doesn't exist"),
+            (
+                format!("CREATE TABLE t (p int PRIMARY KEY) WITH {option}"),
+                "0x2400 Cannot add already existing table \"t\" to keyspace \"ks\"",
+            ),
+            (
+                format!("CREATE TABLE IF NOT EXISTS no.t (p int PRIMARY KEY) WITH {option}"),
+                "0x2200 Keyspace 'no' doesn't exist",
+            ),
+            (format!("ALTER TABLE no WITH {option}"), "0x2200 Table 'ks.no' doesn't exist"),
+        ] {
+            session.refused(&refused, expect);
+        }
+        // The same options where there is something to do.
+        assert!(session.try_run(&format!("ALTER TABLE t WITH {option}")).is_err(), "{option}");
+        assert!(
+            session.try_run(&format!("CREATE TABLE new (p int PRIMARY KEY) WITH {option}")).is_err(),
+            "{option}"
+        );
+    }
+    for idle in [
+        "CREATE TYPE IF NOT EXISTS u (f nosuchtype)",
+        "ALTER TYPE IF EXISTS no ADD f nosuchtype",
+        "ALTER TYPE IF EXISTS no ALTER f TYPE int",
+        "ALTER TABLE IF EXISTS no ADD c nosuchtype",
+        "ALTER TABLE IF EXISTS no ALTER c TYPE int",
+        "ALTER TABLE IF EXISTS no.no DROP c",
+        "DROP TYPE IF EXISTS no",
+        "DROP TABLE IF EXISTS no",
+        "DROP KEYSPACE IF EXISTS no",
+    ] {
+        assert_eq!(session.run(idle), (vec![], vec![]), "{idle}");
+    }
+    // Nobody may write the database's own keyspaces, whether or not there is something to do.
+    session.refused(
+        "CREATE TABLE IF NOT EXISTS system.local (key text PRIMARY KEY)",
+        "0x2100 system keyspace is not user-modifiable.",
     );
 }

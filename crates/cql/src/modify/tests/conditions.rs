@@ -312,3 +312,117 @@ fn batches_happen_if_all_their_conditions_hold() {
     );
     assert_eq!(refused("v = 1", "NOT EXISTS"), "Cannot mix IF conditions and IF NOT EXISTS for the same row");
 }
+
+/// Every type that can be calculated with, the value before, the assignment, and the value after.
+const CALCULATED: [(&str, &str, &str, &str); 14] = [
+    ("tinyint", "127", "v = v + 1", "-128"),
+    ("smallint", "5", "v += 5", "10"),
+    ("int", "5", "v = v + 5", "10"),
+    ("int", "5", "v = v - 7", "-2"),
+    ("int", "2147483647", "v = v + 1", "-2147483648"),
+    ("bigint", "5", "v -= 5", "0"),
+    ("varint", "123456789012345678901234567890", "v = v + 1", "123456789012345678901234567891"),
+    ("decimal", "1.5", "v = v + 0.25", "1.75"),
+    ("float", "0.5", "v = v - 1", "-0.5"),
+    ("double", "0.5", "v = v + 1e300", "1.0E300"),
+    ("text", "'a'", "v = v + 'b'", "'ab'"),
+    ("text", "''", "v += 'b'", "'b'"),
+    ("ascii", "'a'", "v = v + 'b'", "'ab'"),
+    ("int", "null", "v = v + 5", ""),
+];
+
+#[test]
+fn numbers_and_texts_are_calculated_from_what_they_are() {
+    for condition in ["IF EXISTS", "IF c = 1"] {
+        for (ty, before, assignment, after) in CALCULATED {
+            for kind in ["", " STATIC"] {
+                let mut db = Db::new();
+                db.create("z", &format!("(k int, r int, v {ty}{kind}, c int{kind}, PRIMARY KEY (k, r))"));
+                db.all(&[&format!("INSERT INTO z (k, r, v, c) VALUES (1, 1, {before}, 1)")]);
+                let row = if kind.is_empty() { "WHERE k = 1 AND r = 1" } else { "WHERE k = 1" };
+                let line = |v: &str| {
+                    let v = if v.is_empty() { String::new() } else { format!(" v={v}") };
+                    if kind.is_empty() {
+                        vec![format!("1/1: c=1{v}")]
+                    } else {
+                        vec!["1/1:".into(), format!("1: c=1{v}")]
+                    }
+                };
+                let refused = format!("UPDATE z SET {assignment} {row}");
+                assert!(db.refusal(&refused).contains("for non counter column v"), "{refused}");
+                assert!(db.asked(&format!("{refused} IF c = 2")).starts_with("false"), "{refused}");
+                assert_eq!(db.dump("z"), line(if before == "null" { "" } else { before }), "{refused}");
+                assert_eq!(db.asked(&format!("{refused} {condition}")), "true");
+                assert_eq!(db.dump("z"), line(after), "{refused} {condition}");
+            }
+        }
+    }
+}
+
+#[test]
+fn calculations_in_a_batch_begin_with_the_row_as_it_was() {
+    let db = with_row();
+    let update = |assignment: &str, condition: &str| {
+        format!("UPDATE t SET {assignment} WHERE k = 1 AND c = 1 IF {condition}")
+    };
+    let batch = |texts: &[String]| format!("BEGIN BATCH {}; APPLY BATCH", texts.join("; "));
+    // Both begin with 5, and of two values of the same time the larger one stays, as in Cassandra.
+    assert_eq!(db.asked(&batch(&[update("v = v + 2", "v = 5"), update("v = v + 1", "v = 5")])), "true");
+    assert_eq!(db.asked(&batch(&[update("v = v + 1", "v = 7"), update("w = w + 'y'", "w = 'x'")])), "true");
+    let of_two = batch(&[
+        "INSERT INTO t (k, c, v) VALUES (1, 2, 1) IF NOT EXISTS".to_string(),
+        update("v = v * 2", "EXISTS").replace("v * 2", "v + 2"),
+    ]);
+    assert_eq!(db.asked(&of_two), "true");
+    let asked = db.asked(&update("v = v + 1, w = w + 'z'", "v = 10 AND w = 'xy'"));
+    assert_eq!(asked, "true");
+    assert_eq!(db.asked(&update("v = v + 1", "v = 11 AND w = 'xyz'")), "true");
+    // Without a condition of its own, a statement of a batch may not.
+    let mixed =
+        batch(&[update("v = v + 1", "v = 12"), "UPDATE t SET v = v + 1 WHERE k = 1 AND c = 1".into()]);
+    assert!(db.refusal(&mixed).contains("non counter column v"));
+}
+
+#[test]
+fn what_is_no_number_and_no_text_is_not_calculated_with() {
+    let db = with_row();
+    let refusal =
+        |assignment: &str| db.refusal(&format!("UPDATE t SET {assignment} WHERE k = 1 AND c = 1 IF EXISTS"));
+    assert_eq!(refusal("fl = fl + [1]"), "Invalid operation (fl = fl + [1]) for frozen collection column fl");
+    assert_eq!(refusal("w = w - 'a'"), "Invalid operation (w = w - 'a') for non-numeric type w");
+    assert_eq!(refusal("v = v + null"), "Invalid null value for increment of column v");
+    assert!(refusal("v = v + 'a'").contains("Invalid STRING constant"));
+}
+
+#[test]
+fn a_partition_without_a_column_that_is_read_has_nothing_to_show() {
+    let mut db = Db::new();
+    db.create("z", "(k int, r int, s int STATIC, s2 int STATIC, v int, PRIMARY KEY (k, r))");
+    db.all(&["UPDATE z SET s2 = 7 WHERE k = 1"]);
+    // Only s is read of the static row, and it is null: as if there were no partition.
+    assert_eq!(db.asked("UPDATE z SET v = 1 WHERE k = 1 AND r = 1 IF s = 5"), "false");
+    assert_eq!(db.asked("UPDATE z SET v = 1 WHERE k = 1 AND r = 1 IF s = 5 AND v = 1"), "false");
+    assert_eq!(db.asked("DELETE FROM z WHERE k = 1 AND r = 1 IF v = 5"), "false");
+    assert_eq!(
+        db.asked("BEGIN BATCH UPDATE z SET v = 1 WHERE k = 1 AND r = 1 IF s = 5; APPLY BATCH"),
+        "false"
+    );
+    // A statement that writes a static column reads them all.
+    assert_eq!(db.asked("UPDATE z SET s = 1 WHERE k = 1 IF s = 5"), "false,-");
+    assert_eq!(db.asked("UPDATE z SET v = 1 WHERE k = 1 AND r = 1 IF s2 = 5"), "false,7");
+    assert_eq!(
+        db.asked(
+            "BEGIN BATCH UPDATE z SET v = 1 WHERE k = 1 AND r = 1 IF s = 5; UPDATE z SET s = 1 WHERE k = 1; \
+             APPLY BATCH"
+        ),
+        "false,1,-,-"
+    );
+    // IF EXISTS of a row, and in the same batch a condition on the static column that is set.
+    assert_eq!(
+        db.asked(
+            "BEGIN BATCH UPDATE z SET v = 1 WHERE k = 1 AND r = 1 IF EXISTS; UPDATE z SET v = 1 WHERE k = 1 AND \
+             r = 2 IF s2 = 5; APPLY BATCH"
+        ),
+        "false,1,-,-,7,-"
+    );
+}

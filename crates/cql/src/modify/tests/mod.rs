@@ -97,6 +97,23 @@ impl Db {
         Self { coordinator, tables }
     }
 
+    /// Adds a table, from the text behind its name.
+    pub fn create(&mut self, name: &str, definition: &str) {
+        let text = format!("CREATE TABLE ks.{name} {definition}");
+        let statement = parse(&text).expect("a statement").statement;
+        let context = crate::schema::SchemaContext {
+            keyspace: Some("ks"),
+            timestamp_us: NOW_US,
+            new_table_id: uuid::Uuid::from_u128(self.tables.len() as u128 + 1),
+            data_center: "",
+        };
+        let catalog = self.coordinator.catalog();
+        let plan = crate::schema::plan(&statement, &catalog, &context).expect("a plan").expect("a plan");
+        let (catalog, _) = (plan.change)(&catalog).expect("a table");
+        self.tables.push(catalog.schema("ks", name).expect("the table").clone());
+        self.coordinator.set_catalog(catalog);
+    }
+
     pub fn schema(&self, name: &str) -> Arc<TableSchema> {
         self.tables.iter().find(|table| table.name == name).expect("a table of the tests").clone()
     }

@@ -158,3 +158,39 @@ fn groups_follow_the_primary_key() {
     );
     refused("SELECT c FROM ks.wide GROUP BY nope", "Undefined column name nope in table ks.wide");
 }
+
+/// Types as Cassandra 5.0 tells clients: what keeps a counter's type, and what becomes another one.
+#[test]
+fn functions_of_counters_are_typed() {
+    let table = TableSchema::builder("ks", "hits")
+        .partition_key("k", CqlType::Int)
+        .regular("n", CqlType::Counter)
+        .build()
+        .expect("a table");
+    let storage = MemoryCoordinator::new(&[table]);
+    for (selector, ty) in [
+        ("n", CqlType::Counter),
+        ("sum(n)", CqlType::Counter),
+        ("min(n)", CqlType::Counter),
+        ("max(n)", CqlType::Counter),
+        ("avg(n)", CqlType::Counter),
+        ("count(n)", CqlType::BigInt),
+        ("count(*)", CqlType::BigInt),
+        ("-n", CqlType::Counter),
+        ("abs(n)", CqlType::Counter),
+        ("round(n)", CqlType::Counter),
+        ("log10(n)", CqlType::Counter),
+        ("n + 1", CqlType::BigInt),
+        ("n / 2.5", CqlType::Double),
+        ("CAST(n AS int)", CqlType::Int),
+        ("CAST(sum(n) AS text)", CqlType::Text),
+    ] {
+        let plan = plan(&storage, &format!("SELECT {selector} FROM ks.hits")).expect(selector);
+        assert_eq!(plan.columns()[0].column_type, ty, "{selector}");
+    }
+    // Of no rows: zero, zero, and nothing.
+    let plan = plan(&storage, "SELECT JSON sum(n), avg(n), min(n) FROM ks.hits").expect("a plan");
+    let rows = pages(&storage, &plan, &[], None).expect("rows");
+    let json = r#"{"system.sum(n)": 0, "system.avg(n)": 0, "system.min(n)": null}"#;
+    assert_eq!(table_text(&plan, &rows), [json]);
+}

@@ -58,7 +58,9 @@ impl Parser<'_> {
         })
     }
 
-    /// JSON or DISTINCT before a selection. Both are names of columns too: what follows tells.
+    /// JSON or DISTINCT before a selection. Both are names of columns too: what follows tells. What can begin a
+    /// selector makes it a modifier, as in Cassandra: `JSON -v` negates `v`, and `JSON ['a']` is a list of one text.
+    /// A column of that name is subtracted from or subscripted with quotes around it.
     fn modifier(&mut self, keyword: Keyword) -> bool {
         if !self.at_keyword(keyword) {
             return false;
@@ -70,9 +72,7 @@ impl Parser<'_> {
             TokenKind::Keyword(Keyword::Token | Keyword::Null | Keyword::Nan | Keyword::Infinity) => true,
             TokenKind::Comma
             | TokenKind::Dot
-            | TokenKind::BracketOpen
             | TokenKind::Plus
-            | TokenKind::Minus
             | TokenKind::Slash
             | TokenKind::Percent
             | TokenKind::Keyword(_)

@@ -41,8 +41,16 @@ fn json_and_distinct_are_words_and_names() {
     assert_eq!(words("DISTINCT json"), (false, true));
     assert_eq!(words("DISTINCT token(a)"), (false, true));
     assert_eq!(words("DISTINCT (a)"), (false, true));
+    // What can begin a selector follows: a modifier, as in Cassandra.
+    for selector in
+        ["-v", "- 5", "-(v)", "['a']", "{'a'}", "(int) v", "'a'", "?", "count(*)", "null", "ttl(v)"]
+    {
+        assert_eq!(words(&format!("JSON {selector}")), (true, false), "{selector}");
+        assert_eq!(words(&format!("DISTINCT {selector}")), (false, true), "{selector}");
+        assert_eq!(words(&format!("JSON DISTINCT {selector}")), (true, true), "{selector}");
+    }
     for name in
-        ["json", "json, a", "json AS x", "json + 1", "json * 2", "json['a']", "distinct.f", "distinct, json"]
+        ["json", "json, a", "json AS x", "json + 1", "json * 2", "json.f", "distinct.f", "distinct, json"]
     {
         assert_eq!(words(name), (false, false), "{name}");
     }
@@ -151,4 +159,46 @@ fn truncate_and_use() {
     check("truncate ks.t;", "TRUNCATE TABLE ks.t");
     check("TRUNCATE columnfamily t USING TIMEOUT ?", "TRUNCATE TABLE t USING TIMEOUT ?");
     same("USE \"Ks\"");
+}
+
+/// Each keyword that is not reserved names whatever it may name without quotes, wherever a name may stand.
+#[test]
+fn words_that_are_not_reserved_are_names_everywhere() {
+    for &keyword in crate::syntax::Keyword::ALL.iter().filter(|keyword| !keyword.is_reserved()) {
+        let word = keyword.text().to_ascii_lowercase();
+        for text in [
+            "SELECT ~ FROM ~",
+            "SELECT a, ~ AS ~, ~ + 1 FROM ~.~ WHERE ~ = 1 AND ~ > 2 AND (~, b) > (1, 2) AND token(~) > 3",
+            "SELECT DISTINCT ~ FROM t",
+            "SELECT JSON ~ FROM t",
+            "SELECT JSON DISTINCT ~ FROM t",
+            "SELECT JSON -~ FROM t",
+            "SELECT -~, ttl(~), writetime(~), CAST(~ AS text), count(~), ~.~, f(~) FROM t",
+            "SELECT a FROM t GROUP BY ~ ORDER BY ~ DESC PER PARTITION LIMIT 1 LIMIT 2",
+            "INSERT INTO ~ (~, b) VALUES (1, 2) IF NOT EXISTS",
+            "INSERT INTO ~ JSON '{}'",
+            "UPDATE ~ SET ~ = 1, ~ = ~ + 1, ~.~ = 2, ~[3] = 4, ~ += 1 WHERE ~ = 1 IF ~ = 2 AND ~.~ = 3 AND ~[1] = 2",
+            "DELETE ~, ~.~, ~[1] FROM ~ WHERE ~ IN (1, 2) IF ~ = 1",
+            "TRUNCATE ~",
+            "USE ~",
+            "CREATE TABLE ~.~ (~ int, b text, PRIMARY KEY (~, b)) WITH CLUSTERING ORDER BY (~ ASC)",
+            "CREATE TABLE t (~ int PRIMARY KEY, b int STATIC)",
+            "ALTER TABLE ~ ADD ~ int",
+            "ALTER TABLE ~ DROP ~",
+            "ALTER TABLE ~ RENAME ~ TO b",
+            "DROP TABLE ~",
+            "CREATE TYPE a (~ int)",
+            "ALTER TYPE a RENAME ~ TO b",
+            "CREATE KEYSPACE ~ WITH replication = {'class': 'SimpleStrategy'}",
+            "DROP KEYSPACE ~",
+            "DESCRIBE KEYSPACE ~",
+        ] {
+            let text = text.replace('~', &word);
+            if let Err(error) = crate::syntax::parse(&text) {
+                panic!("{text}: {error}");
+            }
+        }
+        let is_function = crate::syntax::parse(&format!("SELECT {word}(a, b) FROM t")).is_ok();
+        assert_eq!(is_function, keyword.names_function() || word == "distinct" || word == "json", "{word}");
+    }
 }
