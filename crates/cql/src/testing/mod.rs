@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use crate::coordinator::{ChangeSchema, Coordinator, Decide, ResultLimits};
 use crate::error::CqlError;
+use crate::modify::{BatchLimits, BatchSeverity};
 
 /// See the head of this file.
 #[derive(Debug)]
@@ -33,6 +34,7 @@ pub struct MemoryCoordinator {
     /// No page has more rows than this, whatever the read says.
     page_rows_max: Cell<u64>,
     result_limits: Cell<ResultLimits>,
+    batch_limits: Cell<BatchLimits>,
     warnings: RefCell<Vec<String>>,
     user: RefCell<Option<Arc<str>>>,
 }
@@ -58,6 +60,7 @@ impl MemoryCoordinator {
             gave_way: Cell::new(0),
             page_rows_max: Cell::new(u64::MAX),
             result_limits: Cell::default(),
+            batch_limits: Cell::new(BatchLimits::DEFAULT),
             warnings: RefCell::default(),
             user: RefCell::default(),
         }
@@ -79,6 +82,10 @@ impl MemoryCoordinator {
     /// As storage does whose rows are large: pages end sooner than asked for.
     pub fn set_page_rows_max(&self, rows: u64) {
         self.page_rows_max.set(rows);
+    }
+
+    pub fn set_batch_limits(&self, limits: BatchLimits) {
+        self.batch_limits.set(limits);
     }
 
     pub fn set_result_limits(&self, limits: ResultLimits) {
@@ -232,6 +239,14 @@ impl Coordinator for MemoryCoordinator {
 
     fn service_levels_max(&self) -> usize {
         3
+    }
+
+    fn batch_limits(&self) -> BatchLimits {
+        self.batch_limits.get()
+    }
+
+    fn log_batch(&self, severity: BatchSeverity, text: &str) {
+        self.warnings.borrow_mut().push(format!("{severity:?}: {text}"));
     }
 
     fn warn(&self, text: &str) {
