@@ -12,6 +12,7 @@ use model::{Mutation, TableId};
 use reader::{Page, ReadCommand};
 use uuid::Uuid;
 
+use crate::modify::{BatchLimits, BatchSeverity};
 use crate::system::NodeInfo;
 use crate::{CqlError, ResultMemory};
 
@@ -74,6 +75,11 @@ pub trait Coordinator {
         ResultLimits::default()
     }
 
+    /// From where on batches are warned of and refused.
+    fn batch_limits(&self) -> BatchLimits {
+        BatchLimits::DEFAULT
+    }
+
     /// Where results in the making are counted; `None`: nowhere.
     fn result_memory(&self) -> Option<Rc<ResultMemory>> {
         None
@@ -97,6 +103,9 @@ pub trait Coordinator {
 
     /// Something that whoever runs the node should know.
     fn warn(&self, _text: &str) {}
+
+    /// A batch is larger than a limit.
+    fn log_batch(&self, _severity: BatchSeverity, _text: &str) {}
 
     /// A result was refused memory.
     fn memory_refused(&self, _what: &str) {}

@@ -10,7 +10,7 @@ use md5::{Digest, Md5};
 use model::TableId;
 use model::TableSchema;
 
-use crate::modify::{self, BatchLimits, ModifyPlan};
+use crate::modify::{self, ModifyPlan};
 use crate::protocol::{BatchType, ColumnSpec, ResultMetadata, Values};
 use crate::schema::{self, SchemaContext};
 use crate::select::{self, SelectPlan};
@@ -67,10 +67,6 @@ impl std::fmt::Debug for Prepared {
         write!(f, "Prepared({})", self.text)
     }
 }
-
-/// Cassandra's defaults: 5 KiB, 50 KiB, 10 partitions.
-const BATCH_LIMITS: BatchLimits =
-    BatchLimits { warn_bytes: Some(5 << 10), fail_bytes: Some(50 << 10), unlogged_partitions: Some(10) };
 
 impl Prepared {
     /// `keyspace` is the one in use.
@@ -260,7 +256,7 @@ impl Prepared {
             }
             Plan::Modify(modify) => {
                 let bound = bind(values, &self.markers)?;
-                modify::execute(modify, coordinator, &bound, execution, &BATCH_LIMITS, warnings).await
+                modify::execute(modify, coordinator, &bound, execution, warnings).await
             }
             Plan::Truncate(truncate) => {
                 let catalog = coordinator.catalog();
@@ -373,7 +369,7 @@ pub async fn execute_batch<C: Coordinator>(
         parts.push((&**plan, bind(values, &prepared.markers)?));
     }
     let parts: Vec<_> = parts.iter().map(|(plan, bound)| (*plan, &bound[..])).collect();
-    modify::execute_batch(kind, &parts, coordinator, execution, &BATCH_LIMITS, warnings).await
+    modify::execute_batch(kind, &parts, coordinator, execution, warnings).await
 }
 
 const _: () = {

@@ -95,6 +95,8 @@ pub struct EngineOptions {
     pub reads: ReadOptions,
     /// What SSTables are written as; one that can be read.
     pub sstable_version: Version,
+    /// Tables leave a snapshot before they are emptied or dropped.
+    pub auto_snapshot: bool,
     pub large_data: LargeDataOptions,
     pub attachments: Vec<Attachment>,
 }
@@ -145,6 +147,7 @@ impl EngineOptions {
             compaction: CompactionOptions::default(),
             reads: ReadOptions::default(),
             sstable_version: Version::DEFAULT,
+            auto_snapshot: true,
             large_data: LargeDataOptions::default(),
             attachments: vec![],
         }

@@ -10,27 +10,25 @@ use std::path::Path;
 use iosched::DiskModel;
 use iosched::properties::{self, DiskEntry};
 
-use crate::config::Config;
 use crate::warning;
 
 /// Such a file is never longer; whatever is, is another file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// What the configured file says of the disk of `data_dir`.
+/// What the file at `path` says of the disk of `data_dir`.
 ///
 /// # Errors
 /// What is wrong with the file.
-pub fn of_config(config: &Config) -> Result<Option<DiskModel>, String> {
-    let Some(path) = &config.io_properties_file else { return Ok(None) };
+pub fn in_file(path: &Path, data_dir: &Path) -> Result<Option<DiskModel>, String> {
     let wrong = |error: &dyn std::fmt::Display| format!("io_properties_file {}: {error}", path.display());
     let len_bytes = fs::metadata(path).map_err(|error| wrong(&error))?.len();
     if len_bytes > FILE_BYTES_MAX {
         return Err(wrong(&format!("{len_bytes} bytes long; this is no such file")));
     }
     let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
-    let model = in_text(&text, &config.data_dir).map_err(|error| wrong(&error))?;
+    let model = in_text(&text, data_dir).map_err(|error| wrong(&error))?;
     if model.is_none() {
-        let dir = config.data_dir.display();
+        let dir = data_dir.display();
         warning!("engine", "{} names no directory on the disk of {dir}", path.display());
     }
     Ok(model)

@@ -1,5 +1,6 @@
 //! The running node, as the admin API and the metrics see it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
@@ -8,8 +9,6 @@ use catalog::{Catalog, Table};
 use engine::report::{MemoryUse, ShardReport, TableReport};
 use engine::{Engine, EngineError, node};
 
-use crate::config::Config;
-use crate::config::storage::Machine;
 use crate::cql_server::{self, LevelReport};
 use crate::serve::ClientListeners;
 
@@ -33,11 +32,22 @@ impl Mode {
     }
 }
 
+/// The part of the configuration that the admin API shows and needs.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    pub cluster_name: String,
+    /// The address that clients are told.
+    pub address: String,
+    /// Absolute.
+    pub data_dir: PathBuf,
+    /// Of all shards.
+    pub memory_bytes: u64,
+}
+
 /// See the head of this file.
 pub struct Node {
     pub engine: Engine,
-    pub config: Arc<Config>,
-    pub machine: Machine,
+    pub config: NodeConfig,
     pub listeners: Arc<dyn ClientListeners>,
     pub started: Instant,
     /// Seconds since 1970 at the start.
@@ -49,17 +59,11 @@ pub struct Node {
 
 impl Node {
     #[allow(clippy::disallowed_methods, reason = "uptime and generation are of the real world")]
-    pub fn new(
-        engine: Engine,
-        config: Arc<Config>,
-        machine: Machine,
-        listeners: Arc<dyn ClientListeners>,
-    ) -> Arc<Self> {
+    pub fn new(engine: Engine, config: NodeConfig, listeners: Arc<dyn ClientListeners>) -> Arc<Self> {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         Arc::new(Self {
             engine,
             config,
-            machine,
             listeners,
             started: Instant::now(),
             generation: since.unwrap_or_default().as_secs(),

@@ -8,17 +8,19 @@
 //!
 //! The main thread does nothing but this: it is the one tokio thread of the process. Data are on the shards' threads.
 
+#![deny(unused_variables)]
+
 use std::fmt;
 use std::future::Future;
 use std::net::{TcpListener, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
 use engine::commitlog::LogError;
-use engine::{Attachment, Engine, EngineError, EngineOptions, OpenReport};
+use engine::{Attachment, Engine, EngineError, EngineOptions, OpenReport, ShardOptions};
 use runtime::{CpuGroup, FileError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -26,14 +28,17 @@ use tokio::sync::mpsc;
 use crate::admin;
 use crate::attach;
 use crate::config::flags::OptionFlags;
-use crate::config::storage::Machine;
-use crate::config::{self, Config, LogLevel, Setting};
+use crate::config::storage::{EngineParts, Machine, Resources};
+use crate::config::{
+    self, BatchConfig, Config, HttpConfig, IdentityConfig, ListenConfig, PlaceConfig, RequestConfig,
+    ResultConfig, SecurityConfig, Setting, TimeoutConfig,
+};
 use crate::disk_model;
 use crate::disk_watch;
 use crate::logging;
 use crate::memory_dir::MemoryDir;
 use crate::memory_governor;
-use crate::node::Node;
+use crate::node::{Node, NodeConfig};
 use crate::{error, info, warning};
 
 /// Fewer are worth a warning.
@@ -67,13 +72,29 @@ pub trait ClientListeners: Send + Sync {
 }
 
 /// Starts to serve clients on a node that is open, and says so in the log. Runs on the main thread.
-pub type StartListeners = fn(&Engine, &Arc<Config>) -> Result<Arc<dyn ClientListeners>, ServeError>;
+pub type StartListeners = fn(&Engine, ClientParts) -> Result<Arc<dyn ClientListeners>, ServeError>;
+
+/// The parts of the configuration that are about clients, and what they depend on.
+#[derive(Clone, Debug)]
+pub struct ClientParts {
+    pub identity: IdentityConfig,
+    pub listen: ListenConfig,
+    pub security: SecurityConfig,
+    pub requests: RequestConfig,
+    pub timeouts: TimeoutConfig,
+    pub results: ResultConfig,
+    pub batches: BatchConfig,
+    /// Of all shards.
+    pub memory_bytes: u64,
+    /// The whole configuration, for the system tables that show it.
+    pub shown: Config,
+}
 
 /// A node that only the admin API reaches.
 pub struct NoListeners;
 
 impl NoListeners {
-    pub fn start(_: &Engine, _: &Arc<Config>) -> Result<Arc<dyn ClientListeners>, ServeError> {
+    pub fn start(_: &Engine, _: ClientParts) -> Result<Arc<dyn ClientListeners>, ServeError> {
         Ok(Arc::new(Self))
     }
 }
@@ -182,8 +203,27 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
     let began = Instant::now();
     let loaded = config::load(arguments.config.as_deref(), arguments.settings()?)
         .map_err(|errors| ServeError(errors.to_string()))?;
-    let mut config = loaded.config;
-    logging::set_level(config.log_level);
+    let mut shown = loaded.config.clone();
+    // Without `..`: a part that nobody takes does not compile; see `config::parts`.
+    let Config {
+        identity,
+        place,
+        machine,
+        commitlog,
+        compaction,
+        sstables,
+        large_data,
+        reads,
+        listen,
+        security,
+        requests,
+        timeouts,
+        results,
+        batches,
+        http,
+        log_level,
+    } = loaded.config;
+    logging::set_level(log_level);
     info!("init", "Messina {}, process {}", crate::VERSION, std::process::id());
     match &loaded.file {
         Some(file) => info!("config", "read {}", file.display()),
@@ -197,23 +237,48 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         }
     }
     raise_open_files();
-    let memory_dir = if config.in_memory { Some(in_memory(&mut config)?) } else { None };
-    let api = bind(&config.api_address, config.api_port, "api_port")?;
-    let metrics = match config.prometheus_port {
+    let PlaceConfig { data_dir, in_memory } = place;
+    let memory_dir = if in_memory { Some(make_memory_dir()?) } else { None };
+    let data_dir = memory_dir.as_ref().map_or(data_dir, |dir| dir.path().to_owned());
+    let HttpConfig { api_address, api_port, prometheus_address, prometheus_port } = http;
+    let api = bind(&api_address, api_port, "api_port")?;
+    let metrics = match prometheus_port {
         0 => None,
-        port => Some(bind(&config.prometheus_address, port, "prometheus_port")?),
+        port => Some(bind(&prometheus_address, port, "prometheus_port")?),
     };
     // The admin API names files, and who asks may be elsewhere.
-    config.data_dir = std::path::absolute(&config.data_dir)
-        .map_err(|error| ServeError(format!("data_dir {}: {error}", config.data_dir.display())))?;
-    let machine = Machine::look();
+    let data_dir = std::path::absolute(&data_dir)
+        .map_err(|error| ServeError(format!("data_dir {}: {error}", data_dir.display())))?;
+    shown.place.data_dir.clone_from(&data_dir);
+    let Resources { memory_bytes, shards, io_properties_file } = machine.resources(Machine::look());
     let attachments = attach::attachments(&arguments.attach, arguments.attach_schema.as_deref())?;
-    let engine = open(&config, machine, attachments)?;
+    let options = EngineParts {
+        data_dir: data_dir.clone(),
+        in_memory,
+        memory_bytes,
+        shards: shards.shards,
+        commitlog,
+        compaction,
+        sstables,
+        large_data,
+        reads,
+        read_timeout_us: timeouts.read_ms.saturating_mul(1000),
+        range_timeout_us: timeouts.range_ms.saturating_mul(1000),
+        attachments,
+    };
+    let engine = open(options.options(), shards, io_properties_file.as_deref())?;
     let cannot_start = |error: EngineError| ServeError(error.to_string());
-    memory_governor::start(&engine, config.memory_bytes(machine)).map_err(cannot_start)?;
-    let config = Arc::new(config);
-    let listeners = start(&engine, &config)?;
-    let node = Node::new(engine, config, machine, listeners);
+    memory_governor::start(&engine, memory_bytes).map_err(cannot_start)?;
+    let config = NodeConfig {
+        cluster_name: identity.cluster_name.clone(),
+        address: identity.address(&listen).to_string(),
+        data_dir,
+        memory_bytes,
+    };
+    let clients =
+        ClientParts { identity, listen, security, requests, timeouts, results, batches, memory_bytes, shown };
+    let listeners = start(&engine, clients)?;
+    let node = Node::new(engine, config, listeners);
     let served = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -246,10 +311,9 @@ fn raise_open_files() {
     }
 }
 
-fn in_memory(config: &mut Config) -> Result<MemoryDir, ServeError> {
+fn make_memory_dir() -> Result<MemoryDir, ServeError> {
     let dir = MemoryDir::make()
         .map_err(|error| ServeError(format!("in_memory: cannot make a temporary directory: {error}")))?;
-    config.data_dir = dir.path().to_owned();
     warning!("init", "in_memory: everything is in {} and is removed at the end", dir.path().display());
     Ok(dir)
 }
@@ -274,18 +338,17 @@ fn bind(address: &str, port: u16, option: &str) -> Result<TcpListener, ServeErro
     Ok(listener)
 }
 
-fn open(config: &Config, machine: Machine, attachments: Vec<Attachment>) -> Result<Engine, ServeError> {
-    let options = EngineOptions { attachments, ..config.engine_options(machine) };
-    let mut shards = config.shard_options(machine);
-    shards.disk.model = disk_model::of_config(config).map_err(ServeError)?;
-    shards.disk.latency_goal_ns = config.io_latency_goal_us * 1000;
+fn open(
+    options: EngineOptions,
+    mut shards: ShardOptions,
+    io_properties_file: Option<&Path>,
+) -> Result<Engine, ServeError> {
+    if let Some(path) = io_properties_file {
+        shards.disk.model = disk_model::in_file(path, &options.data_dir).map_err(ServeError)?;
+    }
     if shards.disk.model.is_some() {
         shards.disk.under_way_goals = 1;
     }
-    let shard = |stall: &runtime::Stall| format!("shard {}", stall.shard);
-    shards.stalls.tell = Some(Arc::new(move |stall| {
-        logging::log(LogLevel::Warn, shard(stall), "reactor", format_args!("{stall}"))
-    }));
     match &shards.disk.model {
         None => info!("engine", "the disk was not measured: see io_properties_file"),
         Some(model) => info!("engine", "disk: {}", disk_model::show(model)),
@@ -302,14 +365,15 @@ fn open(config: &Config, machine: Machine, attachments: Vec<Attachment>) -> Resu
     for Attachment { keyspace, table, dir, .. } in &options.attachments {
         info!("engine", "attaching {} as {keyspace}.{table}, to read only", dir.display());
     }
-    let engine = Engine::open_with(options, shards).map_err(|error| open_error(config, &error))?;
+    let dir = options.data_dir.clone();
+    let engine = Engine::open_with(options, shards).map_err(|error| open_error(&dir, &error))?;
     info!("engine", "I/O by {}", engine.backend());
     report(engine.open_report());
     Ok(engine)
 }
 
-fn open_error(config: &Config, error: &EngineError) -> ServeError {
-    let dir = config.data_dir.display();
+fn open_error(dir: &Path, error: &EngineError) -> ServeError {
+    let dir = dir.display();
     let of_file = |file: &FileError| match file.source.kind() {
         std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => format!(
             "{dir} cannot be used: {file}; make it writable for this user, or choose another with --data-dir"
@@ -508,8 +572,8 @@ mod tests {
             ..ServeArguments::default()
         };
         let (config, _) = config::layers::apply(arguments.settings().unwrap()).unwrap();
-        assert_eq!((config.cql_address(), config.memory_bytes), ("10.0.0.1", Some(1 << 30)));
-        assert_eq!((config.in_memory, config.commitlog_sync), (true, config::CommitlogSync::Batch));
+        assert_eq!((config.listen.address(), config.machine.memory_bytes), ("10.0.0.1", Some(1 << 30)));
+        assert_eq!((config.place.in_memory, config.commitlog.sync), (true, config::CommitlogSync::Batch));
         let wrong = ServeArguments { set: vec!["smp".into()], ..ServeArguments::default() };
         assert_eq!(wrong.settings().unwrap_err(), "--set smp: expected NAME=VALUE");
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use model::{ClusteringRange, Mutation, PartitionRange, TableId};
 use reader::{Page, ReadCommand};
 
-use super::batch::{self, BatchLimits};
+use super::batch::{self, SizedWrite};
 use super::change::Change;
 use super::condition::BoundCondition;
 use super::edit::{CounterNode, EditKind};
@@ -43,7 +43,6 @@ pub async fn execute<C: Coordinator>(
     coordinator: &C,
     bound: &[Value<'_>],
     execution: &Execution<'_>,
-    limits: &BatchLimits,
     warnings: &mut Vec<String>,
 ) -> Result<Outcome, CqlError> {
     let from_json = json::values(plan.changes.iter(), bound)?;
@@ -68,11 +67,11 @@ pub async fn execute<C: Coordinator>(
         }
         _ => None,
     };
-    let kind = plan.batch.as_ref().map_or(BatchKind::Logged, |(kind, _)| *kind);
+    let kind = plan.batch.as_ref().map(|(kind, _)| *kind);
     let all = Request { parts: &parts, base_us, coordinator, execution };
     match &plan.reply {
         Some(reply) => all.conditionally(reply).await,
-        None => all.unconditionally(kind, limits, warnings).await,
+        None => all.unconditionally(kind, warnings).await,
     }
 }
 
@@ -85,7 +84,6 @@ pub async fn execute_batch<C: Coordinator>(
     statements: &[(&ModifyPlan, &[Value<'_>])],
     coordinator: &C,
     execution: &Execution<'_>,
-    limits: &BatchLimits,
     warnings: &mut Vec<String>,
 ) -> Result<Outcome, CqlError> {
     let from_json = statements.iter().map(|(plan, bound)| json::values(plan.changes.iter(), bound));
@@ -111,7 +109,7 @@ pub async fn execute_batch<C: Coordinator>(
     if changes.iter().any(|change| change.condition.is_some()) {
         return all.conditionally(&Reply::new(&changes, true)).await;
     }
-    all.unconditionally(kind, limits, warnings).await
+    all.unconditionally(Some(kind), warnings).await
 }
 
 /// The mutation of the usual case, without planning; `None`: it is not the usual case.
@@ -219,33 +217,39 @@ impl<C: Coordinator> Request<'_, C> {
         CounterNode { id: *self.coordinator.host_id().as_bytes(), wall_us: self.coordinator.wall_us() }
     }
 
+    /// `batch` says which kind of batch it is; `None`: it is a single statement.
     async fn unconditionally(
         &self,
-        kind: BatchKind,
-        limits: &BatchLimits,
+        batch: Option<BatchKind>,
         warnings: &mut Vec<String>,
     ) -> Result<Outcome, CqlError> {
-        let (writes, _) = self.writes(false)?;
+        let (mut writes, _) = self.writes(false)?;
         let node = self.node();
-        let mut mutations = Vec::with_capacity(writes.len());
-        for mut write in writes {
-            if write.edits.iter().any(|edit| matches!(edit.kind, EditKind::Count(_))) {
-                let command = read_for(&write, &[], self.execution.now_s());
-                let decide: Decide = Box::new(move |page| resolve(write, page, node));
-                self.coordinator.read_and_write(command, decide).await?;
-                continue;
-            }
-            if !write.edits.is_empty() {
-                let page = self.coordinator.read(read_for(&write, &[], self.execution.now_s())).await?;
+        for write in &mut writes {
+            if !write.edits.is_empty() && !counts(write) {
+                let page = self.coordinator.read(read_for(write, &[], self.execution.now_s())).await?;
                 for edit in std::mem::take(&mut write.edits) {
                     edit.resolve(&mut write.mutation, &page, node)?;
                 }
             }
-            if !write.mutation.partition.is_empty() {
+        }
+        writes.retain(|write| counts(write) || !write.mutation.partition.is_empty());
+        if let Some(kind) = batch {
+            let sized: Vec<SizedWrite<'_>> =
+                writes.iter().map(|write| SizedWrite::new(&write.mutation, write.edits.len())).collect();
+            let log = |severity, text: &str| self.coordinator.log_batch(severity, text);
+            self.coordinator.batch_limits().check(kind, &sized, log, warnings)?;
+        }
+        let mut mutations = Vec::with_capacity(writes.len());
+        for write in writes {
+            if counts(&write) {
+                let command = read_for(&write, &[], self.execution.now_s());
+                let decide: Decide = Box::new(move |page| resolve(write, page, node));
+                self.coordinator.read_and_write(command, decide).await?;
+            } else {
                 mutations.push(write.mutation);
             }
         }
-        limits.check(kind, &mutations, warnings)?;
         match mutations.len() {
             0 => {}
             1 => self.coordinator.apply(mutations.remove(0)).await?,
@@ -276,6 +280,11 @@ impl<C: Coordinator> Request<'_, C> {
         let applied = conditions.iter().all(|condition| condition.holds(&schema, &page));
         Ok(Outcome::Rows(if applied { reply.applied() } else { reply.refused(&conditions, &page) }))
     }
+}
+
+/// Whether it updates counters: then it is resolved while the partition is held.
+fn counts(write: &PartitionWrite) -> bool {
+    write.edits.iter().any(|edit| matches!(edit.kind, EditKind::Count(_)))
 }
 
 /// What is to be written, given what is there.

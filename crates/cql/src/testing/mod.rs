@@ -21,6 +21,7 @@ use uuid::Uuid;
 
 use crate::coordinator::{ChangeSchema, Coordinator, Decide, ResultLimits};
 use crate::error::CqlError;
+use crate::modify::{BatchLimits, BatchSeverity};
 
 /// See the head of this file.
 #[derive(Debug)]
@@ -37,6 +38,7 @@ pub struct MemoryCoordinator {
     /// Pages end at random after one row in so many, live or dead.
     early_ends: RefCell<Option<(Rng, u64)>>,
     result_limits: Cell<ResultLimits>,
+    batch_limits: Cell<BatchLimits>,
     warnings: RefCell<Vec<String>>,
     user: RefCell<Option<Arc<str>>>,
 }
@@ -63,6 +65,7 @@ impl MemoryCoordinator {
             page_rows_max: Cell::new(u64::MAX),
             early_ends: RefCell::default(),
             result_limits: Cell::default(),
+            batch_limits: Cell::new(BatchLimits::DEFAULT),
             warnings: RefCell::default(),
             user: RefCell::default(),
         }
@@ -89,6 +92,10 @@ impl MemoryCoordinator {
     /// As storage does among dead rows: pages end anywhere, after one row in `one_in`, whether or not it is live. 0: never.
     pub fn set_early_ends(&self, seed: u64, one_in: u64) {
         *self.early_ends.borrow_mut() = (one_in > 0).then(|| (Rng::new(seed), one_in));
+    }
+
+    pub fn set_batch_limits(&self, limits: BatchLimits) {
+        self.batch_limits.set(limits);
     }
 
     pub fn set_result_limits(&self, limits: ResultLimits) {
@@ -298,6 +305,14 @@ impl Coordinator for MemoryCoordinator {
 
     fn service_levels_max(&self) -> usize {
         3
+    }
+
+    fn batch_limits(&self) -> BatchLimits {
+        self.batch_limits.get()
+    }
+
+    fn log_batch(&self, severity: BatchSeverity, text: &str) {
+        self.warnings.borrow_mut().push(format!("{severity:?}: {text}"));
     }
 
     fn warn(&self, text: &str) {

@@ -118,13 +118,12 @@ async fn info(State(node): OfNode) -> Answer<Info> {
     let shards = node.shard_reports().await?;
     let tables = tables::gather(&node, None, None).await?;
     let config = &node.config;
-    let memory_bytes = config.memory_bytes(node.machine);
     let sum = |of: fn(&engine::report::ShardReport) -> u64| shards.iter().map(of).sum::<u64>();
     Ok(Json(Info {
         cluster_name: config.cluster_name.clone(),
         release_version: crate::VERSION.to_string(),
         host_id: node.engine.open_report().host_id.to_string(),
-        address: config.broadcast_address().to_string(),
+        address: config.address.clone(),
         data_center: DATA_CENTER.to_string(),
         rack: RACK.to_string(),
         tokens: TOKENS,
@@ -136,7 +135,7 @@ async fn info(State(node): OfNode) -> Answer<Info> {
         uptime_s: node.started.elapsed().as_secs(),
         load_bytes: tables.iter().map(|table| table.space_used_live).sum(),
         resident_bytes: resident_bytes(),
-        memory_budget_bytes: memory_bytes,
+        memory_budget_bytes: config.memory_bytes,
         memtable_bytes: sum(|shard| shard.dirty_bytes as u64),
         commitlog_bytes: sum(|shard| shard.log_bytes),
         chunk_cache: Cache {
@@ -177,7 +176,7 @@ async fn memory(State(node): OfNode) -> Answer<Memory> {
     let shards = node.memory().await?;
     Ok(Json(Memory {
         resident_bytes: resident_bytes(),
-        budget_bytes: node.config.memory_bytes(node.machine),
+        budget_bytes: node.config.memory_bytes,
         shards: shards.into_iter().map(|uses| uses.into_iter().map(class).collect()).collect(),
     }))
 }

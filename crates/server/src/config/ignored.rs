@@ -319,6 +319,7 @@ const OTHER_DESIGN: &[&str] = &[
     "prepared_statements_cache_size",
     "prometheus_prefix",
     "relaxed_dml_ttl_enforcement",
+    "request_timeout",
     "rpc_keepalive",
     "row_cache_class_name",
     "row_cache_keys_to_save",

@@ -253,14 +253,14 @@ fn say_without_effect(mut names: Vec<(Why, String)>) -> Vec<Note> {
 /// What is allowed alone and not together.
 fn contradictions(config: &Config) -> Vec<String> {
     let mut errors = vec![];
-    let tls = &config.client_encryption;
+    let tls = &config.security.client_encryption;
     if tls.enabled && (tls.certificate.is_none() || tls.keyfile.is_none()) {
         errors.push(
             "client_encryption_options: enabled, but there is no certificate or keyfile; give both as PEM files"
                 .into(),
         );
     }
-    let (warn, fail) = (config.tombstone_warn_threshold, config.tombstone_failure_threshold);
+    let (warn, fail) = (config.results.tombstone_warn_threshold, config.reads.tombstone_failure_threshold);
     if fail > 0 && warn > fail {
         errors.push(format!(
             "tombstone_warn_threshold is {} and tombstone_failure_threshold {}; reads would fail unwarned",

@@ -1,13 +1,21 @@
-//! What the engine gets of a [`Config`].
+//! The engine's and the shards' options, made of the parts of a [`Config`](super::Config).
+
+#![deny(unused_variables)]
+
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use engine::commitlog::SyncMode;
 use engine::options::CompactionOptions;
-use engine::{EngineOptions, LargeDataOptions, OnDamagedLog, ReadOptions, ShardOptions};
-use runtime::{BackendChoice, IoClass, StallOptions};
+use engine::{Attachment, EngineOptions, LargeDataOptions, OnDamagedLog, ReadOptions, ShardOptions};
+use runtime::{BackendChoice, IoClass, Stall, StallOptions};
 use sstable::version::Version;
 use sstable::write::LargeDataLimits;
 
-use super::{CommitlogSync, Config, IoBackend, LogLevel, OnDamagedCommitlog, SstableFormat};
+use super::{
+    CommitlogConfig, CommitlogSync, CompactionConfig, IoBackend, LargeDataConfig, LogLevel, MachineConfig,
+    OnDamagedCommitlog, ReadConfig, SSTableConfig, SstableFormat,
+};
 use crate::logging::log;
 
 /// The machine, as far as defaults depend on it.
@@ -68,51 +76,128 @@ fn memory_limit_files(self_cgroup: &str) -> Vec<String> {
     files
 }
 
-impl Config {
-    pub fn shard_count(&self, machine: Machine) -> u64 {
-        self.smp.unwrap_or(machine.cores.clamp(1, 256))
-    }
+/// What the node takes of the machine.
+#[derive(Clone, Debug)]
+pub struct Resources {
+    pub memory_bytes: u64,
+    /// Without a model of the disk.
+    pub shards: ShardOptions,
+    pub io_properties_file: Option<PathBuf>,
+}
 
-    pub fn memory_bytes(&self, machine: Machine) -> u64 {
-        self.memory_bytes.unwrap_or((machine.memory_bytes / 8).clamp(MEMORY_BYTES_MIN, MEMORY_BYTES_MAX))
-    }
-
-    pub fn engine_options(&self, machine: Machine) -> EngineOptions {
-        let default_segment = if self.in_memory { IN_MEMORY_SEGMENT_BYTES } else { SEGMENT_BYTES };
-        let segment_bytes = self.commitlog_segment_bytes.unwrap_or(default_segment);
-        let least_log_bytes = SEGMENTS_A_SHARD * segment_bytes * self.shard_count(machine);
-        let sync = match self.commitlog_sync {
-            // Nothing outlives the process: syncing would be in vain.
-            _ if self.in_memory => SyncMode::Periodic { period_us: HOUR_US },
-            CommitlogSync::Periodic => SyncMode::Periodic { period_us: self.commitlog_sync_period_ms * 1000 },
-            CommitlogSync::Batch => SyncMode::Batch,
-            CommitlogSync::Group => SyncMode::Group { window_us: self.commitlog_sync_group_window_ms * 1000 },
+impl MachineConfig {
+    pub fn resources(self, machine: Machine) -> Resources {
+        let Self {
+            memory_bytes,
+            smp,
+            pin_shards,
+            io_backend,
+            io_properties_file,
+            io_latency_goal_us,
+            stream_io_throughput_bytes_s,
+            blocked_reactor_notify_ms,
+            blocked_reactor_reports_per_minute,
+        } = self;
+        let default_bytes = (machine.memory_bytes / 8).clamp(MEMORY_BYTES_MIN, MEMORY_BYTES_MAX);
+        let mut shards = ShardOptions {
+            shards: smp.unwrap_or(machine.cores.clamp(1, 256)) as u32,
+            backend: match io_backend {
+                IoBackend::Auto => BackendChoice::Auto,
+                IoBackend::IoUring => BackendChoice::IoUring,
+                IoBackend::LinuxAio => BackendChoice::LinuxAio,
+                IoBackend::Threads => BackendChoice::Threads,
+            },
+            pin: pin_shards,
+            io_caps: match stream_io_throughput_bytes_s {
+                0 => vec![],
+                bytes_s => vec![(IoClass::Maintenance, bytes_s)],
+            },
+            stalls: StallOptions {
+                threshold_us: blocked_reactor_notify_ms.saturating_mul(1000),
+                reports_per_minute: u32::try_from(blocked_reactor_reports_per_minute).unwrap_or(u32::MAX),
+                tell: Some(Arc::new(|stall: &Stall| {
+                    let place = format_args!("shard {}", stall.shard);
+                    log(LogLevel::Warn, place, "reactor", format_args!("{stall}"));
+                })),
+            },
+            ..ShardOptions::default()
         };
+        shards.disk.latency_goal_ns = io_latency_goal_us.saturating_mul(1000);
+        Resources { memory_bytes: memory_bytes.unwrap_or(default_bytes), shards, io_properties_file }
+    }
+}
+
+/// The parts of a configuration that the engine is opened with, and what they depend on.
+#[derive(Clone, Debug)]
+pub struct EngineParts {
+    pub data_dir: PathBuf,
+    pub in_memory: bool,
+    /// Of all shards.
+    pub memory_bytes: u64,
+    pub shards: u32,
+    pub commitlog: CommitlogConfig,
+    pub compaction: CompactionConfig,
+    pub sstables: SSTableConfig,
+    pub large_data: LargeDataConfig,
+    pub reads: ReadConfig,
+    /// How long reads of partitions and of ranges wait for a permit.
+    pub read_timeout_us: u64,
+    pub range_timeout_us: u64,
+    pub attachments: Vec<Attachment>,
+}
+
+impl EngineParts {
+    pub fn options(self) -> EngineOptions {
+        let Self {
+            data_dir,
+            in_memory,
+            memory_bytes,
+            shards,
+            commitlog,
+            compaction,
+            sstables,
+            large_data,
+            reads,
+            read_timeout_us,
+            range_timeout_us,
+            attachments,
+        } = self;
+        let CommitlogConfig {
+            sync,
+            sync_period_ms,
+            sync_group_window_ms,
+            segment_bytes,
+            total_bytes,
+            on_damaged,
+        } = commitlog;
+        let SSTableConfig { format, auto_snapshot } = sstables;
+        let ReadConfig { tombstone_failure_threshold, enable_cache, cache_index_pages } = reads;
+        let default_segment = if in_memory { IN_MEMORY_SEGMENT_BYTES } else { SEGMENT_BYTES };
+        let segment_bytes = segment_bytes.unwrap_or(default_segment);
+        let least_log_bytes = SEGMENTS_A_SHARD * segment_bytes * u64::from(shards);
         EngineOptions {
-            data_dir: self.data_dir.clone(),
-            memory_bytes: self.memory_bytes(machine),
-            commitlog_sync: sync,
+            data_dir,
+            memory_bytes,
+            commitlog_sync: match sync {
+                // Nothing outlives the process: syncing would be in vain.
+                _ if in_memory => SyncMode::Periodic { period_us: HOUR_US },
+                CommitlogSync::Periodic => SyncMode::Periodic { period_us: sync_period_ms * 1000 },
+                CommitlogSync::Batch => SyncMode::Batch,
+                CommitlogSync::Group => SyncMode::Group { window_us: sync_group_window_ms * 1000 },
+            },
             commitlog_segment_bytes: segment_bytes,
-            commitlog_total_bytes: self.commitlog_total_bytes.unwrap_or(least_log_bytes.max(LOG_BYTES)),
-            on_damaged_log: match self.on_damaged_commitlog {
+            commitlog_total_bytes: total_bytes.unwrap_or(least_log_bytes.max(LOG_BYTES)),
+            on_damaged_log: match on_damaged {
                 OnDamagedCommitlog::Refuse => OnDamagedLog::Refuse,
                 OnDamagedCommitlog::Skip => OnDamagedLog::Skip,
             },
-            compaction: CompactionOptions {
-                throughput_bytes_per_s: self.compaction_throughput_bytes_per_s,
-                concurrent_jobs: self.concurrent_compactors.unwrap_or(0) as u32,
-                enforce_min_threshold: self.compaction_enforce_min_threshold,
-                disk_budget_bytes: self.disk_budget_bytes,
-                static_shares: u32::try_from(self.compaction_static_shares).unwrap_or(u32::MAX),
-                max_shares: u32::try_from(self.compaction_max_shares).unwrap_or(u32::MAX),
-                is_automatic: true,
-            },
+            compaction: compaction.options(),
             reads: ReadOptions {
-                timeout_us: self.read_request_timeout_ms.saturating_mul(1000),
-                range_timeout_us: self.range_request_timeout_ms.saturating_mul(1000),
-                tombstone_failure_threshold: self.tombstone_failure_threshold,
-                cache_index_pages: self.cache_index_pages,
-                cache_rows: self.enable_cache,
+                timeout_us: read_timeout_us,
+                range_timeout_us,
+                tombstone_failure_threshold,
+                cache_index_pages,
+                cache_rows: enable_cache,
                 tell: |shard, text| {
                     log(
                         LogLevel::Info,
@@ -123,48 +208,63 @@ impl Config {
                 },
                 ..ReadOptions::default()
             },
-            sstable_version: match self.sstable_format {
+            sstable_version: match format {
                 SstableFormat::Me => Version::Me,
                 SstableFormat::Nb => Version::Nb,
             },
-            large_data: LargeDataOptions {
-                limits: LargeDataLimits {
-                    partition_bytes: self.large_partition_warning_bytes,
-                    partition_rows: self.rows_count_warning_threshold,
-                    row_bytes: self.large_row_warning_bytes,
-                    cell_bytes: self.large_cell_warning_bytes,
-                    collection_elements: self.collection_elements_warning_threshold,
-                    records_max: usize::try_from(self.large_data_records_per_sstable).unwrap_or(usize::MAX),
-                },
-                tell: |shard, text| {
-                    log(LogLevel::Warn, format_args!("shard {shard}"), "large_data", format_args!("{text}"));
-                },
-            },
-            attachments: vec![],
+            // Nothing outlives the process.
+            auto_snapshot: auto_snapshot && !in_memory,
+            large_data: large_data.options(),
+            attachments,
         }
     }
+}
 
-    pub fn shard_options(&self, machine: Machine) -> ShardOptions {
-        ShardOptions {
-            shards: self.shard_count(machine) as u32,
-            backend: match self.io_backend {
-                IoBackend::Auto => BackendChoice::Auto,
-                IoBackend::IoUring => BackendChoice::IoUring,
-                IoBackend::LinuxAio => BackendChoice::LinuxAio,
-                IoBackend::Threads => BackendChoice::Threads,
+impl CompactionConfig {
+    fn options(self) -> CompactionOptions {
+        let Self {
+            throughput_bytes_per_s,
+            concurrent_compactors,
+            enforce_min_threshold,
+            static_shares,
+            max_shares,
+            disk_budget_bytes,
+        } = self;
+        let to_u32 = |number| u32::try_from(number).unwrap_or(u32::MAX);
+        CompactionOptions {
+            throughput_bytes_per_s,
+            concurrent_jobs: to_u32(concurrent_compactors.unwrap_or(0)),
+            enforce_min_threshold,
+            disk_budget_bytes,
+            static_shares: to_u32(static_shares),
+            max_shares: to_u32(max_shares),
+            is_automatic: true,
+        }
+    }
+}
+
+impl LargeDataConfig {
+    fn options(self) -> LargeDataOptions {
+        let Self {
+            partition_bytes,
+            partition_rows,
+            row_bytes,
+            cell_bytes,
+            collection_elements,
+            records_per_sstable,
+        } = self;
+        LargeDataOptions {
+            limits: LargeDataLimits {
+                partition_bytes,
+                partition_rows,
+                row_bytes,
+                cell_bytes,
+                collection_elements,
+                records_max: usize::try_from(records_per_sstable).unwrap_or(usize::MAX),
             },
-            pin: self.pin_shards,
-            io_caps: match self.stream_io_throughput_bytes_s {
-                0 => vec![],
-                bytes_s => vec![(IoClass::Maintenance, bytes_s)],
+            tell: |shard, text| {
+                log(LogLevel::Warn, format_args!("shard {shard}"), "large_data", format_args!("{text}"));
             },
-            stalls: StallOptions {
-                threshold_us: self.blocked_reactor_notify_ms.saturating_mul(1000),
-                reports_per_minute: u32::try_from(self.blocked_reactor_reports_per_minute)
-                    .unwrap_or(u32::MAX),
-                tell: None,
-            },
-            ..ShardOptions::default()
         }
     }
 }
@@ -172,6 +272,7 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     const LAPTOP: Machine = Machine { cores: 8, memory_bytes: 16 << 30 };
 
@@ -194,12 +295,32 @@ mod tests {
         }
     }
 
+    /// The engine's options, and how many shards there are.
+    fn opened(config: Config, machine: Machine) -> (EngineOptions, u32) {
+        let resources = config.machine.resources(machine);
+        let shards = resources.shards.shards;
+        let parts = EngineParts {
+            data_dir: config.place.data_dir,
+            in_memory: config.place.in_memory,
+            memory_bytes: resources.memory_bytes,
+            shards,
+            commitlog: config.commitlog,
+            compaction: config.compaction,
+            sstables: config.sstables,
+            large_data: config.large_data,
+            reads: config.reads,
+            read_timeout_us: 1,
+            range_timeout_us: 1,
+            attachments: vec![],
+        };
+        (parts.options(), shards)
+    }
+
     #[test]
     fn defaults_follow_the_machine() {
-        let config = Config::default();
         let check = |machine: Machine, shards: u32, memory_mib: u64, log_mib: u64| {
-            let engine = config.engine_options(machine);
-            assert_eq!(config.shard_options(machine).shards, shards);
+            let (engine, found_shards) = opened(Config::default(), machine);
+            assert_eq!(found_shards, shards);
             assert_eq!(
                 (engine.memory_bytes, engine.commitlog_total_bytes),
                 (memory_mib << 20, log_mib << 20)
@@ -212,30 +333,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_is_taken() {
-        let config = Config {
-            smp: Some(3),
-            memory_bytes: Some(300 << 20),
-            commitlog_sync: CommitlogSync::Group,
-            commitlog_sync_group_window_ms: 7,
-            commitlog_segment_bytes: Some(16 << 20),
-            commitlog_total_bytes: Some(100 << 20),
-            on_damaged_commitlog: OnDamagedCommitlog::Skip,
-            sstable_format: SstableFormat::Nb,
-            ..Config::default()
-        };
-        let engine = config.engine_options(LAPTOP);
-        assert_eq!(engine.commitlog_sync, SyncMode::Group { window_us: 7000 });
-        assert_eq!((engine.commitlog_segment_bytes, engine.commitlog_total_bytes), (16 << 20, 100 << 20));
-        assert_eq!((engine.memory_bytes, engine.on_damaged_log), (300 << 20, OnDamagedLog::Skip));
-        assert_eq!(engine.sstable_version, Version::Nb);
-        assert_eq!(config.shard_options(LAPTOP).shards, 3);
-    }
-
-    #[test]
     fn in_memory_syncs_seldom_and_reserves_little() {
-        let config = Config { in_memory: true, commitlog_sync: CommitlogSync::Batch, ..Config::default() };
-        let engine = config.engine_options(LAPTOP);
+        let mut config = Config::default();
+        config.place.in_memory = true;
+        config.commitlog.sync = CommitlogSync::Batch;
+        let (engine, _) = opened(config, LAPTOP);
         assert_eq!(engine.commitlog_sync, SyncMode::Periodic { period_us: HOUR_US });
         assert_eq!(engine.commitlog_segment_bytes, 8 << 20);
     }

@@ -22,8 +22,8 @@ fn flags_count_more_than_environment_and_that_more_than_the_file() {
     let flags = vec![Setting::flag("--smp", "smp", "3")];
     let all = [file(), from_environment(&variables), flags].concat();
     let (config, notes) = apply(all).unwrap();
-    assert_eq!((config.api_port, config.prometheus_port, config.smp), (1, 2, Some(3)));
-    assert_eq!(config.native_transport_port, 9042);
+    assert_eq!((config.http.api_port, config.http.prometheus_port, config.machine.smp), (1, 2, Some(3)));
+    assert_eq!(config.listen.port, 9042);
     assert_eq!(notes, []);
 }
 
@@ -59,11 +59,11 @@ client_encryption_options:
 listen_address: 10.0.0.1
 ";
     let (config, notes) = yaml(text).unwrap();
-    assert_eq!(config.data_dir, Path::new("/d"));
-    assert!(config.client_encryption.enabled);
-    assert_eq!(config.client_encryption.keyfile.as_deref(), Some(Path::new("k.pem")));
-    assert_eq!((config.commitlog_total_bytes, config.client_encryption.truststore), (None, None));
-    assert_eq!(config.listen_address, "10.0.0.1");
+    assert_eq!(config.place.data_dir, Path::new("/d"));
+    assert!(config.security.client_encryption.enabled);
+    assert_eq!(config.security.client_encryption.keyfile.as_deref(), Some(Path::new("k.pem")));
+    assert_eq!((config.commitlog.total_bytes, config.security.client_encryption.truststore), (None, None));
+    assert_eq!(config.listen.listen_address, "10.0.0.1");
     assert_eq!(notes, []);
     assert_eq!(yaml("").unwrap().0, Config::default());
 }
@@ -72,7 +72,8 @@ listen_address: 10.0.0.1
 fn clients_connect_to_rpc_address_if_there_is_one() {
     let check = |text: &str, cql: &str, told: &str| {
         let config = yaml(text).unwrap().0;
-        assert_eq!((config.cql_address(), config.broadcast_address()), (cql, told), "{text}");
+        let (listen, identity) = (&config.listen, &config.identity);
+        assert_eq!((listen.address(), identity.address(listen)), (cql, told), "{text}");
     };
     check("", "127.0.0.1", "127.0.0.1");
     check("listen_address: 10.1.1.1", "10.1.1.1", "10.1.1.1");

@@ -29,6 +29,8 @@ use super::login::{self, Stage};
 use super::overload::{Reason, Verdict};
 use super::session::{self, Arrival, Session};
 use super::transport::Transport;
+use crate::config::LogLevel;
+use crate::logging::log;
 
 /// Answers that wait to be sent and that are expected; more, and no further request is read.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
@@ -71,6 +73,8 @@ pub(crate) struct Connection {
     /// The socket takes nothing more for now.
     is_blocked: Cell<bool>,
     requests_total: Cell<u64>,
+    /// When bytes last came or went, or a request was in flight; kept if there is an idle timeout.
+    last_active_us: Cell<u64>,
     /// Bytes of an answer, as it is to be expected: the largest of the last ones, forgotten slowly.
     expected_bytes: Cell<usize>,
     /// What this connection adds to the shard's `answer_bytes` and `unfinished_bytes`.
@@ -127,6 +131,7 @@ impl Connection {
             is_send_queued: Cell::new(false),
             is_blocked: Cell::new(false),
             requests_total: Cell::new(0),
+            last_active_us: Cell::new(cql.shard.now_us()),
             expected_bytes: Cell::new(FIRST_ANSWER_BYTES),
             answer_bytes: Cell::new(0),
             unfinished_bytes: Cell::new(0),
@@ -206,8 +211,7 @@ impl Connection {
                             inbound.release_memory();
                             self.keeps_unfinished(inbound.memory_bytes());
                         }
-                        self.transport.readable().await;
-                        if self.is_ending() {
+                        if !self.becomes_readable().await || self.is_ending() {
                             return Ok(());
                         }
                     }
@@ -217,8 +221,54 @@ impl Connection {
             if read == 0 {
                 return Ok(());
             }
+            self.is_active();
             inbound.feed(&self.cql.read_buffer.borrow()[..read]);
             self.refusing.take();
+        }
+    }
+
+    /// Waits until there is something to read; `false`: the connection was idle for too long and is to be closed. One with
+    /// requests in flight is not idle.
+    async fn becomes_readable(&self) -> bool {
+        let mut readable = pin!(self.transport.readable());
+        let Some(timeout_us) = self.cql.options.idle_timeout_us else {
+            readable.await;
+            return true;
+        };
+        loop {
+            let now_us = self.cql.shard.now_us();
+            if self.requests.get() > 0 {
+                self.last_active_us.set(now_us);
+            }
+            let idle_us = now_us.saturating_sub(self.last_active_us.get());
+            if idle_us >= timeout_us {
+                log(
+                    LogLevel::Info,
+                    format_args!("shard {}", self.cql.shard.id()),
+                    "cql",
+                    format_args!(
+                        "closing the connection of {}, idle for {} ms",
+                        self.peer_addr(),
+                        idle_us / 1000
+                    ),
+                );
+                return false;
+            }
+            let mut alarm = pin!(self.cql.shard.sleep_us(timeout_us - idle_us));
+            let is_readable = poll_fn(|context| match readable.as_mut().poll(context) {
+                Poll::Ready(()) => Poll::Ready(true),
+                Poll::Pending => alarm.as_mut().poll(context).map(|()| false),
+            });
+            if is_readable.await {
+                return true;
+            }
+        }
+    }
+
+    /// Bytes have come or gone.
+    fn is_active(&self) {
+        if self.cql.options.idle_timeout_us.is_some() {
+            self.last_active_us.set(self.cql.shard.now_us());
         }
     }
 
@@ -527,7 +577,10 @@ impl Connection {
                     self.keeps_answers();
                     more.await;
                 }
-                Some(Ok(_)) => self.relieved.signal(),
+                Some(Ok(_)) => {
+                    self.is_active();
+                    self.relieved.signal();
+                }
                 Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.transport.writable().await;
                     self.is_blocked.set(false);

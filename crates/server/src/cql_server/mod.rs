@@ -13,6 +13,7 @@
 //! | what is done about too many requests | `overload.rs` |
 //! | what was traced | `traces.rs` |
 //! | who is told what happens | `events.rs` |
+//! | how often the log hears of the same thing | `log_throttle.rs` |
 //! | from the configuration to all of it | `wiring.rs` |
 //!
 //! Each shard has a `CqlShard` with its own connections and its own copy of every prepared statement, so that a
@@ -23,6 +24,7 @@ mod events;
 mod inside;
 mod levels;
 mod listener;
+mod log_throttle;
 mod login;
 mod node;
 mod overload;
@@ -41,12 +43,16 @@ use std::sync::atomic::AtomicU64;
 use base::HashMap;
 use catalog::Catalog;
 use cql::ResultMemory;
+use cql::modify::{BatchLimits, BatchSeverity};
 use cql::system::{ClientInfo, NodeInfo};
 use engine::EngineError;
 use engine::report::memory_text;
 use engine::shard::EngineShard;
 use reader::ReadError;
 use runtime::{CpuGroup, Event, Shard};
+
+use crate::config::LogLevel;
+use crate::logging::log;
 
 pub use inside::memory;
 pub use wiring::start;
@@ -56,6 +62,7 @@ pub use passwords::Passwords;
 
 use connection::Connection;
 use levels::{Effective, Level, Levels};
+use log_throttle::LogThrottle;
 use overload::Verdict;
 use statements::Statements;
 use traces::Traces;
@@ -94,6 +101,10 @@ pub struct CqlOptions {
     pub open_connections: Arc<AtomicU64>,
     /// Bytes of prepared statements on one shard; beyond, those that were not used for longest go.
     pub prepared_bytes_max: usize,
+    /// Connections that did nothing for so long are closed; `None`: none is.
+    pub idle_timeout_us: Option<u64>,
+    /// From where on batches are warned of and refused.
+    pub batch_limits: BatchLimits,
     /// How much memory a SELECT's result may take.
     pub result_limits: cql::ResultLimits,
     /// What results in the making may take on one shard.
@@ -111,21 +122,22 @@ pub struct Timeouts {
     pub counter_us: u64,
     pub conditional_us: u64,
     pub truncate_us: u64,
-    pub other_us: u64,
 }
 
 impl Timeouts {
-    fn of(&self, kind: cql::StatementKind) -> u64 {
+    /// `None`: as long as it takes.
+    fn of(&self, kind: cql::StatementKind) -> Option<u64> {
         use cql::StatementKind as K;
-        match kind {
+        Some(match kind {
             K::Read => self.read_us,
             K::Range => self.range_us,
             K::Write => self.write_us,
             K::Counter => self.counter_us,
             K::Conditional => self.conditional_us,
             K::Truncate => self.truncate_us,
-            K::Other => self.other_us,
-        }
+            // What changes the schema is not left half done.
+            K::Other => return None,
+        })
     }
 }
 
@@ -137,6 +149,16 @@ const TOMBSTONES_PAUSE_US: u64 = 10_000_000;
 
 /// How long the log hears nothing of reads that failed after it heard of one.
 const FAILED_READS_PAUSE_US: u64 = 1_000_000;
+
+/// How long the log hears nothing of large batches after it heard of one.
+const LARGE_BATCHES_PAUSE_US: u64 = 1_000_000;
+
+/// How long the log hears nothing of unlogged batches over many partitions after it heard of one, as in Cassandra.
+const SPREAD_BATCHES_PAUSE_US: u64 = 60_000_000;
+
+fn more_lines(left_out: u64) -> String {
+    if left_out > 0 { format!(" ({left_out} more since the last such line)") } else { String::new() }
+}
 
 /// What a shard knows of its clients.
 pub(crate) struct CqlShard {
@@ -168,8 +190,9 @@ pub(crate) struct CqlShard {
     /// When the log last heard of a read that met many tombstones, and of one that met too many.
     tombstones_told_us: [Cell<Option<u64>>; 2],
     memory_told_us: Cell<Option<u64>>,
-    /// When the log heard of a read that failed, and how many it did not hear of since.
-    failed_reads_told: Cell<(Option<u64>, u64)>,
+    failed_reads: LogThrottle,
+    /// By [`BatchSeverity`].
+    batches: [LogThrottle; 3],
     pub result_memory: Rc<ResultMemory>,
     /// Buffers of answers have become less.
     pub answers_left: Event,
@@ -210,7 +233,8 @@ impl CqlShard {
             last_timestamp_us: Cell::new(0),
             tombstones_told_us: Default::default(),
             memory_told_us: Cell::new(None),
-            failed_reads_told: Cell::default(),
+            failed_reads: LogThrottle::default(),
+            batches: Default::default(),
             result_memory,
             answers_left: Event::new(),
             seen_catalog: RefCell::new((Catalog::empty(), Catalog::empty().with_virtual_tables())),
@@ -236,31 +260,31 @@ impl CqlShard {
             return;
         }
         self.memory_told_us.set(Some(now_us));
-        crate::logging::log(
-            crate::config::LogLevel::Warn,
-            format_args!("shard {}", self.shard.id()),
-            "memory",
-            format_args!("refused: {what}\n{}", self.memory_text()),
-        );
+        let place = format_args!("shard {}", self.shard.id());
+        log(LogLevel::Warn, place, "memory", format_args!("refused: {what}\n{}", self.memory_text()));
     }
 
     /// Tells the log of a file that could not be read or says what it cannot say; not of every read that meets it.
     pub fn read_failed(&self, error: &ReadError) {
         let now_us = self.shard.now_us();
-        let (told_us, untold) = self.failed_reads_told.get();
-        if told_us.is_some_and(|told_us| now_us < told_us + FAILED_READS_PAUSE_US) {
-            self.failed_reads_told.set((told_us, untold + 1));
-            return;
+        if let Some(left_out) = self.failed_reads.admit(now_us, FAILED_READS_PAUSE_US) {
+            let place = format_args!("shard {}", self.shard.id());
+            let more = more_lines(left_out);
+            log(LogLevel::Error, place, "engine", format_args!("a read failed{more}: {error}"));
         }
-        self.failed_reads_told.set((Some(now_us), 0));
-        let more =
-            if untold > 0 { format!(" ({untold} more since the last such line)") } else { String::new() };
-        crate::logging::log(
-            crate::config::LogLevel::Error,
-            format_args!("shard {}", self.shard.id()),
-            "engine",
-            format_args!("a read failed{more}: {error}"),
-        );
+    }
+
+    /// Tells the log of a batch that is larger than a limit; not of every one.
+    pub fn log_batch(&self, severity: BatchSeverity, text: &str) {
+        let (level, pause_us) = match severity {
+            BatchSeverity::TooLarge => (LogLevel::Error, LARGE_BATCHES_PAUSE_US),
+            BatchSeverity::Large => (LogLevel::Warn, LARGE_BATCHES_PAUSE_US),
+            BatchSeverity::Spread => (LogLevel::Warn, SPREAD_BATCHES_PAUSE_US),
+        };
+        if let Some(left_out) = self.batches[severity as usize].admit(self.shard.now_us(), pause_us) {
+            let place = format_args!("shard {}", self.shard.id());
+            log(level, place, "batch", format_args!("{text}{}", more_lines(left_out)));
+        }
     }
 
     /// What this shard has of the server.

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use catalog::{Catalog, SchemaChange};
+use cql::modify::{BatchLimits, BatchSeverity};
 use cql::system::{self, NodeInfo};
 use cql::{ChangeSchema, Coordinator, CqlError, Decide, FailureReason, ResultLimits, ResultMemory};
 use engine::EngineError;
@@ -297,6 +298,14 @@ impl Coordinator for Node {
 
     fn result_memory(&self) -> Option<Rc<ResultMemory>> {
         Some(self.cql.result_memory.clone())
+    }
+
+    fn batch_limits(&self) -> BatchLimits {
+        self.cql.options.batch_limits
+    }
+
+    fn log_batch(&self, severity: BatchSeverity, text: &str) {
+        self.cql.log_batch(severity, text);
     }
 
     fn warn(&self, text: &str) {

@@ -386,7 +386,7 @@ async fn run(
             let (catalog, data_center) = (node.catalog(), node.data_center());
             let kind =
                 cql::check_batch_consistency(batch.batch_type, &statements, levels, &catalog, data_center)?;
-            let timeout_us = arrival.served.timeout_us.unwrap_or_else(|| cql.options.timeouts.of(kind));
+            let timeout_us = arrival.served.timeout_us.or_else(|| cql.options.timeouts.of(kind));
             let too_late = || CqlError::WriteTimeout {
                 consistency: batch.parameters.consistency as u16,
                 received: 0,
@@ -395,7 +395,7 @@ async fn run(
             };
             let outcome =
                 pin!(cql::execute_batch(&node, batch.batch_type, &statements, &execution, warnings));
-            let outcome = in_time(&node, arrival, Some(timeout_us), outcome, too_late).await?;
+            let outcome = in_time(&node, arrival, timeout_us, outcome, too_late).await?;
             Ok(Answer::Outcome { outcome, metadata: SendMetadata::Full })
         }
         Request::Startup(_) | Request::Options | Request::Register { .. } | Request::AuthResponse { .. } => {
@@ -481,7 +481,7 @@ async fn execute(
     let of_kind = || match prepared.kind() {
         // What changes the schema is not left half done.
         StatementKind::Other => None,
-        kind => Some(level_timeout_us.unwrap_or_else(|| node.timeouts().of(kind))),
+        kind => level_timeout_us.or_else(|| node.timeouts().of(kind)),
     };
     let timeout_us = prepared.timeout_us(&parameters.values, execution.now_us)?.or_else(of_kind);
     let too_late = || prepared.timed_out(parameters.consistency as u16);

@@ -1,5 +1,7 @@
 //! From the configuration to listeners that serve, and their end.
 
+#![deny(unused_variables)]
+
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -11,6 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use base::murmur3;
 use catalog::{Catalog, RoleChange};
 use cql::ResultLimits;
+use cql::modify::BatchLimits;
 use cql::system::{NodeInfo, SettingInfo};
 use engine::Engine;
 use runtime::Remote;
@@ -20,10 +23,12 @@ use super::overload::Limits;
 use super::passwords::{self, Passwords};
 use super::transport::TlsSettings;
 use super::{CqlOptions, Timeouts};
-use crate::config::Config;
-use crate::config::options::{Authenticator, OPTIONS, OptionDef};
-use crate::config::storage::Machine;
-use crate::serve::{ClientListeners, ServeError};
+use crate::config::options::{Authenticator, Authorizer, OPTIONS, OptionDef};
+use crate::config::{
+    BatchConfig, ClientEncryption, Config, IdentityConfig, ListenConfig, RequestConfig, ResultConfig,
+    SecurityConfig, TimeoutConfig,
+};
+use crate::serve::{ClientListeners, ClientParts, ServeError};
 use crate::{info, warning};
 
 /// Bytes of requests under way on a shard.
@@ -75,66 +80,59 @@ fn address_of(host: &str, port: u16, option: &str) -> Result<SocketAddr, ServeEr
 ///
 /// # Errors
 /// A port is taken, an address is not this machine's, or the certificate cannot be used.
-pub fn start(engine: &Engine, config: &Arc<Config>) -> Result<Arc<dyn ClientListeners>, ServeError> {
-    let host = config.cql_address();
-    let plain = address_of(host, config.native_transport_port, "rpc_address")?;
-    let beside = |port: u16| (port != 0).then(|| SocketAddr::new(plain.ip(), port));
-    let tls = tls_settings(config)?;
-    let ports = Ports {
-        plain,
-        shard_aware: beside(config.native_shard_aware_transport_port),
-        tls: tls.clone().and_then(|tls| Some((beside(config.native_transport_port_ssl)?, tls))),
-        shard_aware_tls: tls
-            .and_then(|tls| Some((beside(config.native_shard_aware_transport_port_ssl)?, tls))),
-    };
+pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientListeners>, ServeError> {
+    let ClientParts { identity, listen, security, requests, timeouts, results, batches, memory_bytes, shown } =
+        clients;
+    let plain = address_of(listen.address(), listen.port, "rpc_address")?;
+    let node = node_info(engine, identity, &listen, plain, &shown)?;
+    let (tls, passwords) = secure(engine, security)?;
+    let ports = ports(listen, plain, tls);
+    let RequestConfig {
+        frame_bytes_max,
+        connections_max,
+        in_flight_bytes_max,
+        in_flight_max,
+        idle_timeout_ms,
+    } = requests;
+    let ResultConfig {
+        page_bytes,
+        unpaged_soft_bytes,
+        unpaged_hard_bytes,
+        tombstone_warn_threshold,
+        tombstone_page_limit,
+    } = results;
+    let to_usize = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let connections = Arc::new(AtomicU64::new(0));
-    let shard_bytes = config.memory_bytes(Machine::look()) / u64::from(engine.remote().shard_count());
+    let shard_bytes = memory_bytes / u64::from(engine.remote().shard_count());
     let options = CqlOptions {
-        node: node_info(engine, config, plain)?,
+        node,
         shard_aware_port: None,
         shard_aware_port_ssl: None,
-        body_bytes_max: usize::try_from(config.native_transport_max_frame_bytes).unwrap_or(usize::MAX),
-        connections_max: config
-            .native_transport_max_concurrent_connections
-            .map_or(CONNECTIONS_MAX_DEFAULT, |max| usize::try_from(max).unwrap_or(usize::MAX)),
+        body_bytes_max: to_usize(frame_bytes_max),
+        connections_max: connections_max.map_or(CONNECTIONS_MAX_DEFAULT, to_usize),
         requests_per_connection_max: REQUESTS_PER_CONNECTION_MAX,
+        idle_timeout_us: (idle_timeout_ms > 0).then(|| idle_timeout_ms.saturating_mul(1000)),
         limits: Limits {
-            request_bytes_max: config
-                .native_transport_max_concurrent_requests_bytes
-                .map_or(REQUEST_BYTES_MAX, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
-            requests_max: config
-                .max_concurrent_requests_per_shard
-                .map_or(u32::MAX, |max| u32::try_from(max).unwrap_or(u32::MAX)),
+            request_bytes_max: in_flight_bytes_max.map_or(REQUEST_BYTES_MAX, to_usize),
+            requests_max: in_flight_max.map_or(u32::MAX, |max| u32::try_from(max).unwrap_or(u32::MAX)),
         },
-        passwords: passwords(engine, config)?,
-        timeouts: Timeouts {
-            read_us: config.read_request_timeout_ms.saturating_mul(1000),
-            range_us: config.range_request_timeout_ms.saturating_mul(1000),
-            write_us: config.write_request_timeout_ms.saturating_mul(1000),
-            counter_us: config.counter_write_request_timeout_ms.saturating_mul(1000),
-            conditional_us: config
-                .write_request_timeout_ms
-                .saturating_add(config.cas_contention_timeout_ms)
-                .saturating_mul(1000),
-            truncate_us: config.truncate_request_timeout_ms.saturating_mul(1000),
-            other_us: config.request_timeout_ms.saturating_mul(1000),
-        },
-        answer_bytes_max: (shard_bytes / ANSWER_PART).clamp(ANSWER_BYTES_MIN, ANSWER_BYTES_MAX as u64)
-            as usize,
+        passwords,
+        timeouts: timeouts_of(timeouts),
+        answer_bytes_max: to_usize(
+            (shard_bytes / ANSWER_PART).clamp(ANSWER_BYTES_MIN, ANSWER_BYTES_MAX as u64),
+        ),
         unfinished_bytes_max: UNFINISHED_BYTES_MAX,
         prepared_bytes_max: PREPARED_BYTES_MAX,
         result_limits: ResultLimits {
-            page_bytes: config.query_page_bytes,
-            page_tombstones: match config.query_tombstone_page_limit {
-                0 => u64::MAX,
-                limit => limit,
-            },
-            unpaged_soft_bytes: config.max_memory_for_unlimited_query_soft_bytes,
-            unpaged_hard_bytes: config.max_memory_for_unlimited_query_hard_bytes,
+            page_bytes,
+            page_tombstones: if tombstone_page_limit == 0 { u64::MAX } else { tombstone_page_limit },
+            unpaged_soft_bytes,
+            unpaged_hard_bytes,
             unpaged_room_bytes: u64::MAX,
         },
+        batch_limits: batch_limits(batches),
         result_bytes_max: (shard_bytes / RESULT_PART).max(RESULT_BYTES_MIN),
-        tombstone_warn_threshold: config.tombstone_warn_threshold,
+        tombstone_warn_threshold,
         open_connections: connections.clone(),
     };
     let started =
@@ -153,11 +151,64 @@ pub fn start(engine: &Engine, config: &Arc<Config>) -> Result<Arc<dyn ClientList
     Ok(Arc::new(Listeners { remote: engine.remote().clone(), address, connections }))
 }
 
-/// What asks for passwords, if the configuration says so. A node without any role gets the peers' superuser.
-fn passwords(engine: &Engine, config: &Config) -> Result<Option<Passwords>, ServeError> {
-    if config.authenticator != Authenticator::Password {
-        return Ok(None);
+/// A port of 0 is none.
+fn ports(listen: ListenConfig, plain: SocketAddr, tls: Option<TlsSettings>) -> Ports {
+    let ListenConfig {
+        // They made `plain`.
+        listen_address: _,
+        rpc_address: _,
+        port: _,
+        port_ssl,
+        shard_aware_port,
+        shard_aware_port_ssl,
+    } = listen;
+    let beside = |port: u16| (port != 0).then(|| SocketAddr::new(plain.ip(), port));
+    Ports {
+        plain,
+        shard_aware: beside(shard_aware_port),
+        tls: tls.clone().and_then(|tls| Some((beside(port_ssl)?, tls))),
+        shard_aware_tls: tls.and_then(|tls| Some((beside(shard_aware_port_ssl)?, tls))),
     }
+}
+
+fn timeouts_of(timeouts: TimeoutConfig) -> Timeouts {
+    let TimeoutConfig { read_ms, range_ms, write_ms, counter_write_ms, cas_contention_ms, truncate_ms } =
+        timeouts;
+    let to_us = |ms: u64| ms.saturating_mul(1000);
+    Timeouts {
+        read_us: to_us(read_ms),
+        range_us: to_us(range_ms),
+        write_us: to_us(write_ms),
+        counter_us: to_us(counter_write_ms),
+        conditional_us: to_us(write_ms.saturating_add(cas_contention_ms)),
+        truncate_us: to_us(truncate_ms),
+    }
+}
+
+fn batch_limits(batches: BatchConfig) -> BatchLimits {
+    let BatchConfig { warn_bytes, fail_bytes, unlogged_partitions_warn } = batches;
+    BatchLimits { warn_bytes, fail_bytes, unlogged_partitions: unlogged_partitions_warn }
+}
+
+/// What encrypts connections and what asks for passwords; each may be none.
+fn secure(
+    engine: &Engine,
+    security: SecurityConfig,
+) -> Result<(Option<TlsSettings>, Option<Passwords>), ServeError> {
+    let SecurityConfig { client_encryption, authenticator, authorizer } = security;
+    match authorizer {
+        // There are no permissions on data.
+        Authorizer::AllowAll => {}
+    }
+    let passwords = match authenticator {
+        Authenticator::AllowAll => None,
+        Authenticator::Password => Some(passwords(engine)?),
+    };
+    Ok((tls_settings(client_encryption)?, passwords))
+}
+
+/// What asks for passwords. A node without any role gets the peers' superuser.
+fn passwords(engine: &Engine) -> Result<Passwords, ServeError> {
     let failed = |error: &dyn std::fmt::Display| ServeError::from(format!("authenticator: {error}"));
     let passwords = Passwords::start(passwords::COST_DEFAULT).map_err(|error| failed(&error))?;
     let catalog = engine.catalog().map_err(|error| failed(&error))?;
@@ -176,16 +227,24 @@ fn passwords(engine: &Engine, config: &Config) -> Result<Option<Passwords>, Serv
             "Created default superuser role '{SUPERUSER}' with the password '{SUPERUSER}'; log in and change it"
         );
     }
-    Ok(Some(passwords))
+    Ok(passwords)
 }
 
-fn tls_settings(config: &Config) -> Result<Option<TlsSettings>, ServeError> {
-    let encryption = &config.client_encryption;
-    if !encryption.enabled {
+fn tls_settings(encryption: ClientEncryption) -> Result<Option<TlsSettings>, ServeError> {
+    let ClientEncryption { enabled, optional, certificate, keyfile, truststore, require_client_auth } =
+        encryption;
+    if !enabled {
         return Ok(None);
     }
-    match (&encryption.certificate, &encryption.keyfile) {
-        (Some(certificate), Some(key)) => Ok(Some(TlsSettings::from_pem(certificate, key)?)),
+    if optional || truststore.is_some() || require_client_auth {
+        return Err(ServeError::from(
+            "client_encryption_options: optional, truststore and require_client_auth are not built yet; leave them out, \
+             and give TLS a port of its own (native_transport_port_ssl)"
+                .to_string(),
+        ));
+    }
+    match (certificate, keyfile) {
+        (Some(certificate), Some(key)) => Ok(Some(TlsSettings::from_pem(&certificate, &key)?)),
         _ => Err(ServeError::from(
             "client_encryption_options: enabled, but certificate and keyfile (PEM files) are not both given"
                 .to_string(),
@@ -205,17 +264,24 @@ fn settings(config: &Config) -> BTreeMap<String, SettingInfo> {
 }
 
 #[allow(clippy::disallowed_methods, reason = "a node says since when it runs")]
-fn node_info(engine: &Engine, config: &Config, plain: SocketAddr) -> Result<NodeInfo, ServeError> {
+fn node_info(
+    engine: &Engine,
+    identity: IdentityConfig,
+    listen: &ListenConfig,
+    plain: SocketAddr,
+    shown: &Config,
+) -> Result<NodeInfo, ServeError> {
     let host_id = engine.open_report().host_id;
-    let told = address_of(config.broadcast_address(), plain.port(), "broadcast_rpc_address")?;
+    let told = address_of(identity.address(listen), plain.port(), "broadcast_rpc_address")?;
+    let IdentityConfig { cluster_name, broadcast_rpc_address: _ } = identity;
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // Any token does; the node's own stays the same.
     let token = murmur3::hash128(host_id.as_bytes()).0 as i64;
     Ok(NodeInfo {
-        cluster_name: config.cluster_name.clone(),
+        cluster_name,
         tokens: vec![token],
         generation_s: i32::try_from(since.as_secs()).unwrap_or(i32::MAX),
-        settings: settings(config),
+        settings: settings(shown),
         ..NodeInfo::new(host_id, told.ip(), plain.port())
     })
 }

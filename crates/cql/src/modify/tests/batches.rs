@@ -73,7 +73,7 @@ fn calls(text: &str) -> String {
     let execution = db.execution();
     let recorder = Recorder { inner: db.coordinator, calls: RefCell::default() };
     recorder.inner.set_page_rows_max(1000);
-    wait(execute(&plan, &recorder, &[], &execution, &BatchLimits::default(), &mut vec![])).expect("a write");
+    wait(execute(&plan, &recorder, &[], &execution, &mut vec![])).expect("a write");
     recorder.calls.into_inner().join("; ")
 }
 
@@ -117,17 +117,18 @@ fn prepared_statements_of_the_protocol_each_have_their_values() {
     let run = |kind, statements: &[(&ModifyPlan, &[Value<'_>])], limits: BatchLimits| {
         let mut warnings = vec![];
         let execution = db.execution();
-        let run = execute_batch(kind, statements, &db.coordinator, &execution, &limits, &mut warnings);
+        db.coordinator.set_batch_limits(limits);
+        let run = execute_batch(kind, statements, &db.coordinator, &execution, &mut warnings);
         wait(run).map(|_| warnings).map_err(|error| error.to_string())
     };
     let rows: [(&ModifyPlan, &[Value<'_>]); 3] =
         [(&insert, &first), (&insert, &second), (&other, &first[..1])];
-    assert_eq!(run(BatchKind::Logged, &rows, BatchLimits::default()), Ok(vec![]));
+    assert_eq!(run(BatchKind::Logged, &rows, BatchLimits::DEFAULT), Ok(vec![]));
     assert_eq!(db.dump("t"), ["1/1: v=2", "2/1: v=1"]);
     assert_eq!(db.dump("p"), ["'a',1: v=1"]);
 
     let refused = |kind, statements: &[(&ModifyPlan, &[Value<'_>])]| {
-        run(kind, statements, BatchLimits::default()).expect_err("a refusal")
+        run(kind, statements, BatchLimits::DEFAULT).expect_err("a refusal")
     };
     assert_eq!(
         refused(BatchKind::Unlogged, &[(&insert, &first), (&counter, &[])]),
@@ -151,7 +152,7 @@ fn prepared_statements_of_the_protocol_each_have_their_values() {
     );
     assert!(refused(BatchKind::Logged, &[(&batch, &[])]).starts_with("Invalid statement in batch"));
 
-    let limits = BatchLimits { warn_bytes: Some(10), fail_bytes: Some(1000), unlogged_partitions: Some(1) };
+    let limits = BatchLimits { warn_bytes: 10, fail_bytes: 2000, unlogged_partitions: 1 };
     let warnings = run(BatchKind::Unlogged, &rows[..2], limits).expect("no refusal");
     assert_eq!(
         warnings,
@@ -162,7 +163,7 @@ fn prepared_statements_of_the_protocol_each_have_their_values() {
              atomicity, or asynchronous writes for performance."
         ]
     );
-    let limits = BatchLimits { fail_bytes: Some(43), ..limits };
+    let limits = BatchLimits { fail_bytes: 43, ..limits };
     assert_eq!(run(BatchKind::Unlogged, &rows[..2], limits), Err("Batch too large".to_string()));
     assert_eq!(run(BatchKind::Unlogged, &rows[..1], limits), Ok(vec![]), "one partition may be large");
 }

@@ -265,8 +265,7 @@ fn conditional_writes_come_after_what_they_saw() {
     let db = Db::new();
     let plan = db.plan("UPDATE p SET v = 1 WHERE k1 = 'a' AND k2 = 1 IF v = null").expect("a plan");
     let execution = Execution { timestamp_us: Some(5), ..db.execution() };
-    wait(execute(&plan, &db.coordinator, &[], &execution, &BatchLimits::default(), &mut vec![]))
-        .expect("a write");
+    wait(execute(&plan, &db.coordinator, &[], &execution, &mut vec![])).expect("a write");
     let row = db.only_row("p");
     let ColumnData::Simple(cell) = &row.cells()[0].1 else { panic!("a simple column") };
     assert_eq!(cell.timestamp_us, NOW_US, "not the client's");

@@ -54,10 +54,8 @@ fn texts_stand_in_batches_beside_other_values() {
     let second = db.plan("INSERT INTO t (k, c, v) VALUES (?, 9, 9)").expect("a plan");
     let statements =
         [(&first, &bound[..1]), (&second, &[Value::Bytes(&[0, 0, 0, 1])][..]), (&first, &bound[2..])];
-    let limits = BatchLimits::default();
     let (kind, execution) = (crate::syntax::BatchKind::Logged, db.execution());
-    wait(execute_batch(kind, &statements, &db.coordinator, &execution, &limits, &mut vec![]))
-        .expect("a batch");
+    wait(execute_batch(kind, &statements, &db.coordinator, &execution, &mut vec![])).expect("a batch");
     assert_eq!(db.dump("t").len(), 4);
 }
 

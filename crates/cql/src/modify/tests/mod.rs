@@ -146,9 +146,8 @@ impl Db {
     /// Carries a statement out with these values.
     pub fn bound(&self, text: &str, bound: &[Value<'_>]) -> Result<Outcome, String> {
         let plan = self.plan(text)?;
-        let limits = BatchLimits::default();
         let (execution, mut warnings) = (self.execution(), vec![]);
-        wait(execute(&plan, &self.coordinator, bound, &execution, &limits, &mut warnings))
+        wait(execute(&plan, &self.coordinator, bound, &execution, &mut warnings))
             .map_err(|error| error.to_string())
     }
 

@@ -18,8 +18,7 @@ fn the_statements_timestamp_goes_before_the_clients_and_that_before_the_clock() 
         let db = Db::new();
         let plan = db.plan(text).expect("a plan");
         let execution = Execution { timestamp_us, ..db.execution() };
-        let limits = BatchLimits::default();
-        wait(execute(&plan, &db.coordinator, &[], &execution, &limits, &mut vec![])).expect("a write");
+        wait(execute(&plan, &db.coordinator, &[], &execution, &mut vec![])).expect("a write");
         assert_eq!(db.only_row("x").liveness.timestamp_us, cell(&db, "x", "v").timestamp_us);
         cell(&db, "x", "v").timestamp_us
     };

@@ -1,0 +1,355 @@
+//! The parts of a [`Config`](super::Config): one for each consumer, small enough to be taken apart.
+//!
+//! Each consumer destructures its part without `..` and denies unused variables. So a new option that nobody reads
+//! does not compile: its field must be named where the part is consumed, and a named field must be used.
+//!
+//! | part | consumer |
+//! |---|---|
+//! | all of them | `serve::run` |
+//! | [`PlaceConfig`], [`HttpConfig`], [`MachineConfig`] | `serve.rs` |
+//! | [`CommitlogConfig`], [`CompactionConfig`], [`SSTableConfig`], [`LargeDataConfig`], [`ReadConfig`] | `storage.rs` |
+//! | [`IdentityConfig`], [`ListenConfig`], [`SecurityConfig`], [`RequestConfig`], [`ResultConfig`], [`BatchConfig`] | `cql_server/wiring.rs` |
+//! | [`TimeoutConfig`] | `cql_server/wiring.rs`; two of them are also limits of the engine's queues |
+
+use std::path::PathBuf;
+
+use super::options::{
+    Authenticator, Authorizer, CommitlogSync, IoBackend, OnDamagedCommitlog, SstableFormat,
+};
+
+/// The names of the node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IdentityConfig {
+    pub cluster_name: String,
+    /// `None`: the address where CQL is spoken.
+    pub broadcast_rpc_address: Option<String>,
+}
+
+impl Default for IdentityConfig {
+    fn default() -> Self {
+        Self { cluster_name: "Test Cluster".into(), broadcast_rpc_address: None }
+    }
+}
+
+impl IdentityConfig {
+    /// The address that clients are told. `listen` is the one where CQL is spoken.
+    pub fn address<'a>(&'a self, listen: &'a ListenConfig) -> &'a str {
+        self.broadcast_rpc_address.as_deref().unwrap_or(listen.address())
+    }
+}
+
+/// Where the data are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlaceConfig {
+    pub data_dir: PathBuf,
+    pub in_memory: bool,
+}
+
+impl Default for PlaceConfig {
+    fn default() -> Self {
+        Self { data_dir: "messina-data".into(), in_memory: false }
+    }
+}
+
+/// What the node takes of the machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MachineConfig {
+    pub memory_bytes: Option<u64>,
+    pub smp: Option<u64>,
+    pub pin_shards: bool,
+    pub io_backend: IoBackend,
+    pub io_properties_file: Option<PathBuf>,
+    pub io_latency_goal_us: u64,
+    /// 0: no limit.
+    pub stream_io_throughput_bytes_s: u64,
+    pub blocked_reactor_notify_ms: u64,
+    pub blocked_reactor_reports_per_minute: u64,
+}
+
+impl Default for MachineConfig {
+    fn default() -> Self {
+        Self {
+            memory_bytes: None,
+            smp: None,
+            pin_shards: false,
+            io_backend: IoBackend::Auto,
+            io_properties_file: None,
+            io_latency_goal_us: runtime::LATENCY_GOAL_NS / 1000,
+            stream_io_throughput_bytes_s: 0,
+            blocked_reactor_notify_ms: 25,
+            blocked_reactor_reports_per_minute: 5,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommitlogConfig {
+    pub sync: CommitlogSync,
+    pub sync_period_ms: u64,
+    pub sync_group_window_ms: u64,
+    pub segment_bytes: Option<u64>,
+    pub total_bytes: Option<u64>,
+    pub on_damaged: OnDamagedCommitlog,
+}
+
+impl Default for CommitlogConfig {
+    fn default() -> Self {
+        Self {
+            sync: CommitlogSync::Periodic,
+            sync_period_ms: 10_000,
+            sync_group_window_ms: 10,
+            segment_bytes: None,
+            total_bytes: None,
+            on_damaged: OnDamagedCommitlog::Refuse,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompactionConfig {
+    /// 0: no limit.
+    pub throughput_bytes_per_s: u64,
+    /// On a shard.
+    pub concurrent_compactors: Option<u64>,
+    pub enforce_min_threshold: bool,
+    /// 0: by the backlog.
+    pub static_shares: u64,
+    pub max_shares: u64,
+    /// Of all shards.
+    pub disk_budget_bytes: Option<u64>,
+}
+
+impl Default for CompactionConfig {
+    fn default() -> Self {
+        Self {
+            throughput_bytes_per_s: 0,
+            concurrent_compactors: None,
+            enforce_min_threshold: false,
+            static_shares: 0,
+            max_shares: 1000,
+            disk_budget_bytes: None,
+        }
+    }
+}
+
+/// How SSTables are written, and what is kept of those that go.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SSTableConfig {
+    pub format: SstableFormat,
+    pub auto_snapshot: bool,
+}
+
+impl Default for SSTableConfig {
+    fn default() -> Self {
+        Self { format: SstableFormat::Me, auto_snapshot: true }
+    }
+}
+
+/// Partitions, rows and cells that are reported as large.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LargeDataConfig {
+    pub partition_bytes: u64,
+    pub partition_rows: u64,
+    pub row_bytes: u64,
+    pub cell_bytes: u64,
+    pub collection_elements: u64,
+    pub records_per_sstable: u64,
+}
+
+impl Default for LargeDataConfig {
+    fn default() -> Self {
+        Self {
+            partition_bytes: 1000 << 20,
+            partition_rows: 100_000,
+            row_bytes: 10 << 20,
+            cell_bytes: 1 << 20,
+            collection_elements: 10_000,
+            records_per_sstable: 10,
+        }
+    }
+}
+
+/// How the engine reads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReadConfig {
+    /// 0: no limit.
+    pub tombstone_failure_threshold: u64,
+    pub enable_cache: bool,
+    pub cache_index_pages: bool,
+}
+
+impl Default for ReadConfig {
+    fn default() -> Self {
+        Self { tombstone_failure_threshold: 100_000, enable_cache: true, cache_index_pages: true }
+    }
+}
+
+/// Addresses and ports for clients; a port of 0 is none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListenConfig {
+    pub listen_address: String,
+    pub rpc_address: Option<String>,
+    pub port: u16,
+    pub port_ssl: u16,
+    pub shard_aware_port: u16,
+    pub shard_aware_port_ssl: u16,
+}
+
+impl Default for ListenConfig {
+    fn default() -> Self {
+        Self {
+            listen_address: "127.0.0.1".into(),
+            rpc_address: None,
+            port: 9042,
+            port_ssl: 9142,
+            shard_aware_port: 19042,
+            shard_aware_port_ssl: 19142,
+        }
+    }
+}
+
+impl ListenConfig {
+    /// Where CQL is spoken: `rpc_address` if there is one, else `listen_address`.
+    pub fn address(&self) -> &str {
+        self.rpc_address.as_deref().unwrap_or(&self.listen_address)
+    }
+}
+
+/// Who may connect, how, and what they may do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SecurityConfig {
+    pub client_encryption: ClientEncryption,
+    pub authenticator: Authenticator,
+    pub authorizer: Authorizer,
+}
+
+impl Default for SecurityConfig {
+    fn default() -> Self {
+        Self {
+            client_encryption: ClientEncryption::default(),
+            authenticator: Authenticator::AllowAll,
+            authorizer: Authorizer::AllowAll,
+        }
+    }
+}
+
+/// TLS for clients.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClientEncryption {
+    pub enabled: bool,
+    /// Clients without TLS are served too, on the same port.
+    pub optional: bool,
+    /// PEM files.
+    pub certificate: Option<PathBuf>,
+    pub keyfile: Option<PathBuf>,
+    pub truststore: Option<PathBuf>,
+    pub require_client_auth: bool,
+}
+
+/// How much clients may ask for at a time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestConfig {
+    pub frame_bytes_max: u64,
+    pub connections_max: Option<u64>,
+    /// On a shard.
+    pub in_flight_bytes_max: Option<u64>,
+    /// On a shard.
+    pub in_flight_max: Option<u64>,
+    /// 0: none.
+    pub idle_timeout_ms: u64,
+}
+
+impl Default for RequestConfig {
+    fn default() -> Self {
+        Self {
+            frame_bytes_max: 16 << 20,
+            connections_max: None,
+            in_flight_bytes_max: None,
+            in_flight_max: None,
+            idle_timeout_ms: 0,
+        }
+    }
+}
+
+/// How long requests may take.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TimeoutConfig {
+    pub read_ms: u64,
+    pub range_ms: u64,
+    pub write_ms: u64,
+    pub counter_write_ms: u64,
+    pub cas_contention_ms: u64,
+    pub truncate_ms: u64,
+}
+
+impl Default for TimeoutConfig {
+    fn default() -> Self {
+        Self {
+            read_ms: 5_000,
+            range_ms: 10_000,
+            write_ms: 2_000,
+            counter_write_ms: 5_000,
+            cas_contention_ms: 1_000,
+            truncate_ms: 60_000,
+        }
+    }
+}
+
+/// How large results may be, and what clients are warned of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResultConfig {
+    pub page_bytes: u64,
+    pub unpaged_soft_bytes: u64,
+    pub unpaged_hard_bytes: u64,
+    /// 0: none.
+    pub tombstone_warn_threshold: u64,
+    /// 0: none.
+    pub tombstone_page_limit: u64,
+}
+
+impl Default for ResultConfig {
+    fn default() -> Self {
+        Self {
+            page_bytes: 1 << 20,
+            unpaged_soft_bytes: 1 << 20,
+            unpaged_hard_bytes: 100 << 20,
+            tombstone_warn_threshold: 1_000,
+            tombstone_page_limit: 10_000,
+        }
+    }
+}
+
+/// Which batches are warned of and refused.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BatchConfig {
+    pub warn_bytes: u64,
+    pub fail_bytes: u64,
+    pub unlogged_partitions_warn: u64,
+}
+
+impl Default for BatchConfig {
+    fn default() -> Self {
+        Self { warn_bytes: 5 << 10, fail_bytes: 50 << 10, unlogged_partitions_warn: 10 }
+    }
+}
+
+/// The admin API and the metrics.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HttpConfig {
+    pub api_address: String,
+    pub api_port: u16,
+    pub prometheus_address: String,
+    /// 0: none.
+    pub prometheus_port: u16,
+}
+
+impl Default for HttpConfig {
+    fn default() -> Self {
+        Self {
+            api_address: "127.0.0.1".into(),
+            api_port: 10_000,
+            prometheus_address: "127.0.0.1".into(),
+            prometheus_port: 9180,
+        }
+    }
+}
