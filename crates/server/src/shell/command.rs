@@ -85,7 +85,26 @@ pub fn ends_with_line(word: &str) -> bool {
         "SOURCE",
         "TRACING",
     ];
-    WORDS.iter().any(|known| known.eq_ignore_ascii_case(word))
+    WORDS.iter().any(|known| known.eq_ignore_ascii_case(word)) || belongs_elsewhere(word)
+}
+
+/// Whether a line that begins with this word is meant for another program: no statement begins so, and waiting for a
+/// `;` would not end.
+fn belongs_elsewhere(word: &str) -> bool {
+    word.starts_with('\\') || ["NODETOOL", "MESSINA", "CQLSH"].iter().any(|it| it.eq_ignore_ascii_case(word))
+}
+
+/// What to type instead of such a line.
+fn elsewhere(word: &str, text: &str) -> String {
+    let line = text.trim();
+    match word {
+        "NODETOOL" => format!("type this in a terminal, not at the prompt: messina {line}"),
+        "MESSINA" | "CQLSH" => format!("{line}: type this in a terminal, not at the prompt (EXIT leaves it)"),
+        _ => format!(
+            "{line} is no command here. DESCRIBE TABLES lists tables, DESCRIBE TABLE t shows one, DESCRIBE KEYSPACES \
+             lists keyspaces; EXIT leaves, HELP names all commands"
+        ),
+    }
 }
 
 /// The command, or `None` for a statement.
@@ -98,6 +117,9 @@ pub fn parse(text: &str) -> Result<Option<Command>, String> {
     let rest = text[first.span.end as usize..].trim();
     let word = first.text(text).to_ascii_uppercase();
     let argument = (!rest.is_empty()).then_some(rest);
+    if belongs_elsewhere(&word) {
+        return Err(elsewhere(&word, text));
+    }
     Ok(Some(match word.as_str() {
         "HELP" | "?" => Command::Help(argument.map(str::to_string)),
         "EXIT" | "QUIT" => Command::Exit,

@@ -298,10 +298,13 @@ impl Connection {
     fn broken(&self, error: &io::Error) -> Failure {
         if error.kind() == ErrorKind::InvalidData && self.is_new() {
             let text = error.to_string();
-            let hint = match text.contains("certificate") {
-                true => "--ssl-ca names a file with it or with its authority",
-                false => "servers often have a separate port for TLS, 9142",
-            };
+            if !text.contains("certificate") {
+                return Failure::Connection(format!(
+                    "{} does not speak TLS: leave out --ssl, or name the port that does, often 9142 ({text})",
+                    self.address
+                ));
+            }
+            let hint = "--ssl-ca names a file with it or with its authority";
             return Failure::Connection(format!(
                 "no encrypted connection to {}: {text} ({hint})",
                 self.address

@@ -26,6 +26,7 @@ mod output;
 mod page;
 mod place;
 mod prompt;
+mod server;
 mod session;
 mod style;
 mod table;
@@ -66,11 +67,11 @@ const STDIN_CHUNK_BYTES: usize = 64 << 10;
 /// Opens a CQL prompt, or runs statements from -e, -f or a pipe.
 #[derive(Args)]
 pub struct ShellCommand {
-    /// Name or address of the server.
-    #[arg(default_value = "127.0.0.1")]
-    host: String,
-    #[arg(default_value_t = 9042)]
-    port: u16,
+    /// Name or address of the server; may have the port behind it: HOST:PORT. Default: MESSINA_HOST or CQLSH_HOST of
+    /// the environment, else 127.0.0.1.
+    host: Option<String>,
+    /// Default: MESSINA_PORT or CQLSH_PORT of the environment, else 9042.
+    port: Option<u16>,
     /// Run these statements and leave.
     #[arg(short, long, value_name = "CQL", conflicts_with = "file")]
     execute: Option<String>,
@@ -205,9 +206,20 @@ impl ShellCommand {
             true => Some(TlsClient::new(self.ssl_ca.as_deref()).map_err(Failure::Command)?),
             false => None,
         };
+        let first = |names: [&'static str; 2]| {
+            let found = names.iter().find_map(|name| Some((*name, environment(name)?)));
+            found.map(|(name, value)| (name, value.to_string_lossy().into_owned()))
+        };
+        let (host, port) = server::choose(
+            self.host.as_deref(),
+            self.port,
+            first(["MESSINA_HOST", "CQLSH_HOST"]).map(|(_, host)| host).as_deref(),
+            first(["MESSINA_PORT", "CQLSH_PORT"]),
+        )
+        .map_err(Failure::Command)?;
         Ok(Target {
-            host: self.host.clone(),
-            port: self.port,
+            host,
+            port,
             tls,
             credentials,
             connect_timeout: Duration::from_secs_f64(self.connect_timeout),

@@ -358,3 +358,21 @@ fn a_pipe_is_read_in_chunks() {
     let failure = super::run_stdin(&mut desk.shell, Chunks(vec!["\n\nSELEC 1;\n"])).unwrap_err();
     assert!(failure.to_string().starts_with("<stdin>:3: "), "{failure}");
 }
+
+#[test]
+fn lines_for_other_programs_get_a_hint_and_do_not_wait() {
+    for (line, expect) in [
+        ("\\d\n", "DESCRIBE TABLES lists tables"),
+        ("\\dt users\n", "DESCRIBE TABLES lists tables"),
+        ("nodetool status\n", "messina nodetool status"),
+        ("messina nodetool flush\n", "type this in a terminal"),
+        ("cqlsh 127.0.0.1\n", "type this in a terminal"),
+    ] {
+        let mut input = crate::shell::input::InputBuffer::default();
+        input.push(line);
+        let piece = input.next().unwrap_or_else(|| panic!("{line:?} waits for more"));
+        assert!(piece.is_command && input.pending().trim().is_empty(), "{line:?}");
+        let error = crate::shell::command::parse(&piece.text).expect_err("a hint");
+        assert!(error.contains(expect), "{line:?}: {error}");
+    }
+}
