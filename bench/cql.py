@@ -2,8 +2,8 @@
 """Messina and Apache Cassandra 5.0, in turn on core 0, under the same load from `latte` on core 1.
 
 Messina: cargo's profile `dist`, `--smp 1`, 4 GB for memtables and cache. Cassandra: from Maven, G1, a heap of 4 GB, the values of its
-cassandra_latest.yaml. Both keep a commit log with periodic sync, as they come, on the same disk. Each side gets rows to read, then a warm-up
-and a measurement of writes, then of reads. Server CPU is user and system time of the process, from /proc, over the measurement.
+cassandra_latest.yaml. Both keep a commit log with periodic sync, as they come, on the same disk. Each side gets rows to read, then
+rounds of the same load until its figures stop improving (a JVM compiles while it runs), then a measurement of writes; the same for reads. Server CPU is user and system time of the process, from /proc, over the measurement.
 """
 
 import argparse
@@ -22,12 +22,15 @@ import nodes  # noqa: E402
 LATTE = "0.29.0"
 RESULTS = REPO / "bench" / "results" / "cql-vs-cassandra.ndjson"
 SERVER_CORE, CLIENT_CORE = "0", "1"
+# A round is better than those before if it has so many times their operations; after so many rounds the measurement begins anyway, and says so.
+WARM_GAIN = 1.03
+WARM_ROUNDS_MAX = 12
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--duration", type=int, default=30, metavar="S", help="of each measurement (default: %(default)s)")
-    parser.add_argument("--warmup", type=int, default=30, metavar="S", help="before each measurement, for the JVM (default: %(default)s)")
+    parser.add_argument("--warmup", type=int, default=30, metavar="S", help="a round of warming up before each measurement (default: %(default)s)")
     parser.add_argument("--rows", type=int, default=200_000, help="that reads choose from (default: %(default)s)")
     parser.add_argument("--concurrency", type=int, default=128, help="requests under way (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=1, help="of both sides (default: %(default)s)")
@@ -75,22 +78,44 @@ def measure(side, latte, options, round_number):
         run("schema")
         run("load", "-q")
         cycle = 0
+
+        def load(what, seconds):
+            nonlocal cycle
+            output = home / f"{what}.json"
+            cpu_s = node.cpu_s()
+            run("run", "-q", "-f", what, "-p", options.concurrency, "-w", "1", "-d", f"{seconds}s", "--start-cycle", cycle, "-o", output)
+            cpu_s = node.cpu_s() - cpu_s
+            result = json.loads(output.read_text())
+            cycle += result["result"]["cycle_count"] + 1000
+            return result, cpu_s
+
         for what in ["write", "read"]:
-            for stage, seconds in [("warmup", options.warmup), ("measured", options.duration)]:
-                output = home / f"{what}-{stage}.json"
-                cpu_s = node.cpu_s()
-                run("run", "-q", "-f", what, "-p", options.concurrency, "-w", "1", "-d", f"{seconds}s", "--start-cycle", cycle, "-o", output)
-                cpu_s = node.cpu_s() - cpu_s
-                result = json.loads(output.read_text())
-                cycle += result["result"]["cycle_count"] + 1000
-            figures.append(figure(side, what, result, cpu_s, ready_s, node.resident_bytes(), options, round_number))
+            warmed = warm_up(lambda: ops_per_s(load(what, options.warmup)[0]))
+            result, cpu_s = load(what, options.duration)
+            figures.append(figure(side, what, result, cpu_s, ready_s, node.resident_bytes(), options, round_number, warmed))
     finally:
         node.kill()
     shutil.rmtree(home, ignore_errors=True)
     return figures
 
 
-def figure(side, what, report, cpu_s, ready_s, resident_bytes, options, round_number):
+def ops_per_s(report):
+    return report["result"]["request_count"] / report["result"]["elapsed_time_s"]
+
+
+def warm_up(run_round):
+    """Runs rounds until two in a row are no better than the best before them by WARM_GAIN; what each had, in operations a second."""
+    rounds, best, flat = [], 0.0, 0
+    while flat < 2 and len(rounds) < WARM_ROUNDS_MAX:
+        rounds.append(round(run_round()))
+        flat = flat + 1 if rounds[-1] <= best * WARM_GAIN else 0
+        best = max(best, rounds[-1])
+    if flat < 2:
+        print(f"still improving after {WARM_ROUNDS_MAX} rounds of warming up: {rounds}", file=sys.stderr, flush=True)
+    return {"warm": flat >= 2, "rounds_ops_per_s": rounds}
+
+
+def figure(side, what, report, cpu_s, ready_s, resident_bytes, options, round_number, warmed):
     result, percents = report["result"], [round(percent, 4) for percent in report["percentiles"]]
     if result["error_count"]:
         raise SystemExit(f"{side} {what}: {result['error_count']} errors, like {result['errors'][:2]}")
@@ -112,6 +137,8 @@ def figure(side, what, report, cpu_s, ready_s, resident_bytes, options, round_nu
         "server_cpu_us_per_op": round(cpu_s * 1e6 / result["request_count"], 2),
         "client_cpu": round(result["cpu_time_s"] / result["elapsed_time_s"], 2),
         "duration_s": options.duration,
+        "warm": warmed["warm"],
+        "warm_up_ops_per_s": warmed["rounds_ops_per_s"],
         "concurrency": options.concurrency,
         "rows": options.rows,
         "ready_s": round(ready_s, 3),

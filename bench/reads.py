@@ -25,7 +25,7 @@ DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--duration", type=int, default=30, metavar="S", help="of each measurement (default: %(default)s)")
-    parser.add_argument("--warmup", type=int, default=30, metavar="S", help="before each measurement (default: %(default)s)")
+    parser.add_argument("--warmup", type=int, default=30, metavar="S", help="a round of warming up before each measurement (default: %(default)s)")
     parser.add_argument("--hot-rows", type=int, default=200_000, help="(default: %(default)s)")
     parser.add_argument("--cold-rows", type=int, default=3_000_000, help="(default: %(default)s)")
     parser.add_argument("--concurrency", type=int, default=128, help="requests under way (default: %(default)s)")
@@ -75,13 +75,15 @@ def measure(side, what, latte, options, round_number):
         run("load", "-q")
         node.nodetool("flush", "bench")
         with Dropping(what == "cold"):
-            for stage, seconds in [("warmup", options.warmup), ("measured", options.duration)]:
-                output = home / f"{stage}.json"
+            def load(seconds):
+                output = home / "load.json"
                 cpu_s = node.cpu_s()
                 run("run", "-q", "-f", "read", "-p", options.concurrency, "-w", "1", "-d", f"{seconds}s", "-o", output)
-                cpu_s = node.cpu_s() - cpu_s
-        result = json.loads(output.read_text())
-        return cql.figure(side, what, result, cpu_s, ready_s, node.resident_bytes(), options, round_number)
+                return json.loads(output.read_text()), node.cpu_s() - cpu_s
+
+            warmed = cql.warm_up(lambda: cql.ops_per_s(load(options.warmup)[0]))
+            result, cpu_s = load(options.duration)
+        return cql.figure(side, what, result, cpu_s, ready_s, node.resident_bytes(), options, round_number, warmed)
     finally:
         node.kill()
         shutil.rmtree(home, ignore_errors=True)

@@ -262,8 +262,8 @@ pub struct TableReport {
     /// Bytes on disk that flushes and compactions wrote since the start.
     pub flushed_bytes: u64,
     pub compacted_bytes: u64,
-    /// Bytes on disk that are live, about.
-    pub live_bytes: u64,
+    /// Bytes on disk that are live, about; `None` where this is not known. See [`TableState`].
+    pub live_bytes: Option<u64>,
     /// Bytes on disk that the live ones are a part of.
     pub disk_bytes: u64,
     /// About how many compactions are to be done.
@@ -274,6 +274,9 @@ pub struct TableReport {
     pub point_reads: u64,
     pub point_read_sstables: u64,
     pub sstables_per_read: SSTablesPerRead,
+    /// SSTables that reads did not open: their filter or tokens, or their clustering keys, ruled them out.
+    pub skipped_by_partition: u64,
+    pub skipped_by_clustering: u64,
     /// Bytes that requests of clients fetched from disk.
     pub fetched_bytes: u64,
 }
@@ -322,6 +325,8 @@ impl TableReport {
             point_reads: table.counters.point_reads.get(),
             point_read_sstables: table.counters.sstables.opened_for_points.get(),
             sstables_per_read: table.counters.sstables.per_read.borrow().clone(),
+            skipped_by_partition: table.counters.sstables.skipped_by_partition.get(),
+            skipped_by_clustering: table.counters.sstables.skipped_by_clustering.get(),
             fetched_bytes: table.counters.fetched_bytes.get(),
         }
     }

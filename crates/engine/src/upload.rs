@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 use catalog::is_system_keyspace;
 use model::{TableId, TableSchema};
-use runtime::{CpuGroup, IoClass, Shard};
+use runtime::{CpuGroup, Files, IoClass, Shard};
 use sstable::name::{Component, Generation, SstableName};
 use sstable::read::{ChunkCache, Depth, SSTable};
 use sstable::tools::{Finding, Findings, check_fit};
@@ -75,6 +75,30 @@ async fn load(shard: &Shard, table: TableId, dir: Option<PathBuf>) -> Result<Loa
     call.await?
 }
 
+/// Refuses files of SSTables that have no TOC.txt: their copy was not complete, and to leave them out would load half of a table.
+async fn check_sealed(files: &Files, dir: &Path, sealed: &[SstableName]) -> Result<(), EngineError> {
+    let mut loose = vec![];
+    for entry in files.read_dir(dir).await?.into_iter().filter(|entry| !entry.is_dir) {
+        match SstableName::parse_file_name(&entry.name) {
+            Ok((name, _)) if !sealed.contains(&name) => loose.push(entry.name),
+            _ => {}
+        }
+    }
+    if loose.is_empty() {
+        return Ok(());
+    }
+    let more = loose.len().saturating_sub(FINDINGS_MAX);
+    let mut names = loose[..loose.len() - more].join(", ");
+    if more > 0 {
+        names += &format!(" and {more} more");
+    }
+    let what = format!(
+        "{}: no TOC.txt for {names}; nothing was loaded: copy the missing TOC.txt too, or remove these files",
+        dir.display()
+    );
+    Err(EngineError::Invalid(what))
+}
+
 async fn load_locked(
     shard: &Shard,
     node: &Rc<NodeShard>,
@@ -99,8 +123,10 @@ async fn load_locked(
             dir
         }
     };
+    let sealed = files::list(files, &dir).await?;
+    check_sealed(files, &dir, &sealed).await?;
     let mut checked = vec![];
-    for name in files::list(files, &dir).await? {
+    for name in sealed {
         checked.push(check(shard, &dir, name, &schema).await?);
     }
     let mut report = LoadReport { dir: dir.clone(), ..LoadReport::default() };

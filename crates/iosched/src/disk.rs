@@ -88,7 +88,7 @@ pub struct Disk {
     rooms: Option<Rooms>,
     caps: [TokenBucket; CLASSES_MAX],
     is_bypassed: AtomicBool,
-    /// Requests and moved bytes of reads, then of writes, that completed.
+    /// Requests and moved bytes of reads, then of writes, that went past the page cache and completed.
     traffic: [AtomicU64; 4],
     started: AtomicU64,
     completed: AtomicU64,
@@ -143,7 +143,7 @@ impl Disk {
         self.is_bypassed.load(Ordering::Relaxed)
     }
 
-    /// Requests of all shards that completed since the start, and the bytes that they moved.
+    /// Requests of all shards past the page cache that completed since the start, and the bytes that they moved.
     pub fn traffic(&self) -> Traffic {
         let [reads, read_bytes, writes, write_bytes] =
             std::array::from_fn(|at| self.traffic[at].load(Ordering::Relaxed));
@@ -279,7 +279,7 @@ impl Disk {
         self.completed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a completed request and the bytes that it moved.
+    /// Counts a completed request past the page cache and the bytes that it moved.
     pub(crate) fn moved(&self, direction: Direction, bytes: u64) {
         let [reads, read_bytes, writes, write_bytes] = &self.traffic;
         let (requests, moved_bytes) = match direction {

@@ -7,7 +7,9 @@
 //! 3. Busy windows lie on the line of the [`DiskModel`]: the costs of requests and bytes are fitted so that each window costs its own
 //!    length (least squares, older windows count less). What busy windows do not tell apart changes in proportion.
 //!
-//! A disk that is never busy is never fitted: then only what it was seen to do is known.
+//! A disk that is never busy is never fitted: then only what it was seen to do is known. A number is given only when at least
+//! [`BUSY_WINDOWS_MIN`] busy windows were seen and they determine it: [`DETERMINED`] of it comes from them and not from the model
+//! that was believed before. Requests that the page cache may have answered say nothing of the disk and are left out.
 //!
 //! State is bounded: a plane, sums of a 4 × 4 system, a mean for each size. Nothing is shared between shards; reports are added up.
 
@@ -21,6 +23,12 @@ pub const BUSY_TIMES: f64 = 3.0;
 /// Reads up to here are on the plane.
 pub const SHORT_READ_BYTES: u64 = 64 << 10;
 
+/// Fewer busy windows than this are too few to say what the disk can do.
+pub const BUSY_WINDOWS_MIN: u64 = 10;
+
+/// A number is known if at least this part of it comes from busy windows (the diagonal of the resolution matrix of the
+/// damped least squares) and the rest from the believed model.
+const DETERMINED: f64 = 0.8;
 /// A longer window had a pause in it.
 const WHOLE_NS: u64 = 2 * WINDOW_NS;
 /// So many of a kind make a mean.
@@ -38,7 +46,7 @@ const SEEN_PART: f64 = 0.02;
 /// Requests by the power of two of their size, from 4 KiB.
 const SIZES: usize = 13;
 
-/// Requests of all shards that a disk completed since the start, and the bytes that they moved.
+/// Requests of all shards past the page cache that a disk completed since the start, and the bytes that they moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     pub reads: u64,
@@ -268,9 +276,9 @@ impl Learner {
         }
     }
 
-    /// By how much each kind of cost is greater than believed; `None` where busy windows say nothing.
+    /// By how much each kind of cost is greater than believed; `None` where busy windows do not determine it.
     fn fitted(&self) -> Option<[Option<f64>; 4]> {
-        if self.busy_windows == 0 {
+        if self.busy_windows < BUSY_WINDOWS_MIN {
             return None;
         }
         let cost: f64 = self.sums.iter().sum();
@@ -297,8 +305,16 @@ impl Learner {
                 None => break solved,
             }
         };
-        let seen = |at: usize| self.sums[at] * multiples[at] >= SEEN_PART * cost * multiple;
-        Some(std::array::from_fn(|at| seen(at).then_some(multiples[at])))
+        let mut matrix = self.products;
+        (0..4).for_each(|at| matrix[at][at] += hold);
+        let is_determined = |at: usize| {
+            let mut unit = [0.0; 4];
+            unit[at] = 1.0;
+            1.0 - hold * solve(matrix, unit)[at] >= DETERMINED
+        };
+        let is_seen = |at: usize| self.sums[at] * multiples[at] >= SEEN_PART * cost * multiple;
+        let is_known = |at: usize| fixed[at].is_none() && is_seen(at) && is_determined(at);
+        Some(std::array::from_fn(|at| is_known(at).then_some(multiples[at])))
     }
 }
 

@@ -33,9 +33,11 @@ mod shares;
 pub use bucket::TokenBucket;
 pub use disk::{Disk, DiskOptions, LATENCY_GOAL_NS, REQUEST_BYTES_MAX, WHOLE_BYTES};
 pub use latencies::Latencies;
-pub use learned::{BUSY_TIMES, Learned, Learner, Observation, Rate, SHORT_READ_BYTES, Traffic, WINDOW_NS};
+pub use learned::{
+    BUSY_TIMES, BUSY_WINDOWS_MIN, Learned, Learner, Observation, Rate, SHORT_READ_BYTES, Traffic, WINDOW_NS,
+};
 pub use model::{Direction, DiskModel};
 pub use plane::{Plane, PlaneCell, STEPS};
-pub use queue::{ClassStats, FORGIVEN_NS, IoQueue, STUCK_NS, Ticket};
+pub use queue::{ClassStats, FORGIVEN_NS, IoQueue, Outcome, STUCK_NS, Ticket};
 pub use rooms::{BESIDE_PERCENT, READS_NS};
 pub use shares::{CLASSES_MAX, FairShares, SHARES_DEFAULT};

@@ -59,6 +59,15 @@ pub struct ClassStats {
     pub executing: u64,
 }
 
+/// What became of a request that was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nobody wanted it any more: the disk never had it.
+    Cancelled,
+    /// So many bytes were moved, at most those that were asked for. Only what goes past the page cache says how fast the disk is.
+    Moved { bytes: u64, is_direct: bool },
+}
+
 /// A request that was started; give it to [`IoQueue::complete`].
 #[derive(Debug)]
 #[must_use = "the disk counts it as under way until it is completed"]
@@ -239,17 +248,20 @@ impl<T> IoQueue<T> {
         (0..2).find_map(|at| self.next_of(at, now_ns))
     }
 
-    /// The disk is done with a request and has moved `moved_bytes`, at most what was asked for; `None`: it was never given to
-    /// the disk, since nobody wanted it after all.
-    pub fn complete(&mut self, ticket: Ticket, moved_bytes: Option<u64>, now_ns: u64) {
+    /// The disk is done with a request, or will not get it.
+    pub fn complete(&mut self, ticket: Ticket, outcome: Outcome, now_ns: u64) {
         let (class, at) = (usize::from(ticket.class), usize::from(ticket.lane));
         let asked_bytes = u64::from(ticket.bytes);
-        let bytes = moved_bytes.unwrap_or(0).min(asked_bytes);
-        let used_ns = match moved_bytes {
+        let (bytes, is_direct) = match outcome {
+            Outcome::Cancelled => (0, false),
+            Outcome::Moved { bytes, is_direct } => (bytes.min(asked_bytes), is_direct),
+        };
+        let used_ns = match outcome {
             // A bypassed request was not booked.
-            _ if ticket.cost_ns == 0 => 0,
-            Some(_) => self.cost_ns(ticket.direction, bytes).min(ticket.cost_ns),
-            None => 0,
+            Outcome::Moved { .. } if ticket.cost_ns > 0 => {
+                self.cost_ns(ticket.direction, bytes).min(ticket.cost_ns)
+            }
+            _ => 0,
         };
         self.disk.completed(at, class, ticket.cost_ns);
         self.refund(class, at, ticket.cost_ns - used_ns, asked_bytes - bytes);
@@ -260,14 +272,18 @@ impl<T> IoQueue<T> {
         if stats.executing == 0 && stats.waiting > 0 {
             self.starving_since_ns[class] = now_ns;
         }
-        if moved_bytes.is_some() {
+        if outcome != Outcome::Cancelled {
             stats.consumed_ns += used_ns;
             match ticket.direction {
-                Direction::Read => (stats.reads, stats.read_bytes) = (stats.reads + 1, stats.read_bytes + bytes),
+                Direction::Read => {
+                    (stats.reads, stats.read_bytes) = (stats.reads + 1, stats.read_bytes + bytes)
+                }
                 Direction::Write => {
                     (stats.writes, stats.write_bytes) = (stats.writes + 1, stats.write_bytes + bytes);
                 }
             }
+        }
+        if is_direct {
             self.disk.moved(ticket.direction, bytes);
         }
         let observation = Observation {
@@ -276,13 +292,15 @@ impl<T> IoQueue<T> {
             in_flight: u64::from(ticket.in_flight),
             latency_ns: now_ns.saturating_sub(ticket.started_at_ns),
         };
-        // A request that the disk never had says nothing of it, and one that moved nothing failed or met the end of its file.
+        // A request that moved nothing failed or met the end of its file.
         if observation.latency_ns > 0 && bytes > 0 {
             let is_scheduled = ticket.cost_ns > 0;
             if is_scheduled && ticket.direction == Direction::Read && observation.bytes <= SHORT_READ_BYTES {
                 self.disk.observe_read(class, observation.latency_ns, ticket.is_alone);
             }
-            self.learner.observe(observation, now_ns, || self.disk.traffic());
+            if is_direct {
+                self.learner.observe(observation, now_ns, || self.disk.traffic());
+            }
         }
         if self.is_waiting() {
             self.wake_at(now_ns);

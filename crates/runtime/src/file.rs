@@ -34,11 +34,7 @@ struct Inner {
 pub struct File(Rc<Inner>);
 
 impl File {
-    pub(crate) fn new(
-        file: Rc<dyn BackendFile>,
-        path: PathBuf,
-        gate: Rc<IoGate>,
-    ) -> Self {
+    pub(crate) fn new(file: Rc<dyn BackendFile>, path: PathBuf, gate: Rc<IoGate>) -> Self {
         Self(Rc::new(Inner { file, path, gate }))
     }
 
@@ -71,7 +67,7 @@ impl File {
             let piece = Part { buf, at: filled, len: part, offset_bytes: from + filled as u64 };
             let inner = Rc::clone(&self.0);
             let start = move |pass| inner.file.read(piece, pass);
-            let (back, moved) = self.0.gate.run(class, Direction::Read, part, unit_bytes.unwrap_or(1), start).await;
+            let (back, moved) = self.0.gate.run(class, Direction::Read, part, unit_bytes, start).await;
             buf = back;
             match moved {
                 Ok(0) => break,
@@ -97,7 +93,8 @@ impl File {
     /// Writes the whole buffer at `offset_bytes` and gives it back for reuse. On a direct file offset, length and
     /// the start of the buffer's window must be multiples of [`ALIGNMENT_BYTES`].
     pub async fn write_at(&self, offset_bytes: u64, buf: IoBuf, class: IoClass) -> Result<IoBuf, FileError> {
-        let direct = self.is_direct();
+        let unit_bytes = self.0.file.direct_read_unit_bytes();
+        let direct = unit_bytes.is_some();
         let (start, len) = (buf.window_start(), buf.len());
         if direct {
             let align = ALIGNMENT_BYTES as u64;
@@ -114,7 +111,7 @@ impl File {
             let piece = Part { buf, at: start + done, len: part, offset_bytes: at };
             let inner = Rc::clone(&self.0);
             let write = move |pass| inner.file.write(piece, pass);
-            let (back, moved) = self.0.gate.run(class, Direction::Write, part, 1, write).await;
+            let (back, moved) = self.0.gate.run(class, Direction::Write, part, unit_bytes, write).await;
             buf = back;
             match moved {
                 Ok(bytes) => {

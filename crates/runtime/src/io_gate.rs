@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use iosched::{Direction, IoQueue, Ticket, WHOLE_BYTES};
+use iosched::{Direction, IoQueue, Outcome, Ticket, WHOLE_BYTES};
 
 use crate::backend::{Op, Transferred};
 use crate::group::{CpuGroup, GROUPS_MAX, IoClass};
@@ -23,8 +23,8 @@ use crate::queue::LocalQueue;
 type Start = Box<dyn FnOnce(Pass) -> Op<Transferred>>;
 
 pub(crate) enum State {
-    /// With the unit in which the disk moves bytes.
-    Waiting(Start, usize, Option<Waker>),
+    /// With the unit in which a file past the page cache is moved.
+    Waiting(Start, Option<usize>, Option<Waker>),
     Started(Op<Transferred>),
     /// The future is gone, or has what was started.
     Over,
@@ -57,14 +57,14 @@ impl IoGate {
         bytes.min(part_max as usize)
     }
 
-    /// Starts a request of `bytes`, at most [`IoGate::part_bytes`], when its turn has come, and waits for its end. The disk
-    /// moves whole units of `unit_bytes`.
+    /// Starts a request of `bytes`, at most [`IoGate::part_bytes`], when its turn has come, and waits for its end. A file
+    /// past the page cache is moved in whole units of `unit_bytes`.
     pub(crate) fn run(
         self: &Rc<Self>,
         class: IoClass,
         direction: Direction,
         bytes: usize,
-        unit_bytes: usize,
+        unit_bytes: Option<usize>,
         start: impl FnOnce(Pass) -> Op<Transferred> + 'static,
     ) -> Running {
         let (class, bytes, now_ns) = (class.index(), bytes as u64, self.local.now_ns());
@@ -81,7 +81,7 @@ impl IoGate {
         }
     }
 
-    fn pass(self: &Rc<Self>, ticket: Ticket, unit_bytes: usize) -> Pass {
+    fn pass(self: &Rc<Self>, ticket: Ticket, unit_bytes: Option<usize>) -> Pass {
         Pass { gate: Rc::clone(self), ticket: Some(ticket), unit_bytes }
     }
 
@@ -101,7 +101,7 @@ impl IoGate {
                     }
                 }
                 // The task does not wait any more: the disk never gets the request.
-                State::Started(_) | State::Over => self.complete(ticket, None),
+                State::Started(_) | State::Over => self.complete(ticket, Outcome::Cancelled),
             }
         }
     }
@@ -121,8 +121,8 @@ impl IoGate {
         self.queue.borrow_mut().reset_stats(group.index());
     }
 
-    fn complete(&self, ticket: Ticket, moved_bytes: Option<u64>) {
-        self.queue.borrow_mut().complete(ticket, moved_bytes, self.local.now_ns());
+    fn complete(&self, ticket: Ticket, outcome: Outcome) {
+        self.queue.borrow_mut().complete(ticket, outcome, self.local.now_ns());
     }
 }
 
@@ -167,15 +167,20 @@ impl Drop for Running {
 pub(crate) struct Pass {
     gate: Rc<IoGate>,
     ticket: Option<Ticket>,
-    unit_bytes: usize,
+    unit_bytes: Option<usize>,
 }
 
 impl Pass {
     /// The disk is done: `moved` bytes were transferred, in whole units but for the end of a file.
     pub(crate) fn finish(mut self, moved: &io::Result<usize>) {
-        let bytes = moved.as_ref().map_or(0, |bytes| bytes.next_multiple_of(self.unit_bytes));
+        let bytes = moved.as_ref().map_or(0, |bytes| bytes.next_multiple_of(self.unit_bytes.unwrap_or(1)));
+        self.end(bytes as u64);
+    }
+
+    fn end(&mut self, bytes: u64) {
         if let Some(ticket) = self.ticket.take() {
-            self.gate.complete(ticket, Some(bytes as u64));
+            let is_direct = self.unit_bytes.is_some();
+            self.gate.complete(ticket, Outcome::Moved { bytes, is_direct });
         }
     }
 }
@@ -183,8 +188,6 @@ impl Pass {
 impl Drop for Pass {
     fn drop(&mut self) {
         // Nobody looks at the outcome: as many bytes count as were asked for.
-        if let Some(ticket) = self.ticket.take() {
-            self.gate.complete(ticket, Some(u64::MAX));
-        }
+        self.end(u64::MAX);
     }
 }

@@ -1,4 +1,4 @@
-//! A table of a few thousand cells that carries plans out, to try strategies on: for tests and for `messina lab`.
+//! A table of a few thousand cells that carries plans out, to try strategies on: for tests and the example `strategies`.
 //!
 //! It is a model, not a store: a cell has a fixed number of bytes, an SSTable is a sorted list of them. It does what the
 //! engine must do (merging, purging, cutting as the layout says, releasing early) and panics when a plan breaks a rule.

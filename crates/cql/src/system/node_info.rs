@@ -9,7 +9,8 @@ use uuid::Uuid;
 
 use super::traces::Trace;
 
-/// The version of Cassandra whose behaviour drivers may expect.
+/// The version of Cassandra whose behaviour drivers may expect. All versions that clients are shown are here, and docs/versions.md
+/// says why they are what they are. `nodetool version` shows the program's own version instead (Cargo.toml).
 const RELEASE_VERSION: &str = "4.1.8";
 const CQL_VERSION: &str = "3.4.6";
 const NATIVE_PROTOCOL_VERSION: &str = "5";

@@ -255,10 +255,14 @@ impl Manager {
         running.iter().filter(|running| running.table.schema().id == id).cloned().collect()
     }
 
-    /// Stops the jobs of a kind, all if none is named. Gives how many.
+    /// Stops the jobs of a kind, all if none is named. Gives how many. "Compaction" names merges whoever began them: those of
+    /// the strategy, major ones and those of named files.
     pub fn stop_jobs(&self, kind: Option<&str>) -> usize {
+        const MERGES: [&str; 3] = ["Compaction", "Major compaction", "User defined compaction"];
+        let is_asked =
+            |kind: &str, of_job: &str| of_job == kind || kind == MERGES[0] && MERGES.contains(&of_job);
         let running = self.running.borrow();
-        let stopped = running.iter().filter(|running| kind.is_none_or(|kind| running.kind == kind));
+        let stopped = running.iter().filter(|running| kind.is_none_or(|kind| is_asked(kind, running.kind)));
         stopped.map(|running| running.control.stop()).count()
     }
 

@@ -141,9 +141,11 @@ pub struct CompactionReport {
 pub struct TableState {
     /// About how many jobs.
     pub pending: u64,
-    /// Bytes on disk of its SSTables, as strategies count them, and those of them that are live, about.
+    /// Bytes on disk of its SSTables, as strategies count them.
     pub disk_bytes: u64,
-    pub live_bytes: u64,
+    /// Those of them that are live, about. `None` where partitions have several rows and lie in several SSTables: the sketches
+    /// know partitions and not rows, and cannot tell a partition that was overwritten from one that has grown.
+    pub live_bytes: Option<u64>,
 }
 
 impl Manager {
@@ -175,10 +177,11 @@ impl Manager {
     /// What the table needs; nothing if it is gone.
     pub fn table_state(&self, id: TableId) -> TableState {
         let Ok(managed) = self.managed(id) else { return TableState::default() };
+        let has_rows = !managed.table.schema().clustering.is_empty();
         self.with_view(&managed, |strategy, view| TableState {
             pending: strategy.pending(view),
             disk_bytes: view.sstables.iter().map(|sstable| sstable.disk_bytes).sum(),
-            live_bytes: live_disk_bytes(view.sstables),
+            live_bytes: (!has_rows || view.sstables.len() <= 1).then(|| live_disk_bytes(view.sstables)),
         })
     }
 

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use iosched::{Direction, Disk, DiskModel, DiskOptions, IoQueue};
+use iosched::{Direction, Disk, DiskModel, DiskOptions, IoQueue, Outcome};
 
 const MODEL: DiskModel = DiskModel {
     read_bandwidth_bytes_s: 1_000_000_000,
@@ -51,16 +51,21 @@ fn play(model: Option<DiskModel>, script: &str) -> String {
             }
             ["done", at, name] => {
                 now_ns = us(at);
-                queue.complete(tickets.remove(name).unwrap(), Some(u64::MAX), now_ns);
+                queue.complete(
+                    tickets.remove(name).unwrap(),
+                    Outcome::Moved { bytes: u64::MAX, is_direct: true },
+                    now_ns,
+                );
             }
             ["done", at, name, kib] => {
                 now_ns = us(at);
                 let moved_bytes = kib.strip_suffix('K').unwrap().parse::<u64>().unwrap() << 10;
-                queue.complete(tickets.remove(name).unwrap(), Some(moved_bytes), now_ns);
+                let outcome = Outcome::Moved { bytes: moved_bytes, is_direct: true };
+                queue.complete(tickets.remove(name).unwrap(), outcome, now_ns);
             }
             ["gone", at, name] => {
                 now_ns = us(at);
-                queue.complete(tickets.remove(name).unwrap(), None, now_ns);
+                queue.complete(tickets.remove(name).unwrap(), Outcome::Cancelled, now_ns);
             }
             ["look", at] => now_ns = us(at),
             _ => panic!("{line}"),
@@ -253,8 +258,9 @@ fn nobody_waits_for_room_for_ever() {
     assert!(queue.wake_at_ns().is_some());
     let (who, ticket) = queue.next(iosched::STUCK_NS).expect("it has waited long enough");
     assert_eq!(who, "write");
-    queue.complete(ticket, Some(bytes), iosched::STUCK_NS);
-    held.into_iter().for_each(|ticket| queue.complete(ticket, Some(bytes), iosched::STUCK_NS));
+    let moved = Outcome::Moved { bytes, is_direct: true };
+    queue.complete(ticket, moved, iosched::STUCK_NS);
+    held.into_iter().for_each(|ticket| queue.complete(ticket, moved, iosched::STUCK_NS));
 }
 
 #[test]
@@ -282,8 +288,10 @@ fn a_cap_counts_moved_bytes() {
     // In no time at all: a hundred requests that ask for 1 MiB each and find 1 KiB.
     for _ in 0..100 {
         let ticket = queue.start(0, Direction::Read, 1 << 20, 1_000_000_000).expect("the cap has room");
-        queue.complete(ticket, Some(1 << 10), 1_000_000_010);
+        queue.complete(ticket, Outcome::Moved { bytes: 1 << 10, is_direct: true }, 1_000_000_010);
     }
+    let ticket = queue.start(0, Direction::Read, 1 << 20, 1_000_000_000).expect("the cap has room");
+    queue.complete(ticket, Outcome::Cancelled, 1_000_000_010);
     let stats = *queue.stats(0);
     assert_eq!((stats.reads, stats.read_bytes), (100, 100 << 10));
     assert_eq!(stats.consumed_ns, 100 * DiskModel::NOMINAL.cost_ns(Direction::Read, 1 << 10));

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
-use iosched::{Direction, Disk, DiskModel, DiskOptions, IoQueue, Ticket};
+use iosched::{Direction, Disk, DiskModel, DiskOptions, IoQueue, Outcome, Ticket};
 
 /// Always `depth` requests of `bytes` each, on one shard.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +111,11 @@ impl Lab {
                 }
                 Event::Complete(id) => {
                     let (shard, number, ticket) = self.in_disk.remove(&id).unwrap();
-                    self.queues[shard].complete(ticket, Some(u64::MAX), now_ns);
+                    self.queues[shard].complete(
+                        ticket,
+                        Outcome::Moved { bytes: u64::MAX, is_direct: true },
+                        now_ns,
+                    );
                     self.at(now_ns, Event::Issue(number));
                     shard
                 }

@@ -1,6 +1,8 @@
 //! What is learned of a disk from loads that pass through the queues, beside what the disk really is.
 
-use iosched::{Direction, DiskModel, Learned, STEPS};
+use iosched::{
+    BUSY_WINDOWS_MIN, Direction, DiskModel, Learned, Learner, Observation, STEPS, Traffic, WINDOW_NS,
+};
 
 use super::lab::{Lab, Load};
 
@@ -87,6 +89,45 @@ fn only_what_was_busy_is_fitted() {
     let learned = learn(DiskModel::NOMINAL, 1, &[[1, 0, 0, 0], [64, 0, 0, 0], [64, 0, 0, 0]]);
     assert!(learned.read_iops.fitted_s.is_some());
     assert_eq!((learned.write_iops.fitted_s, learned.write_bandwidth.fitted_s), (None, None));
+}
+
+/// Costs that always come in the same proportion cannot be told apart, so neither is given.
+#[test]
+fn what_busy_windows_do_not_tell_apart_is_not_given() {
+    let mut learner = Learner::new(DiskModel::NOMINAL);
+    let mut traffic = Traffic::default();
+    let mut now_ns = 0;
+    for window in 0..100_u64 {
+        let (requests, latency_ns) = if window < 5 { (20, 100_000) } else { (5_000, 900_000) };
+        for _ in 0..requests {
+            now_ns += WINDOW_NS / requests;
+            traffic.reads += 1;
+            traffic.read_bytes += 10_737;
+            let read = Observation { direction: Direction::Read, bytes: 10_737, in_flight: 1, latency_ns };
+            learner.observe(read, now_ns, || traffic);
+        }
+    }
+    let learned = learner.learned();
+    assert!(learned.busy_windows > 50, "{}", learned.busy_windows);
+    assert_eq!((learned.read_iops.fitted_s, learned.read_bandwidth.fitted_s), (None, None));
+    near(learned.read_iops.greatest_s as u64, 50_000);
+}
+
+/// A start reads some hundred small files in a burst: this says nothing of what a disk can do.
+#[test]
+fn too_little_is_not_fitted() {
+    let seconds = [[1, 0, 0, 0], [64, 16, 0, 0]];
+    let mut lab = Lab::new(DiskModel::NOMINAL, REAL, 1);
+    lab.disk.set_bypassed(true);
+    let mut loads: Vec<Load> =
+        seconds.iter().enumerate().flat_map(|(second, depths)| mix(*depths, 0, second as u64)).collect();
+    // Half a second of it.
+    loads.iter_mut().for_each(|load| load.until_ns = load.until_ns.min(SECOND_NS * 3 / 2));
+    lab.run(&loads, 2 * SECOND_NS);
+    let learned = lab.queues[0].learned();
+    assert!((1..BUSY_WINDOWS_MIN).contains(&learned.busy_windows), "{}", learned.busy_windows);
+    assert_eq!((learned.read_iops.fitted_s, learned.read_bandwidth.fitted_s), (None, None));
+    assert!(learned.read_bandwidth.greatest_s > 0.0);
 }
 
 #[test]

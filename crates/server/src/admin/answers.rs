@@ -161,12 +161,19 @@ pub struct TableStats {
     /// anything was flushed.
     #[serde(default)]
     pub write_amplification: f64,
-    /// Bytes on disk by about how many are live; 0 without SSTables.
+    /// Bytes on disk by about how many are live; 0 without SSTables. `None`: not known, since partitions have several rows and
+    /// lie in several SSTables.
     #[serde(default)]
-    pub space_amplification: f64,
+    pub space_amplification: Option<f64>,
     /// SSTables that a read of one partition opens, on average since the start; 0 before there was one.
     #[serde(default)]
     pub sstables_per_read: f64,
+    /// SSTables that reads did not open, since the filter or the tokens ruled out the partition.
+    #[serde(default)]
+    pub sstables_skipped_by_partition: u64,
+    /// Or since their least and greatest clustering keys ruled out the rows.
+    #[serde(default)]
+    pub sstables_skipped_by_clustering: u64,
     /// The number that 99 % of those reads did not exceed, and the greatest; 64 stands for more too.
     #[serde(default)]
     pub sstables_per_read_p99: u64,

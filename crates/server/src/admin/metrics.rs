@@ -523,7 +523,18 @@ const OF_TABLE: &[OfTable] = &[
     ("messina_table_disk_read_bytes_total", "counter", "Bytes that clients' reads fetched from disk.", |t| {
         t.fetched_bytes
     }),
-    ("messina_table_live_bytes", "gauge", "Bytes on disk that are live, about.", |t| t.live_bytes),
+    (
+        "messina_table_sstables_skipped_by_partition_total",
+        "counter",
+        "SSTables that reads did not open: filter or tokens ruled out the partition.",
+        |t| t.skipped_by_partition,
+    ),
+    (
+        "messina_table_sstables_skipped_by_clustering_total",
+        "counter",
+        "SSTables that reads did not open: their clustering keys ruled out the rows.",
+        |t| t.skipped_by_clustering,
+    ),
     ("messina_table_filter_bytes", "gauge", "Memory of bloom filters.", |t| {
         t.sstables.iter().map(|sstable| sstable.filter_bytes as u64).sum()
     }),
@@ -545,6 +556,13 @@ fn of_tables(page: &mut Page, tables: &[Vec<TableReport>]) {
         for (shard, table) in &all {
             family.sample(&[("cf", &table.name), ("ks", &table.keyspace), ("shard", shard)], value(table));
         }
+    }
+    // Without a sample where it is not known.
+    let help = "Bytes on disk that are live, about; absent where this is not known.";
+    let known = all.iter().filter_map(|(shard, table)| Some((shard, table, table.live_bytes?)));
+    let mut family = page.family("messina_table_live_bytes", "gauge", help);
+    for (shard, table, live_bytes) in known {
+        family.sample(&[("cf", &table.name), ("ks", &table.keyspace), ("shard", shard)], live_bytes);
     }
     type OfRequests = (&'static str, &'static str, fn(&TableReport) -> &Latencies);
     let families: [OfRequests; 2] = [
@@ -595,13 +613,15 @@ mod tests {
             flushed_bytes: 0,
             compacted_bytes: 0,
             disk_bytes: 0,
-            live_bytes: 0,
+            live_bytes: Some(5),
             pending_compactions: 0,
             reads: Latencies::default(),
             writes,
             point_reads: 0,
             point_read_sstables: 0,
             sstables_per_read: engine::report::SSTablesPerRead::default(),
+            skipped_by_partition: 0,
+            skipped_by_clustering: 0,
             fetched_bytes: 0,
         };
         let mut stalls_us = Latencies::default().histogram;

@@ -109,13 +109,19 @@ fn table_stats(node: &Node, schema: &TableSchema, parts: &[&TableReport]) -> Tab
             sum_parts(|part| part.flushed_bytes + part.compacted_bytes),
             sum_parts(|part| part.flushed_bytes),
         ),
-        space_amplification: ratio(sum_parts(|part| part.disk_bytes), sum_parts(|part| part.live_bytes)),
+        space_amplification: parts
+            .iter()
+            .map(|part| part.live_bytes)
+            .sum::<Option<u64>>()
+            .map(|live_bytes| ratio(sum_parts(|part| part.disk_bytes), live_bytes)),
         sstables_per_read: ratio(
             sum_parts(|part| part.point_read_sstables),
             sum_parts(|part| part.point_reads),
         ),
         sstables_per_read_p99: per_read.percentile(0.99),
         sstables_per_read_max: per_read.max(),
+        sstables_skipped_by_partition: sum_parts(|part| part.skipped_by_partition),
+        sstables_skipped_by_clustering: sum_parts(|part| part.skipped_by_clustering),
         disk_bytes_per_read: ratio(disk_read_bytes, reads.count),
         disk_read_bytes,
         space_used_live: space.live_bytes,

@@ -2,9 +2,14 @@
 
 use std::fmt::Write;
 
+use iosched::BUSY_WINDOWS_MIN;
+
 use super::text::aligned;
-use crate::admin::answers::{IoModel, LearnedRate};
+use crate::admin::answers::{IoModel, LearnedRate, PlaneCell};
 use crate::plot::HeatMap;
+
+/// A percentile of fewer reads is not shown.
+const CELL_READS_MIN: u64 = 20;
 
 /// The four numbers of the model, and the plane of reads × writes.
 pub fn text(model: &IoModel) -> String {
@@ -40,19 +45,18 @@ pub fn text(model: &IoModel) -> String {
         ),
     ];
     out.push_str(&aligned(&rows, "  "));
-    writeln!(
-        out,
-        "\nLearned from {} busy stretches of {} ms, of {} in all{}",
-        model.busy_windows,
-        model.window_ms,
-        model.windows,
-        if model.busy_windows == 0 {
-            ": the disk was never busy, so it is not known what it can do"
-        } else {
-            ""
-        },
-    )
-    .expect("a string takes everything");
+    let why = match model.busy_windows {
+        0 if model.windows == 0 => ": no request has gone to the disk past the page cache yet".to_string(),
+        0 => ": the disk was never busy, so it is not known what it can do".to_string(),
+        few if few < BUSY_WINDOWS_MIN => {
+            format!(": too few to say what the disk can do, at least {BUSY_WINDOWS_MIN} are needed")
+        }
+        _ => "; a dash stands for what they do not determine".to_string(),
+    };
+    let (busy, window_ms, all) = (model.busy_windows, model.window_ms, model.windows);
+    writeln!(out, "\nLearned from {busy} busy stretches of {window_ms} ms, of {all} in all{why}")
+        .expect("a string takes everything");
+    out.push_str("Most seen: what the node's own requests moved in one stretch, which may be far less than the disk can do\n");
     if model.cells.is_empty() {
         out.push_str("No read of up to 64 KiB has reached the disk yet\n");
         return out;
@@ -66,7 +70,7 @@ pub fn text(model: &IoModel) -> String {
         let mut line = vec![format!("<{}", rate((at + 1) as f64 * model.reads_s_step))];
         for column in 0..model.columns {
             let cell = model.cells.iter().find(|cell| (cell.row, cell.column) == (at, column));
-            line.push(cell.map_or(".".to_string(), |cell| format!("{:.0}/{:.0}", cell.p50_us, cell.p95_us)));
+            line.push(cell.map_or(".".to_string(), latencies));
         }
         plane.push(line);
     }
@@ -74,10 +78,19 @@ pub fn text(model: &IoModel) -> String {
     out
 }
 
+/// Percentiles of a cell, or how few reads it has.
+fn latencies(cell: &PlaneCell) -> String {
+    match cell.reads {
+        1 => "1 read".to_string(),
+        few if few < CELL_READS_MIN => format!("{few} reads"),
+        _ => format!("{:.0}/{:.0}", cell.p50_us, cell.p95_us),
+    }
+}
+
 /// p95 over the plane, with the line of the model: the learned one, or else the configured.
 pub fn heat_map(model: &IoModel) -> HeatMap {
     let mut cells = vec![vec![None; model.columns.max(1)]; model.rows.max(1)];
-    for cell in &model.cells {
+    for cell in model.cells.iter().filter(|cell| cell.reads >= CELL_READS_MIN) {
         cells[cell.row][cell.column] = Some(cell.p95_us);
     }
     let configured = |of: fn(&crate::admin::answers::DiskRates) -> u64| {
@@ -118,14 +131,14 @@ fn rate(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::answers::{DiskRates, PlaneCell};
+    use crate::admin::answers::DiskRates;
 
     fn model() -> IoModel {
         let cell = |row, column, p50_us, p95_us| PlaneCell {
             row,
             column,
             windows: 1,
-            reads: 10,
+            reads: 20,
             in_flight: 1.0,
             p50_us,
             p95_us,
@@ -140,7 +153,7 @@ mod tests {
             }),
             window_ms: 100,
             windows: 40,
-            busy_windows: 3,
+            busy_windows: 30,
             read_iops: LearnedRate { greatest_s: 40_000.0, fitted_s: Some(45_000.0) },
             read_bandwidth: LearnedRate { greatest_s: 2e8, fitted_s: None },
             write_iops: LearnedRate::default(),
@@ -164,7 +177,8 @@ Writes per second      20000       -        0.0
 Read bandwidth, MB/s   1000        -        200
 Write bandwidth, MB/s  400         -        3.0
 
-Learned from 3 busy stretches of 100 ms, of 40 in all
+Learned from 30 busy stretches of 100 ms, of 40 in all; a dash stands for what they do not determine
+Most seen: what the node's own requests moved in one stretch, which may be far less than the disk can do
 
 Latency of reads of up to 64 KiB, p50/p95 in us, by reads per second (down) and MB/s written (across)
 
@@ -175,6 +189,14 @@ Latency of reads of up to 64 KiB, p50/p95 in us, by reads per second (down) and 
         assert_eq!(text(&model()), expect);
         let idle = IoModel { cells: vec![], busy_windows: 0, configured: None, ..model() };
         assert!(text(&idle).contains("never busy") && text(&idle).contains("No read"));
+        let cached = IoModel { windows: 0, ..idle };
+        assert!(text(&cached).contains("no request has gone to the disk past the page cache yet"));
+        let short = IoModel { busy_windows: 9, ..model() };
+        assert!(text(&short).contains("too few to say what the disk can do, at least 10 are needed"));
+        let mut few = model();
+        few.cells[0].reads = 19;
+        assert!(text(&few).contains("<4000  19 reads  .     ."), "{}", text(&few));
+        assert_eq!(heat_map(&few).cells[0][0], None);
     }
 
     #[test]

@@ -256,7 +256,17 @@ impl Call<'_> {
                     },
                     _ => return Err(self.usage()),
                 };
-                self.ask("POST", &query("/v1/compactions/stop", &[("kind", kind)]), |_: Done| String::new())
+                let stopped = Cell::new(0);
+                let path = query("/v1/compactions/stop", &[("kind", kind)]);
+                let text = self.ask("POST", &path, |done: Done| {
+                    stopped.set(done.count);
+                    let jobs = if done.count == 1 { "compaction" } else { "compactions" };
+                    format!("Stopping {} {jobs}\n", done.count)
+                })?;
+                match (stopped.get(), self.format) {
+                    (0, Format::Text) => Err("nothing was stopped: no such compaction runs".to_string()),
+                    _ => Ok(text),
+                }
             }
             "getcompactionthroughput" => {
                 self.none(words)?;

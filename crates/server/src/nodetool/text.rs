@@ -6,6 +6,9 @@ use crate::admin::answers::{
     Cache, Info, Loaded, Memory, MemoryClass, RequestStats, Scrubbed, Snapshot, TableStats, Version,
 };
 
+/// Sketches know partitions and not rows: a partition in two SSTables may have been overwritten or have grown.
+const UNKNOWN_SPACE: &str = "unknown: partitions of several rows lie in several SSTables";
+
 /// What refresh and import have taken in.
 pub fn loaded(loaded: &Loaded) -> String {
     if loaded.sstables.is_empty() {
@@ -211,12 +214,17 @@ fn one_table(table: &TableStats) -> String {
         ("Max SSTable size", size(table.max_sstable_bytes)),
         ("Pending compactions", table.pending_compactions.to_string()),
         ("Write amplification", format!("{:.2}", table.write_amplification)),
-        ("Space amplification", format!("{:.2}", table.space_amplification)),
+        (
+            "Space amplification",
+            table.space_amplification.map_or(UNKNOWN_SPACE.to_string(), |a| format!("{a:.2}")),
+        ),
         ("SSTables per read", format!("{:.2}", table.sstables_per_read)),
         (
             "SSTables per read (99%, max)",
             format!("{}, {}", table.sstables_per_read_p99, table.sstables_per_read_max),
         ),
+        ("SSTables skipped by partition", table.sstables_skipped_by_partition.to_string()),
+        ("SSTables skipped by clustering", table.sstables_skipped_by_clustering.to_string()),
         ("Bytes read from disk per read", format!("{:.0}", table.disk_bytes_per_read)),
         ("Bytes read from disk", table.disk_read_bytes.to_string()),
         ("Space used (live)", table.space_used_live.to_string()),

@@ -1,4 +1,4 @@
-//! Plots as SVG: what benchmarks, the lab and `iotune` draw.
+//! Plots as SVG: for benchmarks and `iotune`.
 //!
 //! - [`lines`]: curves over a common axis;
 //! - [`bars`]: bars in groups, with the spread of each;

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod inside;
+mod io_accounting;
 mod iotune;
 mod levels;
 mod process;

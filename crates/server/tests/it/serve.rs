@@ -61,6 +61,8 @@ fn it_starts_answers_stops_and_starts_again() {
     assert!(model.contains("Reads per second") && model.contains("\nLearned from "), "{model}");
     let model = server.tool(&["--format", "json", "iomodel"]);
     assert!(model.contains("\"configured\":null") && model.contains("\"cells\":["), "{model}");
+    // A start says nothing of what the disk can do.
+    assert_eq!(model.matches("\"fitted_s\":null").count(), 4, "{model}");
     let svg = dir.0.join("iomodel.svg");
     server.tool(&["iomodel", "--svg", svg.to_str().unwrap()]);
     assert!(fs::read_to_string(svg).unwrap().contains("Latency of reads"));
@@ -108,7 +110,8 @@ fn it_starts_answers_stops_and_starts_again() {
     assert_eq!(server.tool(&["getcompactionthroughput"]), "Current compaction throughput: 16 MB/s\n");
     server.tool(&["setconcurrentcompactors", "2"]);
     assert!(server.tool(&["getconcurrentcompactors"]).ends_with(":\u{20}\n2\n"));
-    server.tool(&["stop", "COMPACTION"]);
+    let (status, text) = server.nodetool(&["stop", "COMPACTION"]);
+    assert!(!status.success() && text.contains("nothing was stopped"), "{text}");
     server.tool(&["garbagecollect", "shop"]);
     server.tool(&["garbagecollect", "-g", "CELL", "shop", "orders"]);
     server.tool(&["cleanup", "shop"]);
@@ -297,6 +300,79 @@ fn what_cannot_be_read_is_in_the_log() {
     let lines: Vec<_> = lines.collect();
     assert_eq!(lines.len(), 2, "{log}");
     assert!(lines[1].contains("compactions leave this SSTable out"), "{log}");
+    assert_eq!(server.stop().0.code(), Some(0));
+}
+
+/// Figures that are shown are so, beside data that are known.
+#[test]
+fn figures_of_a_table_are_what_was_done() {
+    let dir = Dir::new("figures");
+    let server = Server::start(&dir.0, &[]);
+    let mut client = Client::start(server.cql_port, ProtocolVersion::V4);
+    client.run("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    let disabled = "WITH compaction = {'class': 'SizeTieredCompactionStrategy', 'enabled': false}";
+    client.run(&format!("CREATE TABLE ks.wide (k int, c int, v text, PRIMARY KEY (k, c)) {disabled}"));
+    client.run(&format!("CREATE TABLE ks.narrow (k int PRIMARY KEY, v text) {disabled}"));
+    // Two SSTables of each: the partition of one grows, the rows of the other are overwritten.
+    for c in [1, 100] {
+        client.run(&format!("INSERT INTO ks.wide (k, c, v) VALUES (1, {c}, 'appended')"));
+        for k in 0..500 {
+            client.run(&format!("INSERT INTO ks.narrow (k, v) VALUES ({k}, 'overwritten')"));
+        }
+        server.tool(&["flush", "ks"]);
+    }
+    let figure = |table: &str, name: &str| {
+        let stats = server.tool(&["tablestats", table]);
+        let line = stats.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(": "));
+        line.unwrap_or_else(|| panic!("no {name} in {stats}")).to_string()
+    };
+    assert!(figure("ks.wide", "Space amplification").starts_with("unknown: "));
+    let narrow: f64 = figure("ks.narrow", "Space amplification").parse().unwrap();
+    assert!((1.8..2.2).contains(&narrow), "each row is there twice: {narrow}");
+    let metrics = || http(server.prometheus_port, "GET /metrics", "").1;
+    let sum = |family: &str, table: &str| -> f64 {
+        let text = metrics();
+        let of_table = text.lines().filter(|line| line.starts_with(family) && line.contains(table));
+        of_table.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
+    };
+    assert!(sum("messina_table_live_bytes{", "narrow") > 0.0);
+
+    // The other row's SSTable has other clustering keys; an absent partition is in neither.
+    assert_eq!(client.rows("SELECT v FROM ks.wide WHERE k = 1 AND c = 100 BYPASS CACHE").len(), 1);
+    assert_eq!(figure("ks.wide", "SSTables skipped by clustering"), "1");
+    assert_eq!(sum("messina_table_sstables_skipped_by_clustering_total{", "wide"), 1.0);
+    let by_partition = || sum("messina_table_sstables_skipped_by_partition_total{", "narrow");
+    let before = by_partition();
+    for k in 1000..1050 {
+        assert_eq!(client.rows(&format!("SELECT v FROM ks.narrow WHERE k = {k} BYPASS CACHE")).len(), 0);
+    }
+    let more = by_partition() - before;
+    assert!((90.0..=100.0).contains(&more), "50 reads beside two filters: {more}");
+    assert_eq!(figure("ks.narrow", "SSTables skipped by partition"), by_partition().to_string());
+
+    // Whoever began a merge, `stop COMPACTION` ends it.
+    for number in 0..30 {
+        let value = format!("{number}").repeat(100_000);
+        client.run(&format!("INSERT INTO ks.narrow (k, v) VALUES ({number}, '{value}')"));
+    }
+    server.tool(&["flush", "ks"]);
+    server.tool(&["setcompactionthroughput", "1"]);
+    std::thread::scope(|scope| {
+        let compact = scope.spawn(|| server.nodetool(&["compact", "ks", "narrow"]));
+        let stopped = (0..1000).any(|_| server.nodetool(&["stop", "COMPACTION"]).0.success());
+        assert!(stopped, "a compaction of 5 MB at 1 MB/s was never met");
+        let (status, text) = compact.join().unwrap();
+        assert!(!status.success() && text.contains("the compaction was stopped"), "{text}");
+    });
+
+    // Files without TOC.txt are an error, which names them.
+    let mut tables =
+        fs::read_dir(dir.0.join("messina-data/data/ks")).unwrap().flatten().map(|entry| entry.path());
+    let table = tables.find(|path| path.to_string_lossy().contains("narrow-")).unwrap();
+    fs::create_dir_all(table.join("upload")).unwrap();
+    fs::write(table.join("upload/me-1-big-Data.db"), "half a copy").unwrap();
+    let (status, text) = server.nodetool(&["refresh", "ks", "narrow"]);
+    assert!(!status.success() && text.contains("no TOC.txt for me-1-big-Data.db"), "{text}");
     assert_eq!(server.stop().0.code(), Some(0));
 }
 

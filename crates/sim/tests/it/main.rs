@@ -2,9 +2,11 @@
 //!
 //! - [`map`]: ARCHITECTURE.md and the other pages name what is there, and all of it;
 //! - [`arrows`]: crates depend on what the table in ARCHITECTURE.md allows;
+//! - [`figures`]: tables of figures in bench/README.md rest on records;
 //! - [`tidy`]: doors for clocks and the like, lints, test binaries, decisions, formats.
 
 mod arrows;
+mod figures;
 mod map;
 mod tidy;
 
