@@ -5,7 +5,8 @@
 //!    committed.
 //! 3. Shard 0 opens the system tables, replays their log, and reads the schema.
 //! 4. Every shard opens its tables; SSTables that a truncate had doomed are removed. Attached tables are opened.
-//! 5. Every shard replays the segments that are its turn; entries go to the shard that has their token now.
+//! 5. Every shard replays the segments that are its turn; entries go to the shard that has their token now. What is in SSTables
+//!    already is left out.
 //! 6. If durable entries were unreadable, the start ends here, unless the options say to go on without them. Then
 //!    what was replayed is flushed and the old segments are removed.
 //!
@@ -13,6 +14,7 @@
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use base::HashMap;
 use catalog::system::{COLUMN_IDS, COLUMNS, KEYSPACES, TABLES};
@@ -31,6 +33,7 @@ use crate::node::{NodeShard, make_dirs, on_all, publish};
 use crate::options::{EngineOptions, OnDamagedLog};
 use crate::read::run::now_s;
 use crate::shard::EngineShard;
+use crate::table::flushed::Flushed;
 use crate::table::truncation::{self, Truncation};
 use crate::table::{Table, dropped, files, lost, roster};
 
@@ -98,8 +101,10 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     let old = census::take(&files, &log_dir(&options)).await?;
     report.replay.damaged.extend(census::missing(&old, &old_schema));
     refuse_damage(&options, &report.replay)?;
-    let truncated_base = truncated_base(&files, &options.data_dir).await?;
-    let first_base = first_base(shard, old.last_number().max(old_schema.last_number()), truncated_base);
+    let truncated = truncated_base(&files, &options.data_dir).await?;
+    let flushed = roster::last_segment_number(&files, &options.data_dir).await?;
+    let left = old.last_number().max(old_schema.last_number());
+    let first_base = first_base(shard, left, truncated.max(flushed));
 
     start_shards(shard, &options, host_id, first_base).await?;
     let node = NodeShard::of(shard)?;
@@ -113,7 +118,8 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
         }
         node.engine.add_table(table, &TableSettings::default());
     }
-    report.replay.merge(replay_segments(shard, &old_schema.segments, true).await?);
+    let flushed = flushed_earlier(&node.engine);
+    report.replay.merge(replay_segments(shard, &old_schema.segments, true, &flushed).await?);
     refuse_damage(&options, &report.replay)?;
     let system: Vec<TableId> = catalog::stored_tables().iter().map(|schema| schema.id).collect();
     node.engine.flush(&system).await?;
@@ -142,11 +148,13 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
 
     let mine = old.segments.clone();
     let replay_started_us = shard.now_us();
+    let flushed = Arc::new(flushed_on_all(shard).await?);
     let replays = on_all(shard, CpuGroup::Maintenance, move |shard| {
         let count = shard.shard_count();
         let turn = move |segment: &OldSegment| split_id(segment.id).0 % count;
         let segments: Vec<OldSegment> = mine.iter().filter(|s| turn(s) == shard.id()).cloned().collect();
-        async move { replay_segments(&shard, &segments, false).await }
+        let flushed = flushed.clone();
+        async move { replay_segments(&shard, &segments, false, &flushed).await }
     });
     replays.await?.into_iter().for_each(|replay| report.replay.merge(replay));
     refuse_damage(&options, &report.replay)?;
@@ -365,10 +373,10 @@ async fn accept_missing(shard: &Shard, old_rosters: &[PathBuf]) -> Result<(), En
 }
 
 /// Above every number that an earlier run gave a segment and anything remembers: the segments themselves and their manifests
-/// (`last`), and truncations (`truncated`). The clock may have been set back since.
-fn first_base(shard: &Shard, last: u64, truncated: u64) -> u64 {
+/// (`left`), and truncations and rosters (`named`). The clock may have been set back since.
+fn first_base(shard: &Shard, left: u64, named: u64) -> u64 {
     let now_ms = u64::try_from(shard.wall_us() / 1000).unwrap_or(0);
-    now_ms.max(last).max(truncated) + 1
+    now_ms.max(left).max(named) + 1
 }
 
 /// The last segment number that any truncation names: what a segment with a lower one holds is taken for truncated.
@@ -436,11 +444,30 @@ const EIO: i32 = 5;
 /// Mutations that go to another shard are sent in lots of this many.
 const LOT: usize = 256;
 
-/// Replays segments of one shard of an earlier run, in order. `here`: everything belongs to this shard.
+/// Of each table, the entries of earlier runs' logs that are in SSTables.
+type FlushedByTable = HashMap<TableId, Flushed>;
+
+fn flushed_earlier(engine: &EngineShard) -> FlushedByTable {
+    engine.tables().iter().map(|table| (table.schema().id, table.flushed_earlier())).collect()
+}
+
+/// The same of all shards, whichever shard's log the entries are in: there may be another number of shards now.
+async fn flushed_on_all(shard: &Shard) -> Result<FlushedByTable, EngineError> {
+    let of_shard = |shard: Shard| async move { Ok(flushed_earlier(&*EngineShard::of(&shard)?)) };
+    let mut all = FlushedByTable::default();
+    for (id, flushed) in on_all(shard, CpuGroup::Maintenance, of_shard).await?.into_iter().flatten() {
+        all.entry(id).or_default().merge(&flushed);
+    }
+    Ok(all)
+}
+
+/// Replays segments of one shard of an earlier run, in order, but for what is `flushed`. `here`: everything belongs to
+/// this shard.
 async fn replay_segments(
     shard: &Shard,
     segments: &[OldSegment],
     here: bool,
+    flushed: &FlushedByTable,
 ) -> Result<ReplayReport, EngineError> {
     let node = NodeShard::of(shard)?;
     let files = shard.files().clone();
@@ -457,12 +484,19 @@ async fn replay_segments(
         let segments = &by_maker[&maker];
         let known = replay::synced_whole(&files, segments).await?;
         for (segment, synced_whole) in segments.iter().zip(known) {
-            let mut skipped = 0;
+            let (mut skipped, mut flushed_count) = (0, 0);
             let mut failed = None;
             let apply = async |replayed: Replayed<'_>| {
-                let Some(mutation) = decode(&node, &replayed)? else {
-                    skipped += 1;
-                    return Ok(());
+                let mutation = match decode(&node, flushed, &replayed)? {
+                    Wanted::Yes(mutation) => mutation,
+                    Wanted::Gone => {
+                        skipped += 1;
+                        return Ok(());
+                    }
+                    Wanted::Flushed => {
+                        flushed_count += 1;
+                        return Ok(());
+                    }
                 };
                 let target = if here { shard.id() } else { node.sharder.shard_of(mutation.key.token()) };
                 let lot = &mut lots[target as usize];
@@ -475,6 +509,7 @@ async fn replay_segments(
             let read = replay::read_segment(&files, segment, synced_whole, apply).await?;
             report.merge(read);
             report.skipped += skipped;
+            report.flushed += flushed_count;
             if let Some(error) = failed {
                 return Err(error);
             }
@@ -486,14 +521,25 @@ async fn replay_segments(
     Ok(report)
 }
 
-/// The mutation, unless its table is gone or was truncated since.
-fn decode(node: &NodeShard, replayed: &Replayed<'_>) -> Result<Option<Mutation>, String> {
+/// Whether an entry is to be applied.
+enum Wanted {
+    Yes(Mutation),
+    /// Its table was dropped, or truncated since.
+    Gone,
+    /// It is in an SSTable.
+    Flushed,
+}
+
+fn decode(node: &NodeShard, flushed: &FlushedByTable, replayed: &Replayed<'_>) -> Result<Wanted, String> {
     let id = codec::table_of(replayed.entry).map_err(|error| error.to_string())?;
     let table = match node.engine.table(id) {
         Ok(table) if !table.truncation().covers(replayed.position) => table,
-        _ => return Ok(None),
+        _ => return Ok(Wanted::Gone),
     };
-    codec::decode(replayed.entry, &table.schema()).map(Some).map_err(|error| error.to_string())
+    if flushed.get(&id).is_some_and(|flushed| flushed.covers(replayed.position)) {
+        return Ok(Wanted::Flushed);
+    }
+    codec::decode(replayed.entry, &table.schema()).map(Wanted::Yes).map_err(|error| error.to_string())
 }
 
 async fn send(shard: &Shard, target: u32, lot: Vec<Mutation>) -> Result<(), EngineError> {

@@ -45,6 +45,8 @@ pub struct ReplayReport {
     pub bytes: u64,
     /// Entries of tables that do not exist any more, or that were truncated since.
     pub skipped: u64,
+    /// Entries that were in SSTables already.
+    pub flushed: u64,
     /// Writes that a power failure cut off; they had not been synced.
     pub truncated: Vec<Gap>,
     /// Durable data that cannot be read any more.
@@ -57,6 +59,7 @@ impl ReplayReport {
         self.entries += other.entries;
         self.bytes += other.bytes;
         self.skipped += other.skipped;
+        self.flushed += other.flushed;
         self.truncated.extend(other.truncated);
         self.damaged.extend(other.damaged);
     }

@@ -349,7 +349,7 @@ async fn run(
     let schema = table.schema();
     let has_counters = schema.columns_of(ColumnKind::Regular).any(|column| column.ty.is_counter());
     let rounds = ScrubRounds::new(&input, &schema, IoClass::Compaction)?.validating(!no_validate);
-    let mut dealer = Dealer::new(around, control, table, input.clone(), layout, "scrub");
+    let mut dealer = Dealer::new(around, control, table.clone(), input.clone(), layout, "scrub");
     let salvaged = match salvage(&mut dealer, rounds, &input).await {
         Ok((_, losses)) if losses.io_error_count > 0 && !skip_corrupted => Err(JobError::Refused(format!(
             "the disk could not read all of it ({}); say --skip-corrupted to go on without what it cannot read",
@@ -366,6 +366,10 @@ async fn run(
     };
     match salvaged {
         Ok((mut scrubbed, losses)) => {
+            if !losses.is_none() {
+                // The log may still have what is lost.
+                table.forget_flushed();
+            }
             scrubbed.add_losses(&input, &losses);
             Ok((dealer.commit().await?, scrubbed))
         }

@@ -11,7 +11,8 @@ use sstable::name::{Component, Generation, SstableName};
 use sstable::read::{ChunkCache, SSTable, SSTableError, SSTableSource};
 use sstable::write::remove_sstable;
 
-use super::roster::Roster;
+use super::flushed::Flushed;
+use super::roster::{Content, Listed, Roster};
 use super::{Table, lost};
 use crate::error::EngineError;
 
@@ -85,9 +86,15 @@ impl Table {
             let there = list(files, &self.dir).await?;
             let first_kept = self.truncation().first_generation;
             let is_removed = |name: &SstableName| number(name).is_some_and(|number| number < first_kept);
-            roster.compare(files, path, &there, is_removed).await;
+            let opened: Vec<Listed> = self.sstables().iter().map(|it| Listed::of(it)).collect();
+            roster.compare(files, path, &there, &opened, is_removed).await;
         }
         Ok(())
+    }
+
+    /// At a start: which entries of earlier runs' logs are in SSTables that this shard had and still has.
+    pub(crate) fn flushed_earlier(&self) -> Flushed {
+        self.roster.as_ref().map_or_else(Flushed::default, Roster::flushed_earlier)
     }
 
     /// What the roster misses, for people.
@@ -113,8 +120,11 @@ impl Table {
         if let Some(roster) = &self.roster
             && !self.is_dropped()
         {
-            let names = || self.sstables().iter().map(|sstable| sstable.name()).collect();
-            roster.store(files, is_durable, names).await;
+            let content = || {
+                let sstables = self.sstables();
+                Content { sstables: sstables.iter().map(|it| Listed::of(it)).collect(), flushed: self.flushed() }
+            };
+            roster.store(files, is_durable, content).await;
         }
     }
 
@@ -257,6 +267,7 @@ impl Table {
     /// them go on.
     pub fn take_sstables_below(&self, first_kept: u64) {
         self.unreadable.borrow_mut().clear();
+        self.forget_flushed();
         let goes = |sstable: &Rc<SSTable>| number(&sstable.name()).is_none_or(|number| number < first_kept);
         let kept: Vec<_> = self.sstables.borrow().iter().filter(|sstable| !goes(sstable)).cloned().collect();
         self.set_sstables(kept);

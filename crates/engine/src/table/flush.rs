@@ -33,6 +33,9 @@ use runtime::Event;
 const RETRY_US_MIN: u64 = 100_000;
 const RETRY_US_MAX: u64 = 10_000_000;
 
+/// So much more is free than when a flush found no room: it is tried again at once.
+const ROOM_AGAIN_BYTES: u64 = 1 << 20;
+
 /// A sealed memtable on its way.
 struct Job {
     table: Rc<Table>,
@@ -139,6 +142,8 @@ pub struct FlushQueue {
     queued_bytes: Cell<usize>,
     /// The last attempt found no space on the disk.
     no_space: RefCell<Option<String>>,
+    /// Free on the disk, when it was looked at last.
+    free_bytes: Cell<u64>,
     /// The schema's log failed: its tables are not flushed before a restart.
     log_failed: RefCell<Option<LogError>>,
     /// A flush ended, well or not.
@@ -173,6 +178,7 @@ impl FlushQueue {
             stats: RefCell::default(),
             queued_bytes: Cell::new(0),
             no_space: RefCell::default(),
+            free_bytes: Cell::new(0),
             log_failed: RefCell::default(),
             ended: Event::new(),
             on_flushed: RefCell::default(),
@@ -199,6 +205,11 @@ impl FlushQueue {
         self.queued_bytes.get()
     }
 
+    /// So much is free on the disk.
+    pub fn set_free_bytes(&self, free_bytes: u64) {
+        self.free_bytes.set(free_bytes);
+    }
+
     /// Why nothing can be flushed: the disk is full. `None` when the last attempt went well.
     pub fn no_space(&self) -> Option<String> {
         self.no_space.borrow().clone()
@@ -211,9 +222,8 @@ impl FlushQueue {
 
     /// Seals the table's memtable, if there is anything in it, and queues it. Gives what to wait for.
     pub fn seal(&self, table: &Rc<Table>) -> FlushTicket {
-        let active = table.active();
-        if !active.memtable.is_empty() {
-            *table.active.borrow_mut() = LoggedMemtable::new(table.schema());
+        if !table.active().memtable.is_empty() {
+            let active = table.replace_active();
             table.sealed.borrow_mut().push(active.clone());
             self.enqueue(table, active);
         }
@@ -319,9 +329,13 @@ impl FlushQueue {
         self.work.signal();
     }
 
-    /// Sleeps in steps, so that a stop does not wait long.
+    /// Sleeps in steps, so that a stop does not wait long, nor a flush that the disk has room for again.
     async fn pause(&self, mut us: u64) {
-        while us > 0 && !self.stopping.get() {
+        let free_bytes = self.free_bytes.get();
+        let has_room_again = || {
+            self.no_space.borrow().is_some() && self.free_bytes.get() > free_bytes.saturating_add(ROOM_AGAIN_BYTES)
+        };
+        while us > 0 && !self.stopping.get() && !has_room_again() {
             self.shard.sleep_us(us.min(RETRY_US_MIN)).await;
             us = us.saturating_sub(RETRY_US_MIN);
         }
@@ -383,6 +397,7 @@ impl FlushQueue {
             }
             self.large_data.written(&schema, written);
             job.table.add_sstable(sstable);
+            job.table.has_flushed(&job.sealed);
             job.table.store_roster(self.shard.files(), false).await;
             // Both are read while this goes on; then the memtable goes (`finish`).
             job.table.merge_into_cache(&self.shard, &job.sealed).await;

@@ -6,6 +6,7 @@
 //! - [`files_lock`]: who needs the files to stay;
 //! - [`files`]: opening, snapshotting and removing the SSTables of the table's directory;
 //! - [`roster`]: which of them there should be;
+//! - [`flushed`]: which entries of the log they have;
 //! - its row cache, the mirror of its SSTables, is in `cache`;
 //! - an attached table ([`Table::attached`]) has its SSTables in somebody else's directory and is only read.
 //!
@@ -16,6 +17,7 @@ pub mod dropped;
 pub mod files;
 pub mod files_lock;
 pub mod flush;
+pub mod flushed;
 pub mod lost;
 pub mod roster;
 pub mod truncation;
@@ -34,13 +36,14 @@ use sstable::name::SstableName;
 use sstable::read::{SSTable, SSTableSource};
 
 use crate::cache::{Below, CacheReader, MergeFlushed, RowCache, TableCache};
-use crate::commitlog::{CommitLog, Uses};
+use crate::commitlog::{CommitLog, LogPosition, Uses};
 use crate::error::EngineError;
 use crate::memtable::Memtable;
 use crate::read::parked::ParkedReads;
 use crate::report::{SSTableCounters, TableCounters};
 use crate::sharder::{Sharder, Share};
 use files_lock::FilesLock;
+use flushed::Flushed;
 use roster::Roster;
 use runtime::Event;
 use truncation::Truncation;
@@ -49,6 +52,10 @@ use truncation::Truncation;
 pub struct LoggedMemtable {
     pub memtable: Memtable,
     pub uses: RefCell<Uses>,
+    /// It has every entry of the table from here on that stands in front of `logged_until`.
+    logged_from: LogPosition,
+    /// Set when it stops being the active one.
+    logged_until: Cell<LogPosition>,
     /// When the first write came, in the shard's monotonic time.
     pub first_write_us: Cell<Option<u64>>,
 }
@@ -61,10 +68,13 @@ struct Memtables {
 }
 
 impl LoggedMemtable {
-    fn new(schema: Arc<TableSchema>) -> Rc<Self> {
+    /// The active one from now on; the log's next entry stands at `position` or behind it.
+    fn new(schema: Arc<TableSchema>, position: LogPosition) -> Rc<Self> {
         Rc::new(Self {
             memtable: Memtable::new(schema),
             uses: RefCell::default(),
+            logged_from: position,
+            logged_until: Cell::new(position),
             first_write_us: Cell::new(None),
         })
     }
@@ -123,6 +133,8 @@ pub struct Table {
     pub parked: ParkedReads,
     /// Of flushed memtables the segments they were in, and their least timestamps, while the segments are there.
     logged: RefCell<Vec<(Uses, i64)>>,
+    /// Entries of this run's log that are in SSTables.
+    flushed: RefCell<Flushed>,
 }
 
 impl Table {
@@ -159,7 +171,7 @@ impl Table {
         Rc::new(Self {
             is_read_only: roster.is_none(),
             roster,
-            active: RefCell::new(LoggedMemtable::new(schema.clone())),
+            active: RefCell::new(LoggedMemtable::new(schema.clone(), log.position())),
             full_name: schema.full_name().into(),
             schema: RefCell::new(schema),
             dir,
@@ -187,6 +199,7 @@ impl Table {
             runs_to_merge: Cell::new(0),
             parked: ParkedReads::default(),
             logged: RefCell::default(),
+            flushed: RefCell::default(),
         })
     }
 
@@ -305,7 +318,30 @@ impl Table {
     fn take_memtables(&self) -> Memtables {
         self.parked.clear();
         let sealed = self.sealed.take();
-        Memtables { active: self.active.replace(LoggedMemtable::new(self.schema())), sealed }
+        Memtables { active: self.replace_active(), sealed }
+    }
+
+    /// Puts an empty memtable in the place of the active one, which it gives.
+    fn replace_active(&self) -> Rc<LoggedMemtable> {
+        let position = self.log.position();
+        let before = self.active.replace(LoggedMemtable::new(self.schema(), position));
+        before.logged_until.set(position);
+        before
+    }
+
+    /// The memtable is in a sealed SSTable, which is in the table.
+    fn has_flushed(&self, memtable: &LoggedMemtable) {
+        self.flushed.borrow_mut().add(memtable.logged_from, memtable.logged_until.get());
+    }
+
+    /// Which entries of this run's log are in SSTables of the table.
+    pub(crate) fn flushed(&self) -> Flushed {
+        self.flushed.borrow().clone()
+    }
+
+    /// An SSTable has gone, or has lost something: after a crash everything is replayed.
+    pub(crate) fn forget_flushed(&self) {
+        *self.flushed.borrow_mut() = Flushed::default();
     }
 
     /// Forgets the memtables, until [`Self::release_forgotten`] makes it final.
@@ -449,6 +485,7 @@ impl Table {
     /// What could be read of this SSTable is in others now.
     pub(crate) fn has_salvaged(&self, name: SstableName) {
         self.unreadable.borrow_mut().retain(|(unreadable, _)| *unreadable != Some(name));
+        self.forget_flushed();
     }
 
     /// Components of its SSTables that were damaged or missing at the start and could be done without, each with what was wrong.

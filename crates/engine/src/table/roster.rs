@@ -10,6 +10,9 @@
 //!   which is told too.
 //! - A start tells what is missing, and forgets it when it has ended well.
 //!
+//! It also says which entries of the commit log these SSTables have ([`Flushed`]). A start that finds every one of them, as it was,
+//! need not replay these entries; otherwise it replays all.
+//!
 //! The layout is in `docs/formats/roster.md`.
 
 use std::cell::{Cell, RefCell};
@@ -17,25 +20,60 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use base::HashSet;
 use base::crc::crc32;
 use model::TableId;
 use runtime::{FileError, Files, IoBuf, IoClass, OpenOptions};
 use sstable::name::{Component, SstableName};
+use sstable::read::SSTable;
 
 use super::Table;
 use super::files_lock::FilesLock;
+use super::flushed::Flushed;
+use crate::commitlog::LogPosition;
+use crate::commitlog::format::split_id;
 
 /// The first line.
-const MAGIC: &str = "messina sstables 1";
+const MAGIC: &str = "messina sstables 2";
+/// Without checksums and positions.
+const MAGIC_1: &str = "messina sstables 1";
+const FLUSHED: &str = "flushed ";
 const TEMPORARY_SUFFIX: &str = ".tmp";
 /// A line is some tens of bytes.
 const BYTES_MAX: u64 = 64 << 20;
 
-pub fn encode(names: &[SstableName]) -> String {
+/// An SSTable by its name, and by its content: another node has the same names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Listed {
+    pub name: SstableName,
+    /// What Messina.db says is the checksum of Statistics.db; `None` if it says nothing.
+    pub crc: Option<u32>,
+}
+
+impl Listed {
+    pub fn of(sstable: &SSTable) -> Self {
+        let crc = sstable.messina().and_then(|messina| messina.crc_of(&Component::Statistics));
+        Self { name: sstable.name(), crc }
+    }
+}
+
+/// What a roster says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Content {
+    pub sstables: Vec<Listed>,
+    pub flushed: Flushed,
+}
+
+pub fn encode(content: &Content) -> String {
     let mut text = format!("{MAGIC}\n");
-    for name in names {
-        let _ = writeln!(text, "{name}");
+    for Listed { name, crc } in &content.sstables {
+        let _ = match crc {
+            Some(crc) => writeln!(text, "{name} {crc:08x}"),
+            None => writeln!(text, "{name}"),
+        };
+    }
+    for (from, until) in content.flushed.iter() {
+        let (a, b) = (from.segment, from.offset_bytes);
+        let _ = writeln!(text, "{FLUSHED}{a}:{b} {}:{}", until.segment, until.offset_bytes);
     }
     let crc = crc32(text.as_bytes());
     let _ = writeln!(text, "crc {crc:08x}");
@@ -43,7 +81,7 @@ pub fn encode(names: &[SstableName]) -> String {
 }
 
 /// `None`: this is not what was written.
-pub fn decode(bytes: &[u8]) -> Option<Vec<SstableName>> {
+pub fn decode(bytes: &[u8]) -> Option<Content> {
     let text = std::str::from_utf8(bytes).ok()?;
     let (body, crc) = text.strip_suffix('\n')?.rsplit_once('\n')?;
     let body = &text[..body.len() + 1];
@@ -51,11 +89,34 @@ pub fn decode(bytes: &[u8]) -> Option<Vec<SstableName>> {
         return None;
     }
     let mut lines = body.lines();
-    if lines.next()? != MAGIC {
+    if ![MAGIC, MAGIC_1].contains(&lines.next()?) {
         return None;
     }
-    let name = |line| SstableName::parse_file_name(&format!("{line}-{}", Component::Toc)).ok();
-    lines.map(|line| name(line).map(|(name, _)| name)).collect()
+    let mut content = Content::default();
+    for line in lines {
+        match line.strip_prefix(FLUSHED) {
+            Some(interval) => {
+                let (from, until) = interval.split_once(' ')?;
+                content.flushed.add(position(from)?, position(until)?);
+            }
+            None => content.sstables.push(listed(line)?),
+        }
+    }
+    Some(content)
+}
+
+fn listed(line: &str) -> Option<Listed> {
+    let (name, crc) = match line.split_once(' ') {
+        Some((name, crc)) => (name, Some(u32::from_str_radix(crc, 16).ok()?)),
+        None => (line, None),
+    };
+    let (name, _) = SstableName::parse_file_name(&format!("{name}-{}", Component::Toc)).ok()?;
+    Some(Listed { name, crc })
+}
+
+fn position(text: &str) -> Option<LogPosition> {
+    let (segment, offset_bytes) = text.split_once(':')?;
+    Some(LogPosition { segment: segment.parse().ok()?, offset_bytes: offset_bytes.parse().ok()? })
 }
 
 /// The directory of all rosters.
@@ -77,12 +138,12 @@ fn parse_file_name(name: &str) -> Option<(TableId, u32)> {
 enum Found {
     Absent,
     Unreadable,
-    Names(Vec<SstableName>),
+    Content(Content),
 }
 
 async fn read(files: &Files, path: &Path) -> Found {
     match files.read_all(path, IoClass::Maintenance, BYTES_MAX).await {
-        Ok(bytes) => decode(&bytes).map_or(Found::Unreadable, Found::Names),
+        Ok(bytes) => decode(&bytes).map_or(Found::Unreadable, Found::Content),
         Err(error) if error.is_not_found() => Found::Absent,
         Err(_) => Found::Unreadable,
     }
@@ -92,7 +153,12 @@ async fn read(files: &Files, path: &Path) -> Found {
 pub struct Roster {
     path: PathBuf,
     /// What the file says, as far as is known.
-    stored: RefCell<Option<HashSet<SstableName>>>,
+    stored: RefCell<Option<Content>>,
+    /// Entries of earlier runs' logs that SSTables have which were there at the start, as they were; kept in the file until the start
+    /// has ended.
+    flushed_earlier: RefCell<Flushed>,
+    /// It cannot be said which those are, since an SSTable is missing or another one.
+    is_doubtful: Cell<bool>,
     /// Missing since the start, and kept in the file until that has ended.
     missing: RefCell<Vec<SstableName>>,
     /// About to be removed.
@@ -108,6 +174,8 @@ impl Roster {
         Self {
             path: dir(data_dir).join(file_name(table, shard)),
             stored: RefCell::default(),
+            flushed_earlier: RefCell::default(),
+            is_doubtful: Cell::new(false),
             missing: RefCell::default(),
             leaving: RefCell::default(),
             is_unreadable: Cell::new(false),
@@ -116,26 +184,42 @@ impl Roster {
         }
     }
 
-    /// At a start: compares the file, or another shard's at `path`, with the SSTables that are `there`. `is_removed` says of which
-    /// that are not there a truncate removed them.
+    /// At a start: compares the file, or another shard's at `path`, with the SSTables that are `there`, of which this shard has
+    /// `opened` some. `is_removed` says of which that are not there a truncate removed them.
     pub async fn compare(
         &self,
         files: &Files,
         path: Option<&Path>,
         there: &[SstableName],
+        opened: &[Listed],
         is_removed: impl Fn(&SstableName) -> bool,
     ) {
         match read(files, path.unwrap_or(&self.path)).await {
             Found::Absent => {}
             Found::Unreadable => self.is_unreadable.set(true),
-            Found::Names(names) => {
-                let missing = names.iter().filter(|name| !there.contains(name) && !is_removed(name));
+            Found::Content(content) => {
+                let names = || content.sstables.iter().map(|listed| listed.name);
+                let missing = names().filter(|name| !there.contains(name) && !is_removed(name));
                 self.missing.borrow_mut().extend(missing);
+                // One that cannot be opened, and one of another node with the same name, are not what was there.
+                let is_same = |listed: &Listed| is_removed(&listed.name) || opened.contains(listed);
+                if !content.sstables.iter().all(is_same) {
+                    self.is_doubtful.set(true);
+                }
+                self.flushed_earlier.borrow_mut().merge(&content.flushed);
                 if path.is_none() {
-                    *self.stored.borrow_mut() = Some(names.into_iter().collect());
+                    *self.stored.borrow_mut() = Some(content);
                 }
             }
         }
+        if self.is_doubtful.get() {
+            self.flushed_earlier.take();
+        }
+    }
+
+    /// Which entries of earlier runs' logs are in SSTables that are there: nothing, if one is missing or another one.
+    pub fn flushed_earlier(&self) -> Flushed {
+        self.flushed_earlier.borrow().clone()
     }
 
     /// These are about to be removed, or are not after all.
@@ -166,24 +250,27 @@ impl Roster {
     pub fn accept(&self) {
         self.told.set(self.missing.take().len());
         self.is_unreadable.set(false);
+        // The segments are not needed any more.
+        self.flushed_earlier.take();
     }
 
-    /// Makes the file say `names()`, if it says anything else. `is_durable`: it does so after a loss of power too. If it cannot
+    /// Makes the file say `content()`, if it says anything else. `is_durable`: it does so after a loss of power too. If it cannot
     /// be written it goes, so that nothing is missed in vain; that it says nothing costs no data.
-    pub async fn store(&self, files: &Files, is_durable: bool, names: impl Fn() -> Vec<SstableName>) {
+    pub async fn store(&self, files: &Files, is_durable: bool, content: impl Fn() -> Content) {
         let _held = self.lock.lock().await;
-        let mut names = names();
-        names.retain(|name| !self.leaving.borrow().contains(name));
-        names.extend(self.missing.borrow().iter());
-        names.sort();
-        names.dedup();
-        let set: HashSet<SstableName> = names.iter().copied().collect();
-        if self.stored.borrow().as_ref() == Some(&set) {
+        let Content { mut sstables, mut flushed } = content();
+        sstables.retain(|listed| !self.leaving.borrow().contains(&listed.name));
+        sstables.extend(self.missing.borrow().iter().map(|name| Listed { name: *name, crc: None }));
+        sstables.sort();
+        sstables.dedup_by_key(|listed| listed.name);
+        flushed.merge(&self.flushed_earlier.borrow());
+        let content = Content { sstables, flushed };
+        if self.stored.borrow().as_ref() == Some(&content) {
             return;
         }
         *self.stored.borrow_mut() = None;
-        match write(files, &self.path, &encode(&names), is_durable).await {
-            Ok(()) => *self.stored.borrow_mut() = Some(set),
+        match write(files, &self.path, &encode(&content), is_durable).await {
+            Ok(()) => *self.stored.borrow_mut() = Some(content),
             Err(_) => remove_file(files, &self.path).await,
         }
     }
@@ -264,6 +351,23 @@ pub async fn adopt(
     Ok(adopted)
 }
 
+/// The highest number of a log segment that any roster names: a log that begins now must not use it again, or its entries would be
+/// taken for flushed.
+pub async fn last_segment_number(files: &Files, data_dir: &Path) -> Result<u64, FileError> {
+    let dir = dir(data_dir);
+    let mut last = 0;
+    for entry in files.read_dir(&dir).await?.into_iter().filter(|entry| !entry.is_dir) {
+        if parse_file_name(&entry.name).is_none() {
+            continue;
+        }
+        if let Found::Content(content) = read(files, &dir.join(&entry.name)).await {
+            let numbers = content.flushed.iter().map(|(_, until)| split_id(until.segment).1);
+            last = numbers.fold(last, u64::max);
+        }
+    }
+    Ok(last)
+}
+
 #[cfg(test)]
 mod tests {
     use sstable::name::Generation;
@@ -276,10 +380,20 @@ mod tests {
         let page = include_str!("../../../../docs/formats/roster.md");
         let (_, example) = page.split_once("```text\n").expect("the page has an example");
         let (example, _) = example.split_once("```").expect("the example ends");
-        let names = [3, 12].map(|number| SstableName::big(Version::Me, Generation::Number(number)));
-        assert_eq!(encode(&names), example);
-        assert_eq!(decode(example.as_bytes()), Some(names.to_vec()));
-        assert_eq!(decode(encode(&[]).as_bytes()), Some(vec![]));
+        let listed = |number, crc| {
+            let name = SstableName::big(Version::Me, Generation::Number(number));
+            Listed { name, crc }
+        };
+        let at = |segment, offset_bytes| LogPosition { segment, offset_bytes };
+        let mut content = Content { sstables: vec![listed(3, None), listed(12, Some(0xa1b2c3))], ..Content::default() };
+        content.flushed.add(at(1_763_000_000_000, 96), at(1_763_000_000_004, 31_600));
+        assert_eq!(encode(&content), example);
+        assert_eq!(decode(example.as_bytes()), Some(content));
+        assert_eq!(decode(encode(&Content::default()).as_bytes()), Some(Content::default()));
+        // As the version before wrote it.
+        let before = b"messina sstables 1\nme-3-big\nme-12-big\ncrc c62f9f78\n";
+        let names = vec![listed(3, None), listed(12, None)];
+        assert_eq!(decode(before), Some(Content { sstables: names, ..Content::default() }));
         for cut in 0..example.len() {
             assert_eq!(decode(&example.as_bytes()[..cut]), None, "cut at {cut}");
         }

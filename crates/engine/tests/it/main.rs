@@ -12,6 +12,7 @@ mod levels;
 mod limits;
 mod loading;
 mod parked;
+mod replay;
 mod reshape;
 mod row_cache;
 mod scrub;
