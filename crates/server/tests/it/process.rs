@@ -55,7 +55,7 @@ pub fn output(arguments: &[&str]) -> (ExitStatus, String) {
 pub struct Server {
     child: Child,
     log: Arc<Mutex<String>>,
-    lines: mpsc::Receiver<String>,
+    lines: Mutex<mpsc::Receiver<String>>,
     pub api_port: u16,
     pub prometheus_port: u16,
     pub cql_port: u16,
@@ -81,7 +81,7 @@ impl Server {
                 drop(sender.send(line));
             }
         });
-        let server = Self { child, log, lines, api_port, prometheus_port, cql_port };
+        let server = Self { child, log, lines: Mutex::new(lines), api_port, prometheus_port, cql_port };
         server.wait_for("initialization completed in");
         server
     }
@@ -106,7 +106,7 @@ impl Server {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left) {
+            match self.lines.lock().unwrap().recv_timeout(left) {
                 Ok(line) if line.contains(words) => return,
                 Ok(_) => {}
                 Err(_) => panic!("no line with {words:?} in\n{}", self.log()),
@@ -137,7 +137,7 @@ impl Server {
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 // The thread that reads ends with the pipe.
-                while self.lines.recv().is_ok() {}
+                while self.lines.lock().unwrap().recv().is_ok() {}
                 return (status, self.log());
             }
             assert!(Instant::now() < deadline, "it does not end\n{}", self.log());
