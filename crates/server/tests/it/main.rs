@@ -4,6 +4,7 @@ mod bad_input;
 mod inside;
 mod iotune;
 mod levels;
+mod paged_scans;
 mod process;
 mod raw_client;
 mod serve;
