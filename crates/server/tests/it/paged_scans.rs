@@ -69,7 +69,7 @@ struct Content {
 }
 
 fn content() -> impl Strategy<Value = Content> {
-    let kind = prop_oneof![2 => Just(Kind::Live), 4 => Just(Kind::Dead), 1 => Just(Kind::Covered)];
+    let kind = prop_oneof![4 => Just(Kind::Live), 4 => Just(Kind::Dead), 1 => Just(Kind::Covered)];
     // The engine ends pages among dead rows after some hundreds of them.
     let rows = prop_oneof![2 => 1..10, 1 => 250..700];
     let run = (kind, rows).prop_map(|(kind, rows)| Run {
@@ -138,6 +138,7 @@ fn text() -> impl Strategy<Value = String> {
     let keys = || {
         one_of(&[
             "",
+            "",
             "p = 2",
             "p IN (0, 1, 3)",
             "p IN (4, 2, 1, 0, 3)",
@@ -146,9 +147,20 @@ fn text() -> impl Strategy<Value = String> {
         ])
     };
     let rows = || {
-        one_of(&["", "c = 0", "c > 0", "c < 40", "c >= 1 AND c < 60", "c IN (0, 1, 50)", "(c, d) > (0, 3)"])
+        one_of(&[
+            "",
+            "",
+            "",
+            "",
+            "c = 0",
+            "c > 0",
+            "c < 40",
+            "c >= 1 AND c < 60",
+            "c IN (0, 1, 50)",
+            "(c, d) > (0, 3)",
+        ])
     };
-    let filter = || one_of(&["", "v > 3", "s > 0", "v = 1 AND s >= 1", "d = 2"]);
+    let filter = || one_of(&["", "", "", "", "v > 3", "s > 0", "v = 1 AND s >= 1", "d = 2"]);
     let limits = move || (optional("PER PARTITION LIMIT", 5), optional("LIMIT", 8));
     let of_rows = (
         one_of(&["*", "p", "p, c, d", "p, s", "JSON *", "v, writetime(v)", "DISTINCT_STATIC"]),
@@ -410,7 +422,7 @@ fn the_pages_of_a_scan_are_its_unpaged_result() {
         Ok(())
     });
     result.unwrap_or_else(|error| panic!("{error}"));
-    assert!(rows.get() > 1_000, "the statements find something: {} rows", rows.get());
+    assert!(rows.get() > 300, "the statements find something: {} rows", rows.get());
 }
 
 /// The two cases in which pages lost partitions, with more dead rows than a page may meet.
