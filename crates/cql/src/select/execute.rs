@@ -296,6 +296,8 @@ impl Reading<'_, '_> {
             reads += 1;
             let is_dead = page.tombstones >= self.limits.page_tombstones;
             let taken = self.take(coordinator, page, rows, wanted).await?;
+            // The last page of storage counts as well: a small result has no other.
+            self.check_memory(coordinator, rows, page_rows.is_some(), &mut told)?;
             if self.remaining == 0 {
                 return Ok(None);
             }
@@ -313,7 +315,6 @@ impl Reading<'_, '_> {
             if page_rows.is_some() && (is_full || is_tired || is_dead) {
                 return Ok(self.state());
             }
-            self.check_memory(coordinator, rows, page_rows.is_some(), &mut told)?;
         }
     }
 

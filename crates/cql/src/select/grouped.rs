@@ -27,7 +27,9 @@ impl Reading<'_, '_> {
         while let Some(command) = self.command(READ_ROWS) {
             let page = coordinator.read(command).await?;
             self.read_id = page.next.as_ref().map_or(0, |next| next.read_id);
-            match self.take_groups(coordinator, &page, rows, wanted).await? {
+            let taken = self.take_groups(coordinator, &page, rows, wanted).await?;
+            self.check_memory(coordinator, rows, page_rows.is_some(), &mut told)?;
+            match taken {
                 Taken::Full(state) => return Ok(Some(state)),
                 Taken::Done => break,
                 Taken::All => {}
@@ -35,7 +37,6 @@ impl Reading<'_, '_> {
             if !self.advance(page.next) {
                 break;
             }
-            self.check_memory(coordinator, rows, page_rows.is_some(), &mut told)?;
         }
         Ok(None)
     }

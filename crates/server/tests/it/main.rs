@@ -5,6 +5,7 @@ mod inside;
 mod io_accounting;
 mod iotune;
 mod levels;
+mod paged_scans;
 mod process;
 mod raw_client;
 mod serve;

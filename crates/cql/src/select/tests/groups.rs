@@ -7,8 +7,9 @@ use super::*;
 #[track_caller]
 fn check(storage: &MemoryCoordinator, text: &str, expected: &[&str]) {
     let plan = plan(storage, text).unwrap_or_else(|error| panic!("{text}: {error}"));
-    for page_rows_max in [1, 2, 3, u64::MAX] {
+    for (page_rows_max, one_in) in [(1, 0), (2, 0), (3, 0), (u64::MAX, 0), (u64::MAX, 1), (u64::MAX, 3)] {
         storage.set_page_rows_max(page_rows_max);
+        storage.set_early_ends(7, one_in);
         for page_rows in [None, Some(1), Some(2), Some(3), Some(100)] {
             let rows =
                 pages(storage, &plan, &[], page_rows).unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -16,6 +17,7 @@ fn check(storage: &MemoryCoordinator, text: &str, expected: &[&str]) {
         }
     }
     storage.set_page_rows_max(u64::MAX);
+    storage.set_early_ends(0, 0);
 }
 
 /// A table without static columns, whose partitions come in the order of their keys' tokens.

@@ -255,6 +255,8 @@ fn random_statements_give_what_a_look_at_every_row_gives() {
         if rng.chance(1, 3) {
             storage.set_page_rows_max(1 + rng.below(3));
         }
+        // Pages of storage end anywhere, behind dead rows as well, as they do among many tombstones.
+        storage.set_early_ends(seed, seed % 4);
         let schema = tables[rng.index(3)].clone();
         for _ in 0..rng.below(30) {
             storage.write(&sample::mutation(&mut rng, &schema, &Variety::default()));
