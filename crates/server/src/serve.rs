@@ -4,7 +4,8 @@
 //! 2. The engine opens the directory; what it found goes to the log.
 //! 3. The clients' listeners are started ([`StartListeners`]), and the admin API and the metrics answer.
 //! 4. SIGTERM or SIGINT: listeners stop, memtables are flushed, the log is closed, and the process ends with 0. A
-//!    second signal ends it at once, which loses nothing that was acknowledged.
+//!    second signal, a second or more after the first, ends it at once, which loses nothing that was acknowledged.
+//!    SIGHUP never ends it.
 //!
 //! The main thread does nothing but this: it is the one tokio thread of the process. Data are on the shards' threads.
 
@@ -14,10 +15,10 @@ use std::net::{TcpListener, ToSocketAddrs};
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
-use engine::commitlog::LogError;
+use engine::commitlog::{LogError, SyncMode};
 use engine::{Attachment, Engine, EngineError, EngineOptions, OpenReport};
 use runtime::{CpuGroup, FileError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -197,6 +198,8 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         }
     }
     raise_open_files();
+    // SAFETY: installs no handler of ours. A terminal that is closed while the node opens its directory does not end it.
+    unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
     let memory_dir = if config.in_memory { Some(in_memory(&mut config)?) } else { None };
     let api = bind(&config.api_address, config.api_port, "api_port")?;
     let metrics = match config.prometheus_port {
@@ -292,11 +295,11 @@ fn open(config: &Config, machine: Machine, attachments: Vec<Attachment>) -> Resu
     }
     info!(
         "engine",
-        "opening {} with {} shards, {} for memtables and caches, commit log {:?} of {} at most",
+        "opening {} with {} shards, {} for memtables and caches, commit log synced {} and of {} at most",
         options.data_dir.display(),
         shards.shards,
         config::units::show_bytes(options.memory_bytes),
-        options.commitlog_sync,
+        show_sync(options.commitlog_sync),
         config::units::show_bytes(options.commitlog_total_bytes),
     );
     for Attachment { keyspace, table, dir, .. } in &options.attachments {
@@ -308,6 +311,16 @@ fn open(config: &Config, machine: Machine, attachments: Vec<Attachment>) -> Resu
     Ok(engine)
 }
 
+fn show_sync(mode: SyncMode) -> String {
+    match mode {
+        SyncMode::Periodic { period_us } => format!("every {} ms", period_us / 1000),
+        SyncMode::Batch => "before each write is acknowledged".to_string(),
+        SyncMode::Group { window_us } => {
+            format!("for groups of writes that gather for {} ms", window_us as f64 / 1000.0)
+        }
+    }
+}
+
 fn open_error(config: &Config, error: &EngineError) -> ServeError {
     let dir = config.data_dir.display();
     let of_file = |file: &FileError| match file.source.kind() {
@@ -315,7 +328,7 @@ fn open_error(config: &Config, error: &EngineError) -> ServeError {
             "{dir} cannot be used: {file}; make it writable for this user, or choose another with --data-dir"
         ),
         _ if file.is_no_space() => format!(
-            "{dir} cannot be opened: a start needs room for a new commit log, and there is none on the disk: {file}; free some and start again"
+            "{dir} cannot be opened: a start needs some room for small files (manifests, rosters), and there is none on the disk: {file}; free 1 MB and start again"
         ),
         _ if matches!(file.source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
             format!("{dir} cannot be opened: {file}; allow more: ulimit -n, or LimitNOFILE of systemd")
@@ -343,13 +356,15 @@ fn report(report: &OpenReport) {
     if replay.segments > 0 {
         info!(
             "engine",
-            "replayed {} entries ({} bytes, {} of dropped tables) of {} commit log segments in {} ms, flushed in {} ms",
-            replay.entries,
-            replay.bytes,
-            replay.skipped,
+            "replayed {} entries of {} commit log segments ({} bytes) in {} ms, flushed them in {} ms; {} more were in SSTables already, {} \
+             are of tables that were dropped or truncated",
+            replay.entries - replay.flushed - replay.skipped,
             replay.segments,
+            replay.bytes,
             report.replay_us / 1000,
             report.flush_us / 1000,
+            replay.flushed,
+            replay.skipped,
         );
     }
     for gap in &replay.truncated {
@@ -406,6 +421,7 @@ async fn serve(
     let failed = |what: &str, error: std::io::Error| ServeError(format!("cannot {what}: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| failed("take signals", error))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| failed("take signals", error))?;
+    ignore_hangups(signal(SignalKind::hangup()).map_err(|error| failed("take signals", error))?);
     start_server("admin API", api, admin::router(node.clone()))?;
     if let Some(metrics) = metrics {
         start_server("Prometheus metrics", metrics, admin::metrics_router(node.clone()))?;
@@ -430,7 +446,7 @@ async fn serve(
             Ok(Err(error)) => Err(ServeError(format!("not everything could be flushed, the rest is in the commit log: {error}"))),
             Err(panic) => Err(ServeError(panic.to_string())),
         },
-        name = next_signal(&mut terminate, &mut interrupt) => {
+        name = second_signal(&mut terminate, &mut interrupt) => {
             warning!("init", "{name} again: stopping at once");
             if let Some(dir) = memory_dir {
                 dir.remove();
@@ -472,6 +488,30 @@ async fn next_signal(terminate: &mut Signal, interrupt: &mut Signal) -> &'static
         _ = terminate.recv() => "SIGTERM",
         _ = interrupt.recv() => "SIGINT",
     }
+}
+
+/// Signals that come so soon after the first are that one: `timeout` sends SIGTERM to the process and to its group.
+const SAME_SIGNAL: Duration = Duration::from_secs(1);
+
+/// Waits for a signal that is not a part of the one that came just now.
+#[allow(clippy::disallowed_methods, reason = "signals are of the real world")]
+async fn second_signal(terminate: &mut Signal, interrupt: &mut Signal) -> &'static str {
+    let first = Instant::now();
+    loop {
+        let name = next_signal(terminate, interrupt).await;
+        if first.elapsed() >= SAME_SIGNAL {
+            return name;
+        }
+    }
+}
+
+/// A terminal that is closed does not end the node.
+fn ignore_hangups(mut hangup: Signal) {
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            info!("init", "SIGHUP: the node goes on; SIGTERM stops it, options are read at the next start");
+        }
+    });
 }
 
 #[cfg(test)]
