@@ -370,8 +370,9 @@ impl EngineShard {
         Ok(())
     }
 
-    /// Why waiting for a flush would be in vain.
+    /// Why waiting for a flush would be in vain; otherwise memtables are looked at.
     fn cannot_flush(&self) -> Option<LogError> {
+        self.pressure.signal();
         let why = self.flushes.no_space()?;
         let source = std::io::Error::new(std::io::ErrorKind::StorageFull, why);
         let error = runtime::FileError::new("flush", std::path::Path::new("memtables"), source);
@@ -556,6 +557,8 @@ impl EngineShard {
             && let Ok(free_bytes) = self.shard.files().free_bytes(&dir).await
         {
             self.compactions.set_free_bytes(free_bytes);
+            self.log.set_free_bytes(free_bytes / u64::from(self.shard.shard_count()));
+            self.flushes.set_free_bytes(free_bytes);
         }
     }
 

@@ -4,7 +4,8 @@
 //! 2. The engine opens the directory; what it found goes to the log.
 //! 3. The clients' listeners are started ([`StartListeners`]), and the admin API and the metrics answer.
 //! 4. SIGTERM or SIGINT: listeners stop, memtables are flushed, the log is closed, and the process ends with 0. A
-//!    second signal ends it at once, which loses nothing that was acknowledged.
+//!    second signal, a second or more after the first, ends it at once, which loses nothing that was acknowledged.
+//!    SIGHUP never ends it.
 //!
 //! The main thread does nothing but this: it is the one tokio thread of the process. Data are on the shards' threads.
 
@@ -16,10 +17,10 @@ use std::net::{TcpListener, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
-use engine::commitlog::LogError;
+use engine::commitlog::{LogError, SyncMode};
 use engine::{Attachment, Engine, EngineError, EngineOptions, OpenReport, ShardOptions};
 use runtime::{CpuGroup, FileError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -237,6 +238,8 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         }
     }
     raise_open_files();
+    // SAFETY: installs no handler of ours. A terminal that is closed while the node opens its directory does not end it.
+    unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
     let PlaceConfig { data_dir, in_memory } = place;
     let memory_dir = if in_memory { Some(make_memory_dir()?) } else { None };
     let data_dir = memory_dir.as_ref().map_or(data_dir, |dir| dir.path().to_owned());
@@ -355,11 +358,11 @@ fn open(
     }
     info!(
         "engine",
-        "opening {} with {} shards, {} for memtables and caches, commit log {:?} of {} at most",
+        "opening {} with {} shards, {} for memtables and caches, commit log synced {} and of {} at most",
         options.data_dir.display(),
         shards.shards,
         config::units::show_bytes(options.memory_bytes),
-        options.commitlog_sync,
+        show_sync(options.commitlog_sync),
         config::units::show_bytes(options.commitlog_total_bytes),
     );
     for Attachment { keyspace, table, dir, .. } in &options.attachments {
@@ -372,6 +375,16 @@ fn open(
     Ok(engine)
 }
 
+fn show_sync(mode: SyncMode) -> String {
+    match mode {
+        SyncMode::Periodic { period_us } => format!("every {} ms", period_us / 1000),
+        SyncMode::Batch => "before each write is acknowledged".to_string(),
+        SyncMode::Group { window_us } => {
+            format!("for groups of writes that gather for {} ms", window_us as f64 / 1000.0)
+        }
+    }
+}
+
 fn open_error(dir: &Path, error: &EngineError) -> ServeError {
     let dir = dir.display();
     let of_file = |file: &FileError| match file.source.kind() {
@@ -379,7 +392,7 @@ fn open_error(dir: &Path, error: &EngineError) -> ServeError {
             "{dir} cannot be used: {file}; make it writable for this user, or choose another with --data-dir"
         ),
         _ if file.is_no_space() => format!(
-            "{dir} cannot be opened: a start needs room for a new commit log, and there is none on the disk: {file}; free some and start again"
+            "{dir} cannot be opened: a start needs some room for small files (manifests, rosters), and there is none on the disk: {file}; free 1 MB and start again"
         ),
         _ if matches!(file.source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
             format!("{dir} cannot be opened: {file}; allow more: ulimit -n, or LimitNOFILE of systemd")
@@ -407,13 +420,15 @@ fn report(report: &OpenReport) {
     if replay.segments > 0 {
         info!(
             "engine",
-            "replayed {} entries ({} bytes, {} of dropped tables) of {} commit log segments in {} ms, flushed in {} ms",
-            replay.entries,
-            replay.bytes,
-            replay.skipped,
+            "replayed {} entries of {} commit log segments ({} bytes) in {} ms, flushed them in {} ms; {} more were in SSTables already, {} \
+             are of tables that were dropped or truncated",
+            replay.entries - replay.flushed - replay.skipped,
             replay.segments,
+            replay.bytes,
             report.replay_us / 1000,
             report.flush_us / 1000,
+            replay.flushed,
+            replay.skipped,
         );
     }
     for gap in &replay.truncated {
@@ -470,6 +485,7 @@ async fn serve(
     let failed = |what: &str, error: std::io::Error| ServeError(format!("cannot {what}: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| failed("take signals", error))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| failed("take signals", error))?;
+    ignore_hangups(signal(SignalKind::hangup()).map_err(|error| failed("take signals", error))?);
     start_server("admin API", api, admin::router(node.clone()))?;
     if let Some(metrics) = metrics {
         start_server("Prometheus metrics", metrics, admin::metrics_router(node.clone()))?;
@@ -494,7 +510,7 @@ async fn serve(
             Ok(Err(error)) => Err(ServeError(format!("not everything could be flushed, the rest is in the commit log: {error}"))),
             Err(panic) => Err(ServeError(panic.to_string())),
         },
-        name = next_signal(&mut terminate, &mut interrupt) => {
+        name = second_signal(&mut terminate, &mut interrupt) => {
             warning!("init", "{name} again: stopping at once");
             if let Some(dir) = memory_dir {
                 dir.remove();
@@ -536,6 +552,30 @@ async fn next_signal(terminate: &mut Signal, interrupt: &mut Signal) -> &'static
         _ = terminate.recv() => "SIGTERM",
         _ = interrupt.recv() => "SIGINT",
     }
+}
+
+/// Signals that come so soon after the first are that one: `timeout` sends SIGTERM to the process and to its group.
+const SAME_SIGNAL: Duration = Duration::from_secs(1);
+
+/// Waits for a signal that is not a part of the one that came just now.
+#[allow(clippy::disallowed_methods, reason = "signals are of the real world")]
+async fn second_signal(terminate: &mut Signal, interrupt: &mut Signal) -> &'static str {
+    let first = Instant::now();
+    loop {
+        let name = next_signal(terminate, interrupt).await;
+        if first.elapsed() >= SAME_SIGNAL {
+            return name;
+        }
+    }
+}
+
+/// A terminal that is closed does not end the node.
+fn ignore_hangups(mut hangup: Signal) {
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            info!("init", "SIGHUP: the node goes on; SIGTERM stops it, options are read at the next start");
+        }
+    });
 }
 
 #[cfg(test)]

@@ -96,6 +96,8 @@ pub struct CommitLog {
     making_segment: Cell<bool>,
     /// Why no segment could be made, until one can.
     no_space: RefCell<Option<Arc<FileError>>>,
+    /// How often segments have been given up.
+    freed: Cell<u64>,
     failed: RefCell<Option<LogError>>,
     closing: Cell<bool>,
     /// Something was appended or sealed, or the log closes.
@@ -127,6 +129,7 @@ impl CommitLog {
             spare_segment: RefCell::default(),
             making_segment: Cell::new(false),
             no_space: RefCell::default(),
+            freed: Cell::new(0),
             failed: RefCell::default(),
             closing: Cell::new(false),
             work: Event::new(),
@@ -135,8 +138,12 @@ impl CommitLog {
             tasks: RefCell::default(),
             appended_bytes: Cell::new(0),
         });
-        let first = log.segments.begin().await.map_err(no_space)?;
-        log.start_gathering(first);
+        match log.segments.begin().await {
+            Ok(first) => log.start_gathering(first),
+            // It is open and takes nothing yet: a start on a full disk still gives what there is to read.
+            Err(error) if error.is_no_space() => *log.no_space.borrow_mut() = Some(Arc::new(error)),
+            Err(error) => return Err(no_space(error)),
+        }
         let writer = log.clone();
         let mut tasks = vec![shard.spawn(CpuGroup::CommitLog, async move { writer.write_loop().await })];
         if let SyncMode::Periodic { period_us } = log.options.sync {
@@ -194,7 +201,8 @@ impl CommitLog {
         if entry_bytes > max_bytes {
             return Err(LogError::TooLarge { entry_bytes, max_bytes });
         }
-        let mut attempts = 0;
+        // How often segments had been given up when the last attempt to make one began.
+        let mut tried_at = None;
         loop {
             if let Some(error) = &*self.failed.borrow() {
                 return Err(error.clone());
@@ -212,16 +220,17 @@ impl CommitLog {
                 continue;
             }
             if !too_much_gathered {
-                if attempts > 0
-                    && let Some(error) = self.no_space.borrow().clone()
-                {
-                    return Err(LogError::NoSpace(error));
+                let no_space = self.no_space.borrow().clone().filter(|_| tried_at == Some(self.freed.get()));
+                if no_space.is_some() || !self.make_segment() {
+                    if let Some(error) = give_up() {
+                        return Err(error);
+                    }
+                    if let Some(error) = no_space.filter(|_| !self.segments.can_free()) {
+                        return Err(LogError::NoSpace(error));
+                    }
+                } else {
+                    tried_at = Some(self.freed.get());
                 }
-                if let Some(error) = give_up() {
-                    return Err(error);
-                }
-                attempts += 1;
-                self.make_segment();
             }
             progress.await;
         }
@@ -248,7 +257,7 @@ impl CommitLog {
     /// Where the next entry would stand at the earliest. Everything appended so far is in front of it.
     pub fn position(&self) -> LogPosition {
         let gathering = self.gathering.borrow();
-        let gathering = gathering.as_ref().expect("an open log gathers");
+        let Some(gathering) = gathering.as_ref() else { return self.segments.next_position() };
         let offset_bytes = (gathering.offset_bytes + gathering.buf.len() as u64) as u32;
         LogPosition { segment: gathering.segment.id, offset_bytes }
     }
@@ -271,15 +280,36 @@ impl CommitLog {
         let log = self.clone();
         let retire = async move {
             log.segments.retire(unneeded).await;
+            log.freed.set(log.freed.get() + 1);
             log.progress.signal();
         };
         self.shard.spawn(CpuGroup::CommitLog, retire).detach();
     }
 
     /// What is held of segments in front of this one must be flushed to bring the log below half of what it may
-    /// take; `None` if it is below.
+    /// take; `None` if it is below. If the disk has no room for another segment, of all but the last.
     pub fn flush_boundary(&self) -> Option<u64> {
-        self.segments.boundary(self.options.total_bytes_max / 2)
+        // To flush what the open one holds frees nothing, nor does the one that waits to be the next.
+        let keep_min = if self.spare_segment.borrow().is_some() { 2 } else { 1 };
+        if self.no_space.borrow().is_some() || !self.segments.may_begin() {
+            return self.segments.boundary(0, keep_min);
+        }
+        self.segments.boundary(self.segments.limit_bytes() / 2, keep_min)
+    }
+
+    /// So much is free on the log's disk for this shard. Whoever waits for a segment that had no room tries again.
+    pub fn set_free_bytes(&self, free_bytes: u64) {
+        self.segments.set_free_bytes(free_bytes);
+        if self.no_space.borrow().is_some() {
+            self.freed.set(self.freed.get() + 1);
+            self.progress.signal();
+        }
+    }
+
+    /// Why the log cannot grow, and whether flushes will give it room; `None` if it can.
+    pub fn no_space(&self) -> Option<(String, bool)> {
+        let error = self.no_space.borrow().clone()?;
+        Some((error.to_string(), self.segments.can_free()))
     }
 
     /// Something changed: a chunk was written, a segment begun or given up.
@@ -316,15 +346,18 @@ impl CommitLog {
         Gathering { segment, offset_bytes, buf, is_last: false, round: Rc::default() }
     }
 
-    /// Lets a task make the next segment, unless one does, there is one, or the log may not grow.
-    fn make_segment(self: &Rc<Self>) {
-        if self.making_segment.get() || self.spare_segment.borrow().is_some() {
-            return;
+    /// Lets a task make the next segment, unless there is one, or the log may not grow. Whether one is being made.
+    fn make_segment(self: &Rc<Self>) -> bool {
+        if self.making_segment.get() {
+            return true;
+        }
+        if self.spare_segment.borrow().is_some() || self.closing.get() {
+            return false;
         }
         // Why an earlier attempt failed says nothing of this one.
         *self.no_space.borrow_mut() = None;
-        if !self.segments.may_begin() || self.closing.get() {
-            return;
+        if !self.segments.may_begin() {
+            return false;
         }
         self.making_segment.set(true);
         let log = self.clone();
@@ -333,6 +366,7 @@ impl CommitLog {
                 Ok(segment) => {
                     *log.spare_segment.borrow_mut() = Some(segment);
                     *log.no_space.borrow_mut() = None;
+                    log.look_at_disk().await;
                 }
                 Err(error) => *log.no_space.borrow_mut() = Some(Arc::new(error)),
             }
@@ -340,6 +374,15 @@ impl CommitLog {
             log.progress.signal();
         };
         self.shard.spawn(CpuGroup::CommitLog, make).detach();
+        true
+    }
+
+    /// A busy log may fill the disk between two looks of the shard.
+    async fn look_at_disk(&self) {
+        // Without an answer the last one counts.
+        if let Ok(free_bytes) = self.shard.files().free_bytes(self.segments.dir()).await {
+            self.set_free_bytes(free_bytes / u64::from(self.shard.shard_count()));
+        }
     }
 
     fn take_chunk(&self) -> Option<Gathering> {

@@ -15,9 +15,9 @@ use base::{HashMap, HashSet};
 use model::TableId;
 use runtime::{File, FileError, Files, IoBuf, IoClass, OpenOptions, Shard};
 
-use super::CommitLogOptions;
 use super::format;
 use super::manifest::{Listed, ManifestFile, SEGMENTS_MAX};
+use super::{CommitLogOptions, LogPosition};
 
 /// How many entries of each segment a memtable holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -100,6 +100,8 @@ pub struct Segments {
     /// Segments from this base on can be vouched for by later ones.
     vouched_from: Cell<u64>,
     next_base: Cell<u64>,
+    /// What segments may take: what the options say, or less on a disk that is nearly full.
+    limit_bytes: Cell<u64>,
     /// In use, oldest first; the last one may be open.
     in_use: RefCell<Vec<Rc<Segment>>>,
     /// Files that may be used again, under their recycled names.
@@ -118,11 +120,12 @@ impl Segments {
         let files = shard.files().clone();
         let run = format::segment_id(shard.id(), first_base);
         // One more is begun unasked, and one may be on its way out.
-        let segments_max = Self::count_max(&options) + 2;
+        let segments_max = count_max(options.total_bytes_max, options.segment_bytes) + 2;
         let (dir, segment_bytes) = (&options.dir, options.segment_bytes);
         let manifest =
             ManifestFile::create(&files, dir, run, shard.shard_count(), segment_bytes, segments_max).await?;
         Ok(Self {
+            limit_bytes: Cell::new(options.total_bytes_max),
             options,
             files,
             shard: shard.clone(),
@@ -137,9 +140,27 @@ impl Segments {
         })
     }
 
-    /// So many segments may be in use. Two always may.
-    fn count_max(options: &CommitLogOptions) -> u64 {
-        (options.total_bytes_max / options.segment_bytes).clamp(2, SEGMENTS_MAX - 2)
+    /// So much is free on the disk for this log and for what is flushed out of it.
+    pub fn set_free_bytes(&self, free_bytes: u64) {
+        self.limit_bytes.set(limit_bytes(self.options.total_bytes_max, self.disk_bytes(), free_bytes));
+    }
+
+    pub fn limit_bytes(&self) -> u64 {
+        self.limit_bytes.get()
+    }
+
+    pub fn dir(&self) -> &std::path::Path {
+        &self.options.dir
+    }
+
+    /// Where the first entry of the next segment would stand at the earliest.
+    pub fn next_position(&self) -> LogPosition {
+        LogPosition { segment: format::segment_id(self.shard.id(), self.next_base.get()), offset_bytes: 0 }
+    }
+
+    /// Whether flushes give room back: there are segments that are not the last one.
+    pub fn can_free(&self) -> bool {
+        self.in_use.borrow().len() > 1 || self.retiring.get() > 0
     }
 
     fn listed(&self) -> Vec<Listed> {
@@ -185,7 +206,7 @@ impl Segments {
     /// Whether another segment may be begun without passing the limit.
     pub fn may_begin(&self) -> bool {
         let count = self.in_use.borrow().len() + self.retiring.get() + 1;
-        count as u64 <= Self::count_max(&self.options)
+        count as u64 <= count_max(self.limit_bytes.get(), self.options.segment_bytes)
     }
 
     /// Makes the file of a new segment: header written, space reserved, name synced, in the manifest.
@@ -306,7 +327,7 @@ impl Segments {
 
     async fn retire_file(&self, id: u64, path: &std::path::Path) -> Result<(), FileError> {
         let recycled = self.options.dir.join(format::recycled_name(id));
-        if self.recycled.borrow().len() >= RECYCLED_MAX || self.disk_bytes() > self.options.total_bytes_max {
+        if self.recycled.borrow().len() >= RECYCLED_MAX || self.disk_bytes() > self.limit_bytes.get() {
             match self.files.remove(path).await {
                 Err(error) if !error.is_not_found() => return Err(error),
                 _removed => (),
@@ -338,14 +359,25 @@ impl Segments {
         self.files.sync_dir(&self.options.dir).await
     }
 
-    /// The first of the newest segments that together take `keep_bytes` (at least one is kept), if there are
+    /// The first of the newest segments that together take `keep_bytes` (at least `keep_min` are kept), if there are
     /// older ones.
-    pub fn boundary(&self, keep_bytes: u64) -> Option<u64> {
+    pub fn boundary(&self, keep_bytes: u64, keep_min: usize) -> Option<u64> {
         let in_use = self.in_use.borrow();
-        let keep = ((keep_bytes / self.options.segment_bytes) as usize).max(1);
+        let keep = ((keep_bytes / self.options.segment_bytes) as usize).max(keep_min);
         let first_kept = in_use.len().checked_sub(keep).filter(|old| *old > 0)?;
         Some(in_use[first_kept].id)
     }
+}
+
+/// So many segments may be in use. Two always may.
+fn count_max(limit_bytes: u64, segment_bytes: u64) -> u64 {
+    (limit_bytes / segment_bytes).clamp(2, SEGMENTS_MAX - 2)
+}
+
+/// What the segments of a log may take that has `log_bytes` on a disk with `free_bytes` left. What they hold will be flushed and
+/// takes room a second time then, so the log never gets more than half of what the two have.
+fn limit_bytes(total_bytes_max: u64, log_bytes: u64, free_bytes: u64) -> u64 {
+    total_bytes_max.min(log_bytes.saturating_add(free_bytes) / 2)
 }
 
 /// More files than this are not kept for another use.

@@ -151,6 +151,7 @@ impl Manager {
             output_bytes: done.plain_output_bytes,
         };
         managed.strategy.borrow_mut().finished(&finished);
+        managed.futile.borrow_mut().ended(&managed.table, done);
         // Its runs are others now.
         managed.sampled.replace(None);
         managed.sampled_runs.borrow_mut().clear();
@@ -213,5 +214,7 @@ impl Manager {
         let pause_us = (managed.pause_us.get() * 2).clamp(RETRY_US_MIN, RETRY_US_MAX);
         managed.pause_us.set(pause_us);
         managed.paused_until_us.set(self.shard().now_us() + pause_us);
+        let free_bytes = self.disk.get().map_or(u64::MAX, |disk| disk.free_bytes);
+        managed.short_at_bytes.set(error.is_no_space().then_some(free_bytes));
     }
 }

@@ -9,6 +9,7 @@ use compaction::weight::Weight;
 use compaction::{RunId, SampledOverlap, Strategy};
 use sstable::read::SSTable;
 
+use super::futile::Futile;
 use super::job::Control;
 use super::purge::OwnSSTables;
 use super::reshape::Reshaping;
@@ -30,6 +31,8 @@ pub(super) struct Managed {
     pub(super) is_sampling: Cell<bool>,
     pub(super) strategy: RefCell<Box<dyn Strategy>>,
     pub(super) views: RefCell<Views>,
+    /// SSTables whose tombstones cannot go yet.
+    pub(super) futile: RefCell<Futile>,
     /// `nodetool disableautocompaction` has not been called.
     pub(super) auto: Cell<bool>,
     /// So many need the table to be left alone: truncates, the end of the table.
@@ -43,6 +46,8 @@ pub(super) struct Managed {
     pub(super) pause_us: Cell<u64>,
     /// No job begins before, since the last one failed.
     pub(super) paused_until_us: Cell<u64>,
+    /// That was for want of space on the disk; so much was free then.
+    pub(super) short_at_bytes: Cell<Option<u64>>,
 }
 
 /// SSTables, and how many bytes must still be rewritten of them.
@@ -61,6 +66,7 @@ impl Managed {
             is_sampling: Cell::new(false),
             strategy: RefCell::new(strategies::of(options)),
             views: RefCell::default(),
+            futile: RefCell::default(),
             auto: Cell::new(true),
             blocks: Cell::new(0),
             holds: Cell::new(0),
@@ -68,6 +74,7 @@ impl Managed {
             backlog: Cell::new(None),
             pause_us: Cell::new(0),
             paused_until_us: Cell::new(0),
+            short_at_bytes: Cell::new(None),
         })
     }
 }

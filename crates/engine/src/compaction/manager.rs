@@ -364,8 +364,8 @@ impl Manager {
         let busy: HashSet<SstableName> =
             self.running.borrow().iter().flat_map(|running| running.own.borrow().clone()).collect();
         let mut views = managed.views.borrow_mut();
-        let sstables =
-            views.of(table, shard.shard_count(), now_s(shard), gc_before_s, |name| busy.contains(&name));
+        let (shards, is_busy) = (shard.shard_count(), |name| busy.contains(&name));
+        let sstables = views.of(table, shards, now_s(shard), gc_before_s, is_busy, &managed.futile.borrow());
         let sampled = managed.sampled.borrow();
         let view = TableView {
             now_us: shard.wall_us(),

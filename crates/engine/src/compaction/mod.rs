@@ -10,6 +10,7 @@
 //! - `operations`, [`node`]: what users ask for, of a shard and of all; [`report`], [`history`] (stored by `history_table`): what they are shown.
 
 pub mod error;
+mod futile;
 pub mod history;
 pub(crate) mod history_table;
 pub mod job;

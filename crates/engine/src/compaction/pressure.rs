@@ -15,6 +15,8 @@ use crate::table::Table;
 /// A flush is kept back for so long at most, and looks again so often.
 const FLUSH_WAIT_US_MAX: u64 = 10_000_000;
 const FLUSH_WAIT_STEP_US: u64 = 20_000;
+/// So much more is free than when a job found no room: it is tried again at once.
+const ROOM_AGAIN_BYTES: u64 = 1 << 20;
 /// A table whose next job has more runs than this, or than `max_threshold`, keeps flushes back.
 const RUNS_TO_MERGE_MAX: usize = 32;
 
@@ -28,6 +30,17 @@ impl Manager {
             None => free_bytes.saturating_add(self.used_bytes()),
         };
         self.disk.set(Some(DiskView { capacity_bytes, free_bytes }));
+        // Jobs that found no room begin again when there is more.
+        for managed in self.tables.borrow().values() {
+            let short_at_bytes = managed.short_at_bytes.get();
+            if short_at_bytes.is_some_and(|short| free_bytes > short.saturating_add(ROOM_AGAIN_BYTES)) {
+                managed.short_at_bytes.set(None);
+                managed.pause_us.set(0);
+                managed.paused_until_us.set(0);
+                managed.wants.set(true);
+                self.work.signal();
+            }
+        }
     }
 
     /// Bytes of this shard's SSTables.

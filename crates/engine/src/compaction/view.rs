@@ -8,6 +8,7 @@ use model::NO_DELETION_TIME_S;
 use sstable::name::{Generation, SstableName};
 use sstable::read::SSTable;
 
+use super::futile::Futile;
 use crate::table::Table;
 
 /// Ids of SSTables whose generation is no number begin here.
@@ -33,6 +34,7 @@ impl Views {
         now_s: u32,
         gc_before_s: u32,
         is_busy: impl Fn(SstableName) -> bool,
+        futile: &Futile,
     ) -> &[SSTableView] {
         let sstables = table.sstables();
         if self.known.len() > 2 * sstables.len() + 16 {
@@ -48,7 +50,8 @@ impl Views {
             view.compacting = is_busy(name);
             view.frozen =
                 table.is_frozen(name) || table.is_quarantined(name) || table.is_shared(sstable, shard_count);
-            view.droppable_ratio = droppable_ratio(sstable, gc_before_s);
+            let ratio = droppable_ratio(sstable, gc_before_s);
+            view.droppable_ratio = if ratio > 0.0 && futile.has(table, name) { 0.0 } else { ratio };
             self.views.push(view);
         }
         self.has_begun = true;

@@ -122,7 +122,10 @@ impl Table {
         {
             let content = || {
                 let sstables = self.sstables();
-                Content { sstables: sstables.iter().map(|it| Listed::of(it)).collect(), flushed: self.flushed() }
+                Content {
+                    sstables: sstables.iter().map(|it| Listed::of(it)).collect(),
+                    flushed: self.flushed(),
+                }
             };
             roster.store(files, is_durable, content).await;
         }

@@ -333,7 +333,8 @@ impl FlushQueue {
     async fn pause(&self, mut us: u64) {
         let free_bytes = self.free_bytes.get();
         let has_room_again = || {
-            self.no_space.borrow().is_some() && self.free_bytes.get() > free_bytes.saturating_add(ROOM_AGAIN_BYTES)
+            self.no_space.borrow().is_some()
+                && self.free_bytes.get() > free_bytes.saturating_add(ROOM_AGAIN_BYTES)
         };
         while us > 0 && !self.stopping.get() && !has_room_again() {
             self.shard.sleep_us(us.min(RETRY_US_MIN)).await;

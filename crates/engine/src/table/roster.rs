@@ -385,7 +385,8 @@ mod tests {
             Listed { name, crc }
         };
         let at = |segment, offset_bytes| LogPosition { segment, offset_bytes };
-        let mut content = Content { sstables: vec![listed(3, None), listed(12, Some(0xa1b2c3))], ..Content::default() };
+        let mut content =
+            Content { sstables: vec![listed(3, None), listed(12, Some(0xa1b2c3))], ..Content::default() };
         content.flushed.add(at(1_763_000_000_000, 96), at(1_763_000_000_004, 31_600));
         assert_eq!(encode(&content), example);
         assert_eq!(decode(example.as_bytes()), Some(content));

@@ -142,3 +142,51 @@ fn a_log_that_cannot_be_written_acknowledges_nothing_and_reads_go_on() {
         assert!(rows.unwrap() >= 2, "seed {seed}");
     }
 }
+
+/// The log may take more than the disk has, and nothing but the log makes memtables be flushed.
+fn large_log() -> EngineOptions {
+    EngineOptions { memory_bytes: 256 << 20, commitlog_total_bytes: 1 << 30, ..options() }
+}
+
+/// Overwrites the same rows, many times what the disk holds: the log is flushed for its room, and never fills the disk.
+#[test]
+fn a_log_that_may_take_more_than_the_disk_has_is_flushed_and_goes_on() {
+    for seed in 0..4 {
+        let world = SimWorld::new(SimOptions { seed, ..SimOptions::default() });
+        let node_1 = world.start_node(|_| async {}).unwrap();
+        let open_large = |shard: Shard| async move {
+            recover::open(&shard, large_log()).await.unwrap_or_else(|error| panic!("{error}"));
+        };
+        world.block_on(&node_1, 0, open_large).unwrap();
+        let room = world.disk().used_bytes() + 3_000_000 + seed * 100_000;
+        let written = world.block_on(&node_1, 0, |shard| async move {
+            node::change_schema(&shard, |catalog| catalog.create_keyspace(catalog::Keyspace::simple("ks")?))
+                .await
+                .unwrap();
+            node::change_schema(&shard, |catalog| catalog.create_table(test_table(), Default::default()))
+                .await
+                .unwrap();
+            node::catalog(&shard).unwrap().schema("ks", "t").unwrap().clone()
+        });
+        let table = written.unwrap();
+        world.set_faults(|faults| faults.capacity_bytes = Some(room));
+        let t = table.clone();
+        let written = world.block_on(&node_1, 0, |shard| async move {
+            let value = "v".repeat(2000);
+            for c in 0..6000 {
+                let row = insert(&t, &format!("k{}", c % 50), c % 100, &value, i64::from(c) + 1);
+                node::apply(&shard, row).await.unwrap_or_else(|error| panic!("write {c}: {error}"));
+            }
+            count(&shard, &t).await
+        });
+        assert_eq!(written.unwrap_or_else(|stop| panic!("seed {seed}: {stop}")), 100);
+        // And the node starts on what is left of the disk.
+        world.kill();
+        let node_2 = world.start_node(|_| async {}).unwrap();
+        let rows = world.block_on(&node_2, 0, |shard| async move {
+            recover::open(&shard, large_log()).await.unwrap_or_else(|error| panic!("{error}"));
+            count(&shard, &table).await
+        });
+        assert_eq!(rows.unwrap(), 100, "seed {seed}");
+    }
+}

@@ -69,7 +69,9 @@ fn write(world: &SimWorld, node: &SimNode, table: &Arc<TableSchema>, rows: std::
     let table = table.clone();
     on(world, node, |shard| async move {
         for c in rows {
-            node::apply(&shard, insert(&table, &format!("k{}", c % 20), c, "value", i64::from(c))).await.unwrap();
+            node::apply(&shard, insert(&table, &format!("k{}", c % 20), c, "value", i64::from(c)))
+                .await
+                .unwrap();
         }
     });
 }
@@ -207,7 +209,9 @@ fn without_its_sstables_everything_is_replayed() {
         for path in files_of(&world, t) {
             match how {
                 "gone" => world.disk().remove(&path).unwrap(),
-                _ if path.to_str().unwrap().ends_with("Statistics.db") => world.disk().truncate(&path, 10).unwrap(),
+                _ if path.to_str().unwrap().ends_with("Statistics.db") => {
+                    world.disk().truncate(&path, 10).unwrap()
+                }
                 _ => {}
             }
         }

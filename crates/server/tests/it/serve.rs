@@ -389,3 +389,17 @@ fn in_memory_leaves_nothing() {
     assert!(!Path::new(data_dir).exists(), "{data_dir}");
     assert!(!dir.0.join("messina-data").exists());
 }
+
+/// A terminal that is closed is nobody's wish to stop, and `timeout` sends SIGTERM twice within microseconds.
+#[test]
+fn a_hangup_is_ignored_and_two_signals_at_once_are_one() {
+    let dir = Dir::new("signals");
+    let server = Server::start(&dir.0, &[]);
+    server.signal(libc::SIGHUP);
+    assert!(server.tool(&["status"]).contains("\nUN  "));
+    assert!(server.log().contains("SIGHUP: the node goes on"), "{}", server.log());
+    server.signal(libc::SIGTERM);
+    server.signal(libc::SIGTERM);
+    let (status, log) = server.end();
+    assert!(status.success() && !log.contains("stopping at once"), "{status}: {log}");
+}

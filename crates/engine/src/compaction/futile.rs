@@ -1,0 +1,63 @@
+//! SSTables whose tombstones were kept by the job that wrote them, which freed nothing: no other job is made for their
+//! tombstones until something that kept them has changed.
+
+use base::HashMap;
+use sstable::name::SstableName;
+
+use super::job::Done;
+use super::purge::Blocker;
+use crate::table::Table;
+
+/// What kept tombstones, as it was then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Held {
+    /// The least timestamp that a start would replay.
+    CommitLog(i64),
+    /// The least timestamp in memtables.
+    Memtable(i64),
+    SSTable(String),
+}
+
+impl Held {
+    fn of(blocker: &Blocker, table: &Table) -> Option<Self> {
+        match blocker {
+            Blocker::CommitLog => table.replayable_since_us().map(Self::CommitLog),
+            Blocker::Memtable => table.memtable_min_timestamp_us().map(Self::Memtable),
+            Blocker::SSTable(name) => Some(Self::SSTable(name.clone())),
+            // Time decides, and is in the part that may be dropped.
+            Blocker::Young | Blocker::Disabled => None,
+        }
+    }
+
+    fn is_still_there(&self, table: &Table) -> bool {
+        match self {
+            Self::CommitLog(since_us) => table.replayable_since_us() == Some(*since_us),
+            Self::Memtable(since_us) => table.memtable_min_timestamp_us() == Some(*since_us),
+            Self::SSTable(name) => table.sstables().iter().any(|it| it.name().to_string() == *name),
+        }
+    }
+}
+
+/// Of a table.
+#[derive(Default)]
+pub(super) struct Futile(HashMap<SstableName, Vec<Held>>);
+
+impl Futile {
+    /// A job has ended.
+    pub(super) fn ended(&mut self, table: &Table, done: &Done) {
+        let sstables = table.sstables();
+        self.0.retain(|name, _| sstables.iter().any(|it| it.name() == *name));
+        if done.plain_output_bytes < done.plain_input_bytes {
+            return;
+        }
+        let held: Vec<Held> = done.kept_tombstones.keys().filter_map(|it| Held::of(it, table)).collect();
+        if !held.is_empty() {
+            self.0.extend(done.outputs.iter().map(|name| (*name, held.clone())));
+        }
+    }
+
+    /// Whether another job for the tombstones of this SSTable would free nothing either.
+    pub(super) fn has(&self, table: &Table, name: SstableName) -> bool {
+        self.0.get(&name).is_some_and(|held| held.iter().all(|held| held.is_still_there(table)))
+    }
+}
