@@ -32,6 +32,37 @@ pub fn why(name: &str) -> Option<Why> {
     })
 }
 
+/// Whether `value` asks for something that is not built, so that whoever set it would miss it.
+pub fn is_missed(name: &str, value: &str) -> bool {
+    if why(name) != Some(Why::NotYet) {
+        return false;
+    }
+    match value.trim().to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" => !ON_BY_DEFAULT.contains(&name),
+        "false" | "no" | "off" => ON_BY_DEFAULT.contains(&name),
+        value => name.ends_with("_fail_threshold") && !name.contains('.') && value != "-1",
+    }
+}
+
+/// Those of [`NOT_YET`] that are `true` in the peers unless they are set.
+const ON_BY_DEFAULT: &[&str] = &[
+    "allow_filtering_enabled",
+    "alter_table_enabled",
+    "compact_tables_enabled",
+    "drop_keyspace_enabled",
+    "drop_truncate_table_enabled",
+    "enable_user_defined_functions_threads",
+    "group_by_enabled",
+    "read_before_write_list_operations_enabled",
+    "secondary_indexes_enabled",
+    "uncompressed_tables_enabled",
+    "user_defined_functions_threads_enabled",
+    "user_timestamps_enabled",
+    "vector_type_enabled",
+    "zero_ttl_on_twcs_enabled",
+    "zero_ttl_on_twcs_warned",
+];
+
 /// All names, for suggestions.
 pub fn names() -> impl Iterator<Item = &'static str> {
     SINGLE_NODE.iter().chain(OTHER_DESIGN).chain(NOT_YET).copied()
@@ -513,6 +544,26 @@ mod tests {
         check("memtable_heap_space_in_mb", Some(Why::OtherDesign));
         check("nmu_tokens", None);
         check("native_transport_port", None);
+    }
+
+    #[test]
+    fn a_value_that_asks_for_what_is_not_built_is_missed() {
+        for (name, value, expected) in [
+            ("cdc_enabled", "true", true),
+            ("cdc_enabled", "false", false),
+            ("audit_logging_options.enabled", "true", true),
+            ("drop_keyspace_enabled", "false", true),
+            ("drop_keyspace_enabled", "true", false),
+            ("tables_fail_threshold", "100", true),
+            ("tables_fail_threshold", "-1", false),
+            ("replica_filtering_protection.cached_rows_fail_threshold", "32000", false),
+            ("hinted_handoff_enabled", "true", false),
+        ] {
+            assert_eq!(is_missed(name, value), expected, "{name}: {value}");
+        }
+        for name in ON_BY_DEFAULT {
+            assert_eq!(why(name), Some(Why::NotYet), "{name}");
+        }
     }
 
     #[test]

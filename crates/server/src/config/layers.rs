@@ -195,7 +195,17 @@ pub fn apply(settings: Vec<Setting>) -> Result<(Config, Vec<Note>), ConfigErrors
     for setting in settings {
         let Some((option, bare)) = options::find(&setting.name) else {
             match ignored::why(&setting.name) {
-                Some(why) => without_effect.push((why, setting.name.clone())),
+                Some(why) => {
+                    if let Given::One(value) = &setting.value
+                        && ignored::is_missed(&setting.name, value)
+                    {
+                        let text =
+                            format!("{}: {value} is not built yet, and has no effect", setting.place());
+                        notes.push(Note { is_warning: true, text });
+                    } else {
+                        without_effect.push((why, setting.name.clone()));
+                    }
+                }
                 None => unknown(&setting, &mut notes, &mut errors),
             }
             continue;
