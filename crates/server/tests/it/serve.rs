@@ -357,8 +357,9 @@ fn figures_of_a_table_are_what_was_done() {
     }
     server.tool(&["flush", "ks"]);
     server.tool(&["setcompactionthroughput", "1"]);
+    let port = server.api_port.to_string();
     std::thread::scope(|scope| {
-        let compact = scope.spawn(|| server.nodetool(&["compact", "ks", "narrow"]));
+        let compact = scope.spawn(|| output(&["nodetool", "-p", &port, "compact", "ks", "narrow"]));
         let stopped = (0..1000).any(|_| server.nodetool(&["stop", "COMPACTION"]).0.success());
         assert!(stopped, "a compaction of 5 MB at 1 MB/s was never met");
         let (status, text) = compact.join().unwrap();
