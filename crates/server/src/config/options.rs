@@ -48,10 +48,10 @@ pub trait Choose {
 }
 
 macro_rules! choice {
-    ($(#[$meta:meta])* $type:ident { $($variant:ident = $name:literal),+ $(,)? }) => {
+    ($(#[$meta:meta])* $type:ident { $($(#[$variant_meta:meta])* $variant:ident = $name:literal),+ $(,)? }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $type { $($variant),+ }
+        pub enum $type { $($(#[$variant_meta])* $variant),+ }
 
         impl Choose for $type {
             fn names(&self) -> Vec<&'static str> {
@@ -93,12 +93,8 @@ choice! {
 }
 choice! {
     /// What is logged.
-    LogLevel { Error = "error", Warn = "warn", Info = "info", Debug = "debug", Trace = "trace" }
-}
-impl Default for LogLevel {
-    fn default() -> Self {
-        Self::Info
-    }
+    #[derive(Default)]
+    LogLevel { Error = "error", Warn = "warn", #[default] Info = "info", Debug = "debug", Trace = "trace" }
 }
 
 choice! {
