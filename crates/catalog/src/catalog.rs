@@ -19,6 +19,7 @@ use uuid::Uuid;
 use crate::access::Access;
 use crate::alter;
 use crate::change::{ChangeKind, SchemaChange, Target};
+use crate::compaction::check_new_compaction;
 use crate::compression::check_new_compression;
 use crate::error::{CatalogError, invalid};
 use crate::keyspace::{Keyspace, check_table_name};
@@ -236,6 +237,7 @@ impl Catalog {
         }
         check_new_compression(schema.options.compression.as_ref())?;
         let table = Arc::new(check_table(&entry.types, schema, settings)?);
+        check_new_compaction(&table.settings.compaction)?;
         let name = table.schema.keyspace.clone();
         let changes = vec![event(ChangeKind::Created, &name, table_target(&table))];
         entry.tables.insert(table.schema.name.clone(), table);
@@ -255,6 +257,9 @@ impl Catalog {
             check_new_compression(schema.options.compression.as_ref())?;
         }
         let table = Arc::new(check_table(&entry.types, schema, settings)?);
+        if table.settings.compaction != old.settings.compaction {
+            check_new_compaction(&table.settings.compaction)?;
+        }
         let name = table.schema.keyspace.clone();
         let changes = vec![event(ChangeKind::Updated, &name, table_target(&table))];
         entry.tables.insert(table.schema.name.clone(), table);

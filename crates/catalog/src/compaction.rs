@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use ::compaction::strategy_from;
+
 use crate::error::{CatalogError, configuration};
 use crate::settings::map;
 
@@ -146,6 +148,17 @@ pub(crate) fn checked(
     Ok(options)
 }
 
+/// Builds the strategy, and drops it: CREATE and ALTER TABLE refuse what the strategy refuses. Tables that are loaded from disk are not
+/// checked in this way, so that a bound that another version did not have never stops a start.
+///
+/// `options`: from [`checked`].
+pub(crate) fn check_new_compaction(options: &BTreeMap<String, String>) -> Result<(), CatalogError> {
+    match strategy_from(options) {
+        Ok(_) => Ok(()),
+        Err(error) => configuration!("{error}"),
+    }
+}
+
 /// What one option says of another.
 fn check_together(strategy: &str, options: &BTreeMap<String, String>) -> Result<(), CatalogError> {
     let number = |option: &str| options.get(option).and_then(|value| value.parse::<f64>().ok());
@@ -190,6 +203,25 @@ fn check_together(strategy: &str, options: &BTreeMap<String, String>) -> Result<
         }
     }
     Ok(())
+}
+
+/// Sub-options of the peers that nothing here reads, each with the value that asks for nothing.
+const WITHOUT_EFFECT: [(&str, &str); 6] = [
+    ("cold_reads_to_omit", "0"),
+    ("enable_optimized_twcs_queries", "true"),
+    ("log_all", "false"),
+    ("only_purge_repaired_tombstones", "false"),
+    ("parallelize_output_shards", "true"),
+    ("provide_overlapping_tombstones", "NONE"),
+];
+
+/// Sub-options in `options` that ask for something and change nothing.
+pub(crate) fn without_effect(options: &BTreeMap<String, String>) -> impl Iterator<Item = &'static str> {
+    WITHOUT_EFFECT.into_iter().filter_map(|(name, idle)| {
+        let value = options.get(name)?;
+        let is_zero = || idle == "0" && value.parse::<f64>().is_ok_and(|number| number == 0.0);
+        (!value.eq_ignore_ascii_case(idle) && !is_zero()).then_some(name)
+    })
 }
 
 /// What clients are told of a table that is stored and compacted as they asked, but should not be.
@@ -328,6 +360,95 @@ mod tests {
         let leveled = checked(map(&[("class", "LeveledCompactionStrategy")])).unwrap();
         assert_eq!((leveled["min_threshold"].as_str(), leveled["max_threshold"].as_str()), ("4", "32"));
         assert_eq!(checked(default()), Ok(default()));
+    }
+
+    /// Values at and beyond every bound: a table that can be made has the strategy that it names.
+    #[test]
+    fn a_table_that_can_be_made_has_its_strategy() {
+        let values = [
+            "-1",
+            "0",
+            "0.001",
+            "0.01",
+            "0.5",
+            "1",
+            "1.5",
+            "2",
+            "3",
+            "100",
+            "101",
+            "65536",
+            "65537",
+            "100000001",
+            "1e300",
+            "9223372036854775807",
+            "true",
+            "NONE",
+            "hours",
+            "DAYS",
+            "SECONDS",
+            "CASSANDRA",
+            "TIERS",
+            "T4, L10",
+            "T99999999999",
+            "-2147483648",
+            "1GiB",
+            "99999999999TiB",
+            "NaN",
+            "inf",
+        ];
+        let (mut made, mut refused) = (0, 0);
+        for (strategy, own, _) in STRATEGIES {
+            for (option, _) in own.iter().copied().chain([COMMON]).flatten() {
+                for value in values {
+                    let class = format!("{strategy}{STRATEGY}");
+                    let Ok(stored) = checked(map(&[("class", &class), (option, value)])) else { continue };
+                    match check_new_compaction(&stored) {
+                        Ok(()) => made += 1,
+                        Err(error) => {
+                            refused += 1;
+                            assert!(error.to_string().contains(option), "{class} {option}: {error}");
+                        }
+                    }
+                }
+            }
+        }
+        assert!(made > 500 && refused > 10, "{made} made, {refused} refused by the strategy");
+        let refuses = |class: &str, option: &str, value: &str| {
+            let class = format!("{class}CompactionStrategy");
+            check_new_compaction(&checked(map(&[("class", &class), (option, value)])).unwrap())
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(
+            refuses("Leveled", "fanout_size", "1")
+                .contains("1 is not valid for compaction option 'fanout_size'")
+        );
+        assert!(refuses("Unified", "survival_factor", "101").contains("survival_factor"));
+        assert!(refuses("Unified", "base_shard_count", "65537").contains("base_shard_count"));
+        assert!(
+            refuses("TimeWindow", "compaction_window_size", "100000001").contains("compaction_window_size")
+        );
+    }
+
+    #[test]
+    fn sub_options_that_nothing_reads_are_named() {
+        let of = |class: &str, option: &str, value: &str| {
+            let class = format!("{class}CompactionStrategy");
+            without_effect(&checked(map(&[("class", &class), (option, value)])).unwrap()).collect::<Vec<_>>()
+        };
+        for (class, option, idle, value) in [
+            ("SizeTiered", "log_all", "FALSE", "true"),
+            ("SizeTiered", "only_purge_repaired_tombstones", "false", "true"),
+            ("Leveled", "provide_overlapping_tombstones", "none", "ROW"),
+            ("SizeTiered", "cold_reads_to_omit", "0.0", "0.05"),
+            ("TimeWindow", "enable_optimized_twcs_queries", "true", "false"),
+            ("Unified", "parallelize_output_shards", "true", "false"),
+        ] {
+            assert_eq!(of(class, option, idle), [""; 0], "{option} {idle}");
+            assert_eq!(of(class, option, value), [option], "{option} {value}");
+        }
+        assert_eq!(of("SizeTiered", "bucket_low", "0.3"), [""; 0]);
     }
 
     #[test]

@@ -23,7 +23,7 @@ const DEFAULT_ZSTD_LEVEL: i32 = 3;
 const ZSTD_LEVELS: std::ops::RangeInclusive<i32> = -131_072..=22;
 const DEFAULT_LZ4_LEVEL: i32 = 9;
 
-const RATIO: &str = "min_compress_ratio";
+pub(crate) const RATIO: &str = "min_compress_ratio";
 const LZ4_TYPE: &str = "lz4_compressor_type";
 pub(crate) const LZ4_LEVEL: &str = "lz4_high_compressor_level";
 

@@ -117,7 +117,13 @@ impl TableSettings {
              dropped at once, as with 'immediate'"
                 .to_string()
         });
-        [deprecation, windows, repair].into_iter().flatten().collect()
+        let ratio = self.compression.get(compression::RATIO).and_then(|ratio| ratio.parse::<f64>().ok());
+        let ratio = ratio.filter(|ratio| *ratio > 0.0).map(|_| {
+            "min_compress_ratio acts in SSTables of the format nb only (sstable_format: nb): the format me has no chunks \
+             that are not compressed"
+                .to_string()
+        });
+        [deprecation, windows, repair, ratio].into_iter().flatten().collect()
     }
 
     /// Whether rows of the table are to be kept in memory. They are, as in ScyllaDB, unless it is said otherwise: by
@@ -158,6 +164,9 @@ impl TableSettings {
         if self.compression.contains_key(compression::LZ4_LEVEL) && !is_slow {
             names.push(format!("'{}' in compression, without 'high'", compression::LZ4_LEVEL));
         }
+        names.extend(
+            compaction::without_effect(&self.compaction).map(|name| format!("'{name}' in compaction")),
+        );
         names
     }
 }

@@ -13,7 +13,6 @@ use super::futile::Futile;
 use super::job::Control;
 use super::purge::OwnSSTables;
 use super::reshape::Reshaping;
-use super::strategies;
 use super::view::Views;
 use crate::table::Table;
 
@@ -54,7 +53,7 @@ pub(super) struct Managed {
 pub(super) type Backlog = (Rc<Vec<Rc<SSTable>>>, f64);
 
 impl Managed {
-    pub(super) fn new(table: &Rc<Table>, settings: &TableSettings) -> Rc<Self> {
+    pub(super) fn new(table: &Rc<Table>, settings: &TableSettings, strategy: Box<dyn Strategy>) -> Rc<Self> {
         let options = &settings.compaction;
         Rc::new(Self {
             table: table.clone(),
@@ -64,7 +63,7 @@ impl Managed {
             sampled: RefCell::default(),
             sampled_runs: RefCell::default(),
             is_sampling: Cell::new(false),
-            strategy: RefCell::new(strategies::of(options)),
+            strategy: RefCell::new(strategy),
             views: RefCell::default(),
             futile: RefCell::default(),
             auto: Cell::new(true),

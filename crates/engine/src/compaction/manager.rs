@@ -8,6 +8,7 @@
 //! What users ask for (`nodetool compact`, …) goes past weights and pauses; see `operations`.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use base::{HashMap, HashSet};
@@ -127,17 +128,29 @@ impl Manager {
         match known {
             Some(known) => {
                 if *known.options.borrow() != *options {
-                    *known.strategy.borrow_mut() = strategies::of(options);
+                    *known.strategy.borrow_mut() = self.strategy_of(table, options);
                     known.options.borrow_mut().clone_from(options);
                 }
                 known.tombstone_gc.set(settings.tombstone_gc());
                 known.wants.set(true);
             }
             None => {
-                self.tables.borrow_mut().insert(id, Managed::new(table, settings));
+                let strategy = self.strategy_of(table, options);
+                self.tables.borrow_mut().insert(id, Managed::new(table, settings, strategy));
             }
         }
         self.work.signal();
+    }
+
+    /// The strategy that the options name, or none, and then a line in the log.
+    fn strategy_of(&self, table: &Table, options: &BTreeMap<String, String>) -> Box<dyn Strategy> {
+        let (strategy, refused) = strategies::of(options);
+        if let Some(error) = refused {
+            let text =
+                format!("{error}; the table is not compacted until ALTER TABLE gives it valid options");
+            self.tell(table, &JobError::Refused(text));
+        }
+        strategy
     }
 
     /// The table is gone; its jobs have ended ([`Self::block`]).

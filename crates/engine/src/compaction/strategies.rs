@@ -2,10 +2,35 @@
 
 use std::collections::BTreeMap;
 
-use compaction::{SizeTiered, Strategy, strategy_from};
+use compaction::{Null, OptionsError, Strategy, strategy_from};
 
-/// The strategy that a table's options ask for. They were checked when the table was made; of what another version
-/// may have left in them and nobody understands, size tiers are made, which is right for any data.
-pub(super) fn of(options: &BTreeMap<String, String>) -> Box<dyn Strategy> {
-    strategy_from(options).unwrap_or_else(|_| Box::new(SizeTiered::default()))
+/// The strategy of these options, and why it could not be built if it could not.
+///
+/// CREATE and ALTER TABLE refuse such options, so only a schema that another version has stored can have them. The table is
+/// then not compacted by itself: any strategy in the place of the one that was asked for would rewrite data in a way that
+/// nobody chose.
+pub(super) fn of(options: &BTreeMap<String, String>) -> (Box<dyn Strategy>, Option<OptionsError>) {
+    match strategy_from(options) {
+        Ok(strategy) => (strategy, None),
+        Err(error) => (Box::new(Null::new()), Some(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_no_strategy_takes_compact_nothing() {
+        let options = |fanout: &str| {
+            [("class", "LeveledCompactionStrategy"), ("fanout_size", fanout)]
+                .map(|(name, value)| (name.to_string(), value.to_string()))
+                .into()
+        };
+        let (strategy, refused) = of(&options("1"));
+        assert_eq!(strategy.name(), "NullCompactionStrategy");
+        assert!(refused.is_some_and(|error| error.to_string().contains("fanout_size")));
+        let (strategy, refused) = of(&options("2"));
+        assert_eq!((strategy.name(), refused), ("LeveledCompactionStrategy", None));
+    }
 }
