@@ -294,12 +294,20 @@ fn a_full_log_waits_for_flushes_and_a_full_disk_is_an_error() {
             shard.files().create_dir_all(&dir()).await.unwrap();
             let log = CommitLog::open(&shard, options(SyncMode::Batch), 1).await.unwrap();
             let mut held = Uses::default();
+            // Four entries in, the disk is so full that memtables cannot be flushed; before, a write would wait for the flush.
+            let appended_entries = std::cell::Cell::new(0);
+            let cannot_flush = || {
+                let source = std::io::Error::from(std::io::ErrorKind::StorageFull);
+                let error = FileError::new("flush", Path::new("memtables"), source);
+                (appended_entries.get() >= 4).then(|| LogError::NoSpace(Arc::new(error)))
+            };
             let error = loop {
-                match log.make_room(3000, || None).await {
+                match log.make_room(3000, cannot_flush).await {
                     Ok(()) => {
                         let appended = log.append(TABLE, &[1; 3000]);
                         held.add(appended.position.segment);
                         appended.durable().await.unwrap();
+                        appended_entries.set(appended_entries.get() + 1);
                     }
                     Err(error) => break error,
                 }
