@@ -29,4 +29,4 @@ pub use error::{CqlError, FailureReason, WriteKind};
 pub use outcome::{Execution, Outcome, ResultRows};
 pub use result_memory::{ResultCharge, ResultMemory};
 pub use row_set::RowSet;
-pub use statement::{Prepared, StatementKind, check_batch_consistency, execute_batch};
+pub use statement::{Prepared, StatementKind, check_batch_consistency, execute_batch, is_control_statement};

@@ -187,6 +187,13 @@ impl Prepared {
         }
     }
 
+    /// See [`is_control_statement`].
+    #[inline]
+    pub fn is_control(&self) -> bool {
+        matches!(&self.plan, Plan::Select(_))
+            && self.tables.iter().all(|table| is_control_table(&table.keyspace, &table.name))
+    }
+
     /// Which timeout counts for it.
     pub fn kind(&self) -> StatementKind {
         match &self.plan {
@@ -306,6 +313,34 @@ impl Prepared {
             }
         }
     }
+}
+
+/// Whether drivers read the table to learn of nodes and schema.
+fn is_control_table(keyspace: &str, table: &str) -> bool {
+    match keyspace {
+        "system_schema" | "system_virtual_schema" => true,
+        "system" => matches!(table, "local" | "peers" | "peers_v2"),
+        _ => false,
+    }
+}
+
+/// Whether a text is a SELECT by which drivers learn of nodes and schema. `keyspace` is the one in use. Texts that are
+/// something else are told apart by their first bytes in most cases.
+pub fn is_control_statement(keyspace: Option<&str>, text: &str) -> bool {
+    const TEXT_BYTES_MAX: usize = 4096;
+    let text = text.trim_start();
+    let is_select = text.as_bytes().get(..6).is_some_and(|word| word.eq_ignore_ascii_case(b"select"));
+    let speaks_of_system = || {
+        keyspace.is_some_and(|keyspace| keyspace.starts_with("system"))
+            || text.as_bytes().windows(6).any(|word| word.eq_ignore_ascii_case(b"system"))
+    };
+    if !is_select || text.len() > TEXT_BYTES_MAX || !speaks_of_system() {
+        return false;
+    }
+    let Ok(parsed) = parse(text) else { return false };
+    let Statement::Select(select) = parsed.statement else { return false };
+    let of = select.table.keyspace.as_ref().map(|name| name.text.as_str()).or(keyspace);
+    of.is_some_and(|keyspace| is_control_table(keyspace, &select.table.name.text))
 }
 
 fn check_consistency(

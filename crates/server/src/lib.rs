@@ -20,6 +20,7 @@ pub mod serve;
 pub mod shell;
 pub mod sstable_tool;
 pub mod suggest;
+pub mod tls;
 
 /// The version of this build.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

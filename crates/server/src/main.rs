@@ -3,6 +3,7 @@
 mod allocator;
 
 use std::error::Error;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -50,9 +51,24 @@ enum Command {
     Version,
 }
 
+/// The command line; `nodetool` has two options that the peers write with one dash.
+fn words() -> Vec<OsString> {
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    if words.get(1).is_some_and(|word| word == "nodetool") {
+        for word in &mut words {
+            if word == "-pw" {
+                *word = "--password".into();
+            } else if word == "-pwf" {
+                *word = "--password-file".into();
+            }
+        }
+    }
+    words
+}
+
 fn main() -> ExitCode {
     allocator::give_back_soon();
-    let arguments = Arguments::parse();
+    let arguments = Arguments::parse_from(words());
     let done: Result<(), Box<dyn Error + Send + Sync>> = match arguments.command {
         None => serve::run(&arguments.serve, cql_server::start).map_err(Into::into),
         Some(Command::Serve(serve)) => serve::run(&serve, cql_server::start).map_err(Into::into),

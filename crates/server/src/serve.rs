@@ -31,8 +31,8 @@ use crate::attach;
 use crate::config::flags::OptionFlags;
 use crate::config::storage::{EngineParts, Machine, Resources};
 use crate::config::{
-    self, BatchConfig, Config, HttpConfig, IdentityConfig, ListenConfig, PlaceConfig, RequestConfig,
-    ResultConfig, SecurityConfig, Setting, TimeoutConfig,
+    self, BatchConfig, Config, HttpConfig, HttpProtection, IdentityConfig, ListenConfig, PlaceConfig,
+    RequestConfig, ResultConfig, SecurityConfig, Setting, TimeoutConfig,
 };
 use crate::disk_model;
 use crate::disk_watch;
@@ -44,6 +44,9 @@ use crate::{error, info, warning};
 
 /// Fewer are worth a warning.
 const OPEN_FILES_WANTED: u64 = 10_000;
+
+/// How often the files of certificates are looked at.
+const CERTIFICATES_LOOK: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// What ended a start or a run.
 #[derive(Debug)]
@@ -68,6 +71,8 @@ pub trait ClientListeners: Send + Sync {
     fn is_listening(&self) -> bool;
     /// Open connections.
     fn connections(&self) -> u64;
+    /// Looks whether the files of certificates have changed; connections from now on get the new ones.
+    fn reload_certificates(&self) {}
     /// Stops taking connections and requests; ends when those under way have been answered, or soon after.
     fn stop(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
@@ -243,12 +248,13 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
     let PlaceConfig { data_dir, in_memory } = place;
     let memory_dir = if in_memory { Some(make_memory_dir()?) } else { None };
     let data_dir = memory_dir.as_ref().map_or(data_dir, |dir| dir.path().to_owned());
-    let HttpConfig { api_address, api_port, prometheus_address, prometheus_port } = http;
+    let HttpConfig { api_address, api_port, prometheus_address, prometheus_port, protection } = http;
     let api = bind(&api_address, api_port, "api_port")?;
     let metrics = match prometheus_port {
         0 => None,
         port => Some(bind(&prometheus_address, port, "prometheus_port")?),
     };
+    let guards = guards(protection, (&api_address, &api), (&prometheus_address, metrics.as_ref()))?;
     // The admin API names files, and who asks may be elsewhere.
     let data_dir = std::path::absolute(&data_dir)
         .map_err(|error| ServeError(format!("data_dir {}: {error}", data_dir.display())))?;
@@ -286,7 +292,7 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         .enable_all()
         .build()
         .map_err(|error| ServeError(format!("cannot start the admin thread: {error}")))?
-        .block_on(serve(&node, api, metrics, memory_dir.as_ref(), began));
+        .block_on(serve(&node, api, metrics, guards, memory_dir.as_ref(), began));
     // The last owner stops the shards.
     drop(node);
     info!("init", "stopped");
@@ -339,6 +345,33 @@ fn bind(address: &str, port: u16, option: &str) -> Result<TcpListener, ServeErro
     let listener = TcpListener::bind(&addresses[..]).map_err(wrong)?;
     listener.set_nonblocking(true).map_err(wrong)?;
     Ok(listener)
+}
+
+/// What the HTTP doors demand; the metrics may demand nothing.
+struct Guards {
+    api: admin::guard::Guard,
+    metrics: Option<admin::guard::Guard>,
+}
+
+/// `api` and `metrics`: what is configured as the address, and the socket bound to it.
+fn guards(
+    protection: HttpProtection,
+    api: (&str, &TcpListener),
+    metrics: (&str, Option<&TcpListener>),
+) -> Result<Guards, ServeError> {
+    let address = |listener: &TcpListener| listener.local_addr().ok().map(|address| address.ip());
+    let bound = |listener: Option<&TcpListener>| listener.and_then(address).into_iter().collect::<Vec<_>>();
+    protection.check(&bound(Some(api.1)), &bound(metrics.1))?;
+    let HttpProtection { password_file, api_allow_anonymous, prometheus_allow_anonymous } = protection;
+    let passwords = password_file.as_deref().map(admin::guard::passwords).transpose()?;
+    let of = |name: &str| admin::guard::Guard { passwords: passwords.clone(), names: vec![name.to_string()] };
+    Ok(Guards {
+        api: admin::guard::Guard {
+            passwords: passwords.clone().filter(|_| !api_allow_anonymous),
+            ..of(api.0)
+        },
+        metrics: (!prometheus_allow_anonymous).then(|| of(metrics.0)),
+    })
 }
 
 fn open(
@@ -479,6 +512,7 @@ async fn serve(
     node: &Arc<Node>,
     api: TcpListener,
     metrics: Option<TcpListener>,
+    guards: Guards,
     memory_dir: Option<&MemoryDir>,
     began: Instant,
 ) -> Result<(), ServeError> {
@@ -486,13 +520,20 @@ async fn serve(
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| failed("take signals", error))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| failed("take signals", error))?;
     ignore_hangups(signal(SignalKind::hangup()).map_err(|error| failed("take signals", error))?);
-    start_server("admin API", api, admin::router(node.clone()))?;
+    start_server("admin API", api, admin::router(node.clone(), guards.api))?;
     if let Some(metrics) = metrics {
-        start_server("Prometheus metrics", metrics, admin::metrics_router(node.clone()))?;
+        start_server("Prometheus metrics", metrics, admin::metrics_router(node.clone(), guards.metrics))?;
     }
     info!("init", "initialization completed in {} ms", began.elapsed().as_millis());
     let mut gone = watch_shards(&node.engine);
     disk_watch::start(&node.engine);
+    let reloading = node.clone();
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(CERTIFICATES_LOOK).await;
+            reloading.listeners.reload_certificates();
+        }
+    });
     let name = tokio::select! {
         name = next_signal(&mut terminate, &mut interrupt) => name,
         Some(shard) = gone.recv() => return Err(ServeError(format!(

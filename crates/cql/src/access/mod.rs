@@ -39,12 +39,12 @@ pub async fn execute<C: Coordinator>(
         }
         S::DropRole { if_exists, name } => role::drop(&actor, coordinator, name.as_str(), *if_exists).await,
         S::GrantRole { role, to } => {
-            actor.logged_in()?;
+            actor.may_pass_on(role.as_str())?;
             let (role, to) = (role.text.clone(), to.text.clone());
             change(coordinator, move |access| access.grant_role(&role, &to)).await
         }
         S::RevokeRole { role, from } => {
-            actor.logged_in()?;
+            actor.may_pass_on(role.as_str())?;
             let (role, from) = (role.text.clone(), from.text.clone());
             change(coordinator, move |access| access.revoke_role(&role, &from)).await
         }
@@ -102,6 +102,15 @@ impl Actor {
 
     fn is_superuser(&self) -> bool {
         self.user.as_deref().is_some_and(|user| self.access.is_superuser(user))
+    }
+
+    /// A superuser's role is granted and revoked by superusers alone: whoever has it is one.
+    fn may_pass_on(&self, role: &str) -> Result<(), CqlError> {
+        self.logged_in()?;
+        if self.access.is_superuser(role) && !self.is_superuser() {
+            return unauthorized("Only superusers can grant or revoke a role with superuser status");
+        }
+        Ok(())
     }
 
     /// That the role is there.

@@ -18,6 +18,11 @@ pub enum ColumnRef {
     Regular(ColumnId),
 }
 
+/// Hashes of passwords: no statement reads them, filters by them or learns when they were written.
+fn is_secret(schema: &TableSchema, column: &str) -> bool {
+    column == "salted_hash" && schema.keyspace == "system_auth"
+}
+
 impl ColumnRef {
     /// # Errors
     /// The table has no column of that name.
@@ -29,6 +34,10 @@ impl ColumnRef {
             return Ok(Self::Clustering(at));
         }
         match schema.column_named(name) {
+            Some(_) if is_secret(schema, name) => {
+                let text = format!("{name} of {} is not shown to anybody", schema.full_name());
+                Err(CqlError::Unauthorized(text))
+            }
             Some(column) => Ok(Self::of(column)),
             None => invalid!("Undefined column name {name} in table {}", schema.full_name()),
         }
@@ -48,7 +57,8 @@ impl ColumnRef {
         let mut all: Vec<Self> = (0..schema.partition_key.len()).map(Self::PartitionKey).collect();
         all.extend((0..schema.clustering.len()).map(Self::Clustering));
         for kind in [ColumnKind::Static, ColumnKind::Regular] {
-            let mut columns: Vec<&Column> = schema.columns_of(kind).collect();
+            let mut columns: Vec<&Column> =
+                schema.columns_of(kind).filter(|column| !is_secret(schema, &column.name)).collect();
             columns.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
             all.extend(columns.into_iter().map(Self::of));
         }

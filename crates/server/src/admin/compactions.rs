@@ -307,6 +307,14 @@ pub struct AutoQuery {
 }
 
 /// Which tables compact by themselves, after changing it if the query says so.
+/// GET shows and changes nothing.
+pub async fn show_auto(state: OfNode, Query(query): Query<AutoQuery>) -> Answer<Vec<AutoCompaction>> {
+    if query.enabled.is_some() {
+        return Err(ApiError::bad_request("enabled is set by POST"));
+    }
+    auto(state, Query(query)).await
+}
+
 pub async fn auto(State(node): OfNode, Query(query): Query<AutoQuery>) -> Answer<Vec<AutoCompaction>> {
     let catalog = node.catalog().await?;
     let tables = select(&catalog, query.keyspace.as_deref(), &names(query.tables.as_deref()))?;

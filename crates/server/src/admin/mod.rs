@@ -1,4 +1,4 @@
-//! The admin API: JSON over HTTP, for `nodetool` and for scripts. It has no passwords; it listens on the loopback.
+//! The admin API: JSON over HTTP, for `nodetool` and for scripts. Who may use it is in [`guard`].
 //!
 //! | request | does |
 //! |---|---|
@@ -21,13 +21,14 @@
 //! | `GET /v1/sstables?keyspace=&table=&key=` | the SSTables that have a partition |
 //! | `GET /v1/snapshots`, `POST …?tag=&keyspace=&table=`, `DELETE …?tag=&keyspace=` | snapshots |
 //!
-//! Answers are the types of [`answers`]; errors are `{"error": "…"}` with a status that says whose fault it is. A
-//! request that changes something and comes from a web page (it has an `Origin`) is refused.
+//! Answers are the types of [`answers`]; errors are `{"error": "…"}` with a status that says whose fault it is.
+//! Requests that change something need the header `X-Requested-By`.
 
 pub mod answers;
 mod compactions;
 mod disk;
 mod error;
+pub mod guard;
 mod io_model;
 pub mod metrics;
 mod snapshots;
@@ -36,7 +37,7 @@ mod tables;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{Method, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -45,6 +46,7 @@ use axum::{Json, Router};
 use crate::node::{Mode, Node, resident_bytes};
 use answers::{Cache, Done, Info, Memory, MemoryClass, Version};
 use error::ApiError;
+use guard::Guard;
 
 /// Where a single node is, for drivers that ask for data centers.
 pub const DATA_CENTER: &str = "datacenter1";
@@ -56,7 +58,7 @@ type Answer<T> = Result<Json<T>, ApiError>;
 type OfNode = State<Arc<Node>>;
 
 /// The API of a node.
-pub fn router(node: Arc<Node>) -> Router {
+pub fn router(node: Arc<Node>, guard: Guard) -> Router {
     Router::new()
         .route("/v1/version", get(version))
         .route("/v1/info", get(info))
@@ -76,7 +78,7 @@ pub fn router(node: Arc<Node>) -> Router {
         .route("/v1/compactions/stop", post(compactions::stop))
         .route("/v1/compactions/throughput", get(compactions::throughput).post(compactions::set_throughput))
         .route("/v1/compactions/concurrent", get(compactions::concurrent).post(compactions::set_concurrent))
-        .route("/v1/compactions/auto", get(compactions::auto).post(compactions::auto))
+        .route("/v1/compactions/auto", get(compactions::show_auto).post(compactions::auto))
         .route("/v1/refresh", post(tables::refresh))
         .route("/v1/import", post(tables::import))
         .route("/v1/sstables", get(tables::sstables))
@@ -84,21 +86,34 @@ pub fn router(node: Arc<Node>) -> Router {
         .route("/v1/snapshots", get(snapshots::list).post(snapshots::take).delete(snapshots::clear))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
-        .layer(middleware::from_fn(refuse_web_pages))
+        .layer(middleware::from_fn_with_state(Arc::new(guard), guarded))
         .with_state(node)
 }
 
 /// The metrics of a node, at `/metrics`.
-pub fn metrics_router(node: Arc<Node>) -> Router {
-    Router::new().route("/metrics", get(metrics_text)).fallback(unknown).with_state(node)
+///
+/// `guard`: `None` if nobody is asked.
+pub fn metrics_router(node: Arc<Node>, guard: Option<Guard>) -> Router {
+    let router = Router::new().route("/metrics", get(metrics_text)).fallback(unknown);
+    let router = match guard {
+        Some(guard) => router.layer(middleware::from_fn_with_state(Arc::new(guard), guarded)),
+        None => router,
+    };
+    router.with_state(node)
 }
 
-async fn refuse_web_pages(request: Request, next: Next) -> Response {
-    if request.method() != Method::GET && request.headers().contains_key(header::ORIGIN) {
-        let text = "requests of web pages may not change anything";
-        return ApiError::new(StatusCode::FORBIDDEN, text).into_response();
+async fn guarded(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+    match guard.check(request.method(), request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err((status, text)) => {
+            let mut response = ApiError::new(status, text).into_response();
+            if status == StatusCode::UNAUTHORIZED {
+                let realm = header::HeaderValue::from_static("Basic realm=\"messina\"");
+                response.headers_mut().insert(header::WWW_AUTHENTICATE, realm);
+            }
+            response
+        }
     }
-    next.run(request).await
 }
 
 async fn unknown(request: Request) -> ApiError {

@@ -11,6 +11,8 @@ use yaml_serde::Value;
 use super::Config;
 use super::ignored::{self, Why};
 use super::options::{self, At, OPTIONS};
+use super::ports;
+use super::security::{self, Verdict};
 use crate::suggest::nearest;
 
 /// What stands before the names in the environment.
@@ -125,6 +127,12 @@ fn flatten(name: &str, value: Value, into: &mut Vec<(String, Given)>) {
         }
         // A name without a value is not set.
         Value::Null => {}
+        // Classes of security with their parameters.
+        Value::Sequence(values)
+            if security::smells(name) && values.iter().any(|value| matches!(value, Value::Mapping(_))) =>
+        {
+            values.into_iter().for_each(|value| flatten(name, value, into));
+        }
         Value::Sequence(values) => {
             let texts: Option<Vec<String>> = values.iter().map(scalar).collect();
             into.push((name.to_string(), texts.map_or(Given::Structure, Given::List)));
@@ -192,6 +200,8 @@ pub fn apply(settings: Vec<Setting>) -> Result<(Config, Vec<Note>), ConfigErrors
     let mut notes = vec![];
     let mut errors = vec![];
     let mut without_effect: Vec<(Why, String)> = vec![];
+    let (settings, refused) = secured(settings, &mut notes);
+    errors.extend(refused);
     for setting in settings {
         let Some((option, bare)) = options::find(&setting.name) else {
             match ignored::why(&setting.name) {
@@ -234,6 +244,27 @@ pub fn apply(settings: Vec<Setting>) -> Result<(Config, Vec<Note>), ConfigErrors
     if errors.is_empty() { Ok((config, notes)) } else { Err(ConfigErrors(errors)) }
 }
 
+/// The settings with those about security as the table of options has them, and why the node must not start.
+fn secured(settings: Vec<Setting>, notes: &mut Vec<Note>) -> (Vec<Setting>, Vec<String>) {
+    let (mut kept, mut errors) = (vec![], vec![]);
+    for setting in &settings {
+        match security::judge(setting, &settings) {
+            Verdict::Ordinary => kept.push(setting.clone()),
+            Verdict::Means(means) => kept.extend(means.into_iter().map(|(name, value)| Setting {
+                name: name.to_string(),
+                value: Given::One(value),
+                origin: setting.origin.clone(),
+            })),
+            Verdict::Inert(why) => {
+                let note = Note { is_warning: false, text: format!("{}: {why}", setting.name) };
+                notes.push(note);
+            }
+            Verdict::Refused(why) => errors.push(format!("{}: {why}", setting.place())),
+        }
+    }
+    (kept, errors)
+}
+
 /// A flag that nobody knows is a mistake of who typed it just now; in a file or the environment, it is a note.
 fn unknown(setting: &Setting, notes: &mut Vec<Note>, errors: &mut Vec<String>) {
     let known = spellings().chain(ignored::names());
@@ -263,13 +294,10 @@ fn say_without_effect(mut names: Vec<(Why, String)>) -> Vec<Note> {
 /// What is allowed alone and not together.
 fn contradictions(config: &Config) -> Vec<String> {
     let mut errors = vec![];
-    let tls = &config.security.client_encryption;
-    if tls.enabled && (tls.certificate.is_none() || tls.keyfile.is_none()) {
-        errors.push(
-            "client_encryption_options: enabled, but there is no certificate or keyfile; give both as PEM files"
-                .into(),
-        );
+    if let Err(error) = config.security.client_encryption.tls_files() {
+        errors.push(format!("client_encryption_options: {error}"));
     }
+    errors.extend(ports::plan(&config.listen.wanted(&config.security.client_encryption)).err());
     let (warn, fail) = (config.results.tombstone_warn_threshold, config.reads.tombstone_failure_threshold);
     if fail > 0 && warn > fail {
         errors.push(format!(

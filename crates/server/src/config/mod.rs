@@ -6,17 +6,24 @@
 //! - [`units`]: durations and sizes;
 //! - [`layers`]: YAML, environment and flags as settings, and settings into a [`Config`]; errors and warnings;
 //! - [`flags`]: each option as a flag;
+//! - [`security`]: every spelling of options about security that the peers have: obeyed, or the start is refused;
+//! - [`encryption`], [`ports`]: TLS of a door, and which ports are opened;
+//! - [`http_protection`]: who may use the admin API and read the metrics;
 //! - [`ignored`]: options of the peers that mean nothing on a single node;
 //! - [`parts`]: the parts that a [`Config`] is made of, one for each consumer;
 //! - [`storage`]: the engine's options, made of its parts.
 //!
 //! All of it is pure but [`load`], which reads the file and the environment.
 
+pub mod encryption;
 pub mod flags;
+pub mod http_protection;
 pub mod ignored;
 pub mod layers;
 pub mod options;
 pub mod parts;
+pub mod ports;
+pub mod security;
 pub mod storage;
 #[cfg(test)]
 mod tests;
@@ -24,12 +31,14 @@ pub mod units;
 
 use std::path::{Path, PathBuf};
 
+pub use encryption::Encryption;
+pub use http_protection::HttpProtection;
 pub use layers::{ConfigErrors, Note, Setting};
 pub use options::{CommitlogSync, IoBackend, LogLevel, OnDamagedCommitlog, SstableFormat};
 pub use parts::{
-    BatchConfig, ClientEncryption, CommitlogConfig, CompactionConfig, HttpConfig, IdentityConfig,
-    LargeDataConfig, ListenConfig, MachineConfig, PlaceConfig, ReadConfig, RequestConfig, ResultConfig,
-    SSTableConfig, SecurityConfig, TimeoutConfig,
+    BatchConfig, CommitlogConfig, CompactionConfig, HttpConfig, IdentityConfig, LargeDataConfig,
+    ListenConfig, MachineConfig, PlaceConfig, ReadConfig, RequestConfig, ResultConfig, SSTableConfig,
+    SecurityConfig, TimeoutConfig,
 };
 
 /// The file that is read if no other is named and it is there.

@@ -28,6 +28,9 @@ pub enum At<'a> {
     DataDirectories(&'a mut PathBuf),
     Bool(&'a mut bool),
     Port(&'a mut u16),
+    AutoPort(&'a mut Option<u16>),
+    /// Names with commas between them; `auto`: none.
+    AutoNames(&'a mut Vec<String>),
     Number(&'a mut u64),
     AutoNumber(&'a mut Option<u64>, RangeInclusive<u64>),
     Millis(&'a mut u64, RangeInclusive<u64>),
@@ -47,6 +50,12 @@ pub trait Choose {
     fn choose(&mut self, name: &str) -> bool;
 }
 
+/// Classes may be named with the package that they have with the peers; a class of another package is another class.
+pub fn without_package(name: &str) -> &str {
+    const PACKAGES: [&str; 2] = ["org.apache.cassandra.auth.", "com.scylladb.auth."];
+    PACKAGES.iter().find_map(|package| name.strip_prefix(package)).unwrap_or(name)
+}
+
 macro_rules! choice {
     ($(#[$meta:meta])* $type:ident { $($(#[$variant_meta:meta])* $variant:ident = $name:literal),+ $(,)? }) => {
         $(#[$meta])*
@@ -63,8 +72,7 @@ macro_rules! choice {
             }
 
             fn choose(&mut self, name: &str) -> bool {
-                // Classes may be named with their Java package.
-                let name = name.rsplit('.').next().unwrap_or(name);
+                let name = without_package(name);
                 match () {
                     $(() if name.eq_ignore_ascii_case($name) => *self = Self::$variant,)+
                     () => return false,
@@ -163,20 +171,23 @@ pub const OPTIONS: &[OptionDef] = &[
     option("rpc_address", &[("native_transport_address", NONE)], |c| At::AutoText(&mut c.listen.rpc_address), "Where CQL is spoken. `auto`: `listen_address`."),
     option("broadcast_rpc_address", &[("broadcast_native_address", NONE)], |c| At::AutoText(&mut c.identity.broadcast_rpc_address), "The address that clients are told. `auto`: the one where CQL is spoken."),
     option("native_transport_port", &[], |c| At::Port(&mut c.listen.port), "Port for CQL."),
-    option("native_transport_port_ssl", &[], |c| At::Port(&mut c.listen.port_ssl), "Port for CQL with TLS; 0: none of its own."),
+    option("native_transport_port_ssl", &[], |c| At::AutoPort(&mut c.listen.port_ssl), "Port for CQL with TLS, in place of `native_transport_port`, or beside it if TLS is `optional`. `auto`, 0: `client_encryption_options` encrypt `native_transport_port` itself."),
     option("native_shard_aware_transport_port", &[], |c| At::Port(&mut c.listen.shard_aware_port), "Port for drivers that choose the shard by their own port; 0: none."),
-    option("native_shard_aware_transport_port_ssl", &[], |c| At::Port(&mut c.listen.shard_aware_port_ssl), "The same with TLS; 0: none."),
+    option("native_shard_aware_transport_port_ssl", &[], |c| At::AutoPort(&mut c.listen.shard_aware_port_ssl), "The same for `native_shard_aware_transport_port`."),
     option("native_transport_max_frame_size", &[("native_transport_max_frame_size_in_mb", Bare::MiB)], |c| At::Bytes(&mut c.requests.frame_bytes_max), "Longer requests are refused."),
     option("native_transport_max_concurrent_connections", &[], |c| At::AutoNumber(&mut c.requests.connections_max, 1..=u64::MAX), "More connections are refused. `auto`: no limit but the system's."),
     option("native_transport_max_concurrent_requests_in_bytes", &[], |c| At::AutoBytes(&mut c.requests.in_flight_bytes_max, 1 << 20..=1 << 40), "Bytes of requests under way on a shard; beyond, interactive ones are refused and others wait in their sockets. `auto`: 64MiB."),
     option("max_concurrent_requests_per_shard", &[], |c| At::AutoNumber(&mut c.requests.in_flight_max, 1..=u32::MAX as u64), "Requests under way on a shard; beyond, they are refused. `auto`: no limit."),
     option("native_transport_idle_timeout", &[("native_transport_idle_timeout_in_ms", MS)], |c| At::Millis(&mut c.requests.idle_timeout_ms, 0..=u64::MAX), "Connections without requests in flight on which no bytes came or went for so long are closed; 0: never."),
-    option("client_encryption_options.enabled", &[], |c| At::Bool(&mut c.security.client_encryption.enabled), "TLS for clients."),
+    option("client_encryption_options.enabled", &[], |c| At::Bool(&mut c.security.client_encryption.enabled), "TLS for clients: no port serves plain text, unless `optional`. See docs/security.md."),
     option("client_encryption_options.optional", &[], |c| At::Bool(&mut c.security.client_encryption.optional), "Serve clients without TLS on the same port too."),
     option("client_encryption_options.certificate", &[], |c| At::AutoPath(&mut c.security.client_encryption.certificate), "The server's certificate chain, PEM."),
     option("client_encryption_options.keyfile", &[], |c| At::AutoPath(&mut c.security.client_encryption.keyfile), "Its private key, PEM."),
     option("client_encryption_options.truststore", &[], |c| At::AutoPath(&mut c.security.client_encryption.truststore), "Certificates that clients' certificates must come from, PEM."),
-    option("client_encryption_options.require_client_auth", &[], |c| At::Bool(&mut c.security.client_encryption.require_client_auth), "Clients must have a certificate."),
+    option("client_encryption_options.certificate_revocation_list", &[("client_encryption_options.certficate_revocation_list", NONE)], |c| At::AutoPath(&mut c.security.client_encryption.revocation_list), "Clients' certificates that are revoked: X509 CRLs, PEM."),
+    option("client_encryption_options.require_client_auth", &[], |c| At::Choice(&mut c.security.client_encryption.client_auth), "Clients must have a certificate; `optional`: one that they have must be good."),
+    option("client_encryption_options.accepted_protocols", &[], |c| At::AutoNames(&mut c.security.client_encryption.accepted_protocols), "Versions of TLS: TLSv1.2, TLSv1.3. `auto`: both."),
+    option("client_encryption_options.cipher_suites", &[], |c| At::AutoNames(&mut c.security.client_encryption.cipher_suites), "Cipher suites by their names in Java. `auto`: all that rustls speaks."),
     option("authenticator", &[], |c| At::Choice(&mut c.security.authenticator), "Who may log in: anybody, or roles with their passwords. The first start with `PasswordAuthenticator` makes the superuser `cassandra` with the password `cassandra`."),
     option("authorizer", &[], |c| At::Choice(&mut c.security.authorizer), "Who may do what. There are no permissions on data yet; some statements on roles are for superusers."),
     option("read_request_timeout", &[("read_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.timeouts.read_ms, TIMEOUT), "How long a read of single partitions may take, counted from its arrival."),
@@ -196,10 +207,13 @@ pub const OPTIONS: &[OptionDef] = &[
     option("query_page_size_in_bytes", &[], |c| At::Bytes(&mut c.results.page_bytes), "A page of results ends when it takes more. A bare number counts bytes."),
     option("enable_cache", &[], |c| At::Bool(&mut c.reads.enable_cache), "Keep rows in memory that reads of single partitions have found, for all tables whose `caching` does not say otherwise."),
     option("cache_index_pages", &[], |c| At::Bool(&mut c.reads.cache_index_pages), "Keep pages of SSTables' indexes in memory. Without, a read of a large partition searches its index on disk each time."),
-    option("api_address", &[], |c| At::Text(&mut c.http.api_address), "Where the admin API and `nodetool` are served. It has no passwords: keep it on the loopback."),
+    option("api_address", &[], |c| At::Text(&mut c.http.api_address), "Where the admin API and `nodetool` are served."),
     option("api_port", &[], |c| At::Port(&mut c.http.api_port), "Port of the admin API."),
     option("prometheus_address", &[], |c| At::Text(&mut c.http.prometheus_address), "Where metrics are served."),
     option("prometheus_port", &[], |c| At::Port(&mut c.http.prometheus_port), "Port of the metrics; 0: none."),
+    option("api_password_file", &[], |c| At::AutoPath(&mut c.http.protection.password_file), "Who may use the admin API and read the metrics: `name:password` on each line, readable by its owner alone. `auto`: nobody is asked."),
+    option("api_allow_anonymous", &[], |c| At::Bool(&mut c.http.protection.api_allow_anonymous), "Let the admin API be reached beyond the loopback without a password."),
+    option("prometheus_allow_anonymous", &[], |c| At::Bool(&mut c.http.protection.prometheus_allow_anonymous), "Ask nobody who reads the metrics, wherever they are served."),
     option("blocked_reactor_notify", &[("blocked_reactor_notify_ms", MS)], |c| At::Millis(&mut c.machine.blocked_reactor_notify_ms, TIMEOUT), "A task that runs longer without a pause is counted as a stall, and some are logged."),
     option("blocked_reactor_reports_per_minute", &[], |c| At::Number(&mut c.machine.blocked_reactor_reports_per_minute), "How many stalls a shard logs in a minute."),
     option("log_level", &[], |c| At::Choice(&mut c.log_level), "What is logged to standard error."),
@@ -264,6 +278,15 @@ impl At<'_> {
                 }
             }
             Self::Port(at) => *at = text.parse().map_err(|_| "a port, 0 to 65535".to_string())?,
+            Self::AutoPort(at) if is_auto => *at = None,
+            Self::AutoPort(at) => {
+                *at = Some(text.parse().map_err(|_| "auto or a port, 0 to 65535".to_string())?);
+            }
+            Self::AutoNames(at) if is_auto => at.clear(),
+            Self::AutoNames(at) => {
+                let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+                *at = names.map(str::to_string).collect();
+            }
             Self::Number(at) => *at = text.parse().map_err(|_| "a whole number, 0 or more".to_string())?,
             Self::AutoNumber(at, range) => {
                 let allowed = || format!("auto or a whole number{}", within(&range, |n| n.to_string()));
@@ -310,6 +333,9 @@ impl At<'_> {
             Self::DataDirectories(at) => at.join("data").display().to_string(),
             Self::Bool(at) => at.to_string(),
             Self::Port(at) => at.to_string(),
+            Self::AutoPort(at) => at.map_or_else(auto, |port| port.to_string()),
+            Self::AutoNames(at) if at.is_empty() => auto(),
+            Self::AutoNames(at) => at.join(","),
             Self::Number(at) => at.to_string(),
             Self::AutoNumber(at, _) => at.map_or_else(auto, |number| number.to_string()),
             Self::Millis(at, _) => units::show_millis(*at),
@@ -327,7 +353,8 @@ impl At<'_> {
             Self::Text(_) | Self::AutoText(_) => "text".into(),
             Self::Path(_) | Self::AutoPath(_) | Self::DataDirectories(_) => "path".into(),
             Self::Bool(_) => "true, false".into(),
-            Self::Port(_) => "port".into(),
+            Self::Port(_) | Self::AutoPort(_) => "port".into(),
+            Self::AutoNames(_) => "names".into(),
             Self::Number(_) | Self::AutoNumber(..) => "number".into(),
             Self::Millis(..) | Self::Micros(..) => "duration".into(),
             Self::Bytes(_) | Self::AutoBytes(..) => "size".into(),

@@ -13,9 +13,12 @@
 
 use std::path::PathBuf;
 
+use super::encryption::Encryption;
+use super::http_protection::HttpProtection;
 use super::options::{
     Authenticator, Authorizer, CommitlogSync, IoBackend, OnDamagedCommitlog, SstableFormat,
 };
+use super::ports;
 
 /// The names of the node.
 #[derive(Clone, Debug, PartialEq)]
@@ -190,9 +193,9 @@ pub struct ListenConfig {
     pub listen_address: String,
     pub rpc_address: Option<String>,
     pub port: u16,
-    pub port_ssl: u16,
+    pub port_ssl: Option<u16>,
     pub shard_aware_port: u16,
-    pub shard_aware_port_ssl: u16,
+    pub shard_aware_port_ssl: Option<u16>,
 }
 
 impl Default for ListenConfig {
@@ -201,9 +204,9 @@ impl Default for ListenConfig {
             listen_address: "127.0.0.1".into(),
             rpc_address: None,
             port: 9042,
-            port_ssl: 9142,
+            port_ssl: None,
             shard_aware_port: 19042,
-            shard_aware_port_ssl: 19142,
+            shard_aware_port_ssl: None,
         }
     }
 }
@@ -213,12 +216,32 @@ impl ListenConfig {
     pub fn address(&self) -> &str {
         self.rpc_address.as_deref().unwrap_or(&self.listen_address)
     }
+
+    /// What decides on the ports.
+    pub fn wanted(&self, encryption: &Encryption) -> ports::Wanted {
+        let Self {
+            listen_address: _,
+            rpc_address: _,
+            port,
+            port_ssl,
+            shard_aware_port,
+            shard_aware_port_ssl,
+        } = *self;
+        ports::Wanted {
+            port,
+            port_ssl,
+            shard_aware_port,
+            shard_aware_port_ssl,
+            tls: encryption.enabled,
+            optional: encryption.optional,
+        }
+    }
 }
 
 /// Who may connect, how, and what they may do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SecurityConfig {
-    pub client_encryption: ClientEncryption,
+    pub client_encryption: Encryption,
     pub authenticator: Authenticator,
     pub authorizer: Authorizer,
 }
@@ -226,24 +249,11 @@ pub struct SecurityConfig {
 impl Default for SecurityConfig {
     fn default() -> Self {
         Self {
-            client_encryption: ClientEncryption::default(),
+            client_encryption: Encryption::default(),
             authenticator: Authenticator::AllowAll,
             authorizer: Authorizer::AllowAll,
         }
     }
-}
-
-/// TLS for clients.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ClientEncryption {
-    pub enabled: bool,
-    /// Clients without TLS are served too, on the same port.
-    pub optional: bool,
-    /// PEM files.
-    pub certificate: Option<PathBuf>,
-    pub keyfile: Option<PathBuf>,
-    pub truststore: Option<PathBuf>,
-    pub require_client_auth: bool,
 }
 
 /// How much clients may ask for at a time.
@@ -341,6 +351,7 @@ pub struct HttpConfig {
     pub prometheus_address: String,
     /// 0: none.
     pub prometheus_port: u16,
+    pub protection: HttpProtection,
 }
 
 impl Default for HttpConfig {
@@ -350,6 +361,7 @@ impl Default for HttpConfig {
             api_port: 10_000,
             prometheus_address: "127.0.0.1".into(),
             prometheus_port: 9180,
+            protection: HttpProtection::default(),
         }
     }
 }

@@ -101,7 +101,8 @@ fn a_wrong_value_is_named_with_its_line_and_what_is_allowed() {
     );
     check(
         "authorizer: CassandraAuthorizer",
-        "m.yaml, line 1: authorizer: \"CassandraAuthorizer\" is not allowed; expected AllowAllAuthorizer",
+        "m.yaml, line 1: authorizer: \"CassandraAuthorizer\" is not allowed; expected AllowAllAuthorizer; permissions (GRANT) are not built \
+         yet, every role that logs in may read and write all data",
     );
     check("smp: 0", "m.yaml, line 1: smp: \"0\" is not allowed; expected auto or a whole number; 1 to 256");
     check(

@@ -319,7 +319,7 @@ impl Connection {
             self.refuse(header, refusing);
             return None;
         }
-        let served = self.session.served(&self.cql.levels);
+        let served = self.session.served_for(&self.cql, header, body);
         let level = served.level.clone();
         if let Verdict::Refuse(reason) = self.cql.verdict(&served, body.len()) {
             let text = reason.to_string();

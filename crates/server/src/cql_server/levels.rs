@@ -6,7 +6,7 @@
 //! those who are connected.
 //!
 //! The default level is the group `statement` and is always there. Levels for which there is no group are served there. The level `driver` is
-//! built in too: for logging in and for connections that want to hear of events, which are those on which drivers look at nodes and schema.
+//! built in too: for logging in, and for statements by which drivers look at nodes and schema (`Session::served_for`).
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

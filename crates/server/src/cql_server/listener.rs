@@ -15,38 +15,31 @@ use engine::EngineError;
 use runtime::{Accepted, CpuGroup, ListenOptions, Listener, NetError, Remote, Shard};
 
 use super::connection::Connection;
-use super::transport::{TlsSettings, Transport};
+use super::transport::{Encryption, Transport};
 use super::{CqlOptions, CqlShard, events, levels};
 
 /// How long requests under way, and sending their answers, may take when the node stops.
 const DRAIN_US_MAX: u64 = 5_000_000;
 const DRAIN_LOOK_US: u64 = 5_000;
 
-/// Which connections a port takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Door {
-    Plain,
-    ShardAware,
-    Tls,
-    ShardAwareTls,
+/// A port to listen on.
+#[derive(Clone, Debug)]
+pub struct Port {
+    pub address: SocketAddr,
+    pub is_shard_aware: bool,
+    pub encryption: Encryption,
 }
 
-impl Door {
-    fn is_shard_aware(self) -> bool {
-        matches!(self, Self::ShardAware | Self::ShardAwareTls)
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "CQL clients",
-            Self::ShardAware => "shard-aware CQL clients",
-            Self::Tls => "encrypted CQL clients",
-            Self::ShardAwareTls => "encrypted shard-aware CQL clients",
+impl Port {
+    fn name(&self) -> &'static str {
+        match (self.is_shard_aware, &self.encryption) {
+            (false, Encryption::Plain) => "CQL clients",
+            (true, Encryption::Plain) => "shard-aware CQL clients",
+            (false, Encryption::Tls(_)) => "encrypted CQL clients",
+            (true, Encryption::Tls(_)) => "encrypted shard-aware CQL clients",
+            (false, Encryption::Optional(_)) => "CQL clients, encrypted or not",
+            (true, Encryption::Optional(_)) => "shard-aware CQL clients, encrypted or not",
         }
-    }
-
-    fn is_tls(self) -> bool {
-        matches!(self, Self::Tls | Self::ShardAwareTls)
     }
 }
 
@@ -80,15 +73,6 @@ impl From<EngineError> for ListenError {
     }
 }
 
-/// The ports to listen on; `None`: not at all.
-#[derive(Clone, Debug)]
-pub struct Ports {
-    pub plain: SocketAddr,
-    pub shard_aware: Option<SocketAddr>,
-    pub tls: Option<(SocketAddr, TlsSettings)>,
-    pub shard_aware_tls: Option<(SocketAddr, TlsSettings)>,
-}
-
 /// What was opened.
 pub struct Opened {
     /// What each is called in the log, and its address; the ordinary one is first.
@@ -107,27 +91,24 @@ struct Doors {
 /// Listens and serves; on shard 0. Ends when the ports are open.
 ///
 /// # Errors
-/// The ordinary port or the one with TLS is taken or not allowed; then none is open.
-pub async fn start(shard: &Shard, mut options: CqlOptions, ports: Ports) -> Result<Opened, ListenError> {
-    let mut wanted = vec![(Door::Plain, ports.plain, None)];
-    wanted.extend(ports.shard_aware.map(|address| (Door::ShardAware, address, None)));
-    wanted.extend(ports.tls.map(|(address, tls)| (Door::Tls, address, Some(tls))));
-    wanted.extend(ports.shard_aware_tls.map(|(address, tls)| (Door::ShardAwareTls, address, Some(tls))));
+/// An ordinary port is taken or not allowed; then none is open.
+pub async fn start(shard: &Shard, mut options: CqlOptions, ports: Vec<Port>) -> Result<Opened, ListenError> {
     let (mut open, mut missing) = (vec![], vec![]);
-    for (door, address, tls) in wanted {
-        match shard.net().listen(address, ListenOptions::default()) {
-            Ok(listener) => open.push((door, Rc::new(listener), tls)),
-            Err(error) if door.is_shard_aware() => missing.push(format!("no {}: {error}", door.name())),
+    for port in ports {
+        match shard.net().listen(port.address, ListenOptions::default()) {
+            Ok(listener) => open.push((port, Rc::new(listener))),
+            Err(error) if port.is_shard_aware => missing.push(format!("no {}: {error}", port.name())),
             Err(error) => return Err(error.into()),
         }
     }
-    let port_of = |door: Door| {
-        open.iter().find(|(open, _, _)| *open == door).map(|(_, listener, _)| listener.local_addr().port())
+    let shard_aware = |takes: fn(&Encryption) -> bool| {
+        let found = open.iter().find(|(port, _)| port.is_shard_aware && takes(&port.encryption));
+        found.map(|(_, listener)| listener.local_addr().port())
     };
-    options.shard_aware_port = port_of(Door::ShardAware);
-    options.shard_aware_port_ssl = port_of(Door::ShardAwareTls);
-    if let Some(port) = port_of(Door::Plain) {
-        options.node.rpc_port = port;
+    options.shard_aware_port = shard_aware(|encryption| !matches!(encryption, Encryption::Tls(_)));
+    options.shard_aware_port_ssl = shard_aware(|encryption| !matches!(encryption, Encryption::Plain));
+    if let Some((_, listener)) = open.iter().find(|(port, _)| !port.is_shard_aware) {
+        options.node.rpc_port = listener.local_addr().port();
     }
     let options = Arc::new(options);
     for target in 0..shard.shard_count() {
@@ -139,12 +120,12 @@ pub async fn start(shard: &Shard, mut options: CqlOptions, ports: Ports) -> Resu
     }
     levels::publish(shard).await?;
     let open_connections = (0..shard.shard_count()).map(|_| Cell::new(0)).collect();
-    let listeners: Vec<_> = open.iter().map(|(_, listener, _)| listener.clone()).collect();
-    let addresses = open.iter().map(|(door, listener, _)| (door.name(), listener.local_addr())).collect();
+    let listeners: Vec<_> = open.iter().map(|(_, listener)| listener.clone()).collect();
+    let addresses = open.iter().map(|(port, listener)| (port.name(), listener.local_addr())).collect();
     let doors = Rc::new(Doors { listeners, open_connections });
     shard.set_local(doors.clone());
-    for (door, listener, tls) in open {
-        let accepting = accept(shard.clone(), doors.clone(), door, listener, tls, options.clone());
+    for (port, listener) in open {
+        let accepting = accept(shard.clone(), doors.clone(), port, listener, options.clone());
         shard.spawn(CpuGroup::Statement, accepting).detach();
     }
     Ok(Opened { addresses, missing })
@@ -181,18 +162,16 @@ pub async fn stop(remote: &Remote, address: SocketAddr) {
 async fn accept(
     shard: Shard,
     doors: Rc<Doors>,
-    door: Door,
+    port: Port,
     listener: Rc<Listener>,
-    tls: Option<TlsSettings>,
     options: Arc<CqlOptions>,
 ) {
-    assert!(door.is_tls() == tls.is_some(), "who encrypts has a certificate");
     while let Some(accepted) = listener.accept().await {
         let open: usize = doors.open_connections.iter().map(Cell::get).sum();
         if open >= options.connections_max {
             continue;
         }
-        let target = if door.is_shard_aware() {
+        let target = if port.is_shard_aware {
             u32::from(accepted.peer_addr().port()) % shard.shard_count()
         } else {
             let counts = doors.open_connections.iter().map(Cell::get);
@@ -202,8 +181,8 @@ async fn accept(
         count.set(count.get() + 1);
         options.open_connections.fetch_add(1, Ordering::Relaxed);
         let open_connections = options.open_connections.clone();
-        let tls = tls.clone();
-        let served = shard.call(target, CpuGroup::Statement, move |shard| serve(shard, accepted, tls));
+        let encryption = port.encryption.clone();
+        let served = shard.call(target, CpuGroup::Statement, move |shard| serve(shard, accepted, encryption));
         let doors = doors.clone();
         let ended = async move {
             let _ = served.await;
@@ -216,7 +195,7 @@ async fn accept(
 }
 
 /// Serves a connection to its end.
-async fn serve(shard: Shard, accepted: Accepted, tls: Option<TlsSettings>) {
+async fn serve(shard: Shard, accepted: Accepted, encryption: Encryption) {
     let Ok(cql) = CqlShard::of(&shard) else { return };
     if cql.is_stopping.get() {
         return;
@@ -225,6 +204,6 @@ async fn serve(shard: Shard, accepted: Accepted, tls: Option<TlsSettings>) {
     let Ok(stream) = shard.net().adopt(accepted) else { return };
     let _ = stream.set_nodelay(true);
     let _ = stream.set_keepalive(Some(60));
-    let Ok(transport) = Transport::new(stream, tls.as_ref()) else { return };
+    let Ok(transport) = Transport::new(stream, &encryption) else { return };
     Connection::serve(cql, transport).await;
 }

@@ -88,14 +88,41 @@ impl Session {
         match &*served {
             Some((version, effective)) if *version == levels.version() => effective.clone(),
             _ => {
-                let is_drivers_own = self.events.get() != 0;
-                let effective = match is_drivers_own {
-                    true => levels.of_drivers(),
-                    false => levels.of_role(self.user.borrow().as_deref()),
-                };
+                let effective = levels.of_role(self.user.borrow().as_deref());
                 *served = Some((levels.version(), effective.clone()));
                 effective
             }
+        }
+    }
+
+    /// At what this request is served: what drivers ask of nodes and schema at their own level, whatever the connection,
+    /// and everything else at the role's.
+    pub fn served_for(&self, cql: &CqlShard, header: Header, body: &[u8]) -> Effective {
+        if self.is_control(cql, header, body) {
+            return cql.levels.of_drivers();
+        }
+        self.served(&cql.levels)
+    }
+
+    /// Decides by the first bytes for nearly all requests, as this is asked for each of them: only a SELECT that is not
+    /// prepared is decoded here. Whatever is not seen to be a control statement is the role's.
+    fn is_control(&self, cql: &CqlShard, header: Header, body: &[u8]) -> bool {
+        match header.opcode {
+            Opcode::Execute => cql.statements.is_control(leading_id(body)),
+            Opcode::Query | Opcode::Prepare if leads_with_select(body) => {
+                let Ok(message) = RequestMessage::decode(&Envelope { header, body }) else { return false };
+                let used = self.keyspace.borrow();
+                match message.request {
+                    Request::Query { text, parameters } => {
+                        cql::is_control_statement(parameters.keyspace.or(used.as_deref()), text)
+                    }
+                    Request::Prepare { text, keyspace } => {
+                        cql::is_control_statement(keyspace.or(used.as_deref()), text)
+                    }
+                    _ => false,
+                }
+            }
+            _ => false,
         }
     }
 
@@ -105,8 +132,18 @@ impl Session {
 
     pub fn register(&self, events: &[EventType]) {
         events.iter().for_each(|event| self.events.set(self.events.get() | 1 << *event as u8));
-        *self.served.borrow_mut() = None;
     }
+}
+
+/// The id that an EXECUTE begins with; whatever else is there names no statement.
+fn leading_id(body: &[u8]) -> &[u8] {
+    let Some((length, rest)) = body.split_first_chunk() else { return &[] };
+    rest.get(..usize::from(u16::from_be_bytes(*length))).unwrap_or_default()
+}
+
+/// Whether the text that a QUERY or PREPARE begins with is a SELECT.
+fn leads_with_select(body: &[u8]) -> bool {
+    body.get(4..10).is_some_and(|word| word.eq_ignore_ascii_case(b"select"))
 }
 
 /// Answers messages that set the connection up; `None` if the message is a statement.

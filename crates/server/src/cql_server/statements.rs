@@ -16,6 +16,8 @@ pub(crate) type StatementId = [u8; 16];
 struct Entry {
     prepared: Arc<Prepared>,
     last_use: Cell<u64>,
+    /// Whether it is served at the drivers' level; decided once, when it is prepared.
+    is_control: bool,
 }
 
 /// See the head of this file.
@@ -46,11 +48,20 @@ impl Statements {
         Some(entry.prepared.clone())
     }
 
+    /// Whether it is known and drivers learn of nodes and schema by it.
+    #[inline]
+    pub fn is_control(&self, id: &[u8]) -> bool {
+        let Ok(id) = id.try_into() else { return false };
+        let id: &StatementId = id;
+        self.by_id.borrow().get(id).is_some_and(|entry| entry.is_control)
+    }
+
     /// Knows it from now on, in place of an earlier one with its id.
     pub fn insert(&self, prepared: Arc<Prepared>) {
         let mut by_id = self.by_id.borrow_mut();
         let bytes = prepared.memory_bytes();
-        let entry = Entry { last_use: Cell::new(self.tick()), prepared };
+        let is_control = prepared.is_control();
+        let entry = Entry { last_use: Cell::new(self.tick()), is_control, prepared };
         if let Some(earlier) = by_id.insert(entry.prepared.id, entry) {
             self.bytes.set(self.bytes.get() - earlier.prepared.memory_bytes());
         }

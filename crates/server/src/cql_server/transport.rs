@@ -4,51 +4,37 @@
 //! write. Both kinds try first and wait only if nothing could be done.
 
 use std::cell::RefCell;
-use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
-
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use runtime::Stream;
 
-/// Certificate and key with which connections are encrypted.
-#[derive(Clone)]
-pub struct TlsSettings(pub Arc<rustls::ServerConfig>);
+use crate::tls::ReloadableTls;
 
-impl TlsSettings {
-    /// Certificates and their key in PEM, as ScyllaDB's `client_encryption_options` name them.
-    ///
-    /// # Errors
-    /// A file cannot be read, holds nothing of the kind, or the two do not belong together.
-    pub fn from_pem(certificates: &Path, key: &Path) -> Result<Self, String> {
-        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificates)
-            .and_then(|found| found.collect())
-            .map_err(|error| format!("no certificate in {}: {error}", certificates.display()))?;
-        let private = PrivateKeyDer::from_pem_file(key)
-            .map_err(|error| format!("no private key in {}: {error}", key.display()))?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private))
-            .map_err(|error| format!("{} with {}: {error}", certificates.display(), key.display()))?;
-        Ok(Self(Arc::new(config)))
-    }
-}
+/// What a record of TLS begins with whose sender wants to shake hands; no frame of CQL does.
+const TLS_HANDSHAKE: u8 = 0x16;
 
-impl fmt::Debug for TlsSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TlsSettings")
-    }
+/// What connections of a port are.
+#[derive(Clone, Debug)]
+pub enum Encryption {
+    Plain,
+    Tls(Arc<ReloadableTls>),
+    /// As the client begins.
+    Optional(Arc<ReloadableTls>),
 }
 
 /// A client's connection.
 pub(crate) struct Transport {
     stream: Stream,
-    tls: Option<RefCell<rustls::ServerConnection>>,
+    mode: RefCell<Mode>,
+}
+
+enum Mode {
+    Plain,
+    Tls(Box<rustls::ServerConnection>),
+    /// Nothing has come yet.
+    Undecided(Arc<ReloadableTls>),
 }
 
 /// A stream as `std::io` has it.
@@ -73,12 +59,13 @@ impl Write for Socket<'_> {
 impl Transport {
     /// # Errors
     /// The TLS settings do not work.
-    pub fn new(stream: Stream, tls: Option<&TlsSettings>) -> Result<Self, rustls::Error> {
-        let tls = match tls {
-            Some(settings) => Some(RefCell::new(rustls::ServerConnection::new(settings.0.clone())?)),
-            None => None,
+    pub fn new(stream: Stream, encryption: &Encryption) -> Result<Self, rustls::Error> {
+        let mode = match encryption {
+            Encryption::Plain => Mode::Plain,
+            Encryption::Tls(tls) => Mode::Tls(Box::new(rustls::ServerConnection::new(tls.config())?)),
+            Encryption::Optional(tls) => Mode::Undecided(tls.clone()),
         };
-        Ok(Self { stream, tls })
+        Ok(Self { stream, mode: RefCell::new(mode) })
     }
 
     pub fn peer_addr(&self) -> SocketAddr {
@@ -87,7 +74,8 @@ impl Transport {
 
     /// Protocol and cipher suite, once the handshake is done; `None` without encryption.
     pub fn tls_parameters(&self) -> Option<(String, String)> {
-        let tls = self.tls.as_ref()?.borrow();
+        let mode = self.mode.borrow();
+        let Mode::Tls(tls) = &*mode else { return None };
         let version = tls.protocol_version()?.as_str()?.to_string();
         let suite = tls.negotiated_cipher_suite()?.suite().as_str()?.to_string();
         Some((version, suite))
@@ -98,8 +86,22 @@ impl Transport {
     /// # Errors
     /// `WouldBlock`: nothing yet, wait for [`Self::readable`]. Everything else ends the connection.
     pub fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
-        let Some(tls) = &self.tls else { return self.stream.try_read(into) };
-        let mut tls = tls.borrow_mut();
+        let mut mode = self.mode.borrow_mut();
+        if let Mode::Undecided(tls) = &*mode {
+            let mut first = [0];
+            if self.stream.try_read(&mut first)? == 0 {
+                return Ok(0);
+            }
+            if first[0] != TLS_HANDSHAKE {
+                *mode = Mode::Plain;
+                into[0] = first[0];
+                return Ok(1);
+            }
+            let mut connection = rustls::ServerConnection::new(tls.config()).map_err(io::Error::other)?;
+            connection.read_tls(&mut &first[..])?;
+            *mode = Mode::Tls(Box::new(connection));
+        }
+        let Mode::Tls(tls) = &mut *mode else { return self.stream.try_read(into) };
         loop {
             match tls.reader().read(into) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -121,8 +123,13 @@ impl Transport {
     /// # Errors
     /// As [`Self::try_read`], with [`Self::writable`].
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        let Some(tls) = &self.tls else { return self.stream.try_write(bytes) };
-        let mut tls = tls.borrow_mut();
+        let mut mode = self.mode.borrow_mut();
+        let tls = match &mut *mode {
+            Mode::Plain => return self.stream.try_write(bytes),
+            Mode::Tls(tls) => tls,
+            // Whether it may be read by others is not known before the client has begun.
+            Mode::Undecided(_) => return Err(io::ErrorKind::NotConnected.into()),
+        };
         while tls.wants_write() {
             tls.write_tls(&mut Socket(&self.stream))?;
         }
@@ -139,7 +146,7 @@ impl Transport {
 
     /// Whether bytes that were taken have not left yet.
     pub fn has_unsent(&self) -> bool {
-        self.tls.as_ref().is_some_and(|tls| tls.borrow().wants_write())
+        matches!(&*self.mode.borrow(), Mode::Tls(tls) if tls.wants_write())
     }
 
     pub async fn readable(&self) {
@@ -152,8 +159,7 @@ impl Transport {
 
     /// Ends both directions: whoever waits goes on and finds the end.
     pub fn shutdown(&self) {
-        if let Some(tls) = &self.tls {
-            let mut tls = tls.borrow_mut();
+        if let Mode::Tls(tls) = &mut *self.mode.borrow_mut() {
             tls.send_close_notify();
             let _ = tls.write_tls(&mut Socket(&self.stream));
         }

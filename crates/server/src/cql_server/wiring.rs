@@ -18,17 +18,19 @@ use cql::system::{NodeInfo, SettingInfo};
 use engine::Engine;
 use runtime::Remote;
 
-use super::listener::{self, Ports};
+use super::listener::{self, Port};
 use super::overload::Limits;
 use super::passwords::{self, Passwords};
-use super::transport::TlsSettings;
+use super::transport;
 use super::{CqlOptions, Timeouts};
 use crate::config::options::{Authenticator, Authorizer, OPTIONS, OptionDef};
+use crate::config::ports::{self, PortPlan};
 use crate::config::{
-    BatchConfig, ClientEncryption, Config, IdentityConfig, ListenConfig, RequestConfig, ResultConfig,
+    BatchConfig, Config, Encryption, IdentityConfig, ListenConfig, RequestConfig, ResultConfig,
     SecurityConfig, TimeoutConfig,
 };
 use crate::serve::{ClientListeners, ClientParts, ServeError};
+use crate::tls::ReloadableTls;
 use crate::{info, warning};
 
 /// Bytes of requests under way on a shard.
@@ -53,9 +55,16 @@ struct Listeners {
     remote: Remote,
     address: SocketAddr,
     connections: Arc<AtomicU64>,
+    tls: Option<Arc<ReloadableTls>>,
 }
 
 impl ClientListeners for Listeners {
+    fn reload_certificates(&self) {
+        if let Some(tls) = &self.tls {
+            tls.reload();
+        }
+    }
+
     fn is_listening(&self) -> bool {
         true
     }
@@ -83,10 +92,19 @@ fn address_of(host: &str, port: u16, option: &str) -> Result<SocketAddr, ServeEr
 pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientListeners>, ServeError> {
     let ClientParts { identity, listen, security, requests, timeouts, results, batches, memory_bytes, shown } =
         clients;
-    let plain = address_of(listen.address(), listen.port, "rpc_address")?;
+    let plans = ports::plan(&listen.wanted(&security.client_encryption))?;
+    let plain = address_of(listen.address(), plans.first().map_or(0, |plan| plan.port), "rpc_address")?;
     let node = node_info(engine, identity, &listen, plain, &shown)?;
     let (tls, passwords) = secure(engine, security)?;
-    let ports = ports(listen, plain, tls);
+    let ports = listened(&plans, plain, tls.as_ref())?;
+    if !plans.iter().any(|plan| plan.port == listen.port) {
+        info!(
+            "cql",
+            "native_transport_port {} is closed: with client_encryption_options.enabled and native_transport_port_ssl, plain text is served \
+             only if client_encryption_options.optional is true",
+            listen.port
+        );
+    }
     let RequestConfig {
         frame_bytes_max,
         connections_max,
@@ -148,27 +166,7 @@ pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientList
         info!("cql", "Starting listening for {what} on {address}");
     }
     let address = opened.addresses[0].1;
-    Ok(Arc::new(Listeners { remote: engine.remote().clone(), address, connections }))
-}
-
-/// A port of 0 is none.
-fn ports(listen: ListenConfig, plain: SocketAddr, tls: Option<TlsSettings>) -> Ports {
-    let ListenConfig {
-        // They made `plain`.
-        listen_address: _,
-        rpc_address: _,
-        port: _,
-        port_ssl,
-        shard_aware_port,
-        shard_aware_port_ssl,
-    } = listen;
-    let beside = |port: u16| (port != 0).then(|| SocketAddr::new(plain.ip(), port));
-    Ports {
-        plain,
-        shard_aware: beside(shard_aware_port),
-        tls: tls.clone().and_then(|tls| Some((beside(port_ssl)?, tls))),
-        shard_aware_tls: tls.and_then(|tls| Some((beside(shard_aware_port_ssl)?, tls))),
-    }
+    Ok(Arc::new(Listeners { remote: engine.remote().clone(), address, connections, tls }))
 }
 
 fn timeouts_of(timeouts: TimeoutConfig) -> Timeouts {
@@ -194,7 +192,7 @@ fn batch_limits(batches: BatchConfig) -> BatchLimits {
 fn secure(
     engine: &Engine,
     security: SecurityConfig,
-) -> Result<(Option<TlsSettings>, Option<Passwords>), ServeError> {
+) -> Result<(Option<Arc<ReloadableTls>>, Option<Passwords>), ServeError> {
     let SecurityConfig { client_encryption, authenticator, authorizer } = security;
     match authorizer {
         // There are no permissions on data.
@@ -204,7 +202,7 @@ fn secure(
         Authenticator::AllowAll => None,
         Authenticator::Password => Some(passwords(engine)?),
     };
-    Ok((tls_settings(client_encryption)?, passwords))
+    Ok((tls_of(&client_encryption)?, passwords))
 }
 
 /// What asks for passwords. A node without any role gets the peers' superuser.
@@ -230,26 +228,36 @@ fn passwords(engine: &Engine) -> Result<Passwords, ServeError> {
     Ok(passwords)
 }
 
-fn tls_settings(encryption: ClientEncryption) -> Result<Option<TlsSettings>, ServeError> {
-    let ClientEncryption { enabled, optional, certificate, keyfile, truststore, require_client_auth } =
-        encryption;
-    if !enabled {
-        return Ok(None);
+fn tls_of(encryption: &Encryption) -> Result<Option<Arc<ReloadableTls>>, ServeError> {
+    let wrong = |error: String| ServeError::from(format!("client_encryption_options: {error}"));
+    match encryption.tls_files().map_err(wrong)? {
+        Some(files) => Ok(Some(ReloadableTls::load("CQL", files).map_err(wrong)?)),
+        None => Ok(None),
     }
-    if optional || truststore.is_some() || require_client_auth {
-        return Err(ServeError::from(
-            "client_encryption_options: optional, truststore and require_client_auth are not built yet; leave them out, \
-             and give TLS a port of its own (native_transport_port_ssl)"
-                .to_string(),
-        ));
-    }
-    match (certificate, keyfile) {
-        (Some(certificate), Some(key)) => Ok(Some(TlsSettings::from_pem(&certificate, &key)?)),
-        _ => Err(ServeError::from(
-            "client_encryption_options: enabled, but certificate and keyfile (PEM files) are not both given"
-                .to_string(),
-        )),
-    }
+}
+
+/// The planned ports with their addresses; an encrypted one is never opened in plain text for want of a certificate.
+fn listened(
+    plans: &[PortPlan],
+    plain: SocketAddr,
+    tls: Option<&Arc<ReloadableTls>>,
+) -> Result<Vec<Port>, ServeError> {
+    let with_tls = |of: fn(Arc<ReloadableTls>) -> transport::Encryption| match tls {
+        Some(tls) => Ok(of(tls.clone())),
+        None => Err(ServeError::from("an encrypted port without a certificate".to_string())),
+    };
+    let port = |plan: &PortPlan| {
+        Ok(Port {
+            address: SocketAddr::new(plain.ip(), plan.port),
+            is_shard_aware: plan.is_shard_aware,
+            encryption: match plan.encryption {
+                ports::Encryption::Plain => transport::Encryption::Plain,
+                ports::Encryption::Tls => with_tls(transport::Encryption::Tls)?,
+                ports::Encryption::Optional => with_tls(transport::Encryption::Optional)?,
+            },
+        })
+    };
+    plans.iter().map(port).collect()
 }
 
 /// Every option with its value. None is a secret.

@@ -11,6 +11,8 @@ const ANSWER_BYTES_MAX: u64 = 256 << 20;
 pub struct Client {
     pub host: String,
     pub port: u16,
+    /// `name:password`
+    pub login: Option<String>,
 }
 
 /// `path?name=value&…` of those that have a value.
@@ -50,8 +52,14 @@ impl Client {
             format!("failed to connect to '{place}': {error}; is a node running, and is this its api_port?")
         };
         let mut stream = TcpStream::connect((host, self.port)).map_err(no_node)?;
+        // The address and not the name: names are not believed.
+        let host = stream.peer_addr().map_or(place.clone(), |address| address.to_string());
+        let login = self.login.as_ref().map_or(String::new(), |login| {
+            format!("Authorization: Basic {}\r\n", crate::admin::guard::base64(login.as_bytes()))
+        });
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {place}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nX-Requested-By: nodetool\r\n{login}\
+             Content-Length: 0\r\n\r\n"
         );
         let cut_off = |error: io::Error| format!("the connection to '{place}' was lost: {error}");
         stream.write_all(request.as_bytes()).map_err(cut_off)?;

@@ -28,6 +28,15 @@ pub struct NodetoolArguments {
     host: String,
     #[arg(short = 'p', long, default_value_t = 10_000)]
     port: u16,
+    /// A name of the node's api_password_file.
+    #[arg(short = 'u', long)]
+    username: Option<String>,
+    /// Its password; also -pw.
+    #[arg(long, requires = "username")]
+    password: Option<String>,
+    /// A file with a line `name password` or `name:password` for each name; also -pwf.
+    #[arg(long, requires = "username", conflicts_with = "password")]
+    password_file: Option<std::path::PathBuf>,
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     /// A command and its arguments; `help` names them all.
@@ -120,13 +129,34 @@ pub fn run(arguments: &NodetoolArguments) -> Result<(), NodetoolError> {
         return Err(unknown(command).into());
     }
     let call = Call {
-        client: Client { host: arguments.host.clone(), port: arguments.port },
+        client: Client { host: arguments.host.clone(), port: arguments.port, login: login(arguments)? },
         format: arguments.format,
         command,
     };
     let output = call.run(rest)?;
     print(&output);
     Ok(())
+}
+
+/// `name:password`, if somebody is named.
+fn login(arguments: &NodetoolArguments) -> Result<Option<String>, NodetoolError> {
+    let Some(name) = &arguments.username else { return Ok(None) };
+    if let Some(password) = &arguments.password {
+        return Ok(Some(format!("{name}:{password}")));
+    }
+    let Some(path) = &arguments.password_file else {
+        return Err("-u needs a password: -pw PASSWORD, or -pwf FILE".to_string().into());
+    };
+    let text =
+        std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let of_line = |line: &str| {
+        let rest = line.trim().strip_prefix(name.as_str())?;
+        Some(rest.strip_prefix([' ', '\t', ':'])?.trim().to_string())
+    };
+    match text.lines().find_map(of_line) {
+        Some(password) => Ok(Some(format!("{name}:{password}"))),
+        None => Err(format!("{} has no line for {name}", path.display()).into()),
+    }
 }
 
 /// Whoever reads may stop before the end (`| head`).

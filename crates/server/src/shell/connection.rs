@@ -20,7 +20,7 @@ use cql::protocol::{
 };
 
 use super::failure::Failure;
-use super::tls::TlsClient;
+use crate::tls::TlsClient;
 
 /// What a TLS server's answer to something else begins with.
 const TLS_ALERT: u8 = 0x15;
@@ -300,7 +300,7 @@ impl Connection {
             let text = error.to_string();
             if !text.contains("certificate") {
                 return Failure::Connection(format!(
-                    "{} does not speak TLS: leave out --ssl, or name the port that does, often 9142 ({text})",
+                    "{} does not speak TLS: leave out --ssl, or name the port that does ({text})",
                     self.address
                 ));
             }

@@ -33,7 +33,6 @@ mod table;
 mod terminal;
 #[cfg(test)]
 mod tests;
-mod tls;
 mod trace;
 mod value;
 
@@ -51,12 +50,12 @@ use input::InputBuffer;
 use interpreter::Interpreter;
 use output::Output;
 
+use crate::tls::TlsClient;
 pub use output::Format;
 pub(crate) use page::push_page;
 use session::Session;
 pub(crate) use style::Style;
 pub(crate) use table::{Cell, write_table};
-use tls::TlsClient;
 
 const EXIT_NO_CONNECTION: u8 = 1;
 const EXIT_STATEMENT_FAILED: u8 = 2;

@@ -284,7 +284,7 @@ impl Client {
         assert!(matches!(answer, Response::AuthSuccess { .. }), "{name}: {answer:?}");
     }
 
-    fn log_in_at(port: u16, name: &str, password: &str) -> Self {
+    pub fn log_in_at(port: u16, name: &str, password: &str) -> Self {
         let mut client = Self::connect(port, ProtocolVersion::V5);
         client.startup_with_password();
         client.log_in(name, password);

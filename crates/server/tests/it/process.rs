@@ -161,7 +161,9 @@ impl Drop for Server {
 /// Status line and the rest of an HTTP answer.
 pub fn http(port: u16, request: &str, headers: &str) -> (String, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    let text = format!("{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n");
+    let text = format!(
+        "{request} HTTP/1.1\r\nHost: localhost\r\nX-Requested-By: test\r\nConnection: close\r\n{headers}\r\n"
+    );
     stream.write_all(text.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();

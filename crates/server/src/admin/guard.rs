@@ -1,0 +1,154 @@
+//! Who may use the HTTP doors: no web page, and nobody without a password if there are any.
+//!
+//! A browser sends what a page of somebody else asks it to, also to the loopback. So whatever a page has asked for is
+//! refused (`Origin`, `Sec-Fetch-Site`), as is a name in `Host` that could have been made to mean this machine (DNS
+//! rebinding), and what changes something needs a header that forms cannot send.
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use subtle::ConstantTimeEq;
+
+/// Any value does.
+pub const HEADER: &str = "x-requested-by";
+
+/// What a door demands.
+#[derive(Clone, Debug, Default)]
+pub struct Guard {
+    /// `name:password`; `None`: nobody is asked.
+    pub passwords: Option<Vec<String>>,
+    /// Names in `Host` besides addresses and localhost.
+    pub names: Vec<String>,
+}
+
+impl Guard {
+    /// # Errors
+    /// What is wrong with the request.
+    pub fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), (StatusCode, String)> {
+        let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+        let forbidden = |what: &str| Err((StatusCode::FORBIDDEN, what.to_string()));
+        if headers.contains_key(header::ORIGIN) || text("sec-fetch-site").is_some_and(|site| site != "none") {
+            return forbidden("requests of web pages are not answered");
+        }
+        if let Some(passwords) = &self.passwords {
+            let given =
+                text("authorization").and_then(|text| text.strip_prefix("Basic ")).unwrap_or_default();
+            // All are compared, so that the time says nothing.
+            let is_known =
+                |known: &String| bool::from(base64(known.as_bytes()).as_bytes().ct_eq(given.as_bytes()));
+            if passwords.iter().filter(|known| is_known(known)).count() == 0 {
+                let text = "a name and password are needed: messina nodetool -u NAME -pw PASSWORD";
+                return Err((StatusCode::UNAUTHORIZED, text.to_string()));
+            }
+        } else if !text("host").is_some_and(|host| self.knows(host)) {
+            return forbidden("Host must be an address of this node or localhost");
+        }
+        if !matches!(*method, Method::GET | Method::HEAD) && !headers.contains_key(HEADER) {
+            return forbidden(
+                "a request that changes something needs the header X-Requested-By, with any value",
+            );
+        }
+        Ok(())
+    }
+
+    fn knows(&self, host: &str) -> bool {
+        let name = match host.strip_prefix('[') {
+            Some(rest) => rest.split(']').next().unwrap_or(rest),
+            None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+        };
+        name.parse::<IpAddr>().is_ok()
+            || name.eq_ignore_ascii_case("localhost")
+            || self.names.iter().any(|known| known.eq_ignore_ascii_case(name))
+    }
+}
+
+/// The lines of a password file.
+///
+/// # Errors
+/// It cannot be read, others can read it, or a line is no `name:password`.
+pub fn passwords(path: &Path) -> Result<Vec<String>, String> {
+    use std::os::unix::fs::MetadataExt;
+    let wrong = |error: std::io::Error| format!("api_password_file: cannot read {}: {error}", path.display());
+    let mode = std::fs::metadata(path).map_err(wrong)?.mode();
+    if mode & 0o077 != 0 {
+        return Err(format!(
+            "api_password_file: others can read {}: chmod 600 {}",
+            path.display(),
+            path.display()
+        ));
+    }
+    let text = std::fs::read_to_string(path).map_err(wrong)?;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let lines: Vec<String> = lines.map(str::to_string).collect();
+    let is_good =
+        |line: &String| line.split_once(':').is_some_and(|(name, word)| !name.is_empty() && !word.is_empty());
+    if lines.is_empty() || !lines.iter().all(is_good) {
+        return Err(format!("api_password_file: {}: expected name:password on each line", path.display()));
+    }
+    Ok(lines)
+}
+
+/// Base64, as Basic authentication has it.
+pub fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for three in bytes.chunks(3) {
+        let bits =
+            three.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
+        for digit in 0..4 {
+            let is_there = digit <= three.len();
+            text.push(if is_there { DIGITS[(bits >> (18 - 6 * digit) & 63) as usize] as char } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(guard: &Guard, method: Method, headers: &[(&'static str, &str)]) -> u16 {
+        let headers = headers.iter().map(|(name, value)| {
+            (header::HeaderName::from_static(name), header::HeaderValue::from_str(value).unwrap())
+        });
+        guard.check(&method, &headers.collect()).map_or_else(|(status, _)| status.as_u16(), |()| 200)
+    }
+
+    #[test]
+    fn web_pages_change_and_read_nothing() {
+        let guard = Guard::default();
+        let host = ("host", "127.0.0.1:10000");
+        assert_eq!(status(&guard, Method::GET, &[host]), 200);
+        assert_eq!(status(&guard, Method::GET, &[("host", "[::1]:10000")]), 200);
+        assert_eq!(status(&guard, Method::GET, &[("host", "localhost")]), 200);
+        assert_eq!(status(&guard, Method::GET, &[("host", "evil.example:10000")]), 403);
+        assert_eq!(status(&guard, Method::GET, &[]), 403);
+        for method in [Method::GET, Method::POST, Method::DELETE] {
+            assert_eq!(status(&guard, method.clone(), &[host, ("origin", "null"), (HEADER, "x")]), 403);
+            assert_eq!(status(&guard, method, &[host, ("sec-fetch-site", "cross-site"), (HEADER, "x")]), 403);
+        }
+        assert_eq!(status(&guard, Method::POST, &[host]), 403);
+        assert_eq!(status(&guard, Method::POST, &[host, (HEADER, "x")]), 200);
+    }
+
+    #[test]
+    fn passwords_are_asked_for() {
+        let guard = Guard { passwords: Some(vec!["ann:secret".to_string()]), names: vec![] };
+        let with = |text: &str| format!("Basic {}", base64(text.as_bytes()));
+        assert_eq!(status(&guard, Method::GET, &[("host", "a")]), 401);
+        assert_eq!(status(&guard, Method::GET, &[("host", "a"), ("authorization", &with("ann:wrong"))]), 401);
+        assert_eq!(
+            status(&guard, Method::GET, &[("host", "a"), ("authorization", &with("ann:secret"))]),
+            200
+        );
+    }
+
+    #[test]
+    fn base64_as_others_write_it() {
+        assert_eq!(
+            ["", "f", "fo", "foo", "foob"].map(|text| base64(text.as_bytes())),
+            ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg=="]
+        );
+    }
+}

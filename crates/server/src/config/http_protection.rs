@@ -1,0 +1,64 @@
+//! Who may use the admin API and read the metrics.
+//!
+//! On the loopback nobody is asked, unless there is a password file. Beyond the loopback there must be one, or the option that says that nobody is to be asked.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// Options of both HTTP doors.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HttpProtection {
+    /// `name:password` on each line.
+    pub password_file: Option<PathBuf>,
+    /// Nobody is asked, and the API may be reached beyond the loopback nevertheless.
+    pub api_allow_anonymous: bool,
+    /// The same for the metrics.
+    pub prometheus_allow_anonymous: bool,
+}
+
+impl HttpProtection {
+    fn asks(&self) -> bool {
+        self.password_file.is_some()
+    }
+
+    /// Whether the addresses that the two are bound to are allowed.
+    ///
+    /// # Errors
+    /// A door would be open to the network.
+    pub fn check(&self, api: &[IpAddr], metrics: &[IpAddr]) -> Result<(), String> {
+        let is_open = |addresses: &[IpAddr]| addresses.iter().any(|address| !address.is_loopback());
+        let text = |address: &str, what: &str, allow: &str| {
+            format!(
+                "{address} is not on the loopback, and {what} would be open to whoever reaches it; set api_password_file, \
+                 or {allow}: true to leave it open"
+            )
+        };
+        if is_open(api) && !self.asks() && !self.api_allow_anonymous {
+            return Err(text("api_address", "the admin API", "api_allow_anonymous"));
+        }
+        if is_open(metrics) && !self.asks() && !self.prometheus_allow_anonymous {
+            return Err(text("prometheus_address", "the metrics", "prometheus_allow_anonymous"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beyond_the_loopback_somebody_is_asked() {
+        let (home, any): (IpAddr, IpAddr) = ([127, 0, 0, 1].into(), [0, 0, 0, 0].into());
+        let nobody = HttpProtection::default();
+        assert_eq!(nobody.check(&[home], &["::1".parse().unwrap()]), Ok(()));
+        assert!(nobody.check(&[any], &[home]).unwrap_err().starts_with("api_address"));
+        assert!(nobody.check(&[home, [10, 0, 0, 1].into()], &[]).is_err());
+        assert!(nobody.check(&[home], &[any]).unwrap_err().starts_with("prometheus_address"));
+        let password = HttpProtection { password_file: Some("p".into()), ..nobody.clone() };
+        assert_eq!(password.check(&[any], &[any]), Ok(()));
+        let metrics = HttpProtection { prometheus_allow_anonymous: true, ..nobody };
+        assert_eq!(metrics.check(&[home], &[any]), Ok(()));
+        assert!(metrics.check(&[any], &[any]).is_err());
+    }
+}

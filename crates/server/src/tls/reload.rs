@@ -1,0 +1,68 @@
+//! Certificates that change while the node runs: the files are looked at now and then, and when asked to. Connections
+//! that are open stay as they are. Files that cannot be used change nothing; the log says so once.
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use rustls::ServerConfig;
+
+use super::server::{Contents, TlsFiles};
+use crate::{error, info};
+
+/// The TLS of a door, as it is now.
+pub struct ReloadableTls {
+    /// Which door, for the log.
+    what: &'static str,
+    files: TlsFiles,
+    current: RwLock<Arc<ServerConfig>>,
+    /// What was looked at last, good or not.
+    seen: Mutex<Result<Contents, String>>,
+}
+
+impl std::fmt::Debug for ReloadableTls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ReloadableTls({})", self.what)
+    }
+}
+
+impl ReloadableTls {
+    /// # Errors
+    /// The files cannot be used.
+    pub fn load(what: &'static str, files: TlsFiles) -> Result<Arc<Self>, String> {
+        let contents = files.read()?;
+        let current = RwLock::new(Arc::new(files.build(&contents)?));
+        Ok(Arc::new(Self { what, files, current, seen: Mutex::new(Ok(contents)) }))
+    }
+
+    /// For the next connection.
+    pub fn config(&self) -> Arc<ServerConfig> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes the files over if they are others than at the last look, and says so in the log.
+    pub fn reload(&self) {
+        let now = self.files.read();
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if *seen == now {
+            return;
+        }
+        let built = now.as_ref().map_err(Clone::clone).and_then(|contents| self.files.build(contents));
+        match built {
+            Ok(config) => {
+                *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+                info!(
+                    "tls",
+                    "{}: certificates reloaded from {}",
+                    self.what,
+                    self.files.certificate.display()
+                );
+            }
+            Err(error) => error!(
+                "tls",
+                "{}: the files of the certificate have changed and cannot be used, new connections still get the earlier \
+                 certificate: {error}",
+                self.what
+            ),
+        }
+        *seen = now;
+    }
+}
