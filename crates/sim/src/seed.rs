@@ -193,8 +193,13 @@ impl Run {
         }
         self.client.borrow_mut().counts.restarts += 1;
         // What was replayed has been flushed, or is in a log that is synced.
-        let loses = self.client.borrow().excuses.io;
+        let Excuses { io: loses, no_space: was_full } = self.client.borrow().excuses;
         self.faults_off();
+        if was_full {
+            // A node starts on a full disk too. A flush that found no space is tried again after at most ten seconds; until
+            // then writes are refused.
+            self.world.run_for_us(25_000_000).map_err(|stop| format!("after the disk was full: {stop}"))?;
+        }
         if loses {
             // The log of this run may have failed already.
             self.client.borrow_mut().needs_restart = true;
