@@ -96,6 +96,9 @@ pub struct CommitLog {
     making_segment: Cell<bool>,
     /// Why no segment could be made, until one can.
     no_space: RefCell<Option<Arc<FileError>>>,
+    /// Of a log that was opened without a segment: where its first entry may stand at the earliest, until it has one. A segment
+    /// that is being made has its number already, so the number of the next one would be too high.
+    unopened: Cell<Option<LogPosition>>,
     /// How often segments have been given up.
     freed: Cell<u64>,
     failed: RefCell<Option<LogError>>,
@@ -129,6 +132,7 @@ impl CommitLog {
             spare_segment: RefCell::default(),
             making_segment: Cell::new(false),
             no_space: RefCell::default(),
+            unopened: Cell::default(),
             freed: Cell::new(0),
             failed: RefCell::default(),
             closing: Cell::new(false),
@@ -141,7 +145,10 @@ impl CommitLog {
         match log.segments.begin().await {
             Ok(first) => log.start_gathering(first),
             // It is open and takes nothing yet: a start on a full disk still gives what there is to read.
-            Err(error) if error.is_no_space() => *log.no_space.borrow_mut() = Some(Arc::new(error)),
+            Err(error) if error.is_no_space() => {
+                log.unopened.set(Some(log.segments.next_position()));
+                *log.no_space.borrow_mut() = Some(Arc::new(error));
+            }
             Err(error) => return Err(no_space(error)),
         }
         let writer = log.clone();
@@ -257,7 +264,9 @@ impl CommitLog {
     /// Where the next entry would stand at the earliest. Everything appended so far is in front of it.
     pub fn position(&self) -> LogPosition {
         let gathering = self.gathering.borrow();
-        let Some(gathering) = gathering.as_ref() else { return self.segments.next_position() };
+        let Some(gathering) = gathering.as_ref() else {
+            return self.unopened.get().unwrap_or_else(|| self.segments.next_position());
+        };
         let offset_bytes = (gathering.offset_bytes + gathering.buf.len() as u64) as u32;
         LogPosition { segment: gathering.segment.id, offset_bytes }
     }
@@ -335,6 +344,7 @@ impl CommitLog {
     }
 
     fn start_gathering(&self, segment: Rc<Segment>) {
+        self.unopened.set(None);
         let offset_bytes = segment.written_bytes.get();
         *self.gathering.borrow_mut() = Some(self.new_gathering(segment, offset_bytes));
     }
