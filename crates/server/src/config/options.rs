@@ -166,7 +166,7 @@ pub const OPTIONS: &[OptionDef] = &[
     option("compaction_collection_elements_count_warning_threshold", &[], |c| At::Number(&mut c.large_data.collection_elements), "The same for a collection with more elements."),
     option("compaction_large_data_records_per_sstable", &[], |c| At::Number(&mut c.large_data.records_per_sstable), "So many partitions, rows and cells of an SSTable are shown there, those that are furthest beyond the threshold."),
     option("sstable_format", &[], |c| At::Choice(&mut c.sstables.format), "What new SSTables are written as: `me` is read by Cassandra from 3.11 and by ScyllaDB, `nb` by Cassandra from 4.0."),
-    option("auto_snapshot", &[], |c| At::Bool(&mut c.sstables.auto_snapshot), "Snapshot a table before TRUNCATE and DROP."),
+    option("auto_snapshot", &[], |c| At::Bool(&mut c.sstables.auto_snapshot), "Not built yet: TRUNCATE and DROP leave no snapshot, whatever is set."),
     option("listen_address", &[], |c| At::Text(&mut c.listen.listen_address), "Where CQL is spoken, unless `rpc_address` says otherwise."),
     option("rpc_address", &[("native_transport_address", NONE)], |c| At::AutoText(&mut c.listen.rpc_address), "Where CQL is spoken. `auto`: `listen_address`."),
     option("broadcast_rpc_address", &[("broadcast_native_address", NONE)], |c| At::AutoText(&mut c.identity.broadcast_rpc_address), "The address that clients are told. `auto`: the one where CQL is spoken."),
