@@ -26,7 +26,7 @@ impl BatchLimits {
     pub const DEFAULT: Self = Self { warn_bytes: 5 << 10, fail_bytes: 50 << 10, unlogged_partitions: 10 };
 }
 
-/// Why the log is told of a batch.
+/// Why a batch is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchSeverity {
     /// It is larger than `fail_bytes`, and is refused.

@@ -1,5 +1,5 @@
-//! The part of a write that depends on what is there: counters, list elements by index or by value, and numbers and
-//! texts that are calculated from what they are.
+//! Operations that read before they write: counters, list elements by index or by value, and numbers and texts
+//! calculated from the stored value.
 
 use model::{
     Cell, Column, ColumnData, CqlType, Mutation, PathCell, Row, SmallBytes, TableSchema,

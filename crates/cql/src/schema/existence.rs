@@ -11,7 +11,7 @@ use super::refuse;
 use crate::CqlError;
 use crate::syntax::ast::{QualifiedName, Statement};
 
-/// What a statement says of the existence of what it names.
+/// Whether a schema statement requires its keyspace, table or type to exist or to be absent.
 enum Expected {
     Absent { if_not_exists: bool },
     Present { if_exists: bool },

@@ -1,7 +1,7 @@
-//! Rows or groups that one partition has given to the result: what PER PARTITION LIMIT and DISTINCT count.
+//! The number of rows or groups that one partition has added to the result: PER PARTITION LIMIT and DISTINCT count it.
 //!
-//! The count belongs to a key. A page of storage may end in front of the first live row of a partition, so the partition that the last
-//! page has and the one in which it ended may differ, and the count of the one says nothing about the other.
+//! The count belongs to a key. A storage page may end before the first live row of a partition. The last partition on
+//! the page and the partition in which the page ended may therefore differ, and each has a count of its own.
 
 use model::PartitionKey;
 
