@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-ALL_STEPS=(tools fmt clippy doc tests simulation same_seed fresh_seeds sigkill peers_harness peers_write peers_read exchange drivers real_input)
+ALL_STEPS=(tools fmt clippy doc deny tests simulation simulation_server same_seed fresh_seeds broken_promises sigkill fuzz_seeds peers_harness peers_write peers_read exchange drivers real_input)
 
 # --- the steps ------------------------------------------------------------------------------------------------------------------
 
@@ -42,12 +42,31 @@ doc() { # every link in the documentation leads somewhere
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 }
 
-tests() { # unit tests, laws, examinations, golden files, the runtime under io_uring, Linux AIO and threads, the house rules
+deny() { # licences, advisories, duplicates and sources of every crate, as deny.toml has it
+    install_cargo_deny || return 1
+    local manifest passed=yes advisories=advisories
+    # Without the database of advisories the other checks are made nevertheless, and the step says what it has left out.
+    if ! cargo deny fetch db >"$TARGET/deny-fetch.log" 2>&1; then
+        advisories=
+        echo "NOT CHECKED: advisories (faults, unmaintained crates); the database cannot be fetched: $TARGET/deny-fetch.log"
+    fi
+    for manifest in Cargo.toml tests/drivers/rust/Cargo.toml; do
+        echo "--- $manifest"
+        cargo deny --manifest-path "$manifest" --config "$PWD/deny.toml" check --hide-inclusion-graph licenses bans sources $advisories || passed=
+    done
+    [[ -n $passed ]]
+}
+
+tests() { # unit tests, laws, examinations, golden files, fuzz targets on their seeds, io_uring, Linux AIO and threads, the house rules
     cargo test --workspace 2>&1 | tee "$TEST_LOG"
 }
 
 simulation() { # 500 seeds of random operations with crashes at any I/O, against a sorted map; a failure prints its seed
     cargo run --release -p sim --bin sim -- --seeds 0..500
+}
+
+simulation_server() { # 200 seeds of clients on simulated connections, against a served node that is broken on purpose
+    cargo run --release -p sim --bin sim -- --server --seeds 0..200
 }
 
 same_seed() { # the same seed ends in the same state twice, or the simulator itself is wrong
@@ -63,8 +82,24 @@ fresh_seeds() { # two seeds that nobody has tried
     done
 }
 
-sigkill() { # a writing process is killed 50 times; each acknowledged write must be there
-    cargo run --release -p sim --bin ledger -- --kills 50
+broken_promises() { # each promise is broken on purpose, and its checker in the simulation must see it
+    # A development build, as step tests has made it: release builds keep every promise.
+    local broken=(cargo run -p sim --bin sim -- --break all)
+    "${broken[@]}" && "${broken[@]}" --server
+}
+
+sigkill() { # a server under every kind of write is killed 50 times, and the engine alone 20 times; a lie about a write is noticed
+    cargo build --release -p messina && cargo build --release -p sim --bin ledger || return 1
+    local ledger=$TARGET/release/ledger
+    "$ledger" --kills 50 && "$ledger" --engine --kills 20 || return 1
+    if "$ledger" --kills 1 --break lose-one >"$TARGET/ledger-broken.log" || grep "NOT NOTICED" "$TARGET/ledger-broken.log"; then
+        echo "a write that was never made was not missed: $TARGET/ledger-broken.log"
+        return 1
+    fi
+}
+
+fuzz_seeds() { # each fuzz target for 5 CPU seconds from its seeds, with AddressSanitizer (more: fuzz/run.sh --seconds N)
+    fuzz/run.sh --seconds 5
 }
 
 peers_harness() { # the judges themselves: they pass what Cassandra wrote and fail what was damaged
@@ -106,6 +141,20 @@ install() {
     "${sudo[@]}" apt-get update -qq && "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1"
 }
 
+CARGO_DENY=0.20.2
+
+install_cargo_deny() { # its release as a program if that can be had, which takes seconds; else from crates.io, which takes minutes
+    have cargo-deny && [[ $(cargo deny --version) == "cargo-deny $CARGO_DENY" ]] && return
+    local name=cargo-deny-$CARGO_DENY-$(uname -m)-unknown-linux-musl
+    local bin=${CARGO_HOME:-$HOME/.cargo}/bin
+    local from=https://github.com/EmbarkStudios/cargo-deny/releases/download/$CARGO_DENY/$name.tar.gz
+    if have curl && curl -fsSL --connect-timeout 10 "$from" | tar -xz -C "$bin" --strip-components=1 "$name/cargo-deny"; then
+        return
+    fi
+    echo "$from cannot be had; building cargo-deny $CARGO_DENY"
+    cargo install cargo-deny --locked --debug --version "=$CARGO_DENY"
+}
+
 find_java() { # the JDK that tests/peers will use; fails, and says why, if there is none that will do
     PYTHONDONTWRITEBYTECODE=1 python3 -c '
 import sys
@@ -128,22 +177,27 @@ for step in "${steps[@]}"; do
     fi
 done
 
+cpu_s() { # CPU seconds of all that the steps have started and that has ended
+    awk '{ print int(($16 + $17) / 100) }' "/proc/$$/stat"
+}
+
 times=()
 for step in "${steps[@]}"; do
     echo
     echo "=== $step: $(sed -n "s/^$step() { # //p" "$0" | head -1)"
-    begin=$SECONDS
+    begin=$SECONDS begin_cpu_s=$(cpu_s)
     if ! "$step"; then
         echo
         echo "FAILED: $step, after $((SECONDS - begin)) s; run it alone: ./test.sh $step"
         exit 1
     fi
-    times+=("$(printf '%6d s  %s' $((SECONDS - begin)) "$step")")
-    echo "=== $step: passed in $((SECONDS - begin)) s"
+    used_cpu_s=$(($(cpu_s) - begin_cpu_s))
+    times+=("$(printf '%6d s %6d s of CPU  %s' $((SECONDS - begin)) "$used_cpu_s" "$step")")
+    echo "=== $step: passed in $((SECONDS - begin)) s, with $used_cpu_s s of CPU time"
 done
 
 echo
-echo "all steps passed in $SECONDS s:"
+echo "all steps passed in $SECONDS s, with $(cpu_s) s of CPU time:"
 printf '%s\n' "${times[@]}"
 # What cargo said last, so that it is not far above.
 if [[ " ${steps[*]} " == *" tests "* ]]; then

@@ -29,7 +29,7 @@ def cpu_s():
     return used.ru_utime + used.ru_stime
 
 begin_s, begin_cpu_s = time.monotonic(), cpu_s()
-subprocess.run(["cargo", "build", "--release", "--locked", "--offline", "-p", "server"], check=True, env=dict(os.environ, CARGO_TARGET_DIR=str(target)))
+subprocess.run(["cargo", "build", "--release", "--locked", "--offline", "-p", "messina"], check=True, env=dict(os.environ, CARGO_TARGET_DIR=str(target)))
 line = {
     "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
     "commit": commit,

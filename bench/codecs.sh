@@ -9,5 +9,5 @@ mkdir -p .cache/bench
 text=.cache/bench/packages.txt
 [ -s "$text" ] || { apt-cache dumpavail > "$text.part" && mv "$text.part" "$text"; }
 [ "$(stat -c %s "$text")" -gt 10000000 ] || { echo "apt has no package lists: run apt-get update, remove $text, try again" >&2; exit 1; }
-cargo run --profile dist --locked -- bench codecs --text "$text" "$@"
-cargo run --profile dist --locked -- bench chunks
+cargo run --profile dist --locked -p bench -- codecs --text "$text" "$@"
+cargo run --profile dist --locked -p bench -- chunks

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The same merges by Messina, Apache Cassandra 5.0 and RocksDB, in turn on core 0.
 
-Messina: `messina bench compaction merge`, cargo's profile `dist`; the SSTables it makes are kept. Cassandra: from Maven, the values of its
+Messina: `messina-bench compaction merge`, cargo's profile `dist`; the SSTables it makes are kept. Cassandra: from Maven, the values of its
 cassandra_latest.yaml, G1, a heap of 4 GB; it takes copies of these SSTables by `nodetool import` and merges them by `nodetool compact`, not throttled,
 with one compactor, after a merge that warms the JVM up. What is counted is what its log says the merge took, and the CPU time of the process from the
 command's start to its end. Cassandra reads through the page cache, where the copies are; the others read the disk directly. RocksDB: `bench-peers merge`.
@@ -49,7 +49,7 @@ def main():
             # The inputs are made in the first round; without Messina's own figures by a merge that does not count.
             if "messina" in sides or not (home / "inputs").exists():
                 results = RESULTS if "messina" in sides else "none"
-                run(messina, "bench", "compaction", "merge", *common, "--results", results, "--inputs", home / "inputs")
+                run(nodes.build("dist", "bench", "messina-bench"), "compaction", "merge", *common, "--results", results, "--inputs", home / "inputs")
             if "cassandra" in sides:
                 cassandra(messina, home, options)
             if "rocksdb" in sides:

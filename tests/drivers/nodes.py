@@ -273,11 +273,16 @@ def build_messina(profile):
     """The binary, built if it is not up to date; BINARY_UNDER_TEST names another that is taken as it is."""
     if "BINARY_UNDER_TEST" in os.environ:
         return Path(os.environ["BINARY_UNDER_TEST"])
+    return build(profile, "messina", "messina")
+
+
+def build(profile, package, binary):
+    """A binary of the workspace, built if it is not up to date."""
     directory = "debug" if profile == "dev" else profile
-    done = subprocess.run(["cargo", "build", "-q", "--profile", profile, "-p", "server", "--bin", "messina"], cwd=REPO)
+    done = subprocess.run(["cargo", "build", "-q", "--profile", profile, "-p", package, "--bin", binary], cwd=REPO)
     if done.returncode != 0:
-        raise Trouble(f"cargo build --profile {profile} -p server failed")
-    return Path(os.environ.get("CARGO_TARGET_DIR", REPO / "target")).resolve() / directory / "messina"
+        raise Trouble(f"cargo build --profile {profile} -p {package} failed")
+    return Path(os.environ.get("CARGO_TARGET_DIR", REPO / "target")).resolve() / directory / binary
 
 
 def free_ports(count):

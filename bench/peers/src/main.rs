@@ -1,7 +1,7 @@
 //! `bench-peers`: Messina and other engines do the same work in turn, in one process on one core.
 //!
 //! - `bench-peers engine`: the storage engine beside RocksDB;
-//! - `bench-peers merge`: the merges of `messina bench compaction merge`, by RocksDB alone.
+//! - `bench-peers merge`: the merges of `messina-bench compaction merge`, by RocksDB alone.
 
 mod merge;
 mod rocks;
@@ -10,12 +10,12 @@ mod side_by_side;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use bench::compaction::merge::MergeArguments;
+use bench::engine::{EngineArguments, Phase, Scratch, run_once};
+use bench::machine::Machine;
+use bench::report::Report;
+use bench::{BenchError, limits};
 use clap::{Parser, Subcommand};
-use server::bench::compaction::merge::MergeArguments;
-use server::bench::engine::{EngineArguments, Phase, Scratch, run_once};
-use server::bench::machine::Machine;
-use server::bench::report::Report;
-use server::bench::{BenchError, limits};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

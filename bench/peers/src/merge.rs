@@ -1,19 +1,19 @@
-//! The merges of `messina bench compaction merge` by RocksDB, with settings that mean the same.
+//! The merges of `messina-bench compaction merge` by RocksDB, with settings that mean the same.
 //!
 //! LZ4, 16 KiB blocks, bloom filter of 10 bits, one background thread on the same core, direct I/O, nothing limited. Each input is a file
 //! of level 0, flushed from a memtable that holds it; a full compaction makes one file of them. Its keys are those of Messina's rows, with
 //! the clustering behind the partition's key.
 
+use bench::BenchError;
+use bench::compaction::merge::{Case, MergeArguments, ROW_BYTES};
+use bench::engine::Scratch;
+use bench::machine::{self, Machine};
+use bench::report::{Report, Sample};
+use bench::stopwatch::Stopwatch;
+use bench::workload::Workload;
 use rocksdb::{
     BlockBasedOptions, DB, DBCompressionType, FlushOptions, IteratorMode, LiveFile, Options, WriteOptions,
 };
-use server::bench::BenchError;
-use server::bench::compaction::merge::{Case, MergeArguments, ROW_BYTES};
-use server::bench::engine::Scratch;
-use server::bench::machine::{self, Machine};
-use server::bench::report::{Report, Sample};
-use server::bench::stopwatch::Stopwatch;
-use server::bench::workload::Workload;
 
 /// Runs the merges and prints the figures.
 pub fn run(arguments: &MergeArguments) -> Result<(), BenchError> {

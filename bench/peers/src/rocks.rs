@@ -1,4 +1,4 @@
-//! The work of `messina bench engine` on RocksDB, with settings that mean the same.
+//! The work of `messina-bench engine` on RocksDB, with settings that mean the same.
 //!
 //! - Log on, synced by the operating system when it likes (our `periodic`), or on every write (our `batch`).
 //! - Memtable large enough for all rows; one background thread, on the same core; no compaction.
@@ -12,15 +12,15 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bench::BenchError;
+use bench::engine::{BATCH_WRITES, CHECKED, COLD_READS, EngineArguments, Phase, memory_bytes};
+use bench::report::{Report, Sample};
+use bench::stopwatch::{Spent, Stopwatch};
+use bench::workload::{Picks, Workload};
 use rocksdb::{
     BlockBasedOptions, Cache, DB, DBCompressionType, FlushOptions, IteratorMode, Options, ReadOptions,
     WriteOptions,
 };
-use server::bench::BenchError;
-use server::bench::engine::{BATCH_WRITES, CHECKED, COLD_READS, EngineArguments, Phase, memory_bytes};
-use server::bench::report::{Report, Sample};
-use server::bench::stopwatch::{Spent, Stopwatch};
-use server::bench::workload::{Picks, Workload};
 
 #[derive(Clone, Copy, PartialEq)]
 enum Reads {

@@ -1,6 +1,6 @@
 //! Two reports as one table: of every figure that both have, the medians and their ratio.
 
-use server::bench::report::{Report, number};
+use bench::report::{Report, number};
 
 pub fn table(ours: &Report, theirs: &Report) -> String {
     let mut out = format!(

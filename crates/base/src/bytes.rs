@@ -1,5 +1,5 @@
-//! Taking big-endian integers and length-prefixed strings off a slice, where running out is an error
-//! and never a panic.
+//! Decoding of big-endian integers and length-prefixed strings from a slice. A slice that is too short is an
+//! error and never a panic.
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use crate::vint;
 /// The slice ended before the value did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Truncated {
-    /// Where in the slice the value would have started.
+    /// Offset in the slice at which the value starts.
     pub offset_bytes: usize,
-    /// How many more bytes it wanted (at least).
+    /// The minimal number of missing bytes.
     pub missing_bytes: usize,
 }
 
@@ -22,7 +22,8 @@ impl fmt::Display for Truncated {
 
 impl std::error::Error for Truncated {}
 
-/// A cursor over borrowed bytes; every `take_*` moves it or fails with [`Truncated`] and leaves it.
+/// A cursor over borrowed bytes. Each method that takes a value advances the cursor, or fails with
+/// [`Truncated`] and leaves it unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct Take<'a> {
     bytes: &'a [u8],
@@ -35,11 +36,13 @@ impl<'a> Take<'a> {
         Self { bytes, offset: 0 }
     }
 
+    /// Number of bytes taken so far.
     #[inline]
     pub fn offset(&self) -> usize {
         self.offset
     }
 
+    /// Number of bytes not taken yet.
     #[inline]
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.offset
@@ -50,12 +53,13 @@ impl<'a> Take<'a> {
         self.remaining() == 0
     }
 
-    /// What has not been taken yet.
+    /// The bytes that have not been taken yet.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         &self.bytes[self.offset..]
     }
 
+    /// Takes `len` bytes.
     #[inline]
     pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], Truncated> {
         match self.rest().get(..len) {
@@ -67,47 +71,56 @@ impl<'a> Take<'a> {
         }
     }
 
+    /// Takes `N` bytes.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Truncated> {
         let taken = self.bytes(N)?;
         Ok(taken.try_into().expect("bytes(N) gives N bytes"))
     }
 
+    /// Takes one byte.
     #[inline]
     pub fn u8(&mut self) -> Result<u8, Truncated> {
         self.array::<1>().map(|[byte]| byte)
     }
 
+    /// Takes a big-endian u16.
     #[inline]
     pub fn u16(&mut self) -> Result<u16, Truncated> {
         self.array().map(u16::from_be_bytes)
     }
 
+    /// Takes a big-endian u32.
     #[inline]
     pub fn u32(&mut self) -> Result<u32, Truncated> {
         self.array().map(u32::from_be_bytes)
     }
 
+    /// Takes a big-endian u64.
     #[inline]
     pub fn u64(&mut self) -> Result<u64, Truncated> {
         self.array().map(u64::from_be_bytes)
     }
 
+    /// Takes a big-endian i32.
     #[inline]
     pub fn i32(&mut self) -> Result<i32, Truncated> {
         self.array().map(i32::from_be_bytes)
     }
 
+    /// Takes a big-endian i64.
     #[inline]
     pub fn i64(&mut self) -> Result<i64, Truncated> {
         self.array().map(i64::from_be_bytes)
     }
 
+    /// Takes a big-endian f64.
     #[inline]
     pub fn f64(&mut self) -> Result<f64, Truncated> {
         self.array().map(f64::from_be_bytes)
     }
 
+    /// Takes an unsigned vint.
     #[inline]
     pub fn vint(&mut self) -> Result<u64, Truncated> {
         match vint::read_unsigned(self.rest()) {
@@ -119,12 +132,13 @@ impl<'a> Take<'a> {
         }
     }
 
+    /// Takes a zigzag-encoded vint.
     #[inline]
     pub fn vint_signed(&mut self) -> Result<i64, Truncated> {
         self.vint().map(vint::unzigzag)
     }
 
-    /// A vint length and that many bytes.
+    /// Takes a vint length and that number of bytes.
     #[inline]
     pub fn vint_bytes(&mut self) -> Result<&'a [u8], Truncated> {
         let before = self.offset;
@@ -137,7 +151,7 @@ impl<'a> Take<'a> {
         })
     }
 
-    /// A u16 length and that many bytes.
+    /// Takes a u16 length and that number of bytes.
     #[inline]
     pub fn u16_bytes(&mut self) -> Result<&'a [u8], Truncated> {
         let before = self.offset;
@@ -145,7 +159,7 @@ impl<'a> Take<'a> {
         self.bytes(len).inspect_err(|_| self.offset = before)
     }
 
-    /// A u32 length and that many bytes.
+    /// Takes a u32 length and that number of bytes.
     #[inline]
     pub fn u32_bytes(&mut self) -> Result<&'a [u8], Truncated> {
         let before = self.offset;
@@ -161,7 +175,7 @@ pub fn put_vint_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Appends a u16 length and the bytes, which must be at most 65,535.
+/// Appends a u16 length and the bytes. Panics if they are more than 65,535.
 #[inline]
 pub fn put_u16_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     let len = u16::try_from(bytes.len()).expect("the caller bounds what has a u16 length");

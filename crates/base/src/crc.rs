@@ -1,11 +1,11 @@
-//! CRC-32 (the zlib polynomial), the checksum of every file format here.
+//! CRC-32 (the zlib polynomial), the checksum of all file formats of this project.
 
 /// CRC-32 of `bytes`.
 pub fn crc32(bytes: &[u8]) -> u32 {
     crc32fast::hash(bytes)
 }
 
-/// A CRC-32 over parts fed one after another; equal to [`crc32`] of their concatenation.
+/// CRC-32 of consecutive parts; equal to [`crc32`] of their concatenation.
 #[derive(Clone, Default)]
 pub struct Crc32(crc32fast::Hasher);
 
@@ -14,11 +14,12 @@ impl Crc32 {
         Self::default()
     }
 
+    /// Adds the next part.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The checksum so far; more may be fed afterwards.
+    /// The checksum so far; more parts may be added afterwards.
     pub fn value(&self) -> u32 {
         self.0.clone().finalize()
     }

@@ -1,26 +1,28 @@
-//! Counts of values in buckets that grow by a fifth: Cassandra's `EstimatedHistogram`.
+//! Histogram with exponential buckets, each a fifth wider than the one before: Cassandra's
+//! `EstimatedHistogram`.
 //!
-//! Bucket `i` counts the values in `(offsets[i - 1], offsets[i]]`; one more bucket after the last offset
-//! counts what is larger than all of them. The offsets are 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 17, …: each is
-//! 1.2 times the one before, rounded, and at least one more. So a percentile is right to within a fifth.
+//! Bucket `i` counts the values in `(offsets[i - 1], offsets[i]]`; a further bucket counts values above the
+//! last offset. The offsets are 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 17, …: each is 1.2 times the one before,
+//! rounded, and at least one more. The relative error of a percentile is therefore at most a fifth.
 //!
-//! SSTables store one of partition sizes and one of cells per partition; other files may have other offsets,
-//! which is why the offsets are part of the value. Source: Cassandra's `EstimatedHistogram.java`.
+//! An SSTable stores one histogram of partition sizes and one of cells per partition. Stored histograms may
+//! have other offsets, which is why the offsets are part of the value. Source: Cassandra's
+//! `EstimatedHistogram.java`.
 
-/// A histogram with growing buckets.
+/// A histogram with exponential buckets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EstimatedHistogram {
     offsets: Vec<u64>,
     counts: Vec<u64>,
 }
 
-/// Offsets that do not rise, or counts that are not one more than the offsets.
+/// The offsets do not rise, or the number of counts is not one more than the number of offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAHistogram;
 
 impl EstimatedHistogram {
-    /// An empty histogram with `offsets` offsets (at least one), so `offsets + 1` buckets. With 150 the last
-    /// offset is 1,414,838,745,986 and with 118 it is 4,139,110,981.
+    /// An empty histogram with `offsets` offsets (at least one) and `offsets + 1` buckets. With 150 offsets
+    /// the last one is 1,414,838,745,986, with 118 it is 4,139,110,981.
     pub fn new(offsets: usize) -> Self {
         assert!(offsets > 0, "a histogram has at least one offset");
         let offsets: Vec<u64> =
@@ -29,7 +31,7 @@ impl EstimatedHistogram {
         Self { offsets, counts }
     }
 
-    /// From stored offsets, which must rise, and counts, one more than the offsets.
+    /// Creates a histogram from stored offsets, which must rise, and counts, one more than offsets.
     pub fn from_parts(offsets: Vec<u64>, counts: Vec<u64>) -> Result<Self, NotAHistogram> {
         let rises = offsets.windows(2).all(|pair| pair[0] < pair[1]);
         if offsets.is_empty() || !rises || counts.len() != offsets.len() + 1 {
@@ -38,12 +40,12 @@ impl EstimatedHistogram {
         Ok(Self { offsets, counts })
     }
 
-    /// The upper ends of the buckets but the last, rising.
+    /// The upper bounds of all buckets but the last, rising.
     pub fn offsets(&self) -> &[u64] {
         &self.offsets
     }
 
-    /// The counts, one more than the offsets; the last is of values above every offset.
+    /// The counts, one more than offsets; the last one counts values above every offset.
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
@@ -59,7 +61,7 @@ impl EstimatedHistogram {
         self.counts[bucket] = self.counts[bucket].saturating_add(times);
     }
 
-    /// Adds what `other` counted. With other offsets, each of its buckets counts as its upper end.
+    /// Adds the counts of `other`. If its offsets differ, each of its buckets counts as its upper bound.
     pub fn merge(&mut self, other: &Self) {
         if self.offsets == other.offsets {
             for (count, more) in self.counts.iter_mut().zip(&other.counts) {
@@ -72,17 +74,17 @@ impl EstimatedHistogram {
         }
     }
 
-    /// How many values were counted.
+    /// The number of counted values.
     pub fn count(&self) -> u64 {
         self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Whether some value was above the last offset.
+    /// Whether a value above the last offset was counted.
     pub fn is_overflowed(&self) -> bool {
         self.counts.last().is_some_and(|count| *count > 0)
     }
 
-    /// The smallest value that can have been counted; 0 of an empty histogram.
+    /// The smallest value that can have been counted; 0 for an empty histogram.
     pub fn min(&self) -> u64 {
         match self.counts.iter().position(|count| *count > 0) {
             None | Some(0) => 0,
@@ -90,7 +92,8 @@ impl EstimatedHistogram {
         }
     }
 
-    /// The largest value that can have been counted: 0 of an empty histogram, `u64::MAX` of an overflowed one.
+    /// The largest value that can have been counted: 0 for an empty histogram, `u64::MAX` for an overflowed
+    /// one.
     pub fn max(&self) -> u64 {
         match self.counts.iter().rposition(|count| *count > 0) {
             None => 0,
@@ -98,8 +101,8 @@ impl EstimatedHistogram {
         }
     }
 
-    /// The upper end of the bucket in which the value at `fraction` (0 to 1) of all values lies. 0 of an empty
-    /// histogram or at fraction 0; `u64::MAX` where that bucket is the overflow.
+    /// The upper bound of the bucket that contains the value at `fraction` (0 to 1) of all values. 0 for an
+    /// empty histogram or fraction 0; `u64::MAX` if that bucket is the last, unbounded one.
     pub fn percentile(&self, fraction: f64) -> u64 {
         assert!((0.0..=1.0).contains(&fraction), "a fraction is 0 to 1, not {fraction}");
         let wanted = (self.count() as f64 * fraction).ceil() as u64;
@@ -116,7 +119,8 @@ impl EstimatedHistogram {
         self.max()
     }
 
-    /// The mean of the buckets' upper ends, rounded up; 0 of an empty histogram, `None` of an overflowed one.
+    /// The mean of the buckets' upper bounds, rounded up; 0 for an empty histogram, `None` for an overflowed
+    /// one.
     pub fn mean(&self) -> Option<u64> {
         if self.is_overflowed() {
             return None;
@@ -130,13 +134,14 @@ impl EstimatedHistogram {
         Some((sum / count as f64).ceil() as u64)
     }
 
-    /// Bytes on the heap.
+    /// Heap memory in bytes.
     pub fn memory_bytes(&self) -> usize {
         (self.offsets.capacity() + self.counts.capacity()) * size_of::<u64>()
     }
 }
 
-/// `round(last * 1.2)`, or one more than `last`. The product has no half, so integers round as Java does.
+/// `round(last * 1.2)`, but at least `last + 1`. The product never ends in exactly one half, so integer
+/// arithmetic rounds as Java does.
 fn next_offset(last: u64) -> u64 {
     let grown = (u128::from(last) * 12 + 5) / 10;
     u64::try_from(grown).unwrap_or(u64::MAX).max(last.saturating_add(1))
@@ -153,7 +158,7 @@ mod tests {
             [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 17, 20, 24, 29, 35, 42, 50, 60, 72, 86, 103, 124, 149];
         assert_eq!(histogram.offsets()[..24], first);
         assert_eq!(histogram.counts().len(), 151);
-        // The last offset, and the CRC-32 of all as big-endian integers, of Cassandra 4.1's.
+        // The last offset, and the CRC-32 of all offsets as big-endian integers, in Cassandra 4.1.
         let check = |offsets: usize, last: u64, crc: u32| {
             let offsets = EstimatedHistogram::new(offsets).offsets;
             let bytes: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_be_bytes()).collect();

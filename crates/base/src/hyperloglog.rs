@@ -1,34 +1,36 @@
-//! How many distinct keys were seen, in a few kilobytes: HyperLogLog++ in stream-lib's form, as Cassandra
-//! stores it in Statistics.db, so that the key count of several SSTables together can be estimated.
+//! HyperLogLog++: estimates the number of distinct keys in a few kilobytes. The format is that of stream-lib,
+//! which Cassandra stores in Statistics.db to estimate the number of keys of several SSTables together.
 //!
-//! 1. A key is offered as a 64-bit hash ([`key_hash`]).
-//! 2. While few were offered, the sketch is *sparse*: a sorted list of the hashes' first `sp` bits (with the
-//!    length of the run of zeros after the first `p` bits, where those bits do not show it). Counting is then
-//!    nearly exact.
-//! 3. Above 3/4 of `2^p` entries it becomes *normal*: `2^p` registers of 5 bits, each the longest run seen.
+//! 1. A key is added as a 64-bit hash ([`key_hash`]).
+//! 2. With few keys the sketch is *sparse*: a sorted list of the first `sp` bits of the hashes. An entry also
+//!    contains the length of the run of zeros after the first `p` bits, if its own bits do not determine it.
+//!    The count is then nearly exact.
+//! 3. Above 3/4 of `2^p` entries the sketch becomes *normal*: `2^p` registers of 5 bits, each with the
+//!    longest run seen.
 //!
-//! The bytes and the hash are those of stream-lib 2.5 (what Cassandra 3 and 4 carry), as tests check, except
-//! that our sparse list is always sorted and theirs sometimes is not; each reads the other's.
-//! The estimate of a normal sketch is not stream-lib's, whose bias tables we leave out, but Ertl's "improved
-//! raw estimator" (O. Ertl, New cardinality estimation algorithms for HyperLogLog sketches, 2017, §3), which
-//! needs none. Both err by about 1.04 / sqrt(2^p): 1.15 % for p = 13.
+//! The encoding and the hash are those of stream-lib 2.5 (used by Cassandra 3 and 4), which tests verify. The
+//! only difference is that the sparse list written here is always sorted, and stream-lib's sometimes is not;
+//! each implementation reads the other's. The estimate of a normal sketch differs: stream-lib's needs bias
+//! tables, which this code does not include. It uses Ertl's "improved raw estimator" (O. Ertl, New
+//! cardinality estimation algorithms for HyperLogLog sketches, 2017, §3), which needs none. The standard
+//! error of both is about 1.04 / sqrt(2^p): 1.15 % for p = 13.
 
 use std::fmt;
 
 use crate::bytes::{Take, Truncated};
 
-/// Cassandra's precision: 8192 registers.
+/// Cassandra's precision `p`: 8192 registers.
 const PRECISION: u32 = 13;
-/// Cassandra's precision while sparse.
+/// Cassandra's precision `sp` of a sparse sketch.
 const SPARSE_PRECISION: u32 = 25;
 const VERSION: i32 = -2;
 const FORMAT_NORMAL: u32 = 0;
 const FORMAT_SPARSE: u32 = 1;
 const REGISTER_BITS: u32 = 5;
 const REGISTERS_PER_WORD: usize = 6;
-/// The longest run a register can hold.
+/// The longest run that a register can hold.
 const RUN_MAX: u8 = (1 << REGISTER_BITS) - 1;
-/// Hashes offered to a sparse sketch are sorted in once this many wait.
+/// Hashes added to a sparse sketch are collected, and sorted into the list when their number reaches this.
 const PENDING_MAX: usize = 1024;
 
 /// A sketch of a set of 64-bit hashes.
@@ -41,28 +43,30 @@ pub struct HyperLogLog {
 
 #[derive(Clone, Debug)]
 enum State {
-    /// `sorted` by [`sparse_index`], each index once; `pending` in the order of arrival.
+    /// `sorted` is ordered by [`sparse_index`], with each index once; `pending` is in the order of arrival.
     Sparse { sorted: Vec<u32>, pending: Vec<u32> },
     /// One run length for each of the `2^p` registers.
     Normal { registers: Vec<u8> },
 }
 
-/// Bytes that are not a sketch, or two sketches that cannot be merged.
+/// The bytes are not a valid sketch, or two sketches cannot be merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SketchError {
     Truncated(Truncated),
-    /// A version other than -2.
+    /// The version is not -2.
     Version(i32),
-    /// Not `4 <= p <= 18` and `sp = 0` or `p <= sp <= 25`; or two sketches that differ in them.
+    /// The precisions are not `4 <= p <= 18` with `sp = 0` or `p <= sp <= 25`, or those of two sketches
+    /// differ.
     Precision {
         precision: u32,
         sparse_precision: u32,
     },
-    /// Neither sparse nor normal.
+    /// The format is neither normal nor, with `sp > 0`, sparse.
     Format(u32),
-    /// Not as many registers as the precision asks for, or more sparse entries than bytes.
+    /// The number of registers does not match the precision, there are more sparse entries than bytes, or an
+    /// integer is too long.
     Size(u32),
-    /// A sparse entry whose index has more bits than the precision.
+    /// A sparse entry has an index with more bits than the precision.
     Entry(u32),
 }
 
@@ -102,7 +106,7 @@ impl HyperLogLog {
         Self { precision: PRECISION, sparse_precision: SPARSE_PRECISION, state }
     }
 
-    /// Offers the hash of one key; the same hash again changes nothing.
+    /// Adds the hash of one key; adding the same hash again has no effect.
     pub fn offer(&mut self, hash: u64) {
         match &mut self.state {
             State::Sparse { pending, .. } => {
@@ -118,12 +122,13 @@ impl HyperLogLog {
         }
     }
 
-    /// Sorts the waiting hashes in, and becomes normal if there are too many.
+    /// Sorts the pending hashes into the list, and switches to the normal form if the list is too long.
     fn settle(&mut self) {
         let State::Sparse { sorted, pending } = &mut self.state else { return };
         if !pending.is_empty() {
             sorted.append(pending);
-            // Of one index the smallest entry stays: its run is the longest, since runs are stored inverted.
+            // Of entries with the same index the smallest is kept. It has the longest run, since runs are
+            // stored inverted.
             sorted.sort_unstable_by_key(|entry| (sparse_index(*entry), *entry));
             sorted.dedup_by_key(|entry| sparse_index(*entry));
         }
@@ -132,7 +137,7 @@ impl HyperLogLog {
         }
     }
 
-    /// The registers of the normal form, whichever form this is.
+    /// The registers of the normal form, for either form.
     fn registers(&self) -> Vec<u8> {
         match &self.state {
             State::Normal { registers } => registers.clone(),
@@ -148,7 +153,8 @@ impl HyperLogLog {
         }
     }
 
-    /// Makes this the sketch of both sets. Both must have the same precisions.
+    /// Merges `other` into this sketch, which becomes the sketch of both sets. Both must have the same
+    /// precisions.
     pub fn merge(&mut self, other: &Self) -> Result<(), SketchError> {
         let (precision, sparse_precision) = (other.precision, other.sparse_precision);
         if (self.precision, self.sparse_precision) != (precision, sparse_precision) {
@@ -169,7 +175,7 @@ impl HyperLogLog {
         Ok(())
     }
 
-    /// The estimate of the number of distinct hashes offered.
+    /// The estimated number of distinct hashes.
     pub fn cardinality(&self) -> u64 {
         match &self.state {
             State::Normal { registers } => estimate(registers).round() as u64,
@@ -185,7 +191,7 @@ impl HyperLogLog {
         }
     }
 
-    /// The bytes as stream-lib writes and reads them.
+    /// The encoding in stream-lib's format.
     pub fn encode(&self) -> Vec<u8> {
         let mut settled = self.clone();
         settled.settle();
@@ -216,8 +222,9 @@ impl HyperLogLog {
         out
     }
 
-    /// Reads what [`Self::encode`] or stream-lib wrote. Bytes after the sketch are left alone. Sparse entries
-    /// may be in any order and repeat: stream-lib 2.5 merges entries with a run length in the wrong place.
+    /// Decodes a sketch of [`Self::encode`] or of stream-lib. Bytes after the sketch are ignored. Sparse
+    /// entries may be in any order and may repeat, because stream-lib 2.5 merges entries with a run length at
+    /// the wrong position.
     pub fn decode(bytes: &[u8]) -> Result<Self, SketchError> {
         let mut take = Take::new(bytes);
         let version = take.i32()?;
@@ -268,7 +275,7 @@ impl HyperLogLog {
         Ok(sketch)
     }
 
-    /// Bytes on the heap.
+    /// Heap memory in bytes.
     pub fn memory_bytes(&self) -> usize {
         match &self.state {
             State::Sparse { sorted, pending } => (sorted.capacity() + pending.capacity()) * size_of::<u32>(),
@@ -277,21 +284,21 @@ impl HyperLogLog {
     }
 }
 
-/// Words for `registers` registers as stream-lib lays them out: a last, partly filled word is left out only
-/// where the full ones come in groups of 32.
+/// The number of words for `registers` registers in stream-lib's layout: one more than the number of full
+/// words, unless that number is a multiple of 32.
 fn words_for(registers: usize) -> usize {
     let full = registers / REGISTERS_PER_WORD;
     if full > 0 && full.is_multiple_of(32) { full } else { full + 1 }
 }
 
-/// One more than the zeros after the first `precision` bits, at most what a register holds.
+/// One more than the number of zeros after the first `precision` bits, limited to the maximum of a register.
 fn run_length(hash: u64, precision: u32) -> u8 {
     let rest = (hash << precision) | (1 << (precision - 1));
     (rest.leading_zeros() as u8 + 1).min(RUN_MAX)
 }
 
-/// The first `sparse_precision` bits and a 0; or, where those between the two precisions are all 0, the first
-/// bits, the inverted run length in 6 bits, and a 1.
+/// Encodes a hash as a sparse entry: the first `sparse_precision` bits and a 0. If the bits between the two
+/// precisions are all 0, the entry is the first bits, the inverted run length in 6 bits, and a 1.
 fn encode_sparse(hash: u64, precision: u32, sparse_precision: u32) -> u32 {
     let index = (hash >> (64 - sparse_precision)) as u32;
     let between = index & ((1 << (sparse_precision - precision)) - 1);
@@ -316,7 +323,7 @@ fn decode_run(entry: u32, precision: u32, sparse_precision: u32) -> u8 {
     (run as u8).min(RUN_MAX)
 }
 
-/// Ertl's improved raw estimator over registers with values 0 to [`RUN_MAX`].
+/// Ertl's improved raw estimator for registers with values 0 to [`RUN_MAX`].
 fn estimate(registers: &[u8]) -> f64 {
     let mut counts = [0u32; RUN_MAX as usize + 1];
     for run in registers {
@@ -363,7 +370,7 @@ fn tau(mut x: f64) -> f64 {
     }
 }
 
-/// Seven bits a byte, low bits first, the top bit set on all but the last.
+/// Appends a varint: seven bits per byte, low bits first, with the top bit set in all bytes but the last.
 fn write_varint(out: &mut Vec<u8>, mut value: u32) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -384,8 +391,8 @@ fn read_varint(take: &mut Take<'_>) -> Result<u32, SketchError> {
     Err(SketchError::Size(value))
 }
 
-/// The hash that Cassandra offers for a serialized partition key: MurmurHash2 (64 bits, seed 0), with the last
-/// 1 to 7 bytes sign-extended before they are shifted. Source: Cassandra's `MurmurHash.hash2_64`.
+/// The hash that Cassandra adds for a serialized partition key: MurmurHash2 (64 bits, seed 0), in which the
+/// last 1 to 7 bytes are sign-extended before they are shifted. Source: Cassandra's `MurmurHash.hash2_64`.
 pub fn key_hash(key: &[u8]) -> u64 {
     const M: u64 = 0xc6a4_a793_5bd1_e995;
     const R: u32 = 47;
@@ -430,7 +437,7 @@ mod tests {
 
     #[test]
     fn key_hashes_are_cassandras() {
-        // MurmurHash.hash2_64 of Cassandra 4.1.
+        // Values of MurmurHash.hash2_64 in Cassandra 4.1.
         let check = |key: &[u8], expect: u64| assert_eq!(key_hash(key), expect, "{key:02x?}");
         check(b"", 0);
         check(&[1], 0xb09b_25bf_c7c4_1d07);
@@ -443,7 +450,7 @@ mod tests {
 
     #[test]
     fn bytes_are_stream_libs() {
-        // HyperLogLogPlus(13, 25).getBytes() of stream-lib 2.5.2 after the same hashes.
+        // Results of HyperLogLogPlus(13, 25).getBytes() in stream-lib 2.5.2 for the same hashes.
         assert_eq!(hex(&HyperLogLog::new().encode()), "fffffffe0d190100");
         let edges = [1, 0, 0xfff8_0000_0000_0001, 0xfff8_0000_1234_5678, u64::MAX];
         let sketch = sketch_of(seeded(0..5).chain(edges));
@@ -465,7 +472,7 @@ mod tests {
         for hashes in [0u64, 1, 10, 1000, 6000, 6500, 8000, 12_000, 20_000, 50_000, 200_000, 1_000_000] {
             let estimated = sketch_of(seeded(0..hashes)).cardinality();
             let error = (estimated as f64 - hashes as f64).abs() / (hashes as f64).max(1.0);
-            // Three standard errors; sparse sketches are nearly exact.
+            // The tolerance is three standard errors; sparse sketches are nearly exact.
             let allowed = if hashes <= 6000 { 0.001 } else { 0.035 };
             assert!(error <= allowed, "{hashes} hashes estimated as {estimated}");
         }

@@ -1,14 +1,16 @@
-//! Words every other crate uses: integers on the wire, hashes, checksums, random numbers, histograms.
+//! Basic types that all other crates use: encoding of integers, hashes, checksums, random numbers,
+//! histograms.
 //!
-//! A closed list. Nothing here knows a clock, a disk or a thread; a new module needs a reason
+//! The list is closed. Nothing in this crate uses a clock, a disk or a thread; a new module needs a reason
 //! (see ARCHITECTURE.md, "base").
 
+pub mod broken;
 pub mod bytes;
 pub mod crc;
-pub mod drive;
 pub mod hash;
 pub mod histogram;
 pub mod hyperloglog;
+pub mod join;
 pub mod murmur3;
 pub mod rng;
 pub mod vint;

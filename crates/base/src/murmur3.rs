@@ -1,13 +1,14 @@
-//! Cassandra's MurmurHash3 (x64, 128 bits, seed 0): the partitioner's and the bloom filter's hash.
+//! Cassandra's MurmurHash3 (x64, 128 bits, seed 0): the hash of the partitioner and of the bloom filter.
 //!
-//! It differs from the published algorithm in the tail: the last 1 to 15 bytes are sign-extended before
-//! they are shifted, so keys with a byte of 0x80 or more there hash differently. Every driver repeats it.
-//! Source: facts `sstable-format.md` §8, `rust-stack.md` §2; checked against a driver's values in `model`.
+//! It differs from the published algorithm in the tail: the last 1 to 15 bytes are sign-extended before they
+//! are shifted, so keys with a byte of 0x80 or more in the tail hash differently. All drivers implement the
+//! same variant. Source: facts `sstable-format.md` §8, `rust-stack.md` §2; checked against a driver's values
+//! in `model`.
 
 const C1: u64 = 0x87c3_7b91_1142_53d5;
 const C2: u64 = 0x4cf5_ad43_2745_937f;
 
-/// Both 64-bit halves, `(h1, h2)`.
+/// The 128-bit hash, as two halves `(h1, h2)`.
 pub fn hash128(key: &[u8]) -> (u64, u64) {
     let (mut h1, mut h2) = (0u64, 0u64);
     let blocks = key.chunks_exact(16);
@@ -21,7 +22,7 @@ pub fn hash128(key: &[u8]) -> (u64, u64) {
         h2 ^= k2.wrapping_mul(C2).rotate_left(33).wrapping_mul(C1);
         h2 = h2.rotate_left(31).wrapping_add(h1).wrapping_mul(5).wrapping_add(0x3849_5ab5);
     }
-    // The quirk: `as i8 as i64` before the shift.
+    // Deviation from the published algorithm: `as i8 as i64` before the shift.
     let signed = |bytes: &[u8]| {
         bytes.iter().enumerate().fold(0u64, |k, (i, byte)| k ^ (((*byte as i8) as i64 as u64) << (8 * i)))
     };
@@ -53,8 +54,9 @@ fn mix(mut k: u64) -> u64 {
     k ^ (k >> 33)
 }
 
-/// The partitioner's token of a serialized partition key. `i64::MIN` is reserved for "before all", so a
-/// hash that lands there is moved to `i64::MAX`, as the peers do. The empty key has the token `i64::MIN`.
+/// The partitioner's token of a serialized partition key. `i64::MIN` is reserved for the position before all
+/// keys, so a hash with that value becomes `i64::MAX`, as in Cassandra and ScyllaDB. The empty key has the
+/// token `i64::MIN`.
 pub fn token(key: &[u8]) -> i64 {
     if key.is_empty() {
         return i64::MIN;
@@ -71,7 +73,8 @@ mod tests {
 
     #[test]
     fn tokens_as_the_python_driver_computes_them() {
-        // `cassandra.metadata.Murmur3Token.hash_fn`; all but the first and last have bytes of 0x80 or more.
+        // Values of `cassandra.metadata.Murmur3Token.hash_fn`. Keys with bytes of 0x80 or more in the tail
+        // test the deviation.
         let check = |key: &[u8], expect: i64| assert_eq!(token(key), expect, "{key:02x?}");
         check(b"123", -7468325962851647638);
         check(b"\x00\xff\x10\xfa\x99", -7014524706476729975);

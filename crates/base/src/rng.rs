@@ -1,6 +1,7 @@
-//! A small seeded random number generator (SplitMix64): same seed, same numbers, on every machine.
+//! A small seeded random number generator (SplitMix64): the same seed gives the same numbers on every
+//! machine.
 //!
-//! For simulations, workloads and tie-breaking; never for secrets.
+//! For simulations, workloads and tie-breaking. Not suitable for secrets.
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Clone, Debug)]
@@ -13,6 +14,7 @@ impl Rng {
         Self { state: seed }
     }
 
+    /// A number of the whole range.
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
@@ -21,32 +23,33 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number in `0..bound`; `bound` must not be 0.
+    /// A number in `0..bound`. Panics if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "a number below 0 does not exist");
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// An index into something of `len` elements; `len` must not be 0.
+    /// An index into a sequence of `len` elements. Panics if `len` is 0.
     pub fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
 
-    /// True in `numerator` of `denominator` cases.
+    /// True with probability `numerator / denominator`.
     pub fn chance(&mut self, numerator: u64, denominator: u64) -> bool {
         self.below(denominator) < numerator
     }
 
-    /// One of `items`, which must not be empty.
+    /// A random element of `items`. Panics if there is none.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.index(items.len())]
     }
 
-    /// A generator of its own, so that two users do not disturb each other's sequence.
+    /// An independent generator, so that two users do not affect each other's sequence.
     pub fn fork(&mut self) -> Self {
         Self::new(self.next_u64())
     }
 
+    /// Fills `out` with random bytes.
     pub fn fill(&mut self, out: &mut [u8]) {
         for chunk in out.chunks_mut(8) {
             let word = self.next_u64().to_le_bytes();

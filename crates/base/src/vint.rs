@@ -1,20 +1,21 @@
-//! Variable-length integers as SSTables and the v5 protocol write them.
+//! Variable-length integers (vints) of SSTables and of version 5 of the native protocol.
 //!
-//! The number of leading 1 bits of the first byte is the number of bytes that follow (0 to 8); the rest,
-//! big-endian, is the value. The shortest form is written; any form is read. Source: facts
+//! The number of leading 1 bits of the first byte is the number of bytes that follow (0 to 8). The remaining
+//! bits, big-endian, are the value. The shortest encoding is written; any encoding is read. Source: facts
 //! `sstable-format.md` §3.
 
-/// The longest encoding.
+/// Length of the longest encoding, in bytes.
 pub const MAX_BYTES: usize = 9;
 
-/// How many bytes [`write_unsigned`] will append.
+/// The number of bytes that [`write_unsigned`] appends.
 #[inline]
 pub fn unsigned_len(value: u64) -> usize {
-    // 7 payload bits per byte until 8 extra bytes carry all 64.
+    // Each byte has 7 bits of payload, until 8 extra bytes contain all 64.
     let bits = 64 - (value | 1).leading_zeros() as usize;
     if bits > 56 { 9 } else { bits.div_ceil(7) }
 }
 
+/// Appends the unsigned vint of `value`: 1 to 9 bytes.
 #[inline]
 pub fn write_unsigned(out: &mut Vec<u8>, value: u64) {
     if value < 0x80 {
@@ -25,7 +26,7 @@ pub fn write_unsigned(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&bytes[..len]);
 }
 
-/// The encoding in a fixed buffer, and its length.
+/// The encoding in a fixed buffer, and its length in bytes.
 #[inline]
 pub fn encode_unsigned(value: u64) -> ([u8; MAX_BYTES], usize) {
     let len = unsigned_len(value);
@@ -44,28 +45,33 @@ pub fn encode_unsigned(value: u64) -> ([u8; MAX_BYTES], usize) {
     (out, len)
 }
 
+/// Appends the vint of `value` in zigzag encoding: 1 to 9 bytes.
 #[inline]
 pub fn write_signed(out: &mut Vec<u8>, value: i64) {
     write_unsigned(out, zigzag(value));
 }
 
+/// The number of bytes that [`write_signed`] appends.
 #[inline]
 pub fn signed_len(value: i64) -> usize {
     unsigned_len(zigzag(value))
 }
 
+/// Maps signed to unsigned integers such that a small magnitude gives a small value: 0, -1, 1, -2 become 0,
+/// 1, 2, 3.
 #[inline]
 pub fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
+/// The inverse of [`zigzag`].
 #[inline]
 pub fn unzigzag(value: u64) -> i64 {
     ((value >> 1) as i64) ^ -((value & 1) as i64)
 }
 
-/// Reads one unsigned vint from the front of `bytes`: the value and the bytes it took.
-/// `None` if `bytes` ends inside it; nothing else can be wrong with a vint.
+/// Reads one unsigned vint from the start of `bytes`. Returns the value and the length of its encoding;
+/// `None` if `bytes` is too short, which is the only possible error.
 #[inline]
 pub fn read_unsigned(bytes: &[u8]) -> Option<(u64, usize)> {
     let first = *bytes.first()?;
@@ -79,7 +85,7 @@ pub fn read_unsigned(bytes: &[u8]) -> Option<(u64, usize)> {
     Some((value, 1 + extra))
 }
 
-/// As [`read_unsigned`], zigzag-decoded.
+/// As [`read_unsigned`], followed by zigzag decoding.
 #[inline]
 pub fn read_signed(bytes: &[u8]) -> Option<(i64, usize)> {
     read_unsigned(bytes).map(|(value, len)| (unzigzag(value), len))

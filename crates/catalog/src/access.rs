@@ -1,28 +1,30 @@
-//! Who may log in, which roles are granted to whom, and at which service level each is served.
+//! Roles and service levels: who may log in, which roles are granted to whom, and the service level of each
+//! role.
 //!
-//! Part of the [`Catalog`](crate::Catalog), so that every shard knows it at once and a login reads no table. A
-//! change is a function of the whole: it checks the rules or says why not. The texts are the peers'. Who may make a
-//! change is the CQL layer's to ask.
+//! They are part of the [`Catalog`](crate::Catalog), so that every shard has them at the same time and a
+//! login reads no table. A change is a function of all roles and levels: it checks the rules or returns an
+//! error. The error texts are those of Cassandra and ScyllaDB. The CQL layer checks the permission to make a
+//! change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::{CatalogError, invalid};
 use crate::service_level::{DEFAULT_LEVEL, DRIVER_LEVEL, EffectiveLevel, ServiceLevel};
 
-/// A role, which is a user if it can log in.
+/// A role. A role that can log in is a user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Role {
     pub can_login: bool,
     pub is_superuser: bool,
-    /// bcrypt's text; without one nobody logs in as the role.
+    /// bcrypt hash of the password as text. Without a hash, no client can log in as the role.
     pub salted_hash: Option<String>,
-    /// The roles that are granted to it.
+    /// The roles granted to it.
     pub member_of: BTreeSet<String>,
-    /// The level that is attached to it.
+    /// The service level attached to it.
     pub service_level: Option<String>,
 }
 
-/// Changes of a role; what is `None` stays.
+/// Changes of a role; `None` leaves a property unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoleChange {
     pub can_login: Option<bool>,
@@ -30,7 +32,7 @@ pub struct RoleChange {
     pub salted_hash: Option<String>,
 }
 
-/// Changes of a service level; what is `None` stays.
+/// Changes of a service level; `None` leaves a property unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LevelChange {
     pub timeout_ms: Option<Option<u64>>,
@@ -46,7 +48,7 @@ impl LevelChange {
     }
 }
 
-/// See the head of this file.
+/// All roles and service levels; see the head of this file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     pub(crate) roles: BTreeMap<String, Role>,
@@ -58,7 +60,7 @@ impl Access {
         self.roles.get(name)
     }
 
-    /// In the order of their names.
+    /// All roles in the order of their names.
     pub fn roles(&self) -> impl Iterator<Item = (&str, &Role)> {
         self.roles.iter().map(|(name, role)| (name.as_str(), role))
     }
@@ -67,12 +69,13 @@ impl Access {
         self.levels.get(name)
     }
 
-    /// In the order of their names, without the default one.
+    /// All service levels in the order of their names, without the default level.
     pub fn levels(&self) -> impl Iterator<Item = (&str, &ServiceLevel)> {
         self.levels.iter().map(|(name, level)| (name.as_str(), level))
     }
 
-    /// The role and those granted to it, and to those if `is_recursive`; empty if there is no such role.
+    /// The role and the roles granted to it; if `is_recursive`, also the roles granted to those. Empty if the
+    /// role does not exist.
     pub fn roles_of(&self, name: &str, is_recursive: bool) -> BTreeSet<&str> {
         let mut found = BTreeSet::new();
         let mut waiting: Vec<&str> =
@@ -88,14 +91,14 @@ impl Access {
         found
     }
 
-    /// Whether it or a role granted to it is a superuser.
+    /// Whether the role or a role granted to it is a superuser.
     pub fn is_superuser(&self, name: &str) -> bool {
         self.roles_of(name, true).iter().any(|name| self.roles[*name].is_superuser)
     }
 
-    /// What counts for a role; `None`: no level is attached to it or to a role granted to it.
+    /// The effective options of a role; `None` if no level is attached to it or to a role granted to it.
     pub fn effective_level(&self, role: &str) -> Option<EffectiveLevel> {
-        // What is merged does not depend on the order but for equal values: the role's own come first.
+        // The order of merging matters only for equal values; the role's own level comes first.
         let own = self.roles.get(role).into_iter().map(|_| role);
         let granted = self.roles_of(role, true).into_iter().filter(|name| *name != role);
         let levels = own.chain(granted).filter_map(|name| {
@@ -129,7 +132,7 @@ impl Access {
         Ok(())
     }
 
-    /// What was granted to it, and it to others, goes too.
+    /// Drops a role and all grants to it and of it.
     pub fn drop_role(&mut self, name: &str) -> Result<(), CatalogError> {
         self.expect_role(name)?;
         self.roles.remove(name);
@@ -160,7 +163,7 @@ impl Access {
         Ok(())
     }
 
-    /// `levels_max`: so many a node can tell apart.
+    /// `levels_max`: maximum number of levels that a node supports.
     pub fn create_level(
         &mut self,
         name: &str,
@@ -202,7 +205,7 @@ impl Access {
         Ok(())
     }
 
-    /// It is detached from every role.
+    /// Drops a level and detaches it from every role.
     pub fn drop_level(&mut self, name: &str, if_exists: bool) -> Result<(), CatalogError> {
         refuse_built_in(name, "dropped", "")?;
         if self.levels.remove(name).is_none() {
@@ -214,7 +217,7 @@ impl Access {
         Ok(())
     }
 
-    /// In place of the one that the role had.
+    /// Attaches a level to a role and replaces the role's previous level.
     pub fn attach_level(&mut self, name: &str, role: &str) -> Result<(), CatalogError> {
         refuse_built_in(
             name,
@@ -228,7 +231,7 @@ impl Access {
         Ok(())
     }
 
-    /// Nothing happens to a role without one.
+    /// Detaches the level of a role, if it has one.
     pub fn detach_level(&mut self, role: &str) -> Result<(), CatalogError> {
         self.expect_role(role)?.service_level = None;
         Ok(())
@@ -261,7 +264,7 @@ mod tests {
     use super::*;
     use crate::Workload;
 
-    /// `a=30ms,batch,200 b=interactive`: levels of these names, each attached to the role of its name.
+    /// Levels such as `a=30ms,batch,200 b=interactive`, each attached to the role of the same name.
     fn access(levels: &str, grants: &[(&str, &str)]) -> Access {
         let mut access = Access::default();
         for text in levels.split_whitespace() {
@@ -285,7 +288,7 @@ mod tests {
         access
     }
 
-    /// What counts for `user`, each option with the level it is from.
+    /// Checks the effective options of `user`, each with the level that it is from.
     #[track_caller]
     fn check(levels: &str, grants: &[(&str, &str)], expect: &str) {
         let found = access(levels, grants).effective_level("user").map_or("none".to_string(), |found| {
@@ -304,23 +307,23 @@ mod tests {
         check("", &[], "none");
         check("user=30ms,interactive,500", &[], "30ms of user, interactive of user, 500 of user");
         check("a=", &[("a", "user")], "- of a, unspecified of a, 1000 of a");
-        // The lowest timeout, whoever has it.
+        // The lowest timeout wins, whichever role has it.
         check("user=30ms a=20ms", &[("a", "user")], "20ms of a, unspecified of user, 1000 of user");
         check("user=20ms a=30ms", &[("a", "user")], "20ms of user, unspecified of user, 1000 of user");
-        // What is not set gives way.
+        // An option that is not set does not count.
         check("user= a=30ms,interactive", &[("a", "user")], "30ms of a, interactive of a, 1000 of user");
         check("user=30ms,batch a=", &[("a", "user")], "30ms of user, batch of user, 1000 of user");
-        // Batch before interactive, the fewest shares.
+        // Batch takes precedence over interactive; the fewest shares win.
         check("user=interactive,100 a=batch,900", &[("a", "user")], "- of user, batch of a, 100 of user");
         check("user=batch,900 a=interactive,100", &[("a", "user")], "- of user, batch of user, 100 of a");
-        // Through roles without a level, from two sides, however far.
+        // Grants pass through roles without a level, along several paths, at any depth.
         check(
             "a=9ms b=8ms,300 c=7ms,batch",
             &[("b", "a"), ("c", "b"), ("a", "user")],
             "7ms of c, batch of c, 300 of b",
         );
         check("a=50 b=batch", &[("a", "user"), ("b", "user")], "- of a, batch of b, 50 of a");
-        // What is granted to others does not count.
+        // Levels of roles to which the user's role was granted do not count.
         check("a=1ms", &[("user", "a")], "none");
     }
 

@@ -1,9 +1,10 @@
-//! What may become of a table: the rules of `ALTER TABLE`, so that data written before it stay readable.
+//! The rules of `ALTER TABLE`. They keep data written before a change readable.
 //!
-//! Rows in memory and in the commit log name columns by number, SSTables by name: a column keeps its number,
-//! its name, its kind and its type for as long as it lives. One that is dropped leaves a record with the time,
-//! and a new column of its name must have a type that can read the old cells, since they stay in SSTables
-//! until compaction. Rules and texts are Cassandra 4.1's (`AlterTableStatement.java`).
+//! Rows in memory and in the commit log identify columns by number, SSTables by name. A column therefore
+//! keeps its number, name, kind and type until it is dropped. A dropped column leaves a record with its
+//! number and the time of the drop; it gets the same number again if it is added again with the same
+//! definition. A new column with this name must have a type that can read the old cells, since these stay in
+//! SSTables until compaction. Rules and error texts are Cassandra 4.1's (`AlterTableStatement.java`).
 
 use std::sync::Arc;
 
@@ -14,16 +15,17 @@ use model::{Column, ColumnKind, CqlType, KeyColumn, TableSchema};
 use crate::error::{CatalogError, invalid};
 use crate::user_types;
 
-/// So many columns a table may have had in its life: one dropped and made again every second for twelve days.
+/// Maximum number of columns that a table may have had in total: one column dropped and added per second for
+/// twelve days.
 pub(crate) const MAX_COLUMN_IDS: u32 = 1 << 20;
 
-/// Whether a column has the user type of this name in its type.
+/// Whether a column's type contains the user type of this name.
 pub(crate) fn uses(schema: &TableSchema, name: &str) -> bool {
     let keys = schema.partition_key.iter().chain(&schema.clustering).map(|key| &key.ty);
     keys.chain(schema.columns().iter().map(|column| &column.ty)).any(|ty| user_types::uses(ty, name))
 }
 
-/// The same table with `new` in place of the user type of that name.
+/// The same table, with the user type of that name replaced by `new`.
 pub(crate) fn with_user_type(schema: &TableSchema, new: &Arc<UserType>) -> Arc<TableSchema> {
     let mut builder =
         TableSchema::builder(&schema.keyspace, &schema.name).id(schema.id).options(schema.options.clone());
@@ -43,8 +45,8 @@ pub(crate) fn with_user_type(schema: &TableSchema, new: &Arc<UserType>) -> Arc<T
     builder.build_with_ids_from(schema.column_id_bound()).expect("only a user type has other fields")
 }
 
-/// The same table with its dropped columns in the order of their names, and without user types in them: those
-/// may be dropped themselves.
+/// The same table, with dropped columns sorted by name and without user types in their types, because these
+/// user types may be dropped.
 pub(crate) fn normal(schema: Arc<TableSchema>) -> Arc<TableSchema> {
     if schema.dropped.is_empty() {
         return schema;
@@ -99,7 +101,7 @@ fn dropped<'a>(schema: &'a TableSchema, name: &str) -> Option<&'a DroppedColumn>
     schema.dropped.iter().find(|dropped| dropped.name == name)
 }
 
-/// Key columns may be renamed, no more.
+/// Checks the key columns: they may be renamed but not changed otherwise.
 fn check_keys(old: &TableSchema, new: &TableSchema) -> Result<(), CatalogError> {
     let types = |keys: &[KeyColumn]| keys.iter().map(|key| key.ty.clone()).collect::<Vec<_>>();
     for (old, new) in [(&old.partition_key, &new.partition_key), (&old.clustering, &new.clustering)] {
@@ -124,7 +126,10 @@ fn check_kept(before: &Column, column: &Column) -> Result<(), CatalogError> {
 }
 
 fn check_added(old: &TableSchema, new: &TableSchema, column: &Column) -> Result<(), CatalogError> {
-    if column.id.0 < old.column_id_bound() {
+    let is_its_own = dropped(old, &column.name).is_some_and(|before| {
+        before.id == Some(column.id) && before.kind == column.kind && before.ty.has_same_values(&column.ty)
+    });
+    if column.id.0 < old.column_id_bound() && !is_its_own {
         return invalid!(
             "table {}: column {} has the number {}, which another column had; build the schema with ids from {}",
             old.full_name(),
@@ -133,7 +138,7 @@ fn check_added(old: &TableSchema, new: &TableSchema, column: &Column) -> Result<
             old.column_id_bound()
         );
     }
-    // SSTables still have the cells of what was dropped.
+    // SSTables still contain the cells of dropped columns.
     if new.dropped.iter().any(|dropped| dropped.ty.is_counter() != column.ty.is_counter()) {
         return invalid!("Cannot mix counter and non counter columns in the same table");
     }
@@ -183,7 +188,7 @@ fn check_gone(new: &TableSchema, column: &Column) -> Result<(), CatalogError> {
     Ok(())
 }
 
-/// Whether cells of type `old` in an SSTable are values of `new`. Source: Cassandra's
+/// Whether cells of type `old` in an SSTable are valid values of `new`. Source: Cassandra's
 /// `AbstractType.isSerializationCompatibleWith`.
 fn can_read(new: &CqlType, old: &CqlType) -> bool {
     match (new, old) {

@@ -1,12 +1,12 @@
-//! All keyspaces with their tables and types, roles and service levels, as one value.
+//! The catalog: all keyspaces with their tables and types, and the roles and service levels, as one value.
 //!
-//! A change is a pure function: it checks the rules, and gives a new catalog and the list of what changed, or
-//! says why not. Old catalogs stay what they were, so whoever works with one is not disturbed. Unchanged
-//! parts are shared; a clone is one reference count.
+//! A change is a pure function: it checks the rules and returns a new catalog with the list of changes, or an
+//! error. An old catalog never changes, so tasks can continue to use it. Unchanged parts are shared, and a
+//! clone only increments a reference count.
 //!
-//! Guarantees: every user type inside a column's type is the keyspace's current one; a type in use is not
-//! dropped; column numbers are not used twice; names are fit for paths; the catalog can be stored and read
-//! back. Parsing statements, `IF [NOT] EXISTS` and permissions are the CQL layer's.
+//! Guarantees: every user type in a column's type is the keyspace's current version; a type in use cannot be
+//! dropped; column numbers are not used twice; names are valid in paths; the catalog can be stored and loaded
+//! again. The CQL layer parses statements, handles `IF [NOT] EXISTS` and checks permissions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,6 @@ use uuid::Uuid;
 use crate::access::Access;
 use crate::alter;
 use crate::change::{ChangeKind, SchemaChange, Target};
-use crate::compaction::check_new_compaction;
 use crate::compression::check_new_compression;
 use crate::error::{CatalogError, invalid};
 use crate::keyspace::{Keyspace, check_table_name};
@@ -29,14 +28,14 @@ use crate::system::{self, is_system_keyspace};
 use crate::user_types::{self, Types};
 use crate::virtual_tables::virtual_tables;
 
-/// A table: what storage knows of it, and its other options.
+/// A table: the schema used by storage, and the other options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     pub schema: Arc<TableSchema>,
     pub settings: Arc<TableSettings>,
 }
 
-/// A keyspace with what is in it, by name.
+/// A keyspace with its tables and types, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) keyspace: Keyspace,
@@ -65,22 +64,22 @@ impl PartialEq for Catalog {
 
 impl Eq for Catalog {}
 
-/// What a change gives: the catalog after it, and what it did.
+/// The result of a change: the new catalog, and the list of changes.
 pub type Changed = Result<(Catalog, Vec<SchemaChange>), CatalogError>;
 
 impl Catalog {
-    /// Nothing at all; [`Self::with_system_tables`] makes it a node's first catalog.
+    /// An empty catalog. [`Self::with_system_tables`] turns it into the first catalog of a node.
     pub fn empty() -> Self {
         Self::default()
     }
 
-    /// Whether both are one and the same value; equal ones need not be.
+    /// Whether both are the same value in memory. Equal catalogs may still be different values.
     #[inline]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// In the order of their names.
+    /// All keyspaces in the order of their names.
     pub fn keyspaces(&self) -> impl Iterator<Item = &Keyspace> {
         self.inner.keyspaces.values().map(|entry| &entry.keyspace)
     }
@@ -89,12 +88,12 @@ impl Catalog {
         self.entry(name).map(|entry| &entry.keyspace)
     }
 
-    /// The tables of every keyspace, in the order of the names.
+    /// The tables of all keyspaces, in the order of their names.
     pub fn all_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.inner.keyspaces.values().flat_map(|entry| entry.tables.values())
     }
 
-    /// The tables of one keyspace, in the order of their names; none if there is no such keyspace.
+    /// The tables of a keyspace in the order of their names; none if the keyspace does not exist.
     pub fn tables(&self, keyspace: &str) -> impl Iterator<Item = &Arc<Table>> {
         self.entry(keyspace).into_iter().flat_map(|entry| entry.tables.values())
     }
@@ -107,12 +106,12 @@ impl Catalog {
         self.inner.by_id.get(&id)
     }
 
-    /// [`Self::table`] if only the schema is wanted.
+    /// The schema of [`Self::table`].
     pub fn schema(&self, keyspace: &str, name: &str) -> Option<&Arc<TableSchema>> {
         self.table(keyspace, name).map(|table| &table.schema)
     }
 
-    /// The user types of one keyspace, in the order of their names; none if there is no such keyspace.
+    /// The user types of a keyspace in the order of their names; none if the keyspace does not exist.
     pub fn types(&self, keyspace: &str) -> impl Iterator<Item = &Arc<UserType>> {
         self.entry(keyspace).into_iter().flat_map(|entry| entry.types.values())
     }
@@ -121,10 +120,10 @@ impl Catalog {
         self.entry(keyspace)?.types.get(name)
     }
 
-    /// The type that a CQL name stands for in `keyspace`, with its user types looked up.
+    /// Parses a CQL type name in `keyspace`, including user types.
     ///
     /// # Errors
-    /// As [`CqlType::from_cql`].
+    /// The same as [`CqlType::from_cql`].
     pub fn parse_type(&self, keyspace: &str, cql: &str) -> Result<CqlType, CatalogError> {
         let none = Types::new();
         let types = self.entry(keyspace).map_or(&none, |entry| &entry.types);
@@ -132,8 +131,8 @@ impl Catalog {
             .map_err(|error| CatalogError::Invalid(error.to_string()))
     }
 
-    /// A UUID made from what is in the keyspaces of users: nodes with the same schema have the same, and
-    /// clients read it to see whether nodes agree.
+    /// A UUID computed from the contents of all user keyspaces. Nodes with the same schema have the same
+    /// UUID; clients compare it to check whether nodes agree.
     pub fn schema_version(&self) -> Uuid {
         let users = self.inner.keyspaces.iter().filter(|(name, _)| !is_system_keyspace(name));
         let users = users.map(|(name, entry)| (name.clone(), entry.clone())).collect();
@@ -145,15 +144,15 @@ impl Catalog {
         system::name_uuid(&bytes)
     }
 
-    /// The same catalog with this build's system tables, in place of those it may have: what a node does with
-    /// what it has loaded. Tables in the system keyspaces that this build does not know are left as they are.
+    /// The same catalog with this build's system tables, replacing older versions. A node applies it to the
+    /// loaded catalog. Tables in system keyspaces that this build does not have are kept unchanged.
     #[must_use]
     pub fn with_system_tables(&self) -> Self {
         self.with_tables(system::stored_tables())
     }
 
-    /// The catalog as clients see it: with the tables that are computed when they are read. A node makes no files
-    /// for those, so it does not know them itself.
+    /// The catalog as clients see it: with the tables that are computed when they are read. The node's own
+    /// catalog does not contain them, because there are no files for them.
     #[must_use]
     pub fn with_virtual_tables(&self) -> Self {
         self.with_tables(virtual_tables())
@@ -182,7 +181,7 @@ impl Catalog {
         &self.inner.access
     }
 
-    /// Changes roles or service levels, which is no change of the schema: there are no events.
+    /// Changes roles or service levels. This is not a change of the schema, so there are no events.
     pub fn change_access(&self, change: impl FnOnce(&mut Access) -> Result<(), CatalogError>) -> Changed {
         let mut access = Access::clone(self.access());
         change(&mut access)?;
@@ -200,7 +199,7 @@ impl Catalog {
         self.with(&name, entry, vec![event(ChangeKind::Created, &name, Target::Keyspace)])
     }
 
-    /// Gives the keyspace of this name another definition.
+    /// Replaces the definition of the keyspace of this name.
     pub fn alter_keyspace(&self, keyspace: Keyspace) -> Changed {
         let name = keyspace.name.clone();
         refuse_system(&name)?;
@@ -209,7 +208,7 @@ impl Catalog {
         self.with(&name, entry, vec![event(ChangeKind::Updated, &name, Target::Keyspace)])
     }
 
-    /// The tables and types in it go as well.
+    /// Drops a keyspace with its tables and types.
     pub fn drop_keyspace(&self, name: &str) -> Changed {
         refuse_system(name)?;
         let entry = self.expect_keyspace(name)?;
@@ -222,7 +221,7 @@ impl Catalog {
         Ok((self.with_entries(keyspaces), changes))
     }
 
-    /// The schema has an id that no table has.
+    /// Creates a table. The id of the schema must not be used by any table.
     pub fn create_table(&self, schema: Arc<TableSchema>, settings: TableSettings) -> Changed {
         refuse_system(&schema.keyspace)?;
         let mut entry = self.expect_keyspace(&schema.keyspace)?.clone();
@@ -237,15 +236,15 @@ impl Catalog {
         }
         check_new_compression(schema.options.compression.as_ref())?;
         let table = Arc::new(check_table(&entry.types, schema, settings)?);
-        check_new_compaction(&table.settings.compaction)?;
+        table.settings.check_new(None)?;
         let name = table.schema.keyspace.clone();
         let changes = vec![event(ChangeKind::Created, &name, table_target(&table))];
         entry.tables.insert(table.schema.name.clone(), table);
         self.with(&name, entry, changes)
     }
 
-    /// Gives the table of this name another definition, made with [`TableSchema::to_builder`] and
-    /// `build_with_ids_from` the old schema's bound.
+    /// Replaces the definition of the table of this name. The new schema is made with
+    /// [`TableSchema::to_builder`] and `build_with_ids_from` the old schema's bound.
     pub fn alter_table(&self, schema: Arc<TableSchema>, settings: TableSettings) -> Changed {
         refuse_system(&schema.keyspace)?;
         let mut entry = self.expect_keyspace(&schema.keyspace)?.clone();
@@ -257,9 +256,7 @@ impl Catalog {
             check_new_compression(schema.options.compression.as_ref())?;
         }
         let table = Arc::new(check_table(&entry.types, schema, settings)?);
-        if table.settings.compaction != old.settings.compaction {
-            check_new_compaction(&table.settings.compaction)?;
-        }
+        table.settings.check_new(Some(&old.settings))?;
         let name = table.schema.keyspace.clone();
         let changes = vec![event(ChangeKind::Updated, &name, table_target(&table))];
         entry.tables.insert(table.schema.name.clone(), table);
@@ -298,8 +295,8 @@ impl Catalog {
         self.with(&keyspace, entry, changes)
     }
 
-    /// Gives the type of this name more fields, or other names to its fields. Types and tables that use it
-    /// change with it.
+    /// Adds fields to the type of this name or renames its fields. Types and tables that use it are changed
+    /// accordingly.
     pub fn alter_type(&self, user: UserType) -> Changed {
         refuse_system(&user.keyspace)?;
         let mut entry = self.expect_keyspace(&user.keyspace)?.clone();
@@ -328,7 +325,7 @@ impl Catalog {
                 ));
             }
         }
-        // Larger now, perhaps too large: every user of the type is checked as if it were new.
+        // The type has grown and may be too large, so every use of it is checked as if it were new.
         for other in entry.types.values() {
             for field in &other.fields {
                 user_types::check(&entry.types, &keyspace, &field.field_type)?;
@@ -417,7 +414,7 @@ fn refuse_system(keyspace: &str) -> Result<(), CatalogError> {
     Ok(())
 }
 
-/// What holds of a new and of an altered table alike.
+/// Checks that apply to both new and altered tables.
 pub(crate) fn check_table(
     types: &Types,
     schema: Arc<TableSchema>,
@@ -447,7 +444,7 @@ pub(crate) fn check_table(
     Ok(Table { schema: alter::normal(schema), settings: Arc::new(settings.checked()?) })
 }
 
-/// What every definition of a type must hold.
+/// Checks that every definition of a type must pass.
 fn check_fields(user: &UserType) -> Result<(), CatalogError> {
     for (at, field) in user.fields.iter().enumerate() {
         if user.fields[..at].iter().any(|other| other.name == field.name) {
@@ -463,7 +460,7 @@ fn check_fields(user: &UserType) -> Result<(), CatalogError> {
     Ok(())
 }
 
-/// Some names cannot be read back: `"int"`, quoted or not, is the native type.
+/// Refuses names that cannot be parsed again: `"int"`, quoted or not, is the native type.
 fn check_own_name(entry: &Entry, name: &str) -> Result<(), CatalogError> {
     let user = CqlType::Udt { user: entry.types[name].clone(), multi_cell: true };
     user_types::check(&entry.types, &entry.keyspace.name, &user)

@@ -1,10 +1,10 @@
-//! What a change of the catalog did, for those who keep something per table and for clients that listen.
+//! The changes of a catalog, for components with state per table and for clients that listen to events.
 
 use std::fmt;
 
 use model::TableId;
 
-/// The words of the native protocol's `SCHEMA_CHANGE`.
+/// The kinds of the native protocol's `SCHEMA_CHANGE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
     Created,
@@ -22,7 +22,7 @@ impl fmt::Display for ChangeKind {
     }
 }
 
-/// What was changed in the keyspace.
+/// The changed object of the keyspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The keyspace itself.
@@ -36,8 +36,9 @@ pub enum Target {
     },
 }
 
-/// One thing that came, changed or went. Of what goes with a keyspace, each has its own event, before the
-/// keyspace's; of a type and the tables that use it, the type's is first.
+/// One object that was created, changed or dropped. If a keyspace is dropped, each of its objects has its own
+/// event, before the keyspace's event. If a type is changed, its event comes before those of the tables that
+/// use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaChange {
     pub kind: ChangeKind,

@@ -1,10 +1,11 @@
-//! `compression`: the map that users write and `system_schema.tables` has, and what storage acts on.
+//! The table option `compression`: converts between the map of users and `system_schema.tables` and the form
+//! used by storage.
 //!
-//! Takes the spellings of all versions: classes with and without their package, `sstable_compression` and
-//! `chunk_length_kb` (before 3.0), `''` or `enabled: false` for none; and ScyllaDB's classes with dictionaries.
-//! Sub-options whose text says more than storage knows are kept beside it, as
-//! [`crate::TableSettings::compression`].
-//! Source: Cassandra 4.1 `schema/CompressionParams.java` and the compressors in `io/compress`.
+//! All versions' spellings are accepted: classes with and without package, `sstable_compression` and
+//! `chunk_length_kb` (before 3.0), `''` or `enabled: false` for no compression, and ScyllaDB's classes with
+//! dictionaries. Sub-options that storage does not represent completely are also kept as text in
+//! [`crate::TableSettings::compression`]. Source: Cassandra 4.1 `schema/CompressionParams.java` and the
+//! compressors in `io/compress`.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +16,9 @@ use crate::settings::map;
 
 const COMPRESS: &str = "org.apache.cassandra.io.compress.";
 const DEFAULT_CHUNK_KIB: u32 = 16;
-/// What SSTables can have.
+/// Maximum chunk size in SSTables.
 const MAX_CHUNK_KIB: u32 = 1 << 18;
-/// What a table may be given. What was stored before is read as it is.
+/// Maximum chunk size for new and altered tables. Larger sizes stored earlier are accepted.
 const MAX_NEW_CHUNK_KIB: u32 = 256;
 const DEFAULT_ZSTD_LEVEL: i32 = 3;
 const ZSTD_LEVELS: std::ops::RangeInclusive<i32> = -131_072..=22;
@@ -27,7 +28,7 @@ pub(crate) const RATIO: &str = "min_compress_ratio";
 const LZ4_TYPE: &str = "lz4_compressor_type";
 pub(crate) const LZ4_LEVEL: &str = "lz4_high_compressor_level";
 
-/// Sub-options that are kept as they are written, with the classes that know them; all, if none is named.
+/// Sub-options that are kept as text, with the classes that accept them; an empty list means all classes.
 const KEPT: [(&str, &[&str]); 4] = [
     (RATIO, &[]),
     ("crc_check_chance", &[]),
@@ -35,8 +36,8 @@ const KEPT: [(&str, &[&str]); 4] = [
     (LZ4_LEVEL, &["LZ4Compressor", "LZ4WithDictsCompressor"]),
 ];
 
-/// As `system_schema.tables` has it: `{'class': …, 'chunk_length_in_kb': …}` or `{'enabled': 'false'}`, with what
-/// was kept of it.
+/// The form of `system_schema.tables`: `{'class': …, 'chunk_length_in_kb': …}` or `{'enabled': 'false'}`,
+/// with the sub-options kept as text.
 pub fn compression_to_map(
     compression: &Option<Compression>,
     kept: &BTreeMap<String, String>,
@@ -64,10 +65,10 @@ pub fn compression_to_map(
     options
 }
 
-/// The reverse of [`compression_to_map`]; also takes what users write.
+/// The reverse of [`compression_to_map`]. Also accepts all spellings of users.
 ///
 /// # Errors
-/// An unknown class or sub-option, or a value out of its range.
+/// An unknown class or sub-option, or a value out of range.
 pub fn compression_from_map(
     options: &BTreeMap<String, String>,
 ) -> Result<(Option<Compression>, BTreeMap<String, String>), CatalogError> {
@@ -131,7 +132,7 @@ pub fn compression_from_map(
     Ok((Some(compression), kept))
 }
 
-/// `kept` was checked.
+/// The LZ4 codec of sub-options that were already checked.
 fn lz4(kept: &BTreeMap<String, String>) -> Codec {
     if kept.get(LZ4_TYPE).is_none_or(|kind| kind != "high") {
         return Codec::Lz4;
@@ -140,7 +141,8 @@ fn lz4(kept: &BTreeMap<String, String>) -> Codec {
     Codec::Lz4High { level: level.unwrap_or(DEFAULT_LZ4_LEVEL) }
 }
 
-/// From the ratio of uncompressed to compressed that a chunk must reach; 0, as without one: it need not.
+/// Converts the required ratio of uncompressed to compressed bytes of a chunk. Without a ratio, or with 0,
+/// there is no requirement.
 fn max_compressed_bytes(chunk_bytes: u32, ratio: Option<&String>) -> u32 {
     match ratio.and_then(|ratio| ratio.parse::<f64>().ok()) {
         Some(ratio) if ratio > 0.0 => (f64::from(chunk_bytes) / ratio).ceil() as u32,
@@ -199,7 +201,7 @@ pub(crate) fn check_compression(compression: &Compression) -> Result<(), Catalog
     check_chunks(compression, MAX_CHUNK_KIB)
 }
 
-/// What a table may be given when it is made or altered.
+/// Checks the compression of a table that is created or altered.
 pub(crate) fn check_new_compression(compression: Option<&Compression>) -> Result<(), CatalogError> {
     compression.map_or(Ok(()), |compression| check_chunks(compression, MAX_NEW_CHUNK_KIB))
 }

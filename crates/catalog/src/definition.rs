@@ -1,4 +1,4 @@
-//! How the database's own tables are written down.
+//! Definitions of the database's own tables.
 
 use std::sync::Arc;
 
@@ -9,15 +9,16 @@ use crate::system::system_table_id;
 const SEVEN_DAYS_S: u32 = 7 * 24 * 3600;
 const HOUR_MS: u32 = 3600 * 1000;
 
-/// A table of the database. Its columns have the ids of their places in `columns`.
+/// A table of the database. The id of a column is its index in `columns`.
 pub(crate) struct Definition {
     pub(crate) keyspace: &'static str,
     pub(crate) name: &'static str,
     pub(crate) comment: &'static str,
-    /// Name and, if it is not text, type; behind the type of a clustering column perhaps ` desc`.
+    /// Name, followed by the type if it is not text; the type of a clustering column may be followed by `
+    /// desc`.
     pub(crate) partition_key: &'static [&'static str],
     pub(crate) clustering: &'static [&'static str],
-    /// Name and type in CQL; `static ` before the type.
+    /// Name and CQL type; static columns have `static ` before the type.
     pub(crate) columns: &'static [(&'static str, &'static str)],
 }
 
@@ -25,7 +26,7 @@ fn cql(text: &str) -> CqlType {
     CqlType::from_cql(text, &|_| None).expect("the types below are Cassandra's own")
 }
 
-/// As [`Definition`], with the columns in one text: `name type; name type`.
+/// Like [`Definition`], with all columns in one text: `name type; name type`.
 pub(crate) struct CompactDefinition {
     pub(crate) keyspace: &'static str,
     pub(crate) name: &'static str,

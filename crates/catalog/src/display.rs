@@ -1,4 +1,4 @@
-//! Tables, types and keyspaces as the CQL that makes them, laid out as Cassandra 4.1's `DESCRIBE`.
+//! Formats tables, types and keyspaces as CQL statements, in the layout of Cassandra 4.1's `DESCRIBE`.
 
 use std::fmt::Write;
 
@@ -26,7 +26,7 @@ pub fn describe_keyspace(keyspace: &Keyspace) -> String {
     for (key, value) in keyspace.replication.iter().filter(|(key, _)| *key != "class") {
         write!(replication, ", {}: {}", quoted(key), quoted(value)).expect("a String takes all");
     }
-    // Two spaces, as Cassandra has them.
+    // Two spaces, as in Cassandra.
     let mut out = format!(
         "CREATE KEYSPACE {} WITH replication = {replication}}}  AND durable_writes = {}",
         identifier(&keyspace.name),
@@ -51,13 +51,13 @@ pub fn describe_type(user: &UserType) -> String {
     )
 }
 
-/// Whether a description has what only a copy of the same data needs.
+/// Whether a description contains details that are needed only for a copy of the same data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Internals {
-    /// The table as it is used.
+    /// The table without these details.
     Hidden,
-    /// Its id and, for columns that were dropped, the statements that lead to the same table: they are created,
-    /// dropped at their time, and added again if they are there again.
+    /// Its id, and the statements that restore the dropped columns: each column is created, dropped with its
+    /// original time, and added again if the table has it again.
     Shown,
 }
 
@@ -120,7 +120,7 @@ pub fn describe_table_with(schema: &TableSchema, settings: &TableSettings, inter
     out
 }
 
-/// What stands behind `WITH`, in Cassandra's order.
+/// The options after `WITH`, in Cassandra's order.
 fn options(schema: &TableSchema, settings: &TableSettings, internals: Internals) -> Vec<String> {
     let options = &schema.options;
     let mut out = vec![];

@@ -1,20 +1,20 @@
-//! Why a change of the schema is refused, or why what the system tables hold is no schema.
+//! Why a change of the schema is refused, or why the contents of the system tables are not a valid schema.
 
 use std::fmt;
 
-/// The kinds are those of the native protocol's error codes. The texts follow Cassandra's where it has the
+/// The kinds correspond to the error codes of the native protocol. Texts follow Cassandra's where it has the
 /// same rule, since clients match on them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CatalogError {
     /// The keyspace (`table` is empty) or table exists. Protocol code 0x2400.
     AlreadyExists { keyspace: String, table: String },
-    /// The statement cannot be carried out on what exists. Protocol code 0x2200.
+    /// The statement cannot be executed on the current schema. Protocol code 0x2200.
     Invalid(String),
     /// A name, option or definition is not allowed. Protocol code 0x2300.
     Configuration(String),
     /// The keyspace belongs to the database. Protocol code 0x2100.
     Unauthorized(String),
-    /// The system tables contradict themselves: says which table, which row, and what is expected there.
+    /// The system tables are inconsistent. The text contains table, row, and the expected value.
     Corrupt(String),
 }
 

@@ -1,24 +1,24 @@
-//! A keyspace: a name for tables and types that are replicated alike.
+//! A keyspace: a namespace of tables and types with the same replication.
 
 use std::collections::BTreeMap;
 
 use crate::error::{CatalogError, configuration, invalid};
 use crate::other_options::is_of_keyspaces;
 
-/// Names of keyspaces and tables are part of paths and may be so long. Source: Cassandra 4.1
+/// Maximum length of the names of keyspaces and tables, since they are part of paths. Source: Cassandra 4.1
 /// `SchemaConstants.NAME_LENGTH`.
 pub(crate) const NAME_BYTES: usize = 48;
-/// With `-` and 32 digits it is the name of a directory.
+/// Maximum length of a table's name: with `-` and 32 digits it is the name of a directory.
 const TABLE_NAME_BYTES: usize = 222;
 
 const LOCATOR: &str = "org.apache.cassandra.locator.";
 const REPLICATION_FACTOR: &str = "replication_factor";
 
-/// Its definition; what is in it the catalog knows.
+/// The definition of a keyspace. Its tables and types are in the catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keyspace {
     pub name: String,
-    /// `class`, by its full Java name, and its options. Make it with [`Keyspace::new`], which checks it.
+    /// `class`, with its full Java name, and its options. Use [`Keyspace::new`], which checks them.
     pub replication: BTreeMap<String, String>,
     /// False: writes may skip the commit log.
     pub durable_writes: bool,
@@ -26,14 +26,14 @@ pub struct Keyspace {
     pub others: BTreeMap<String, String>,
 }
 
-/// How many replicas a keyspace is to have.
+/// The number of replicas of a keyspace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Factors {
-    /// In the data center that asks; without data centers, all.
+    /// In the data center of the node that asks; without data centers, all replicas.
     pub local: u32,
-    /// In all others together.
+    /// In all other data centers together.
     pub elsewhere: u32,
-    /// In that of the others which has most.
+    /// In the other data center with the most replicas.
     pub elsewhere_most: u32,
 }
 
@@ -44,10 +44,11 @@ impl Factors {
 }
 
 impl Keyspace {
-    /// A keyspace as a user defines it. A strategy named without its package gets Cassandra's.
+    /// A keyspace as defined by a user. A strategy without package gets Cassandra's package.
     ///
     /// # Errors
-    /// A bad name, no or an unknown strategy, `LocalStrategy`, or options that the strategy has not.
+    /// An invalid name, a missing or unknown strategy, `LocalStrategy`, or options that the strategy does not
+    /// have.
     pub fn new<K: Into<String>, V: Into<String>>(
         name: impl Into<String>,
         replication: impl IntoIterator<Item = (K, V)>,
@@ -76,15 +77,15 @@ impl Keyspace {
         Ok(Self { name, replication, durable_writes, others: BTreeMap::new() })
     }
 
-    /// A keyspace with one copy of everything: `SimpleStrategy` with replication factor 1.
+    /// A keyspace with one replica: `SimpleStrategy` with replication factor 1.
     ///
     /// # Errors
-    /// A bad name.
+    /// An invalid name.
     pub fn simple(name: impl Into<String>) -> Result<Self, CatalogError> {
         Self::new(name, [("class", "SimpleStrategy"), ("replication_factor", "1")], true)
     }
 
-    /// What [`Self::new`] makes of it, with its other options.
+    /// Checks the keyspace like [`Self::new`], and its other options.
     pub(crate) fn checked(self) -> Result<Self, CatalogError> {
         let Self { name, replication, durable_writes, others } = self;
         if let Some(name) = others.keys().find(|name| !is_of_keyspaces(name)) {
@@ -93,7 +94,7 @@ impl Keyspace {
         Ok(Self { others, ..Self::new(name, replication, durable_writes)? })
     }
 
-    /// A keyspace of this node alone.
+    /// A keyspace that exists on this node only.
     pub(crate) fn local(name: &str) -> Self {
         let class = ("class".to_string(), format!("{LOCATOR}LocalStrategy"));
         Self {
@@ -109,8 +110,8 @@ impl Keyspace {
         self.strategy() == "NetworkTopologyStrategy"
     }
 
-    /// How many replicas there are to be, as a node of that data center sees it. A strategy that says nothing of it
-    /// has one.
+    /// The number of replicas, from the view of a node of `data_center`. A strategy without a replication
+    /// factor has one.
     pub fn factors(&self, data_center: &str) -> Factors {
         let factor = |text: &String| text.parse::<u32>().unwrap_or(0);
         if !self.knows_data_centers() {
@@ -130,7 +131,7 @@ impl Keyspace {
         factors
     }
 
-    /// The strategy as CQL shows it: without the package if that is Cassandra's own.
+    /// The strategy as CQL shows it: without the package if it is one of Cassandra's own.
     pub fn strategy(&self) -> &str {
         let class = self.replication.get("class").map_or("", String::as_str);
         class.strip_prefix(LOCATOR).unwrap_or(class)
@@ -184,7 +185,7 @@ fn check_simple(keyspace: &str, replication: &BTreeMap<String, String>) -> Resul
     }
 }
 
-/// `replication_factor` stands for every data center; others are names of data centers.
+/// `replication_factor` applies to every data center; other keys are names of data centers.
 fn check_network_topology(replication: &BTreeMap<String, String>) -> Result<(), CatalogError> {
     let mut factors = replication.iter().filter(|(key, _)| *key != "class").peekable();
     if factors.peek().is_none() {

@@ -1,5 +1,5 @@
-//! The law of the store: what is written is read back, whatever was changed before it, in whatever order, and
-//! also if a crash cut the writes short.
+//! The law of the store: a written catalog is loaded unchanged, after any previous changes, in any order, and
+//! also if a crash interrupted the writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::{
 
 const NOW_S: u32 = 1_700_000_000;
 
-/// What the system tables hold.
+/// The contents of the system tables.
 #[derive(Clone, Default)]
 struct Store {
     partitions: BTreeMap<(TableId, PartitionKey), (Arc<TableSchema>, Partition)>,
@@ -120,7 +120,7 @@ fn options(rng: &mut Rng) -> TableOptions {
 }
 
 fn settings(rng: &mut Rng) -> TableSettings {
-    let mut settings = TableSettings { cdc: rng.chance(1, 2), ..TableSettings::default() };
+    let mut settings = TableSettings::default();
     if rng.chance(1, 2) {
         settings.compaction = [("class".to_string(), "LeveledCompactionStrategy".to_string())].into();
         settings.memtable = "skiplist".to_string();
@@ -136,7 +136,7 @@ fn new_table(
     keyspace: &str,
     id: u128,
 ) -> Result<Arc<TableSchema>, CatalogError> {
-    // A type that is not there, or a counter among others, would refuse most tables.
+    // A type that does not exist, or a counter next to other columns, would make most tables invalid.
     let parse = |text: &str| match catalog.parse_type(keyspace, text) {
         Ok(ty) if !ty.is_counter() => Ok(ty),
         Ok(_) | Err(_) => Ok::<_, CatalogError>(CqlType::Int),
@@ -210,7 +210,7 @@ fn change(rng: &mut Rng, catalog: &Catalog, kind: u64, time_us: i64) -> Changed 
     }
 }
 
-/// Weights: tables are made and altered most.
+/// A random kind of change; tables are created and altered most often.
 fn kind(rng: &mut Rng) -> u64 {
     *rng.pick(&[0, 1, 2, 3, 3, 3, 4, 4, 4, 4, 4, 4, 5, 6, 6, 6, 7, 7, 8])
 }
@@ -229,7 +229,7 @@ fn what_is_written_is_read_back_step_by_step() {
         let mut rng = Rng::new(seed);
         let mut store = Store::default();
         let mut catalog = Catalog::empty();
-        // A second store hears of several changes at once.
+        // A second store receives several changes at once.
         let (mut lazy_store, mut lazy_catalog) = (Store::default(), Catalog::empty());
         for step in 0..60 {
             let time_us = 1_000_000 + step * 1000 + rng.below(900) as i64;
@@ -345,21 +345,27 @@ fn system_tables_are_stored_like_any_other() {
     assert!(loaded == loaded.with_system_tables());
 }
 
-/// Two columns dropped and one made again: numbers go on from where they were.
+/// If a column is dropped and another one added, numbering continues. The dropped column gets its own number
+/// when it is added again.
 #[test]
-fn numbers_are_never_used_again() {
+fn numbers_are_never_used_again_by_other_columns() {
     let (catalog, _) = some_catalog();
     let old = catalog.schema("ks", "t").unwrap();
-    let builder = old.to_builder().drop_column("v", 1_234_567).regular("v", CqlType::Int);
+    let builder = old.to_builder().drop_column("v", 1_234_567).regular("x", CqlType::Int);
     let new = builder.build_with_ids_from(old.column_id_bound()).unwrap();
     let (catalog, _) = catalog.alter_table(new, TableSettings::default()).unwrap();
     let mut store = Store::default();
     store.apply(&mutations_for(&Catalog::empty(), &catalog, 5, NOW_S));
     let loaded = store.load().unwrap();
     let table = loaded.schema("ks", "t").unwrap();
-    assert_eq!((table.column_named("v").unwrap().id, table.column_id_bound()), (ColumnId(2), 3));
+    assert_eq!((table.column_named("x").unwrap().id, table.column_id_bound()), (ColumnId(2), 3));
+    let was = old.column_named("v").unwrap().id;
+    assert_eq!(table.dropped[0].id, Some(was));
+    let again = table.to_builder().regular("v", CqlType::Int).build_with_ids_from(3).unwrap();
+    let (again, _) = loaded.alter_table(again, TableSettings::default()).unwrap();
+    assert_eq!(again.schema("ks", "t").unwrap().column_named("v").unwrap().id, was);
     assert_eq!(table.dropped[0].dropped_time_us, 1_234_567, "to the microsecond");
-    let gone = table.to_builder().drop_column("v", 2_000_001).build_with_ids_from(3).unwrap();
+    let gone = table.to_builder().drop_column("x", 2_000_001).build_with_ids_from(3).unwrap();
     let (catalog, _) = loaded.alter_table(gone, TableSettings::default()).unwrap();
     store.apply(&mutations_for(&loaded, &catalog, 6, NOW_S));
     assert_eq!(store.load().unwrap().schema("ks", "t").unwrap().column_id_bound(), 3);
@@ -389,7 +395,8 @@ fn some_catalog() -> (Catalog, Vec<SchemaChange>) {
     (catalog, changes)
 }
 
-/// Roles and levels as they were after some changes, also with the writes of each in one go only: no crash cuts them.
+/// Stores and loads roles and levels after random changes. The writes of each change are applied completely,
+/// without a crash between them.
 #[test]
 fn roles_and_levels_are_read_back() {
     const NAMES: [&str; 4] = ["ann", "Team 1", "it's", "default role"];

@@ -1,24 +1,25 @@
-//! Which keyspaces, tables and user types there are, and how that knowledge is itself stored in tables.
+//! The keyspaces, tables and user types of the database, and how this information is stored in tables.
 //!
 //! | question | file |
 //! |---|---|
-//! | what exists, what may change, into what | `catalog.rs`, rules of a table: `alter.rs` |
+//! | what exists, and which changes are allowed | `catalog.rs`, rules of a table: `alter.rs` |
 //! | what a keyspace is, how it is replicated | `keyspace.rs` |
-//! | options of a table beside those of its storage | `settings.rs`; `compression.rs`, `compaction.rs`, `retry.rs` |
+//! | options of a table that storage does not use | `settings.rs`; `compression.rs`, `compaction.rs`, `retry.rs` |
 //! | options of other versions and of ScyllaDB | `other_options.rs`, `tombstone_gc.rs` |
-//! | which types are inside a type, what happens to them | `user_types.rs` |
-//! | roles, and which service level counts for each | `access.rs`, `service_level.rs` |
+//! | which types are inside a type, how they change | `user_types.rs` |
+//! | roles, and the effective service level of each | `access.rs`, `service_level.rs` |
 //! | the system tables: columns, ids | `system.rs`, `definition.rs` |
 //! | system tables that are computed when they are read | `virtual_tables.rs` |
 //! | a change as writes to the system tables | `store.rs` |
-//! | the catalog from what the system tables hold | `load.rs` |
+//! | loading the catalog from the system tables | `load.rs` |
 //! | a table as CQL | `display.rs` |
 //!
-//! **Invariant:** no clock, no disk, no thread. A [`Catalog`] is a value; whoever changes it gets a new one.
-//! Law (tests in `laws.rs`): what [`mutations_for`] writes, [`load()`] reads back.
+//! **Invariant:** no clock, no disk, no thread. A [`Catalog`] is a value; a change returns a new one. Law
+//! (tests in `laws.rs`): [`load()`] reads exactly what [`mutations_for`] writes.
 
 mod access;
 mod alter;
+mod cassandra_tables;
 mod catalog;
 mod change;
 mod compaction;
@@ -31,7 +32,7 @@ mod keyspace;
 mod laws;
 mod load;
 mod other_options;
-mod peer_tables;
+mod recreate;
 mod retry;
 #[cfg(test)]
 mod rules;
@@ -52,6 +53,7 @@ pub use error::CatalogError;
 pub use keyspace::{Factors, Keyspace};
 pub use load::load;
 pub use other_options::{OptionValue, is_of_keyspaces, is_of_tables, keyspace_option, table_option};
+pub use recreate::{recreate_table, user_types_of};
 pub use service_level::{
     Chosen, DEFAULT_LEVEL, DEFAULT_SHARES, DRIVER_LEVEL, DRIVER_SHARES, EffectiveLevel, ServiceLevel,
     Workload,

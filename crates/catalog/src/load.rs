@@ -1,11 +1,11 @@
-//! The catalog from what the system tables hold.
+//! Loads the catalog from the system tables.
 //!
-//! Rows come in any order and are sorted first; then each keyspace is put together: its types (each as soon as
-//! those it uses are there), then its tables. A table is there if its row in `tables` is: rows of columns
-//! without one are what a crash left of a `CREATE` or `DROP` and are passed over, as are tables without a
-//! keyspace.
+//! Rows arrive in any order and are sorted first. Then each keyspace is built: first its types, each after
+//! the types that it uses, then its tables. A table exists if its row in `tables` exists. Column rows without
+//! such a row are left over from a `CREATE` or `DROP` interrupted by a crash and are skipped, as are tables
+//! without a keyspace.
 //!
-//! What is there must make sense: a catalog is loaded whole or not at all.
+//! All other contents must be valid: a catalog is loaded completely or not at all.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -33,11 +33,11 @@ use crate::store::{Place, RowKey, SERVICE_LEVEL};
 use crate::system::system_table;
 use crate::user_types::{self, Types};
 
-/// Rebuilds the catalog that [`crate::mutations_for`] wrote. Partitions of other tables are passed over.
-/// Partitions are compacted for the present: what is in them is live.
+/// Rebuilds the catalog that [`crate::mutations_for`] wrote. Partitions of other tables are skipped.
+/// Partitions must be compacted as of now, so that they contain only live data.
 ///
 /// # Errors
-/// [`CatalogError::Corrupt`]: what the system tables hold is not a catalog.
+/// [`CatalogError::Corrupt`]: the contents of the system tables are not a valid catalog.
 pub fn load(
     partitions: impl IntoIterator<Item = (TableId, PartitionKey, Partition)>,
 ) -> Result<Catalog, CatalogError> {
@@ -71,7 +71,7 @@ pub fn load(
     Ok(Catalog::from_entries(keyspaces, Arc::new(load_access(&rows)?)))
 }
 
-/// Roles and service levels. What names a role or level that is not there is passed over.
+/// Loads roles and service levels. References to roles or levels that do not exist are skipped.
 fn load_access(rows: &Rows) -> Result<Access, CatalogError> {
     let mut access = Access::default();
     for (key, fields) in rows.of(Place::ServiceLevels) {
@@ -115,9 +115,9 @@ fn load_access(rows: &Rows) -> Result<Access, CatalogError> {
     Ok(access)
 }
 
-/// The values of one row that are not null, by column.
+/// The non-null values of one row, by column.
 struct Fields {
-    /// Table and key, for errors.
+    /// Table and key, for error messages.
     place: String,
     values: HashMap<String, CqlValue>,
 }
@@ -162,7 +162,7 @@ impl Rows {
         self.0.get(key)
     }
 
-    /// The rows of a partition whose clustering keys begin so.
+    /// The rows of a partition whose clustering keys begin with `clustering`.
     fn starting_with<'a>(
         &'a self,
         place: Place,
@@ -211,9 +211,9 @@ impl Fields {
             values: HashMap::default(),
         };
         for (id, data) in row.cells() {
-            // A number that is not known is a column of another build.
+            // An unknown number belongs to a column of another build.
             let Some(column) = schema.column(*id) else { continue };
-            // Which roles a role is a member of is in `role_members` too.
+            // Role memberships are also stored in `role_members`.
             if column.ty.is_multi_cell() {
                 continue;
             }
@@ -272,7 +272,8 @@ impl Fields {
         })
     }
 
-    /// A column's number or their bound; a damaged one must not make us allocate a place for each below it.
+    /// A column's number, or the bound of numbers. A corrupt number must not lead to an allocation for every
+    /// number below it.
     fn id(&self, column: &str) -> Result<Option<u32>, CatalogError> {
         match self.count(column)? {
             Some(id) if id > MAX_COLUMN_IDS => {
@@ -316,7 +317,7 @@ fn as_text(value: &CqlValue) -> Option<&str> {
     }
 }
 
-/// The types of a keyspace; those that use others come after them, in as many rounds as that takes.
+/// Loads the types of a keyspace in rounds: each type after the types that it uses.
 fn load_types(rows: &Rows, keyspace: &str) -> Result<Types, CatalogError> {
     let mut types = Types::new();
     let mut waiting: BTreeMap<&str, &Fields> = rows
@@ -341,7 +342,7 @@ fn load_types(rows: &Rows, keyspace: &str) -> Result<Types, CatalogError> {
     Ok(types)
 }
 
-/// `None`: it uses a type that is not loaded yet.
+/// Loads a type. `None`: it uses a type that is not loaded yet.
 fn load_type(
     types: &Types,
     is_waiting: impl Fn(&str) -> bool,
@@ -413,7 +414,7 @@ fn load_table(
         let id = ids_of(&[&column]).map(|ids| ids.id("column_id")).transpose()?.flatten();
         builder = match (id, kind) {
             (Some(id), kind) => builder.column(Column { id: ColumnId(id), name: column, ty, kind }),
-            // A table that another database wrote has no numbers; it gets them now.
+            // A table written by another database has no numbers; they are assigned now.
             (None, ColumnKind::Regular) => builder.regular(column, ty),
             (None, ColumnKind::Static) => builder.static_column(column, ty),
         };
@@ -427,7 +428,9 @@ fn load_table(
     for (key, fields) in rows.starting_with(Place::DroppedColumns, &[keyspace], &[name]) {
         let column = &key.clustering[1];
         let exact_us = ids_of(&[column]).map(|ids| ids.optional("dropped_time_us", as_bigint)).transpose()?;
-        builder = builder.dropped(load_dropped(fields, column, exact_us.flatten())?);
+        // If a column of this name exists again, the number is that column's; the builder checks this.
+        let id = ids_of(&[column]).map(|ids| ids.id("column_id")).transpose()?.flatten();
+        builder = builder.dropped(load_dropped(fields, column, exact_us.flatten(), id.map(ColumnId))?);
     }
     let bound = ids_of(&[]).map(|ids| ids.id("id_bound")).transpose()?.flatten();
     builder.build_with_ids_from(bound.unwrap_or(0)).map_err(|error| fields.corrupt(error))
@@ -447,7 +450,7 @@ fn insert_key(keys: &mut Keys, fields: &Fields, name: String, ty: CqlType) -> Re
     }
 }
 
-/// The key columns, if they are numbered from 0 on without a gap.
+/// The key columns, if they are numbered from 0 without gaps.
 fn in_order(
     fields: &Fields,
     what: &str,
@@ -476,8 +479,14 @@ fn as_bigint(value: &CqlValue) -> Option<i64> {
     }
 }
 
-/// `exact_us` counts only if it is the same millisecond: otherwise another database dropped the column again.
-fn load_dropped(fields: &Fields, name: &str, exact_us: Option<i64>) -> Result<DroppedColumn, CatalogError> {
+/// `exact_us` is used only if it is in the same millisecond. Otherwise another database has dropped the
+/// column again.
+fn load_dropped(
+    fields: &Fields,
+    name: &str,
+    exact_us: Option<i64>,
+    id: Option<ColumnId>,
+) -> Result<DroppedColumn, CatalogError> {
     let time_ms = fields.optional("dropped_time", |value| match value {
         CqlValue::Timestamp(ms) => Some(*ms),
         _ => None,
@@ -491,6 +500,7 @@ fn load_dropped(fields: &Fields, name: &str, exact_us: Option<i64>) -> Result<Dr
         ty,
         kind: column_kind(fields, &fields.text_or("kind", "regular")?)?,
         dropped_time_us: exact_us.unwrap_or(time_ms.saturating_mul(1000)),
+        id,
     })
 }
 

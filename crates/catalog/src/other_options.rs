@@ -1,14 +1,14 @@
-//! Options that Cassandra 4.1 has no place for: ScyllaDB's, and those of earlier and later versions.
+//! Options that Cassandra 4.1 does not have: ScyllaDB's, and those of earlier and later versions.
 //!
-//! None of them changes what is done here. They are checked, kept as the CQL of their values, stored, and shown
-//! by DESCRIBE, so that a schema of either vendor comes out as it went in.
-//! Sources: ScyllaDB's CQL documentation; Cassandra 3.11, 5.0 and trunk, `schema/TableParams.java`.
+//! None of them has an effect here. They are checked, kept as the CQL of their values, stored, and printed by
+//! DESCRIBE, so that a schema of either database is preserved. Sources: ScyllaDB's CQL documentation;
+//! Cassandra 3.11, 5.0 and trunk, `schema/TableParams.java`.
 
 use std::collections::BTreeMap;
 
 use crate::error::{CatalogError, configuration};
 
-/// The value of an option as a statement has it.
+/// The value of an option in a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionValue {
     /// A string, number or boolean.
@@ -19,15 +19,15 @@ pub enum OptionValue {
 #[derive(Clone, Copy)]
 enum Shape {
     Boolean,
-    /// From 0 on.
+    /// An integer of at least 0.
     Count,
-    /// From 0 to 1.
+    /// A number from 0 to 1.
     Chance,
-    /// From 0 on, with a fraction.
+    /// A number of at least 0, with an optional fraction.
     Amount,
     Word(&'static [&'static str]),
     Text,
-    /// The keys that may be there.
+    /// A map with these allowed keys.
     Map(&'static [(&'static str, Shape)]),
     AnyMap,
     Either(&'static Shape, &'static Shape),
@@ -92,18 +92,18 @@ pub fn is_of_keyspaces(name: &str) -> bool {
     OF_KEYSPACES.iter().any(|(known, _)| *known == name)
 }
 
-/// The CQL of the value of a table's option.
+/// Returns the value of a table's option as CQL.
 ///
 /// # Errors
-/// No such option, or a value that is none of its.
+/// The option does not exist, or the value is not valid.
 pub fn table_option(name: &str, value: &OptionValue) -> Result<String, CatalogError> {
     cql_of(OF_TABLES, name, value)
 }
 
-/// The CQL of the value of a keyspace's option.
+/// Returns the value of a keyspace's option as CQL.
 ///
 /// # Errors
-/// As [`table_option`].
+/// The same as [`table_option`].
 pub fn keyspace_option(name: &str, value: &OptionValue) -> Result<String, CatalogError> {
     cql_of(OF_KEYSPACES, name, value)
 }

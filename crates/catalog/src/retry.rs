@@ -1,11 +1,12 @@
-//! `speculative_retry` and `additional_write_policy`: when a coordinator asks one replica more.
+//! `speculative_retry` and `additional_write_policy`: when a coordinator sends a request to an additional
+//! replica.
 //!
-//! `ALWAYS`, `NEVER` (also `NONE`), `99p` (also `99PERCENTILE`), `50ms`, and `MIN(99p,50ms)`, `MAX(…)`; case does not
-//! matter. Source: Cassandra 4.1 `service/reads/SpeculativeRetryPolicy.java` and those that implement it.
+//! `ALWAYS`, `NEVER` (also `NONE`), `99p` (also `99PERCENTILE`), `50ms`, and `MIN(99p,50ms)`, `MAX(…)`; case
+//! is ignored. Source: Cassandra 4.1 `service/reads/SpeculativeRetryPolicy.java` and its implementations.
 
 use crate::error::{CatalogError, configuration};
 
-/// The policy in the spelling in which Cassandra stores it.
+/// The policy in Cassandra's stored spelling.
 pub(crate) fn checked(option: &str, text: &str) -> Result<String, CatalogError> {
     let upper = text.trim().to_ascii_uppercase();
     let normal = match upper.as_str() {
@@ -31,7 +32,7 @@ fn percentile(text: &str) -> Option<String> {
 
 fn fixed(text: &str) -> Option<String> {
     let number = number(text.strip_suffix("MS")?.trim_end())?;
-    // Cassandra keeps whole milliseconds in an int.
+    // Cassandra stores whole milliseconds in an int.
     (number <= f64::from(i32::MAX)).then(|| format!("{}ms", number as i32))
 }
 
@@ -40,7 +41,7 @@ fn hybrid(text: &str) -> Option<String> {
     let arguments = text[3..].trim().strip_prefix('(')?.strip_suffix(')')?;
     let (first, second) = arguments.split_once(',')?;
     let (first, second) = (first.trim(), second.trim());
-    // One of each kind, in either order; stored in this one.
+    // One percentile and one fixed time, in either order; they are stored in this order.
     let (percentile, fixed) = match (percentile(first), percentile(second)) {
         (Some(percentile), None) => (percentile, fixed(second)?),
         (None, Some(percentile)) => (percentile, fixed(first)?),

@@ -1,4 +1,5 @@
-//! What the catalog refuses and in which words, what a change reports, and what `load` says of bad contents.
+//! Tests which changes the catalog refuses and with which messages, which events a change reports, and the
+//! errors of `load`.
 
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ fn user(catalog: &Catalog, name: &str, fields: &[(&str, &str)]) -> UserType {
     UserType { keyspace: "ks".to_string(), name: name.to_string(), fields: fields.collect() }
 }
 
-/// A table with an id made from its name.
+/// A table with an id made from the length of its name.
 fn builder(name: &str) -> TableBuilder {
     TableSchema::builder("ks", name).id(Uuid::from_u128(name.len() as u128))
 }
@@ -166,7 +167,7 @@ fn altered_tables_have_rules() {
         "column 's' of kind REGULAR, incompatible with previous kind STATIC",
     );
     assert!(again("v", CqlType::Int).is_ok());
-    // The record has a tuple; a type of the same fields reads the same bytes.
+    // The record has a tuple; a type with the same fields can read the same bytes.
     assert!(again("a", dropped.parse_type("ks", "frozen<address>").unwrap()).is_ok());
     assert!(again("a", CqlType::Blob).is_ok());
     let mut used = dropped.schema("ks", "t").unwrap().to_builder();
@@ -246,7 +247,7 @@ fn types_have_rules() {
     );
 }
 
-/// Each type uses the one before twice: written out, the names double with every one.
+/// Each type uses the previous one twice, so the length of the expanded names doubles with every type.
 #[test]
 fn types_that_explode_are_refused() {
     let (mut catalog, _) = Catalog::empty().create_keyspace(keyspace("ks")).unwrap();
@@ -300,7 +301,7 @@ fn a_type_changes_what_uses_it_and_reports_so() {
     assert!(empty == Catalog::empty() && empty.table_by_id(id).is_none());
 }
 
-/// What `load` says if `damage` is done to the rows of the catalog above.
+/// The result of `load` if `damage` is applied to the rows of the catalog above.
 fn load_damaged(table: &str, key: &str, damage: impl Fn(&mut Mutation)) -> Result<Catalog, CatalogError> {
     let mut mutations = mutations_for(&Catalog::empty(), &catalog(), 5, 1);
     let mut found = 0;
@@ -367,7 +368,7 @@ fn damaged_system_tables_are_refused_with_the_place() {
     check_refused(loaded, "a key of 1 parts, 2 are expected");
 }
 
-/// A directory that another database wrote has no `messina_column_ids`.
+/// A directory written by another database has no `messina_column_ids`.
 #[test]
 fn tables_without_numbers_get_them() {
     let catalog = catalog();

@@ -1,38 +1,39 @@
-//! Service levels: what a level says, and which one several of them make.
+//! Service levels: the options of a level, and the effective options of several levels.
 //!
-//! A role has at most one level of its own and takes over those of the roles granted to it. Of each option the
-//! strictest value wins: the lowest timeout, the fewest shares, batch before interactive; an option that is not set
-//! gives way to one that is. Rules are ScyllaDB's (source: its documentation of service levels).
+//! A role has at most one level of its own and inherits those of the roles granted to it. Of each option the
+//! strictest value wins: the lowest timeout, the fewest shares, batch before interactive. An option that is
+//! set takes precedence over one that is not. The rules are ScyllaDB's (source: its documentation of service
+//! levels).
 
 use std::fmt;
 
-/// Shares of a level for which none are given.
+/// The shares of a level without explicit shares.
 pub const DEFAULT_SHARES: u32 = 1000;
 
-/// The level of whoever has no other; nobody creates, alters or drops it.
+/// The level of roles without a level. It cannot be created, altered or dropped.
 pub const DEFAULT_LEVEL: &str = "default";
 
-/// The level of what drivers ask for themselves: logging in, and the schema and the nodes, on the connections on which they want to hear of events. Built in
-/// as the default one is.
+/// The level of the drivers' own requests: logins, and queries of the schema and the nodes on the connections
+/// that listen to events. It is built in like the default level.
 pub const DRIVER_LEVEL: &str = "driver";
 
-/// Shares of that level.
+/// The shares of `DRIVER_LEVEL`.
 pub const DRIVER_SHARES: u32 = 200;
 
-/// What a level's requests are, and so what is done with them when there are too many.
+/// The kind of a level's requests. It decides how overload is handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Workload {
-    /// As [`Self::Batch`].
+    /// Handled like [`Self::Batch`].
     #[default]
     Unspecified,
-    /// As many as are answered: too many are slowed down.
+    /// Clients send a new request after an answer: overload is throttled.
     Batch,
-    /// As many as people send: those that would be late are refused at once.
+    /// Clients send requests independent of answers: requests that would be late are shed immediately.
     Interactive,
 }
 
 impl Workload {
-    /// As it is stored and shown; `None` for the word of none.
+    /// Parses the stored name; `None` if it is unknown.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "interactive" => Some(Self::Interactive),
@@ -57,10 +58,10 @@ impl fmt::Display for Workload {
     }
 }
 
-/// What a level says.
+/// The options of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceLevel {
-    /// In place of all the node's timeouts; `None`: those count.
+    /// Replaces all timeouts of the node, in milliseconds; `None`: the node's timeouts apply.
     pub timeout_ms: Option<u64>,
     pub workload: Workload,
     /// From 1 to 1000.
@@ -73,24 +74,24 @@ impl Default for ServiceLevel {
     }
 }
 
-/// An option's value and the level it is from.
+/// The value of an option, and the level that it is from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen<T> {
     pub value: T,
     pub level: String,
 }
 
-/// What counts for a role: of each option the value that won.
+/// The effective options of a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectiveLevel {
     pub timeout_ms: Chosen<Option<u64>>,
     pub workload: Chosen<Workload>,
-    /// Whose shares they are is the level in whose group requests run.
+    /// The level of this value is the one in whose scheduling group requests run.
     pub shares: Chosen<u32>,
 }
 
 impl EffectiveLevel {
-    /// Of one level alone.
+    /// The options of a single level.
     pub fn of(name: &str, level: &ServiceLevel) -> Self {
         fn chosen<T>(value: T, name: &str) -> Chosen<T> {
             Chosen { value, level: name.to_string() }
@@ -102,7 +103,7 @@ impl EffectiveLevel {
         }
     }
 
-    /// Of both together; of equal values the first stays.
+    /// Merges two levels; of equal values the first is kept.
     #[must_use]
     pub fn merged(self, other: Self) -> Self {
         let is_shorter = match (self.timeout_ms.value, other.timeout_ms.value) {

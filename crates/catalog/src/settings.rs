@@ -1,8 +1,9 @@
-//! The options of a table that its schema does not carry, and the limits of those that it does.
+//! The options of a table that are not in its schema, and the bounds of those that are.
 //!
-//! [`model::TableOptions`] is what storage acts on for every write and read. The rest (compaction, caching,
-//! read repair, …) is kept here, with Cassandra 4.1's names, defaults and stored forms (source:
-//! `schema/TableParams.java`, `CachingParams.java`). Options that Cassandra 4.1 has no place for are kept by name.
+//! [`model::TableOptions`] contains the options that storage uses for every write and read. The others
+//! (compaction, caching, read repair, …) are kept here, with Cassandra 4.1's names, defaults and stored forms
+//! (source: `schema/TableParams.java`, `CachingParams.java`). Options that Cassandra 4.1 does not have are
+//! kept by name.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +16,10 @@ use crate::other_options;
 use crate::retry;
 use crate::tombstone_gc::TombstoneGcMode;
 
-/// The least filter rate that Cassandra's tables of hash counts offer: 20 bits a key, 15 hashes.
+/// The lowest false positive rate in Cassandra's tables of hash counts: 20 bits per key, 15 hashes.
 const MIN_BLOOM_FILTER_FP_CHANCE: f64 = 6.71e-5;
+/// An option of Cassandra 5.0 and later.
+const ALLOW_AUTO_SNAPSHOT: &str = "allow_auto_snapshot";
 /// Twenty years.
 const MAX_TTL_S: u32 = 20 * 365 * 24 * 3600;
 /// `system_schema` has signed 32-bit integers.
@@ -28,9 +31,10 @@ pub struct TableSettings {
     /// `keys`: ALL or NONE; `rows_per_partition`: ALL, NONE or a number; ScyllaDB's `enabled`: TRUE or FALSE.
     pub caching: BTreeMap<String, String>,
     pub cdc: bool,
-    /// `class`, by its full Java name, and the strategy's options.
+    /// `class`, with its full Java name, and the strategy's options.
     pub compaction: BTreeMap<String, String>,
-    /// What was said of the compression beside codec, chunks and level; see [`crate::compression_to_map`].
+    /// Sub-options of the compression other than codec, chunk size and level; see
+    /// [`crate::compression_to_map`].
     pub compression: BTreeMap<String, String>,
     pub extensions: BTreeMap<String, Vec<u8>>,
     /// The name of a memtable configuration.
@@ -64,13 +68,14 @@ impl Default for TableSettings {
 }
 
 impl TableSettings {
-    /// The same settings in their stored form: a compaction strategy named without its package gets Cassandra's,
-    /// words are in upper case, policies in one spelling.
+    /// The same settings in their stored form: a compaction strategy without package gets Cassandra's
+    /// package, words are in upper case, policies have one spelling. Sub-options of the strategy are checked
+    /// when a table gets them ([`Self::check_new`]).
     ///
     /// # Errors
-    /// No or an unknown strategy, an option or a word that is not one of those allowed.
+    /// A missing or unknown strategy, or an option or word that is not allowed.
     pub fn checked(mut self) -> Result<Self, CatalogError> {
-        self.compaction = compaction::checked(self.compaction)?;
+        self.compaction = compaction::stored(self.compaction)?;
         self.speculative_retry = retry::checked("speculative_retry", &self.speculative_retry)?;
         self.additional_write_policy =
             retry::checked("additional_write_policy", &self.additional_write_policy)?;
@@ -107,8 +112,23 @@ impl TableSettings {
         Ok(self)
     }
 
-    /// What clients are told when a table gets options that work, but may not do what was hoped for. `ttl_s`:
-    /// `default_time_to_live`, if it is known.
+    /// Refuses settings that a table may keep but not newly get: sub-options that the strategy does not have,
+    /// and change data capture. `old`: the table's previous settings; `None` for a new table.
+    pub fn check_new(&self, old: Option<&Self>) -> Result<(), CatalogError> {
+        if old.is_none_or(|old| old.compaction != self.compaction) {
+            compaction::check_new_compaction(&self.compaction)?;
+        }
+        if self.cdc && old.is_none_or(|old| !old.cdc) {
+            return configuration!(
+                "Change data capture is not built yet, so no change log would be written: leave 'cdc' out, or set it to \
+                 false or {{'enabled': false}}"
+            );
+        }
+        Ok(())
+    }
+
+    /// Warnings for clients about options that are accepted but may not have the desired effect. `ttl_s` is
+    /// `default_time_to_live` in seconds, if it is known.
     pub fn warnings(&self, ttl_s: Option<u32>) -> Vec<String> {
         let deprecation = compaction::deprecation(&self.compaction).map(str::to_string);
         let windows = ttl_s.and_then(|ttl_s| compaction::too_many_windows(&self.compaction, ttl_s));
@@ -126,17 +146,22 @@ impl TableSettings {
         [deprecation, windows, repair, ratio].into_iter().flatten().collect()
     }
 
-    /// Whether rows of the table are to be kept in memory. They are, as in ScyllaDB, unless it is said otherwise: by
-    /// ScyllaDB's `'enabled': 'false'`, or by both of Cassandra's words at once, since its default for rows alone is
-    /// `NONE`.
+    /// Whether rows of the table are cached in memory. The default is yes, as in ScyllaDB. Caching is
+    /// disabled by ScyllaDB's `'enabled': 'false'`, or by both of Cassandra's options together: its
+    /// `rows_per_partition` alone is `NONE` by default.
     pub fn caches_rows(&self) -> bool {
         let is = |key: &str, value: &str| self.caching.get(key).is_some_and(|found| found == value);
         let nothing = is("keys", "NONE") && is("rows_per_partition", "NONE");
         !nothing && !is("enabled", "FALSE")
     }
 
-    /// The options whose values are kept and change nothing: those that are not the default and that this build
-    /// has no use for. `options` are the table's other ones.
+    /// Whether a snapshot is taken before TRUNCATE and DROP, if the node's `auto_snapshot` is also set.
+    pub fn allows_auto_snapshot(&self) -> bool {
+        self.others.get(ALLOW_AUTO_SNAPSHOT).is_none_or(|value| value == "true")
+    }
+
+    /// The names of the options that are stored but have no effect in this build, and that differ from the
+    /// default. `options` contains the table's other options.
     pub fn without_effect(&self, options: &TableOptions) -> Vec<String> {
         let default = Self::default();
         let mut names: Vec<String> = [
@@ -147,7 +172,6 @@ impl TableSettings {
                     && self.caches_rows()
                     && !self.caching.contains_key("enabled"),
             ),
-            ("cdc", self.cdc != default.cdc),
             ("extensions", !self.extensions.is_empty()),
             ("memtable", self.memtable != default.memtable),
             ("read_repair", self.read_repair != default.read_repair),
@@ -158,20 +182,20 @@ impl TableSettings {
         .map(|(name, _)| name.to_string())
         .collect();
         names.extend(
-            self.others.keys().filter(|name| !matches!(name.as_str(), "cdc" | "tombstone_gc")).cloned(),
+            self.others
+                .keys()
+                .filter(|name| !matches!(name.as_str(), "cdc" | "tombstone_gc" | ALLOW_AUTO_SNAPSHOT))
+                .cloned(),
         );
         let is_slow = matches!(&options.compression, Some(Compression { codec: Codec::Lz4High { .. }, .. }));
         if self.compression.contains_key(compression::LZ4_LEVEL) && !is_slow {
             names.push(format!("'{}' in compression, without 'high'", compression::LZ4_LEVEL));
         }
-        names.extend(
-            compaction::without_effect(&self.compaction).map(|name| format!("'{name}' in compaction")),
-        );
         names
     }
 }
 
-/// The limits of Cassandra's `TableParams.validate`.
+/// Checks the limits of Cassandra's `TableParams.validate`.
 pub(crate) fn check_options(options: &TableOptions, has_counters: bool) -> Result<(), CatalogError> {
     let TableOptions {
         comment: _,
@@ -274,6 +298,17 @@ mod tests {
             "org.apache.cassandra.db.compaction.LeveledCompactionStrategy"
         );
         assert_eq!(settings.caching["rows_per_partition"], "ALL");
+    }
+
+    #[test]
+    fn a_table_leaves_snapshots_unless_it_says_otherwise() {
+        let with = |value: &str| TableSettings {
+            others: map(&[("allow_auto_snapshot", value)]),
+            ..TableSettings::default()
+        };
+        assert!(TableSettings::default().allows_auto_snapshot() && with("true").allows_auto_snapshot());
+        assert!(!with("false").allows_auto_snapshot());
+        assert_eq!(with("false").without_effect(&TableOptions::default()), Vec::<String>::new());
     }
 
     #[test]

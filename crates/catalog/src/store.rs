@@ -1,14 +1,14 @@
-//! A change of the catalog as writes to the system tables.
+//! Converts a change of the catalog to writes to the system tables.
 //!
-//! What a catalog holds is a set of rows ([`rows_of_table`] and its neighbours say which); the writes are the
-//! difference of two such sets. A row that changes is deleted at `timestamp_us - 1` and written anew at
-//! `timestamp_us`, so nothing of its past shows through.
+//! A catalog corresponds to a set of rows (see [`rows_of_table`] and the functions next to it), and the
+//! writes are the difference of two such sets. A changed row is deleted at `timestamp_us - 1` and written
+//! again at `timestamp_us`, so that no old value remains visible.
 //!
-//! Order matters, since a crash may come between two of the writes: what is added is written from the inside
-//! out (a table is there when its row in `tables` is, by then its columns are there), what is removed from the
-//! outside in. After any number of the writes the system tables can be loaded, as the old catalog, the new
-//! one or, if several things changed, something between. What a torn write left behind is deleted when a
-//! keyspace or table of that name is made again.
+//! The order of the writes matters, because a crash may occur between any two of them. Additions are written
+//! from the inside out: the row in `tables`, which makes a table exist, comes after the rows of its columns.
+//! Removals are written from the outside in. After any number of the writes, the system tables can be loaded
+//! as the old catalog, the new catalog or, if several objects changed, a state in between. Remains of
+//! interrupted writes are deleted when a keyspace or table of that name is created again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(crate) enum Place {
     Columns,
     Tables,
     Keyspaces,
-    // Nothing of these is in a catalog yet; they go with their keyspace or table.
+    // Catalogs do not contain these yet; their rows are deleted with their keyspace or table.
     Indexes,
     Triggers,
     Views,
@@ -47,11 +47,11 @@ pub(crate) enum Place {
     RoleAttributes,
 }
 
-/// The attribute of a role that names its level.
+/// The attribute of a role that contains the name of its level.
 pub(crate) const SERVICE_LEVEL: &str = "service_level";
 
 impl Place {
-    /// Those whose rows make up a catalog.
+    /// The tables whose rows make up a catalog.
     pub(crate) const STORED: [Self; 10] = [
         Self::ColumnIds,
         Self::Types,
@@ -64,9 +64,9 @@ impl Place {
         Self::RoleMembers,
         Self::RoleAttributes,
     ];
-    /// A partition per role or service level.
+    /// Tables with a partition per role or service level.
     const OF_ACCESS: [Self; 4] = [Self::ServiceLevels, Self::Roles, Self::RoleMembers, Self::RoleAttributes];
-    /// A partition per keyspace.
+    /// Tables with a partition per keyspace.
     const BY_KEYSPACE: [Self; 10] = [
         Self::Types,
         Self::DroppedColumns,
@@ -79,7 +79,7 @@ impl Place {
         Self::Functions,
         Self::Aggregates,
     ];
-    /// A partition per keyspace, whose rows begin with the name of a table.
+    /// Tables with a partition per keyspace, whose clustering keys begin with the name of a table.
     const BY_TABLE: [Self; 5] =
         [Self::DroppedColumns, Self::Columns, Self::Tables, Self::Indexes, Self::Triggers];
 
@@ -104,12 +104,12 @@ impl Place {
     }
 }
 
-/// Where a row is: its table, its partition key and its clustering key. All of them are text.
+/// Identifies a row by table, partition key and clustering key. All key columns are text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RowKey {
     pub(crate) place: Place,
     pub(crate) partition: Vec<String>,
-    /// Empty for a static row, and for the row of a table without clustering columns.
+    /// Empty for a static row, and for a row of a table without clustering columns.
     pub(crate) clustering: Vec<String>,
 }
 
@@ -123,10 +123,10 @@ impl RowKey {
 type Fields = Vec<(&'static str, CqlValue)>;
 type Rows = BTreeMap<RowKey, Fields>;
 
-/// The writes that make the system tables hold `new` where they held `old`, to be applied in this order.
+/// The writes that change the system tables from `old` to `new`, to be applied in this order.
 ///
-/// `timestamp_us` must be greater than that of every change before, and `now_s` is from when deletions count
-/// for gc_grace.
+/// `timestamp_us` must be greater than that of every earlier change. `now_s` is the deletion time from which
+/// gc_grace is counted.
 pub fn mutations_for(old: &Catalog, new: &Catalog, timestamp_us: i64, now_s: u32) -> Vec<Mutation> {
     let mut writer = Writer::new(timestamp_us, now_s);
     let names: BTreeSet<&String> = old.entries().keys().chain(new.entries().keys()).collect();
@@ -151,7 +151,7 @@ type Batch = BTreeMap<(Place, Vec<String>), Mutation>;
 struct Writer {
     schemas: BTreeMap<Place, Arc<TableSchema>>,
     timestamp_us: i64,
-    /// Deletes what was there before this change.
+    /// Deletes the contents from before this change.
     before: Tombstone,
     additions: Batch,
     removals: Batch,
@@ -171,7 +171,7 @@ impl Writer {
     }
 
     fn finish(self) -> Vec<Mutation> {
-        // Batches are sorted by `Place`: additions from the inside out, removals the other way.
+        // Batches are sorted by `Place`: additions from the inside out, removals in reverse order.
         self.additions.into_values().chain(self.removals.into_values().rev()).collect()
     }
 
@@ -210,7 +210,7 @@ impl Writer {
         }
     }
 
-    /// `delete_before`: rows of another table of this name may be there.
+    /// `delete_before`: rows of another table of this name may still exist.
     fn create_table(&mut self, table: &Table, delete_before: bool) {
         let (keyspace, name) = (&table.schema.keyspace, &table.schema.name);
         if delete_before {
@@ -256,14 +256,14 @@ impl Writer {
                 continue;
             };
             if *old != fields {
-                // A column's number goes when the column does, not before.
+                // A column's number is removed together with the column, not earlier.
                 let has_id = |fields: &Fields| fields.iter().any(|(name, _)| *name == "column_id");
                 self.put(&key, &fields, has_id(old) && !has_id(&fields));
             }
         }
     }
 
-    /// Writes a row in place of what it was, with the removals if it is `late`.
+    /// Replaces a row; with the removals if it is `late`.
     fn put(&mut self, key: &RowKey, fields: &Fields, late: bool) {
         let (timestamp_us, before) = (self.timestamp_us, self.before);
         let mutation = if late { removal } else { addition }(self, key.place, &key.partition);
@@ -373,7 +373,7 @@ fn millis(ms: u64) -> Duration {
     Duration { months: 0, days: 0, nanoseconds }
 }
 
-/// The keyspace itself and its types.
+/// The rows of the keyspace itself and of its types.
 fn rows_of_keyspace(entry: &Entry) -> Rows {
     let keyspace = &entry.keyspace;
     let fields = vec![
@@ -422,7 +422,9 @@ fn rows_of_table(table: &Table) -> Rows {
         ];
         rows.insert(RowKey::new(Place::DroppedColumns, &[keyspace], &[name, &dropped.name]), fields);
         let exact = ("dropped_time_us", CqlValue::BigInt(dropped.dropped_time_us));
-        rows.entry(ids_key(&dropped.name)).or_default().push(exact);
+        let row = rows.entry(ids_key(&dropped.name)).or_default();
+        row.extend(dropped.id.map(|id| ("column_id", int(id.0))));
+        row.push(exact);
     }
     let bound = vec![("id_bound", int(schema.column_id_bound()))];
     rows.insert(RowKey::new(Place::ColumnIds, &[keyspace, name], &[]), bound);
@@ -467,7 +469,7 @@ fn table_fields(Table { schema, settings }: &Table) -> Fields {
         ("compaction", text_map(&settings.compaction)),
         ("compression", text_map(&compression_to_map(&options.compression, &settings.compression))),
         ("crc_check_chance", CqlValue::Double(options.crc_check_chance)),
-        // The two chances have had no effect since 4.0; drivers ask for them.
+        // These two options have had no effect since 4.0, but drivers request them.
         ("dclocal_read_repair_chance", chance("dclocal_read_repair_chance")),
         ("default_time_to_live", int(options.default_ttl_s)),
         ("extensions", CqlValue::Map(extensions)),

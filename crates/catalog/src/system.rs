@@ -1,16 +1,16 @@
-//! The tables in which the catalog is stored: Cassandra 4.1's `system_schema`, its roles in `system_auth`,
-//! ScyllaDB's service levels in `system`, and one of ours.
+//! The tables that store the catalog: Cassandra 4.1's `system_schema`, its roles in `system_auth`, ScyllaDB's
+//! service levels in `system`, and one table of Messina.
 //!
-//! Drivers and cqlsh read `system_schema` to learn what tables there are; its columns, their types and the
-//! ids of its tables are Cassandra's (source: 4.1 `schema/SchemaKeyspace.java`). What Cassandra has no place
-//! for is in `system.messina_column_ids`: the number of each column, the bound that new numbers start from,
-//! and when a column was dropped to the microsecond (`dropped_columns` has milliseconds); and in the columns
-//! `messina_options` of `keyspaces` and `tables`: options that Cassandra 4.1 does not have.
+//! Drivers and cqlsh read `system_schema` to learn the schema. Its columns, their types and the ids of its
+//! tables are Cassandra's (source: 4.1 `schema/SchemaKeyspace.java`). `system.messina_column_ids` stores
+//! further values: the number of each column, the bound from which new numbers start, and the time in
+//! microseconds when a column was dropped (`dropped_columns` has milliseconds). The columns `messina_options`
+//! of `keyspaces` and `tables` store options that Cassandra 4.1 does not have.
 //!
-//! [`compaction_history`] is stored too, and says nothing of the catalog.
+//! [`compaction_history`] is stored too, but is not part of the catalog.
 //!
-//! Column ids here follow the order of the definitions below, not the alphabet: **a new column goes to the
-//! end of its list**, or commit logs of older builds are misread.
+//! Column ids follow the order of the definitions below, not the alphabet: **a new column is added at the end
+//! of its list**, otherwise commit logs of older builds are misread.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub const SYSTEM: &str = "system";
 pub const SYSTEM_SCHEMA: &str = "system_schema";
 pub const AUTH: &str = "system_auth";
 
-/// Keyspaces that belong to the database: nobody creates, alters or drops anything in them.
+/// Keyspaces of the database. Clients cannot create, alter or drop anything in them.
 pub const SYSTEM_KEYSPACES: [&str; 7] = [
     SYSTEM,
     SYSTEM_SCHEMA,
@@ -45,24 +45,24 @@ pub const INDEXES: &str = "indexes";
 pub const FUNCTIONS: &str = "functions";
 pub const AGGREGATES: &str = "aggregates";
 pub const TRIGGERS: &str = "triggers";
-/// In `system_auth`.
+/// Tables in `system_auth`.
 pub const ROLES: &str = "roles";
 pub const ROLE_MEMBERS: &str = "role_members";
-/// In `system`.
+/// Tables in `system`.
 pub const ROLE_ATTRIBUTES: &str = "role_attributes";
 pub const SERVICE_LEVELS: &str = "service_levels_v2";
 pub const COLUMN_IDS: &str = "messina_column_ids";
 pub const COMPACTION_HISTORY: &str = "compaction_history";
 
-/// How long a compaction is remembered.
+/// Time after which an entry of the compaction history expires, in seconds.
 pub const COMPACTION_HISTORY_TTL_S: u32 = 7 * 24 * 3600;
 
-/// Whether the keyspace is one of [`SYSTEM_KEYSPACES`], in whatever case.
+/// Whether the keyspace is one of [`SYSTEM_KEYSPACES`]; case is ignored.
 pub fn is_system_keyspace(keyspace: &str) -> bool {
     SYSTEM_KEYSPACES.iter().any(|name| name.eq_ignore_ascii_case(keyspace))
 }
 
-/// The id of a table that every node has by itself: the version 3 UUID of the names' bytes, without a
+/// The id of a system table, the same on every node: the version 3 UUID of the names' bytes, without a
 /// namespace. Source: Cassandra `TableId.forSystemTable`, Java `UUID.nameUUIDFromBytes`.
 pub fn system_table_id(keyspace: &str, table: &str) -> TableId {
     name_uuid(&[keyspace.as_bytes(), table.as_bytes()].concat())
@@ -73,22 +73,22 @@ pub(crate) fn name_uuid(bytes: &[u8]) -> Uuid {
     uuid::Builder::from_md5_bytes(Md5::digest(bytes).into()).into_uuid()
 }
 
-/// Every table in which the catalog is stored; the same values in every call.
+/// All tables that store the catalog. Every call returns the same values.
 pub fn system_tables() -> Vec<Arc<TableSchema>> {
     DEFINITIONS.iter().map(Definition::schema).collect()
 }
 
-/// `system.compaction_history`, with Cassandra 5.0's columns: the compactions of a week.
+/// `system.compaction_history`, with Cassandra 5.0's columns: the compactions of the last week.
 pub fn compaction_history() -> Arc<TableSchema> {
     let mut schema = HISTORY.schema();
     let options = &mut Arc::make_mut(&mut schema).options;
     options.default_ttl_s = COMPACTION_HISTORY_TTL_S;
-    // Nothing in it is ever deleted but by its age, on every node by itself.
+    // Its data is removed only by expiry, which every node does independently.
     options.gc_grace_s = 0;
     schema
 }
 
-/// Every table of the database that is stored.
+/// All stored tables of the database.
 pub fn stored_tables() -> Vec<Arc<TableSchema>> {
     let mut tables = system_tables();
     tables.push(compaction_history());
@@ -98,7 +98,7 @@ pub fn stored_tables() -> Vec<Arc<TableSchema>> {
 /// One of [`system_tables`].
 ///
 /// # Panics
-/// There is no such table.
+/// If there is no such table.
 pub(crate) fn system_table(name: &str) -> Arc<TableSchema> {
     let definition = DEFINITIONS.iter().find(|definition| definition.name == name);
     definition.expect("the name is one of the constants above").schema()
@@ -325,7 +325,7 @@ mod tests {
 
     use super::*;
 
-    /// Names of directories that a real Cassandra 4.1 makes.
+    /// Names of directories created by a real Cassandra 4.1.
     #[test]
     fn table_ids_are_cassandras() {
         let id = |table: &str| system_table_id(SYSTEM_SCHEMA, table).simple().to_string();

@@ -1,26 +1,26 @@
-//! `tombstone_gc = {'mode': …}`: when tombstones of a table are old enough to be dropped.
+//! `tombstone_gc = {'mode': …}`: when tombstones of a table become droppable.
 
 use crate::settings::TableSettings;
 
 /// ScyllaDB's modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TombstoneGcMode {
-    /// `gc_grace_seconds` after the deletion. What a table without the option has.
+    /// `gc_grace_seconds` after the deletion. The default of tables without the option.
     #[default]
     Timeout,
     /// Never.
     Disabled,
-    /// At once.
+    /// Immediately.
     Immediate,
-    /// When all replicas have the deletion, as a repair makes sure. A node by itself has the only replica, which has all
-    /// deletions: at once.
+    /// After a repair has ensured that all replicas have the deletion. A single node has the only replica,
+    /// which has all deletions, so tombstones are droppable immediately.
     Repair,
 }
 
 impl TableSettings {
-    /// When tombstones may be dropped.
+    /// When tombstones of the table become droppable.
     pub fn tombstone_gc(&self) -> TombstoneGcMode {
-        // As `table_option` has written it.
+        // In the form written by `table_option`.
         let said = self.others.get("tombstone_gc").and_then(|cql| cql.split_once("'mode': '"));
         match said.map(|(_, rest)| rest.to_ascii_lowercase()) {
             Some(mode) if mode.starts_with("disabled'") => TombstoneGcMode::Disabled,

@@ -1,7 +1,7 @@
-//! Types inside types: which user types a type uses, and the same type after one of them has changed.
+//! Types inside types: the user types used by a type, and the replacement of a user type that has changed.
 //!
-//! A [`CqlType`] holds the fields of the user types in it, so that it can be used without the catalog. The
-//! catalog keeps all of them alike: what uses a type changes with it.
+//! A [`CqlType`] contains the fields of its user types, so that it can be used without the catalog. The
+//! catalog keeps all copies equal: when a user type changes, all types that use it are changed too.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use model::types::{MAX_DEPTH, UdtField, UserType};
 
 use crate::error::{CatalogError, invalid};
 
-/// How many types a type may be made of, all its user types written out. Without a limit two dozen small
-/// types that each use the one before twice have a name of gigabytes.
+/// Maximum number of types in a type, with all its user types expanded. Without a limit, two dozen small
+/// types that each use the previous one twice would have a name of several gigabytes.
 const MAX_PARTS: usize = 65_536;
 
 pub(crate) type Types = BTreeMap<String, Arc<UserType>>;
@@ -32,7 +32,7 @@ pub(crate) fn is_non_frozen_udt(ty: &CqlType) -> bool {
     ty.is_multi_cell() && matches!(ty, CqlType::Udt { .. })
 }
 
-/// The same type with `new` in place of the user type of that name, frozen where that was frozen.
+/// The same type with the user type of that name replaced by `new`; frozen where the old one was frozen.
 pub(crate) fn with_user_type(ty: &CqlType, new: &Arc<UserType>) -> CqlType {
     if !uses(ty, &new.name) {
         return ty.clone();
@@ -46,7 +46,7 @@ pub(crate) fn with_user_type(ty: &CqlType, new: &Arc<UserType>) -> CqlType {
     })
 }
 
-/// The same user type, its fields with `new` in them.
+/// The same user type, with `new` replaced in the types of its fields.
 pub(crate) fn user_with(user: &UserType, new: &Arc<UserType>) -> UserType {
     let field =
         |f: &UdtField| UdtField { name: f.name.clone(), field_type: with_user_type(&f.field_type, new) };
@@ -57,12 +57,13 @@ pub(crate) fn user_with(user: &UserType, new: &Arc<UserType>) -> UserType {
     }
 }
 
-/// The same bytes without a name that may go: tuples in place of user types. For dropped columns.
+/// A type with the same serialization but without user types: they are replaced by tuples. For dropped
+/// columns.
 pub(crate) fn expand(ty: &CqlType) -> CqlType {
     rebuild(ty, &|user, _| CqlType::tuple(user.fields.iter().map(|field| expand(&field.field_type))))
 }
 
-/// Puts `udt` of each outermost user type in its place.
+/// Replaces each outermost user type by the result of `udt`.
 fn rebuild(ty: &CqlType, udt: &dyn Fn(&Arc<UserType>, bool) -> CqlType) -> CqlType {
     match ty {
         CqlType::Udt { user, multi_cell } => udt(user, *multi_cell),
@@ -90,8 +91,9 @@ fn rebuild(ty: &CqlType, udt: &dyn Fn(&Arc<UserType>, bool) -> CqlType) -> CqlTy
     }
 }
 
-/// Whether a column or field of `keyspace` may have the type: it is of a reasonable size, its user types are the
-/// keyspace's, and CQL has a name for it from which it can be made again (the catalog stores that name).
+/// Checks whether a column or field of `keyspace` may have the type. Its size must be within the limits, and
+/// its user types must exist in the keyspace. Its CQL name must parse as the same type, because the catalog
+/// stores this name.
 pub(crate) fn check(types: &Types, keyspace: &str, ty: &CqlType) -> Result<(), CatalogError> {
     let mut parts_left = MAX_PARTS;
     if !is_within(ty, MAX_DEPTH, &mut parts_left) {
@@ -120,7 +122,7 @@ pub(crate) fn check(types: &Types, keyspace: &str, ty: &CqlType) -> Result<(), C
     }
 }
 
-/// The name of a user type in `ty` that the keyspace has not.
+/// The name of a user type in `ty` that does not exist in the keyspace.
 fn first_unknown(types: &Types, ty: &CqlType) -> Option<String> {
     let found = std::cell::RefCell::new(None);
     ty.any(&|inner| match inner {
@@ -133,7 +135,7 @@ fn first_unknown(types: &Types, ty: &CqlType) -> Option<String> {
     found.into_inner()
 }
 
-/// Walks no further than the limits.
+/// Checks the limits without walking further than they allow.
 fn is_within(ty: &CqlType, levels_left: usize, parts_left: &mut usize) -> bool {
     if levels_left == 0 || *parts_left == 0 {
         return false;

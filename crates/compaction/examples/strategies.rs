@@ -1,12 +1,12 @@
-//! Which strategy writes how much and takes how much space? Examples 1 and 2 of the talk "How to ruin your workload's
-//! performance by choosing the wrong compaction strategy", in a model of a table over time.
+//! Compares write and space amplification of strategies. Runs examples 1 and 2 of the talk "How to ruin your
+//! workload's performance by choosing the wrong compaction strategy", in a model of a table over time.
 //!
 //! ```text
 //! cargo run --release -p compaction --example strategies
 //! ```
 
 use compaction::testing::{Load, Timeline};
-use compaction::{Hybrid, HybridOptions, Leveled, SizeTiered, Strategy};
+use compaction::{Incremental, IncrementalOptions, Leveled, SizeTiered, Strategy};
 
 fn main() {
     let loads = [
@@ -23,9 +23,13 @@ fn main() {
         let tight = Load { capacity_bytes: load.live_bytes() * 6 / 5, ..load };
         print("size-tiered", load, &mut SizeTiered::default());
         print("leveled", load, &mut Leveled::new(fragment_bytes, 10));
-        print("incremental, as the peers", load, &mut Hybrid::new(options(fragment_bytes).as_the_peers()));
-        print("incremental (Hybrid)", load, &mut Hybrid::new(options(fragment_bytes)));
-        print("the same, disk of 1.2 x live", tight, &mut Hybrid::new(options(fragment_bytes)));
+        print(
+            "incremental, as the peers",
+            load,
+            &mut Incremental::new(options(fragment_bytes).as_the_peers()),
+        );
+        print("incremental (Hybrid)", load, &mut Incremental::new(options(fragment_bytes)));
+        print("the same, disk of 1.2 x live", tight, &mut Incremental::new(options(fragment_bytes)));
         println!();
     }
 }
@@ -34,8 +38,8 @@ fn speed(speed: f64) -> Load {
     Load { speed, ..Load::overwrite() }
 }
 
-fn options(fragment_bytes: u64) -> HybridOptions {
-    HybridOptions { fragment_bytes, ..HybridOptions::default() }
+fn options(fragment_bytes: u64) -> IncrementalOptions {
+    IncrementalOptions { fragment_bytes, ..IncrementalOptions::default() }
 }
 
 fn print(name: &str, load: Load, strategy: &mut dyn Strategy) {

@@ -1,30 +1,31 @@
-//! What a table costs beside its data: the three amplifications.
+//! The write, space and read amplification of a table.
 //!
-//! - **Write**: bytes that flushes and compactions wrote over bytes of user data, which is what flushes wrote. 1.0: nothing
-//!   was rewritten.
-//! - **Space**: bytes on disk over live bytes. Live is an **estimate**: each SSTable has a sketch of its partitions
-//!   (HyperLogLog); the union of the sketches tells how many distinct partitions there are, and the sum of the SSTables'
-//!   own numbers how many copies of them lie on disk. So the part `distinct / sum` of the bytes is live, less what
-//!   is tombstones past their time. It takes a partition that is in two SSTables for overwritten where it may have grown:
-//!   for partitions of many rows the amplification comes out too high; rows deleted or expired within a partition are
-//!   not seen: there too low. Without sketches the SSTables of a level or run, which share nothing, and the largest of
-//!   them are what tells: live is at least the largest run.
-//! - **Read**: SSTables, and bytes, that a read touches.
+//! - **Write**: bytes written by flushes and compactions, divided by bytes of user data (the bytes written by
+//!   flushes). 1.0: nothing was rewritten.
+//! - **Space**: bytes on disk divided by live bytes. The live bytes are an **estimate** from the HyperLogLog
+//!   sketches of the SSTables' partitions. The union of the sketches gives the number of distinct partitions;
+//!   the sum of the SSTables' own numbers gives the number of their copies on disk. The fraction `distinct /
+//!   sum` of the bytes counts as live, minus the droppable tombstones. The estimate treats a partition in two
+//!   SSTables as overwritten, although it may have grown, so the amplification is too high for partitions of
+//!   many rows. Rows that were deleted or expired within a partition are not seen; there the amplification is
+//!   too low. Without sketches, the largest run is taken as the live data: the SSTables of a run or level
+//!   share no keys, so at least the largest run is live.
+//! - **Read**: the number of SSTables, and the bytes, that a read accesses.
 
 use base::hyperloglog::HyperLogLog;
 
 use crate::tiers::runs;
 use crate::view::SSTableView;
 
-/// What was counted since the table exists or the node runs.
+/// Counters since the table was created or the node started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub flushed_bytes: u64,
     pub compacted_bytes: u64,
     pub reads: u64,
-    /// SSTables that reads opened, all together.
+    /// SSTables opened by reads, in total.
     pub sstables_read: u64,
-    /// Bytes that reads took from the disk.
+    /// Bytes that reads read from disk.
     pub bytes_read: u64,
 }
 
@@ -33,7 +34,7 @@ fn ratio(of: u64, to: u64) -> Option<f64> {
 }
 
 impl Counts {
-    /// `None` before the first flush.
+    /// Write amplification; `None` before the first flush.
     pub fn write(&self) -> Option<f64> {
         ratio(self.flushed_bytes.saturating_add(self.compacted_bytes), self.flushed_bytes)
     }
@@ -49,7 +50,8 @@ impl Counts {
     }
 }
 
-/// How many bytes on disk are live, about: see the head of this file. O(n) and one union of sketches each.
+/// Estimate of the live bytes on disk; see the head of this file. O(n), with one union of sketches per
+/// SSTable.
 pub fn live_disk_bytes(sstables: &[SSTableView]) -> u64 {
     let bytes: u64 = sstables.iter().map(|sstable| sstable.disk_bytes).sum();
     let dead: f64 = sstables.iter().map(|s| s.disk_bytes as f64 * s.droppable_ratio.clamp(0.0, 1.0)).sum();
@@ -66,7 +68,7 @@ pub fn live_disk_bytes(sstables: &[SSTableView]) -> u64 {
     (part * (bytes as f64 - dead)) as u64
 }
 
-/// How many partitions there are in all of them together, about; `None` if one has no sketch.
+/// Estimate of the number of distinct partitions in all SSTables; `None` if one has no sketch.
 pub fn distinct_partitions(sstables: &[SSTableView]) -> Option<u64> {
     let mut union = HyperLogLog::new();
     for sstable in sstables {
@@ -75,7 +77,7 @@ pub fn distinct_partitions(sstables: &[SSTableView]) -> Option<u64> {
     Some(union.cardinality())
 }
 
-/// Bytes on disk over live bytes; 1.0 for an empty table.
+/// Space amplification: bytes on disk divided by live bytes; 1.0 for an empty table.
 pub fn space(sstables: &[SSTableView]) -> f64 {
     let bytes: u64 = sstables.iter().map(|sstable| sstable.disk_bytes).sum();
     ratio(bytes, live_disk_bytes(sstables)).unwrap_or(1.0)

@@ -1,13 +1,13 @@
-//! How many bytes must still be rewritten until a table is in its strategy's form; the input of the controller
-//! ([`crate::controller`]).
+//! Backlog: the bytes that must still be rewritten until a table has its strategy's form. It is the input of
+//! the controller ([`crate::controller`]).
 //!
-//! In tiers, an SSTable of size s is rewritten log4(table / s) times until it is part of the largest. So the backlog
-//! is `Σ s·log4(table / s)`, over the buckets that will be merged: those with `min_threshold` runs. In levels, each
-//! byte above a level's target is merged with what it overlaps in the next: up to ten times as much, on each level that
-//! it still has to descend.
+//! With size tiers, an SSTable of size s is rewritten log4(table / s) times until it is part of the largest
+//! one. The backlog is therefore `Σ s·log4(table / s)`, over the buckets that will be merged: those with at
+//! least `min_threshold` runs. With levels, each byte above a level's target is merged with the SSTables that
+//! it overlaps in the next level, up to ten times as many bytes, on each level that it still has to descend.
 //!
-//! What running jobs have read already is not taken off: the view does not tell. It is an overestimate of at most the
-//! bytes of the running jobs.
+//! Bytes already read by running jobs are not subtracted, because the view does not contain them. The backlog
+//! is an overestimate by at most the bytes of the running jobs.
 
 use crate::tiers::{Run, Tiering};
 
@@ -16,7 +16,7 @@ fn log4(x: f64) -> f64 {
     x.ln() / 4f64.ln()
 }
 
-/// Of runs in tiers of sizes.
+/// Backlog of runs in size tiers, in bytes.
 pub fn of_tiers(tiering: &Tiering, runs: Vec<Run<'_>>, now_s: u32) -> f64 {
     let table_bytes: u64 = runs.iter().map(|run| run.bytes).sum();
     let sum: f64 = tiering
@@ -30,10 +30,12 @@ pub fn of_tiers(tiering: &Tiering, runs: Vec<Run<'_>>, now_s: u32) -> f64 {
     sum.max(0.0)
 }
 
-/// Of levels: the bytes and the number of SSTables of each, from level 0 to the highest that has some.
+/// Backlog of levels, in bytes. `levels`: the bytes and the number of SSTables of each level, from level 0 to
+/// the highest non-empty one.
 ///
-/// Ideally the highest has nine of ten bytes, and each below it a `fanout`th of the next, but at least an SSTable.
-/// What is above that descends level by level, each time merged with up to `fanout` SSTables of its size.
+/// Ideally the highest level has nine tenths of the bytes, and each level below has the next level's bytes
+/// divided by `fanout`, but at least one SSTable. Bytes above this target descend level by level; on each
+/// level they are merged with up to `fanout` SSTables of the same size.
 pub fn of_levels(levels: &[(u64, usize)], sstable_bytes: u64, fanout: u64) -> f64 {
     let Some(top) = levels.len().checked_sub(1) else { return 0.0 };
     let total: u64 = levels.iter().map(|(bytes, _)| bytes).sum();

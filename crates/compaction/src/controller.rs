@@ -1,22 +1,22 @@
-//! How much of the machine compaction gets: shares that rise with the backlog.
+//! The share of CPU and disk for compaction: shares that rise with the backlog.
 //!
-//! The more there is to do, compared with the memory that writes go through, the more shares: along straight lines
-//! between points. So compaction is as fast as the writes need and no faster, and its speed does not come in waves. Asked
-//! about every 250 ms.
+//! The controller computes the shares from the ratio of the backlog to the memory of the shard, by linear
+//! interpolation between fixed points. Compaction is then as fast as the writes require and no faster, and
+//! its speed does not oscillate. The shares are computed about every 250 ms.
 
-/// How many shares for how much backlog per byte of memory.
+/// Points of the curve: bytes of backlog per byte of memory, and the shares for this ratio.
 const POINTS: [(f64, f64); 3] = [(0.0, 50.0), (1.5, 100.0), (30.0, 1000.0)];
 
-/// How often shares are set anew.
+/// Interval at which the shares are computed, in microseconds.
 pub const INTERVAL_US: u64 = 250_000;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Controller {
-    /// Always so many, if not 0: `compaction_static_shares`.
+    /// Fixed shares, if not 0: `compaction_static_shares`.
     pub static_shares: f64,
-    /// Never more: `compaction_max_shares`; at least 100.
+    /// Upper limit of the shares, at least 100: `compaction_max_shares`.
     pub max_shares: f64,
-    /// The memory of the shard, which backlogs are compared with.
+    /// The memory of the shard in bytes, to which the backlog is compared.
     pub memory_bytes: u64,
 }
 
@@ -25,7 +25,7 @@ impl Controller {
         Self { static_shares, max_shares: max_shares.max(100.0), memory_bytes: memory_bytes.max(1) }
     }
 
-    /// The backlog of all tables over the memory. A backlog that is not known counts as a very large one.
+    /// The backlog of all tables divided by the memory. An unknown backlog counts as a very large one.
     pub fn normalized(&self, backlog_bytes: f64) -> f64 {
         let normalized = backlog_bytes / self.memory_bytes as f64;
         if normalized.is_finite() { normalized.max(0.0) } else { POINTS[2].0 }

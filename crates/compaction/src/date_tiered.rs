@@ -1,11 +1,14 @@
-//! `DateTieredCompactionStrategy`: windows that grow with their age. Deprecated: `TimeWindowCompactionStrategy` replaces it.
+//! `DateTieredCompactionStrategy`: windows that grow with their age. Deprecated:
+//! `TimeWindowCompactionStrategy` replaces it.
 //!
-//! The newest window has `base_time_seconds`; `min_threshold` windows in a row become one that is so many times as long,
-//! up to `max_window_size_seconds`. An SSTable belongs to the window of its **oldest** write. Windows are aligned, so
-//! that they merge as time goes on. "Now" is the newest timestamp of the table.
+//! The newest window has `base_time_seconds`. `min_threshold` successive windows become one window of their
+//! total length, up to `max_window_size_seconds`. An SSTable belongs to the window of its **oldest** write.
+//! Windows are aligned to multiples of their length, so that they merge as time goes on. "Now" is the newest
+//! timestamp of the table.
 //!
-//! From the newest window on: one with `min_threshold` SSTables, or an older one with two, is merged by sizes. What has
-//! no write younger than `max_sstable_age_days` is left alone. Fully expired SSTables are looked for every
+//! The windows are checked from the newest on. The newest window is merged by sizes if it has `min_threshold`
+//! SSTables, and an older one if it has two. SSTables without a write younger than `max_sstable_age_days` are
+//! not merged. The strategy searches for fully expired SSTables every
 //! `expired_sstable_check_frequency_seconds`. A decision takes O(n log n).
 
 use crate::backlog;
@@ -17,7 +20,7 @@ use crate::time_window::TimestampUnit;
 use crate::tombstones::{TombstoneRules, fully_expired};
 use crate::view::{SSTableView, TableView};
 
-/// What clients are told when a table gets this strategy.
+/// Warning sent to clients when a table gets this strategy.
 pub const WARNING: &str =
     "DateTieredCompactionStrategy is deprecated: use TimeWindowCompactionStrategy instead";
 
@@ -48,7 +51,7 @@ impl Default for DateTiered {
     }
 }
 
-/// A window: the timestamps whose quotient by the size is `number`.
+/// A window: the timestamps whose quotient by `size` is `number`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Target {
     size: i64,
@@ -56,7 +59,7 @@ struct Target {
 }
 
 impl Target {
-    /// Whether the timestamp is of a later window (`Greater`), of this one, or of an earlier one.
+    /// Compares the timestamp's window with this one: later (`Greater`), the same, or earlier.
     fn compare(self, timestamp: i64) -> std::cmp::Ordering {
         timestamp.div_euclid(self.size).cmp(&self.number)
     }
@@ -72,7 +75,8 @@ impl Target {
 }
 
 impl DateTiered {
-    /// The windows that have an SSTable, the newest first; each with whether it is the one that gets writes.
+    /// The windows that have an SSTable, newest first; each with whether it is the newest window, which gets
+    /// writes.
     fn windows<'a>(&self, mut sstables: Vec<&'a SSTableView>, now: i64) -> Vec<(bool, Vec<&'a SSTableView>)> {
         sstables.sort_by_key(|sstable| (std::cmp::Reverse(sstable.min_timestamp_us), sstable.id));
         let size = self.timestamp.of_us(self.base_us);
@@ -84,7 +88,7 @@ impl DateTiered {
         for sstable in sstables {
             let at = sstable.min_timestamp_us;
             while target.compare(at).is_lt() {
-                // Windows of the greatest size are alike: the right one is found at once.
+                // All windows of the largest size are aligned alike, so the right one is computed directly.
                 if target.size.saturating_mul(base) > max_window {
                     target.number = at.div_euclid(target.size);
                 } else {

@@ -1,35 +1,36 @@
-//! What a strategy looked at and why it took it or not: the answer to "why does it not compact?".
+//! The candidates that a strategy considered and why it took or rejected each: the answer to "why does it not
+//! compact?".
 
 use std::fmt;
 
 use crate::plan::{Plan, mb};
 use crate::view::TableView;
 
-/// All that a strategy considered for one decision, in the order in which it did.
+/// Everything that a strategy considered for one decision, in the order of consideration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     pub strategy: &'static str,
     pub sstables: usize,
     pub bytes: u64,
     pub attempts: Vec<Attempt>,
-    /// What comes of it.
+    /// The resulting plan; `None` if there is no job.
     pub plan: Option<Plan>,
 }
 
-/// One rule of a strategy, and what it was applied to.
+/// One rule of a strategy, and the candidates to which it was applied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attempt {
     pub rule: &'static str,
-    /// In the order in which they were considered; a rule that had nothing to look at has none.
+    /// In the order of consideration; empty if the rule had no candidates.
     pub candidates: Vec<Candidate>,
 }
 
-/// SSTables that might have been merged.
+/// SSTables that might be merged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
     pub runs: usize,
     pub bytes: u64,
-    /// What of them is believed to be dead; `None` if the rule does not ask.
+    /// Estimate of their dead bytes; `None` if the rule does not use it.
     pub dead_bytes: Option<u64>,
     pub verdict: Verdict,
 }
@@ -43,34 +44,34 @@ pub enum Verdict {
     TooFew {
         least: usize,
     },
-    /// It would free too little for what it writes.
+    /// The merge would free too few bytes for the bytes that it writes.
     GainTooSmall {
         gain: f64,
         threshold: f64,
     },
-    /// Too little of it may be dropped.
+    /// Too small a part of it is droppable.
     RatioTooSmall {
         ratio: f64,
         threshold: f64,
     },
-    /// It was written so lately that it is left alone.
+    /// It was written too recently to be merged.
     TooYoung {
         age_s: u32,
         least_s: u32,
     },
-    /// It needs more disk space for a time than is free.
+    /// The job temporarily needs more disk space than is free.
     DoesNotFit {
         needs_bytes: u64,
         free_bytes: u64,
     },
-    /// A job has some of it.
+    /// A running job uses some of its SSTables.
     Busy,
-    /// It is switched off or does not apply now.
+    /// The rule is switched off or does not apply now.
     Off(&'static str),
 }
 
 impl Explanation {
-    /// Of a strategy that says no more than how much there is to do.
+    /// The explanation of a strategy that reports only the number of pending jobs.
     pub fn plain(strategy: &'static str, view: &TableView<'_>, pending: u64) -> Self {
         let bytes = view.sstables.iter().map(|sstable| sstable.data_bytes).sum();
         let candidates = (0..pending.min(1)).map(|_| Candidate {

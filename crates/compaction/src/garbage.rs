@@ -1,22 +1,24 @@
-//! Which SSTables a `garbagecollect` writes anew, and which others know what is dead in them.
+//! Chooses the SSTables that `garbagecollect` rewrites, and the other SSTables that shadow data in them.
 //!
-//! A row that a newer SSTable deletes, or a cell that it overwrites, is never read, and still takes its place until both
-//! are merged. Rewritten beside the newer one it goes at once; the deletion stays where it is, so its age does not
-//! matter. The oldest are rewritten first: what is gone from them keeps no tombstone of the next ones.
+//! A row that a newer SSTable deletes, or a cell that it overwrites, is never read, but it occupies disk
+//! space until both SSTables are merged. `garbagecollect` removes it earlier: it rewrites the SSTable and
+//! reads the newer one beside it. The deletion stays in the newer SSTable, so its age does not matter. The
+//! oldest SSTables are rewritten first: data removed from them no longer keeps the tombstones of the next
+//! ones.
 
 use crate::plan::{Layout, Plan, Reason};
 use crate::view::{SSTableId, SSTableView, TableView};
 
-/// What counts as dead.
+/// Which data counts as dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Granularity {
     /// Partitions and rows that a newer SSTable deletes.
     Row,
-    /// Those, and cells that a newer one deletes or overwrites.
+    /// As `Row`, and cells that a newer SSTable deletes or overwrites.
     Cell,
 }
 
-/// The SSTables that may hold something dead, the one whose newest write is the oldest first.
+/// The SSTables that may contain dead data, ordered by their newest write, oldest first.
 pub fn candidates(view: &TableView<'_>, granularity: Granularity) -> Vec<SSTableId> {
     let mut found: Vec<&SSTableView> = (view.free())
         .filter(|sstable| {
@@ -27,14 +29,14 @@ pub fn candidates(view: &TableView<'_>, granularity: Granularity) -> Vec<SSTable
     found.into_iter().map(|sstable| sstable.id).collect()
 }
 
-/// The SSTables that may delete something in `id`, or overwrite it.
+/// The SSTables that may delete or overwrite data in `id`.
 pub fn shadows_of(view: &TableView<'_>, id: SSTableId, granularity: Granularity) -> Vec<SSTableId> {
     let Some(sstable) = view.find(id) else { return vec![] };
     let shadows = view.sstables.iter().filter(|other| shadows(other, sstable, granularity));
     shadows.map(|other| other.id).collect()
 }
 
-/// A deletion as old as what it deletes deletes it.
+/// Whether `other` may shadow data in `sstable`. A deletion also deletes data with the same timestamp.
 fn shadows(other: &SSTableView, sstable: &SSTableView, granularity: Granularity) -> bool {
     other.id != sstable.id
         && other.overlaps(sstable)
@@ -42,7 +44,25 @@ fn shadows(other: &SSTableView, sstable: &SSTableView, granularity: Granularity)
         && (granularity == Granularity::Cell || other.may_delete)
 }
 
-/// Rewrites `id` alone; `None` if it is not there any more, or not free. `layout` says how an SSTable of its level is cut.
+/// The SSTables that may delete or overwrite data in the inputs of `plan`, and that still exist after the
+/// job.
+///
+/// Inputs of other jobs are excluded: of two equal cells, each of two jobs would drop its own because of the
+/// other's.
+pub fn shadows_of_plan(view: &TableView<'_>, plan: &Plan, granularity: Granularity) -> Vec<SSTableId> {
+    let inputs: Vec<&SSTableView> = plan.inputs.iter().filter_map(|id| view.find(*id)).collect();
+    let stays = |other: &&SSTableView| {
+        !other.compacting && !plan.inputs.contains(&other.id) && !plan.expired.contains(&other.id)
+    };
+    let found = view.sstables.iter().filter(stays);
+    found
+        .filter(|other| inputs.iter().any(|input| shadows(other, input, granularity)))
+        .map(|other| other.id)
+        .collect()
+}
+
+/// Rewrites `id` alone; `None` if the SSTable no longer exists or is not free. `layout` returns the layout
+/// for a level.
 pub fn plan(view: &TableView<'_>, id: SSTableId, layout: impl FnOnce(u32) -> Layout) -> Option<Plan> {
     let sstable = view.find(id).filter(|sstable| sstable.is_free())?;
     Some(Plan {

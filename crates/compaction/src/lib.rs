@@ -1,7 +1,7 @@
-//! Which SSTables are merged when, into what, and why (see ARCHITECTURE.md, "compaction").
+//! Decides which SSTables are merged when, into what, and why (see ARCHITECTURE.md, "compaction").
 //!
-//! Everything here is a function of values: a [`TableView`] goes in, a [`Plan`] with its [`Reason`] comes out.
-//! Whoever carries plans out opens files, keeps time and tells the strategy what became of them.
+//! All decisions are functions of values: from a [`TableView`] to a [`Plan`] with its [`Reason`]. The caller
+//! runs the plans: it opens files, keeps time and reports the results to the strategy.
 
 pub mod amplification;
 pub mod backlog;
@@ -9,16 +9,19 @@ pub mod controller;
 pub mod date_tiered;
 pub mod explain;
 pub mod garbage;
-mod hybrid;
+mod incremental;
+mod job_rules;
 pub mod leveled;
 mod null;
 pub mod options;
 mod overlap;
 mod plan;
 pub mod purge;
+mod repaired;
 pub mod reshape;
 mod sample;
 mod size_tiered;
+pub mod spec;
 mod split;
 mod strategy;
 pub mod testing;
@@ -33,15 +36,18 @@ pub mod weight;
 
 pub use date_tiered::DateTiered;
 pub use explain::Explanation;
-pub use hybrid::{Hybrid, HybridOptions, TombstoneCollection, pieces};
+pub use incremental::{Incremental, IncrementalOptions, TombstoneCollection, pieces};
+pub use job_rules::JobRules;
 pub use leveled::Leveled;
 pub use null::Null;
-pub use options::{OptionsError, strategy_from};
+pub use options::{OptionsError, check_options, strategy_from};
 pub use overlap::{LeastIndex, count_max, groups, share_outside};
 pub use plan::{Finished, Layout, Plan, Reason, RunPiece, Split, needs_bytes};
+pub use repaired::RepairedApart;
 pub use reshape::Reshape;
 pub use sample::{SAMPLED_RUNS_MAX, SamplePlan, SampledGroup, SampledOverlap};
 pub use size_tiered::SizeTiered;
+pub use spec::{COMMON, Kind, OptionSpec, STRATEGIES, StrategySpec};
 pub use strategy::Strategy;
 pub use tiers::{Bucket, Bucketing, Run, Tiering, free_runs, ids, runs};
 pub use time_window::TimeWindow;

@@ -1,6 +1,6 @@
-//! `NullCompactionStrategy`, and every strategy with `enabled: false`: nothing is merged by itself.
+//! `NullCompactionStrategy`, and every strategy with `enabled: false`: no job is started automatically.
 //!
-//! What a user asks for is done as the strategy that was disabled would do it, and flushes are cut as it says.
+//! Jobs requested by a user are planned by the disabled strategy, and flushes have its layout.
 
 use crate::plan::{Finished, Layout, Plan};
 use crate::reshape::Reshape;
@@ -13,12 +13,12 @@ pub struct Null {
 }
 
 impl Null {
-    /// The strategy of this name.
+    /// `NullCompactionStrategy` itself.
     pub fn new() -> Self {
         Self { disabled: None }
     }
 
-    /// Another with `enabled: false`.
+    /// Another strategy with `enabled: false`.
     pub fn disabled(strategy: Box<dyn Strategy>) -> Self {
         Self { disabled: Some(strategy) }
     }
@@ -31,7 +31,7 @@ impl Default for Null {
 }
 
 impl Strategy for Null {
-    /// The configured one's.
+    /// The name of the configured strategy.
     fn name(&self) -> &'static str {
         self.disabled.as_ref().map_or("NullCompactionStrategy", |strategy| strategy.name())
     }

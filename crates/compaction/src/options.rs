@@ -1,18 +1,21 @@
-//! From a table's `compaction = {…}` to its strategy.
+//! Makes a table's strategy from its `compaction = {…}`.
 //!
-//! The catalog has checked the options when the table was made; here they are read again, and what is not understood is an
-//! error, since a table may come from another version's files. Options that concern neither the decisions here nor the
-//! form of the output are let pass.
+//! The table of options ([`crate::spec`]) defines the values and the default of each option. Options of
+//! tables from another version's files are checked against it too: an invalid value is an error. Unknown
+//! names are refused only for new tables ([`check_options`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use crate::date_tiered::DateTiered;
-use crate::hybrid::{Hybrid, HybridOptions};
+use crate::incremental::{Incremental, IncrementalOptions};
+use crate::job_rules::JobRules;
 use crate::leveled::Leveled;
 use crate::null::Null;
+use crate::repaired::RepairedApart;
 use crate::size_tiered::SizeTiered;
+use crate::spec::StrategySpec;
 use crate::strategy::Strategy;
 use crate::tiers::{Bucketing, Tiering};
 use crate::time_window::{TimeWindow, TimestampUnit};
@@ -20,16 +23,27 @@ use crate::tombstones::TombstoneRules;
 use crate::unified::scaling::{parse_bytes, parse_list};
 use crate::unified::{Inclusion, Unified};
 
+const MIB: u64 = 1 << 20;
+
 /// Why a strategy could not be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionsError {
     NoClass,
     UnknownClass(String),
-    /// A value that makes no sense.
+    /// The strategy has no option with this name.
+    UnknownOption {
+        option: String,
+        class: String,
+    },
+    /// A value outside the option's bounds.
     Value {
         option: String,
         value: String,
+        /// The text after "it must be".
+        expected: String,
     },
+    /// A value that conflicts with another option or is no longer supported; contains the whole message.
+    Refused(String),
 }
 
 impl fmt::Display for OptionsError {
@@ -37,66 +51,118 @@ impl fmt::Display for OptionsError {
         match self {
             Self::NoClass => f.write_str("Missing sub-option 'class' for the 'compaction' option."),
             Self::UnknownClass(class) => write!(f, "Unable to find compaction strategy class '{class}'"),
-            Self::Value { option, value } => {
-                write!(f, "{value} is not valid for compaction option '{option}'")
+            Self::UnknownOption { option, class } => {
+                write!(f, "Properties specified [{option}] are not understood by {class}")
             }
+            Self::Value { option, value, expected } => {
+                write!(f, "{value} is not valid for compaction option '{option}': it must be {expected}")
+            }
+            Self::Refused(why) => f.write_str(why),
         }
     }
 }
 
 impl std::error::Error for OptionsError {}
 
-/// The options of a table, by name.
-pub struct Options<'a>(pub &'a BTreeMap<String, String>);
+/// The options of a table, by name, for one strategy.
+pub struct Options<'a> {
+    strategy: &'static StrategySpec,
+    values: &'a BTreeMap<String, String>,
+}
 
-impl Options<'_> {
-    fn text(&self, option: &str) -> Option<&str> {
-        self.0.get(option).map(String::as_str)
+impl<'a> Options<'a> {
+    /// # Errors
+    /// There is no class, or it is unknown.
+    pub fn new(values: &'a BTreeMap<String, String>) -> Result<Self, OptionsError> {
+        let class = values.get("class").ok_or(OptionsError::NoClass)?;
+        let strategy =
+            StrategySpec::of_class(class).ok_or_else(|| OptionsError::UnknownClass(class.clone()))?;
+        Ok(Self { strategy, values })
     }
 
-    /// What `parse` makes of the option, or `default` if it is not there.
-    pub fn or<T>(
+    /// The table's value of the option, or the default; `None` if there is neither.
+    ///
+    /// # Panics
+    /// If the strategy has no such option.
+    fn text(&self, name: &str) -> Result<Option<&str>, OptionsError> {
+        let Some(spec) = self.strategy.option(name) else {
+            panic!("{} has no option {name}", self.strategy.class())
+        };
+        let Some(value) = self.values.get(name) else {
+            return Ok(Some(spec.default).filter(|default| !default.is_empty()));
+        };
+        spec.check(value)?;
+        Ok(Some(value))
+    }
+
+    /// The option's value converted by `parse`, if it has a value.
+    fn parsed_if_any<T>(
         &self,
-        option: &str,
-        default: T,
+        name: &str,
         parse: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<T, OptionsError> {
-        let Some(text) = self.text(option) else { return Ok(default) };
-        parse(text.trim()).ok_or_else(|| OptionsError::Value { option: option.into(), value: text.into() })
+    ) -> Result<Option<T>, OptionsError> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        let refused = || OptionsError::Value {
+            option: name.to_string(),
+            value: text.to_string(),
+            expected: "in the range of its type".to_string(),
+        };
+        parse(text).map(Some).ok_or_else(refused)
     }
 
-    /// A number within bounds, both included.
-    pub fn number<T: FromStr + PartialOrd>(
-        &self,
-        option: &str,
-        default: T,
-        least: T,
-        most: T,
-    ) -> Result<T, OptionsError> {
-        let is_within = |number: &T| *number >= least && *number <= most;
-        self.or(option, default, |text| text.parse().ok().filter(is_within))
+    /// The value of an option with a default, converted by `parse`.
+    pub fn parsed<T>(&self, name: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, OptionsError> {
+        Ok(self.parsed_if_any(name, parse)?.unwrap_or_else(|| panic!("{name} has a default")))
     }
 
-    pub fn flag(&self, option: &str, default: bool) -> Result<bool, OptionsError> {
-        self.or(option, default, |text| text.to_ascii_lowercase().parse().ok())
+    pub fn number<T: FromStr>(&self, name: &str) -> Result<T, OptionsError> {
+        self.parsed(name, |text| text.parse().ok())
     }
 
-    /// What strategies of sizes are told, over their defaults. `'bucketing': 'CASSANDRA'` asks for buckets by the
-    /// average alone and for `min_threshold` always, as Cassandra has it.
-    pub fn tiering(&self, default: Tiering) -> Result<Tiering, OptionsError> {
-        let bucketing = self.or("bucketing", default.bucketing, |text| match text {
-            _ if text.eq_ignore_ascii_case("SCYLLADB") => Some(Bucketing::Guarded),
-            _ if text.eq_ignore_ascii_case("CASSANDRA") => Some(Bucketing::Average),
+    pub fn number_if_any<T: FromStr>(&self, name: &str) -> Result<Option<T>, OptionsError> {
+        self.parsed_if_any(name, |text| text.parse().ok())
+    }
+
+    pub fn flag(&self, name: &str) -> Result<bool, OptionsError> {
+        self.parsed(name, |text| text.to_ascii_lowercase().parse().ok())
+    }
+
+    /// The value of a boolean option; false if the strategy has no such option.
+    pub fn flag_if_known(&self, name: &str) -> Result<bool, OptionsError> {
+        if self.strategy.option(name).is_some() { self.flag(name) } else { Ok(false) }
+    }
+
+    /// The value of an option with fixed words, converted by `parse` from its upper-case form.
+    pub fn word<T>(&self, name: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, OptionsError> {
+        self.parsed(name, |text| parse(&text.to_ascii_uppercase()))
+    }
+
+    /// `min_threshold` and `max_threshold`.
+    pub fn thresholds(&self) -> Result<(usize, usize), OptionsError> {
+        let (min, max) = (self.number("min_threshold")?, self.number("max_threshold")?);
+        if min > max {
+            return Err(OptionsError::Refused(format!(
+                "Min compaction threshold (got {min}) cannot be greater than max compaction threshold (got {max})"
+            )));
+        }
+        Ok((min, max))
+    }
+
+    /// The options of strategies that merge by size. `'bucketing': 'CASSANDRA'` selects Cassandra's rules:
+    /// buckets by the average alone, and `min_threshold` always enforced.
+    pub fn tiering(&self) -> Result<Tiering, OptionsError> {
+        let bucketing = self.word("bucketing", |word| match word {
+            "SCYLLADB" => Some(Bucketing::Guarded),
+            "CASSANDRA" => Some(Bucketing::Average),
             _ => None,
         })?;
-        let min_threshold = self.number("min_threshold", default.min_threshold, 2, usize::MAX)?;
-        let max_threshold = self.number("max_threshold", default.max_threshold, min_threshold, usize::MAX)?;
+        let (min_threshold, max_threshold) = self.thresholds()?;
         Ok(Tiering {
             bucketing,
-            bucket_low: self.number("bucket_low", default.bucket_low, 0.0, 1.0)?,
-            bucket_high: self.number("bucket_high", default.bucket_high, 1.0, f64::MAX)?,
-            min_sstable_bytes: self.number("min_sstable_size", default.min_sstable_bytes, 0, u64::MAX)?,
-            min_sstable_age_s: self.number("min_sstable_age", default.min_sstable_age_s, 0, u32::MAX)?,
+            bucket_low: self.number("bucket_low")?,
+            bucket_high: self.number("bucket_high")?,
+            min_sstable_bytes: self.number("min_sstable_size")?,
+            min_sstable_age_s: self.number("min_sstable_age")?,
             min_threshold,
             max_threshold,
         })
@@ -104,31 +170,31 @@ impl Options<'_> {
 
     /// The options of tombstone compaction.
     pub fn tombstones(&self) -> Result<TombstoneRules, OptionsError> {
-        let default = TombstoneRules::default();
         Ok(TombstoneRules {
             enabled: true,
-            threshold: self.number("tombstone_threshold", default.threshold, 0.0, 1.0)?,
-            interval_s: self.number("tombstone_compaction_interval", default.interval_s, 1, u32::MAX)?,
-            unchecked: self.flag("unchecked_tombstone_compaction", default.unchecked)?,
+            threshold: self.number("tombstone_threshold")?,
+            interval_s: self.number("tombstone_compaction_interval")?,
+            unchecked: self.flag("unchecked_tombstone_compaction")?,
         })
     }
 
-    /// The same, but only if the table says anything about it: for strategies that drop whole SSTables.
+    /// The same, but enabled only if the table sets one of these options. For strategies that drop whole
+    /// SSTables.
     fn tombstones_if_said(&self) -> Result<TombstoneRules, OptionsError> {
         let is_said = ["tombstone_threshold", "tombstone_compaction_interval"]
             .iter()
-            .any(|option| self.0.contains_key(*option));
+            .any(|option| self.values.contains_key(*option));
         Ok(TombstoneRules { enabled: is_said, ..self.tombstones()? })
     }
 
     /// `sstable_size_in_mb` in bytes.
-    pub fn sstable_bytes(&self, default_mb: u64) -> Result<u64, OptionsError> {
-        Ok(self.number("sstable_size_in_mb", default_mb, 1, 1 << 30)? << 20)
+    pub fn sstable_bytes(&self) -> Result<u64, OptionsError> {
+        Ok(self.number::<u64>("sstable_size_in_mb")? << 20)
     }
 
     fn timestamp_unit(&self) -> Result<TimestampUnit, OptionsError> {
-        self.or("timestamp_resolution", TimestampUnit::MICROSECONDS, |text| {
-            Some(match text.to_ascii_uppercase().as_str() {
+        self.word("timestamp_resolution", |word| {
+            Some(match word {
                 "NANOSECONDS" => TimestampUnit::PerSecond(1_000_000_000),
                 "MICROSECONDS" => TimestampUnit::MICROSECONDS,
                 "MILLISECONDS" => TimestampUnit::PerSecond(1000),
@@ -141,100 +207,142 @@ impl Options<'_> {
         })
     }
 
+    fn expired_check_s(&self) -> Result<u32, OptionsError> {
+        self.number("expired_sstable_check_frequency_seconds")
+    }
+
     fn size_tiered(&self) -> Result<SizeTiered, OptionsError> {
-        Ok(SizeTiered { tiering: self.tiering(Tiering::default())?, tombstones: self.tombstones()? })
+        Ok(SizeTiered {
+            tiering: self.tiering()?,
+            tombstones: self.tombstones()?,
+            cold_reads_to_omit: self.number("cold_reads_to_omit")?,
+        })
     }
 
     fn leveled(&self) -> Result<Leveled, OptionsError> {
-        let fanout = self.number("fanout_size", 10, 2, 1 << 20)?;
-        let mut strategy = Leveled::new(self.sstable_bytes(160)?, fanout);
-        strategy.single_sstable_uplevel = self.flag("single_sstable_uplevel", false)?;
-        strategy.tiering = self.tiering(Tiering::default())?;
+        let mut strategy = Leveled::new(self.sstable_bytes()?, self.number("fanout_size")?);
+        strategy.single_sstable_uplevel = self.flag("single_sstable_uplevel")?;
+        strategy.tiering = self.tiering()?;
         strategy.tombstones = self.tombstones()?;
         Ok(strategy)
     }
 
     fn time_window(&self) -> Result<TimeWindow, OptionsError> {
-        let unit_s = self.or("compaction_window_unit", 86_400, |text| {
-            Some(match text.to_ascii_uppercase().as_str() {
+        let unit_s = self.word("compaction_window_unit", |word| {
+            Some(match word {
                 "MINUTES" => 60,
                 "HOURS" => 3600,
                 "DAYS" => 86_400,
                 _ => return None,
             })
         })?;
-        let units: i64 = self.number("compaction_window_size", 1, 1, 100_000_000)?;
+        let units: i64 = self.number("compaction_window_size")?;
         let mut strategy = TimeWindow::new(unit_s * units * 1_000_000);
         strategy.timestamp = self.timestamp_unit()?;
-        strategy.expired_check_s =
-            self.number("expired_sstable_check_frequency_seconds", 600, 0, u32::MAX)?;
-        strategy.ignores_overlaps = self.flag("unsafe_aggressive_sstable_expiration", false)?;
-        strategy.tiering = self.tiering(Tiering::default())?;
+        strategy.expired_check_s = self.expired_check_s()?;
+        strategy.ignores_overlaps = self.flag("unsafe_aggressive_sstable_expiration")?;
+        strategy.tiering = self.tiering()?;
         strategy.tombstones = self.tombstones_if_said()?;
         Ok(strategy)
     }
 
     fn date_tiered(&self) -> Result<DateTiered, OptionsError> {
         let mut strategy = DateTiered::default();
-        strategy.base_us = self.number("base_time_seconds", 60, 1, 1_000_000_000_000)? * 1_000_000;
-        let max_window_s: i64 = self.number("max_window_size_seconds", 86_400, 1, 1_000_000_000_000)?;
-        strategy.max_window_us = max_window_s * 1_000_000;
-        let max_age_days = self.number("max_sstable_age_days", 365_000.0, 0.0, f64::MAX)?;
-        strategy.max_age_us = (max_age_days * 86_400e6) as i64;
+        strategy.base_us = self.number::<i64>("base_time_seconds")? * 1_000_000;
+        strategy.max_window_us = self.number::<i64>("max_window_size_seconds")? * 1_000_000;
+        strategy.max_age_us = (self.number::<f64>("max_sstable_age_days")? * 86_400e6) as i64;
         strategy.timestamp = self.timestamp_unit()?;
-        strategy.expired_check_s =
-            self.number("expired_sstable_check_frequency_seconds", 600, 0, u32::MAX)?;
-        strategy.tiering = self.tiering(strategy.tiering)?;
+        strategy.expired_check_s = self.expired_check_s()?;
+        (strategy.tiering.min_threshold, strategy.tiering.max_threshold) = self.thresholds()?;
         strategy.tombstones = self.tombstones_if_said()?;
         Ok(strategy)
     }
 
     fn unified(&self) -> Result<Unified, OptionsError> {
-        let mut strategy = Unified::default();
-        strategy.scaling = self.or("scaling_parameters", strategy.scaling, parse_list)?;
+        let scaling = self.parsed("scaling_parameters", parse_list)?;
+        let mut strategy = Unified { scaling, ..Unified::default() };
         let sharding = &mut strategy.sharding;
-        sharding.base_shards = self.number("base_shard_count", sharding.base_shards, 1, 1 << 16)?;
-        sharding.target_sstable_bytes =
-            self.or("target_sstable_size", sharding.target_sstable_bytes, parse_bytes)?;
-        sharding.min_sstable_bytes = self.or("min_sstable_size", sharding.min_sstable_bytes, parse_bytes)?;
-        sharding.growth = self.number("sstable_growth", sharding.growth, 0.0, 1.0)?;
-        strategy.sstables_max =
-            Some(self.number("max_sstables_to_compact", 0, 0, usize::MAX)?).filter(|max| *max > 0);
+        sharding.base_shards = self.number("base_shard_count")?;
+        sharding.target_sstable_bytes = self.parsed("target_sstable_size", parse_bytes)?;
+        sharding.min_sstable_bytes = self.parsed("min_sstable_size", parse_bytes)?;
+        sharding.growth = self.number("sstable_growth")?;
+        self.check_sizes(sharding.target_sstable_bytes, sharding.min_sstable_bytes)?;
+        strategy.sstables_max = Some(self.number("max_sstables_to_compact")?).filter(|max| *max > 0);
         strategy.flush_bytes_override =
-            Some(self.or("flush_size_override", 0, parse_bytes)?).filter(|bytes| *bytes > 0);
-        strategy.survival = self.number("survival_factor", 1.0, 0.01, 100.0)?;
-        strategy.inclusion = self.or("overlap_inclusion_method", Inclusion::Transitive, |text| {
-            Some(match text.to_ascii_uppercase().as_str() {
+            Some(self.parsed("flush_size_override", parse_bytes)?).filter(|bytes| *bytes > 0);
+        strategy.survival = self.number("survival_factor")?;
+        strategy.inclusion = self.word("overlap_inclusion_method", |word| {
+            Some(match word {
                 "NONE" => Inclusion::None,
                 "SINGLE" => Inclusion::Single,
                 "TRANSITIVE" => Inclusion::Transitive,
                 _ => return None,
             })
         })?;
-        strategy.expired_check_s =
-            self.number("expired_sstable_check_frequency_seconds", 600, 0, u32::MAX)?;
-        strategy.ignores_overlaps = self.flag("unsafe_aggressive_sstable_expiration", false)?;
+        strategy.expired_check_s = self.expired_check_s()?;
+        strategy.ignores_overlaps = self.flag("unsafe_aggressive_sstable_expiration")?;
         strategy.tombstones = self.tombstones()?;
         Ok(strategy)
+    }
+
+    /// The strategy, ignoring `enabled`.
+    fn strategy(&self) -> Result<Box<dyn Strategy>, OptionsError> {
+        Ok(match self.strategy.name {
+            "SizeTiered" => Box::new(self.size_tiered()?),
+            "Leveled" => Box::new(self.leveled()?),
+            "Incremental" | "Hybrid" => Box::new(Incremental::new(IncrementalOptions::from_options(self)?)),
+            "TimeWindow" => Box::new(self.time_window()?),
+            "DateTiered" => Box::new(self.date_tiered()?),
+            "Unified" => Box::new(self.unified()?),
+            "Null" | "InMemory" => Box::new(Null::new()),
+            other => panic!("{other} is in the table of strategies and has none"),
+        })
+    }
+
+    /// Checks that `target_sstable_size` is at least 1 MiB, and that `min_sstable_size` is below the smallest
+    /// SSTable that the target allows. The second check applies only if the table sets `min_sstable_size`.
+    fn check_sizes(&self, target_bytes: u64, min_bytes: u64) -> Result<(), OptionsError> {
+        let given = |option: &str| self.values.get(option).map_or("", String::as_str);
+        if target_bytes < MIB {
+            return Err(OptionsError::Refused(format!(
+                "target_sstable_size {} is not acceptable, size must be at least 1MiB",
+                given("target_sstable_size")
+            )));
+        }
+        let least_target = target_bytes as f64 * std::f64::consts::FRAC_1_SQRT_2;
+        if self.values.contains_key("min_sstable_size") && min_bytes as f64 >= least_target {
+            return Err(OptionsError::Refused(format!(
+                "Invalid configuration, min_sstable_size ({}) should be less than the target size minimum: \
+                 {least_target:.0} bytes",
+                given("min_sstable_size")
+            )));
+        }
+        Ok(())
     }
 }
 
 /// The strategy of a table, which may be disabled ([`Null::disabled`]).
-pub fn strategy_from(options: &BTreeMap<String, String>) -> Result<Box<dyn Strategy>, OptionsError> {
-    let class = options.get("class").ok_or(OptionsError::NoClass)?;
-    let name = class.rsplit('.').next().unwrap_or(class);
-    let options = Options(options);
-    let strategy: Box<dyn Strategy> = match name.strip_suffix("CompactionStrategy") {
-        Some("SizeTiered") => Box::new(options.size_tiered()?),
-        Some("Leveled") => Box::new(options.leveled()?),
-        Some("Incremental" | "Hybrid") => Box::new(Hybrid::new(HybridOptions::from_options(&options)?)),
-        Some("TimeWindow") => Box::new(options.time_window()?),
-        Some("DateTiered") => Box::new(options.date_tiered()?),
-        Some("Unified") => Box::new(options.unified()?),
-        Some("Null" | "InMemory") => Box::new(Null::new()),
-        _ => return Err(OptionsError::UnknownClass(class.clone())),
+pub fn strategy_from(values: &BTreeMap<String, String>) -> Result<Box<dyn Strategy>, OptionsError> {
+    let options = Options::new(values)?;
+    let strategy = options.strategy()?;
+    let strategy = if JobRules::from_options(&options)?.only_purge_repaired {
+        Box::new(RepairedApart::new(strategy, options.strategy()?))
+    } else {
+        strategy
     };
-    Ok(if options.flag("enabled", true)? { strategy } else { Box::new(Null::disabled(strategy)) })
+    Ok(if options.flag("enabled")? { strategy } else { Box::new(Null::disabled(strategy)) })
+}
+
+/// Refuses options that a new table must not have: unknown names, values outside their bounds, conflicting
+/// values. For options that pass, [`strategy_from`] succeeds.
+pub fn check_options(values: &BTreeMap<String, String>) -> Result<(), OptionsError> {
+    let options = Options::new(values)?;
+    for (name, value) in values.iter().filter(|(name, _)| *name != "class") {
+        let unknown =
+            || OptionsError::UnknownOption { option: name.clone(), class: options.strategy.class() };
+        options.strategy.option(name).ok_or_else(unknown)?.check(value)?;
+    }
+    strategy_from(values).map(drop)
 }
 
 #[cfg(test)]
@@ -249,7 +357,7 @@ mod tests {
         strategy_from(&all)
     }
 
-    /// What a strategy of these options does with a table.
+    /// Checks the plan of a strategy with these options for a table.
     #[track_caller]
     fn check(class: &str, options: &[(&str, &str)], table: &str, expect: &str) {
         let table = Table::new(table);
@@ -328,16 +436,23 @@ mod tests {
         assert_eq!(strategy_from(&BTreeMap::new()).err(), Some(OptionsError::NoClass));
         assert!(error("Mine", &[]).contains("class 'Mine'"));
         let sized = "SizeTieredCompactionStrategy";
-        for (option, value) in [
-            ("min_threshold", "1"),
-            ("max_threshold", "3"),
-            ("bucket_low", "NaN"),
-            ("min_sstable_size", "-1"),
-            ("enabled", "yes"),
-            ("bucketing", "none"),
+        for (option, value, expect) in [
+            ("min_threshold", "1", "Min compaction threshold cannot be less than 2 (got 1)"),
+            ("max_threshold", "0", "'enabled' to false instead"),
+            ("max_threshold", "3", "Min compaction threshold (got 4) cannot be greater than"),
+            (
+                "bucket_low",
+                "NaN",
+                "NaN is not valid for compaction option 'bucket_low': it must be a number between 0 and 1",
+            ),
+            ("bucket_low", "1", "between 0 and 1"),
+            ("min_sstable_size", "-1", "an integer of at least 0"),
+            ("min_sstable_age", "4294967296", "an integer from 0 to 4294967295"),
+            ("enabled", "yes", "either 'true' or 'false'"),
+            ("bucketing", "none", "one of SCYLLADB, CASSANDRA"),
         ] {
-            let said = format!("{value} is not valid for compaction option '{option}'");
-            assert_eq!(error(sized, &[(option, value)]), said);
+            let error = error(sized, &[(option, value)]);
+            assert!(error.contains(expect), "{option} {value}: {error}");
         }
         assert!(error("UnifiedCompactionStrategy", &[("target_sstable_size", "big")]).contains("big"));
         assert!(

@@ -1,14 +1,14 @@
-//! Which SSTables share a part of the ring.
+//! Finds SSTables that share a part of the ring.
 //!
-//! [`LeastIndex`] answers "of the others that overlap this one, what is the least value?" in O(log n), after
-//! O(n log n) to build it: two segment trees over the ends of the ranges. [`groups`] and [`count_max`] sweep once over
-//! the ends, in O(n log n).
+//! [`LeastIndex`] returns the smallest value among the other SSTables that overlap a given one. It is built
+//! in O(n log n) as two segment trees over the ends of the ranges, and a query takes O(log n). [`groups`] and
+//! [`count_max`] sweep once over the ends, in O(n log n).
 
 use model::PartitionKey;
 
 use crate::view::{SSTableId, SSTableView};
 
-/// The two least values, of different SSTables.
+/// The two smallest values, of different SSTables.
 #[derive(Clone, Copy, Debug)]
 struct Least {
     values: [(i64, SSTableId); 2],
@@ -34,14 +34,16 @@ impl Least {
     }
 }
 
-/// SSTables, each with a value.
+/// An index of SSTables, each with a value.
 #[derive(Debug)]
 pub struct LeastIndex<'a> {
-    /// Every end of a range, sorted, each once.
+    /// All ends of ranges, sorted and without duplicates.
     ends: Vec<&'a PartitionKey>,
-    /// At the leaf of an end: the ranges that start there; above: all below it.
+    /// Leaves are the ends. A leaf has the values of the ranges that start at the end; an inner node those of
+    /// its subtree.
     starting: Vec<Least>,
-    /// Leaves are the ends, and between each two of them the gap. At a node: the ranges that cover all below it.
+    /// Leaves are the ends and the gaps between them. A node has the values of the ranges that cover its
+    /// whole subtree.
     covering: Vec<Least>,
 }
 
@@ -68,14 +70,14 @@ impl<'a> LeastIndex<'a> {
         Self { ends, starting, covering }
     }
 
-    /// The least value of the other SSTables that overlap it; `i64::MAX` if none does.
+    /// The smallest value of the other SSTables that overlap `sstable`; `i64::MAX` if there are none.
     pub fn least_beside(&self, sstable: &SSTableView) -> i64 {
         let (first, last) = (&sstable.first, &sstable.last);
         let leaves = self.ends.len();
         let from = self.ends.partition_point(|key| *key < first);
         let behind = self.ends.partition_point(|key| *key <= last);
         let mut found = Least::NONE;
-        // Those that start inside, and those that cover the first key.
+        // Overlapping ranges either start inside this one or cover its first key.
         for_nodes(leaves, from, behind, |node| found.add_all(self.starting[node]));
         let is_end = self.ends.get(from).is_some_and(|key| *key == first);
         if is_end || (from > 0 && from < leaves) {
@@ -90,7 +92,7 @@ impl<'a> LeastIndex<'a> {
     }
 }
 
-/// The nodes of a segment tree that together cover the leaves `from..behind`.
+/// Visits the nodes of a segment tree that together cover the leaves `from..behind`.
 fn for_nodes(leaves: usize, from: usize, behind: usize, mut visit: impl FnMut(usize)) {
     let (mut from, mut behind) = (from + leaves, behind + leaves);
     while from < behind {
@@ -107,9 +109,9 @@ fn for_nodes(leaves: usize, from: usize, behind: usize, mut visit: impl FnMut(us
     }
 }
 
-/// How many of them overlap at one key, at most.
+/// The largest number of SSTables that overlap at one key.
 pub fn count_max<'a>(sstables: impl IntoIterator<Item = &'a SSTableView>) -> usize {
-    // At the same key a range starts before another ends, since both ends are included.
+    // At equal keys, starts sort before ends, since ranges include both ends.
     let mut ends: Vec<(&PartitionKey, bool)> =
         sstables.into_iter().flat_map(|s| [(&s.first, false), (&s.last, true)]).collect();
     ends.sort_unstable();
@@ -125,7 +127,7 @@ pub fn count_max<'a>(sstables: impl IntoIterator<Item = &'a SSTableView>) -> usi
     most
 }
 
-/// The SSTables by their first keys, those in one group that are connected by overlapping.
+/// Groups of SSTables connected by overlaps, in the order of their first keys.
 pub fn groups<'a>(sstables: impl IntoIterator<Item = &'a SSTableView>) -> Vec<Vec<&'a SSTableView>> {
     let mut sorted: Vec<&SSTableView> = sstables.into_iter().collect();
     sorted.sort_unstable_by(|a, b| a.first.cmp(&b.first).then(a.id.cmp(&b.id)));
@@ -141,7 +143,7 @@ pub fn groups<'a>(sstables: impl IntoIterator<Item = &'a SSTableView>) -> Vec<Ve
     groups
 }
 
-/// The part of the tokens of `sstable` that lies in none of `others`, from 0.0 to 1.0.
+/// The fraction of the tokens of `sstable` that is in none of `others`, from 0.0 to 1.0.
 pub fn share_outside<'a>(sstable: &SSTableView, others: impl IntoIterator<Item = &'a SSTableView>) -> f64 {
     let (first, last) = (sstable.first.token(), sstable.last.token());
     let all = last.abs_diff(first) as f64 + 1.0;

@@ -1,4 +1,4 @@
-//! What is to be done, and why.
+//! Compaction jobs and the reasons for them.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -8,51 +8,54 @@ use model::{PartitionKey, RingPosition};
 
 use crate::view::{RunId, SSTableId, SSTableView, TableView};
 
-/// A job: these SSTables are replaced by what their merge gives.
+/// A job: merges SSTables and replaces them by the outputs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// What is merged. None of them is compacting when the plan is made.
+    /// The SSTables to merge. None of them is compacting when the plan is made.
     pub inputs: Vec<SSTableId>,
-    /// What is dropped without being read: everything in it is expired, and nothing elsewhere needs it.
+    /// SSTables dropped without being read: all their data is expired, and no other SSTable needs their
+    /// tombstones.
     pub expired: Vec<SSTableId>,
     pub layout: Layout,
     pub reason: Reason,
-    /// Inputs whose partitions have all been merged are released while the job runs, each time an output is sealed.
+    /// Whether inputs are released while the job runs: each time an output is sealed, those whose partitions
+    /// have all been merged.
     pub release_early: bool,
 }
 
-/// How the output is cut into SSTables.
+/// How the output is divided into SSTables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
-    /// The level the SSTables get.
+    /// The level of the output SSTables.
     pub level: u32,
-    /// An SSTable ends, at the next partition, after so many bytes of uncompressed data; a partition that is larger
-    /// than this by itself is cut between rows if `is_run`. `None`: never.
+    /// Maximum size of an output SSTable in bytes of uncompressed data. The SSTable ends at the next
+    /// partition; a single larger partition is divided between rows if `is_run`. `None`: no limit.
     pub max_bytes: Option<u64>,
-    /// All SSTables of the output are one new run.
+    /// Whether all SSTables of the output form one new run.
     pub is_run: bool,
     pub split: Split,
 }
 
-/// Where an SSTable ends whatever its size.
+/// Where output SSTables end, independent of their size.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Split {
     Nowhere,
-    /// Behind each of these tokens, rising.
+    /// After each of these tokens, in ascending order.
     Tokens(Vec<i64>),
-    /// Each has the writes of one window only: `floor(timestamp / window) * window`, by the timestamp of the cells.
+    /// Each output has the writes of one window only: `floor(timestamp / window) * window`, by the timestamp
+    /// of the cells.
     Windows {
         window_us: i64,
-        /// More windows than these at a time go to the nearest one that is open.
+        /// Maximum number of open windows. Writes of further windows go to the nearest open window.
         windows_max: usize,
     },
-    /// Each piece of the ring goes to a run that is there already, and an SSTable ends where a piece does. The pieces
-    /// rise, cover all keys of the inputs, and lie where the rest of their run has nothing: with the inputs gone and
-    /// the outputs there, every run is still a run.
+    /// Each piece of the ring is added to an existing run, and an SSTable ends at the end of each piece. The
+    /// pieces are in ascending order, cover all keys of the inputs, and lie where the rest of their run has
+    /// no data. After the job, every run is therefore still free of overlaps.
     Runs(Vec<RunPiece>),
 }
 
-/// Keys behind the piece before and in front of `end` go to `run`.
+/// The keys after the previous piece and before `end` go to `run`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunPiece {
     pub end: RingPosition,
@@ -60,8 +63,8 @@ pub struct RunPiece {
 }
 
 impl Plan {
-    /// The most disk space the job takes at any time beyond what its inputs have, `None` if an input is not in `view`.
-    /// Whoever starts it takes so much off [`crate::DiskView::free_bytes`] until it ends.
+    /// The largest disk space that the job takes at any time in addition to its inputs; `None` if an input is
+    /// not in `view`. The caller subtracts it from [`crate::DiskView::free_bytes`] while the job runs.
     pub fn needs_bytes(&self, view: &TableView<'_>) -> Option<u64> {
         let inputs: Option<Vec<&SSTableView>> = self.inputs.iter().map(|id| view.find(*id)).collect();
         Some(needs_bytes(&inputs?, self.layout.max_bytes, self.release_early))
@@ -69,18 +72,20 @@ impl Plan {
 }
 
 impl RunPiece {
-    /// The index of the piece that `key` goes to; `None` if it lies behind all of them.
+    /// The index of the piece that contains `key`; `None` if the key is after all pieces.
     pub fn of(pieces: &[Self], key: &PartitionKey) -> Option<usize> {
         let at = pieces.partition_point(|piece| piece.end.side_of(key) == Ordering::Greater);
         (at < pieces.len()).then_some(at)
     }
 }
 
-/// The most disk space that a merge of `inputs` takes beyond theirs, if it writes no more bytes than it reads.
+/// The largest disk space that a merge of `inputs` takes in addition to them, if it writes no more bytes than
+/// it reads.
 ///
-/// Without early release that is all of them again. With it, when an output is sealed whose last key is k, all inputs
-/// up to k are gone: of each run at most one SSTable reaches over k, and what is written and not yet sealed is
-/// at most one output. So it is the largest SSTable of each run and one output.
+/// Without early release this is the size of all inputs. With early release, once an output with the last key
+/// k is sealed, all inputs up to k are removed. Of each run, at most one SSTable contains k and is still
+/// there, and at most one output is being written. The space is therefore the largest SSTable of each run
+/// plus one output.
 pub fn needs_bytes(inputs: &[&SSTableView], max_bytes: Option<u64>, release_early: bool) -> u64 {
     let disk_bytes: u64 = inputs.iter().map(|input| input.disk_bytes).sum();
     let (true, Some(max_bytes)) = (release_early, max_bytes) else { return disk_bytes };
@@ -91,18 +96,18 @@ pub fn needs_bytes(inputs: &[&SSTableView], max_bytes: Option<u64>, release_earl
     }
     let data_bytes: u64 = inputs.iter().map(|input| input.data_bytes).sum();
     let output_bytes = max_bytes as f64 * disk_bytes as f64 / data_bytes.max(1) as f64;
-    // A partition may take an output past its size; the largest input tells how far.
+    // A large partition may exceed the output size. The largest input bounds the excess.
     let output_bytes = (output_bytes.ceil() as u64).max(largest.values().copied().max().unwrap_or(0));
     (largest.values().sum::<u64>() + output_bytes).min(disk_bytes)
 }
 
 impl Layout {
-    /// One SSTable, whatever its size.
+    /// One SSTable of any size.
     pub fn whole() -> Self {
         Self { level: 0, max_bytes: None, is_run: false, split: Split::Nowhere }
     }
 
-    /// A run of fragments.
+    /// A run of fragments, each of at most `fragment_bytes`.
     pub fn run(fragment_bytes: u64) -> Self {
         Self { level: 0, max_bytes: Some(fragment_bytes), is_run: true, split: Split::Nowhere }
     }
@@ -113,50 +118,52 @@ impl Layout {
     }
 }
 
-/// Why a strategy made a plan; its text is shown to users.
+/// Why a strategy made a plan. The text is shown to users.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reason {
-    /// So many SSTables or runs are of about the same size.
+    /// Several SSTables or runs have about the same size.
     SimilarSizes { runs: usize, average_bytes: u64 },
-    /// Fewer than usual, since there is nothing better to do.
+    /// Fewer than `min_threshold` runs of about the same size, merged because there is no better job.
     FewSimilarSizes { runs: usize, average_bytes: u64 },
-    /// A level has more bytes than it should.
+    /// A level has more bytes than its target.
     LevelTooLarge { level: u32, bytes: u64, target_bytes: u64 },
-    /// Level 0 goes to level 1.
+    /// Level 0 is merged into level 1.
     LevelZero { sstables: usize },
-    /// Too many SSTables in level 0: they are merged among themselves first.
+    /// Level 0 has too many SSTables; they are first merged with each other.
     LevelZeroBehind { sstables: usize },
-    /// A level is pushed up, so that the next is ten times as large.
+    /// A level is merged upwards so that the next level is ten times as large.
     LevelRatio { level: u32 },
-    /// An SSTable overlaps nothing in the next level: it is enough to give it that level, by its Statistics.db alone.
-    /// Rewriting it does the same.
+    /// An SSTable overlaps nothing in the next level. It is enough to set its level in Statistics.db;
+    /// rewriting it has the same effect.
     Uplevel { level: u32 },
-    /// SSTables of a level overlap, which they must not.
+    /// SSTables of a level overlap, which is not allowed.
     LevelOverlap { level: u32, sstables: usize },
-    /// A window is over: all it has becomes one.
+    /// A window is closed: all its SSTables are merged into one.
     WindowClosed { window_us: i64, sstables: usize },
     /// Many SSTables of a window that still gets writes.
     WindowSimilarSizes { window_us: i64, sstables: usize },
-    /// So many overlap each other at a level of density.
+    /// Too many SSTables of a density level overlap each other.
     Overlap { level: u32, overlap: usize },
-    /// The two largest tiers together take more than the goal.
+    /// The two largest tiers together exceed the space amplification goal.
     SpaceAmplification { ratio: f64, goal: f64 },
-    /// So much of it is tombstones that may go.
+    /// A large fraction of the SSTable is droppable tombstones.
     Tombstones { ratio: f64, threshold: f64 },
-    /// A fragment and everything older that overlaps it, to drop what its tombstones delete.
+    /// A fragment and all older data that overlaps it, to purge its tombstones and the data that they delete.
     FragmentTombstones { ratio: f64, overlapping: usize },
-    /// So much of the inputs is dead, since they have the same partitions by their sketches, or the same rows by a
-    /// sample.
+    /// A large fraction of the inputs is dead, because they contain the same partitions (estimated by
+    /// sketches) or the same rows (measured on a sample).
     Duplicates { ratio: f64, sampled: bool },
-    /// All in it has expired.
+    /// All data in the SSTables has expired.
     Expired { sstables: usize },
-    /// The disk is short of space: a smaller job than usual.
+    /// Disk space is short, so a smaller job than usual was chosen.
     DiskShort { needed_bytes: u64, free_bytes: u64 },
-    /// The disk is short of space: this has the most bytes that are known to be dead.
+    /// No job fits into the disk budget. This is the smallest job; the budget is exceeded until it ends.
+    BudgetTooSmall { needed_bytes: u64, free_bytes: u64 },
+    /// Disk space is short; this job has the most bytes that are known to be dead.
     DiskShortDeadBytes { dead_bytes: u64 },
-    /// A user asked for it: `nodetool compact`, `scrub`, `cleanup`, …
+    /// Requested by a user: `nodetool compact`, `scrub`, `cleanup`, …
     Asked(&'static str),
-    /// SSTables that came from elsewhere are brought into the strategy's form.
+    /// SSTables from elsewhere are brought into the strategy's form.
     Reshape { sstables: usize },
 }
 
@@ -212,6 +219,12 @@ impl fmt::Display for Reason {
             Self::DiskShort { needed_bytes, free_bytes } => {
                 write!(f, "the usual job needs {}, {} are free", mb(*needed_bytes), mb(*free_bytes))
             }
+            Self::BudgetTooSmall { needed_bytes, free_bytes } => write!(
+                f,
+                "the smallest job needs {}, disk_budget leaves {}: the budget is exceeded for a time",
+                mb(*needed_bytes),
+                mb(*free_bytes)
+            ),
             Self::DiskShortDeadBytes { dead_bytes } => {
                 write!(f, "the disk is short of space, and {} here are dead", mb(*dead_bytes))
             }
@@ -221,15 +234,15 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What became of a plan, for the strategy that made it.
+/// The result of a plan, for the strategy that made it.
 #[derive(Clone, Debug)]
 pub struct Finished<'a> {
     pub plan: &'a Plan,
-    /// The least level of its inputs.
+    /// The lowest level of the inputs.
     pub input_level: u32,
-    /// The largest key of the outputs; `None` if nothing was left.
+    /// The largest key of the outputs; `None` if there are no outputs.
     pub last_key: Option<PartitionKey>,
-    /// Bytes of Data.db before compression, all inputs and all outputs.
+    /// Bytes of Data.db before compression: of all inputs, and of all outputs.
     pub input_bytes: u64,
     pub output_bytes: u64,
 }

@@ -1,10 +1,11 @@
-//! Which tombstones a merge may drop, and what keeps it from dropping the others.
+//! Decides which tombstones a merge may purge, and reports why it keeps the others.
 //!
-//! A tombstone may go if (1) its time is over: it is older than [`GcBefore`]; and (2) nothing outside the merge may
-//! hold what it deletes: it is older than [`PurgeHorizon::max_purgeable`] of its partition. Whatever may not go has a
-//! [`Cause`], which is counted ([`KeptTombstones`]), and where it is an SSTable, its name.
+//! A tombstone may be purged under two conditions. (1) It is droppable: older than [`GcBefore`]. (2) No data
+//! outside the merge may be deleted by it: its timestamp is below [`PurgeHorizon::max_purgeable`] of its
+//! partition. A tombstone that is kept has a [`Cause`], which is counted ([`KeptTombstones`]). If an SSTable
+//! is the cause, its id is counted too.
 //!
-//! Nothing here allocates per partition.
+//! No function here allocates memory per partition.
 
 use std::fmt;
 
@@ -12,34 +13,35 @@ use model::{NO_DELETION_TIME_S, PartitionKey, Tombstone};
 
 use crate::view::SSTableId;
 
-/// `tombstone_gc = {'mode': …}`.
+/// `tombstone_gc = {'mode': …}`: when a tombstone becomes droppable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TombstoneGc {
     /// `gc_grace_seconds` after the deletion.
     Timeout { gc_grace_s: u32 },
     /// Never.
     Disabled,
-    /// At once.
+    /// Immediately.
     Immediate,
-    /// When its token was repaired after the deletion, less the time a write may be under way. `repaired_s` is the
-    /// time of the last repair of the range, `None` if there was none. With a single replica there is nothing to
-    /// repair: at once.
+    /// When its token was repaired after the deletion, with an allowance for the time that writes may take to
+    /// arrive. `repaired_s` is the time of the last repair of the range, `None` if there was none. With a
+    /// single replica there is nothing to repair, and tombstones are droppable immediately.
     Repair { repaired_s: Option<u32>, propagation_delay_s: u32, has_one_replica: bool },
 }
 
-/// Tombstones whose deletion time is before this are over.
+/// Tombstones with a deletion time before this are droppable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GcBefore {
     pub before_s: u32,
-    /// What it would be if the commit log held nothing.
+    /// The value of `before_s` if the commit log were empty.
     pub before_without_log_s: u32,
-    /// Why a tombstone that is younger than both must stay.
+    /// Why a tombstone younger than both times is kept.
     pub cause: Cause,
 }
 
 impl GcBefore {
-    /// `log_min_deletion_time_s`: the earliest deletion in segments of the commit log that would be replayed after a
-    /// crash; `None` if there is none. Tombstones as young as that stay, so that replay brings nothing back.
+    /// `log_min_deletion_time_s` is the earliest deletion in the commit log segments that would be replayed
+    /// after a crash; `None` if there is none. Tombstones of this age or younger are kept, so that a replay
+    /// does not resurrect data.
     pub fn new(gc: TombstoneGc, now_s: u32, log_min_deletion_time_s: Option<u32>) -> Self {
         let (before_without_log_s, cause) = match gc {
             TombstoneGc::Timeout { gc_grace_s } => (now_s.saturating_sub(gc_grace_s), Cause::TooYoung),
@@ -54,7 +56,7 @@ impl GcBefore {
         Self { before_s: before_without_log_s.min(log_s), before_without_log_s, cause }
     }
 
-    /// Why a tombstone of then must stay; `None` if its time is over.
+    /// Why a tombstone with this deletion time is kept; `None` if it is droppable.
     pub fn blocks(&self, deletion_time_s: u32) -> Option<Cause> {
         if deletion_time_s < self.before_s {
             None
@@ -66,16 +68,16 @@ impl GcBefore {
     }
 }
 
-/// Why a tombstone was not dropped.
+/// Why a tombstone was not purged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
     /// Its `gc_grace_seconds` are not over.
     TooYoung,
     /// `tombstone_gc` is disabled.
     Disabled,
-    /// Its token was not repaired since.
+    /// Its token was not repaired since the deletion.
     NotRepaired,
-    /// The commit log may still replay what it deletes.
+    /// The commit log may still replay data that it deletes.
     CommitLog,
     /// A memtable has older writes of the partition.
     Memtable,
@@ -87,7 +89,7 @@ impl Cause {
     pub const ALL: [Self; 6] =
         [Self::TooYoung, Self::Disabled, Self::NotRepaired, Self::CommitLog, Self::Memtable, Self::SSTable];
 
-    /// As the label of a metric.
+    /// The label value in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::TooYoung => "too_young",
@@ -106,7 +108,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// What has writes that a tombstone may delete.
+/// The memtable or SSTable that contains writes which a tombstone may delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocker {
     Memtable,
@@ -122,37 +124,38 @@ impl Blocker {
     }
 }
 
-/// An SSTable that is not merged here, as far as tombstones are concerned.
+/// The properties of an SSTable outside the merge that matter for tombstones.
 pub trait Outside {
     fn id(&self) -> SSTableId;
     fn first(&self) -> &PartitionKey;
     fn last(&self) -> &PartitionKey;
-    /// The least timestamp of something alive in it; the least of all if that is not known.
+    /// The smallest timestamp of live data in it, or the smallest of all data if that is not known.
     fn min_live_timestamp_us(&self) -> i64;
-    /// Whether it may have the partition: its bloom filter.
+    /// Whether its bloom filter may contain the partition.
     fn may_contain(&self, key: &PartitionKey) -> bool;
 }
 
-/// Up to which timestamp tombstones may go, partition by partition.
+/// The timestamp up to which tombstones may be purged, partition by partition.
 ///
-/// Asked with rising keys, as a merge has them, it looks at each SSTable outside once, and for a key only at those
-/// whose ranges have it, the one with the oldest data first. Keys may also go back: then it begins anew.
+/// The keys are usually requested in ascending order, as in a merge. Each SSTable outside is then visited
+/// once, and a request checks only the SSTables whose range contains the key, oldest data first. If a key is
+/// smaller than the previous one, the scan starts again.
 #[derive(Debug)]
 pub struct PurgeHorizon<S> {
-    /// Those that may block anything, by their first keys.
+    /// The SSTables that may block a purge, by their first keys.
     outside: Vec<S>,
-    /// How many of them begin at or before the token of the last key asked for.
+    /// The number of them that begin at or before the token of the last requested key.
     begun: usize,
-    /// Of those, the ones that have not ended, by the least timestamp; places in `outside`.
+    /// Those that have begun and not ended, by their smallest timestamp; indexes into `outside`.
     open: Vec<u32>,
     last_token: i64,
-    /// The newest write of the merge. What is younger outside is deleted by nothing in it.
+    /// The newest write of the merge. Younger data outside cannot be deleted by its tombstones.
     max_timestamp_us: i64,
 }
 
 impl<S: Outside> PurgeHorizon<S> {
-    /// `outside`: every SSTable of the table that is not merged, released inputs whose files still exist among them.
-    /// `max_timestamp_us`: the newest write of what is merged.
+    /// `outside` contains every SSTable of the table that is not merged, and the released inputs whose files
+    /// still exist. `max_timestamp_us` is the newest write of the inputs.
     pub fn new(outside: impl IntoIterator<Item = S>, max_timestamp_us: i64) -> Self {
         let mut outside: Vec<S> = outside
             .into_iter()
@@ -163,7 +166,7 @@ impl<S: Outside> PurgeHorizon<S> {
         Self { outside, begun: 0, open, last_token: i64::MIN, max_timestamp_us }
     }
 
-    /// An SSTable that came since: a flush, an output of another job. O(n).
+    /// Adds an SSTable created since then: by a flush or as an output of another job. O(n).
     pub fn add(&mut self, sstable: S) {
         if sstable.min_live_timestamp_us() <= self.max_timestamp_us {
             let at = self.outside.partition_point(|other| other.first() <= sstable.first());
@@ -173,7 +176,7 @@ impl<S: Outside> PurgeHorizon<S> {
         }
     }
 
-    /// An SSTable outside is gone: another job has replaced it. O(n).
+    /// Removes an SSTable that another job has replaced. O(n).
     pub fn remove(&mut self, id: SSTableId) {
         self.outside.retain(|sstable| sstable.id() != id);
         self.begin_anew();
@@ -184,11 +187,13 @@ impl<S: Outside> PurgeHorizon<S> {
         self.open.clear();
     }
 
-    /// The timestamp below which tombstones of a partition delete nothing outside, and what holds the oldest data that
-    /// they may delete: the blocker of every tombstone that is not below. `i64::MAX` and `None` if there is nothing.
+    /// Returns the timestamp below which tombstones of a partition delete nothing outside the merge. Also
+    /// returns the blocker of all other tombstones: the source of the oldest data that they may delete.
+    /// `i64::MAX` and `None` if there is no such data.
     ///
-    /// `in_memory` gives the least timestamp of something alive in the memtables of a partition, if they have it; it is
-    /// asked last, and only if the memtables may have something older (`memtable_min_us`, `None` if they are empty).
+    /// `in_memory` returns the smallest timestamp of live data of a partition in the memtables, if they
+    /// contain it. It is called last, and only if the memtables may have older data (`memtable_min_us`,
+    /// `None` if they are empty).
     pub fn max_purgeable(
         &mut self,
         key: &PartitionKey,
@@ -238,7 +243,8 @@ impl<S: Outside> PurgeHorizon<S> {
     }
 }
 
-/// Why a tombstone must stay, with what blocks it; `None`: it may go. `horizon` is that of its partition.
+/// Why a tombstone must be kept, and the blocking SSTable; `None`: it may be purged. `horizon` is that of its
+/// partition.
 pub fn blocks(
     tombstone: Tombstone,
     gc: &GcBefore,
@@ -256,7 +262,7 @@ pub fn blocks(
     })
 }
 
-/// How many tombstones a merge kept, by cause, and which SSTables blocked most.
+/// The number of tombstones that a merge kept, by cause, and the SSTables that blocked most.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeptTombstones {
     counts: [u64; Cause::ALL.len()],
@@ -275,7 +281,7 @@ impl KeptTombstones {
         self.counts[cause as usize]
     }
 
-    /// The SSTable that blocked the most and how many tombstones it did.
+    /// The SSTable that blocked the most tombstones, and their number.
     pub fn worst(&self) -> Option<(SSTableId, u64)> {
         let most = self.by_sstable.iter().max_by_key(|(id, count)| (**count, std::cmp::Reverse(**id)));
         most.map(|(id, count)| (*id, *count))

@@ -1,26 +1,26 @@
-//! SSTables that came from elsewhere (by `sstableloader`, from a snapshot, from another strategy) are brought into the
-//! strategy's form before they are part of what it looks after.
+//! Reshape: brings SSTables from elsewhere (from `sstableloader`, a snapshot or another strategy) into the
+//! strategy's form before they are added to its table.
 //!
-//! Runs of jobs, each asked for with what the one before left, until there is none. Tombstones are not purged by them: the
-//! rest of the table is not known to them.
+//! A reshape is a sequence of jobs, each planned from the outputs of the previous one, until there is no
+//! further job. The jobs do not purge tombstones, because they do not have the rest of the table in their
+//! view.
 
-use crate::leveled::{LEVELS, Leveled, Levels};
 use crate::overlap::count_max;
 use crate::plan::{Layout, Plan, Reason};
 use crate::tiers::{Run, Tiering};
-use crate::time_window::TimeWindow;
-use crate::view::{SSTableId, SSTableView, TableView};
+use crate::view::SSTableId;
 
-/// How far from its form a table may be.
+/// The deviation from the strategy's form that is tolerated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reshape {
-    /// What was loaded into a table that runs.
+    /// For SSTables loaded into a table in use.
     Strict,
-    /// When the node starts: only what would harm.
+    /// For the start of the node: only deviations that do harm are corrected.
     Relaxed,
 }
 
-fn plan(inputs: Vec<SSTableId>, layout: Layout) -> Option<Plan> {
+/// A job that brings `inputs` into form.
+pub(crate) fn plan(inputs: Vec<SSTableId>, layout: Layout) -> Option<Plan> {
     let reason = Reason::Reshape { sstables: inputs.len() };
     let release_early = layout.max_bytes.is_some();
     Some(Plan { inputs, expired: vec![], layout, reason, release_early })
@@ -31,7 +31,8 @@ fn by_first<'a>(mut runs: Vec<Run<'a>>) -> Vec<Run<'a>> {
     runs
 }
 
-/// Of sizes: all at once if they hardly overlap, otherwise a bucket that has too many. O(n log n).
+/// Reshape by sizes: merges all SSTables at once if they hardly overlap, or else a bucket with too many. O(n
+/// log n).
 pub fn of_tiers(
     tiering: &Tiering,
     runs: Vec<Run<'_>>,
@@ -52,70 +53,12 @@ pub fn of_tiers(
     plan(crate::ids(by_first(full.runs).iter().take(at_once)), layout)
 }
 
-/// Of levels: what does not overlap goes where there is room for it; too much in level 0 is merged; a level whose SSTables
-/// overlap is merged as a whole. O(n log n).
-pub fn of_levels(strategy: &Leveled, view: &TableView<'_>, mode: Reshape) -> Option<Plan> {
-    let levels = Levels::new(view.free());
-    let zero = levels.at(0);
-    if levels.top() == 0 && zero.sstables.len() > 1 && zero.first_overlap().is_empty() {
-        let bytes = zero.sstables.iter().map(|sstable| sstable.data_bytes).sum();
-        let level = strategy.ideal_level(bytes).max(1);
-        let inputs = zero.sstables.iter().map(|sstable| sstable.id).collect();
-        return plan(inputs, strategy.layout_of(level));
-    }
-    let threshold = match mode {
-        Reshape::Strict => strategy.tiering.min_threshold.max(4),
-        Reshape::Relaxed => strategy.tiering.max_threshold,
-    };
-    if zero.sstables.len() > threshold {
-        let runs = zero.sstables.iter().copied().map(Run::of_one).collect();
-        let job = of_tiers(&strategy.tiering, runs, view.now_s(), mode, strategy.layout_of(0));
-        if job.is_some() {
-            return job;
-        }
-    }
-    let tolerated = |level: usize| match mode {
-        Reshape::Strict => 0,
-        Reshape::Relaxed => 10usize.saturating_pow(level as u32 - 1).max(10),
-    };
-    (1..LEVELS).rev().find_map(|level| {
-        let sstables = &levels.at(level).sstables;
-        let overlaps = sstables.windows(2).filter(|pair| pair[1].first <= pair[0].last).count();
-        if overlaps <= tolerated(level) {
-            return None;
-        }
-        plan(sstables.iter().map(|sstable| sstable.id).collect(), strategy.layout_of(level))
-    })
-}
-
-/// Of windows: SSTables with writes of several windows first, those with the oldest data and as many as take a tenth of
-/// the free space; then window by window as of sizes. O(n log n).
-pub fn of_windows(strategy: &TimeWindow, view: &TableView<'_>, mode: Reshape) -> Option<Plan> {
-    use crate::strategy::Strategy as _;
-    let layout = strategy.layout(0);
-    let spans =
-        |s: &&SSTableView| strategy.window_of(s.min_timestamp_us) != strategy.window_of(s.max_timestamp_us);
-    let mut spanning: Vec<&SSTableView> = view.free().filter(spans).collect();
-    spanning.sort_by_key(|sstable| (sstable.max_timestamp_us, sstable.id));
-    if !spanning.is_empty() {
-        let (target_bytes, mut bytes) = (view.disk.free_bytes / 10, 0);
-        let fits = |sstable: &&SSTableView| {
-            let is_first = bytes == 0;
-            bytes += sstable.disk_bytes;
-            is_first || bytes <= target_bytes
-        };
-        return plan(spanning.into_iter().take_while(fits).map(|sstable| sstable.id).collect(), layout);
-    }
-    strategy.windows(view.free()).into_values().find_map(|sstables| {
-        let runs = sstables.into_iter().map(Run::of_one).collect();
-        of_tiers(&strategy.tiering, runs, view.now_s(), mode, layout.clone())
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::leveled::Leveled;
     use crate::testing::{MB, Table};
+    use crate::time_window::TimeWindow;
     use crate::{SizeTiered, Strategy};
 
     #[track_caller]

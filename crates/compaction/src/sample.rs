@@ -1,30 +1,33 @@
-//! How much a merge would free, from merging a small part of it.
+//! Estimates the bytes that a merge would free, by merging a small sample.
 //!
-//! Sketches of partition keys tell which partitions two runs share, but not whether they have the same rows. Tokens are
-//! hashes, so a range of tokens is a fair sample of the partitions: a few narrow ranges, merged and thrown away, tell
-//! how many bytes of which runs are dead ([`SamplePlan`] says which ranges, [`SampledOverlap`] what was found).
+//! Sketches of partition keys show which partitions two runs share, but not whether they contain the same
+//! rows. Tokens are hashes, so a range of tokens is a fair sample of the partitions. A few narrow ranges are
+//! merged, and the output is discarded; this shows how many bytes of each run are dead. [`SamplePlan`]
+//! contains the ranges, [`SampledOverlap`] the results.
 //!
-//! Rows are counted by *who has them*: bit i of a group's `members` is run i. From that the outcome of merging any of
-//! the runs follows ([`SampledOverlap::dead_ratio`]), exactly for a pair of two runs that share nothing with a third,
-//! and else as if those that have a row were alike.
+//! Rows are grouped by the runs that contain them: bit i of a group's `members` is run i. The result of
+//! merging any subset of the runs follows from the groups ([`SampledOverlap::dead_ratio`]). It is exact for
+//! two runs that share no rows with a third, and otherwise assumes that all copies of a row have the same
+//! size.
 
 use base::rng::Rng;
 
 use crate::view::RunId;
 
-/// Runs of a sample, at most: bits of [`SampledGroup::members`].
+/// Maximum number of runs in a sample: the number of bits of [`SampledGroup::members`].
 pub const SAMPLED_RUNS_MAX: usize = 64;
 
-/// What is to be merged for a sample: all rows of these runs in these ranges.
+/// The sample to merge: all rows of these runs in these ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SamplePlan {
     pub runs: Vec<RunId>,
-    /// Tokens from the first to the second, both included; rising, disjoint.
+    /// Token ranges with inclusive bounds, in ascending order and disjoint.
     pub ranges: Vec<(i64, i64)>,
 }
 
 impl SamplePlan {
-    /// `count` ranges that together have about `share` of the ring, one at a random place of each `count`th of it.
+    /// `count` ranges that together cover about `share` of the ring. Each is at a random position of one
+    /// `count`th of the ring.
     pub fn uniform(runs: Vec<RunId>, share: f64, count: u32, seed: u64) -> Self {
         assert!(count > 0 && runs.len() <= SAMPLED_RUNS_MAX, "{count} ranges, {} runs", runs.len());
         let mut rng = Rng::new(seed);
@@ -40,28 +43,28 @@ impl SamplePlan {
     }
 }
 
-/// Rows that exactly these runs have, or have deletions of.
+/// The rows contained in, or deleted by, exactly these runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampledGroup {
-    /// Bit i: the run [`SampledOverlap::runs`]`[i]`.
+    /// Bit i stands for the run [`SampledOverlap::runs`]`[i]`.
     pub members: u64,
-    /// What they take in all these runs together.
+    /// Bytes of these rows in all these runs together.
     pub input_bytes: u64,
-    /// What is left when all these are merged, tombstones that may be dropped left out.
+    /// Bytes after a merge of all these runs, without droppable tombstones.
     pub output_bytes: u64,
 }
 
-/// What a merge of samples showed.
+/// The result of merging a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampledOverlap {
     pub runs: Vec<RunId>,
-    /// Each with other `members`.
+    /// Groups with distinct `members`.
     pub groups: Vec<SampledGroup>,
 }
 
 impl SampledOverlap {
-    /// Of the bytes of these runs, the part that their merge frees: 0.0 to 1.0. `None` if one of them is not in the
-    /// sample, or nothing was sampled of them.
+    /// The fraction of the bytes of these runs that their merge frees, from 0.0 to 1.0. `None` if one of the
+    /// runs is not in the sample, or if the sample contains no bytes of them.
     pub fn dead_ratio(&self, runs: &[RunId]) -> Option<f64> {
         let mut chosen = 0u64;
         for run in runs {
@@ -75,7 +78,8 @@ impl SampledOverlap {
             }
             let freed_bytes = group.input_bytes.saturating_sub(group.output_bytes) as f64;
             input_bytes += group.input_bytes as f64 * f64::from(here) / f64::from(all);
-            // Each that has the row, but one, is dead; what only one has dies by its own expiry and deletions.
+            // All copies of a row except one are dead. A row in one run only is dead by its own expiry or
+            // deletions.
             dead_bytes +=
                 if all > 1 { freed_bytes * f64::from(here - 1) / f64::from(all - 1) } else { freed_bytes };
         }
@@ -108,7 +112,7 @@ mod tests {
     #[test]
     fn a_sample_tells_what_each_pair_frees() {
         let runs = vec![RunId(1), RunId(2), RunId(3)];
-        // 1 and 2 have the same 100 bytes; 3 has 100 of its own, and 50 that all three have.
+        // Runs 1 and 2 share 100 bytes; run 3 has 100 bytes of its own; all three share 50.
         let groups = vec![group(0b011, 200, 100), group(0b100, 100, 100), group(0b111, 150, 50)];
         let sampled = SampledOverlap { runs, groups };
         let ratio =

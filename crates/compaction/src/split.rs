@@ -1,14 +1,15 @@
-//! Where the output of a major compaction is cut so that the result is not one SSTable of its own size class for ever:
-//! into a half, a quarter, an eighth, … of the bytes, as `nodetool compact -s` does.
+//! Splits the output of a major compaction, so that the result is not one SSTable that stays alone in its
+//! size class. The output is divided into a half, a quarter, an eighth, … of the bytes, as by `nodetool
+//! compact -s`.
 
 use crate::plan::{Layout, Split};
 use crate::view::SSTableView;
 
-/// Smaller pieces than this are not cut off.
+/// Minimum size of a piece, in bytes.
 const PIECE_MIN_BYTES: u64 = 50 << 20;
 
-/// One half first, then a quarter, and so on while a piece has at least 50 MiB. Tokens are evenly spread, so that a part
-/// of the range of tokens is about that part of the bytes.
+/// Splits off a half, then a quarter, and so on, while the piece has at least 50 MiB. Tokens are evenly
+/// distributed, so a fraction of the token range has about that fraction of the bytes.
 pub(crate) fn halves(sstables: &[&SSTableView]) -> Layout {
     let bytes: u64 = sstables.iter().map(|sstable| sstable.data_bytes).sum();
     let first = sstables.iter().map(|sstable| sstable.first.token()).min();

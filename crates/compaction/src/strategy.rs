@@ -1,4 +1,4 @@
-//! What every strategy answers.
+//! The interface of compaction strategies.
 
 use crate::explain::Explanation;
 use crate::plan::{Finished, Layout, Plan};
@@ -6,30 +6,32 @@ use crate::reshape::Reshape;
 use crate::sample::SamplePlan;
 use crate::view::TableView;
 
-/// Decides for one table on one shard. It may remember what it decided; it learns nothing but by its arguments.
+/// Decides for one table on one shard. A strategy may keep state about its decisions, and it receives all
+/// other information as arguments.
 ///
-/// Every strategy **quiesces**: carried out one after the other with no writes between, its plans come to an end. A plan
-/// never names an SSTable that is not free ([`crate::SSTableView::is_free`]).
+/// Every strategy **quiesces**: if its plans are run one after another without writes in between, they come
+/// to an end. A plan never contains an SSTable that is not free ([`crate::SSTableView::is_free`]).
 pub trait Strategy {
-    /// The strategy's name as `compaction = {'class': …}` has it, without package.
+    /// The strategy's name as in `compaction = {'class': …}`, without package.
     fn name(&self) -> &'static str;
 
-    /// The next job, if there is one worth doing.
+    /// The next job; `None` if no job is worthwhile.
     fn next(&mut self, view: &TableView<'_>) -> Option<Plan>;
 
-    /// A plan of this strategy was carried out.
+    /// Reports that a plan of this strategy was completed.
     fn finished(&mut self, _finished: &Finished<'_>) {}
 
-    /// `nodetool compact`: everything, once. With `split`, the output of one large SSTable is cut as the peers do.
+    /// `nodetool compact`: compacts everything once. With `split`, one large output is divided as Cassandra
+    /// and ScyllaDB do.
     fn major(&mut self, view: &TableView<'_>, split: bool) -> Vec<Plan>;
 
-    /// The next job that brings SSTables from elsewhere, which are all of `view`, into the strategy's form; `None`: they
-    /// are. Nothing is purged by it.
+    /// The next job that brings SSTables from elsewhere into the strategy's form; `view` contains only these
+    /// SSTables. `None`: they have this form. The job purges nothing.
     fn reshape(&self, _view: &TableView<'_>, _mode: Reshape) -> Option<Plan> {
         None
     }
 
-    /// How flushes and rewrites of single SSTables are cut.
+    /// The layout of flushes and of rewrites of single SSTables.
     fn layout(&self, level: u32) -> Layout;
 
     /// Whether several jobs of the table may run at once.
@@ -37,25 +39,27 @@ pub trait Strategy {
         true
     }
 
-    /// Flushes wait while less than this is free, so that there is always room for a job that frees some. It may ask for
-    /// more than the disk has: then there is nothing to be won by waiting unless [`Self::next`] has a plan.
+    /// The space reserve in bytes. Flushes wait while less disk space is free, so that a job that frees space
+    /// can always run. The reserve may exceed the size of the disk; then waiting helps only if [`Self::next`]
+    /// has a plan.
     fn reserve_bytes(&self, _view: &TableView<'_>) -> u64 {
         0
     }
 
-    /// A sample that would help to decide, to be put into [`TableView::sampled`]. Asked before [`Self::next`].
+    /// A sample that would improve the decision, to be passed in [`TableView::sampled`]. Called before
+    /// [`Self::next`].
     fn wants_sample(&self, _view: &TableView<'_>) -> Option<SamplePlan> {
         None
     }
 
-    /// What [`Self::next`] would look at, and why each is taken or not.
+    /// The candidates that [`Self::next`] would consider, and why each is taken or not.
     fn explain(&self, view: &TableView<'_>) -> Explanation {
         Explanation::plain(self.name(), view, self.pending(view))
     }
 
-    /// About how many jobs are to be done.
+    /// Estimate of the number of pending jobs.
     fn pending(&self, view: &TableView<'_>) -> u64;
 
-    /// Bytes that must still be rewritten for what is here, as the backlog controller counts them.
+    /// The backlog in bytes, for the controller.
     fn backlog_bytes(&self, view: &TableView<'_>) -> f64;
 }

@@ -1,13 +1,15 @@
-//! Size tiers: which runs are of about the same size.
+//! Size tiers: groups runs of about the same size.
 //!
-//! A **run** is what a strategy of sizes takes for one file: an SSTable, or SSTables that lie one after the other.
-//! Runs are sorted by size and cut into **buckets**; one bucket at a time is merged. Two ways to cut:
+//! A **run** is the unit of strategies that merge by size: one SSTable, or several SSTables with consecutive
+//! key ranges. Runs are sorted by size and divided into **buckets**; one bucket at a time is merged. There
+//! are two rules:
 //!
-//! - [`Bucketing::Guarded`] (ScyllaDB): a run joins the bucket before it if its size is between `bucket_low` and
-//!   `bucket_high` of the bucket's average, or both are small; but not if it draws the average so far up that the
-//!   bucket's smallest run would no longer belong. Runs count as small, and are lumped together, only when no small one
-//!   was written lately: while flushes come in, small runs are tiered as large ones are.
-//! - [`Bucketing::Average`] (Cassandra): the same by the average alone, and small ones are always lumped together.
+//! - [`Bucketing::Guarded`] (ScyllaDB): a run joins the preceding bucket if its size is between `bucket_low`
+//!   and `bucket_high` of the bucket's average, or if both are small. It does not join if it would raise the
+//!   average so far that the bucket's smallest run no longer belongs to it. Small runs share one bucket only
+//!   if no small run was written recently: while flushes arrive, small runs are tiered by size like large
+//!   ones.
+//! - [`Bucketing::Average`] (Cassandra): by the average alone, and small runs always share one bucket.
 //!
 //! Both take O(n log n) for n runs.
 
@@ -21,7 +23,7 @@ use crate::view::{RunId, SSTableId, SSTableView, TableView};
 pub struct Run<'a> {
     /// In the order of their keys; at least one.
     pub sstables: Vec<&'a SSTableView>,
-    /// Bytes before compression, all together.
+    /// Total bytes before compression.
     pub bytes: u64,
 }
 
@@ -42,13 +44,13 @@ impl<'a> Run<'a> {
         self.sstables.iter().map(|sstable| sstable.min_timestamp_us).min().unwrap_or(i64::MAX)
     }
 
-    /// When the newest of its SSTables was written.
+    /// When the newest of its SSTables was written, in seconds since 1970.
     pub fn written_s(&self) -> u32 {
         self.sstables.iter().map(|sstable| sstable.written_s).max().unwrap_or(0)
     }
 }
 
-/// The SSTables grouped by their runs, in the order in which each run first appears.
+/// The SSTables grouped by run, in the order in which each run first occurs.
 pub fn runs<'a>(sstables: impl IntoIterator<Item = &'a SSTableView>) -> Vec<Run<'a>> {
     let mut found: Vec<Run<'a>> = vec![];
     let mut at: HashMap<RunId, usize> = HashMap::default();
@@ -70,14 +72,14 @@ pub fn runs<'a>(sstables: impl IntoIterator<Item = &'a SSTableView>) -> Vec<Run<
     found
 }
 
-/// The runs of which every SSTable is free.
+/// The runs whose SSTables are all free.
 pub fn free_runs<'a>(view: &TableView<'a>) -> Vec<Run<'a>> {
     let mut all = runs(view.sstables);
     all.retain(|run| run.sstables.iter().all(|sstable| sstable.is_free()));
     all
 }
 
-/// The ids of every SSTable of these runs.
+/// The ids of all SSTables of these runs.
 pub fn ids<'r, 'a: 'r>(runs: impl IntoIterator<Item = &'r Run<'a>>) -> Vec<SSTableId> {
     runs.into_iter().flat_map(|run| &run.sstables).map(|sstable| sstable.id).collect()
 }
@@ -85,7 +87,7 @@ pub fn ids<'r, 'a: 'r>(runs: impl IntoIterator<Item = &'r Run<'a>>) -> Vec<SSTab
 /// Runs of about the same size.
 #[derive(Clone, Debug)]
 pub struct Bucket<'a> {
-    /// By rising size; at least one.
+    /// In ascending order of size; at least one.
     pub runs: Vec<Run<'a>>,
     pub average_bytes: u64,
 }
@@ -105,24 +107,24 @@ impl<'a> Bucket<'a> {
     }
 }
 
-/// How the sizes are cut.
+/// How runs are divided into buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bucketing {
-    /// As ScyllaDB does.
+    /// ScyllaDB's rule.
     Guarded,
-    /// As Cassandra does.
+    /// Cassandra's rule.
     Average,
 }
 
-/// What strategies of sizes are told.
+/// The options of strategies that merge by size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tiering {
     pub bucketing: Bucketing,
     pub bucket_low: f64,
     pub bucket_high: f64,
-    /// Smaller ones may be lumped together.
+    /// Smaller runs count as small and may share one bucket.
     pub min_sstable_bytes: u64,
-    /// So long after a small one was written, small ones are not lumped together.
+    /// For this time after a small run was written, small runs do not share one bucket.
     pub min_sstable_age_s: u32,
     pub min_threshold: usize,
     pub max_threshold: usize,
@@ -143,7 +145,7 @@ impl Default for Tiering {
 }
 
 impl Tiering {
-    /// The runs in buckets of rising size.
+    /// The runs in buckets of ascending size.
     pub fn buckets<'a>(&self, mut runs: Vec<Run<'a>>, now_s: u32) -> Vec<Bucket<'a>> {
         runs.sort_by_key(|run| run.bytes);
         let lumps_small = match self.bucketing {
@@ -177,14 +179,15 @@ impl Tiering {
         buckets
     }
 
-    /// The bucket to merge next if `least` runs are enough, cut to `max_threshold` of its smallest runs: the one with
-    /// the most ([`Bucketing::Guarded`]; of several, the one of the smallest runs), or the one of the largest
-    /// ([`Bucketing::Average`]; Cassandra prefers those that are read most, which is not counted here).
+    /// The bucket to merge next if `least` runs are enough, limited to its `max_threshold` smallest runs.
+    /// With [`Bucketing::Guarded`] this is the bucket with the most runs; among equals, the one with the
+    /// smallest runs. With [`Bucketing::Average`] it is the bucket with the largest runs. (Cassandra prefers
+    /// the bucket that is read most; reads are not counted here.)
     pub fn most_interesting<'a>(&self, buckets: &[Bucket<'a>], least: usize) -> Option<Bucket<'a>> {
         let enough = buckets.iter().filter(|bucket| bucket.runs.len() >= least.max(2));
         let best = match self.bucketing {
             Bucketing::Guarded => {
-                // Of equals `max_by_key` takes the last.
+                // Among equal elements, `max_by_key` returns the last.
                 enough.rev().max_by_key(|bucket| bucket.runs.len().min(self.max_threshold))
             }
             Bucketing::Average => enough.max_by_key(|bucket| bucket.average_bytes),
@@ -194,8 +197,8 @@ impl Tiering {
         Some(Bucket { runs, average_bytes })
     }
 
-    /// What to merge next and why: `min_threshold` runs or more, or else two or more unless `enforces_min`
-    /// ([`Bucketing::Average`] always does).
+    /// The bucket to merge next, and why: one with at least `min_threshold` runs, or else one with at least
+    /// two, unless `enforces_min` is set. [`Bucketing::Average`] always enforces `min_threshold`.
     pub fn choose<'a>(&self, buckets: &[Bucket<'a>], enforces_min: bool) -> Option<(Bucket<'a>, Reason)> {
         if let Some(best) = self.most_interesting(buckets, self.min_threshold) {
             let reason = Reason::SimilarSizes { runs: best.runs.len(), average_bytes: best.average_bytes };
@@ -209,7 +212,7 @@ impl Tiering {
         Some((best, reason))
     }
 
-    /// About how many jobs the buckets still need.
+    /// Estimate of the number of jobs that the buckets still need.
     pub fn pending(&self, buckets: &[Bucket<'_>]) -> u64 {
         buckets
             .iter()

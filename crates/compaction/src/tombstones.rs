@@ -1,31 +1,33 @@
-//! SSTables that are worth a job of their own for the tombstones in them, and those that need no job at all since all
-//! in them has expired.
+//! Selects SSTables that are worth a job of their own because of their tombstones, and SSTables that can be
+//! dropped because all their data has expired.
 //!
-//! A tombstone may go when its time is over and nothing elsewhere may hold what it deletes; so what matters beside its
-//! age is **what older data overlaps it**. Both questions are answered from the timestamps of the SSTables:
+//! A tombstone may be purged when it is droppable and no other SSTable may contain data that it deletes.
+//! Besides its age, the decisive question is **which older data overlaps it**. Both questions are answered
+//! from the timestamps of the SSTables:
 //!
-//! - An SSTable is worth rewriting alone if it was written at least `tombstone_compaction_interval` ago, at least
-//!   `tombstone_threshold` of its cells are tombstones past their time, and that is still so when only the part of its
-//!   token range is counted that no SSTable with older data overlaps. `unchecked_tombstone_compaction` leaves the last
-//!   condition out.
-//! - An SSTable is fully expired if nothing in it is alive, the time of all its tombstones is over, and no memtable and
-//!   no overlapping SSTable that holds something alive has a write that is as old as its newest.
+//! - An SSTable is worth rewriting alone if it was written at least `tombstone_compaction_interval` ago and
+//!   at least `tombstone_threshold` of its cells are droppable tombstones. The threshold must also be reached
+//!   when only the part of its token range is counted that no SSTable with older data overlaps.
+//!   `unchecked_tombstone_compaction` drops the last condition.
+//! - An SSTable is fully expired if it contains no live data, all its tombstones are droppable, and no older
+//!   write exists elsewhere: no memtable, and no overlapping SSTable with live data, has a write as old as
+//!   the SSTable's newest write.
 
 use crate::overlap::{LeastIndex, share_outside};
 use crate::plan::{Layout, Plan, Reason};
 use crate::view::{SSTableId, SSTableView, TableView};
 
-/// So many SSTables with overlapping older data are looked at more closely per decision.
+/// Maximum number of SSTables with overlapping older data that are checked exactly per decision.
 const CHECKED_MAX: usize = 64;
 
 /// The options of tombstone compaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TombstoneRules {
-    /// False: no jobs for the sake of tombstones.
+    /// False: no tombstone compactions.
     pub enabled: bool,
     pub threshold: f64,
     pub interval_s: u32,
-    /// Whether overlapping is of no matter.
+    /// Whether overlapping SSTables are ignored.
     pub unchecked: bool,
 }
 
@@ -36,7 +38,7 @@ impl Default for TombstoneRules {
 }
 
 impl TombstoneRules {
-    /// Whether it is old enough and has enough tombstones, whatever overlaps it.
+    /// Whether it is old enough and has enough tombstones, regardless of overlapping SSTables.
     pub fn is_candidate(&self, sstable: &SSTableView, now_s: u32) -> bool {
         self.enabled
             && sstable.is_free()
@@ -49,8 +51,8 @@ impl TombstoneRules {
         Reason::Tombstones { ratio: sstable.droppable_ratio, threshold: self.threshold }
     }
 
-    /// The first of `preferred` that is worth rewriting alone. O(n log n); if more than 64 are overlapped by older
-    /// data, 64 of them are looked at, others for each seed.
+    /// The first of `preferred` that is worth rewriting alone. O(n log n). If more than 64 candidates are
+    /// overlapped by older data, only 64 of them are checked; the seed selects which.
     pub fn first_worth<'a>(
         &self,
         view: &TableView<'a>,
@@ -62,7 +64,7 @@ impl TombstoneRules {
         if candidates.is_empty() || self.unchecked {
             return candidates.first().map(|sstable| (*sstable, self.reason(sstable)));
         }
-        let oldest = LeastIndex::new(view.sstables.iter().map(|s| (s, s.min_timestamp_us)));
+        let oldest = LeastIndex::new(view.all().map(|s| (s, s.min_timestamp_us)));
         let has_older = |s: &SSTableView| oldest.least_beside(s) <= s.max_timestamp_us;
         if let Some(sstable) = candidates.iter().find(|sstable| !has_older(sstable)) {
             return Some((sstable, self.reason(sstable)));
@@ -70,7 +72,7 @@ impl TombstoneRules {
         let skip = if candidates.len() > CHECKED_MAX { view.seed as usize % candidates.len() } else { 0 };
         candidates.iter().cycle().skip(skip).take(candidates.len().min(CHECKED_MAX)).copied().find_map(
             |sstable| {
-                let older = view.sstables.iter().filter(|other| {
+                let older = view.all().filter(|other| {
                     other.id != sstable.id && other.min_timestamp_us <= sstable.max_timestamp_us
                 });
                 let ratio = sstable.droppable_ratio * share_outside(sstable, older);
@@ -92,8 +94,8 @@ impl TombstoneRules {
     }
 }
 
-/// Those of `candidates` that are fully expired, in no order. With `ignores_overlaps` it is not asked what older data
-/// elsewhere a tombstone in them still deletes. O(n log n).
+/// The fully expired SSTables of `candidates`, in no particular order. With `ignores_overlaps`, older data
+/// elsewhere that their tombstones still delete is ignored. O(n log n).
 pub fn fully_expired<'a>(
     view: &TableView<'a>,
     candidates: impl IntoIterator<Item = &'a SSTableView>,
@@ -105,9 +107,8 @@ pub fn fully_expired<'a>(
     if over.is_empty() || ignores_overlaps {
         return over.iter().map(|sstable| sstable.id).collect();
     }
-    let alive = LeastIndex::new(
-        view.sstables.iter().filter(|sstable| !is_over(sstable)).map(|s| (s, s.min_timestamp_us)),
-    );
+    let alive =
+        LeastIndex::new(view.all().filter(|sstable| !is_over(sstable)).map(|s| (s, s.min_timestamp_us)));
     let in_memory = view.memtable_min_timestamp_us.unwrap_or(i64::MAX);
     over.into_iter()
         .filter(|sstable| sstable.max_timestamp_us < alive.least_beside(sstable).min(in_memory))
@@ -115,7 +116,7 @@ pub fn fully_expired<'a>(
         .collect()
 }
 
-/// A job that only drops these.
+/// A job that only drops these SSTables.
 pub fn drop_plan(expired: Vec<SSTableId>) -> Plan {
     let reason = Reason::Expired { sstables: expired.len() };
     Plan { inputs: vec![], expired, layout: Layout::whole(), reason, release_early: false }

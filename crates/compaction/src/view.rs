@@ -1,4 +1,4 @@
-//! What a strategy sees of a table on one shard: values, made anew for each decision.
+//! A strategy's view of a table on one shard: plain values, made for each decision.
 
 use std::rc::Rc;
 
@@ -7,12 +7,12 @@ use model::PartitionKey;
 
 use crate::sample::SampledOverlap;
 
-/// Names an SSTable within its table and shard, as its generation does; never used again.
+/// Identifies an SSTable within its table and shard: its generation. An id is never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SSTableId(pub u64);
 
-/// Names a run: SSTables whose partitions lie one after the other, so that together they are like one. An SSTable of
-/// no run is a run of its own; whoever makes the view gives it a `RunId` that no other has.
+/// Identifies a run: SSTables with consecutive ranges of partitions that together count as one. An SSTable
+/// without a run is a run of its own, with a unique `RunId` assigned by the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(pub u128);
 
@@ -30,26 +30,31 @@ pub struct SSTableView {
     pub last: PartitionKey,
     /// The level of leveled compaction; 0 otherwise.
     pub level: u32,
-    /// The least and the greatest timestamp of a write in it, microseconds since 1970 by convention.
+    /// The smallest and the largest timestamp of a write, by convention in microseconds since 1970.
     pub min_timestamp_us: i64,
     pub max_timestamp_us: i64,
-    /// The latest time at which something in it dies or died, in seconds since 1970;
-    /// [`model::NO_DELETION_TIME_S`] if it holds something that never does.
+    /// The latest time at which some of its data expires or was deleted, in seconds since 1970.
+    /// [`model::NO_DELETION_TIME_S`] if it contains data that never expires.
     pub max_deletion_time_s: u32,
-    /// There may be deletions or data that expire in it.
+    /// Whether it may contain deletions or expiring data.
     pub may_delete: bool,
     /// When the file was written, in seconds since 1970.
     pub written_s: u32,
-    /// Of its cells, the part that is tombstones old enough to be dropped, from its histograms: from 0.0 on.
+    /// The fraction of its cells that is droppable tombstones, estimated from its histograms; at least 0.0.
     pub droppable_ratio: f64,
-    /// About how many partitions it has.
+    /// Estimated number of partitions.
     pub partitions: u64,
-    /// About which partitions it has, to tell how many it shares with others; `None` if unknown.
+    /// Sketch of its partition keys, to estimate the partitions shared with other SSTables; `None` if
+    /// unknown.
     pub keys: Option<Rc<HyperLogLog>>,
-    /// A job reads it, or a job that still runs wrote it: no other job may take it.
+    /// Whether a job reads it, or a job that still runs has written it. No other job may take it.
     pub compacting: bool,
-    /// It may be read and not replaced: it is of a read-only table, or in quarantine.
+    /// Whether it must not be replaced: its table is read-only, or the SSTable is in quarantine.
     pub frozen: bool,
+    /// Single-partition reads per second that open it; `None` if they were not counted for long enough.
+    pub reads_per_s: Option<f64>,
+    /// Whether a repair has compared its data with all replicas.
+    pub is_repaired: bool,
 }
 
 impl SSTableView {
@@ -58,51 +63,68 @@ impl SSTableView {
         !self.compacting && !self.frozen
     }
 
-    /// Whether the ranges of the ring from first to last key have something in common.
+    /// Whether the ring ranges from first to last key overlap.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.first <= other.last && other.first <= self.last
     }
 }
 
-/// The disk, as far as this shard's compactions may use it.
+/// The disk space that this shard's compactions may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskView {
-    /// What may be used altogether: the disk, or the budget if one is set.
+    /// Total usable bytes: of the disk, or the budget if one is set.
     pub capacity_bytes: u64,
-    /// What jobs may still write before nothing is free, what running jobs will need taken off.
+    /// Bytes that jobs can still write before no space is free, minus the future needs of running jobs.
     pub free_bytes: u64,
+    /// The same by the file system alone; more than `free_bytes` if a budget allows less.
+    pub file_system_free_bytes: u64,
+}
+
+impl DiskView {
+    /// A disk without a budget.
+    pub fn new(capacity_bytes: u64, free_bytes: u64) -> Self {
+        Self { capacity_bytes, free_bytes, file_system_free_bytes: free_bytes }
+    }
 }
 
 /// A table on one shard.
 #[derive(Clone, Copy, Debug)]
 pub struct TableView<'a> {
-    /// Wall clock.
+    /// The wall clock, in microseconds since 1970.
     pub now_us: i64,
-    /// Every SSTable, in no order; those a job has are marked.
+    /// All SSTables, in no particular order. Those used by a job are marked.
     pub sstables: &'a [SSTableView],
-    /// Tombstones of before may be dropped, as the table's `gc_grace_seconds` or `tombstone_gc` says; 0: none may.
+    /// SSTables outside the strategy's decision, for which tombstones in `sstables` may still be needed.
+    pub outside: &'a [SSTableView],
+    /// Tombstones from before this time are droppable, by the table's `gc_grace_seconds` or `tombstone_gc`;
+    /// 0: none are.
     pub gc_before_s: u32,
-    /// The least timestamp in memtables, and of what is in SSTables and a crash would replay nevertheless; `None` if there is
-    /// neither.
+    /// The smallest timestamp of the memtables, and of data in SSTables that would be replayed after a crash
+    /// nevertheless; `None` if there is neither.
     pub memtable_min_timestamp_us: Option<i64>,
-    /// Jobs of this table that run.
+    /// Number of running jobs of this table.
     pub jobs_running: u32,
-    /// Bytes of an SSTable that a flush makes, about; 0 if there was none yet.
+    /// Approximate size of a flushed SSTable in bytes; 0 before the first flush.
     pub flush_bytes: u64,
-    /// The part of the ring that is this shard's: 1.0 is all.
+    /// The fraction of the ring owned by this shard; 1.0 is the whole ring.
     pub ring_share: f64,
-    /// Fewer than `min_threshold` are never merged, even if there is nothing else to do.
+    /// Whether merges of fewer than `min_threshold` runs are forbidden, even if there is no other job.
     pub enforce_min_threshold: bool,
     pub disk: DiskView,
-    /// What a merge of samples showed, if one was made of runs that have not changed since.
+    /// The result of a sampling merge, if the sampled runs have not changed since.
     pub sampled: Option<&'a SampledOverlap>,
-    /// For strategies that choose among equals: another number for each decision.
+    /// A different number for each decision, for strategies that choose among equals.
     pub seed: u64,
 }
 
 impl<'a> TableView<'a> {
     pub fn now_s(&self) -> u32 {
         u32::try_from(self.now_us / 1_000_000).unwrap_or(0)
+    }
+
+    /// All SSTables that reads of the table use, in no particular order.
+    pub fn all(&self) -> impl Iterator<Item = &'a SSTableView> + use<'a> {
+        self.sstables.iter().chain(self.outside)
     }
 
     /// The SSTables that a job may take.

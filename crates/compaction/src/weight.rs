@@ -1,31 +1,31 @@
-//! Which jobs of a shard may run at once: one of each weight, so that large ones do not pile up while small ones, which
-//! keep the number of SSTables low, always find a place.
+//! Admission of a shard's jobs: at most one job of each weight runs at a time. Large jobs therefore do not
+//! accumulate, and small jobs, which keep the number of SSTables low, are always admitted.
 //!
-//! A job's weight is the logarithm of its bytes. A job with fewer runs than one that is running has to wait: it does
-//! less for reads, and would take its bandwidth. Jobs that only drop expired SSTables cost nothing and always may.
-//! Whoever is refused asks again when a job ends.
+//! A job's weight is the logarithm of its bytes. A job that merges fewer runs than a running job has to wait,
+//! because it helps reads less and would take bandwidth from the running job. Jobs that only drop expired
+//! SSTables cost nothing and are always admitted. A refused job is checked again when another job ends.
 
-/// Of the runs of a job no more than so many count.
+/// Maximum number of runs of a job that is counted.
 const FAN_IN_MAX: usize = 32;
 
-/// What the admission of a job asks.
+/// The properties of a job that decide its admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weight {
     /// 0 if nothing is read.
     pub weight: u32,
-    /// How many runs are merged.
+    /// Number of merged runs.
     pub fan_in: usize,
 }
 
 impl Weight {
-    /// log4 of the bytes and a MiB, so that all small jobs weigh the same.
+    /// The weight is log4 of the bytes plus 1 MiB, so that all small jobs have the same weight.
     pub fn new(input_bytes: u64, fan_in: usize) -> Self {
         let weight = if input_bytes == 0 { 0 } else { input_bytes.saturating_add(1 << 20).ilog2() / 2 };
         Self { weight, fan_in: fan_in.min(FAN_IN_MAX) }
     }
 }
 
-/// The jobs that run on a shard.
+/// The running jobs of a shard.
 #[derive(Clone, Debug, Default)]
 pub struct Admission {
     running: Vec<Weight>,
@@ -34,9 +34,9 @@ pub struct Admission {
 /// Why a job has to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// One of the same weight runs.
+    /// A job of the same weight is running.
     SameWeight,
-    /// One that merges more runs runs.
+    /// A job that merges more runs is running.
     LargerFanIn,
 }
 
@@ -52,7 +52,7 @@ impl Admission {
         if job.fan_in < largest { Err(Refusal::LargerFanIn) } else { Ok(()) }
     }
 
-    /// Lets a job run, if it may. Give it back with [`Admission::end`].
+    /// Admits a job, if it may run. The caller ends it with [`Admission::end`].
     pub fn begin(&mut self, job: Weight) -> Result<(), Refusal> {
         self.check(job)?;
         if job.weight > 0 {

@@ -1,21 +1,21 @@
-//! Consistency levels: which of them a statement can be asked for at, and whether this node, which is all there is,
-//! has the replicas that a level wants of the keyspace.
+//! Consistency levels: whether a statement may use a level, and whether enough replicas of the keyspace are
+//! alive for it.
 //!
-//! The node is a replica of everything. Every other replica that the replication of a keyspace speaks of counts as
-//! one that is down, so a keyspace of three replicas answers at ONE and not at QUORUM.
-//! Source: Cassandra 4.1 `ConsistencyLevel.java` and `StorageProxy.java`; 5.0 answers alike.
+//! The cluster has a single node, which is a replica of everything. All other replicas of a keyspace's
+//! replication count as down. A keyspace of three replicas therefore answers at ONE and not at QUORUM.
+//! Source: Cassandra 4.1 `ConsistencyLevel.java` and `StorageProxy.java`; 5.0 gives the same answers.
 
 use catalog::{Catalog, Factors, Keyspace, virtual_tables};
+use protocol::{Consistency, CqlError};
 
+use crate::StatementKind;
 use crate::error::invalid;
-use crate::protocol::Consistency;
-use crate::{CqlError, StatementKind};
 
-/// What a request asks for.
+/// Consistency levels of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct ConsistencyLevels {
     pub consistency: Consistency,
-    /// Of the condition.
+    /// Serial consistency level, for the statement's conditions.
     pub serial: Option<Consistency>,
 }
 
@@ -24,10 +24,10 @@ fn is_serial(level: Consistency) -> bool {
 }
 
 impl ConsistencyLevels {
-    /// Whether a statement of the kind can be asked for at these levels. `table` is the first of its tables.
+    /// Checks whether a statement of this kind may use the levels. `table` is the first of its tables.
     ///
     /// # Errors
-    /// It cannot.
+    /// The statement may not use the levels.
     #[inline]
     pub fn check_kind(self, kind: StatementKind, is_batch: bool, table: &str) -> Result<(), CqlError> {
         let Self { consistency, serial } = self;
@@ -55,10 +55,10 @@ impl ConsistencyLevels {
         }
     }
 
-    /// Whether enough replicas of the keyspace are there for a statement of the kind.
+    /// Checks whether enough replicas of the keyspace are alive for a statement of this kind.
     ///
     /// # Errors
-    /// [`CqlError::Unavailable`]; or the level is one that the keyspace's replication does not know.
+    /// [`CqlError::Unavailable`], or the keyspace's replication strategy does not support the level.
     #[inline]
     pub fn check_replicas(
         self,
@@ -82,7 +82,7 @@ impl ConsistencyLevels {
             self.check_condition(keyspace, factors)?;
         }
         let told = match self.consistency {
-            // A serial read of one partition is answered as a round of its replicas.
+            // A serial read of one partition reports the quorum that its replicas need.
             level if kind == StatementKind::Read => quorum_of(level),
             level => level,
         };
@@ -101,7 +101,7 @@ impl ConsistencyLevels {
     }
 }
 
-/// The quorum that a serial level asks for.
+/// Returns the quorum level that a serial level needs.
 fn quorum_of(level: Consistency) -> Consistency {
     match level {
         Consistency::Serial => Consistency::Quorum,
@@ -110,7 +110,7 @@ fn quorum_of(level: Consistency) -> Consistency {
     }
 }
 
-/// `told`: the level that the error names.
+/// Checks a level against the replication. `told` is the level reported in the error.
 fn enough(level: Consistency, told: Consistency, factors: Factors) -> Result<(), CqlError> {
     let quorum = |replicas: u32| replicas / 2 + 1;
     let here = (1, 1);
@@ -121,7 +121,7 @@ fn enough(level: Consistency, told: Consistency, factors: Factors) -> Result<(),
         Consistency::Quorum | Consistency::Serial => (quorum(factors.total()), 1),
         Consistency::All => (factors.total(), 1),
         Consistency::LocalQuorum | Consistency::LocalSerial => (quorum(factors.local), 1),
-        // Each data center for itself: of another one nobody is there.
+        // Each data center needs a quorum of its own, and no replica of another data center is alive.
         Consistency::EachQuorum if factors.elsewhere > 0 => (quorum(factors.elsewhere_most), 0),
         Consistency::EachQuorum => (quorum(factors.local), 1),
     };
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    /// What Cassandra 5.0 answers on one node, `datacenter1`.
+    /// Expected answers are those of Cassandra 5.0 with one node in `datacenter1`.
     #[test]
     fn a_level_wants_replicas_as_the_replication_says() {
         const SIMPLE: &str = "SimpleStrategy";
@@ -221,7 +221,7 @@ mod tests {
         assert!(error.to_string().ends_with("(org.apache.cassandra.locator.SimpleStrategy)"), "{error}");
         assert_eq!(ask(NETWORK, dc("1"), Conditional, C::EachQuorum, None), Ok(()));
         assert_eq!(ask(SIMPLE, rf("3"), Truncate, C::All, None), Ok(()));
-        // Another data center has the replicas, and nobody is there.
+        // Another data center has the replicas, and no node of it is alive.
         assert_eq!(ask(NETWORK, ("dc2", "3"), Write, C::EachQuorum, None), short(C::EachQuorum, 2, 0));
         assert_eq!(ask(NETWORK, ("dc2", "3"), Write, C::LocalQuorum, None), Ok(()));
     }

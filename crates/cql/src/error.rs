@@ -1,238 +1,36 @@
-//! Why a request was refused: the kinds of the native protocol, each with what its message carries.
-
-use std::fmt;
+//! Conversion of errors of the catalog and of this crate to errors of the native protocol.
 
 use catalog::CatalogError;
-use model::types::TypeError;
+use protocol::CqlError;
 
-/// How a write was made, for timeouts and failures. The protocol's word is [`WriteKind::name`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WriteKind {
-    Simple,
-    Batch,
-    UnloggedBatch,
-    Counter,
-    BatchLog,
-    Cas,
-    View,
-    Cdc,
-}
-
-impl WriteKind {
-    pub const ALL: [Self; 8] = [
-        Self::Simple,
-        Self::Batch,
-        Self::UnloggedBatch,
-        Self::Counter,
-        Self::BatchLog,
-        Self::Cas,
-        Self::View,
-        Self::Cdc,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Simple => "SIMPLE",
-            Self::Batch => "BATCH",
-            Self::UnloggedBatch => "UNLOGGED_BATCH",
-            Self::Counter => "COUNTER",
-            Self::BatchLog => "BATCH_LOG",
-            Self::Cas => "CAS",
-            Self::View => "VIEW",
-            Self::Cdc => "CDC",
-        }
+/// Converts an error of the catalog to the error that the client receives.
+pub fn from_catalog(error: CatalogError) -> CqlError {
+    match error {
+        CatalogError::AlreadyExists { keyspace, table } => CqlError::AlreadyExists { keyspace, table },
+        CatalogError::Invalid(text) => CqlError::Invalid(text),
+        CatalogError::Configuration(text) => CqlError::Config(text),
+        CatalogError::Unauthorized(text) => CqlError::Unauthorized(text),
+        CatalogError::Corrupt(text) => CqlError::Server(text),
     }
 }
 
-/// Why a replica could not answer; from v5 on clients are told.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FailureReason {
-    #[default]
-    Unknown,
-    /// The read met more tombstones than `tombstone_failure_threshold`.
-    ReadTooManyTombstones,
-}
-
-impl FailureReason {
-    /// Source: Cassandra's `RequestFailureReason`.
-    pub fn code(self) -> u16 {
-        match self {
-            Self::Unknown => 0,
-            Self::ReadTooManyTombstones => 1,
-        }
-    }
-
-    /// A code that is not known here is [`Self::Unknown`].
-    pub fn from_code(code: u16) -> Self {
-        if code == 1 { Self::ReadTooManyTombstones } else { Self::Unknown }
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Unknown => "UNKNOWN",
-            Self::ReadTooManyTombstones => "READ_TOO_MANY_TOMBSTONES",
-        }
-    }
-}
-
-/// The answer to a request that failed. Source of codes and fields: the native protocol's specification, §9.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CqlError {
-    /// 0x0000: our own fault; the text names what is broken.
-    Server(String),
-    /// 0x000A: the frame is not what the protocol allows.
-    Protocol(String),
-    /// 0x0100
-    BadCredentials(String),
-    /// 0x1000
-    Unavailable { consistency: u16, required: i32, alive: i32 },
-    /// 0x1001: too much to do; the request was not begun and can be sent again.
-    Overloaded(String),
-    /// 0x1002: the node starts.
-    Bootstrapping(String),
-    /// 0x1003
-    Truncate(String),
-    /// 0x1100: whether the write happened is not known.
-    WriteTimeout { consistency: u16, received: i32, required: i32, kind: WriteKind },
-    /// 0x1200
-    ReadTimeout { consistency: u16, received: i32, required: i32, data_present: bool },
-    /// 0x1300
-    ReadFailure {
-        consistency: u16,
-        received: i32,
-        required: i32,
-        failures: i32,
-        /// Of all that failed.
-        reason: FailureReason,
-        data_present: bool,
-    },
-    /// 0x1400
-    FunctionFailure { keyspace: String, function: String, arguments: Vec<String>, text: String },
-    /// 0x1500
-    WriteFailure { consistency: u16, received: i32, required: i32, failures: i32, kind: WriteKind },
-    /// 0x1600: the log of changes has no room.
-    CdcWriteFailure(String),
-    /// 0x1700: whether the conditional write happened is not known.
-    CasWriteUnknown { consistency: u16, received: i32, required: i32 },
-    /// 0x2000: the text of the statement is wrong; line and column are in the message.
-    Syntax(String),
-    /// 0x2100
-    Unauthorized(String),
-    /// 0x2200: the statement is well written and cannot be carried out.
-    Invalid(String),
-    /// 0x2300
-    Config(String),
-    /// 0x2400: the keyspace (`table` is empty) or table exists.
-    AlreadyExists { keyspace: String, table: String },
-    /// 0x2500: no such prepared statement; the client prepares it again.
-    Unprepared { id: Vec<u8> },
-}
-
-impl CqlError {
-    /// The protocol's number.
-    pub fn code(&self) -> i32 {
-        match self {
-            Self::Server(_) => 0x0000,
-            Self::Protocol(_) => 0x000A,
-            Self::BadCredentials(_) => 0x0100,
-            Self::Unavailable { .. } => 0x1000,
-            Self::Overloaded(_) => 0x1001,
-            Self::Bootstrapping(_) => 0x1002,
-            Self::Truncate(_) => 0x1003,
-            Self::WriteTimeout { .. } => 0x1100,
-            Self::ReadTimeout { .. } => 0x1200,
-            Self::ReadFailure { .. } => 0x1300,
-            Self::FunctionFailure { .. } => 0x1400,
-            Self::WriteFailure { .. } => 0x1500,
-            Self::CdcWriteFailure(_) => 0x1600,
-            Self::CasWriteUnknown { .. } => 0x1700,
-            Self::Syntax(_) => 0x2000,
-            Self::Unauthorized(_) => 0x2100,
-            Self::Invalid(_) => 0x2200,
-            Self::Config(_) => 0x2300,
-            Self::AlreadyExists { .. } => 0x2400,
-            Self::Unprepared { .. } => 0x2500,
-        }
-    }
-}
-
-impl fmt::Display for CqlError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Server(text)
-            | Self::Protocol(text)
-            | Self::BadCredentials(text)
-            | Self::Overloaded(text)
-            | Self::Bootstrapping(text)
-            | Self::Truncate(text)
-            | Self::FunctionFailure { text, .. }
-            | Self::CdcWriteFailure(text)
-            | Self::Syntax(text)
-            | Self::Unauthorized(text)
-            | Self::Invalid(text)
-            | Self::Config(text) => f.write_str(text),
-            Self::Unavailable { required, alive, .. } => {
-                write!(
-                    f,
-                    "Cannot achieve consistency level: {required} replicas are required, {alive} are alive"
-                )
-            }
-            Self::WriteTimeout { received, required, .. } => {
-                write!(f, "Operation timed out - received only {received} of {required} responses.")
-            }
-            Self::ReadTimeout { received, required, .. } => {
-                write!(f, "Operation timed out - received only {received} of {required} responses.")
-            }
-            Self::CasWriteUnknown { received, required, .. } => {
-                write!(f, "CAS operation result is unknown - accepted by {received} of {required} replicas.")
-            }
-            Self::ReadFailure { received, failures, reason, .. } if *reason != FailureReason::Unknown => {
-                write!(
-                    f,
-                    "Operation failed - received {received} responses and {failures} failures: {}",
-                    reason.name()
-                )
-            }
-            Self::ReadFailure { failures, .. } | Self::WriteFailure { failures, .. } => {
-                write!(f, "Operation failed - received {failures} failures")
-            }
-            Self::AlreadyExists { keyspace, table } => {
-                let error = CatalogError::AlreadyExists { keyspace: keyspace.clone(), table: table.clone() };
-                error.fmt(f)
-            }
-            Self::Unprepared { id } => {
-                f.write_str("Prepared query with ID ")?;
-                id.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
-                f.write_str(" not found (either the query was not prepared on this host or it was evicted)")
-            }
-        }
-    }
-}
-
-impl std::error::Error for CqlError {}
-
-impl From<CatalogError> for CqlError {
-    fn from(error: CatalogError) -> Self {
-        match error {
-            CatalogError::AlreadyExists { keyspace, table } => Self::AlreadyExists { keyspace, table },
-            CatalogError::Invalid(text) => Self::Invalid(text),
-            CatalogError::Configuration(text) => Self::Config(text),
-            CatalogError::Unauthorized(text) => Self::Unauthorized(text),
-            CatalogError::Corrupt(text) => Self::Server(text),
-        }
-    }
-}
-
-impl From<TypeError> for CqlError {
-    fn from(error: TypeError) -> Self {
-        Self::Invalid(error.to_string())
-    }
-}
-
-/// `Err(CqlError::Invalid)` from a format string.
+/// Builds `Err(CqlError::Invalid)` from a format string.
 macro_rules! invalid {
     ($($arg:tt)*) => {
-        Err($crate::error::CqlError::Invalid(format!($($arg)*)))
+        Err(protocol::CqlError::Invalid(format!($($arg)*)))
     };
 }
 pub(crate) use invalid;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_is_that_of_the_catalog() {
+        let exists = |table: &str| CatalogError::AlreadyExists { keyspace: "ks".into(), table: table.into() };
+        for error in [exists(""), exists("t"), CatalogError::Corrupt("torn".into())] {
+            assert_eq!(from_catalog(error.clone()).to_string(), error.to_string());
+        }
+    }
+}

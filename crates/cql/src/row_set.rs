@@ -1,14 +1,14 @@
-//! A whole result in memory: of statements whose answer is small and made here.
+//! A complete result in memory, for statements with small results that do not come from storage.
 
 use std::sync::Arc;
 
 use model::CqlType;
 use model::types::CqlValue;
+use protocol::{ColumnSpec, ResultMetadata};
 
 use crate::ResultRows;
-use crate::protocol::{ColumnSpec, ResultMetadata};
 
-/// Rows of a result, each with one cell per column; `None` is null.
+/// Rows of a result, each with one cell for each column; `None` is null.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowSet {
     pub columns: Vec<ColumnSpec>,
@@ -16,13 +16,14 @@ pub struct RowSet {
 }
 
 impl RowSet {
-    /// Without rows. The columns are of a table that does not exist, as Cassandra calls it.
+    /// Creates a result without rows. `keyspace` and `table` are the names in Cassandra's metadata for this
+    /// result, even if no such table exists.
     pub(crate) fn new(keyspace: &str, table: &str, columns: &[(&str, CqlType)]) -> Self {
         let column = |(name, ty): &(&str, CqlType)| ColumnSpec::new(keyspace, table, name, ty.clone());
         Self { columns: columns.iter().map(column).collect(), rows: vec![] }
     }
 
-    /// As one page of a result.
+    /// Converts the rows to a result of one page.
     pub fn result_rows(&self) -> ResultRows {
         let mut rows = ResultRows::new(Arc::new(ResultMetadata::new(&self.columns)));
         for row in &self.rows {
@@ -35,7 +36,7 @@ impl RowSet {
     /// Adds a row; `None` is null.
     ///
     /// # Panics
-    /// A value is not of its column's type.
+    /// A value does not have the type of its column, or the number of values is not that of the columns.
     pub(crate) fn push_cells(&mut self, values: impl IntoIterator<Item = Option<CqlValue>>) {
         let encode = |(value, column): (Option<CqlValue>, &ColumnSpec)| {
             value.map(|value| value.encode(&column.column_type).expect("the value is of its column's type"))
@@ -45,8 +46,10 @@ impl RowSet {
         self.rows.push(row);
     }
 
+    /// Adds a row without nulls.
+    ///
     /// # Panics
-    /// A value is not of its column's type.
+    /// As `Self::push_cells`.
     pub(crate) fn push(&mut self, values: impl IntoIterator<Item = CqlValue>) {
         self.push_cells(values.into_iter().map(Some));
     }

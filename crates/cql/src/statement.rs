@@ -1,7 +1,7 @@
-//! A statement from its text to its outcome, whatever kind it is.
+//! A statement of any kind, from its text to its outcome.
 //!
-//! [`Prepared::new`] parses and plans: all that the text and the schema decide is decided there, once.
-//! [`Prepared::execute`] carries it out with bound values, any number of times, on any shard.
+//! [`Prepared::new`] parses and plans: every decision that depends only on the text and the schema is made
+//! once, there. [`Prepared::execute`] executes the plan with bound values, any number of times, on any shard.
 
 use std::sync::Arc;
 
@@ -9,43 +9,44 @@ use catalog::Catalog;
 use md5::{Digest, Md5};
 use model::TableId;
 use model::TableSchema;
+use protocol::{BatchType, ColumnSpec, CqlError, ResultMetadata, Values, WriteKind};
+use syntax::{BatchKind, Modification, Statement, Truncate, parse};
 
 use crate::modify::{self, ModifyPlan};
-use crate::protocol::{BatchType, ColumnSpec, ResultMetadata, Values};
 use crate::schema::{self, SchemaContext};
 use crate::select::{self, SelectPlan};
-use crate::syntax::{BatchKind, Modification, Statement, Truncate, parse};
 use crate::term::{Planner, bind};
-use crate::{ConsistencyLevels, Coordinator, CqlError, Execution, Outcome, WriteKind, access, describe};
+use crate::{ConsistencyLevels, Coordinator, Execution, Outcome, access, describe};
 
-/// A statement, ready to be carried out.
+/// A prepared statement, ready to be executed.
 pub struct Prepared {
-    /// MD5 of keyspace and text, as the peers make it.
+    /// MD5 of keyspace and text, computed as in Cassandra and ScyllaDB.
     pub id: [u8; 16],
     pub text: Arc<str>,
-    /// The connection's when it was prepared.
+    /// The connection's keyspace when the statement was prepared.
     pub keyspace: Option<Arc<str>>,
-    /// What clients are told of the bind markers.
+    /// Metadata of the bind markers, for clients.
     pub variables: ResultMetadata,
-    /// Of each partition key column the number of its marker; empty if clients cannot tell the partition.
+    /// Index of the bind marker for each partition key column; empty if clients cannot compute the partition
+    /// key.
     pub partition_key_indexes: Vec<u16>,
-    /// What clients are told of the rows.
+    /// Metadata of the result's rows, for clients.
     pub result: Arc<ResultMetadata>,
-    /// It has an IF.
+    /// Whether the statement has an IF.
     pub is_conditional: bool,
     pub warnings: Vec<String>,
     markers: Vec<ColumnSpec>,
-    /// The tables it was planned for, as they were.
+    /// The schemas of the statement's tables, as they were when the statement was planned.
     tables: Vec<Arc<TableSchema>>,
     plan: Plan,
 }
 
-/// What a statement does, as timeouts tell statements apart.
+/// Kind of a statement. Each kind has its own timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatementKind {
-    /// Of single partitions.
+    /// Reads at most one partition.
     Read,
-    /// Of a range of the ring.
+    /// Reads several partitions: a range of the ring, or keys given by IN.
     Range,
     Write,
     Counter,
@@ -58,7 +59,8 @@ enum Plan {
     Select(Box<SelectPlan>),
     Modify(Box<ModifyPlan>),
     Truncate(Box<Truncate>),
-    /// What is judged when it runs: USE, DESCRIBE, roles, service levels and changes of the schema.
+    /// Statements that are checked when they are executed: USE, DESCRIBE, roles, service levels and schema
+    /// changes.
     Other(Box<Statement>),
 }
 
@@ -69,10 +71,10 @@ impl std::fmt::Debug for Prepared {
 }
 
 impl Prepared {
-    /// `keyspace` is the one in use.
+    /// Parses and plans a statement. `keyspace` is the keyspace in use.
     ///
     /// # Errors
-    /// The text is no statement, or cannot be carried out on what there is.
+    /// The text is not a statement, or the statement does not fit the catalog.
     pub fn new(catalog: &Catalog, keyspace: Option<&str>, text: &str) -> Result<Self, CqlError> {
         let parsed = parse(text)?;
         let count = parsed.markers.len();
@@ -141,13 +143,13 @@ impl Prepared {
         })
     }
 
-    /// The id of a statement prepared with that keyspace in use.
+    /// Returns the id of a statement that is prepared while `keyspace` is in use.
     pub fn id_of(keyspace: Option<&str>, text: &str) -> [u8; 16] {
         let digest = Md5::new().chain_update(keyspace.unwrap_or_default()).chain_update(text);
         digest.finalize().into()
     }
 
-    /// Whether the tables are still what they were when it was planned.
+    /// Whether the schemas of the statement's tables are the same as when it was planned.
     #[inline]
     pub fn is_current(&self, catalog: &Catalog) -> bool {
         self.tables
@@ -155,16 +157,16 @@ impl Prepared {
             .all(|table| catalog.table_by_id(table.id).is_some_and(|known| Arc::ptr_eq(&known.schema, table)))
     }
 
-    /// About how much memory it takes.
+    /// Estimate of the memory that the prepared statement takes, in bytes.
     pub fn memory_bytes(&self) -> usize {
-        // A plan has a few small allocations for each column and marker.
+        // A plan has a few small allocations for each column and bind marker.
         size_of::<Self>() + 8 * self.text.len() + 256 * self.markers.len() + 1024
     }
 
-    /// What USING TIMEOUT says, in microseconds.
+    /// Returns the value of USING TIMEOUT in microseconds.
     ///
     /// # Errors
-    /// It is no such timeout, or the values do not fit.
+    /// The value is not a valid timeout, or the bound values do not fit.
     pub fn timeout_us(&self, values: &Values<'_>, now_us: i64) -> Result<Option<u64>, CqlError> {
         match &self.plan {
             Plan::Select(select) if select.has_timeout() => {
@@ -179,7 +181,7 @@ impl Prepared {
         }
     }
 
-    /// The service level that USING SERVICE LEVEL names, whether or not it is there.
+    /// Returns the name in USING SERVICE LEVEL. The service level need not exist.
     pub fn service_level(&self) -> Option<&str> {
         match &self.plan {
             Plan::Select(select) => select.service_level(),
@@ -187,14 +189,14 @@ impl Prepared {
         }
     }
 
-    /// See [`is_control_statement`].
+    /// Whether drivers read nodes and schema with this statement; see [`is_control_statement`].
     #[inline]
     pub fn is_control(&self) -> bool {
         matches!(&self.plan, Plan::Select(_))
             && self.tables.iter().all(|table| is_control_table(&table.keyspace, &table.name))
     }
 
-    /// Which timeout counts for it.
+    /// Returns the kind of the statement, which selects its timeout.
     pub fn kind(&self) -> StatementKind {
         match &self.plan {
             Plan::Select(select) if select.is_single_partition() => StatementKind::Read,
@@ -207,7 +209,8 @@ impl Prepared {
         }
     }
 
-    /// Whether it can be asked for at these levels, and enough replicas are there. `data_center` is the node's.
+    /// Checks that the statement allows these consistency levels, and that the cluster has enough replicas
+    /// for them. `data_center` is the node's data center.
     ///
     /// # Errors
     /// As [`ConsistencyLevels::check_kind`] and [`ConsistencyLevels::check_replicas`].
@@ -222,7 +225,7 @@ impl Prepared {
         check_consistency(self.kind(), is_batch, &self.tables, levels, catalog, data_center)
     }
 
-    /// What is answered when it took too long.
+    /// Returns the error for a statement that reached its deadline.
     pub fn timed_out(&self, consistency: u16) -> CqlError {
         match &self.plan {
             Plan::Modify(modify) => CqlError::WriteTimeout {
@@ -243,10 +246,10 @@ impl Prepared {
         }
     }
 
-    /// Carries it out.
+    /// Executes the statement.
     ///
     /// # Errors
-    /// The values do not fit, or what the storage says.
+    /// The bound values do not fit, or the storage fails.
     pub async fn execute<C: Coordinator>(
         &self,
         coordinator: &C,
@@ -285,14 +288,14 @@ impl Prepared {
         let keyspace = self.keyspace.as_deref();
         let catalog = coordinator.catalog();
         match statement {
-            // There is none of the kind.
+            // DROP ... IF EXISTS of an unsupported kind of object: no such object exists.
             Statement::Unsupported(_) => Ok(Outcome::Void),
             Statement::Use(name) => Ok(Outcome::SetKeyspace(schema::used_keyspace(&catalog, name)?)),
             Statement::Describe(what) => {
                 let rows = describe::describe(what, keyspace, &catalog, &coordinator.node_info())?;
                 Ok(Outcome::Rows(rows.result_rows()))
             }
-            // Rare and large.
+            // Boxed, because the future is large and the statements are rare.
             Statement::Access(statement) => Box::pin(access::execute(statement, coordinator)).await,
             change => {
                 let random =
@@ -307,7 +310,8 @@ impl Prepared {
                     return Err(CqlError::Server(format!("nobody carries out {}", self.text)));
                 };
                 let changes = coordinator.change_schema(plan.change).await?;
-                // What was there already was not made, and there is nothing to say of it.
+                // If the object existed already, the schema does not change, and the plan's warnings do not
+                // apply.
                 warnings.extend(plan.warnings.into_iter().filter(|_| !changes.is_empty()));
                 Ok(schema::answer(&changes).map_or(Outcome::Void, Outcome::SchemaChange))
             }
@@ -315,7 +319,7 @@ impl Prepared {
     }
 }
 
-/// Whether drivers read the table to learn of nodes and schema.
+/// Whether drivers read this table to discover nodes and schema.
 fn is_control_table(keyspace: &str, table: &str) -> bool {
     match keyspace {
         "system_schema" | "system_virtual_schema" => true,
@@ -324,8 +328,8 @@ fn is_control_table(keyspace: &str, table: &str) -> bool {
     }
 }
 
-/// Whether a text is a SELECT by which drivers learn of nodes and schema. `keyspace` is the one in use. Texts that are
-/// something else are told apart by their first bytes in most cases.
+/// Whether a text is a SELECT with which drivers discover nodes and schema. `keyspace` is the keyspace in
+/// use. Most other texts are recognized by their first bytes, without parsing.
 pub fn is_control_statement(keyspace: Option<&str>, text: &str) -> bool {
     const TEXT_BYTES_MAX: usize = 4096;
     let text = text.trim_start();
@@ -355,7 +359,8 @@ fn check_consistency(
     tables.iter().try_for_each(|table| levels.check_replicas(kind, catalog, &table.keyspace, data_center))
 }
 
-/// [`Prepared::check_consistency`] for a batch of the protocol; gives which timeout counts for it.
+/// [`Prepared::check_consistency`] for a batch of the protocol. Returns the kind that selects the batch's
+/// timeout.
 ///
 /// # Errors
 /// As for a single statement.
@@ -377,10 +382,10 @@ pub fn check_batch_consistency(
     Ok(kind)
 }
 
-/// Carries out a batch of the protocol: statements, each with its values.
+/// Executes a batch of the protocol: prepared statements, each with its bound values.
 ///
 /// # Errors
-/// One of them does not write, the values do not fit, or what the storage says.
+/// A statement is not a modification, the bound values do not fit, or the storage fails.
 pub async fn execute_batch<C: Coordinator>(
     coordinator: &C,
     batch_type: BatchType,

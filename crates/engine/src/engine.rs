@@ -14,13 +14,13 @@ use runtime::{
 };
 
 use crate::error::EngineError;
-use crate::node;
+use crate::node::upload::{self, LoadReport};
+use crate::node::{self, Deadline};
 use crate::options::EngineOptions;
 use crate::read::{Page, ReadCommand};
 use crate::recover::{self, OpenReport};
 use crate::report::ShardReport;
 use crate::sharder::Sharder;
-use crate::upload::{self, LoadReport};
 
 /// How the engine's shards run.
 #[derive(Clone, Debug)]
@@ -59,9 +59,9 @@ pub struct Engine {
 }
 
 /// What is asked of a shard; wait for it, or await it.
-pub struct Answer<T>(Reply<Result<T, EngineError>>);
+pub struct Pending<T>(Reply<Result<T, EngineError>>);
 
-impl<T> Answer<T> {
+impl<T> Pending<T> {
     /// Blocks the thread until the answer is there. Not to be called on a shard.
     pub fn wait(self) -> Result<T, EngineError> {
         self.0.wait()?
@@ -119,13 +119,13 @@ impl Engine {
     }
 
     /// Runs `f` on a shard.
-    pub fn ask<T, F, Fut>(&self, target: u32, f: F) -> Answer<T>
+    pub fn ask<T, F, Fut>(&self, target: u32, f: F) -> Pending<T>
     where
         T: Send + 'static,
         F: FnOnce(Shard) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, EngineError>> + 'static,
     {
-        Answer(self.remote.call(target, CpuGroup::Statement, f))
+        Pending(self.remote.call(target, CpuGroup::Statement, f))
     }
 
     /// Changes the schema; see [`Catalog`] for what can be done to it.
@@ -149,18 +149,18 @@ impl Engine {
     }
 
     /// Writes; the answer comes when the write is durable, as `commitlog_sync` defines it.
-    pub fn apply(&self, mutation: Mutation) -> Answer<()> {
+    pub fn apply(&self, mutation: Mutation) -> Pending<()> {
         let target = self.sharder.shard_of(mutation.key.token());
-        self.ask(target, |shard| async move { node::apply(&shard, mutation).await })
+        self.ask(target, |shard| async move { node::apply(&shard, mutation, Deadline::NONE).await })
     }
 
     /// Reads the next page.
-    pub fn read(&self, command: ReadCommand) -> Answer<Page> {
+    pub fn read(&self, command: ReadCommand) -> Pending<Page> {
         let target = match &command.partitions {
             model::PartitionRange::Key(key) => self.sharder.shard_of(key.token()),
             model::PartitionRange::Between { .. } => 0,
         };
-        self.ask(target, |shard| async move { node::read(&shard, command).await })
+        self.ask(target, |shard| async move { node::read(&shard, command, Deadline::NONE).await })
     }
 
     /// Flushes the tables, all if none is named.
@@ -202,7 +202,7 @@ impl Engine {
 
     /// Flushes, makes the rest durable in the log, and refuses writes from then on. The shards run on until the
     /// engine is dropped; not to be followed by [`Self::close`], which does both.
-    pub fn drain(&self) -> Answer<()> {
+    pub fn drain(&self) -> Pending<()> {
         self.ask(0, |shard| async move { node::close(&shard).await })
     }
 

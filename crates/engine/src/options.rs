@@ -7,9 +7,10 @@ use model::TableSchema;
 
 use sstable::pool::EvictionPolicy;
 use sstable::version::Version;
-use sstable::write::LargeDataLimits;
+use sstable::write::{LargeDataLimits, SUMMARY_RATIO_DEFAULT, WriteOptions};
 
 use crate::commitlog::SyncMode;
+use crate::progress::StartProgress;
 
 /// What to do when durable parts of the commit log cannot be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +47,11 @@ pub struct ReadOptions {
     pub cache_index_pages: bool,
     /// Whether reads of single partitions keep rows in memory, of tables whose option does not forbid it.
     pub cache_rows: bool,
+    /// When reads of a shard hold more than so many times the memory that they are admitted for, only one gets more; 0:
+    /// no such limit.
+    pub serialize_limit_multiplier: u64,
+    /// When they hold more than so many times it, who asks for more is refused; 0: no such limit.
+    pub kill_limit_multiplier: u64,
     /// Who goes first when caches have to give way.
     pub eviction: EvictionPolicy,
     /// Called with a shard's number and what is to be logged about reads that were refused; seldom.
@@ -60,6 +66,8 @@ impl Default for ReadOptions {
             tombstone_failure_threshold: 100_000,
             cache_index_pages: true,
             cache_rows: true,
+            serialize_limit_multiplier: 2,
+            kill_limit_multiplier: 4,
             eviction: EvictionPolicy::default(),
             tell: |_, _| (),
         }
@@ -92,13 +100,40 @@ pub struct EngineOptions {
     pub commitlog_total_bytes: u64,
     pub on_damaged_log: OnDamagedLog,
     pub compaction: CompactionOptions,
+    /// Called with a shard's number and what is to be logged, for each compaction that ended well.
+    pub tell_compacted: fn(u32, &str),
     pub reads: ReadOptions,
     /// What SSTables are written as; one that can be read.
     pub sstable_version: Version,
+    /// Bytes of an SSTable's summary for each byte of its rows before compression, from 0 to 1; bounded by the table's
+    /// `min_index_interval` and `max_index_interval`.
+    pub sstable_summary_ratio: f64,
     /// Tables leave a snapshot before they are emptied or dropped.
     pub auto_snapshot: bool,
     pub large_data: LargeDataOptions,
     pub attachments: Vec<Attachment>,
+    /// A start says here how far it is.
+    pub progress: Arc<StartProgress>,
+}
+
+/// How SSTables are written, whatever their table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SSTableForm {
+    pub version: Version,
+    pub summary_ratio: f64,
+}
+
+impl SSTableForm {
+    pub fn apply_to(&self, options: &mut WriteOptions) {
+        options.summary.ratio = self.summary_ratio;
+    }
+}
+
+impl EngineOptions {
+    /// How it writes SSTables.
+    pub fn sstable_form(&self) -> SSTableForm {
+        SSTableForm { version: self.sstable_version, summary_ratio: self.sstable_summary_ratio }
+    }
 }
 
 /// How compactions of all shards together run.
@@ -145,11 +180,14 @@ impl EngineOptions {
             commitlog_total_bytes: 1 << 30,
             on_damaged_log: OnDamagedLog::Refuse,
             compaction: CompactionOptions::default(),
+            tell_compacted: |_, _| (),
             reads: ReadOptions::default(),
             sstable_version: Version::DEFAULT,
+            sstable_summary_ratio: SUMMARY_RATIO_DEFAULT,
             auto_snapshot: true,
             large_data: LargeDataOptions::default(),
             attachments: vec![],
+            progress: Arc::default(),
         }
     }
 }

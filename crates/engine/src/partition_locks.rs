@@ -9,7 +9,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use base::HashMap;
+use base::{HashMap, broken};
 use model::{PartitionKey, TableId};
 
 type Place = (TableId, PartitionKey);
@@ -36,6 +36,9 @@ pub struct PartitionGuard<'a> {
 impl PartitionLocks {
     pub async fn lock(&self, table: TableId, key: PartitionKey) -> PartitionGuard<'_> {
         let place = (table, key);
+        if broken::is("partition_lock") {
+            return PartitionGuard { locks: self, place };
+        }
         let waiter = {
             let mut held = self.held.borrow_mut();
             match held.get_mut(&place) {

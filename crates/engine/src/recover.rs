@@ -5,12 +5,15 @@
 //!    committed.
 //! 3. Shard 0 opens the system tables, replays their log, and reads the schema.
 //! 4. Every shard opens its tables; SSTables that a truncate had doomed are removed. Attached tables are opened.
-//! 5. Every shard replays the segments that are its turn; entries go to the shard that has their token now. What is in SSTables
-//!    already is left out.
+//! 5. Every shard replays the segments that are its turn; entries go to the shard that has their token now. What is in
+//!    SSTables already is left out.
 //! 6. If durable entries were unreadable, the start ends here, unless the options say to go on without them. Then
-//!    what was replayed is flushed and the old segments are removed.
+//!    what was replayed is flushed and the old segments are removed. Only now each log makes its first segment.
 //!
-//! Replaying twice is replaying once. A start that fails changes nothing that the next one needs.
+//! Replaying twice is replaying once. A start that fails changes nothing that the next one needs, and leaves no
+//! segments (`abandon`).
+
+mod abandon;
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -27,15 +30,14 @@ use crate::commitlog::census::{self, Census};
 use crate::commitlog::format::split_id;
 use crate::commitlog::replay::{self, Gap, OldSegment, ReplayReport, Replayed};
 use crate::commitlog::{CommitLog, CommitLogOptions, SyncMode};
-use crate::compaction::{CompactionSetup, History, history_table, record};
+use crate::compaction::{CompactionLog, CompactionSetup, History, record};
 use crate::error::EngineError;
-use crate::node::{NodeShard, make_dirs, on_all, publish};
+use crate::manifest::{self, Flushed, ManifestFile};
+use crate::node::{NodeShard, attach, make_dirs, on_all, publish, snapshot, table_messages};
 use crate::options::{EngineOptions, OnDamagedLog};
-use crate::read::run::now_s;
 use crate::shard::EngineShard;
-use crate::table::flushed::Flushed;
 use crate::table::truncation::{self, Truncation};
-use crate::table::{Table, dropped, files, lost, roster};
+use crate::table::{Table, dropped, files, lost};
 
 /// What a start found and did.
 #[derive(Clone, Debug, Default)]
@@ -51,20 +53,21 @@ pub struct OpenReport {
     pub flush_us: u64,
     /// SSTables that were never finished, removed.
     pub removed_sstables: Vec<PathBuf>,
-    /// Directories with files of SSTables that had no TOC.txt and may be damaged ones; their tables are read without them.
+    /// Directories with files of SSTables that had no TOC.txt and may be damaged ones; their tables are read without
+    /// them.
     pub set_aside: Vec<PathBuf>,
     /// SSTables that cannot be opened, and why; their tables refuse reads, all others work.
     pub unreadable_sstables: Vec<String>,
     /// SSTables that were there when the node stopped and are not now; their tables are read without them.
     pub missing_sstables: Vec<String>,
-    /// Components of SSTables that were damaged or missing and could be done without: filters and summaries were rebuilt in
-    /// memory, a Messina.db says nothing then.
+    /// Components of SSTables that were damaged or missing and could be done without: filters and summaries were
+    /// rebuilt in memory, a Messina.db says nothing then.
     pub rebuilt_components: Vec<String>,
     /// Directories of tables whose drop had not ended; what they held but snapshots is removed.
     pub ended_drops: Vec<PathBuf>,
     /// Directories of tables that were missing; reads of these tables are refused.
     pub lost_dirs: Vec<PathBuf>,
-    /// Directories that no table of the schema has; they are left alone.
+    /// Directories that no table of the schema has, and that have more than snapshots; they are left alone.
     pub unknown_dirs: Vec<PathBuf>,
 }
 
@@ -74,6 +77,29 @@ struct Held(#[expect(dead_code, reason = "held, not read")] runtime::DirLock);
 /// Opens the node; runs on shard 0, and every shard works when it ends.
 pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, EngineError> {
     assert_eq!(shard.id(), 0, "a node is opened on shard 0");
+    let mut progress = StartProgress::default();
+    let opened = start(shard, options, &mut progress).await;
+    if opened.is_err() {
+        abandon::abandon(shard, &progress).await;
+    }
+    opened
+}
+
+/// How far a start has come, as far as its undoing depends on it.
+#[derive(Default)]
+struct StartProgress {
+    /// What earlier runs left of the log of users' tables.
+    old: Census,
+    /// The log of the system tables, or that of users' tables, may have given up what earlier runs left.
+    schema_given_up: bool,
+    given_up: bool,
+}
+
+async fn start(
+    shard: &Shard,
+    options: EngineOptions,
+    progress: &mut StartProgress,
+) -> Result<OpenReport, EngineError> {
     let files = shard.files().clone();
     let is_first = !files.exists(&options.data_dir.join(HOST_ID)).await?;
     let mut report = OpenReport::default();
@@ -102,16 +128,17 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     report.replay.damaged.extend(census::missing(&old, &old_schema));
     refuse_damage(&options, &report.replay)?;
     let truncated = truncated_base(&files, &options.data_dir).await?;
-    let flushed = roster::last_segment_number(&files, &options.data_dir).await?;
+    let flushed = manifest::last_segment_number(&files, &options.data_dir).await?;
     let left = old.last_number().max(old_schema.last_number());
     let first_base = first_base(shard, left, truncated.max(flushed));
 
+    progress.old = old.clone();
     start_shards(shard, &options, host_id, first_base).await?;
     let node = NodeShard::of(shard)?;
     for schema in system_tables {
         let table = node.make_table(&schema);
         table.open_sstables(&files, node.engine.cache(), shard.shard_count()).await?;
-        table.compare_roster(&files, None).await?;
+        table.compare_manifest(&files, None).await?;
         // Without its schema a node would take every table for unknown.
         if schema.name != catalog::system::COMPACTION_HISTORY {
             table.check_readable()?;
@@ -124,6 +151,7 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     let system: Vec<TableId> = catalog::stored_tables().iter().map(|schema| schema.id).collect();
     node.engine.flush(&system).await?;
     let schema_log = node.schema_log.as_ref().expect("the first shard has it");
+    progress.schema_given_up = true;
     give_up(&files, schema_log, &old_schema).await?;
 
     let stored = load_catalog(shard, &node).await?;
@@ -131,7 +159,7 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     if catalog != stored {
         // The first start of this build: drivers find the system tables where they find all others.
         // They are durable in the log of the system tables.
-        node.engine.apply_together(catalog::mutations_for(&stored, &catalog, 0, now_s(shard))).await?;
+        node.engine.apply_batch(catalog::mutations_for(&stored, &catalog, 0, shard.wall_s())).await?;
     }
     report.ended_drops = end_drops(&files, &options.data_dir, &catalog).await?;
     let users = || catalog.all_tables().filter(|table| !is_system_keyspace(&table.schema.keyspace));
@@ -140,13 +168,14 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     report.unknown_dirs = unknown_dirs(&files, &options.data_dir, &catalog).await?;
     finish_truncations(&files, &options.data_dir, &catalog).await?;
     publish(shard, catalog).await?;
-    crate::attach::open_all(shard, &options.attachments).await?;
-    report.unreadable_sstables = crate::node::told(shard, Table::unreadable).await?;
-    let old_rosters = compare_rosters(shard, &options.data_dir).await?;
-    report.missing_sstables = crate::node::told(shard, Table::missing).await?;
-    report.rebuilt_components = crate::node::told(shard, Table::rebuilt).await?;
+    attach::open_all(shard, &options.attachments).await?;
+    report.unreadable_sstables = table_messages(shard, |table| table.sstables.unreadable()).await?;
+    let old_manifests = compare_manifests(shard, &options.data_dir).await?;
+    report.missing_sstables = table_messages(shard, Table::missing).await?;
+    report.rebuilt_components = table_messages(shard, |table| table.sstables.rebuilt()).await?;
 
     let mine = old.segments.clone();
+    options.progress.replays(mine.iter().map(|segment| segment.len_bytes).sum());
     let replay_started_us = shard.now_us();
     let flushed = Arc::new(flushed_on_all(shard).await?);
     let replays = on_all(shard, CpuGroup::Maintenance, move |shard| {
@@ -160,16 +189,27 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     refuse_damage(&options, &report.replay)?;
     let flush_started_us = shard.now_us();
     report.replay_us = flush_started_us - replay_started_us;
+    options.progress.flushes();
     if !old.segments.is_empty() && !users.is_empty() {
         crate::node::flush(shard, users).await?;
     }
     report.flush_us = shard.now_us() - flush_started_us;
+    progress.given_up = true;
     give_up(&files, node.engine.log(), &old).await?;
-    history_table::load(shard, node.engine.compactions().history()).await;
-    accept_missing(shard, &old_rosters).await?;
+    let begin = |shard: Shard| async move {
+        let node = NodeShard::of(&shard)?;
+        node.engine.log().begin().await?;
+        match &node.schema_log {
+            Some(schema_log) => Ok(schema_log.begin().await?),
+            None => Ok(()),
+        }
+    };
+    on_all(shard, CpuGroup::Maintenance, begin).await?;
+    node.engine.load_compaction_history(node.engine.compactions().history()).await;
+    accept_missing(shard, &old_manifests).await?;
     // Before, a purge could not have known what the old segments still hold.
     if options.compaction.is_automatic {
-        crate::compaction::node::start(shard).await?;
+        crate::node::compaction::start(shard).await?;
     }
     Ok(report)
 }
@@ -186,11 +226,11 @@ async fn prepare_dirs(files: &Files, data_dir: &Path) -> Result<(), EngineError>
     let schema_log = data_dir.join("commitlog").join("schema");
     files.create_dir_all(&schema_log).await?;
     files.create_dir_all(&data_dir.join("data")).await?;
-    files.create_dir_all(&roster::dir(data_dir)).await?;
+    files.create_dir_all(&manifest::dir(data_dir)).await?;
     for dir in schema_log.ancestors().skip(1).take_while(|dir| *dir != Path::new("")) {
         match files.sync_dir(dir).await {
-            // Directories above ours may belong to somebody else. What the disk cannot do is another matter: the name of ours
-            // may be gone after a loss of power, and all that is in it.
+            // Directories above ours may belong to somebody else. What the disk cannot do is another matter: the name
+            // of ours may be gone after a loss of power, and all that is in it.
             Err(error) if !dir.starts_with(data_dir) && error.source.raw_os_error() != Some(EIO) => break,
             synced => synced?,
         }
@@ -201,8 +241,8 @@ async fn prepare_dirs(files: &Files, data_dir: &Path) -> Result<(), EngineError>
 /// Where the node's id is.
 const HOST_ID: &str = "host_id";
 
-/// What every directory has after its first start, and has not lost if all is well: that of the schema, without which every table
-/// would be unknown, and that of the log. Gives what is missing and may be, by the options.
+/// What every directory has after its first start, and has not lost if all is well: that of the schema, without which
+/// every table would be unknown, and that of the log. Gives what is missing and may be, by the options.
 async fn refuse_losses(files: &Files, options: &EngineOptions) -> Result<Vec<Gap>, EngineError> {
     let names = [TABLES, KEYSPACES, COLUMNS, COLUMN_IDS];
     let of_schema = catalog::system_tables().into_iter().filter(|schema| names.contains(&&schema.name[..]));
@@ -259,7 +299,7 @@ async fn host_id(shard: &Shard, data_dir: &Path) -> Result<[u8; 16], EngineError
     Ok(id.into_bytes())
 }
 
-/// The directories of tables, known or not.
+/// The directories of tables, known or not, and whatever else is beside them.
 async fn table_dirs(files: &Files, data_dir: &Path) -> Result<Vec<PathBuf>, EngineError> {
     let data = data_dir.join("data");
     let mut dirs = vec![];
@@ -275,6 +315,7 @@ async fn clean_up(files: &Files, data_dir: &Path, report: &mut OpenReport) -> Re
     for dir in table_dirs(files, data_dir).await? {
         record::recover(files, &dir).await?;
         truncation::clean_up(files, &dir).await?;
+        snapshot::store::clean_up(files, &dir).await?;
         let done = sstable::write::clean_up(files, &dir).await?;
         report.removed_sstables.extend(done.removed.into_iter().map(|name| dir.join(name.to_string())));
         report.set_aside.extend(done.set_aside);
@@ -300,8 +341,8 @@ async fn make_lost_dirs<'a>(
     Ok(lost_dirs)
 }
 
-/// Ends the drops that a crash or an error has left in the middle. Gives the directories that were removed, or emptied but for
-/// snapshots.
+/// Ends the drops that a crash or an error has left in the middle. Gives the directories that were removed, or emptied
+/// but for snapshots.
 async fn end_drops(files: &Files, data_dir: &Path, catalog: &Catalog) -> Result<Vec<PathBuf>, EngineError> {
     let known: Vec<PathBuf> =
         catalog.all_tables().map(|table| crate::node::table_dir(data_dir, &table.schema)).collect();
@@ -321,8 +362,12 @@ async fn unknown_dirs(
 ) -> Result<Vec<PathBuf>, EngineError> {
     let known = catalog.all_tables().map(|table| crate::node::table_dir(data_dir, &table.schema));
     let known: Vec<PathBuf> = known.collect();
-    let mut dirs = table_dirs(files, data_dir).await?;
-    dirs.retain(|dir| !known.contains(dir));
+    let mut dirs = vec![];
+    for dir in table_dirs(files, data_dir).await?.into_iter().filter(|dir| !known.contains(dir)) {
+        if !snapshot::store::has_only_snapshots(files, &dir).await? {
+            dirs.push(dir);
+        }
+    }
     Ok(dirs)
 }
 
@@ -339,25 +384,35 @@ async fn finish_truncations(files: &Files, data_dir: &Path, catalog: &Catalog) -
     Ok(())
 }
 
-/// Lets every shard see which SSTables are missing. Gives the rosters that are not needed when the start has ended.
-async fn compare_rosters(shard: &Shard, data_dir: &Path) -> Result<Vec<PathBuf>, EngineError> {
+/// Lets every shard see which SSTables are missing. Gives the SSTable manifests that are not needed when the start has
+/// ended.
+async fn compare_manifests(shard: &Shard, data_dir: &Path) -> Result<Vec<PathBuf>, EngineError> {
     let compare = |shard: Shard| async move {
         for table in EngineShard::of(&shard)?.tables() {
             // Those of system tables have been compared.
             if !table.is_system() {
-                table.compare_roster(shard.files(), None).await?;
+                table.compare_manifest(shard.files(), None).await?;
             }
         }
         Ok(())
     };
     on_all(shard, CpuGroup::Maintenance, compare).await?;
     let engine = EngineShard::of(shard)?;
-    let old = roster::adopt(shard.files(), data_dir, shard.shard_count(), |id| engine.table(id).ok()).await?;
+    let mut old = vec![];
+    for ManifestFile { path, of } in manifest::list(shard.files(), data_dir).await? {
+        match of.map(|(id, of_shard)| (engine.table(id), of_shard)) {
+            Some((Ok(_), of_shard)) if of_shard < shard.shard_count() => continue,
+            // Of a shard that there is no more: the table on this shard misses what it names.
+            Some((Ok(table), _)) => table.compare_manifest(shard.files(), Some(&path)).await?,
+            Some((Err(_), _)) | None => {}
+        }
+        old.push(path);
+    }
     Ok(old)
 }
 
 /// What was missing is in the report: the next start tells of what is missing since.
-async fn accept_missing(shard: &Shard, old_rosters: &[PathBuf]) -> Result<(), EngineError> {
+async fn accept_missing(shard: &Shard, old_manifests: &[PathBuf]) -> Result<(), EngineError> {
     let accept = |shard: Shard| async move {
         for table in EngineShard::of(&shard)?.tables() {
             table.accept_missing(shard.files()).await;
@@ -365,15 +420,15 @@ async fn accept_missing(shard: &Shard, old_rosters: &[PathBuf]) -> Result<(), En
         Ok(())
     };
     on_all(shard, CpuGroup::Maintenance, accept).await?;
-    for path in old_rosters {
+    for path in old_manifests {
         // One that stays is told of again.
         let _ = shard.files().remove(path).await;
     }
     Ok(())
 }
 
-/// Above every number that an earlier run gave a segment and anything remembers: the segments themselves and their manifests
-/// (`left`), and truncations and rosters (`named`). The clock may have been set back since.
+/// Above every number that an earlier run gave a segment and anything remembers: the segments themselves and their
+/// manifests (`left`), and truncations and SSTable manifests (`named`). The clock may have been set back since.
 fn first_base(shard: &Shard, left: u64, named: u64) -> u64 {
     let now_ms = u64::try_from(shard.wall_us() / 1000).unwrap_or(0);
     now_ms.max(left).max(named) + 1
@@ -402,8 +457,10 @@ async fn start_shards(
 ) -> Result<(), EngineError> {
     let options = options.clone();
     let history = History::default();
+    let compaction_log = CompactionLog::new(options.data_dir.clone());
     let start = move |shard: Shard| {
         let (options, history) = (options.clone(), history.clone());
+        let compaction_log = compaction_log.clone();
         async move {
             let shards = u64::from(shard.shard_count());
             let segment_bytes = options.commitlog_segment_bytes;
@@ -427,8 +484,12 @@ async fn start_shards(
                 None
             };
             let memory_bytes = options.memory_bytes / shards;
-            let compactions =
-                CompactionSetup { options: options.compaction.clone(), history: history.clone() };
+            let compactions = CompactionSetup {
+                options: options.compaction.clone(),
+                history: history.clone(),
+                log: compaction_log.clone(),
+                tell_compacted: options.tell_compacted,
+            };
             let engine = EngineShard::start(&shard, log, host_id, memory_bytes, &options, compactions);
             shard.set_local(NodeShard::new(options, engine.clone(), schema_log));
             shard.set_local(engine);
@@ -508,6 +569,9 @@ async fn replay_segments(
             };
             let read = replay::read_segment(&files, segment, synced_whole, apply).await?;
             report.merge(read);
+            if !here {
+                node.options.progress.has_replayed(segment.len_bytes);
+            }
             report.skipped += skipped;
             report.flushed += flushed_count;
             if let Some(error) = failed {
@@ -539,7 +603,10 @@ fn decode(node: &NodeShard, flushed: &FlushedByTable, replayed: &Replayed<'_>) -
     if flushed.get(&id).is_some_and(|flushed| flushed.covers(replayed.position)) {
         return Ok(Wanted::Flushed);
     }
-    codec::decode(replayed.entry, &table.schema()).map(Wanted::Yes).map_err(|error| error.to_string())
+    // Cells of a dropped column that are newer than the drop come back if it is made again.
+    codec::decode(replayed.entry, &table.schema().with_dropped())
+        .map(Wanted::Yes)
+        .map_err(|error| error.to_string())
 }
 
 async fn send(shard: &Shard, target: u32, lot: Vec<Mutation>) -> Result<(), EngineError> {
@@ -586,7 +653,7 @@ async fn load_catalog(shard: &Shard, node: &NodeShard) -> Result<Catalog, Engine
         table.sstables().iter().for_each(|sstable| node.schema_is_of(sstable.max_timestamp_us()));
         let spec = ReadSpec::new(schema.clone(), model::PartitionRange::all());
         let merged = reader::MergeReader::of(&spec, table.readers(&spec, true, IoClass::Statement));
-        let mut live = CompactReader::new(merged, model::Purge::nothing(now_s(shard)), Keep::Live);
+        let mut live = CompactReader::new(merged, model::Purge::nothing(shard.wall_s()), Keep::Live);
         let partitions = reader::collect_partitions(&mut live, &schema, false).await?;
         stored.extend(partitions.into_iter().map(|(key, partition)| (schema.id, key, partition)));
     }

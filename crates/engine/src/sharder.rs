@@ -21,12 +21,12 @@ impl Sharder {
 
 /// The partitions of a table that a shard answers for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct OwnedTokens {
     /// Which of the shards of whom; `None`: everything.
     part: Option<(Sharder, u32)>,
 }
 
-impl Share {
+impl OwnedTokens {
     pub const ALL: Self = Self { part: None };
 
     pub fn of(sharder: Sharder, shard_id: u32) -> Self {

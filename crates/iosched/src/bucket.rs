@@ -1,24 +1,25 @@
-//! Tokens that flow at a rate and are taken by several threads, in the order in which they asked.
+//! Token bucket for several threads that serves them in the order of their requests.
 //!
-//! Two counters that only rise: `taken` says how much was ever asked for, `given` how much has flowed. Whoever asks adds to
-//! `taken`, and what he asked for is his once `given` has reached the place where `taken` then stood. So takers are served in
-//! order, without a list of them. `given` runs ahead of `taken` by at most the limit: this is what the bucket holds.
+//! Two counters only rise: `taken` is the number of tokens ever requested, `given` the number that has
+//! flowed. A caller adds its request to `taken`, and owns the tokens once `given` reaches the resulting value
+//! of `taken`. Callers are thus served in order without a list of them. `given` exceeds `taken` by at most
+//! the limit; the difference is the content of the bucket.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A bucket of tokens. Units are the user's: nanoseconds of a disk, or bytes.
+/// A bucket of tokens. The caller chooses the unit: nanoseconds of a disk, or bytes.
 #[derive(Debug)]
 pub struct TokenBucket {
     taken: AtomicU64,
     given: AtomicU64,
     refilled_at_ns: AtomicU64,
-    /// Tokens per second; 0: as many as asked for.
+    /// Tokens per second; 0: unlimited.
     rate_per_s: AtomicU64,
     limit: AtomicU64,
 }
 
 impl TokenBucket {
-    /// An empty bucket. A rate of 0 means without limit.
+    /// An empty bucket. A rate of 0 means unlimited.
     pub fn new(rate_per_s: u64, limit: u64) -> Self {
         Self {
             taken: AtomicU64::new(0),
@@ -29,18 +30,18 @@ impl TokenBucket {
         }
     }
 
-    /// Changes rate and limit from now on.
+    /// Changes the rate and the limit from now on.
     pub fn set_rate(&self, rate_per_s: u64, limit: u64) {
         self.limit.store(limit, Ordering::Relaxed);
         self.rate_per_s.store(rate_per_s, Ordering::Relaxed);
     }
 
-    /// Tokens per second; 0: without limit.
+    /// Tokens per second; 0: unlimited.
     pub fn rate_per_s(&self) -> u64 {
         self.rate_per_s.load(Ordering::Relaxed)
     }
 
-    /// Lets flow what has come since the last time.
+    /// Adds the tokens that have flowed since the last call.
     pub fn refill(&self, now_ns: u64) {
         let rate = self.rate_per_s();
         let since_ns = self.refilled_at_ns.load(Ordering::Relaxed);
@@ -51,7 +52,7 @@ impl TokenBucket {
         if tokens == 0 {
             return;
         }
-        // The part of a token that has come too counts the next time.
+        // A fraction of a token that has flowed is kept for the next call.
         let took_ns = (tokens * 1_000_000_000).div_ceil(u128::from(rate)) as u64;
         let claimed = self.refilled_at_ns.compare_exchange(
             since_ns,
@@ -65,7 +66,7 @@ impl TokenBucket {
         self.give_back(u64::try_from(tokens).unwrap_or(u64::MAX));
     }
 
-    /// Takes `tokens` if they are there and nobody waits.
+    /// Takes `tokens` if the bucket holds them and no other caller waits.
     pub fn try_take(&self, tokens: u64) -> bool {
         if self.rate_per_s() == 0 {
             return true;
@@ -85,7 +86,8 @@ impl TokenBucket {
         false
     }
 
-    /// Takes `tokens` that may still have to flow; they have once [`TokenBucket::missing`] of the result is 0.
+    /// Takes `tokens`, which may still have to flow, and returns their place. They have flowed once
+    /// [`TokenBucket::missing`] of that place is 0.
     pub fn take(&self, tokens: u64) -> u64 {
         if self.rate_per_s() == 0 {
             return 0;
@@ -93,7 +95,7 @@ impl TokenBucket {
         self.taken.fetch_add(tokens, Ordering::Relaxed) + tokens
     }
 
-    /// How much must flow until `place` is reached.
+    /// The number of tokens that must still flow until `place` is reached.
     pub fn missing(&self, place: u64) -> u64 {
         if self.rate_per_s() == 0 {
             return 0;
@@ -101,19 +103,19 @@ impl TokenBucket {
         place.saturating_sub(self.given.load(Ordering::Relaxed))
     }
 
-    /// How much was taken that has not flowed.
+    /// The number of tokens that were taken and have not flowed.
     pub fn owed(&self) -> u64 {
         self.missing(self.taken.load(Ordering::Relaxed))
     }
 
-    /// Gives back tokens that were taken, to whoever is next; what the bucket cannot hold is lost.
+    /// Returns tokens that were taken; the next caller gets them. Tokens beyond the bucket's limit are lost.
     pub fn give_back(&self, tokens: u64) {
         let full = self.taken.load(Ordering::Relaxed).saturating_add(self.limit.load(Ordering::Relaxed));
         let room = full.saturating_sub(self.given.load(Ordering::Relaxed));
         self.given.fetch_add(tokens.min(room), Ordering::Relaxed);
     }
 
-    /// How long `tokens` take to flow.
+    /// The time in nanoseconds in which `tokens` flow.
     pub fn flow_ns(&self, tokens: u64) -> u64 {
         let rate = u128::from(self.rate_per_s().max(1));
         u64::try_from((u128::from(tokens) * 1_000_000_000).div_ceil(rate)).unwrap_or(u64::MAX)
@@ -139,7 +141,7 @@ mod tests {
     #[test]
     fn parts_of_tokens_are_not_lost() {
         let bucket = TokenBucket::new(3, 100);
-        // Eleven refills a token.
+        // Eleven refills make one token.
         (0..=110).for_each(|step| bucket.refill(step * 30_303_031));
         assert!(bucket.try_take(10));
         assert!(!bucket.try_take(1));

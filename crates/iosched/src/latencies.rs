@@ -1,15 +1,16 @@
-//! How long requests took: a histogram whose buckets are a sixteenth of a power of two wide.
+//! Latency histogram. A bucket is one sixteenth of a power of two wide.
 //!
-//! From one microsecond to 17 seconds; what is shorter or longer counts as that. A percentile is the middle of its bucket, so it is off by
-//! 3 % at most. Two of them are added bucket by bucket.
+//! The range is one microsecond to 17 seconds; shorter and longer latencies count as the first and the last
+//! bucket. A percentile is the middle of its bucket, so its error is at most 3 %. Two histograms are added
+//! bucket by bucket.
 
-/// Shorter ones are not told apart.
+/// Base-2 logarithm of the shortest latency, in nanoseconds, that has its own bucket.
 const LEAST_LOG2: u32 = 10;
 const OCTAVES: u32 = 24;
 const PARTS_LOG2: u32 = 4;
 const BUCKETS: usize = (OCTAVES << PARTS_LOG2) as usize;
 
-/// See the head of the file. One and a half kilobytes.
+/// A latency histogram of one and a half kilobytes. See the head of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Latencies {
     counts: Box<[u32; BUCKETS]>,
@@ -30,11 +31,12 @@ impl Latencies {
         self.count += 1;
     }
 
-    /// How many there are.
+    /// The number of latencies added.
     pub fn count(&self) -> u64 {
         self.count
     }
 
+    /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Self) {
         for (count, more) in self.counts.iter_mut().zip(&other.counts[..]) {
             *count = count.saturating_add(*more);
@@ -49,7 +51,8 @@ impl Latencies {
         }
     }
 
-    /// The latency that this share of all did not exceed, in nanoseconds; 0 if there are none.
+    /// The latency in nanoseconds that a fraction `share` of all requests did not exceed; 0 if the histogram
+    /// is empty.
     pub fn percentile_ns(&self, share: f64) -> u64 {
         let rank = ((self.count as f64 * share).ceil() as u64).max(1);
         let mut below = 0;

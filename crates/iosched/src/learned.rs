@@ -1,52 +1,58 @@
-//! What a disk can do, learned from the requests it gets anyway.
+//! Estimates a disk's rates from the requests that it serves in production.
 //!
-//! 1. Time is cut into windows. At the end of each the traffic of all shards says where on the [`Plane`] the disk was, and
-//!    the latencies of this shard's short reads are put there.
-//! 2. A window in which requests took [`BUSY_TIMES`] as long as they do when the disk has little to do was a busy one: what went through it is all that the
-//!    disk could do. How long they take then is the least mean of a window, by direction and size.
-//! 3. Busy windows lie on the line of the [`DiskModel`]: the costs of requests and bytes are fitted so that each window costs its own
-//!    length (least squares, older windows count less). What busy windows do not tell apart changes in proportion.
+//! 1. Time is divided into windows. At the end of a window, the traffic of all shards gives the disk's
+//!    position on the [`Plane`], and the latencies of this shard's short reads are added there.
+//! 2. A window is busy if its requests took [`BUSY_TIMES`] as long as requests take on a disk with little
+//!    load. The traffic of a busy window is all that the disk can serve. The latency under little load is the
+//!    smallest mean of any window, kept by direction and size.
+//! 3. Busy windows lie on the line of the [`DiskModel`]. Damped least squares fits the costs of requests and
+//!    bytes such that the cost of each window equals its length; older windows weigh less. Costs that busy
+//!    windows cannot separate change in proportion.
 //!
-//! A disk that is never busy is never fitted: then only what it was seen to do is known. A number is given only when at least
-//! [`BUSY_WINDOWS_MIN`] busy windows were seen and they determine it: [`DETERMINED`] of it comes from them and not from the model
-//! that was believed before. Requests that the page cache may have answered say nothing of the disk and are left out.
+//! A disk that is never busy is not fitted; only the greatest rates observed are known. A rate is reported
+//! only after [`BUSY_WINDOWS_MIN`] busy windows, and only if they determine it: at least [`DETERMINED`] of it
+//! must come from them and not from the previous model. Requests that the page cache may have answered carry
+//! no information about the disk and are ignored.
 //!
-//! State is bounded: a plane, sums of a 4 × 4 system, a mean for each size. Nothing is shared between shards; reports are added up.
+//! State is bounded: a plane, the sums of a 4 × 4 system, and a mean for each size. Shards share no state;
+//! their reports are added.
 
 use crate::model::{Direction, DiskModel};
 use crate::plane::{Plane, PlaneCell};
 
-/// How long a window is, at least: it ends with the first request after that.
+/// Minimal length of a window. It ends with the first request that completes after that.
 pub const WINDOW_NS: u64 = 100_000_000;
-/// From here on a window says what the disk can do.
+/// A window is busy from this ratio of its latency to the latency under little load.
 pub const BUSY_TIMES: f64 = 3.0;
-/// Reads up to here are on the plane.
+/// The longest read whose latency is added to the plane, in bytes.
 pub const SHORT_READ_BYTES: u64 = 64 << 10;
 
-/// Fewer busy windows than this are too few to say what the disk can do.
+/// With fewer busy windows no rate is fitted.
 pub const BUSY_WINDOWS_MIN: u64 = 10;
 
-/// A number is known if at least this part of it comes from busy windows (the diagonal of the resolution matrix of the
-/// damped least squares) and the rest from the believed model.
+/// A rate is known if at least this part of it comes from busy windows and the remainder from the previous
+/// model. The part is the diagonal element of the resolution matrix of the damped least squares.
 const DETERMINED: f64 = 0.8;
-/// A longer window had a pause in it.
+/// A longer window contains a pause and is ignored.
 const WHOLE_NS: u64 = 2 * WINDOW_NS;
-/// So many of a kind make a mean.
+/// The smallest number of requests of a kind whose mean is used.
 const REQUESTS_MIN: u64 = 4;
-/// A mean of little load is forgotten slowly: by this part a window.
+/// The smallest mean of a kind grows by this part per window, so that an outdated minimum is forgotten.
 const FORGOTTEN: f64 = 1.0 / 512.0;
-/// What a busy window counts after another one.
+/// Decay: each busy window multiplies the weight of the earlier ones by this factor.
 const KEPT: f64 = 0.999;
-/// How much fitting holds on to what was believed, where busy windows do not say.
+/// Damping: the weight of the previous model where busy windows do not determine a cost.
 const HOLD: f64 = 0.01;
-/// A request or byte costs between a 64th and 64 times of what was believed.
+/// The common factor of all fitted costs is at least a 64th of the previous model's costs and at most 64
+/// times them. A single cost differs from that factor by at most a factor of 8.
 const MULTIPLE_MAX: f64 = 64.0;
-/// A kind of cost was seen if it makes this part of what busy windows cost.
+/// A kind of cost counts as observed if it makes up this part of the cost of busy windows.
 const SEEN_PART: f64 = 0.02;
-/// Requests by the power of two of their size, from 4 KiB.
+/// Number of size classes: powers of two, from 4 KiB.
 const SIZES: usize = 13;
 
-/// Requests of all shards past the page cache that a disk completed since the start, and the bytes that they moved.
+/// Requests of all shards that bypassed the page cache and completed since the start, and the bytes that they
+/// moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     pub reads: u64,
@@ -55,40 +61,50 @@ pub struct Traffic {
     pub write_bytes: u64,
 }
 
-/// A request that completed.
+/// A completed request.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation {
     pub direction: Direction,
     /// Bytes that were moved.
     pub bytes: u64,
-    /// Requests of all shards under way when it was started, itself among them.
+    /// Requests of all shards in flight when it was started, including itself.
     pub in_flight: u64,
+    /// Time from its start to its completion.
     pub latency_ns: u64,
 }
 
-/// What one of the four numbers of a model was found to be.
+/// Estimate of one of the four rates of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rate {
-    /// The most that a window had, per second.
+    /// The greatest rate of any window, per second.
     pub greatest_s: f64,
-    /// What the disk can do of it alone, per second, as fitted; `None` if busy windows say nothing of it.
+    /// The fitted rate of the disk with no other load, per second; `None` if busy windows do not determine
+    /// it.
     pub fitted_s: Option<f64>,
 }
 
-/// What was learned of a disk, by one shard or several.
+/// Estimates for a disk, by one shard or several.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Learned {
+    /// Latency of short reads by load.
     pub plane: Plane,
+    /// Number of windows without a pause.
     pub windows: u64,
+    /// Number of windows in which the disk was busy.
     pub busy_windows: u64,
+    /// Small reads per second.
     pub read_iops: Rate,
+    /// Bytes per second of large reads.
     pub read_bandwidth: Rate,
+    /// Small writes per second.
     pub write_iops: Rate,
+    /// Bytes per second of large writes.
     pub write_bandwidth: Rate,
 }
 
 impl Learned {
-    /// Adds what another shard learned of the same disk. Of fitted numbers the mean counts, by busy windows.
+    /// Adds the estimates of another shard for the same disk. Fitted rates are averaged, weighted by the
+    /// number of busy windows.
     pub fn merge(&mut self, other: &Self) {
         self.plane.merge(&other.plane);
         let weights = (self.busy_windows as f64, other.busy_windows as f64);
@@ -109,7 +125,7 @@ impl Learned {
         self.busy_windows += other.busy_windows;
     }
 
-    /// The model, if all of its numbers were fitted.
+    /// The model; `None` unless all four rates were fitted.
     pub fn model(&self) -> Option<DiskModel> {
         let rate = |rate: &Rate| rate.fitted_s.map(|fitted_s| (fitted_s as u64).max(1));
         Some(DiskModel {
@@ -127,11 +143,11 @@ impl Learned {
 struct Kind {
     requests: u64,
     latency_ns: u64,
-    /// The least mean of a window; 0: none yet.
+    /// The smallest mean of any window; 0: no window yet.
     least_ns: f64,
 }
 
-/// One shard's part of learning. See the head of the file.
+/// Estimator of one shard. See the head of the file.
 #[derive(Debug)]
 pub struct Learner {
     believed: DiskModel,
@@ -143,13 +159,15 @@ pub struct Learner {
     windows: u64,
     busy_windows: u64,
     greatest_s: [f64; 4],
-    /// Sums over busy windows of their costs by the believed model, in parts of the window, and of their products.
+    /// Sums over busy windows. `sums`: cost by the previous model, as a part of the window's length;
+    /// `products`: products of two such costs.
     sums: [f64; 4],
     products: [[f64; 4]; 4],
 }
 
 impl Learner {
-    /// `believed`: the unit of fitting. Any model will do; the nearer, the fewer windows it takes.
+    /// `believed` is the previous model, in units of which the fit is expressed. Any model works; the closer
+    /// it is, the fewer windows are needed.
     pub fn new(believed: DiskModel) -> Self {
         Self {
             believed,
@@ -166,7 +184,8 @@ impl Learner {
         }
     }
 
-    /// A request has completed at `now_ns`; `traffic` of all shards up to then is asked for once a window.
+    /// Records a request that completed at `now_ns`. `traffic` returns the traffic of all shards; it is
+    /// called once per window.
     #[inline]
     pub fn observe(&mut self, observation: Observation, now_ns: u64, traffic: impl FnOnce() -> Traffic) {
         if now_ns.saturating_sub(self.began_ns) >= WINDOW_NS {
@@ -183,7 +202,7 @@ impl Learner {
         }
     }
 
-    /// What was learned so far.
+    /// The estimates so far.
     pub fn learned(&self) -> Learned {
         let fitted = self.fitted();
         let believed = [
@@ -239,7 +258,8 @@ impl Learner {
         }
     }
 
-    /// How many times longer requests took in the window than with little to do, and whether enough is known to say so.
+    /// The mean latency in the window divided by the latency under little load, and whether enough requests
+    /// were seen to judge it.
     fn slowed(&mut self) -> (f64, bool) {
         let (mut took_ns, mut least_ns) = (0.0, 0.0);
         for kind in self.kinds.iter_mut().flatten() {
@@ -276,14 +296,14 @@ impl Learner {
         }
     }
 
-    /// By how much each kind of cost is greater than believed; `None` where busy windows do not determine it.
+    /// The ratio of each fitted cost to the previous model's; `None` where busy windows do not determine it.
     fn fitted(&self) -> Option<[Option<f64>; 4]> {
         if self.busy_windows < BUSY_WINDOWS_MIN {
             return None;
         }
         let cost: f64 = self.sums.iter().sum();
         let square: f64 = self.products.iter().flatten().sum();
-        // The one multiple of all costs that fits best.
+        // The single factor for all costs that fits best.
         let multiple = (cost / square).clamp(1.0 / MULTIPLE_MAX, MULTIPLE_MAX);
         let hold = HOLD * (0..4).map(|at| self.products[at][at]).sum::<f64>() / 4.0;
         let mut fixed = [None; 4];
@@ -298,7 +318,8 @@ impl Learner {
                 }
             }
             let solved = solve(matrix, right);
-            // A cost cannot be negative; what would be is fixed, and the others are fitted again.
+            // A cost that differs from the common factor by more than a factor of 8 (or is negative) is fixed
+            // at that bound, and the others are fitted again.
             let wrong = (0..4).find(|at| !(multiple / 8.0..=multiple * 8.0).contains(&solved[*at]));
             match wrong.filter(|at| fixed[*at].is_none()) {
                 Some(at) => fixed[at] = Some(solved[at].clamp(multiple / 8.0, multiple * 8.0)),
@@ -318,7 +339,8 @@ impl Learner {
     }
 }
 
-/// Solves a system whose matrix is positive on its diagonal, by elimination with the largest pivot.
+/// Solves a linear system by Gaussian elimination with partial pivoting. The diagonal of the matrix is
+/// positive.
 fn solve(mut matrix: [[f64; 4]; 4], mut right: [f64; 4]) -> [f64; 4] {
     for step in 0..4 {
         let largest = |a: &usize, b: &usize| matrix[*a][step].abs().total_cmp(&matrix[*b][step].abs());

@@ -1,33 +1,41 @@
-//! Who goes next: the deciders behind a shard's CPU groups and its disk.
+//! Scheduling of a shard's CPU groups and of the disk that shards share.
 //!
 //! How it works:
-//! 1. [`FairShares`] is the one rule for both: each class has shares, what it uses is charged divided by them, and who
-//!    was charged least goes next. The CPU is charged with nanoseconds of a task, the disk with [`DiskModel::cost_ns`].
-//! 2. A [`DiskModel`] says what a request costs: the nanoseconds of the whole disk that it takes. Any mix of requests is
-//!    possible that costs at most one second a second; this is the straight line on the plane of reads × writes.
-//! 3. [`Disk`] is what the shards share: a [`TokenBucket`] that gives out the disk's time, the amount under way, the caps of
-//!    classes. All of it atomic counters.
-//! 4. [`IoQueue`] is one shard's queue in front of it. A request that finds nobody waiting and time left starts at once.
-//!    Of what is under way a class may have its part beside others that read (`rooms`), and of the disk's time (`pace`).
-//! 5. A [`Learner`] finds out what the disk can do from the requests that it gets anyway.
+//! 1. [`FairShares`] is the policy for both: weighted fair queueing by virtual time. A class is charged what
+//!    it uses divided by its shares, and the ready class with the smallest charge runs next. The CPU charges
+//!    nanoseconds that a task ran, the disk charges [`DiskModel::cost_ns`].
+//! 2. A [`DiskModel`] gives the cost of a request: the nanoseconds for which it occupies the whole disk. The
+//!    disk can serve any mix of requests whose costs add up to at most one second per second. In the plane of
+//!    reads × writes this limit is a straight line.
+//! 3. [`Disk`] is the state that all shards share: a [`TokenBucket`] that hands out the disk's time, the cost
+//!    of the requests in flight, and the rate caps of the classes. All of it is atomic counters.
+//! 4. [`IoQueue`] is one shard's queue for the disk. A request starts at once if no other request waits and
+//!    the disk has time. A class has a quota of the in-flight limit while other classes read (`quota`), and
+//!    if needed a rate limit on the disk's time (`rate_limiter`).
+//! 5. A [`Learner`] estimates the disk's rates from the requests that it serves in production.
 //! 6. [`properties`] reads and writes `io_properties.yaml`.
 //!
-//! Guarantees: over any time `t` a disk is given at most `t` plus its latency goal of work, twice that with several shards; nobody who waits is passed over
-//! for ever; what one class leaves, the others get, but for what has to stay free so that reads of a class with more shares are
-//! in time; who was idle has no more than [`FORGIVEN_NS`] of the disk to catch up with.
+//! Guarantees:
+//! - In any time `t` the disk is given at most `t` plus its latency goal of work; with several shards, at
+//!   most twice that.
+//! - No waiting request starves.
+//! - A class may use the time that other classes leave unused, except for the time that must stay free so
+//!   that reads of a class with more shares finish in time.
+//! - A class that was idle catches up with at most [`FORGIVEN_NS`] of the disk's time.
 //!
-//! No clock, no thread, no file: time is an argument, in nanoseconds of a clock that never goes back.
+//! The crate has no clock, starts no thread and opens no file: time is an argument, in nanoseconds of a
+//! monotonic clock.
 
 mod bucket;
 mod disk;
 mod latencies;
 mod learned;
 mod model;
-mod pace;
 mod plane;
 pub mod properties;
 mod queue;
-mod rooms;
+mod quota;
+mod rate_limiter;
 mod shares;
 
 pub use bucket::TokenBucket;
@@ -39,5 +47,5 @@ pub use learned::{
 pub use model::{Direction, DiskModel};
 pub use plane::{Plane, PlaneCell, STEPS};
 pub use queue::{ClassStats, FORGIVEN_NS, IoQueue, Outcome, STUCK_NS, Ticket};
-pub use rooms::{BESIDE_PERCENT, READS_NS};
+pub use quota::{CONTENDED_LATENCY_PERCENT, READING_WINDOW_NS};
 pub use shares::{CLASSES_MAX, FairShares, SHARES_DEFAULT};

@@ -1,18 +1,19 @@
-//! What a request costs a disk.
+//! Cost model of a disk.
 //!
-//! The model is one straight line: with bytes and requests per second `B` and `O` of reads `r` and writes `w`, a disk can do
-//! what satisfies `Br/Br_max + Bw/Bw_max + Or/Or_max + Ow/Ow_max <= 1`. So one request takes `1/O_max + bytes/B_max` seconds
-//! of the whole disk, and whatever adds up to at most one second a second is possible. It is the diagonal on the
-//! plane of read requests × bytes written, and the model of ScyllaDB's `io_properties.yaml`.
+//! The model is one straight line. Let `B` and `O` be the bytes and the requests per second, of reads `r` and
+//! of writes `w`. The disk can serve every load with `Br/Br_max + Bw/Bw_max + Or/Or_max + Ow/Ow_max <= 1`.
+//! One request therefore occupies the whole disk for `1/O_max + bytes/B_max` seconds, and a load is possible
+//! if its costs add up to at most one second per second. The line is the diagonal in the plane of read
+//! requests × bytes written. ScyllaDB's `io_properties.yaml` uses the same model.
 
-/// Which way the bytes go.
+/// Direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     Read,
     Write,
 }
 
-/// What a disk can do when it does nothing else.
+/// Rates of a disk, each measured with no other load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskModel {
     /// Bytes per second of large reads; not 0.
@@ -23,16 +24,17 @@ pub struct DiskModel {
     pub read_iops: u64,
     /// Small writes per second; not 0.
     pub write_iops: u64,
-    /// Reads need not be longer than this for full bandwidth.
+    /// Length in bytes from which reads reach full bandwidth.
     pub read_saturation_bytes: Option<u64>,
-    /// Writes need not be longer than this for full bandwidth.
+    /// Length in bytes from which writes reach full bandwidth.
     pub write_saturation_bytes: Option<u64>,
-    /// Reads do not slow writes down, nor writes reads: each has a line of its own.
+    /// Whether reads and writes do not slow each other down. Each direction then has a limit of its own.
     pub duplex: bool,
 }
 
 impl DiskModel {
-    /// A disk of middling speed. For disks that were never measured: it says which request is large and which is small.
+    /// A disk of medium speed. Used for a disk that was never measured, so that the costs of large and small
+    /// requests can be compared.
     pub const NOMINAL: Self = Self {
         read_bandwidth_bytes_s: 1 << 30,
         write_bandwidth_bytes_s: 1 << 30,
@@ -43,7 +45,7 @@ impl DiskModel {
         duplex: false,
     };
 
-    /// The nanoseconds of the whole disk that a request takes; at least 1.
+    /// The nanoseconds for which a request occupies the whole disk; at least 1.
     pub fn cost_ns(&self, direction: Direction, bytes: u64) -> u64 {
         let (iops, bandwidth_bytes_s) = match direction {
             Direction::Read => (self.read_iops, self.read_bandwidth_bytes_s),
@@ -54,7 +56,7 @@ impl DiskModel {
         (cost_ns as u64).max(1)
     }
 
-    /// The same disk at `factor` times its speed, at least 1 of everything.
+    /// The same disk with all four rates multiplied by `factor`; each is at least 1.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         let scale = |rate: u64| ((rate as f64 * factor) as u64).max(1);
@@ -90,7 +92,8 @@ mod tests {
 
     #[test]
     fn what_the_line_allows_costs_one_second_a_second() {
-        // Half of the read requests, and a quarter of the write bandwidth in requests that take the rest.
+        // Half of the read requests, and a quarter of the write bandwidth in requests that use the remaining
+        // half.
         let reads = MODEL.cost_ns(Direction::Read, 0) * 50_000;
         let writes = MODEL.cost_ns(Direction::Write, 10_000) * 12_500;
         assert_eq!(reads + writes, 1_000_000_000);

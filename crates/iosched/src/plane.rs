@@ -1,32 +1,33 @@
-//! The plane of reads a second × bytes written a second, and how long reads took at each place of it.
+//! Latency of reads over the plane of reads per second × bytes written per second.
 //!
-//! A grid of [`STEPS`] × [`STEPS`] cells that begins small. Who goes beyond it doubles the step of that axis, and neighbours become one cell; so
-//! the plane fits any disk, with the same memory. Planes of several shards are added after the finer one was made coarser.
+//! The plane is a grid of [`STEPS`] × [`STEPS`] cells. A load outside the grid doubles the step of that axis
+//! and merges neighbouring cells, so the grid fits any disk in constant memory. To add the planes of several
+//! shards, the finer one is first made as coarse as the other.
 
 use crate::latencies::Latencies;
 
-/// Cells along each axis.
+/// Number of cells along each axis.
 pub const STEPS: usize = 16;
 const READS_S: f64 = 250.0;
 const WRITE_BYTES_S: f64 = (1 << 20) as f64;
 
-/// What was seen at a place of the plane.
+/// Observations in one cell of the plane.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlaneCell {
-    /// Stretches of time.
+    /// The number of time windows.
     pub windows: u64,
-    /// Requests under way when one began, added up over all reads.
+    /// The number of requests in flight when a read started, summed over all short reads.
     pub in_flight: u64,
-    /// Of short reads.
+    /// Latencies of short reads.
     pub latencies: Latencies,
 }
 
-/// See the head of the file.
+/// Grid of observations by load. See the head of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plane {
     reads_s_step: f64,
     write_bytes_s_step: f64,
-    /// Rows by rising reads, from the left by rising writes; `None` where nobody was.
+    /// Rows in order of reads per second; within a row, bytes written per second. `None`: not observed.
     cells: Vec<Option<Box<PlaneCell>>>,
 }
 
@@ -38,28 +39,28 @@ impl Default for Plane {
 }
 
 impl Plane {
-    /// Reads a second from one row to the next.
+    /// Width of a row, in reads per second.
     pub fn reads_s_step(&self) -> f64 {
         self.reads_s_step
     }
 
-    /// Bytes written a second from one column to the next.
+    /// Width of a column, in bytes written per second.
     pub fn write_bytes_s_step(&self) -> f64 {
         self.write_bytes_s_step
     }
 
-    /// The cell of a row and a column, both below [`STEPS`]; `None` where nobody was.
+    /// The cell of a row and a column, both less than [`STEPS`]; `None`: not observed.
     pub fn cell(&self, row: usize, column: usize) -> Option<&PlaneCell> {
         self.cells[row * STEPS + column].as_deref()
     }
 
-    /// Rows and columns that have cells, from 0 on.
+    /// The number of rows and of columns up to the last observed cell.
     pub fn extent(&self) -> (usize, usize) {
         let seen = (0..STEPS * STEPS).filter(|at| self.cells[*at].is_some());
         seen.fold((0, 0), |(rows, columns), at| (rows.max(at / STEPS + 1), columns.max(at % STEPS + 1)))
     }
 
-    /// Adds what was seen at a place.
+    /// Adds observations made at this load.
     pub fn add(&mut self, reads_s: f64, write_bytes_s: f64, seen: &PlaneCell) {
         while reads_s >= self.reads_s_step * STEPS as f64 {
             self.coarsen_reads();
@@ -71,7 +72,7 @@ impl Plane {
         self.add_at(row as usize, column as usize, seen);
     }
 
-    /// Adds another plane of the same disk.
+    /// Adds the observations of another plane of the same disk.
     pub fn merge(&mut self, other: &Self) {
         let mut other = other.clone();
         while self.reads_s_step < other.reads_s_step {

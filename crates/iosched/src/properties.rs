@@ -1,4 +1,4 @@
-//! `io_properties.yaml`: what disks can do, as ScyllaDB's tools write it and read it.
+//! `io_properties.yaml`: rates of disks, in the format that ScyllaDB's tools write and read.
 //!
 //! ```text
 //! disks:
@@ -9,8 +9,9 @@
 //!     write_bandwidth: 1100M
 //! ```
 //!
-//! A disk may have `mountpoints`, a list; `read_saturation_length`, `write_saturation_length`, `physical_block_size`, `duplex` and
-//! `rate_factor` may be left out. Numbers may end in k, M, G or T, powers of 1024.
+//! A disk may have a list of `mountpoints` instead. `read_saturation_length`, `write_saturation_length`,
+//! `physical_block_size`, `duplex` and `rate_factor` are optional. Numbers may end in k, M, G or T, which are
+//! powers of 1024.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -23,14 +24,15 @@ use crate::model::DiskModel;
 /// One entry of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskEntry {
-    /// Directories on the disk, or the device itself; at least one.
+    /// Directories on the disk, or the path of the device; at least one.
     pub mountpoints: Vec<PathBuf>,
     pub model: DiskModel,
-    /// The block that the disk writes at once, in bytes, where it reports another.
+    /// Size in bytes of the block that the disk writes at once, if it differs from the size that the disk
+    /// reports.
     pub physical_block_bytes: Option<u64>,
 }
 
-/// What is wrong with the file.
+/// The file could not be parsed; the text names the disk, the field and the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadProperties(String);
 
@@ -66,7 +68,10 @@ struct Entry {
     rate_factor: Option<f64>,
 }
 
-/// The disks that a file names; `rate_factor` is already in the rates.
+/// Parses the disks of a file. The rates returned are already multiplied by `rate_factor`.
+///
+/// Errors: malformed YAML, an unknown field, a disk without a mountpoint, a mountpoint listed twice, a rate
+/// that is 0 or not a number, a `rate_factor` that is not above 0.
 pub fn parse(text: &str) -> Result<Vec<DiskEntry>, BadProperties> {
     let document: Document = yaml_serde::from_str(text).map_err(|error| BadProperties(error.to_string()))?;
     let disks = document.disks.into_iter().map(Entry::check).collect::<Result<Vec<_>, _>>()?;
@@ -78,14 +83,14 @@ pub fn parse(text: &str) -> Result<Vec<DiskEntry>, BadProperties> {
     }
 }
 
-/// The file for these disks.
+/// Formats the file for these disks.
 pub fn write(disks: &[DiskEntry]) -> String {
     use fmt::Write;
     let mut text = String::from("disks:\n");
     for disk in disks {
         let DiskEntry { mountpoints, model, physical_block_bytes } = disk;
         let name = |path: &PathBuf| {
-            // A JSON string is a YAML string.
+            // JSON strings are valid YAML strings.
             let mut quoted = String::from("\"");
             for c in path.to_string_lossy().chars() {
                 match c {
@@ -171,7 +176,7 @@ fn not_a_number(of: &str, name: &str, value: &Value) -> BadProperties {
     BadProperties(format!("{of}: {name} is {}; write a number like 1000 or 200M", text.trim()))
 }
 
-/// A count with a unit or without.
+/// A number with an optional unit (k, M, G, T); `None` if it is malformed or overflows.
 fn number(value: &Value) -> Option<u64> {
     if let Some(number) = value.as_u64() {
         return Some(number);

@@ -1,18 +1,24 @@
-//! One shard's queue in front of a disk: classes with shares, in virtual time, as fast as the [`Disk`] gives its time out.
+//! One shard's queue for a disk. Classes are served by weighted fair queueing, at the rate at which [`Disk`]
+//! hands out its time.
 //!
-//! 1. [`IoQueue::start`] lets a request go at once if nobody waits and the disk has time; this is the usual case.
-//! 2. Otherwise [`IoQueue::push`], and [`IoQueue::next`] gives who may go, until it says `None`. Then nobody may go before
-//!    [`IoQueue::wake_at_ns`], unless something completes.
-//! 3. Which class is decided when time has come and not before: a shard takes the disk's time for whoever is first then. It
-//!    takes some in advance for all that wait, so that one that looks rarely is not left behind; what it does not
-//!    need it gives back.
-//! 4. [`IoQueue::complete`] when the disk is done. A request is booked with the bytes it asks for and corrected to the bytes
-//!    that were moved: what it did not use goes back to the disk's time, to its class and to the cap. Counters count moved bytes.
+//! 1. [`IoQueue::start`] starts a request at once if no request waits and the disk has time; this is the
+//!    common case.
+//! 2. Otherwise the request is queued by [`IoQueue::push`], and [`IoQueue::next`] returns requests that may
+//!    start, until it returns `None`. No further request may then start before [`IoQueue::wake_at_ns`],
+//!    unless one completes.
+//! 3. The class is chosen when disk time has arrived, not when it is requested: a shard takes the disk's time
+//!    for whichever class is first at that moment. A shard takes some time in advance for all its waiting
+//!    requests, so that a shard that polls rarely gets its part. It returns the time that it does not need.
+//! 4. [`IoQueue::complete`] ends a request. It is charged for the bytes that it requested and corrected to
+//!    the bytes that were moved: the difference is returned to the disk's time, to its class and to its cap.
+//!    Counters count moved bytes.
 //!
-//! Where the end of a request is only seen when somebody takes its result (I/O by helper threads), two requests of one task can wait
-//! for each other: if nothing moves for [`STUCK_NS`], one goes without room.
+//! With I/O by helper threads, the completion of a request is seen only when a task takes its result, so that
+//! two requests of one task can wait for each other. If no request starts or completes for [`STUCK_NS`], one
+//! therefore starts beyond the in-flight limit.
 //!
-//! A class that becomes busy again is forgiven [`FORGIVEN_NS`] of the disk: it may go first for a moment, and no longer.
+//! A class that becomes busy again is allowed [`FORGIVEN_NS`] of the disk's time to catch up: it may go first
+//! for a moment, and no longer.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,61 +28,62 @@ use crate::learned::{Learned, Learner, Observation, SHORT_READ_BYTES};
 use crate::model::Direction;
 use crate::shares::{CLASSES_MAX, FairShares};
 
-/// How much of the disk a class that was idle may have before the others, at most.
+/// The most disk time that a class that was idle may use before the others.
 pub const FORGIVEN_NS: u64 = 5_000_000;
 
-/// If nothing of a shard was started or completed for so long, the next request goes without room. Who holds the room may be
-/// waiting for this very request: a task that reads ahead by helper threads takes its reads off only when it has written what
-/// it had.
+/// If no request of a shard has started or completed for this time, the next one starts beyond the in-flight
+/// limit. The requests in flight may depend on it: a task that reads ahead by helper threads takes the
+/// results of its reads only after it has written the data that it already has.
 pub const STUCK_NS: u64 = 20_000_000;
 
-/// What a class did and has to do, on one shard.
+/// Counters of a class on one shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassStats {
     /// Read requests that completed.
     pub reads: u64,
-    /// Bytes that they moved, which may be fewer than they asked for.
+    /// Bytes that those reads moved, which may be fewer than requested.
     pub read_bytes: u64,
     /// Write requests that completed.
     pub writes: u64,
-    /// Bytes that they moved.
+    /// Bytes that those writes moved.
     pub write_bytes: u64,
-    /// Time that requests waited in the queue, added up.
+    /// Time that requests waited in the queue, in total.
     pub queued_ns: u64,
-    /// Time that the disk took, added up.
+    /// Time that requests took on the disk, in total.
     pub executed_ns: u64,
-    /// Time in which requests waited and the disk had none of this class.
+    /// Time during which requests of the class waited and none was on the disk.
     pub starved_ns: u64,
-    /// Parts of the whole disk that completed requests took, as nanoseconds by the model.
+    /// Cost by the model of the completed requests, in nanoseconds of the whole disk.
     pub consumed_ns: u64,
-    /// Times it had something to do after having had nothing.
+    /// The number of times that the class became busy after being idle.
     pub activations: u64,
-    /// How long the last request that was started had waited.
+    /// The time that the last request to start had waited.
     pub last_queued_ns: u64,
     /// Requests that wait now.
     pub waiting: u64,
-    /// Requests that the disk has now.
+    /// Requests on the disk now.
     pub executing: u64,
 }
 
-/// What became of a request that was started.
+/// Result of a request that was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nobody wanted it any more: the disk never had it.
+    /// The request was dropped before it reached the disk.
     Cancelled,
-    /// So many bytes were moved, at most those that were asked for. Only what goes past the page cache says how fast the disk is.
+    /// Bytes moved, at most the number requested. Only a request that bypassed the page cache (`is_direct`)
+    /// measures the speed of the disk.
     Moved { bytes: u64, is_direct: bool },
 }
 
-/// A request that was started; give it to [`IoQueue::complete`].
+/// A started request, to be passed to [`IoQueue::complete`].
 #[derive(Debug)]
 #[must_use = "the disk counts it as under way until it is completed"]
 pub struct Ticket {
     class: u8,
     lane: u8,
     direction: Direction,
-    /// No other class read or had anything under way when it started.
-    is_alone: bool,
+    /// No other class read or had requests in flight when this one started.
+    is_uncontended: bool,
     bytes: u32,
     in_flight: u32,
     cost_ns: u64,
@@ -92,12 +99,12 @@ struct Waiting<T> {
     since_ns: u64,
 }
 
-/// The disk's time that a shard has asked for.
+/// Disk time that a shard has requested from the bucket.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
-    /// Of this much nothing has come yet.
+    /// The part that has not arrived yet.
     tokens: u64,
-    /// All of it has come when the bucket has got here.
+    /// Place in the bucket at which all of it has arrived.
     place: u64,
 }
 
@@ -107,7 +114,7 @@ struct Lane<T> {
     queues: [VecDeque<Waiting<T>>; CLASSES_MAX],
     waiting: u64,
     waiting_ns: u64,
-    /// Taken from the bucket, and not used.
+    /// Taken from the bucket and not used.
     in_hand_ns: u64,
     asked: Option<Asked>,
     /// When a request was last started or completed.
@@ -128,7 +135,7 @@ impl<T> Default for Lane<T> {
     }
 }
 
-/// See the head of the file. `T` is what the caller knows a waiting request by.
+/// The I/O queue of one shard. See the head of the file. `T` identifies a waiting request to the caller.
 #[derive(Debug)]
 pub struct IoQueue<T> {
     disk: Arc<Disk>,
@@ -151,7 +158,7 @@ impl<T> IoQueue<T> {
         }
     }
 
-    /// The disk behind it.
+    /// The disk that this queue feeds.
     pub fn disk(&self) -> &Arc<Disk> {
         &self.disk
     }
@@ -167,33 +174,35 @@ impl<T> IoQueue<T> {
         self.lanes[0].fair.shares(class)
     }
 
-    /// What a class did so far.
+    /// The counters of a class.
     pub fn stats(&self, class: usize) -> &ClassStats {
         &self.stats[class]
     }
 
-    /// What this shard has learned of the disk.
+    /// This shard's estimates for the disk.
     pub fn learned(&self) -> Learned {
         self.learner.learned()
     }
 
-    /// Forgets what a class did, for another use of its number. What it has to do stays.
+    /// Resets the counters of a class, so that its number can be used for another. Requests that wait or run
+    /// stay counted.
     pub fn reset_stats(&mut self, class: usize) {
         let ClassStats { waiting, executing, .. } = self.stats[class];
         self.stats[class] = ClassStats { waiting, executing, ..ClassStats::default() };
     }
 
-    /// Whether anybody waits.
+    /// Whether any request waits.
     pub fn is_waiting(&self) -> bool {
         self.lanes.iter().any(|lane| lane.waiting > 0)
     }
 
-    /// When to call [`IoQueue::next`] again at the latest, after it said `None`; `None` if nobody waits.
+    /// The latest time for the next call of [`IoQueue::next`] after it returned `None`; `None` if no request
+    /// waits.
     pub fn wake_at_ns(&self) -> Option<u64> {
         self.wake_at_ns
     }
 
-    /// Starts a request if nobody waits and the disk has time for it.
+    /// Starts a request if no other request waits and the disk has time for it.
     #[inline]
     pub fn start(&mut self, class: usize, direction: Direction, bytes: u64, now_ns: u64) -> Option<Ticket> {
         let at = self.disk.lane_of(direction);
@@ -204,7 +213,7 @@ impl<T> IoQueue<T> {
             return None;
         }
         let cost_ns = self.cost_ns(direction, bytes);
-        if !self.disk.has_room(at, cost_ns)
+        if !self.disk.fits_inflight_limit(at, cost_ns)
             || self.disk.waits_until_ns(at, class, cost_ns, now_ns).is_some()
             || !self.cap_allows(class, now_ns)
         {
@@ -223,7 +232,7 @@ impl<T> IoQueue<T> {
         Some(self.started(class, at, direction, bytes, cost_ns, now_ns))
     }
 
-    /// Puts a request at the end of its class. It must not be longer than [`Disk::request_bytes_max`].
+    /// Appends a request to the queue of its class. It must not be longer than [`Disk::request_bytes_max`].
     pub fn push(&mut self, class: usize, direction: Direction, bytes: u64, now_ns: u64, item: T) {
         let cost_ns = self.cost_ns(direction, bytes);
         let lane = &mut self.lanes[self.disk.lane_of(direction)];
@@ -242,13 +251,13 @@ impl<T> IoQueue<T> {
         self.wake_at_ns = Some(self.wake_at_ns.map_or(now_ns, |at| at.min(now_ns)));
     }
 
-    /// Who may go now.
+    /// The next request that may start now.
     pub fn next(&mut self, now_ns: u64) -> Option<(T, Ticket)> {
         self.wake_at_ns = None;
         (0..2).find_map(|at| self.next_of(at, now_ns))
     }
 
-    /// The disk is done with a request, or will not get it.
+    /// Ends a request that the disk has completed, or that was dropped before.
     pub fn complete(&mut self, ticket: Ticket, outcome: Outcome, now_ns: u64) {
         let (class, at) = (usize::from(ticket.class), usize::from(ticket.lane));
         let asked_bytes = u64::from(ticket.bytes);
@@ -257,7 +266,7 @@ impl<T> IoQueue<T> {
             Outcome::Moved { bytes, is_direct } => (bytes.min(asked_bytes), is_direct),
         };
         let used_ns = match outcome {
-            // A bypassed request was not booked.
+            // A request that used the bypass was not charged.
             Outcome::Moved { .. } if ticket.cost_ns > 0 => {
                 self.cost_ns(ticket.direction, bytes).min(ticket.cost_ns)
             }
@@ -292,11 +301,11 @@ impl<T> IoQueue<T> {
             in_flight: u64::from(ticket.in_flight),
             latency_ns: now_ns.saturating_sub(ticket.started_at_ns),
         };
-        // A request that moved nothing failed or met the end of its file.
+        // A request that moved nothing failed or reached the end of its file.
         if observation.latency_ns > 0 && bytes > 0 {
             let is_scheduled = ticket.cost_ns > 0;
             if is_scheduled && ticket.direction == Direction::Read && observation.bytes <= SHORT_READ_BYTES {
-                self.disk.observe_read(class, observation.latency_ns, ticket.is_alone);
+                self.disk.observe_read(class, observation.latency_ns, ticket.is_uncontended);
             }
             if is_direct {
                 self.learner.observe(observation, now_ns, || self.disk.traffic());
@@ -307,7 +316,7 @@ impl<T> IoQueue<T> {
         }
     }
 
-    /// A request used less than it was booked with.
+    /// Returns the part of a request's charge that it did not use.
     fn refund(&mut self, class: usize, at: usize, cost_ns: u64, bytes: u64) {
         if cost_ns > 0 {
             self.lanes[at].fair.refund(class, cost_ns);
@@ -320,11 +329,11 @@ impl<T> IoQueue<T> {
     }
 
     fn cost_ns(&self, direction: Direction, bytes: u64) -> u64 {
-        // More than the bucket holds would never come.
+        // A cost greater than the capacity of the bucket would never be granted.
         self.disk.model().cost_ns(direction, bytes).min(self.disk.limit_ns())
     }
 
-    /// A class with a cap may go while it owes nothing; so it is over its cap by one request at most.
+    /// A class with a cap may go while it owes nothing, so it exceeds its cap by one request at most.
     fn cap_allows(&self, class: usize, now_ns: u64) -> bool {
         let cap = self.disk.cap(class);
         if cap.rate_per_s() == 0 {
@@ -345,8 +354,8 @@ impl<T> IoQueue<T> {
         }
         let class = self.next_class(at, now_ns)?;
         let cost_ns = self.first_of(at, class).cost_ns;
-        if !self.is_stuck(at, class, now_ns) && !self.disk.has_room(at, cost_ns) {
-            // What completes elsewhere makes room too, and nobody tells.
+        if !self.is_stuck(at, class, now_ns) && !self.disk.fits_inflight_limit(at, cost_ns) {
+            // Completions on other shards free quota too, without waking this shard.
             self.wake_at(now_ns + self.disk.limit_ns());
             return None;
         }
@@ -376,13 +385,13 @@ impl<T> IoQueue<T> {
         self.lanes[at].queues[class].front().expect("it waits")
     }
 
-    /// Whether nothing has moved for so long that the class goes without room.
+    /// Whether no request has started or completed for [`STUCK_NS`], so that this class may exceed the limit.
     fn is_stuck(&self, at: usize, class: usize, now_ns: u64) -> bool {
         let since_ns = self.first_of(at, class).since_ns.max(self.lanes[at].moved_at_ns);
         now_ns.saturating_sub(since_ns) >= STUCK_NS
     }
 
-    /// The class that goes next among those that their caps and what they have under way allow.
+    /// The class that goes next among those that their cap and their quota allow.
     fn next_class(&mut self, at: usize, now_ns: u64) -> Option<usize> {
         let mut among = u32::MAX;
         loop {
@@ -401,7 +410,8 @@ impl<T> IoQueue<T> {
         }
     }
 
-    /// Gets `cost_ns` of the disk's time in hand, or says when to look again.
+    /// Obtains `cost_ns` of the disk's time. `None`: obtained; otherwise the nanoseconds until the next
+    /// attempt.
     fn missing_ns(&mut self, at: usize, cost_ns: u64, now_ns: u64) -> Option<u64> {
         let (lane, time) = (&mut self.lanes[at], self.disk.time(at));
         if lane.in_hand_ns >= cost_ns {
@@ -425,7 +435,7 @@ impl<T> IoQueue<T> {
                 return None;
             }
             match lane.asked {
-                // Of what is still to come, only so much is needed for the first.
+                // Only this part of the outstanding time is needed for the first request.
                 Some(asked) => {
                     let needless_ns = asked.tokens.saturating_sub(cost_ns - lane.in_hand_ns);
                     return Some(time.flow_ns(missing_ns.saturating_sub(needless_ns)).max(1));
@@ -438,7 +448,7 @@ impl<T> IoQueue<T> {
         }
     }
 
-    /// Nobody waits: what was taken for those who did goes to other shards.
+    /// Returns the time that was taken for requests that no longer wait; other shards can use it.
     fn give_back(&mut self, at: usize) {
         let (lane, time) = (&mut self.lanes[at], self.disk.time(at));
         let Some(asked) = lane.asked.take() else {
@@ -447,7 +457,8 @@ impl<T> IoQueue<T> {
             }
             return;
         };
-        // What is still to come is given up now: the place moves on as if it had come and gone back.
+        // The outstanding part is given up now: the place advances as if the time had arrived and been
+        // returned.
         time.give_back(asked.tokens + std::mem::take(&mut lane.in_hand_ns));
     }
 
@@ -460,7 +471,7 @@ impl<T> IoQueue<T> {
         cost_ns: u64,
         now_ns: u64,
     ) -> Ticket {
-        let is_alone = self.disk.is_alone(class, now_ns);
+        let is_uncontended = self.disk.is_uncontended(class, now_ns);
         let in_flight = self.disk.started(at, class, direction, cost_ns, now_ns);
         self.lanes[at].moved_at_ns = now_ns;
         self.lanes[at].fair.charge(class, cost_ns);
@@ -473,7 +484,7 @@ impl<T> IoQueue<T> {
             class: class as u8,
             lane: at as u8,
             direction,
-            is_alone,
+            is_uncontended,
             bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
             in_flight: u32::try_from(in_flight).unwrap_or(u32::MAX),
             cost_ns,

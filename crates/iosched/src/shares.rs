@@ -1,28 +1,32 @@
-//! Virtual time: who has used least for its shares goes next.
+//! Weighted fair queueing by virtual time: the class that has used least in proportion to its shares goes
+//! next.
 //!
-//! 1. What a class uses is charged to it divided by its shares, so a class with twice the shares is charged half.
-//! 2. Among those that are ready, the one charged least goes next; between equals the lower number.
-//! 3. Who becomes ready after being idle is put level with whoever went last, less what is forgiven to it: idleness
-//!    earns no credit. Who is ready all the time is never put level, which is what keeps shares exact.
+//! 1. A class is charged what it uses divided by its shares, so a class with twice the shares is charged
+//!    half.
+//! 2. Of the ready classes, the one with the smallest charge goes next; among equals, the one with the lower
+//!    number.
+//! 3. A class that becomes ready after being idle is raised to the charge of the class that went last, less a
+//!    given allowance: idleness earns no credit. A class that is always ready is never raised, which keeps
+//!    the proportions exact.
 //!
-//! Charged amounts have any unit; the CPU and the disk use nanoseconds.
+//! Amounts may have any unit; the CPU and the disk use nanoseconds.
 
-/// How many classes there can be.
+/// The largest number of classes.
 pub const CLASSES_MAX: usize = 24;
 
-/// The shares of a class that nobody said anything about.
+/// The shares of a class for which none were set.
 pub const SHARES_DEFAULT: u32 = 1000;
 
-/// An amount is charged as this many parts, divided by the shares.
+/// Base-2 logarithm of the parts into which one unit is divided before the division by the shares.
 const PARTS_LOG2: u32 = 16;
 
-/// From here on all are set back together, so that nothing overflows.
+/// When a charge reaches this value, all charges are reduced, so that no sum overflows.
 const REBASE_AT: u64 = 1 << 62;
 
 #[derive(Clone, Copy, Debug)]
 struct Class {
     shares: u32,
-    /// 2^32 / shares: dividing by a multiplication.
+    /// 2^32 / shares: replaces a division by a multiplication.
     weight: u64,
     charged: u64,
 }
@@ -31,9 +35,9 @@ struct Class {
 #[derive(Clone, Debug)]
 pub struct FairShares {
     classes: [Class; CLASSES_MAX],
-    /// A bit for each class that is ready.
+    /// One bit for each class that is ready.
     ready: u32,
-    /// What the class that went last had been charged before.
+    /// The charge of the class that went last, before that turn.
     last: u64,
 }
 
@@ -51,7 +55,7 @@ fn weight(shares: u32) -> u64 {
 impl Class {
     fn parts(&self, amount: u64) -> u64 {
         let parts = (u128::from(amount) * u128::from(self.weight)) >> (32 - PARTS_LOG2);
-        // Less than nothing for anything would let a class with many shares go for ever.
+        // A charge of 0 would let a class with many shares go forever.
         u64::try_from(parts).unwrap_or(REBASE_AT).clamp(1, REBASE_AT)
     }
 }
@@ -62,7 +66,7 @@ impl FairShares {
         self.classes[class].shares
     }
 
-    /// Changes the shares from now on; what was charged stays. 0 counts as 1.
+    /// Changes the shares from now on; charges made before stay. 0 counts as 1.
     pub fn set_shares(&mut self, class: usize, shares: u32) {
         let shares = shares.max(1);
         let class = &mut self.classes[class];
@@ -74,12 +78,13 @@ impl FairShares {
         self.ready & 1 << class != 0
     }
 
-    /// A bit for each class that is ready.
+    /// One bit for each class that is ready.
     pub fn ready(&self) -> u32 {
         self.ready
     }
 
-    /// The class has something to do after having had nothing. It may catch up with `forgiven` of the whole.
+    /// Marks a class as ready. If it was idle, it may catch up with `forgiven`, an amount as in
+    /// [`FairShares::charge`].
     pub fn wake(&mut self, class: usize, forgiven: u64) {
         if self.is_ready(class) {
             return;
@@ -90,17 +95,17 @@ impl FairShares {
         self.ready |= 1 << class;
     }
 
-    /// The class has nothing to do any more.
+    /// Marks a class as idle.
     pub fn sleep(&mut self, class: usize) {
         self.ready &= !(1 << class);
     }
 
-    /// Who goes next.
+    /// The class that goes next; `None` if no class is ready.
     pub fn next(&self) -> Option<usize> {
         self.next_among(u32::MAX)
     }
 
-    /// Who goes next among those with a bit in `among`.
+    /// The class that goes next among those with a bit in `among`.
     pub fn next_among(&self, among: u32) -> Option<usize> {
         let mut left = self.ready & among;
         if left == 0 {
@@ -118,7 +123,7 @@ impl FairShares {
         Some(least)
     }
 
-    /// The class went and used `amount`.
+    /// Charges a class the `amount` that it used in its turn.
     pub fn charge(&mut self, class: usize, amount: u64) {
         let entry = &mut self.classes[class];
         self.last = self.last.max(entry.charged);
@@ -128,13 +133,14 @@ impl FairShares {
         }
     }
 
-    /// The class used `amount` less than it was charged for. Something of the charge stays: what cost nothing could go for ever.
+    /// Takes back `amount` of a charge, because the class used less. At least one part of the charge stays: a
+    /// class whose requests were free could go forever.
     pub fn refund(&mut self, class: usize, amount: u64) {
         let entry = &mut self.classes[class];
         entry.charged = entry.charged.saturating_sub(entry.parts(amount) - 1);
     }
 
-    /// Sets all back by what the one charged least among the ready was charged.
+    /// Reduces all charges by the smallest charge of the ready classes.
     fn rebase(&mut self) {
         let by = self.next().map_or(REBASE_AT, |least| self.classes[least].charged);
         self.last = self.last.saturating_sub(by);
@@ -148,7 +154,8 @@ impl FairShares {
 mod tests {
     use super::*;
 
-    /// Classes with these shares, always ready, each time using what `uses` says; what each got in all.
+    /// Runs classes with these shares that are always ready. `uses` is the amount that each uses at a time;
+    /// the result is the total of each.
     fn run(shares: &[u32], uses: &[u64], total: u64) -> Vec<u64> {
         let mut fair = FairShares::default();
         for (class, shares) in shares.iter().enumerate() {

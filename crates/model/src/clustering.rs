@@ -1,13 +1,13 @@
-//! Where something stands inside a partition: clustering keys, the points between them, ranges of them.
+//! Positions inside a partition: clustering keys, the points between them, and ranges.
 //!
-//! A [`ClusteringPrefix`] is the values of the first clustering columns, all of them for a row. A
-//! [`Position`] adds a side: before every row that begins with the prefix, at the row itself, or after
-//! them. Bounds of slices and of range tombstones are positions, so inclusive and exclusive need no cases:
-//! `>= x` starts before x, `> x` starts after it.
+//! A [`ClusteringPrefix`] contains the values of the first clustering columns; of a row it has all of them. A
+//! [`Position`] adds a side: before all rows that begin with the prefix, at the row itself, or after them.
+//! Bounds of slices and range tombstones are positions, so inclusive and exclusive bounds need no
+//! distinction: `>= x` starts before x, `> x` starts after it.
 //!
-//! Order is the table's (types, with `ReversedType` where `CLUSTERING ORDER BY … DESC` asked for it), which
-//! only the schema knows: comparing goes through `TableSchema::compare_positions`. A reverse read walks the
-//! same positions downwards.
+//! The order is the table's: that of the column types, with `ReversedType` for `CLUSTERING ORDER BY … DESC`.
+//! Only the schema knows it, so comparisons go through `TableSchema::compare_positions`. A reverse read
+//! visits the same positions in falling order.
 
 use base::bytes::{Take, Truncated, put_u16_bytes};
 
@@ -15,21 +15,21 @@ use crate::SmallBytes;
 
 /// The values of the first `len()` clustering columns.
 ///
-/// Serialized as one string, each value with a u16 length before it; the length of a value is at most
-/// 65,535 bytes, as in the peers.
+/// Serialized as one string, in which each value follows its length as a u16. A value has at most 65,535
+/// bytes, as in Cassandra and ScyllaDB.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ClusteringPrefix {
     bytes: SmallBytes,
     len: u16,
 }
 
-/// A prefix with a value for every clustering column of its table: a row's key.
+/// A prefix with a value for every clustering column of its table: the key of a row.
 pub type ClusteringKey = ClusteringPrefix;
 
 impl ClusteringPrefix {
     pub const EMPTY: Self = Self { bytes: SmallBytes::new(), len: 0 };
 
-    /// Each value must be at most 65,535 bytes, and there are at most 65,535 of them.
+    /// Each value must have at most 65,535 bytes, and there are at most 65,535 values.
     pub fn new<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut builder = PrefixBuilder::default();
         for value in values {
@@ -38,11 +38,12 @@ impl ClusteringPrefix {
         builder.finish()
     }
 
-    /// How many values.
+    /// The number of values.
     pub fn len(&self) -> usize {
         usize::from(self.len)
     }
 
+    /// Whether it has no values, as the key of a row in a table without clustering columns.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -53,12 +54,13 @@ impl ClusteringPrefix {
         PrefixValues { rest: &self.bytes }
     }
 
-    /// The serialized form; together with `len()` it is the whole prefix.
+    /// The serialized form; with `len()` it determines the prefix.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The inverse of [`Self::as_bytes`], checked.
+    /// The inverse of [`Self::as_bytes`]. Errors: a length that exceeds the bytes, or more than 65,535
+    /// values.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Truncated> {
         let mut take = Take::new(bytes);
         let mut len = 0u16;
@@ -75,12 +77,13 @@ impl ClusteringPrefix {
         Self::new(self.values().take(len))
     }
 
+    /// Heap memory of this value in bytes.
     pub fn heap_bytes(&self) -> usize {
         self.bytes.heap_bytes()
     }
 }
 
-/// Gathers values into a prefix; keeps its buffer, so a reader that makes many prefixes allocates once.
+/// Builds prefixes from values. It keeps its buffer, so a reader that builds many prefixes allocates once.
 #[derive(Default)]
 pub struct PrefixBuilder {
     bytes: Vec<u8>,
@@ -88,11 +91,13 @@ pub struct PrefixBuilder {
 }
 
 impl PrefixBuilder {
+    /// Appends a value of at most 65,535 bytes.
     pub fn push(&mut self, value: &[u8]) {
         put_u16_bytes(&mut self.bytes, value);
         self.len += 1;
     }
 
+    /// The prefix of the values pushed since the last call.
     pub fn finish(&mut self) -> ClusteringPrefix {
         let prefix = ClusteringPrefix { bytes: self.bytes.as_slice().into(), len: self.len };
         self.bytes.clear();
@@ -119,19 +124,19 @@ impl<'a> Iterator for PrefixValues<'a> {
     }
 }
 
-/// On which side of its prefix a position stands.
+/// The side of its prefix on which a position is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Side {
-    /// In front of every row that begins with the prefix.
+    /// Before all rows that begin with the prefix.
     Before,
-    /// At the row whose key the prefix is.
+    /// At the row whose key is the prefix.
     At,
-    /// Behind every row that begins with the prefix.
+    /// After all rows that begin with the prefix.
     After,
 }
 
 impl Side {
-    /// The same side, seen by somebody who walks downwards.
+    /// The same side in falling order.
     #[must_use]
     pub fn reversed(self) -> Self {
         match self {
@@ -150,9 +155,9 @@ pub struct Position {
 }
 
 impl Position {
-    /// In front of every row.
+    /// Before all rows.
     pub const START: Self = Self { prefix: ClusteringPrefix::EMPTY, side: Side::Before };
-    /// Behind every row.
+    /// After all rows.
     pub const END: Self = Self { prefix: ClusteringPrefix::EMPTY, side: Side::After };
 
     pub fn before(prefix: ClusteringPrefix) -> Self {
@@ -167,12 +172,13 @@ impl Position {
         Self { prefix, side: Side::After }
     }
 
+    /// Heap memory of this value in bytes.
     pub fn heap_bytes(&self) -> usize {
         self.prefix.heap_bytes()
     }
 }
 
-/// The rows behind `start` and in front of `end`, in the table's order; neither is `Side::At`.
+/// The rows after `start` and before `end`, in the table's order; neither is `Side::At`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusteringRange {
     pub start: Position,
@@ -180,11 +186,12 @@ pub struct ClusteringRange {
 }
 
 impl ClusteringRange {
+    /// All rows of a partition.
     pub fn all() -> Self {
         Self { start: Position::START, end: Position::END }
     }
 
-    /// Every row that begins with `prefix`; one row if the prefix is a whole key.
+    /// All rows that begin with `prefix`; one row if the prefix is a whole key.
     pub fn of_prefix(prefix: ClusteringPrefix) -> Self {
         Self { start: Position::before(prefix.clone()), end: Position::after(prefix) }
     }

@@ -1,8 +1,8 @@
-//! Mutations as bytes: what the commit log stores and shards send each other.
+//! Encoding of mutations, for the commit log and for messages between shards.
 //!
-//! `docs/formats/mutation.md` is the layout. Columns are named by id, so an old mutation is read with today's
-//! schema: cells of columns that are gone are left out. Decoding is total: any bytes give a mutation or a
-//! [`CodecError`], and memory is bounded by the input.
+//! `docs/formats/mutation.md` describes the layout. Columns are identified by id, so an old mutation is read
+//! with the current schema; cells of dropped columns are omitted. Decoding is total: any bytes give a
+//! mutation or a [`CodecError`], and memory is bounded by the input.
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,11 +34,12 @@ const ROW_LIVENESS_EXPIRES: u8 = 0x04;
 const CELL_TOMBSTONE: u8 = 0x01;
 const CELL_EXPIRING: u8 = 0x02;
 
-/// Bytes that are not a mutation.
+/// The bytes are not a mutation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodecError {
-    /// Where in the mutation.
+    /// Offset in the mutation.
     pub offset_bytes: usize,
+    /// The error, for people.
     pub detail: String,
 }
 
@@ -73,7 +74,7 @@ pub fn encode(mutation: &Mutation, out: &mut Vec<u8>) {
         flags |= RANGE_TOMBSTONES;
     }
     out.push(flags);
-    // Most timestamps of a mutation are the same: they are written as differences to one of them.
+    // Most timestamps of a mutation are equal, so they are written as differences from one of them.
     let base_us = any_timestamp(mutation);
     out.extend_from_slice(&base_us.to_be_bytes());
     let mut writer = Writer { out, base_us };
@@ -183,17 +184,21 @@ impl Writer<'_> {
             write_unsigned(self.out, u64::from(cell.local_deletion_time_s));
             return;
         }
-        self.out.push(if cell.is_expiring() { CELL_EXPIRING } else { 0 });
+        let expired = if cell.is_expired() { CELL_TOMBSTONE } else { 0 };
+        self.out.push(if cell.is_expiring() { CELL_EXPIRING | expired } else { 0 });
         self.timestamp(cell.timestamp_us);
         if cell.is_expiring() {
-            write_unsigned(self.out, u64::from(cell.ttl_s));
+            write_unsigned(self.out, u64::from(cell.ttl()));
             write_unsigned(self.out, u64::from(cell.local_deletion_time_s));
+        }
+        if cell.is_expired() {
+            return;
         }
         put_vint_bytes(self.out, &cell.value);
     }
 }
 
-/// Which table an encoded mutation belongs to, so that its schema can be found.
+/// The table of an encoded mutation, from which the caller finds the schema.
 pub fn table_of(bytes: &[u8]) -> Result<TableId, CodecError> {
     header(&mut Take::new(bytes))
 }
@@ -215,7 +220,7 @@ fn header(take: &mut Take<'_>) -> Result<TableId, CodecError> {
     }
 }
 
-/// Reads what [`encode`] wrote, for today's `schema` of the table that [`table_of`] names.
+/// Decodes a mutation of [`encode`]. `schema` is the current schema of the table that [`table_of`] returns.
 pub fn decode(bytes: &[u8], schema: &Arc<TableSchema>) -> Result<Mutation, CodecError> {
     let mut take = Take::new(bytes);
     let table = header(&mut take)?;
@@ -284,6 +289,15 @@ impl Reader<'_> {
         }
     }
 
+    /// The TTL of a cell that has its value, or of a marker. With 0 it would be a tombstone that has a value, and the highest bit
+    /// marks expired cells in memory.
+    fn ttl(&mut self) -> Result<u32, CodecError> {
+        match self.seconds()? {
+            ttl_s @ 1..=0x7fff_ffff => Ok(ttl_s),
+            ttl_s => self.fail(format!("a TTL of {ttl_s} s")),
+        }
+    }
+
     fn tombstone(&mut self) -> Result<Tombstone, CodecError> {
         Ok(Tombstone::new(self.timestamp()?, self.seconds()?))
     }
@@ -316,7 +330,10 @@ impl Reader<'_> {
             row.liveness = Liveness::new(self.timestamp()?);
         }
         if flags & ROW_LIVENESS_EXPIRES != 0 {
-            row.liveness.ttl_s = self.seconds()?;
+            if row.liveness.is_none() {
+                return self.fail("an expiry without a marker".to_string());
+            }
+            row.liveness.ttl_s = self.ttl()?;
             row.liveness.local_expiration_s = self.seconds()?;
         }
         let mut last = None;
@@ -340,7 +357,7 @@ impl Reader<'_> {
                     return self.fail(format!("column {} is of another kind", column.name));
                 }
                 Some(_) => row.push(id, data),
-                // Dropped since.
+                // The column was dropped after the write.
                 None => {}
             }
         }
@@ -371,11 +388,15 @@ impl Reader<'_> {
         let flags = self.take.u8()?;
         let timestamp_us = self.timestamp()?;
         if flags & CELL_TOMBSTONE != 0 {
-            return Ok(Cell::tombstone(timestamp_us, self.seconds()?));
+            return Ok(if flags & CELL_EXPIRING != 0 {
+                Cell::expired(timestamp_us, self.seconds()?, self.seconds()?)
+            } else {
+                Cell::tombstone(timestamp_us, self.seconds()?)
+            });
         }
         let (mut ttl_s, mut local_deletion_time_s) = (0, NO_DELETION_TIME_S);
         if flags & CELL_EXPIRING != 0 {
-            ttl_s = self.seconds()?;
+            ttl_s = self.ttl()?;
             local_deletion_time_s = self.seconds()?;
         }
         let value = self.take.vint_bytes()?.into();

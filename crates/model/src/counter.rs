@@ -1,9 +1,9 @@
-//! The value of a counter cell: one (clock, count) pair for each node that ever added to it.
+//! Value of a counter cell: one (clock, count) pair for each node that ever added to it.
 //!
 //! Layout (facts `sstable-format.md` §4.4): i16 n, n times i16 index (the i-th shard is global: 0x8000 + i),
 //! then n times { 16-byte counter id, i64 clock, i64 count }, ids in unsigned byte order. Only the node that
-//! owns an id raises its clock, so of two versions of a shard the higher clock knows all the lower one knew,
-//! and merging is idempotent. The value that a client reads is the sum of the counts.
+//! owns an id increments its clock. Of two versions of a shard, the one with the higher clock therefore
+//! includes the other, and merging is idempotent. Clients read the sum of the counts.
 //!
 //! Legacy local and remote shards (before Cassandra 2.1) are refused.
 
@@ -14,20 +14,24 @@ use base::bytes::Take;
 
 use crate::SmallBytes;
 
-/// A node's share of a counter.
+/// A node's part of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterShard {
+    /// Id of the node.
     pub id: [u8; 16],
+    /// Version of the node's part. Only the node increments it.
     pub clock: i64,
+    /// Sum of the node's increments.
     pub count: i64,
 }
 
 const SHARD_BYTES: usize = 32;
 const GLOBAL_SHARD: u16 = 0x8000;
 
-/// A counter value that is not what the layout says.
+/// The bytes are not a counter value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterError {
+    /// The error, for people.
     pub detail: String,
 }
 
@@ -39,7 +43,7 @@ impl fmt::Display for CounterError {
 
 impl std::error::Error for CounterError {}
 
-/// The serialized form of `shards`, whose ids must rise; at most 32,767 of them.
+/// Encodes `shards`, whose ids must rise; at most 32,767.
 pub fn encode(shards: &[CounterShard]) -> SmallBytes {
     assert!(shards.len() <= usize::from(i16::MAX as u16), "counter ids are node ids; there are few");
     assert!(shards.is_sorted_by(|a, b| a.id < b.id), "counter shards rise by id");
@@ -56,7 +60,7 @@ pub fn encode(shards: &[CounterShard]) -> SmallBytes {
     out.into()
 }
 
-/// The shards of a serialized value, ids rising.
+/// The shards of an encoded value, with rising ids.
 pub fn decode(value: &[u8]) -> Result<Vec<CounterShard>, CounterError> {
     let error = |detail: String| CounterError { detail };
     let mut take = Take::new(value);
@@ -87,15 +91,16 @@ pub fn decode(value: &[u8]) -> Result<Vec<CounterShard>, CounterError> {
     Ok(shards)
 }
 
-/// The number a client reads: the sum of the counts, wrapping as the peers' does.
+/// The number that clients read: the sum of the counts, wrapping as in Cassandra and ScyllaDB.
 pub fn total(value: &[u8]) -> Result<i64, CounterError> {
     Ok(decode(value)?.iter().fold(0i64, |sum, shard| sum.wrapping_add(shard.count)))
 }
 
-/// Of each node the share with the higher clock (at a tie the higher count).
+/// Merges two values: for each node, the shard with the higher clock is kept (at a tie, with the higher
+/// count).
 ///
-/// Values reach this point validated; one that is malformed nevertheless loses against one that is not,
-/// and of two malformed ones the greater bytes win, so that merging stays a law.
+/// Values were validated before this point. If one is malformed nevertheless, the other wins; if both are,
+/// the greater bytes win, so that merging remains commutative and associative.
 pub fn merge(left: &SmallBytes, right: &SmallBytes) -> SmallBytes {
     if left == right {
         return left.clone();

@@ -1,7 +1,7 @@
-//! Partition keys, their tokens, and ranges of them.
+//! Partition keys, their tokens, and ranges of keys.
 //!
-//! Partitions are ordered by token and then by the unsigned bytes of the key, everywhere: memtables,
-//! SSTables, scans.
+//! Partitions are always ordered by token and then by the unsigned bytes of the key: in memtables, SSTables
+//! and scans.
 
 use std::cmp::Ordering;
 
@@ -17,8 +17,8 @@ pub struct PartitionKey {
 }
 
 impl PartitionKey {
-    /// From the serialized key: the value itself if there is one key column, the composite form otherwise
-    /// (see [`composite_key`]).
+    /// From the serialized key: the value itself for a single key column, otherwise the composite form (see
+    /// [`composite_key`]).
     pub fn new(bytes: impl Into<SmallBytes>) -> Self {
         let bytes = bytes.into();
         Self { token: base::murmur3::token(&bytes), bytes }
@@ -28,10 +28,12 @@ impl PartitionKey {
         self.token
     }
 
+    /// The serialized key.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
+    /// Heap memory of this value in bytes.
     pub fn heap_bytes(&self) -> usize {
         self.bytes.heap_bytes()
     }
@@ -50,8 +52,8 @@ impl Ord for PartitionKey {
     }
 }
 
-/// Serializes the values of several key columns: for each a u16 length, the bytes, and a 0 byte.
-/// Every value must be at most 65,535 bytes; the caller has validated that.
+/// Serializes the values of several key columns: for each a u16 length, the bytes, and a 0 byte. A value must
+/// have at most 65,535 bytes; the caller has validated that.
 pub fn composite_key<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut out = Vec::new();
     for value in values {
@@ -61,7 +63,7 @@ pub fn composite_key<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> 
     out
 }
 
-/// The values of a composite key, or where it is malformed.
+/// The values of a composite key. Errors: a length that exceeds the bytes.
 pub fn split_composite_key(bytes: &[u8]) -> Result<Vec<&[u8]>, Truncated> {
     let mut take = Take::new(bytes);
     let mut values = Vec::new();
@@ -72,7 +74,7 @@ pub fn split_composite_key(bytes: &[u8]) -> Result<Vec<&[u8]>, Truncated> {
     Ok(values)
 }
 
-/// A point between partitions: before or after every key of a token, or before or after one key.
+/// A point between partitions: before or after all keys of a token, or before or after one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RingPosition {
     BeforeToken(i64),
@@ -89,7 +91,7 @@ impl RingPosition {
         }
     }
 
-    /// Whether `key` lies behind (`Greater`) or in front of (`Less`) this point; never `Equal`.
+    /// Whether `key` is after (`Greater`) or before (`Less`) this point; never `Equal`.
     #[inline]
     pub fn side_of(&self, key: &PartitionKey) -> Ordering {
         match self {
@@ -101,12 +103,12 @@ impl RingPosition {
     }
 }
 
-/// Which partitions a read wants.
+/// The partitions of a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartitionRange {
     /// One partition.
     Key(PartitionKey),
-    /// Every partition behind `start` and in front of `end`. Does not wrap around the ring.
+    /// All partitions after `start` and before `end`. Does not wrap around the ring.
     Between { start: RingPosition, end: RingPosition },
 }
 
@@ -116,6 +118,7 @@ impl PartitionRange {
         Self::Between { start: RingPosition::BeforeToken(i64::MIN), end: RingPosition::AfterToken(i64::MAX) }
     }
 
+    /// Whether `key` is in the range.
     #[inline]
     pub fn contains(&self, key: &PartitionKey) -> bool {
         match self {
@@ -124,7 +127,7 @@ impl PartitionRange {
         }
     }
 
-    /// The least point such that every wanted key is behind it.
+    /// The start of the range: a point before all its keys.
     pub fn start(&self) -> RingPosition {
         match self {
             Self::Key(key) => RingPosition::BeforeKey(key.clone()),
@@ -132,7 +135,7 @@ impl PartitionRange {
         }
     }
 
-    /// The point in front of which every wanted key is.
+    /// The end of the range: a point after all its keys.
     pub fn end(&self) -> RingPosition {
         match self {
             Self::Key(key) => RingPosition::AfterKey(key.clone()),
@@ -140,7 +143,7 @@ impl PartitionRange {
         }
     }
 
-    /// False only if no key between `first` and `last` (inclusive) is wanted.
+    /// Whether a key from `first` to `last` (inclusive) may be in the range. False is certain.
     pub fn may_overlap(&self, first: &PartitionKey, last: &PartitionKey) -> bool {
         match self {
             Self::Key(key) => first <= key && key <= last,

@@ -1,7 +1,7 @@
-//! What data are: CQL types and values, keys and tokens, table schemas, cells, rows, deletions, mutations,
-//! and the laws by which two versions of the same thing become one.
+//! Data model: CQL types and values, keys and tokens, table schemas, cells, rows, tombstones, mutations, and
+//! the laws by which two versions of the same data are merged.
 //!
-//! **Invariant:** no clock, no disk, no thread. "Now" is an argument.
+//! **Invariant:** the crate uses no clock, disk or thread. The current time is an argument.
 
 pub mod cell;
 pub mod clustering;
@@ -18,6 +18,7 @@ pub mod row;
 pub mod sample;
 pub mod schema;
 pub mod small_bytes;
+pub mod timestamps;
 pub mod tombstone;
 pub mod types;
 

@@ -1,77 +1,83 @@
-//! Table options that the storage engine acts on.
+//! Table options of the storage engine.
 //!
-//! Options that only the CQL layer cares about are kept by it; this is what decides how data are stored.
+//! They determine how data is stored. Options that only the CQL layer uses are kept there.
 
-/// What turns a chunk into fewer bytes.
+/// Compression algorithm of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
-    /// Chunks and their checksums, but the bytes as they are.
+    /// No compression; the chunks and their checksums are written as for the others.
     Noop,
     Lz4,
-    /// LZ4's slow search, which decompresses as fast; `level` from 1 to 17, of which those above 12 are 12.
+    /// LZ4 with the slow search of LZ4 HC, which decompresses at the same speed. `level` is 1 to 17; levels
+    /// above 12 act as 12.
     Lz4High {
         level: i32,
     },
     Snappy,
     Deflate,
-    /// `level` as zstd has them, from -131072 to 22.
+    /// `level` is zstd's, from -131072 to 22.
     Zstd {
         level: i32,
     },
 }
 
-/// How `Data.db` is to be compressed: in chunks, each for itself.
+/// Compression of `Data.db`, in independent chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compression {
     pub codec: Codec,
-    /// Uncompressed bytes of a chunk; a power of two.
+    /// Uncompressed size of a chunk in bytes; a power of two.
     pub chunk_bytes: u32,
-    /// A chunk that would not become shorter than this is stored as it is, where the SSTable's version can say so.
+    /// A chunk that would not become shorter than this is stored uncompressed, if the SSTable's version
+    /// supports that.
     pub max_compressed_bytes: u32,
-    /// Each SSTable gets a dictionary, trained from its own data, if that makes it smaller. For LZ4 and zstd.
+    /// Whether each SSTable gets a dictionary, trained from its own data, if that makes it smaller. Only for
+    /// LZ4 and zstd.
     pub dictionary: bool,
 }
 
 impl Compression {
-    /// Every chunk is stored compressed, however little it shrinks.
+    /// Value of `max_compressed_bytes` with which every chunk is stored compressed, even if it hardly
+    /// shrinks.
     pub const ALWAYS: u32 = i32::MAX as u32;
 
-    /// Compresses every chunk, without a dictionary.
+    /// Compression of every chunk, without a dictionary.
     pub const fn new(codec: Codec, chunk_bytes: u32) -> Self {
         Self { codec, chunk_bytes, max_compressed_bytes: Self::ALWAYS, dictionary: false }
     }
 
-    /// LZ4, as most tables have it.
+    /// LZ4, the default of tables.
     pub const fn lz4(chunk_bytes: u32) -> Self {
         Self::new(Codec::Lz4, chunk_bytes)
     }
 }
 
+/// The storage options of one table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableOptions {
     pub comment: String,
-    /// `None`: Data.db is stored as it is.
+    /// `None`: Data.db is not compressed.
     pub compression: Option<Compression>,
-    /// The chance that a read of an absent partition looks into an SSTable. 1.0: no filter.
+    /// The probability that a read of an absent partition reads an SSTable. 1.0: no bloom filter.
     pub bloom_filter_fp_chance: f64,
-    /// How long a tombstone is kept.
+    /// The time for which a tombstone is kept.
     pub gc_grace_s: u32,
-    /// 0: none.
+    /// 0: no default TTL.
     pub default_ttl_s: u32,
-    /// One of so many partitions has its key in memory.
+    /// The partition summary contains the key of one partition in this number; the interval lies between the
+    /// minimum and the maximum.
     pub min_index_interval: u32,
     pub max_index_interval: u32,
     /// 0: no periodic flush.
     pub memtable_flush_period_ms: u32,
-    /// The chance, from 0.0 to 1.0, that a read verifies the checksum of a chunk of Data.db.
+    /// The probability, from 0.0 to 1.0, that a read verifies the checksum of a chunk of Data.db.
     pub crc_check_chance: f64,
 }
 
-// Options are set, compared and stored; NaN is refused where they are parsed.
+// Options are set, compared and stored; NaN is refused when they are parsed.
 impl Eq for TableOptions {}
 
 impl Default for TableOptions {
-    /// Cassandra's defaults, with its 16 KiB chunks.
+    /// Cassandra's defaults, including its 16 KiB chunks.
     fn default() -> Self {
         Self {
             comment: String::new(),

@@ -1,8 +1,9 @@
-//! What is known of one partition: its deletion, static row, rows and range deletions.
+//! Content of one partition: its tombstone, static row, rows and range tombstones.
 //!
-//! The same type is a write (a [`Mutation`] carries one), the content of a source in tests, and the reference
-//! by which readers are examined: [`Partition::merge`] is the union of two, [`Partition::compact`] leaves out
-//! what is deleted, expired or may be purged. It holds a partition in memory; what streams is `reader`.
+//! The same type serves as a write (in a [`Mutation`]), as the content of a source in tests, and as the
+//! reference for the examination of readers. [`Partition::merge`] merges two partitions;
+//! [`Partition::compact`] removes data that is deleted, expired or purgeable. A partition is held in memory
+//! as a whole; the crate `reader` streams partitions.
 
 use std::sync::Arc;
 
@@ -14,12 +15,13 @@ use crate::row::{ClusteringRow, Row};
 use crate::schema::TableSchema;
 use crate::tombstone::Tombstone;
 
+/// A partition in memory: a write or the content of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Partition {
     pub tombstone: Tombstone,
-    /// Empty if there is nothing in it.
+    /// Empty if the partition has no static data.
     pub static_row: Row,
-    /// Sorted by the table's order, no key twice.
+    /// Sorted in the table's order, without duplicate keys.
     rows: Vec<ClusteringRow>,
     range_tombstones: RangeTombstones,
 }
@@ -37,18 +39,19 @@ impl Mutation {
         Self { schema, key, partition: Partition::default() }
     }
 
-    /// The row with this key, made if it is not there.
+    /// The row with this key, created if absent.
     pub fn row_mut(&mut self, key: ClusteringKey) -> &mut Row {
         self.partition.row_mut(&self.schema, key)
     }
 
+    /// Deletes the rows of `range`.
     pub fn delete_range(&mut self, range: ClusteringRange, tombstone: Tombstone) {
         self.partition.delete_range(&self.schema, &RangeTombstone { range, tombstone });
     }
 }
 
 impl Partition {
-    /// Says nothing at all.
+    /// Whether the partition contains neither data nor tombstones.
     pub fn is_empty(&self) -> bool {
         self.tombstone.is_live()
             && self.static_row.is_empty()
@@ -56,11 +59,21 @@ impl Partition {
             && self.range_tombstones.is_empty()
     }
 
+    /// The rows, in the table's order.
     pub fn rows(&self) -> &[ClusteringRow] {
         &self.rows
     }
 
-    /// Gives the rows away, in order.
+    pub(crate) fn each_row_mut(&mut self, change: impl FnMut(&mut Row)) {
+        self.rows.iter_mut().map(|row| &mut row.row).for_each(change);
+    }
+
+    /// Applies `change` to all range tombstones that are not live.
+    pub(crate) fn each_range_tombstone_mut(&mut self, change: impl FnMut(&mut Tombstone)) {
+        self.range_tombstones.each_mut(change);
+    }
+
+    /// Takes the rows out, in order.
     pub fn take_rows(&mut self) -> Vec<ClusteringRow> {
         std::mem::take(&mut self.rows)
     }
@@ -69,14 +82,14 @@ impl Partition {
         &self.range_tombstones
     }
 
-    /// The row with this key, made if it is not there.
+    /// The row with this key, created if absent.
     pub fn row_mut(&mut self, schema: &TableSchema, key: ClusteringKey) -> &mut Row {
         debug_assert_eq!(key.len(), schema.clustering.len(), "a row's key has every clustering column");
         let at = match self.rows.binary_search_by(|row| schema.compare_keys(&row.key, &key)) {
             Ok(at) => at,
             Err(at) => {
                 if self.rows.capacity() == 0 {
-                    // Most writes are of one row.
+                    // Most writes contain one row.
                     self.rows.reserve_exact(1);
                 }
                 self.rows.insert(at, ClusteringRow { key, row: Row::new() });
@@ -86,26 +99,28 @@ impl Partition {
         &mut self.rows[at].row
     }
 
+    /// The row with this key; `None` if absent.
     pub fn row(&self, schema: &TableSchema, key: &ClusteringKey) -> Option<&Row> {
         let at = self.rows.binary_search_by(|row| schema.compare_keys(&row.key, key)).ok()?;
         Some(&self.rows[at].row)
     }
 
-    /// Adds a row behind all that are there; for sources that produce them in order.
+    /// Appends a row, whose key must be greater than all present; for sources that produce rows in order.
     pub fn push_row(&mut self, schema: &TableSchema, row: ClusteringRow) {
         let rises = self.rows.last().is_none_or(|last| schema.compare_keys(&last.key, &row.key).is_lt());
         assert!(rises, "rows rise: {:?} after {:?}", row.key, self.rows.last().map(|last| &last.key));
         self.rows.push(row);
     }
 
+    /// Adds a range tombstone.
     pub fn delete_range(&mut self, schema: &TableSchema, deletion: &RangeTombstone) {
         self.range_tombstones.add(schema, deletion);
     }
 
-    /// Takes over all that `other` says. Commutative, associative, idempotent up to [`Self::shadow`].
+    /// Merges `other` into this partition. Commutative, associative and idempotent, up to [`Self::shadow`].
     pub fn merge(&mut self, other: &Self, schema: &TableSchema) {
         if schema.has_counters() {
-            // See `Row::merge`: what is deleted must be gone before counters are added up.
+            // See `Row::merge`: tombstones must be applied before counters are added up.
             let mut other = other.clone();
             self.delete_as(&other, schema);
             other.delete_as(self, schema);
@@ -143,13 +158,13 @@ impl Partition {
         self.rows = merged;
     }
 
-    /// What is in force at a row: the partition's deletion and those of ranges.
+    /// The tombstone in force at a row: the strongest of the partition's tombstone and the range tombstones.
     pub fn tombstone_at(&self, schema: &TableSchema, key: &ClusteringKey) -> Tombstone {
         self.tombstone.max(self.range_tombstones.at(schema, &Position::at(key.clone())))
     }
 
-    /// Leaves out what the partition's own deletions delete, and range deletions that the partition's covers.
-    /// Two partitions that say the same are equal after it.
+    /// Removes the data that the partition's own tombstones delete, and the range tombstones that the
+    /// partition's tombstone covers. Two partitions with the same meaning are equal afterwards.
     pub fn shadow(&mut self, schema: &TableSchema) {
         self.static_row.shadow(self.tombstone);
         for mut row in self.take_rows() {
@@ -165,7 +180,7 @@ impl Partition {
         }
     }
 
-    /// [`Self::shadow`], then expires and purges by `purge`.
+    /// [`Self::shadow`], followed by expiry and purge.
     pub fn compact(&mut self, schema: &TableSchema, purge: &Purge) {
         self.shadow(schema);
         purge.row(&mut self.static_row);

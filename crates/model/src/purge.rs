@@ -1,38 +1,40 @@
-//! What compaction and reads may leave out: tombstones that nothing needs any more, and what has expired.
+//! Rules for removing tombstones that are no longer needed, and expired data, in compactions and reads.
 //!
-//! A tombstone is needed (1) until gc_grace is over, so that other copies of the data hear of it, and (2) as
-//! long as something it deletes may still exist elsewhere: in an SSTable that is not part of this merge, in
-//! a memtable, in the commit log. (1) is `gc_before_s`, (2) is `max_purgeable_us`: the caller knows that
-//! everything outside this merge was written at that timestamp or later.
+//! A tombstone is needed (1) until gc_grace is over, so that other replicas receive it, and (2) as long as
+//! data that it deletes may exist elsewhere: in an SSTable outside this merge, in a memtable, in the commit
+//! log. Condition (1) is `gc_before_s`. Condition (2) is `max_purgeable_us`: the caller guarantees that all
+//! data outside this merge was written at that timestamp or later.
 //!
-//! Law (property tests in `laws`): purging never changes what a later read sees, whatever it is merged with,
-//! if the caller told the truth.
+//! Law (property tests in `laws`): if the caller's guarantee holds, a purge never changes the result of a
+//! later read, with any other data merged.
 
 use crate::cell::Cell;
 use crate::row::{ColumnData, Liveness, Row};
 use crate::tombstone::{NO_DELETION_TIME_S, Tombstone};
 
-/// The rule for one partition of one merge.
+/// The purge rule for one partition of one merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Purge {
+    /// The time of the merge, by which values expire.
     pub now_s: u32,
-    /// Tombstones older than this are past their gc_grace.
+    /// Tombstones with an older deletion time are past their gc_grace.
     pub gc_before_s: u32,
-    /// Data outside this merge is at least this young; a tombstone that is older deletes none of it.
+    /// Data outside this merge has at least this timestamp; an older tombstone deletes none of it.
     pub max_purgeable_us: i64,
 }
 
 impl Purge {
-    /// Expires what has expired and drops no tombstone.
+    /// Removes expired values but drops no tombstone.
     pub fn nothing(now_s: u32) -> Self {
         Self { now_s, gc_before_s: 0, max_purgeable_us: i64::MIN }
     }
 
-    /// Drops every tombstone: for the end of a read, behind which nothing is merged any more.
+    /// Drops every tombstone: for the end of a read, after which nothing is merged any more.
     pub fn everything(now_s: u32) -> Self {
         Self { now_s, gc_before_s: NO_DELETION_TIME_S, max_purgeable_us: i64::MAX }
     }
 
+    /// Whether a tombstone may be dropped; true for the absence of one ([`Tombstone::LIVE`]).
     #[inline]
     pub fn may_drop(&self, tombstone: Tombstone) -> bool {
         tombstone.is_live() || self.may_drop_at(tombstone.timestamp_us, tombstone.deletion_time_s)
@@ -43,13 +45,13 @@ impl Purge {
         deletion_time_s < self.gc_before_s && timestamp_us < self.max_purgeable_us
     }
 
-    /// Lets go of a cell's value if it has expired; false if the cell may go altogether.
+    /// Removes the value of a cell that has expired. False if the whole cell may be dropped.
     fn keeps_cell(&self, cell: &mut Cell) -> bool {
         cell.expire_at(self.now_s);
         !cell.dead_since_s(self.now_s).is_some_and(|since_s| self.may_drop_at(cell.timestamp_us, since_s))
     }
 
-    /// What [`Self::row`] would drop of the row: its tombstones and expired cells, without anything else.
+    /// The part of the row that [`Self::row`] would drop: its purgeable tombstones and expired cells.
     #[must_use]
     pub fn dropped(&self, row: &Row) -> Row {
         let mut dropped = row.clone();
@@ -78,8 +80,8 @@ impl Purge {
             && self.may_drop_at(liveness.timestamp_us, liveness.dead_since_s())
     }
 
-    /// Lets go of what has expired and drops the tombstones that may go. Assumes that deleted cells
-    /// have been left out ([`Row::shadow`]).
+    /// Removes expired values and drops purgeable tombstones. Deleted cells must have been removed before
+    /// ([`Row::shadow`]).
     pub fn row(&self, row: &mut Row) {
         if self.may_drop(row.deletion) {
             row.deletion = Tombstone::LIVE;

@@ -1,8 +1,8 @@
-//! Deletions of ranges of rows, and what several of them together delete.
+//! Range tombstones, and the combined effect of several of them.
 //!
-//! A [`RangeTombstone`] is what a statement says. [`RangeTombstones`] is the sum of many: a step function
-//! over the positions of a partition, kept as the points at which it changes. A stream of a partition carries
-//! exactly these points ("from here on, this tombstone").
+//! A [`RangeTombstone`] is the deletion by one statement. [`RangeTombstones`] is the combination of many: a
+//! step function over the positions of a partition, stored as the points at which it changes. The stream of a
+//! partition contains exactly these points: from each on, its tombstone is in force.
 
 use crate::clustering::{ClusteringRange, Position};
 use crate::schema::TableSchema;
@@ -15,16 +15,17 @@ pub struct RangeTombstone {
     pub tombstone: Tombstone,
 }
 
-/// From `position` on, until the next change, `tombstone` is in force.
+/// From `position` on, `tombstone` is in force until the next change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeTombstoneChange {
     pub position: Position,
     pub tombstone: Tombstone,
 }
 
-/// A step function from positions to tombstones: live in front of the first change, live behind the last.
+/// A step function from positions to tombstones; live before the first change and after the last.
 ///
-/// The changes rise strictly, no two in a row are equal in effect, and the last is always to live.
+/// The changes rise strictly, two neighbouring changes have different tombstones, and the last change is to
+/// live.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RangeTombstones {
     changes: Vec<RangeTombstoneChange>,
@@ -35,16 +36,22 @@ impl RangeTombstones {
         self.changes.is_empty()
     }
 
+    pub(crate) fn each_mut(&mut self, change: impl FnMut(&mut Tombstone)) {
+        let tombstones = self.changes.iter_mut().map(|change| &mut change.tombstone);
+        tombstones.filter(|tombstone| !tombstone.is_live()).for_each(change);
+    }
+
+    /// The points of change, rising in the table's order.
     pub fn changes(&self) -> &[RangeTombstoneChange] {
         &self.changes
     }
 
-    /// How many changes lie in front of `position` or at it.
+    /// The number of changes before `position` or at it.
     pub fn changes_until(&self, schema: &TableSchema, position: &Position) -> usize {
         self.changes.partition_point(|change| schema.compare_positions(&change.position, position).is_le())
     }
 
-    /// What is in force just behind `position`.
+    /// The tombstone in force immediately after `position`.
     pub fn at(&self, schema: &TableSchema, position: &Position) -> Tombstone {
         match self.changes_until(schema, position) {
             0 => Tombstone::LIVE,
@@ -52,8 +59,8 @@ impl RangeTombstones {
         }
     }
 
-    /// Adds a deletion; an empty range changes nothing. Costs a binary search and the changes inside the range
-    /// (and those behind it, which move in memory).
+    /// Adds a range tombstone; an empty range has no effect. Cost: a binary search, plus the changes inside
+    /// the range, plus moving the changes after it in memory.
     pub fn add(&mut self, schema: &TableSchema, deletion: &RangeTombstone) {
         let RangeTombstone { range: ClusteringRange { start, end }, tombstone } = deletion;
         if tombstone.is_live() || schema.compare_positions(start, end).is_ge() {
@@ -92,7 +99,7 @@ impl RangeTombstones {
         self.changes.splice(first..until, replaced);
     }
 
-    /// The same deletions as disjoint ranges, in order.
+    /// The same tombstones as disjoint ranges, in order.
     pub fn ranges(&self) -> impl Iterator<Item = RangeTombstone> + '_ {
         self.changes.windows(2).filter(|pair| !pair[0].tombstone.is_live()).map(|pair| RangeTombstone {
             range: ClusteringRange { start: pair[0].position.clone(), end: pair[1].position.clone() },
@@ -100,7 +107,7 @@ impl RangeTombstones {
         })
     }
 
-    /// Bytes on the heap behind this value.
+    /// Heap memory of this value in bytes.
     pub fn heap_bytes(&self) -> usize {
         let positions: usize = self.changes.iter().map(|change| change.position.heap_bytes()).sum();
         self.changes.capacity() * size_of::<RangeTombstoneChange>() + positions
@@ -127,7 +134,7 @@ mod tests {
         ClusteringPrefix::new([&(i as i32).to_be_bytes()[..]])
     }
 
-    /// Every position of a small partition: before, at and after each of its keys.
+    /// All positions of a small partition: before, at and after each of its keys.
     fn all_positions(keys: u64) -> Vec<Position> {
         let around = |i| [Position::before(key(i)), Position::at(key(i)), Position::after(key(i))];
         (0..keys).flat_map(around).collect()

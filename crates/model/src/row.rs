@@ -1,8 +1,9 @@
-//! A row: whether it was inserted, whether it was deleted, and its cells.
+//! A row: its marker, its tombstone, and its cells.
 //!
-//! The same type is a write (what the statement changes), what a source holds, and what a read has merged so
-//! far: merging rows is the union of what they say. What a row's own deletion covers is left out by
-//! [`Row::shadow`], which every merge runs, so a row never carries cells that its own tombstone deletes.
+//! The same type serves as a write (the changes of a statement), as the content of a source, and as the
+//! merged result of a read so far. Merging two rows unites their content. [`Row::shadow`] removes the data
+//! that the row's own tombstone covers. Every merge calls it, so a row never contains cells that its own
+//! tombstone deletes.
 //!
 //! Cells are sorted by [`ColumnId`]; the elements of a complex column by its path type.
 
@@ -14,28 +15,32 @@ use crate::clustering::ClusteringKey;
 use crate::schema::{Column, ColumnId, TableSchema};
 use crate::tombstone::{NO_DELETION_TIME_S, NO_TIMESTAMP_US, Tombstone};
 
-/// The row marker: `INSERT` writes it, `UPDATE` does not. It keeps a row alive that has no live cell.
+/// The row marker, which `INSERT` writes and `UPDATE` does not. It keeps a row without live cells alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Liveness {
-    /// [`NO_TIMESTAMP_US`]: there is no marker.
+    /// [`NO_TIMESTAMP_US`]: no marker.
     pub timestamp_us: i64,
-    /// 0: does not expire. [`Self::EXPIRED_TTL_S`]: a marker that is already dead.
+    /// 0: does not expire. [`Self::EXPIRED_TTL_S`]: an expired marker.
     pub ttl_s: u32,
-    /// When it expires, or [`NO_DELETION_TIME_S`].
+    /// Time of expiry, or [`NO_DELETION_TIME_S`].
     pub local_expiration_s: u32,
 }
 
 impl Liveness {
+    /// No marker.
     pub const NONE: Self =
         Self { timestamp_us: NO_TIMESTAMP_US, ttl_s: 0, local_expiration_s: NO_DELETION_TIME_S };
 
-    /// The TTL by which the peers mark a row marker that has expired for good.
+    /// The TTL with which Cassandra and ScyllaDB store a row marker that has expired.
     pub const EXPIRED_TTL_S: u32 = i32::MAX as u32;
 
+    /// A marker without a TTL.
     pub fn new(timestamp_us: i64) -> Self {
         Self { timestamp_us, ..Self::NONE }
     }
 
+    /// A marker written at `now_s` that expires at `now_s + ttl_s`, limited to values below
+    /// [`NO_DELETION_TIME_S`].
     pub fn expiring(timestamp_us: i64, ttl_s: u32, now_s: u32) -> Self {
         let local_expiration_s = now_s.saturating_add(ttl_s).min(NO_DELETION_TIME_S - 1);
         Self { timestamp_us, ttl_s, local_expiration_s }
@@ -46,17 +51,20 @@ impl Liveness {
         self.timestamp_us == NO_TIMESTAMP_US
     }
 
+    /// Whether it was written with a TTL, even if it has expired.
     pub fn is_expiring(&self) -> bool {
         self.ttl_s != 0
     }
 
+    /// Whether the marker exists and has not expired at `now_s`.
     #[inline]
     pub fn is_live_at(&self, now_s: u32) -> bool {
         !self.is_none()
             && (self.ttl_s == 0 || (self.ttl_s != Self::EXPIRED_TTL_S && now_s < self.local_expiration_s))
     }
 
-    /// For a marker that is dead: since when, for gc_grace. The peers' dead marker carries that time itself.
+    /// For a dead marker: the time since which it is dead, for gc_grace. An expired marker of Cassandra and
+    /// ScyllaDB stores that time directly.
     pub fn dead_since_s(&self) -> u32 {
         match self.ttl_s {
             Self::EXPIRED_TTL_S => self.local_expiration_s,
@@ -64,8 +72,9 @@ impl Liveness {
         }
     }
 
-    /// The one that wins: the later timestamp, then a dead marker, then an expiring one, then the later
-    /// expiry, then the smaller TTL. Source: the peers' `LivenessInfo`; the TTL makes the order total.
+    /// The winner of two markers: the later timestamp, then an expired marker, then an expiring one, then the
+    /// later expiry, then the smaller TTL. Source: `LivenessInfo` of Cassandra; the TTL makes the order
+    /// total.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
         let key = |l: &Self| {
@@ -85,35 +94,36 @@ impl Default for Liveness {
 /// One element of a collection or UDT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathCell {
-    /// List: a timeuuid; set: the element; map: the key; UDT: the field's number as an i16.
+    /// List: a timeuuid. Set: the element. Map: the key. UDT: the field's number as an i16.
     pub path: SmallBytes,
     pub cell: Cell,
 }
 
-/// The cells of a non-frozen collection or UDT, and the deletion of what was there before.
+/// The cells of a non-frozen collection or UDT, and the tombstone of its earlier elements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ComplexCells {
     pub deletion: Tombstone,
-    /// Sorted by path, no path twice.
+    /// Sorted by path, without duplicates.
     pub cells: Vec<PathCell>,
 }
 
-/// What one column of a row holds.
+/// Content of one column of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ColumnData {
     Simple(Cell),
     Complex(Box<ComplexCells>),
 }
 
+/// A row without its key. See the head of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     pub deletion: Tombstone,
     pub liveness: Liveness,
-    /// Sorted by column id, no id twice.
+    /// Sorted by column id, without duplicates.
     cells: Vec<(ColumnId, ColumnData)>,
 }
 
-/// A row with its place in the partition.
+/// A row with its key in the partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusteringRow {
     pub key: ClusteringKey,
@@ -121,7 +131,7 @@ pub struct ClusteringRow {
 }
 
 impl ClusteringRow {
-    /// Bytes on the heap behind this value, itself not included.
+    /// Heap memory of this value in bytes, excluding the value itself.
     pub fn heap_bytes(&self) -> usize {
         self.key.heap_bytes() + self.row.heap_bytes()
     }
@@ -132,26 +142,32 @@ impl Row {
         Self::default()
     }
 
-    /// Room for `columns` cells.
+    /// An empty row with space for `columns` cells.
     pub fn with_capacity(columns: usize) -> Self {
         Self { cells: Vec::with_capacity(columns), ..Self::default() }
     }
 
-    /// Says nothing at all.
+    /// Whether the row contains neither data nor a tombstone.
     pub fn is_empty(&self) -> bool {
         self.deletion.is_live() && self.liveness.is_none() && self.cells.is_empty()
     }
 
+    pub(crate) fn cells_mut(&mut self) -> impl Iterator<Item = &mut ColumnData> {
+        self.cells.iter_mut().map(|(_, data)| data)
+    }
+
+    /// The columns with data, by rising id.
     pub fn cells(&self) -> &[(ColumnId, ColumnData)] {
         &self.cells
     }
 
+    /// The data of a column; `None` if the row has none.
     pub fn cell(&self, id: ColumnId) -> Option<&ColumnData> {
         let at = self.cells.binary_search_by_key(&id, |(id, _)| *id).ok()?;
         Some(&self.cells[at].1)
     }
 
-    /// Adds a column whose id is greater than all present; for sources that produce them in order.
+    /// Adds a column whose id is greater than all present; for sources that produce columns in order.
     #[inline]
     pub fn push(&mut self, id: ColumnId, data: ColumnData) {
         assert!(self.cells.last().is_none_or(|(last, _)| *last < id), "cells rise by column id");
@@ -159,7 +175,7 @@ impl Row {
         self.cells.push((id, data));
     }
 
-    /// Sets a cell of a simple column, merging with what the row already says of it.
+    /// Sets a cell of a simple column, merged with the cell that the row already has.
     pub fn set(&mut self, column: &Column, cell: Cell) {
         debug_assert!(!column.is_complex());
         match self.cells.binary_search_by_key(&column.id, |(id, _)| *id) {
@@ -175,8 +191,8 @@ impl Row {
         }
     }
 
-    /// Room for one more cell. Rows stay in memory for long and many have one column, so the first cell gets
-    /// room for itself alone, where `Vec` would take it for four.
+    /// Allocates space for one more cell. Rows stay in memory for a long time and many have one column, so
+    /// the first cell gets space only for itself, where `Vec` would allocate four.
     #[inline]
     fn make_room(&mut self) {
         if self.cells.capacity() == 0 {
@@ -202,7 +218,7 @@ impl Row {
         complex.shadow(Tombstone::LIVE);
     }
 
-    /// Deletes the elements of a complex column written up to the tombstone's timestamp.
+    /// Deletes the elements of a complex column that were written at the tombstone's timestamp or before.
     pub fn delete_elements(&mut self, column: &Column, deletion: Tombstone) {
         let complex = self.complex_mut(column);
         complex.deletion = complex.deletion.max(deletion);
@@ -224,11 +240,12 @@ impl Row {
         }
     }
 
-    /// Takes over all that `other` says. Commutative, associative, idempotent.
+    /// Merges `other` into this row. Commutative, associative and idempotent.
     pub fn merge(&mut self, other: &Self, schema: &TableSchema) {
         let deletion = self.deletion.max(other.deletion);
         if schema.has_counters() && !deletion.is_live() {
-            // Merged counters have the later of both timestamps: what is deleted must be gone before.
+            // A merged counter has the later of both timestamps, so tombstones must be applied before the
+            // merge.
             let mut other = other.clone();
             other.shadow(deletion);
             self.shadow(deletion);
@@ -248,7 +265,7 @@ impl Row {
             self.cells.clone_from(&other.cells);
             return;
         }
-        // The usual case needs no insertion: every column of `other` is already here.
+        // In the common case no insertion is needed: every column of `other` is present.
         let mut at = 0;
         let mut missing = 0;
         for (id, data) in &other.cells {
@@ -278,8 +295,8 @@ impl Row {
         self.cells = merged;
     }
 
-    /// Drops what the row's own deletion, or `outer` (of its range or partition), deletes. A row deletion
-    /// that `outer` covers is dropped as well.
+    /// Removes the data that the row's own tombstone, or `outer` (of its range or partition), deletes. Also
+    /// removes a row tombstone that `outer` covers.
     pub fn shadow(&mut self, outer: Tombstone) {
         if outer.max(self.deletion) == outer {
             self.deletion = Tombstone::LIVE;
@@ -300,8 +317,9 @@ impl Row {
         });
     }
 
-    /// Drops cells and marker that `by` has overwritten, so that merged with `by` it is what it was. Not for counters,
-    /// which are added up; not the row's deletion ([`Self::shadow`]).
+    /// Removes cells and the marker that `by` has overwritten, such that merging with `by` gives the same
+    /// result as before. Does not apply to counters, which are added up, nor to the row tombstone
+    /// ([`Self::shadow`]).
     pub fn remove_overwritten(&mut self, by: &Self, schema: &TableSchema) {
         if by.liveness.max(self.liveness) == by.liveness {
             self.liveness = Liveness::NONE;
@@ -328,8 +346,8 @@ impl Row {
         })
     }
 
-    /// Whether a read at `now_s` finds anything here: a live marker or a live cell. Assumes that what is
-    /// deleted has been left out ([`Self::shadow`]).
+    /// Whether a read at `now_s` finds data here: a live marker or a live cell. Deleted data must have been
+    /// removed before ([`Self::shadow`]).
     pub fn is_live_at(&self, now_s: u32) -> bool {
         self.liveness.is_live_at(now_s)
             || self.cells.iter().any(|(_, data)| match data {
@@ -338,12 +356,13 @@ impl Row {
             })
     }
 
-    /// Keeps the columns for which `keep` says so; it may change them.
+    /// Keeps the columns for which `keep` returns true; `keep` may change them.
     pub fn retain_columns(&mut self, mut keep: impl FnMut(ColumnId, &mut ColumnData) -> bool) {
         self.cells.retain_mut(|(id, data)| keep(*id, data));
     }
 
-    /// Whether all of it can be returned under `schema`; if not, [`Self::retain_known`].
+    /// Whether the whole row can be returned under `schema`. If not, [`Self::retain_known`] removes the
+    /// remainder.
     pub fn is_known(&self, schema: &TableSchema) -> bool {
         let again = schema.made_again();
         let is_known = |(id, _): &(ColumnId, ColumnData)| {
@@ -352,8 +371,8 @@ impl Row {
         self.cells.iter().all(is_known)
     }
 
-    /// Leaves out the cells of columns that `schema` does not have, and of those that were made again what was written up to the
-    /// drop, as readers of SSTables do.
+    /// Removes the cells of columns that `schema` does not have. Of columns that were dropped and created
+    /// again it removes the cells written up to the drop, as readers of SSTables do.
     pub fn retain_known(&mut self, schema: &TableSchema) {
         self.cells.retain_mut(|(id, data)| {
             let again = schema.made_again().iter().find(|(other, _)| other == id);
@@ -361,7 +380,7 @@ impl Row {
         });
     }
 
-    /// Bytes on the heap behind this row, itself not included.
+    /// Heap memory of this row in bytes, excluding the row itself.
     pub fn heap_bytes(&self) -> usize {
         let values: usize = self.cells.iter().map(|(_, data)| data.heap_bytes()).sum();
         self.cells.capacity() * size_of::<(ColumnId, ColumnData)>() + values
@@ -369,7 +388,18 @@ impl Row {
 }
 
 impl ColumnData {
-    /// Leaves out what was written at `time_us` or before; false if nothing is left.
+    /// Whether a part of it was written after `time_us`.
+    pub fn is_written_after(&self, time_us: i64) -> bool {
+        match self {
+            Self::Simple(cell) => cell.timestamp_us > time_us,
+            Self::Complex(complex) => {
+                complex.deletion.timestamp_us > time_us
+                    || complex.cells.iter().any(|element| element.cell.timestamp_us > time_us)
+            }
+        }
+    }
+
+    /// Removes data written at `time_us` or before; false if nothing is left.
     fn retain_after(&mut self, time_us: i64) -> bool {
         match self {
             Self::Simple(cell) => cell.timestamp_us > time_us,
@@ -394,13 +424,14 @@ impl ColumnData {
             }
             (Self::Complex(mine), Self::Complex(theirs)) => match schema.column(id) {
                 Some(column) => mine.merge(theirs, |a, b| schema.compare_paths(column, a, b)),
-                // A dropped column: nobody will read it; any order is right.
+                // The column was dropped, so its elements are never read, and any order is correct.
                 None => mine.merge(theirs, |a, b| a.cmp(b)),
             },
             _ => unreachable!("a column is simple or complex for life"),
         }
     }
 
+    /// Heap memory of this value in bytes.
     pub fn heap_bytes(&self) -> usize {
         match self {
             Self::Simple(cell) => cell.heap_bytes(),
@@ -410,6 +441,7 @@ impl ColumnData {
 }
 
 impl ComplexCells {
+    /// Whether it contains neither elements nor a tombstone.
     pub fn is_empty(&self) -> bool {
         self.deletion.is_live() && self.cells.is_empty()
     }
@@ -443,7 +475,7 @@ impl ComplexCells {
         });
     }
 
-    /// Drops the elements that this column's own deletion or `outer` deletes.
+    /// Removes the elements that the column's own tombstone or `outer` deletes.
     pub fn shadow(&mut self, outer: Tombstone) {
         if outer.max(self.deletion) == outer {
             self.deletion = Tombstone::LIVE;

@@ -1,6 +1,6 @@
 //! Random tables and writes from a seed, for tests and simulation.
 //!
-//! Made to collide: few keys, few timestamps, deletions that touch and overlap, ends of ranges that are shared.
+//! The writes are designed to collide: few keys, few timestamps, ranges that touch, overlap and share ends.
 
 use std::sync::Arc;
 
@@ -16,18 +16,20 @@ use crate::schema::{Column, ColumnKind, TableSchema};
 use crate::tombstone::Tombstone;
 use crate::types::CqlType;
 
-/// How varied what is drawn is. The defaults suit unit tests: small and full of collisions.
+/// Variety of the random data. The defaults suit unit tests: small, with many collisions.
 #[derive(Clone, Copy, Debug)]
 pub struct Variety {
+    /// Number of partition keys.
     pub partitions: u64,
-    /// Values of the first clustering column; further columns have three.
+    /// Number of values of the first clustering column; further columns have three.
     pub rows: u64,
+    /// Number of different timestamps.
     pub timestamps: u64,
-    /// The least of them.
+    /// The smallest timestamp.
     pub first_timestamp_us: i64,
-    /// Deletions and TTLs count from here.
+    /// Base time of deletions and TTLs.
     pub now_s: u32,
-    /// Up to so many bytes in a text value.
+    /// The longest text value, in bytes.
     pub value_bytes: u64,
 }
 
@@ -44,8 +46,8 @@ impl Default for Variety {
     }
 }
 
-/// Tables of different shapes: without clustering, with one and with two clustering columns (one of them
-/// descending), with static columns and collections, with counters.
+/// Tables of different shapes: without clustering columns, with one and with two (one of them descending),
+/// with static columns and collections, with counters.
 pub fn tables() -> Vec<Arc<TableSchema>> {
     let table = |name: &str| TableSchema::builder("sample", name).partition_key("p", CqlType::Text);
     [
@@ -69,7 +71,7 @@ pub fn tables() -> Vec<Arc<TableSchema>> {
     .to_vec()
 }
 
-/// The key of partition number `number`; every table here has one text key column.
+/// The key of partition number `number`; every table here has one key column of type text.
 pub fn partition_key(number: u64) -> PartitionKey {
     PartitionKey::new(format!("key{number}").as_str())
 }
@@ -103,8 +105,9 @@ fn timestamp(rng: &mut Rng, variety: &Variety) -> i64 {
     variety.first_timestamp_us + rng.below(variety.timestamps) as i64
 }
 
-/// Merged counters have the later of their timestamps, so a deletion between two increments depends on what
-/// was merged before it came (here as in the peers). Deletions of counters are younger than every increment.
+/// A random tombstone. A merged counter has the later of its timestamps, so the effect of a deletion between
+/// two increments depends on the data merged before it arrived, here as in Cassandra and ScyllaDB. Deletions
+/// of counters are therefore younger than every increment.
 fn tombstone(rng: &mut Rng, schema: &TableSchema, variety: &Variety) -> Tombstone {
     let timestamp_us = timestamp(rng, variety);
     let timestamp_us =
@@ -131,7 +134,7 @@ pub fn clustering_key(rng: &mut Rng, schema: &TableSchema, variety: &Variety) ->
     prefix(rng, schema, schema.clustering.len(), variety)
 }
 
-/// A random range with at least one position in it.
+/// A random range that contains at least one position.
 pub fn range(rng: &mut Rng, schema: &TableSchema, variety: &Variety) -> ClusteringRange {
     loop {
         let mut bound = |open: Position| {
@@ -149,7 +152,7 @@ pub fn range(rng: &mut Rng, schema: &TableSchema, variety: &Variety) -> Clusteri
     }
 }
 
-/// Disjoint rising ranges; now and then none, for a read that wants no rows.
+/// Disjoint rising ranges; occasionally none, for a read without rows.
 pub fn ranges(rng: &mut Rng, schema: &TableSchema, variety: &Variety) -> Vec<ClusteringRange> {
     if schema.clustering.is_empty() || rng.chance(1, 4) {
         return vec![ClusteringRange::all()];
@@ -178,7 +181,7 @@ fn row(rng: &mut Rng, schema: &TableSchema, kind: ColumnKind, variety: &Variety)
         if rng.chance(1, 8) {
             row.deletion = tombstone(rng, schema, variety);
         }
-        // A row without clustering columns or with cells may lack the marker, an empty one may not.
+        // The marker is optional. A row that would be empty without one gets a cell or a marker below.
         row.liveness = match rng.below(4) {
             0 => Liveness::NONE,
             1 => Liveness::expiring(timestamp(rng, variety), 1 + rng.below(5) as u32, variety.now_s),
@@ -237,7 +240,7 @@ fn complex(rng: &mut Rng, schema: &TableSchema, column: &Column, row: &mut Row, 
     }
 }
 
-/// A random cell: mostly live, sometimes expiring, sometimes a deletion.
+/// A random cell: mostly live, sometimes expiring, sometimes a tombstone.
 fn cell(rng: &mut Rng, ty: &CqlType, variety: &Variety) -> Cell {
     let timestamp_us = timestamp(rng, variety);
     if ty.is_counter() {

@@ -1,9 +1,11 @@
-//! What a table looks like: its columns, their types and order, its options.
+//! Table schema: columns, their types and order, options.
 //!
-//! A schema is a value, shared as `Arc<TableSchema>` and never changed in place: `ALTER TABLE` makes a new
-//! one. Each column has a [`ColumnId`] that is never used again in its table, also after a drop; rows in
-//! memory and in the commit log name columns by id, so data of different ages of a table need no
-//! translation: a cell whose id the schema does not know belongs to a dropped column.
+//! A schema is an immutable value, shared as `Arc<TableSchema>`: `ALTER TABLE` creates a new one. Each column
+//! has a [`ColumnId`] that no other column of the table ever gets, even after a drop. Rows in memory and in
+//! the commit log identify columns by id, so data written under an older schema needs no translation: a cell
+//! with an id that the schema does not know belongs to a dropped column. A column that is created again with
+//! the same name, kind and type is the same column and gets its id again, so cells newer than the drop
+//! reappear.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -18,7 +20,8 @@ use crate::types::CqlType;
 /// The table's UUID, as in its directory name and in `system_schema.tables`.
 pub type TableId = Uuid;
 
-/// A column's number in its table, never reused. Also the order of cells in a [`crate::Row`].
+/// A column's number in its table, never reused for another column. Also the order of cells in a
+/// [`crate::Row`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ColumnId(pub u32);
 
@@ -28,15 +31,15 @@ pub enum ColumnKind {
     Regular,
 }
 
-/// A key column; it has no cells.
+/// A key column, which has no cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyColumn {
     pub name: String,
-    /// For a clustering column in descending order, a reversed type.
+    /// A reversed type for a clustering column in descending order.
     pub ty: CqlType,
 }
 
-/// A column that has cells.
+/// A static or regular column, which has cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     pub id: ColumnId,
@@ -46,41 +49,49 @@ pub struct Column {
 }
 
 impl Column {
-    /// A collection or UDT whose elements are cells of their own.
+    /// Whether it is a collection or UDT whose elements are separate cells.
     pub fn is_complex(&self) -> bool {
         self.ty.is_multi_cell()
     }
 }
 
-/// A column that is no more. Its cells written up to `dropped_time_us` are not returned, even if a column
-/// of the same name exists again.
+/// A dropped column. Its cells written up to `dropped_time_us` are not returned, even if a column of the same
+/// name exists again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DroppedColumn {
     pub name: String,
     pub ty: CqlType,
     pub kind: ColumnKind,
     pub dropped_time_us: i64,
+    /// The id that it had, while no column of its name exists; see [`TableSchema::with_dropped`]. `None`
+    /// otherwise, or if the id is unknown.
+    pub id: Option<ColumnId>,
 }
 
+/// The schema of one table. See the head of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableSchema {
     pub id: TableId,
     pub keyspace: String,
     pub name: String,
+    /// Columns of the partition key, in order; at least one.
     pub partition_key: Vec<KeyColumn>,
+    /// Clustering columns, in order; may be empty.
     pub clustering: Vec<KeyColumn>,
     /// Static and regular columns in disk order: simple before complex, then by the bytes of the name.
     columns: Vec<Column>,
-    /// `columns` index by column id; `None` for dropped ids.
+    /// Index into `columns` by column id; `None` for dropped ids.
     by_id: Vec<Option<u16>>,
+    /// Records of dropped columns.
     pub dropped: Vec<DroppedColumn>,
-    /// Columns with the name of a dropped one, by id, each with the time of the drop.
+    /// Columns with the name of a dropped one, as pairs of id and drop time.
     made_again: Vec<(ColumnId, i64)>,
     pub options: TableOptions,
     has_counters: bool,
 }
 
 impl TableSchema {
+    /// A builder of a new table.
     pub fn builder(keyspace: impl Into<String>, name: impl Into<String>) -> TableBuilder {
         TableBuilder {
             id: None,
@@ -94,7 +105,7 @@ impl TableSchema {
         }
     }
 
-    /// A builder that starts from this schema, for ALTER: columns keep their ids.
+    /// A builder with the content of this schema, for ALTER: columns keep their ids.
     pub fn to_builder(&self) -> TableBuilder {
         TableBuilder {
             id: Some(self.id),
@@ -108,7 +119,7 @@ impl TableSchema {
         }
     }
 
-    /// Static and regular columns, in disk order (simple before complex, then by name).
+    /// Static and regular columns in disk order: simple before complex, then by the bytes of the name.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
@@ -118,18 +129,45 @@ impl TableSchema {
         self.columns.iter().filter(move |column| column.kind == kind)
     }
 
+    /// The column with this id; `None` if it does not exist or was dropped.
     #[inline]
     pub fn column(&self, id: ColumnId) -> Option<&Column> {
         let index = (*self.by_id.get(id.0 as usize)?)?;
         Some(&self.columns[usize::from(index)])
     }
 
-    /// Columns that were made again under the name of a dropped one, by id: what was written to them at this time or before is not
-    /// returned, since in an SSTable nobody could tell it from what the dropped one had.
+    /// Columns that were created again under the name of a dropped one, as pairs of id and drop time. Cells
+    /// written at this time or before are not returned, because in an SSTable they cannot be distinguished
+    /// from cells of the dropped column.
     pub fn made_again(&self) -> &[(ColumnId, i64)] {
         &self.made_again
     }
 
+    /// The same table with each dropped column whose cells may reappear, as if it had been created again.
+    /// Memtables and the commit log are read with this schema, so that cells newer than the drop are kept. If
+    /// there is no such column, it is the schema itself.
+    pub fn with_dropped(self: &Arc<Self>) -> Arc<Self> {
+        let is_key =
+            |name: &str| self.partition_key.iter().chain(&self.clustering).any(|key| key.name == name);
+        let mut builder = self.to_builder();
+        let mut is_same = true;
+        for DroppedColumn { name, ty, kind, id, .. } in &self.dropped {
+            // A dropped counter cannot be created again, nor a column with the name of a key column.
+            if let Some(id) = *id
+                && !ty.is_counter()
+                && !is_key(name)
+            {
+                builder = builder.column(Column { id, name: name.clone(), ty: ty.clone(), kind: *kind });
+                is_same = false;
+            }
+        }
+        if is_same {
+            return self.clone();
+        }
+        builder.build_with_ids_from(self.column_id_bound()).unwrap_or_else(|_| self.clone())
+    }
+
+    /// The static or regular column with this name.
     pub fn column_named(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name == name)
     }
@@ -139,21 +177,22 @@ impl TableSchema {
         self.by_id.len() as u32
     }
 
+    /// Whether the table has static columns.
     pub fn has_static(&self) -> bool {
         self.columns.iter().any(|column| column.kind == ColumnKind::Static)
     }
 
-    /// Counter tables hold nothing but counters.
+    /// Whether the table contains counters; if so, all its columns are counters.
     pub fn has_counters(&self) -> bool {
         self.has_counters
     }
 
-    /// `keyspace.table`
+    /// The name as `keyspace.table`.
     pub fn full_name(&self) -> String {
         format!("{}.{}", self.keyspace, self.name)
     }
 
-    /// How the values of two prefixes compare, over the columns that both have.
+    /// Compares the values of two prefixes, over the columns that both have.
     #[inline]
     pub fn compare_values(&self, a: &ClusteringPrefix, b: &ClusteringPrefix) -> Ordering {
         for ((a, b), column) in a.values().zip(b.values()).zip(&self.clustering) {
@@ -172,7 +211,7 @@ impl TableSchema {
         self.compare_values(a, b)
     }
 
-    /// The order of positions, in which a stream of a partition rises.
+    /// The order of positions, in which the stream of a partition rises.
     #[inline]
     pub fn compare_positions(&self, a: &Position, b: &Position) -> Ordering {
         self.compare_parts((&a.prefix, a.side), (&b.prefix, b.side))
@@ -185,7 +224,8 @@ impl TableSchema {
         if order.is_ne() {
             return order;
         }
-        // All values of the shorter prefix are equal: it stands before or after everything that extends it.
+        // All values of the shorter prefix are equal. By its side, it is before or after all positions that
+        // extend it.
         match a.0.len().cmp(&b.0.len()) {
             Ordering::Equal => a.1.cmp(&b.1),
             Ordering::Less => {
@@ -205,7 +245,7 @@ impl TableSchema {
         }
     }
 
-    /// Whether the row `key` is inside `range`.
+    /// Whether the row `key` is in `range`.
     #[inline]
     pub fn range_contains(&self, range: &ClusteringRange, key: &ClusteringPrefix) -> bool {
         let at = (key, Side::At);
@@ -223,7 +263,7 @@ impl TableSchema {
     }
 }
 
-/// Why a schema is not one.
+/// The reason why a schema is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaError(pub String);
 
@@ -235,7 +275,7 @@ impl fmt::Display for SchemaError {
 
 impl std::error::Error for SchemaError {}
 
-/// Puts a schema together and checks it. Columns get ids in disk order unless they already have one.
+/// Builds and validates a schema. Columns without an id get one in disk order.
 #[derive(Clone, Debug)]
 pub struct TableBuilder {
     id: Option<TableId>,
@@ -251,19 +291,21 @@ pub struct TableBuilder {
 const UNASSIGNED: ColumnId = ColumnId(u32::MAX);
 
 impl TableBuilder {
+    /// Sets the table's id. Without it, the id is derived from the name.
     #[must_use]
     pub fn id(mut self, id: TableId) -> Self {
         self.id = Some(id);
         self
     }
 
+    /// Appends a column to the partition key.
     #[must_use]
     pub fn partition_key(mut self, name: impl Into<String>, ty: CqlType) -> Self {
         self.partition_key.push(KeyColumn { name: name.into(), ty });
         self
     }
 
-    /// For descending order, give a reversed type.
+    /// Adds a clustering column; for descending order, `ty` is a reversed type.
     #[must_use]
     pub fn clustering(mut self, name: impl Into<String>, ty: CqlType) -> Self {
         self.clustering.push(KeyColumn { name: name.into(), ty });
@@ -280,24 +322,26 @@ impl TableBuilder {
         self.column(Column { id: UNASSIGNED, name: name.into(), ty, kind: ColumnKind::Static })
     }
 
-    /// A column with the id it has always had.
+    /// Adds a column with the id that it already has.
     #[must_use]
     pub fn column(mut self, column: Column) -> Self {
         self.columns.push(column);
         self
     }
 
-    /// Takes a column out and remembers it as dropped at `dropped_time_us`. No such column: an error on build.
+    /// Removes a column and records it as dropped at `dropped_time_us`. An unknown name has no effect.
     #[must_use]
     pub fn drop_column(mut self, name: &str, dropped_time_us: i64) -> Self {
         if let Some(at) = self.columns.iter().position(|column| column.name == name) {
-            let Column { name, ty, kind, .. } = self.columns.remove(at);
+            let Column { id, name, ty, kind } = self.columns.remove(at);
+            let id = Some(id).filter(|id| *id != UNASSIGNED);
             self.dropped.retain(|dropped| dropped.name != name);
-            self.dropped.push(DroppedColumn { name, ty, kind, dropped_time_us });
+            self.dropped.push(DroppedColumn { name, ty, kind, dropped_time_us, id });
         }
         self
     }
 
+    /// Adds the record of a dropped column.
     #[must_use]
     pub fn dropped(mut self, dropped: DroppedColumn) -> Self {
         self.dropped.push(dropped);
@@ -310,8 +354,11 @@ impl TableBuilder {
         self
     }
 
-    /// `id_bound` is one more than the highest column id this table ever used (0 for a new table); new
-    /// columns get ids from there on.
+    /// Builds the schema. `id_bound` is one more than the highest column id that this table ever used (0 for
+    /// a new table). New columns get ids from there on, except for dropped columns that are created again.
+    ///
+    /// Errors: no partition key column, duplicate names, static columns without a clustering column, a mix of
+    /// counters and other columns, too many columns, duplicate ids.
     pub fn build_with_ids_from(mut self, id_bound: u32) -> Result<Arc<TableSchema>, SchemaError> {
         let table = format!("{}.{}", self.keyspace, self.name);
         let fail = |what: String| Err(SchemaError(format!("table {table}: {what}")));
@@ -346,7 +393,21 @@ impl TableBuilder {
         }
         self.columns
             .sort_by(|a, b| (a.is_complex(), a.name.as_bytes()).cmp(&(b.is_complex(), b.name.as_bytes())));
-        let used = self.columns.iter().filter(|column| column.id != UNASSIGNED).map(|column| column.id.0 + 1);
+        for column in self.columns.iter_mut().filter(|column| column.id == UNASSIGNED) {
+            let is_it = |gone: &&DroppedColumn| {
+                gone.name == column.name && gone.kind == column.kind && gone.ty.has_same_values(&column.ty)
+            };
+            // A dropped counter cannot be created again.
+            let mut records = self.dropped.iter().filter(|_| !column.ty.is_counter());
+            column.id = records.find(is_it).and_then(|gone| gone.id).unwrap_or(UNASSIGNED);
+        }
+        for gone in &mut self.dropped {
+            if self.columns.iter().any(|column| column.name == gone.name || Some(column.id) == gone.id) {
+                gone.id = None;
+            }
+        }
+        let used = self.columns.iter().map(|column| column.id).filter(|id| *id != UNASSIGNED);
+        let used = used.chain(self.dropped.iter().filter_map(|gone| gone.id)).map(|id| id.0 + 1);
         let mut next = used.max().unwrap_or(0).max(id_bound);
         for column in self.columns.iter_mut().filter(|column| column.id == UNASSIGNED) {
             column.id = ColumnId(next);
@@ -369,8 +430,8 @@ impl TableBuilder {
         let mut made_again: Vec<_> = self.columns.iter().filter_map(dropped_time_us).collect();
         made_again.sort_unstable();
         Ok(Arc::new(TableSchema {
-            // Made from the name, so that the same definition has the same id everywhere; whoever creates a
-            // table at run time gives it an id of its own.
+            // The id is derived from the name, so that the same definition has the same id everywhere. A
+            // caller that creates a table at run time sets its own id.
             id: self.id.unwrap_or_else(|| Uuid::from_u128(name_hash(&self.keyspace, &self.name))),
             keyspace: self.keyspace,
             name: self.name,
@@ -385,6 +446,7 @@ impl TableBuilder {
         }))
     }
 
+    /// Builds the schema of a new table; see [`Self::build_with_ids_from`].
     pub fn build(self) -> Result<Arc<TableSchema>, SchemaError> {
         self.build_with_ids_from(0)
     }
@@ -422,6 +484,28 @@ mod tests {
         assert_eq!(names, [("b2", 3), ("s", 0), ("m", 2)]);
         assert!(new.column(ColumnId(1)).is_none() && new.column(ColumnId(9)).is_none());
         assert_eq!(new.dropped[0].name, "z");
+    }
+
+    #[test]
+    fn a_column_made_again_as_it_was_has_its_id_again() {
+        let old = table();
+        let gone = old.to_builder().drop_column("z", 5).build_with_ids_from(3).unwrap();
+        assert_eq!((gone.dropped[0].id, gone.column_id_bound()), (Some(ColumnId(1)), 3));
+        let seen = gone.with_dropped();
+        assert_eq!(seen.column(ColumnId(1)).unwrap().name, "z");
+        assert_eq!(seen.made_again(), [(ColumnId(1), 5)]);
+        let again = |builder: TableBuilder| builder.build_with_ids_from(3).unwrap();
+        let same = again(gone.to_builder().regular("z", CqlType::Int));
+        assert_eq!((same.column_named("z").unwrap().id, same.dropped[0].id), (ColumnId(1), None));
+        assert!(Arc::ptr_eq(&same.with_dropped(), &same));
+        for other in [
+            gone.to_builder().regular("z", CqlType::Blob),
+            gone.to_builder().static_column("z", CqlType::Int),
+            gone.to_builder().regular("y", CqlType::Int),
+        ] {
+            let other = again(other);
+            assert!(other.column(ColumnId(1)).is_none() && other.column(ColumnId(3)).is_some());
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Byte strings that are usually short: up to 22 bytes live in place, longer ones are shared.
+//! Byte strings that are usually short: up to 22 bytes are stored inline, longer strings are shared.
 //!
-//! Keys, clustering values and most cell values are short, so a row is one allocation and not one per
-//! value; cloning a long value copies a pointer, so a read does not copy what the memtable holds.
+//! Keys, clustering values and most cell values are short, so a row is one allocation and not one per value.
+//! Cloning a long string copies a pointer, so a read does not copy values of the memtable.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -10,7 +10,7 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Immutable bytes in 24: a short string in place, or a shared one on the heap.
+/// Immutable bytes in a value of 24 bytes: a short string inline, or a shared string on the heap.
 #[derive(Clone)]
 pub struct SmallBytes(Repr);
 
@@ -23,7 +23,7 @@ enum Repr {
 const _: () = assert!(size_of::<SmallBytes>() == 24);
 
 impl SmallBytes {
-    /// The longest string that needs no heap.
+    /// The longest string that is stored inline.
     pub const INLINE_BYTES: usize = 22;
 
     pub const fn new() -> Self {
@@ -38,9 +38,9 @@ impl SmallBytes {
         }
     }
 
-    /// Heap bytes this value keeps alive: the string and its two reference counts, padded as the allocator is
-    /// asked for them; 0 if it is in place.
-    /// A string shared by several values is counted by each.
+    /// Heap memory in bytes that this value keeps alive: the string and its two reference counts, rounded up
+    /// to the size of the allocation request; 0 for an inline string. Each of several values that share a
+    /// string counts it.
     #[inline]
     pub fn heap_bytes(&self) -> usize {
         match &self.0 {

@@ -1,16 +1,17 @@
-//! Sources one behind the other: their partitions do not overlap, so one is open at a time.
+//! Concatenates sources whose partitions do not overlap, so that only one of them is open at a time.
 //!
-//! For the fragments of a run, of which there may be a thousand: open together, each would hold buffers and a
-//! request ahead.
+//! Serves the fragments of a run, of which there may be a thousand: open together, each would hold buffers
+//! and a read-ahead request.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 
 use crate::ReadError;
-use crate::drive::LocalFuture;
+use crate::block_on::LocalFuture;
 use crate::fragment::{ReadSpec, Reader, Source, Step};
 
-/// See the head of this file. Who makes it knows that every partition of a source is in front of those of the next.
+/// Reader of several sources in sequence. See the head of this file. The caller guarantees that every
+/// partition of a source comes before those of the next.
 pub struct ChainReader {
     spec: ReadSpec,
     waiting: VecDeque<Rc<dyn Source>>,

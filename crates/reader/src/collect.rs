@@ -1,4 +1,4 @@
-//! Reads everything a reader yields into memory: for tests, tools and small system tables.
+//! Reads all data of a reader into memory, for tests, tools and small system tables.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use model::{
 use crate::ReadError;
 use crate::fragment::{Fragment, Reader, RowFragment, Step};
 
-/// Every fragment, in order.
+/// All fragments, in order.
 pub async fn collect(reader: &mut dyn Reader) -> Result<Vec<Fragment>, ReadError> {
     let mut fragments = vec![];
     loop {
@@ -23,7 +23,7 @@ pub async fn collect(reader: &mut dyn Reader) -> Result<Vec<Fragment>, ReadError
     }
 }
 
-/// Every partition, whole. `reversed` says in which direction the reader goes; the result is the same.
+/// All partitions, complete. `reversed` is the direction of the reader; the result does not depend on it.
 pub async fn collect_partitions(
     reader: &mut dyn Reader,
     schema: &Arc<TableSchema>,

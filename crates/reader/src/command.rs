@@ -1,4 +1,4 @@
-//! What a read asks for.
+//! The parameters of a read, and the position at which its next page continues.
 
 use std::sync::Arc;
 
@@ -14,68 +14,73 @@ use crate::trace::ReadTrace;
 pub struct ReadCommand {
     pub table: TableId,
     pub partitions: PartitionRange,
-    /// Which rows of each partition; disjoint, rising in the table's order.
+    /// Wanted rows of each partition; disjoint, rising in the table's order.
     pub ranges: Arc<[ClusteringRange]>,
-    /// Rows of each partition from the last to the first.
+    /// Whether rows of each partition are returned from the last to the first.
     pub reversed: bool,
-    /// What has expired by then is not there. Seconds since the Unix epoch; `None`: when the read runs.
+    /// Time by which data has expired, in seconds since the Unix epoch; `None`: the time at which the read
+    /// runs.
     pub now_s: Option<u32>,
-    /// At most so many rows over all pages of the read.
+    /// The most rows over all pages of the read.
     pub limit_rows: u64,
+    /// The most rows of each partition over all pages of the read.
     pub partition_limit_rows: u64,
-    /// A page ends after so many rows.
+    /// A page ends after this number of rows.
     pub page_rows: u64,
-    /// Or when its rows take about so many bytes.
+    /// A page also ends when its rows take approximately this number of bytes.
     pub page_bytes: u64,
-    /// Or behind so many tombstones, also if there is nothing live on it.
+    /// A page also ends after this number of tombstones, even if it has no live row.
     pub page_tombstones: u64,
-    /// Go on behind the page that gave this.
+    /// Continue after the page that returned this state.
     pub paging: Option<PagingState>,
-    /// Tells this read from others, so that its next page finds what this one leaves open; 0: it gets a number.
+    /// Identifies the read, so that its next page finds the readers that this one leaves open; 0: assign a
+    /// number.
     pub read_id: u64,
-    /// Neither look into the cache nor fill it.
+    /// Neither use the cache nor fill it.
     pub bypass_cache: bool,
-    /// If `reversed`: not by walking backwards but by the old method, `ReversingReader`, with so many bytes at most. To be
-    /// compared with.
+    /// If `reversed`: use the old method, `ReversingReader`, with at most this number of bytes, instead of
+    /// walking backwards. For comparisons.
     pub buffered_reverse_bytes_max: Option<u64>,
-    /// The read is given up so long after it came; `None`: as the engine's options say.
+    /// The read is abandoned this time after its arrival; `None`: the timeout of the engine's options.
     pub timeout_us: Option<u64>,
-    /// Where to note what is done; `None`: nobody asked.
+    /// Receives a trace of the read; `None`: not traced.
     pub trace: Option<Arc<ReadTrace>>,
 }
 
-/// Where a read goes on after a page.
+/// Position at which a read continues after a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PagingState {
     pub place: PagePlace,
-    /// What is left of `limit_rows`.
+    /// The part of `limit_rows` that remains.
     pub remaining_rows: u64,
     /// The read's [`ReadCommand::read_id`].
     pub read_id: u64,
 }
 
-/// How far the pages of a read have come.
+/// Progress of the pages of a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PagePlace {
-    /// The pages so far have all that is wanted of this partition.
+    /// The pages so far contain all wanted rows of this partition.
     AfterPartition(PartitionKey),
-    /// The last page ended inside a partition: because it was full, or because it met too many dead rows.
+    /// The last page ended inside a partition, because it was full or met too many dead rows.
     Inside(UnfinishedPartition),
 }
 
-/// A partition in which a page ended. Its absence from that page says nothing about its content: a page may end in front
-/// of the first live row. `shown_rows` says what earlier pages have of it.
+/// A partition in which a page ended. The page may have ended before the first live row, so the absence of
+/// the partition from it does not mean that the partition is empty. `shown_rows` is the number of its rows on
+/// earlier pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnfinishedPartition {
     pub key: PartitionKey,
     /// The last row that was read, live or dead.
     pub last_row: ClusteringKey,
-    /// Live rows of the partition on all pages so far, for `partition_limit_rows`. 0: no page has had the partition, so
-    /// its static row is still to come, also if no live row follows.
+    /// Live rows of the partition on all pages so far, for `partition_limit_rows`. 0: no page has contained
+    /// the partition, so its static row is still to be returned, even if no live row follows.
     pub shown_rows: u64,
 }
 
 impl PagePlace {
+    /// The partition in which or after which the page ended.
     pub fn key(&self) -> &PartitionKey {
         match self {
             Self::AfterPartition(key) => key,
@@ -83,6 +88,7 @@ impl PagePlace {
         }
     }
 
+    /// The partition in which the page ended; `None` if it ended after a partition.
     pub fn unfinished(&self) -> Option<&UnfinishedPartition> {
         match self {
             Self::AfterPartition(_) => None,
@@ -90,7 +96,7 @@ impl PagePlace {
         }
     }
 
-    /// Both are at the same row, or after the same partition.
+    /// Whether both are at the same row, or after the same partition.
     pub fn is_same(&self, other: &Self) -> bool {
         let last_row = |place: &Self| place.unfinished().map(|unfinished| unfinished.last_row.clone());
         self.key() == other.key() && last_row(self) == last_row(other)
@@ -98,14 +104,14 @@ impl PagePlace {
 }
 
 impl PagingState {
-    /// The partition in which the page ended, unless it ended between two partitions.
+    /// The partition in which the page ended; `None` if it ended between two partitions.
     pub fn unfinished(&self) -> Option<&UnfinishedPartition> {
         self.place.unfinished()
     }
 }
 
 impl ReadCommand {
-    /// It asks for the same rows in the same order as `other`, be it for another page of them.
+    /// Whether it reads the same rows in the same order as `other`, possibly for another page.
     pub fn wants_same(&self, other: &Self) -> bool {
         (self.table, self.reversed, self.bypass_cache) == (other.table, other.reversed, other.bypass_cache)
             && self.partition_limit_rows == other.partition_limit_rows
@@ -113,7 +119,7 @@ impl ReadCommand {
             && self.ranges == other.ranges
     }
 
-    /// Everything in `partitions`, in pages of 10,000 rows or 1 MiB.
+    /// A read of everything in `partitions`, in pages of 10,000 rows or 1 MiB.
     pub fn new(table: TableId, partitions: PartitionRange) -> Self {
         Self {
             table,
@@ -135,7 +141,7 @@ impl ReadCommand {
         }
     }
 
-    /// Which partitions are still wanted; `None` if none.
+    /// The partitions that are still wanted; `None` if none.
     pub fn remaining_partitions(&self) -> Option<PartitionRange> {
         let Some(paging) = &self.paging else { return Some(self.partitions.clone()) };
         match (&self.partitions, &paging.place) {
@@ -151,7 +157,7 @@ impl ReadCommand {
         }
     }
 
-    /// The wanted rows that are behind `row`, in the direction of the read.
+    /// The wanted rows after `row`, in the direction of the read.
     pub fn ranges_behind(&self, schema: &TableSchema, row: &ClusteringKey) -> Vec<ClusteringRange> {
         let behind = |range: &ClusteringRange| {
             let mut range = range.clone();

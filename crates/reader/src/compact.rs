@@ -1,7 +1,7 @@
-//! Leaves out what is deleted, what has expired and what may be purged.
+//! Removes deleted data, expired data and purgeable tombstones from a stream.
 //!
-//! What it keeps depends on who asks: a compaction keeps every tombstone that is still needed, a query keeps
-//! only what its client sees. Partitions of which nothing is left do not appear at all.
+//! What remains depends on the use: a compaction keeps every tombstone that is still needed, a query keeps
+//! only the data that its client sees. Partitions that become empty are omitted.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -10,28 +10,28 @@ use std::rc::Rc;
 use model::{ClusteringKey, NO_DELETION_TIME_S, PartitionKey, Purge, RangeTombstoneChange, Row, Tombstone};
 
 use crate::ReadError;
-use crate::drive::LocalFuture;
+use crate::block_on::LocalFuture;
 use crate::fragment::{Fragment, Reader, RowFragment, Step};
 
-/// What to keep.
+/// Which data a [`CompactReader`] keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// Everything that is not purged, tombstones included.
+    /// All data that is not purged, including tombstones.
     Needed,
-    /// Rows with something live in them, and of those only what is live. No deletion appears.
+    /// Rows with live data, reduced to that data. No tombstone is emitted.
     Live,
 }
 
-/// Says for each partition what may be purged.
+/// Decides for each partition which tombstones may be purged.
 pub trait PurgePolicy {
     fn purge(&mut self, key: &PartitionKey) -> Purge;
 
-    /// Of the partition that [`Self::purge`] was last asked about, so many tombstones and expired cells were kept
-    /// because they are too young, and so many because something outside may need them.
+    /// Reports the tombstones and expired cells that were kept in the partition of the last call of
+    /// [`Self::purge`]: `_young` because they are too young, `_blocked` because data outside may need them.
     fn kept(&mut self, _young: u64, _blocked: u64) {}
 }
 
-/// The same for every partition.
+/// The same decision for every partition.
 impl PurgePolicy for Purge {
     fn purge(&mut self, _: &PartitionKey) -> Purge {
         *self
@@ -44,18 +44,18 @@ impl<F: FnMut(&PartitionKey) -> Purge> PurgePolicy for F {
     }
 }
 
-/// What was purged, as fragments in order, for who must keep it until what it deletes is gone for good. Whole
-/// partitions, but for the last one.
+/// Purged data as fragments in order, for a caller that must keep it until the deletion is final. All
+/// partitions are complete, except for the last.
 pub type Garbage = Rc<RefCell<VecDeque<Fragment>>>;
 
-/// Collects what is purged.
+/// Collects purged data.
 struct Collecting {
     into: Garbage,
     key: PartitionKey,
     tombstone: Tombstone,
-    /// Something of the partition was collected.
+    /// Whether some data of the partition was collected.
     has_begun: bool,
-    /// The purged range deletion that is in force.
+    /// The purged range tombstone in force.
     in_force: Tombstone,
 }
 
@@ -99,38 +99,40 @@ impl Collecting {
     }
 }
 
-/// Fragments that are left out in a row before the caller may let others run.
+/// Number of consecutive fragments that may be removed before the reader offers its caller a chance to yield.
 const SKIPPED_MAX: u32 = 256;
 
-/// How far a reader has come that has met nothing but what is dead for a while.
+/// Position of a reader that has met only dead data for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// This row of the current partition.
+    /// The reader has passed this row of the current partition.
     Row(ClusteringKey),
-    /// The whole of a partition that has not been let out.
+    /// The reader has passed the whole of a partition that is not emitted.
     Partition(PartitionKey),
 }
 
-/// See the head of this file.
+/// Reader that removes deleted, expired and purgeable data. See the head of this file.
 pub struct CompactReader<R, P> {
     inner: R,
     policy: P,
     keep: Keep,
     purge: Purge,
     partition_tombstone: Tombstone,
-    /// The range deletion in force in the stream that comes in, and the one that was let out.
+    /// The range tombstone in force in the input (`in_force`), and in the output (`shown`).
     in_force: Tombstone,
     shown: Tombstone,
-    /// The start of the current partition, not let out before something follows it.
+    /// The start of the current partition. It is emitted only when a fragment follows it.
     start: Option<Fragment>,
-    /// What goes out next.
+    /// The next fragment to emit.
     next: Option<Fragment>,
-    /// Row tombstones and dead cells met so far; a read that meets many is slow for a reason.
+    /// The number of rows so far that contain a row tombstone or a dead cell, or are empty after shadowing.
+    /// Explains why a read is slow.
     tombstones_seen: u64,
-    /// Said with the last `Step::Load`, if that was to let others run.
+    /// The position for [`Self::take_passed`], set if the last `Step::Load` only offered a chance to yield.
     passed: Option<Passed>,
     collecting: Option<Box<Collecting>>,
-    /// Dead things of the current partition that were kept: too young, and needed outside.
+    /// Tombstones and expired cells of the current partition that were kept: because they are too young, or
+    /// because data outside may need them.
     kept_young: u64,
     kept_blocked: u64,
 }
@@ -155,7 +157,8 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
         }
     }
 
-    /// Collects what is purged, which merged with what comes out is the whole again. For [`Keep::Needed`].
+    /// Collects the purged data in `garbage`. The output and the garbage merged are the input again. Only for
+    /// [`Keep::Needed`].
     #[must_use]
     pub fn collecting(mut self, garbage: Garbage) -> Self {
         assert!(self.keep == Keep::Needed, "a query collects nothing");
@@ -169,16 +172,18 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
         self
     }
 
+    /// The number of rows with dead data that were read so far.
     pub fn tombstones_seen(&self) -> u64 {
         self.tombstones_seen
     }
 
-    /// After `Step::Load`: `None` if there is something to load, else how far it has come through what is dead.
+    /// After `Step::Load`: `None` if data has to be loaded; otherwise the position that the reader has
+    /// reached in dead data.
     pub fn take_passed(&mut self) -> Option<Passed> {
         self.passed.take()
     }
 
-    /// The partition that is being read, if nothing of it has been let out yet.
+    /// The partition that is being read, if no fragment of it has been emitted yet.
     pub fn held_key(&self) -> Option<&PartitionKey> {
         match &self.start {
             Some(Fragment::PartitionStart { key, .. }) => Some(key),
@@ -198,7 +203,7 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
         }
     }
 
-    /// Counts what is dead in a row that goes out.
+    /// Counts the tombstones and expired cells of a row that is emitted.
     fn count_kept_of(&mut self, row: &Row) {
         use model::ColumnData::{Complex, Simple};
         let now_s = self.purge.now_s;
@@ -251,7 +256,7 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
         None
     }
 
-    /// Whether the row would be the same after `self.row`; then a shared row stays shared.
+    /// Whether compaction would leave the row as it is. Such a row stays shared and is not copied.
     fn is_untouched(&self, row: &Row, deleted: Tombstone) -> bool {
         use model::ColumnData::{Complex, Simple};
         deleted.is_live()
@@ -266,7 +271,7 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
             })
     }
 
-    /// Compacts the row at `key`, or the static row; false if nothing of it is kept.
+    /// Compacts the row at `key`, or the static row. False if nothing of it is kept.
     fn compact_row(&mut self, key: Option<&model::ClusteringKey>, row: &mut Row, deleted: Tombstone) -> bool {
         let was_dead = !row.deletion.is_live() || row.cells().iter().any(|(_, data)| matches!(data, model::ColumnData::Simple(cell) if !cell.is_live_at(self.purge.now_s)));
         row.shadow(deleted);
@@ -293,7 +298,7 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
         }
     }
 
-    /// Lets `fragment` out, after the start of its partition if that has not gone out yet.
+    /// Emits `fragment`, after the start of its partition if that has not been emitted yet.
     fn emit(&mut self, fragment: Fragment) -> Fragment {
         match self.start.take() {
             Some(start) => {
@@ -352,7 +357,7 @@ impl<R: Reader, P: PurgePolicy> Reader for CompactReader<R, P> {
                         self.emit(Fragment::Change(RangeTombstoneChange { position, tombstone: shown }))
                     })
                 }
-                // A partition whose start was never let out was empty.
+                // A partition whose start was never emitted is empty.
                 Fragment::PartitionEnd => {
                     if let Some(collecting) = &mut self.collecting {
                         collecting.end();

@@ -1,25 +1,26 @@
-//! What can go wrong in a read.
+//! Errors of a read.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::semaphore::Refusal;
 
+/// A failed read. The variant determines the reaction of the caller.
 #[derive(Debug)]
 pub enum ReadError {
-    /// A file says something it cannot say. The rest of the table is not affected.
+    /// A file contains invalid data. The remainder of the table is not affected.
     Corrupt { file: PathBuf, offset_bytes: u64, detail: String },
     /// The operating system could not read a file.
     Io { file: PathBuf, offset_bytes: u64, source: std::io::Error },
-    /// Too much is going on for this read to be carried out, or to wait any longer.
+    /// The shard is too busy to execute this read or to let it wait longer.
     Refused(Refusal),
-    /// This read needs more than any read may have.
+    /// This read needs more than any single read may use.
     Limit(LimitExceeded),
-    /// The shard that would have to answer is stopping.
+    /// The shard that has the data is stopping.
     ShuttingDown,
 }
 
-/// Which limit a read has passed. The texts are the peers'.
+/// The limit that a read has exceeded. The texts are Cassandra's and ScyllaDB's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LimitExceeded {
     /// `tombstone_failure_threshold`
@@ -37,7 +38,7 @@ impl fmt::Display for LimitExceeded {
 }
 
 impl ReadError {
-    /// The same error once more, for another reader that waited for the same load.
+    /// A copy of the error, for another reader that waited for the same load.
     #[must_use]
     pub fn copied(&self) -> Self {
         match self {

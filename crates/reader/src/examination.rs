@@ -1,9 +1,9 @@
-//! The examination that every source passes, forward and reverse.
+//! The examination: the test suite that every source passes, forward and reverse.
 //!
-//! Call [`examine`] from the tests of every [`Source`], with a way to build it from mutations. What must come
-//! out is written down by [`crate::memory`], fragment by fragment: after a seed's worth of random writes each
-//! source is asked for single partitions, ranges of them, slices of their rows, in both directions, with
-//! partitions skipped at random points.
+//! The tests of every [`Source`] call [`examine`] with a function that builds the source from mutations. The
+//! expected result is computed by [`crate::memory`], fragment by fragment. After the random writes of a seed,
+//! each source is read by single partitions, ranges of partitions and slices of rows, in both directions,
+//! with partitions skipped at random points.
 
 use std::sync::Arc;
 
@@ -11,12 +11,13 @@ use base::rng::Rng;
 use model::sample::{self, Variety};
 use model::{Mutation, PartitionKey, PartitionRange, Purge, RingPosition, TableSchema};
 
-use crate::drive::LocalFuture;
+use crate::block_on::LocalFuture;
 use crate::fragment::{Fragment, ReadSpec, Reader, Source, Step};
 use crate::memory::{MemorySource, fragments_of};
 use crate::{CompactReader, Keep, ReadError, collect};
 
-/// Builds a source of a table from writes. Merging the writes in any way gives the same.
+/// Builds a source of a table from writes. The order in which the writes are merged must not affect the
+/// result.
 pub trait Build {
     fn build<'a>(
         &'a mut self,
@@ -39,7 +40,7 @@ where
     }
 }
 
-/// Examines sources built by `build` from the writes of `seeds`, over every table of [`sample::tables`].
+/// Examines sources that `build` creates from the writes of `seeds`, for every table of [`sample::tables`].
 /// Panics with the seed at the first difference.
 pub async fn examine(build: &mut dyn Build, seeds: std::ops::Range<u64>) {
     for schema in sample::tables() {
@@ -49,7 +50,7 @@ pub async fn examine(build: &mut dyn Build, seeds: std::ops::Range<u64>) {
     }
 }
 
-/// As [`examine`], for sources that leave out what their own deletions delete.
+/// As [`examine`], for sources that remove data that their own tombstones delete.
 pub async fn examine_shadowed(build: &mut dyn Build, seeds: std::ops::Range<u64>) {
     for schema in sample::tables() {
         for seed in seeds.clone() {
@@ -71,7 +72,7 @@ impl Examination {
     fn new(schema: Arc<TableSchema>, seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let mut variety = Variety::default();
-        // Now and then partitions large enough to have an index of their own.
+        // Some seeds use partitions large enough for an index of their own.
         if seed % 8 == 7 {
             variety.rows = 400;
             variety.value_bytes = 2000;
@@ -93,7 +94,7 @@ impl Examination {
             let spec = self.random_spec(&keys);
             self.check(&expected, &*source, &spec).await;
         }
-        // Twice at the same time, and again: a reader changes nothing.
+        // Two readers at the same time, then a third: reading does not change the source.
         let spec = ReadSpec::new(self.schema.clone(), PartitionRange::all());
         let (mut a, mut b) = (source.reader(&spec), source.reader(&spec));
         let interleaved = [one(&mut *a).await, one(&mut *b).await];
@@ -126,7 +127,8 @@ impl Examination {
 
     async fn check(&mut self, expected: &MemorySource, source: &dyn Source, spec: &ReadSpec) {
         let context = || format!("seed {}, {}, {spec:?}", self.seed, self.schema.full_name());
-        // Where deleted counters leave depends on what was merged before; what is left after it does not.
+        // When deleted counters are removed depends on what was merged before. The data that remains after
+        // their removal does not.
         let canonical = self.is_shadowed || spec.schema.has_counters();
         let wanted: Vec<Vec<Fragment>> = expected
             .partitions()
@@ -146,7 +148,7 @@ impl Examination {
         }
         let got = collect(&mut *reader).await.unwrap_or_else(|error| panic!("{error}: {}", context()));
         let flat: Vec<Fragment> = wanted.iter().flatten().cloned().collect();
-        // A source may leave out partitions of which nothing is wanted.
+        // A source may omit partitions without wanted data.
         assert_same(&without_hollow(got), &without_hollow(flat), &context());
         assert!(matches!(reader.next(), Ok(Step::End)), "the end is said again: {}", context());
 
@@ -155,7 +157,7 @@ impl Examination {
         }
     }
 
-    /// Partitions skipped, each after some of its fragments.
+    /// Checks a read that skips each partition after some of its fragments.
     async fn check_skipping(&mut self, wanted: Vec<Vec<Fragment>>, source: &dyn Source, spec: &ReadSpec) {
         let mut reader = source.reader(spec);
         let (mut got, mut expect) = (vec![], vec![]);
@@ -197,7 +199,7 @@ fn split_partitions(fragments: Vec<Fragment>) -> Vec<Vec<Fragment>> {
     out
 }
 
-/// Leaves out partitions that say nothing.
+/// Removes partitions that contain neither a tombstone nor a row.
 fn without_hollow(fragments: Vec<Fragment>) -> Vec<Fragment> {
     let hollow = |partition: &Vec<Fragment>| {
         partition.len() == 2

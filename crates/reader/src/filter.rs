@@ -1,21 +1,22 @@
-//! Leaves out the partitions that somebody else answers for.
+//! Removes the partitions that other shards own.
 //!
-//! After a restart with another number of shards a file holds partitions of several; each shard reads it through
-//! a filter that lets only its own pass.
+//! After a restart with another number of shards, a file contains partitions of several shards. Each shard
+//! reads the file through a filter that passes only its own partitions.
 
 use model::PartitionKey;
 
 use crate::ReadError;
-use crate::drive::LocalFuture;
+use crate::block_on::LocalFuture;
 use crate::fragment::{Fragment, Reader, Step};
 
-/// Passes the partitions for which `wants` says so, and skips the others without looking into them.
+/// Passes the partitions for which `wants` returns true, and skips the others without reading their rows.
 pub struct FilterReader<R, F> {
     inner: R,
     wants: F,
 }
 
 impl<R: Reader, F: FnMut(&PartitionKey) -> bool> FilterReader<R, F> {
+    /// A reader of the partitions of `inner` for which `wants` returns true.
     pub fn new(inner: R, wants: F) -> Self {
         Self { inner, wants }
     }

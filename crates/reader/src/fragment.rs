@@ -1,9 +1,10 @@
-//! The pieces of a partition in the order in which they are read, and who yields them.
+//! The fragments of a partition in the order in which they are read, and the trait of their readers.
 //!
-//! A partition is: `PartitionStart`, at most one `Static`, then `Row`s and `Change`s in the order of their
-//! positions (falling in a reverse read), then `PartitionEnd`. A `Change` says which range deletion is in
-//! force from its position on, in the direction of the read; at the start nothing is in force, and at the end
-//! of every wanted range nothing is again. Deletions are not applied to rows: that is `CompactReader`'s work.
+//! A partition is a `PartitionStart`, at most one `Static`, then `Row`s and `Change`s in the order of their
+//! positions (falling in a reverse read), then a `PartitionEnd`. A `Change` gives the range tombstone that is
+//! in force from its position on, in the direction of the read. None is in force at the start of a partition,
+//! nor after the end of each wanted range. Tombstones are not applied to rows; this is the task of
+//! `CompactReader`.
 
 use std::fmt;
 use std::rc::Rc;
@@ -15,11 +16,11 @@ use model::{
 };
 
 use crate::ReadError;
-use crate::drive::LocalFuture;
+use crate::block_on::LocalFuture;
 use crate::permit::Permit;
 use crate::trace::Tracer;
 
-/// One piece of one partition. Rows are shared, not copied: a memtable hands out what it holds.
+/// A fragment of one partition. Rows are shared, not copied: a memtable returns the rows that it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fragment {
     PartitionStart { key: PartitionKey, tombstone: Tombstone },
@@ -29,34 +30,34 @@ pub enum Fragment {
     PartitionEnd,
 }
 
-/// A row of a partition: its place by value, its content shared.
+/// A row of a partition: its position by value, its content shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowFragment {
     pub key: ClusteringKey,
     pub row: Rc<Row>,
 }
 
-/// What a reader says when it is asked for the next fragment.
+/// Result of a request for the next fragment.
 #[derive(Debug)]
 pub enum Step {
     Ready(Fragment),
-    /// Nothing can be said before `load` has been awaited.
+    /// The next fragment is known only after `load` has been awaited.
     Load,
-    /// There is no further partition. Said again each time.
+    /// There is no further partition. Returned again on each further call.
     End,
 }
 
-/// A stream of fragments. Partitions rise by token and key, also in a reverse read, which turns the order
-/// inside each partition.
+/// A stream of fragments. Partitions rise by token and key, even in a reverse read, which only reverses the
+/// order inside each partition.
 pub trait Reader {
-    /// The next fragment. Cheap: never waits, and does little work per call, so that the caller can stop in
-    /// between. After an error the reader is not used any more.
+    /// The next fragment. Never waits and does little work per call, so that the caller can yield between
+    /// calls. After an error the reader must not be used again.
     fn next(&mut self) -> Result<Step, ReadError>;
 
-    /// Fetches what `next` asked for by `Step::Load`. May be called without need; then it does nothing.
+    /// Loads the data for which `next` returned `Step::Load`. A call without need does nothing.
     fn load(&mut self) -> LocalFuture<'_, Result<(), ReadError>>;
 
-    /// Leaves the rest of the current partition out, its `PartitionEnd` included. Between partitions it does
+    /// Skips the remainder of the current partition, including its `PartitionEnd`. Between partitions it does
     /// nothing.
     fn skip_partition(&mut self);
 }
@@ -75,20 +76,20 @@ impl<R: Reader + ?Sized> Reader for Box<R> {
     }
 }
 
-/// What a read wants.
+/// Parameters of a reader.
 #[derive(Clone)]
 pub struct ReadSpec {
-    /// The schema by which the data are to be understood: today's.
+    /// The schema by which the data is interpreted: the current one.
     pub schema: Arc<TableSchema>,
     pub partitions: PartitionRange,
-    /// Which rows of each partition; disjoint, rising in the table's order. The static row is always wanted.
-    /// None wanted: only partition and static row.
+    /// Wanted rows of each partition; disjoint, rising in the table's order. The static row is always wanted.
+    /// Empty: only the partition and its static row.
     pub ranges: Arc<[ClusteringRange]>,
-    /// Rows from the last to the first.
+    /// Whether rows are read from the last to the first.
     pub reversed: bool,
-    /// Whom readers charge what they hold; `None`: nobody counts.
+    /// The permit that is charged for the memory of readers; `None`: not counted.
     pub permit: Option<Rc<Permit>>,
-    /// Whom readers tell what they do; `None`: nobody asked.
+    /// Receives notes of what readers do; `None`: not traced.
     pub trace: Option<Tracer>,
 }
 
@@ -102,7 +103,7 @@ impl fmt::Debug for ReadSpec {
 }
 
 impl ReadSpec {
-    /// Everything of the wanted partitions.
+    /// Reads everything in `partitions`.
     pub fn new(schema: Arc<TableSchema>, partitions: PartitionRange) -> Self {
         let ranges = Arc::new([ClusteringRange::all()]);
         Self { schema, partitions, ranges, reversed: false, permit: None, trace: None }
@@ -132,7 +133,7 @@ impl ReadSpec {
         self
     }
 
-    /// Tells whoever asked.
+    /// Adds a note to the trace. `text` is called only if the read is traced.
     #[inline]
     pub fn note(&self, text: impl FnOnce() -> String) {
         if let Some(trace) = &self.trace {
@@ -140,13 +141,13 @@ impl ReadSpec {
         }
     }
 
-    /// Every row of a partition, so nothing has to be cut.
+    /// Whether every row of a partition is wanted, so that nothing has to be cut.
     pub fn wants_all_rows(&self) -> bool {
         self.ranges.len() == 1 && self.ranges[0].is_all()
     }
 }
 
-/// Something that can be read. What it holds does not change under an open reader.
+/// A source of readers. Its content does not change under an open reader.
 pub trait Source {
     fn reader(&self, spec: &ReadSpec) -> Box<dyn Reader>;
 }

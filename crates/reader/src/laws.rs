@@ -1,4 +1,4 @@
-//! The combinators keep the promise of a source, and their laws hold.
+//! The combinators pass the examination of sources, and satisfy their laws.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn memory(_: &Arc<TableSchema>, mutations: Vec<Mutation>) -> Box<dyn Source> {
     Box::new(MemorySource::new(&mutations))
 }
 
-/// Reads everything of the inner source and cuts afterwards.
+/// Reads all rows of the inner source and cuts afterwards.
 struct Sliced(MemorySource);
 
 impl Source for Sliced {
@@ -55,7 +55,7 @@ fn a_merge_of_any_split_passes() {
     }
 }
 
-/// Reads forward and turns round.
+/// Reads forward and reverses each partition.
 struct Reversed(MemorySource);
 
 impl Source for Reversed {
@@ -76,7 +76,7 @@ fn what_is_turned_round_passes() {
     block_on_ready(examine(&mut build, 0..80));
 }
 
-/// A partition that does not fit is refused with the peers' words, and one that does is not.
+/// A partition over the memory limit is refused with ScyllaDB's text; one within it is not.
 #[test]
 fn turning_round_has_a_limit() {
     let schema = sample::tables().remove(0);
@@ -96,7 +96,7 @@ fn turning_round_has_a_limit() {
     assert!(!read(1 << 20).unwrap().is_empty());
 }
 
-/// One source for each partition, one behind the other.
+/// One source for each partition, concatenated.
 struct Chained(MemorySource);
 
 impl Source for Chained {
@@ -119,7 +119,7 @@ fn sources_one_behind_the_other_are_one() {
     block_on_ready(examine(&mut build, 0..60));
 }
 
-/// Two filters that share the partitions between them; merged they are the whole.
+/// Two filters that divide the partitions between them; merged they are the whole source.
 struct Filtered(MemorySource);
 
 impl Source for Filtered {
@@ -140,7 +140,7 @@ fn what_two_filters_let_through_is_the_whole() {
     block_on_ready(examine(&mut build, 0..60));
 }
 
-/// The partitions of a stream that was collected.
+/// The partitions of collected garbage.
 fn partitions_of(
     garbage: &Garbage,
     schema: &Arc<TableSchema>,
@@ -162,8 +162,8 @@ fn partitions_of(
     block_on_ready(collect_partitions(&mut Collected(garbage.clone()), schema, false)).unwrap()
 }
 
-/// What a compacting reader lets out is what compacting the merged partition in memory leaves, in both
-/// directions, whatever is kept.
+/// Compacting a stream gives the same result as compacting the merged partition in memory, in both
+/// directions, for every choice of what is kept.
 #[test]
 fn compacting_a_stream_is_compacting_what_it_says() {
     for seed in 0..400 {
@@ -196,7 +196,7 @@ fn compacting_a_stream_is_compacting_what_it_says() {
             .collect();
         assert_eq!(got, expect, "seed {seed}");
 
-        // What is kept and what was purged are together what there was.
+        // Merging the kept and the purged data gives the original.
         if !reversed && !schema.has_counters() {
             let garbage = Garbage::default();
             let mut reader = CompactReader::new(source.reader(&spec), purge, Keep::Needed);
@@ -223,7 +223,7 @@ fn compacting_a_stream_is_compacting_what_it_says() {
             assert!(partition.tombstone.is_live() && partition.range_tombstones().is_empty(), "{key:?}");
             assert!(partition.rows().iter().all(|row| row.row.is_live_at(purge.now_s)), "seed {seed}");
         }
-        // Purging first changes nothing of what a client sees.
+        // A purge before the query does not change its result.
         let mut purged = MemorySource::default();
         got.into_iter().for_each(|(key, partition)| {
             purged.partitions_mut().insert(key, partition);
@@ -235,7 +235,7 @@ fn compacting_a_stream_is_compacting_what_it_says() {
     }
 }
 
-/// What two sources say together, what is deleted left out.
+/// The content of several sources merged, without deleted data.
 fn together(schema: &Arc<TableSchema>, readers: Vec<Box<dyn Reader>>) -> Vec<crate::Fragment> {
     let spec = ReadSpec::new(schema.clone(), PartitionRange::all());
     let merged = MergeReader::of(&spec, readers);
@@ -243,7 +243,7 @@ fn together(schema: &Arc<TableSchema>, readers: Vec<Box<dyn Reader>>) -> Vec<cra
     block_on_ready(collect(&mut reader)).unwrap()
 }
 
-/// What a shadow takes away from data is missed by nobody who has the shadow.
+/// Removing shadowed data does not change the content of data and shadow merged.
 #[test]
 fn what_a_shadow_leaves_is_with_the_shadow_what_there_was() {
     let mut rng = Rng::new(31);
@@ -266,7 +266,7 @@ fn what_a_shadow_leaves_is_with_the_shadow_what_there_was() {
             assert_eq!(together(&schema, vec![Box::new(rest()), shadow.reader(&spec)]), expect);
             let left = together(&schema, vec![Box::new(rest())]);
             *removed += usize::from(left != alone);
-            // Again nothing more can go: its own result has nothing that the shadow covers.
+            // The operation is idempotent: its result contains no data that the shadow covers.
             let again = ShadowReader::new(&spec, Box::new(rest()), shadow.reader(&spec), by);
             assert_eq!(together(&schema, vec![Box::new(again)]), left);
         }

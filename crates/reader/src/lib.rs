@@ -1,19 +1,20 @@
-//! The one read trait, forward and reverse, and what can be made of readers without knowing where data lie.
+//! The read trait, forward and reverse, and combinators of readers that do not depend on where data is
+//! stored.
 //!
-//! A [`Source`] (a memtable, an SSTable, several of them merged) opens [`Reader`]s; a reader yields the
-//! [`Fragment`]s of the wanted partitions one after another. Everything that keeps this promise passes the
-//! [`examination`].
+//! A [`Source`] (a memtable, an SSTable, several of them merged) opens [`Reader`]s. A reader yields the
+//! [`Fragment`]s of the wanted partitions one after another. Every source passes the [`examination`].
 //!
-//! A [`ReadCommand`] is what a client wants of a table, a [`Page`] what it gets.
+//! A [`ReadCommand`] contains the parameters of a client's read of a table, a [`Page`] its result.
 //!
-//! **Invariant:** nothing here opens a file, knows a clock or starts a task. A reader that must wait says
-//! `Step::Load`; whoever drives it awaits `load` in its own runtime.
+//! **Invariant:** nothing in this crate opens a file, uses a clock or starts a task. A reader that must wait
+//! returns `Step::Load`; its caller awaits `load` in the caller's own runtime.
 
+mod admission_queue;
+mod block_on;
 pub mod chain;
 pub mod collect;
 pub mod command;
 pub mod compact;
-mod drive;
 pub mod error;
 pub mod examination;
 pub mod filter;
@@ -30,11 +31,11 @@ pub mod shadow;
 pub mod slice;
 pub mod trace;
 
+pub use block_on::{LocalFuture, block_on_ready};
 pub use chain::ChainReader;
 pub use collect::{collect, collect_partitions};
 pub use command::{PagePlace, PagingState, ReadCommand, UnfinishedPartition};
 pub use compact::{CompactReader, Garbage, Keep, Passed, PurgePolicy};
-pub use drive::{LocalFuture, block_on_ready};
 pub use error::{LimitExceeded, ReadError};
 pub use filter::FilterReader;
 pub use fragment::{Fragment, ReadSpec, Reader, RowFragment, Source, Step};

@@ -1,7 +1,7 @@
-//! Partitions in memory as a source: the plainest one, by which the others are examined.
+//! Partitions in memory as a source: the simplest source, against which the others are examined.
 //!
-//! It writes down every fragment of every wanted partition when the reader is opened, so what it does can be
-//! checked by eye. Not for large data.
+//! When a reader is opened, it lists every fragment of every wanted partition, so its behaviour is easy to
+//! verify by reading. Not for large data.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use model::{
 };
 
 use crate::ReadError;
-use crate::drive::LocalFuture;
+use crate::block_on::LocalFuture;
 use crate::fragment::{Fragment, ReadSpec, Reader, RowFragment, Source, Step};
 
 /// Partitions by key.
@@ -23,13 +23,14 @@ pub struct MemorySource {
 }
 
 impl MemorySource {
-    /// The union of `mutations`.
+    /// The merged content of `mutations`.
     pub fn new(mutations: &[Mutation]) -> Self {
         let mut source = Self::default();
         mutations.iter().for_each(|mutation| source.apply(mutation));
         source
     }
 
+    /// Merges a write into the source.
     pub fn apply(&mut self, mutation: &Mutation) {
         let partition = self.partitions.entry(mutation.key.clone()).or_default();
         partition.merge(&mutation.partition, &mutation.schema);
@@ -79,8 +80,8 @@ fn row_fragment(row: &ClusteringRow) -> Fragment {
     Fragment::Row(RowFragment { key: row.key.clone(), row: Rc::new(row.row.clone()) })
 }
 
-/// The points inside `range` (its ends included) at which the deletion in force changes for a reader who
-/// sees nothing outside of it.
+/// The positions inside `range`, including its ends, at which the range tombstone in force changes for a
+/// reader that sees only this range.
 fn changes_in(
     schema: &Arc<TableSchema>,
     partition: &Partition,
@@ -96,7 +97,7 @@ fn changes_in(
     let mut points: Vec<Position> = [range.start.clone()].into_iter().chain(between).collect();
     points.push(range.end.clone());
     let mut out = vec![];
-    // Between two neighbouring points one deletion is in force.
+    // Between two neighbouring points one range tombstone is in force.
     let spans: Vec<Tombstone> = points[..points.len() - 1].iter().map(|p| tombstones.at(schema, p)).collect();
     for (i, point) in points.into_iter().enumerate() {
         let in_front = if i == 0 { Tombstone::LIVE } else { spans[i - 1] };

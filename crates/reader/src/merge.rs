@@ -1,25 +1,25 @@
-//! Several sources as one: the partitions of all, and of each partition the union of what each knows.
+//! K-way merge of sources: the partitions of all, and of each partition the merged content.
 //!
-//! 1. Between partitions every child shows its next key; the least one is next, and the children that show
-//!    it take part in it.
-//! 2. Inside, every participant shows its next fragment; the one with the least position goes out, rows with
-//!    the same key merged into one.
-//! 3. Of the range deletions the participants have in force, the strongest is in force in the result.
-//! 4. A partition that only one child knows passes through without any comparison.
+//! 1. Between partitions, the head of every child is its next partition key. The smallest key is next, and
+//!    the children with that key participate in the partition.
+//! 2. Inside a partition, the head of every participant is its next fragment. The fragment with the smallest
+//!    position is emitted; rows with the same key are merged into one.
+//! 3. Of the range tombstones in force in the participants, the strongest is in force in the result.
+//! 4. A partition of only one child passes through without any comparison.
 //!
-//! Guarantees: children load at the same time, not one after the other. Not here: leaving out what is
-//! deleted (`compact`). Cost: a comparison per participant and fragment.
+//! Guarantees: children load concurrently, not one after the other. Cost: one comparison per participant and
+//! fragment. Not here: the removal of deleted data (`compact`).
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::drive::all;
+use base::join::join_all;
 use model::{PartitionKey, RangeTombstoneChange, Side, TableSchema, Tombstone};
 
 use crate::ReadError;
-use crate::drive::LocalFuture;
+use crate::block_on::LocalFuture;
 use crate::fragment::{Fragment, ReadSpec, Reader, Source, Step};
 
 struct Child {
@@ -27,27 +27,27 @@ struct Child {
     head: Option<Fragment>,
     finished: bool,
     must_load: bool,
-    /// The range deletion in force in this child.
+    /// The range tombstone in force in this child.
     in_force: Tombstone,
 }
 
-/// See the head of this file.
+/// Reader that merges several readers. See the head of this file.
 pub struct MergeReader {
     schema: Arc<TableSchema>,
     reversed: bool,
     children: Vec<Child>,
-    /// The children that know the current partition; empty between partitions.
+    /// The children that participate in the current partition; empty between partitions.
     current: Vec<usize>,
     partition_tombstone: Tombstone,
-    /// The range deletion in force in the result.
+    /// The range tombstone in force in the result.
     in_force: Tombstone,
-    /// The participants that show the least position; kept between steps for its memory.
+    /// The participants whose heads have the smallest position; kept between steps to reuse the allocation.
     least: Vec<usize>,
-    /// How many partitions came from how many children.
+    /// Counts partitions by the number of children that they came from.
     merged: Option<MergeCounts>,
 }
 
-/// How many partitions came from one source, from two, …
+/// Counts of partitions that came from one source, from two sources, and so on.
 #[derive(Clone, Debug, Default)]
 pub struct MergeCounts(Rc<RefCell<Vec<u64>>>);
 
@@ -60,7 +60,8 @@ impl MergeCounts {
         counts[sources - 1] += 1;
     }
 
-    /// Sources and partitions, of those that there were.
+    /// Pairs of a number of sources and the number of partitions from that many sources, without empty
+    /// counts.
     pub fn get(&self) -> Vec<(u32, u64)> {
         let counts = self.0.borrow();
         (1..).zip(counts.iter().copied()).filter(|(_, partitions)| *partitions > 0).collect()
@@ -68,6 +69,7 @@ impl MergeCounts {
 }
 
 impl MergeReader {
+    /// A reader over `readers`, which must all read what `spec` describes.
     pub fn new(spec: &ReadSpec, readers: Vec<Box<dyn Reader>>) -> Self {
         let child = |reader| Child {
             reader,
@@ -88,14 +90,14 @@ impl MergeReader {
         }
     }
 
-    /// Counts in `counts` from how many readers each partition comes.
+    /// Counts in `counts` the number of readers of each partition.
     #[must_use]
     pub fn counting(mut self, counts: MergeCounts) -> Self {
         self.merged = Some(counts);
         self
     }
 
-    /// One reader over all; the only one as it is.
+    /// A reader over all `readers`. A single reader is returned unchanged.
     pub fn of(spec: &ReadSpec, mut readers: Vec<Box<dyn Reader>>) -> Box<dyn Reader> {
         if readers.len() == 1 {
             return readers.remove(0);
@@ -103,7 +105,7 @@ impl MergeReader {
         Box::new(Self::new(spec, readers))
     }
 
-    /// Lets every child in `wanted` show its next fragment; false if one has to load first.
+    /// Reads the head of every child in `wanted`. False if a child has to load first.
     fn fill(children: &mut [Child], wanted: impl Iterator<Item = usize>) -> Result<bool, ReadError> {
         let mut filled = true;
         for index in wanted {
@@ -176,7 +178,7 @@ impl MergeReader {
         Ok(step)
     }
 
-    /// The next fragment of the current partition, `None` if what was read changes nothing.
+    /// The next fragment of the current partition; `None` if the consumed heads do not change the result.
     fn merge_step(&mut self) -> Option<Fragment> {
         let rank = |fragment: &Fragment| match fragment {
             Fragment::PartitionStart { .. } => unreachable!("a partition ends before the next begins"),
@@ -209,7 +211,7 @@ impl MergeReader {
         merged
     }
 
-    /// Takes the heads of the children in `least`, which stand at the same position, and makes them one.
+    /// Consumes the heads of the children in `least`, which are at the same position, and merges them.
     fn merge_heads(&mut self, least: &[usize]) -> Option<Fragment> {
         let (first_index, rest) = least.split_first().expect("a current partition has participants");
         let first = self.children[*first_index].head.take().expect("filled");
@@ -264,7 +266,7 @@ impl MergeReader {
                 }))
             }
             Fragment::PartitionEnd => {
-                // Every participant stands at its end, or it would have had something lesser to show.
+                // Every participant is at its end; otherwise a head with a smaller position would exist.
                 for index in self.current.drain(..) {
                     self.children[index].head = None;
                 }
@@ -274,7 +276,8 @@ impl MergeReader {
         }
     }
 
-    /// Counters must not be added up before what deletes one of them was applied.
+    /// Whether a tombstone must be applied before rows are merged: counters that it deletes must not be added
+    /// up.
     fn must_shadow(&self, deleted: Tombstone) -> bool {
         self.schema.has_counters() && !deleted.is_live()
     }
@@ -288,7 +291,7 @@ impl MergeReader {
     }
 }
 
-/// Where a fragment stands, if it stands at a position.
+/// The position of a fragment; `None` if it has no position.
 pub(crate) fn parts(fragment: &Fragment) -> Option<(&model::ClusteringPrefix, Side)> {
     match fragment {
         Fragment::Row(row) => Some((&row.key, Side::At)),
@@ -325,13 +328,13 @@ impl Reader for MergeReader {
             child.reader.load()
         });
         let loads: Vec<_> = loads.collect();
-        Box::pin(all(loads))
+        Box::pin(join_all(loads))
     }
 
     fn skip_partition(&mut self) {
         for index in std::mem::take(&mut self.current) {
             let child = &mut self.children[index];
-            // A child whose end is already shown stands between partitions.
+            // A child whose head is the partition end is already between partitions.
             if !matches!(child.head.take(), Some(Fragment::PartitionEnd)) {
                 child.reader.skip_partition();
             }
@@ -339,7 +342,7 @@ impl Reader for MergeReader {
     }
 }
 
-/// Several sources as one.
+/// Several sources merged into one.
 pub struct MergeSource {
     pub sources: Vec<Rc<dyn Source>>,
 }

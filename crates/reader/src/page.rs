@@ -1,39 +1,41 @@
-//! What a read answers.
+//! The result of a read.
 
 use model::{ClusteringRow, PartitionKey, Row};
 
 use crate::command::PagingState;
 
-/// A part of the answer, and where to go on.
+/// One page of the result, and the position of the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// By token and key. A partition that began on an earlier page appears again with its further rows. A partition
-    /// without rows is complete: it has nothing but its static row. That a partition is absent says nothing if `next` is inside it.
+    /// Ordered by token and key. A partition that began on an earlier page appears again with its further
+    /// rows. A partition without rows is complete: it has only its static row. If `next` is inside a
+    /// partition that is absent from this page, the partition is not necessarily empty.
     pub partitions: Vec<PartitionPage>,
     /// `None`: this was the last page.
     pub next: Option<PagingState>,
-    /// Deleted and expired rows that had to be read past.
+    /// The number of deleted and expired rows that were read.
     pub tombstones: u64,
 }
 
-/// The rows of one partition on one page. Only what is live; deletions have been applied.
+/// The rows of one partition on one page. They contain only live data; tombstones have been applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionPage {
     pub key: PartitionKey,
-    /// Empty if there is nothing in it. The same on every page of the partition.
+    /// Empty if it has no live cell. The same on every page of the partition.
     pub static_row: Row,
-    /// In the direction of the read. Without rows, the static row is the answer.
+    /// In the direction of the read. If empty, the static row alone is the result.
     pub rows: Vec<ClusteringRow>,
 }
 
 impl PartitionPage {
-    /// Rows as a client counts them: a partition with nothing but a static row is one.
+    /// The number of rows as a client counts them: a partition with only a static row counts as one.
     pub fn row_count(&self) -> u64 {
         (self.rows.len() as u64).max(1)
     }
 }
 
 impl Page {
+    /// The number of rows of all partitions, as a client counts them.
     pub fn row_count(&self) -> u64 {
         self.partitions.iter().map(PartitionPage::row_count).sum()
     }

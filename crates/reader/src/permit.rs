@@ -1,8 +1,9 @@
-//! Waiting for a [`Semaphore`]: a read's permit, and what is charged to it.
+//! Permits of a [`Semaphore`] for asynchronous reads: waiting for admission and charging memory.
 //!
-//! A [`Permit`] is what a read has from before its first reader exists until its answer is made; dropping it gives
-//! everything back and lets others go on. Readers charge what they hold by [`Charge`]s, which give back what they
-//! were charged when they are dropped. Knows no clock: who has a deadline drops the wait ([`Permit::time_out`]).
+//! A read holds a [`Permit`] from before its first reader exists until its answer is made. Dropping the
+//! permit releases everything and lets other reads go on. Readers charge the memory that they hold by
+//! [`Charge`]s; dropping a charge releases its memory. The module has no clock: a caller with a deadline
+//! drops the wait ([`Permit::time_out`]).
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -11,15 +12,15 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use crate::ReadError;
-use crate::semaphore::{PermitId, PermitState, Refusal, Semaphore};
+use crate::semaphore::{PermitId, PermitState, ReadKind, Refusal, Semaphore};
 
 struct Inner {
     semaphore: Semaphore,
-    /// Who waits, by permit.
+    /// Wakers of waiting reads, by permit number.
     wakers: Vec<Option<Waker>>,
 }
 
-/// A semaphore whose reads can wait. Belongs to one shard.
+/// A semaphore whose reads can wait. It belongs to one shard.
 pub struct ReadAdmission(RefCell<Inner>);
 
 impl ReadAdmission {
@@ -27,16 +28,21 @@ impl ReadAdmission {
         Rc::new(Self(RefCell::new(Inner { semaphore, wakers: vec![] })))
     }
 
-    /// Looks at the semaphore, or changes it.
+    /// Calls `f` with the semaphore, then wakes the reads that may go on.
     pub fn with<T>(&self, f: impl FnOnce(&mut Semaphore) -> T) -> T {
         let result = f(&mut self.0.borrow_mut().semaphore);
         self.wake();
         result
     }
 
-    /// A read of `table` (`ks.table`) comes. The permit may have to be [waited for](Permit::admitted).
-    pub fn enter(self: &Rc<Self>, table: &Arc<str>, operation: &'static str) -> Result<Permit, ReadError> {
-        let id = self.0.borrow_mut().semaphore.enter(table, operation)?;
+    /// Enters a read of `table` (`ks.table`). The permit may have to be [waited for](Permit::admitted).
+    pub fn enter(
+        self: &Rc<Self>,
+        table: &Arc<str>,
+        operation: &'static str,
+        kind: ReadKind,
+    ) -> Result<Permit, ReadError> {
+        let id = self.0.borrow_mut().semaphore.enter(table, operation, kind)?;
         Ok(Permit { admission: Rc::clone(self), id, shared_items: Cell::new(0) })
     }
 
@@ -52,7 +58,7 @@ impl ReadAdmission {
     }
 }
 
-/// See the head of this file.
+/// The permit of one read. See the head of this file.
 pub struct Permit {
     admission: Rc<ReadAdmission>,
     id: PermitId,
@@ -61,17 +67,18 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Of its semaphore, and how many wait there.
+    /// The name of the semaphore, and the number of reads that wait there.
     pub fn semaphore(&self) -> (String, u64) {
         self.admission.with(|semaphore| (semaphore.name().to_string(), semaphore.stats().queued))
     }
 
+    /// Whether the read waits for admission or memory.
     pub fn is_waiting(&self) -> bool {
         let state = self.admission.0.borrow().semaphore.state(self.id);
         matches!(state, PermitState::WaitingForAdmission | PermitState::WaitingForMemory)
     }
 
-    /// Ends when the read may begin.
+    /// Waits until the read may begin.
     pub async fn admitted(&self) {
         poll_fn(|cx| {
             if !self.is_waiting() {
@@ -88,17 +95,17 @@ impl Permit {
         .await;
     }
 
-    /// It has waited too long: what to answer.
+    /// Counts a read that has waited too long, and returns the error to answer.
     pub fn time_out(&self) -> ReadError {
         self.admission.0.borrow_mut().semaphore.time_out().into()
     }
 
-    /// What is going on, for the log.
+    /// A dump of the semaphore, for the log.
     pub fn dump(&self, problem: &str) -> String {
         self.admission.0.borrow().semaphore.dump(problem, Some(self.id))
     }
 
-    /// The read waits for the disk from now on, or goes on.
+    /// Sets whether the read waits for the disk.
     pub fn set_awaiting(&self, is_awaiting: bool) {
         self.admission.0.borrow_mut().semaphore.set_awaiting(self.id, is_awaiting);
         if is_awaiting {
@@ -106,33 +113,35 @@ impl Permit {
         }
     }
 
-    /// The read has a snapshot of so many things that a cache has too; it keeps them alive when the cache has let them
-    /// go.
+    /// Adds `items` to the number of cache items that the read's snapshots share with a cache. A snapshot
+    /// keeps its items alive after the cache has evicted them.
     pub fn shares_items(&self, items: u64) {
         self.shared_items.set(self.shared_items.get() + items);
     }
 
+    /// The sum of all [`Self::shares_items`].
     pub fn shared_items(&self) -> u64 {
         self.shared_items.get()
     }
 
-    /// The read is put aside between two pages, and keeps `bytes` alive that it was not charged; it may be evicted.
+    /// Parks the read between two pages. It keeps `bytes` alive that were not charged to it, and may be
+    /// evicted.
     pub fn park(&self, bytes: u64) {
         self.admission.0.borrow_mut().semaphore.park(self.id, bytes);
         self.admission.wake();
     }
 
-    /// The next page is asked for. False: the read was evicted meanwhile, and is over.
+    /// Resumes the read for its next page. False: the read was evicted meanwhile and is over.
     pub fn unpark(&self) -> bool {
         self.admission.0.borrow_mut().semaphore.unpark(self.id)
     }
 
-    /// It was parked, and others needed its place.
+    /// Whether the read was parked and then evicted in favour of others.
     pub fn is_evicted(&self) -> bool {
         self.admission.0.borrow().semaphore.state(self.id) == PermitState::Evicted
     }
 
-    /// Whether parked reads of its semaphore were evicted since somebody asked.
+    /// Whether parked reads of the semaphore were evicted since the last call.
     pub fn take_evicted(&self) -> bool {
         self.admission.0.borrow_mut().semaphore.take_evicted()
     }
@@ -140,11 +149,11 @@ impl Permit {
     /// Charges `bytes` more; waits until they may be held.
     ///
     /// # Errors
-    /// The reads of this shard hold so much that this one is refused.
+    /// The reads of this shard hold too much memory, and this read is refused.
     async fn request(&self, bytes: u64) -> Result<(), ReadError> {
         let granted = self.admission.0.borrow_mut().semaphore.request(self.id, bytes)?;
         if !granted {
-            // If this is dropped meanwhile, so is the read, and its permit gives everything back.
+            // If this future is dropped, so is the read, and its permit releases everything.
             self.admitted().await;
         }
         Ok(())
@@ -175,7 +184,7 @@ impl From<Refusal> for ReadError {
     }
 }
 
-/// What one holder of a read's memory is charged. Without a permit nothing is counted.
+/// Memory charged by one holder within a read. Without a permit nothing is counted.
 #[derive(Default)]
 pub struct Charge {
     permit: Option<Rc<Permit>>,
@@ -183,14 +192,16 @@ pub struct Charge {
 }
 
 impl Charge {
+    /// A charge of 0 bytes.
     pub fn new(permit: Option<Rc<Permit>>) -> Self {
         Self { permit, bytes: 0 }
     }
 
-    /// From now on at least `bytes` are held; to be called before they are allocated.
+    /// Grows the charge to at least `bytes`; to be called before the memory is allocated. Waits until the
+    /// memory may be held.
     ///
     /// # Errors
-    /// As of a read that is refused; the charge is as it was.
+    /// The read is refused; the charge remains as it was.
     pub async fn grow_to(&mut self, bytes: u64) -> Result<(), ReadError> {
         if let Some(permit) = self.permit.as_ref().filter(|_| bytes > self.bytes) {
             permit.request(bytes - self.bytes).await?;
@@ -199,7 +210,7 @@ impl Charge {
         Ok(())
     }
 
-    /// No more than `bytes` are held any longer.
+    /// Shrinks the charge to at most `bytes`.
     pub fn shrink_to(&mut self, bytes: u64) {
         if let Some(permit) = self.permit.as_ref().filter(|_| bytes < self.bytes) {
             permit.release(self.bytes - bytes);

@@ -1,9 +1,10 @@
-//! The old way to read backwards: reads each partition forward, all of it into memory, and turns it round.
+//! The old method of reverse reads: reads each partition forward into memory, and reverses it.
 //!
-//! It works on any forward reader and costs the partition for every page: time and memory are those of all wanted rows, whatever the
-//! page takes of them. Readers that walk backwards themselves cost the page; this is for sources that cannot, and to be compared with.
-//! Guarantees: the same fragments as a reversed read of the same source; what it holds is charged to the permit; beyond its
-//! limit of memory the read is refused.
+//! It works with any forward reader. Its cost is that of the whole partition for every page: time and memory
+//! for all wanted rows, however few of them the page uses. Readers that walk backwards cost only the page.
+//! This reader is for sources that cannot walk backwards, and for comparisons. Guarantees: the fragments are
+//! the same as in a reverse read of the source; the memory is charged to the permit; a partition over the
+//! memory limit is refused.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -11,23 +12,23 @@ use std::rc::Rc;
 use model::{PartitionKey, RangeTombstoneChange, Tombstone};
 
 use crate::ReadError;
-use crate::drive::LocalFuture;
+use crate::block_on::LocalFuture;
 use crate::error::LimitExceeded;
 use crate::fragment::{Fragment, Reader, Step};
 use crate::permit::{Charge, Permit};
 
-/// Fragments that one load takes in, so that whoever drives the reader can let others run in between.
+/// The most fragments that one load reads, so that the caller can yield between loads.
 const FRAGMENTS_A_LOAD: u32 = 256;
-/// What is charged at once.
+/// Granularity of charges to the permit.
 const CHARGE_STEP_BYTES: u64 = 64 * 1024;
 
-/// See the head of this file.
+/// Reader that reverses the partitions of a forward reader. See the head of this file.
 pub struct ReversingReader<R> {
     inner: R,
     memory_bytes_max: u64,
-    /// What was read of the next partition.
+    /// The fragments of the next partition that were read so far.
     taken: Taken,
-    /// What goes out next; of one partition.
+    /// The fragments of one partition that are still to be emitted.
     out: VecDeque<Fragment>,
     is_inside: bool,
     is_at_end: bool,
@@ -35,7 +36,7 @@ pub struct ReversingReader<R> {
 }
 
 impl<R: Reader> ReversingReader<R> {
-    /// `inner` reads forward; partitions of which more than `memory_bytes_max` are wanted are refused.
+    /// `inner` reads forward. A partition with more than `memory_bytes_max` of wanted rows is refused.
     pub fn new(inner: R, memory_bytes_max: u64, permit: Option<Rc<Permit>>) -> Self {
         Self {
             inner,
@@ -48,7 +49,7 @@ impl<R: Reader> ReversingReader<R> {
         }
     }
 
-    /// Reads on, to the end of the partition at most.
+    /// Reads further fragments, at most to the end of the partition.
     async fn read_on(&mut self) -> Result<(), ReadError> {
         for _ in 0..FRAGMENTS_A_LOAD {
             match self.inner.next()? {
@@ -98,7 +99,7 @@ impl<R: Reader> Reader for ReversingReader<R> {
     }
 }
 
-/// A partition as it comes forward.
+/// The fragments of a partition in forward order.
 #[derive(Default)]
 struct Taken {
     start: Option<Fragment>,
@@ -132,7 +133,7 @@ impl Taken {
         }
     }
 
-    /// The text is ScyllaDB's, of the time when it read so.
+    /// The text is that of the ScyllaDB versions that read in this way.
     fn refusal(&self, limit_bytes: u64) -> LimitExceeded {
         let key = self.key().map_or_else(String::new, |key| key.bytes().escape_ascii().to_string());
         LimitExceeded::Memory(format!(
@@ -141,7 +142,8 @@ impl Taken {
         ))
     }
 
-    /// Backwards, what is in force from a change on is what was in force in front of it.
+    /// In reverse order, the range tombstone in force from a change on is the one that was in force before
+    /// it.
     fn reversed(self) -> VecDeque<Fragment> {
         let mut rest = self.rest;
         let mut in_front = Tombstone::LIVE;

@@ -1,7 +1,8 @@
-//! How many reads may run at once on a shard, and how much memory they may hold together. Pure: a function of what
-//! enters, asks, gives back and leaves; `permit` is the part that waits.
+//! Admission control for reads: limits how many reads run at once on a shard, and how much memory they hold
+//! together. The semaphore is a pure state machine over the events of reads: entering, requesting memory,
+//! releasing memory, leaving. Waiting is implemented in `permit`.
 //!
-//! A read enters before any reader of it exists, and has a permit from then on. A permit has a state:
+//! A read enters before it creates a reader, and has a permit from then on. A permit has a state:
 //!
 //! ```text
 //! enter ─→ waiting_for_admission ─→ active/need_cpu ⇄ active/await ─→ leave
@@ -9,45 +10,52 @@
 //!                        waiting_for_memory   inactive ─→ evicted
 //! ```
 //!
-//! - Admission takes one of `count` and [`BASE_COST_BYTES`], in the order of entering. If nobody is admitted, the next
-//!   one is, whatever memory says.
-//! - A read charges what it holds. Up to `memory_bytes` nobody waits. Up to `serialize_multiplier` times that new
-//!   reads wait; beyond, a read that wants more waits too, but for one, the blessed, which may go on so that
-//!   somebody ends. Beyond `kill_multiplier` times `memory_bytes`, who asks for more is refused, but for the blessed
-//!   and for who is alone. So all reads together hold no more than that and what one of them needs.
-//! - No more than `cpu_concurrency` admitted reads compete for the CPU; those that wait for the disk do not count.
-//! - Parked (inactive) reads hold count and memory until somebody needs them; then they go, the oldest first.
-//! - The queue has a bound; who comes then is refused.
+//! - Admission takes one of `count` and [`BASE_COST_BYTES`]. Reads of one partition and reads of ranges wait in
+//!   two queues, served by weighted round robin (`admission_queue`). If no read is admitted, the next one is
+//!   admitted regardless of the memory in use.
+//! - A read charges the memory that it holds. Below `memory_bytes` no read waits. Between `memory_bytes` and
+//!   `serialize_multiplier` times that, new reads wait. Above, admitted reads that request more wait too,
+//!   except for one, the blessed read, which may continue so that it finishes and frees its memory. Above
+//!   `kill_multiplier` times `memory_bytes`, a read that requests more is refused, unless it is the blessed
+//!   read or the only one. All reads together thus hold at most that limit plus the need of one read.
+//! - At most `cpu_concurrency` admitted reads compete for the CPU; reads that wait for the disk do not count.
+//! - Parked (inactive) reads keep their count and memory until another read needs them. Then parked reads are
+//!   evicted, the oldest first.
+//! - The queues are bounded together; a read that enters when they are full is refused.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
 
-/// What a read is charged before it has read anything.
+use crate::admission_queue::AdmissionQueue;
+pub use crate::admission_queue::ReadKind;
+
+/// Bytes charged to a read on admission, before it has read anything.
 pub const BASE_COST_BYTES: u64 = 16 * 1024;
 
-/// Lines of a dump; what is less is added up.
+/// The most lines of a dump; further groups are summed in one line.
 const DUMP_LINES_MAX: usize = 20;
 
-/// What may run at once.
+/// Limits of a semaphore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SemaphoreLimits {
-    /// Admitted reads.
+    /// The most admitted reads.
     pub count: u64,
-    /// What they hold together before anybody waits.
+    /// The memory that admitted reads hold together before a read has to wait.
     pub memory_bytes: u64,
-    /// Reads that wait for admission or memory.
+    /// The most reads that wait for admission or memory.
     pub queue_max: u64,
-    /// Of `memory_bytes`: beyond, only one read gets more. 0: no such limit.
+    /// Multiple of `memory_bytes` above which only one read gets more memory. 0: no such limit.
     pub serialize_multiplier: u64,
-    /// Of `memory_bytes`: beyond, who asks for more is refused. 0: no such limit.
+    /// Multiple of `memory_bytes` above which a read that requests more memory is refused. 0: no such limit.
     pub kill_multiplier: u64,
-    /// Admitted reads that want the CPU.
+    /// The most admitted reads that compete for the CPU.
     pub cpu_concurrency: u64,
 }
 
 impl SemaphoreLimits {
-    /// The peers' values for reads of users: 100 reads, 2 % of the shard's memory, and a queue of one for each
-    /// kilobyte of that. On small shards more memory, or one page of results would take it all.
+    /// ScyllaDB's values for reads of users: 100 reads, 2 % of the shard's memory, and a queue of one read
+    /// per kilobyte of that. Small shards use more than 2 %, because otherwise one page of results would take
+    /// all of it.
     pub fn for_users(shard_memory_bytes: u64) -> Self {
         let memory_bytes = Self::memory_bytes_of(shard_memory_bytes);
         Self {
@@ -60,7 +68,7 @@ impl SemaphoreLimits {
         }
     }
 
-    /// For reads of system tables.
+    /// Limits for reads of system tables.
     pub fn for_system(shard_memory_bytes: u64) -> Self {
         Self {
             count: 10,
@@ -89,7 +97,7 @@ fn limit_of(memory_bytes: u64, multiplier: u64) -> u64 {
     if multiplier == 0 { u64::MAX } else { memory_bytes.saturating_mul(multiplier) }
 }
 
-/// What a permit is doing.
+/// State of a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PermitState {
     WaitingForAdmission,
@@ -101,6 +109,7 @@ pub enum PermitState {
 }
 
 impl PermitState {
+    /// The name of the state in ScyllaDB's diagnostics.
     pub fn name(self) -> &'static str {
         match self {
             Self::WaitingForAdmission => "waiting_for_admission",
@@ -113,7 +122,7 @@ impl PermitState {
     }
 }
 
-/// A permit of a semaphore. Given again after its read has left.
+/// Number of a permit of a semaphore. Reused after its read has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PermitId(pub(crate) u32);
 
@@ -126,6 +135,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// The error text for the client.
     pub fn text(&self) -> &str {
         match self {
             Self::QueueFull(text) | Self::Killed(text) | Self::TimedOut(text) => text,
@@ -133,7 +143,7 @@ impl Refusal {
     }
 }
 
-/// What a semaphore has done and holds.
+/// Counters and current state of a semaphore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SemaphoreStats {
     pub reads_admitted: u64,
@@ -147,32 +157,33 @@ pub struct SemaphoreStats {
     pub reads_shed_due_to_overload: u64,
     pub reads_killed_due_to_kill_limit: u64,
     pub inactive_reads_evicted: u64,
-    /// Permits now, and those of them that are admitted.
+    /// `permits`: permits that exist now. `active`: those of them that are admitted.
     pub permits: u64,
     pub active: u64,
+    /// Reads that wait for admission or memory now.
     pub queued: u64,
     pub used_count: u64,
     pub used_bytes: u64,
-    /// The most that was ever held.
+    /// The largest value of `used_bytes` so far.
     pub used_bytes_max: u64,
 }
 
 struct Permit {
-    /// `ks.table`, shared with the table's other permits.
+    /// `ks.table`; the string is shared with the other permits of the table.
     table: std::sync::Arc<str>,
     operation: &'static str,
     state: PermitState,
     bytes: u64,
-    /// What it is charged for being parked, of `bytes`.
+    /// The part of `bytes` that is charged for being parked.
     parked_bytes: u64,
-    /// What it waits for, in `WaitingForMemory`: of all its readers together.
+    /// In `WaitingForMemory`: the memory that all readers of this read wait for together.
     wanted_bytes: u64,
     is_admitted: bool,
-    /// It was waiting for the disk when it came to wait for memory.
+    /// Whether it was waiting for the disk when it began to wait for memory.
     was_awaiting: bool,
 }
 
-/// What keeps a read from being admitted.
+/// The resource that keeps a read from being admitted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Short {
     Cpu,
@@ -180,16 +191,16 @@ enum Short {
     Count,
 }
 
-/// See the head of this file.
+/// Admission semaphore of one shard and one class of reads. See the head of this file.
 pub struct Semaphore {
     name: String,
     limits: SemaphoreLimits,
     permits: Vec<Option<Permit>>,
     free: Vec<u32>,
-    for_admission: VecDeque<PermitId>,
+    for_admission: AdmissionQueue<PermitId>,
     for_memory: VecDeque<PermitId>,
     inactive: VecDeque<PermitId>,
-    /// Some were evicted, and nobody has asked yet.
+    /// Whether reads were evicted since the last [`Self::take_evicted`].
     has_evicted: bool,
     blessed: Option<PermitId>,
     need_cpu: u64,
@@ -203,7 +214,7 @@ impl Semaphore {
             limits,
             permits: vec![],
             free: vec![],
-            for_admission: VecDeque::new(),
+            for_admission: AdmissionQueue::new(),
             for_memory: VecDeque::new(),
             inactive: VecDeque::new(),
             has_evicted: false,
@@ -221,12 +232,12 @@ impl Semaphore {
         self.limits
     }
 
-    /// What is waited for counts from the next event on.
+    /// Sets new limits. Reads that wait already are subject to them from the next event on.
     pub fn set_limits(&mut self, limits: SemaphoreLimits) {
         self.limits = limits;
     }
 
-    /// What its permits hold.
+    /// The memory that the permits hold, in bytes.
     pub fn used_bytes(&self) -> u64 {
         self.stats.used_bytes
     }
@@ -247,11 +258,12 @@ impl Semaphore {
         self.permits[id.0 as usize].as_mut().expect("a permit that has not left")
     }
 
+    /// The state of a permit. Panics if its read has left.
     pub fn state(&self, id: PermitId) -> PermitState {
         self.permit(id).state
     }
 
-    /// What the permit is charged.
+    /// The bytes charged to the permit.
     pub fn bytes(&self, id: PermitId) -> u64 {
         self.permit(id).bytes
     }
@@ -262,12 +274,16 @@ impl Semaphore {
         self.need_cpu -= u64::from(before == PermitState::ActiveNeedCpu);
     }
 
-    /// A read comes. Afterwards its state is `ActiveNeedCpu`, or `WaitingForAdmission` until [`Self::next_ready`]
-    /// names it. Parked reads that were in its way are evicted: look at [`Self::state`] of those.
+    /// Enters a read. Afterwards its state is `ActiveNeedCpu`, or `WaitingForAdmission` until
+    /// [`Self::next_ready`] returns it. May evict parked reads to make it admissible; their [`Self::state`]
+    /// shows it.
+    ///
+    /// Errors: [`Refusal::QueueFull`] if the read would have to wait and the queue is full.
     pub fn enter(
         &mut self,
         table: &std::sync::Arc<str>,
         operation: &'static str,
+        kind: ReadKind,
     ) -> Result<PermitId, Refusal> {
         let mut short = self.short_of();
         while matches!(short, Some(Short::Memory | Short::Count)) && self.evict_inactive() {
@@ -307,7 +323,7 @@ impl Semaphore {
                 Some(Short::Count) => self.stats.reads_queued_because_count += 1,
                 None => {}
             }
-            self.for_admission.push_back(id);
+            self.for_admission.push(kind, id);
         } else {
             self.stats.reads_admitted_immediately += 1;
             self.admit(id);
@@ -347,15 +363,18 @@ impl Semaphore {
         self.stats.used_bytes_max = self.stats.used_bytes_max.max(self.stats.used_bytes);
     }
 
-    /// An admitted read wants to hold `bytes` more. True: they are charged. False: it waits until
-    /// [`Self::next_ready`] names it, and they are charged then. A read may ask again while it waits.
+    /// Requests `bytes` more for an admitted read. True: they are charged. False: the read waits until
+    /// [`Self::next_ready`] returns it, and the bytes are charged then. A read may make further requests
+    /// while it waits.
+    ///
+    /// Errors: [`Refusal::Killed`] above the kill limit.
     pub fn request(&mut self, id: PermitId, bytes: u64) -> Result<bool, Refusal> {
-        // Parked reads give way to those that go on.
+        // Active reads take precedence over parked ones.
         while self.stats.used_bytes.saturating_add(bytes) >= self.limits.serialize_bytes()
             && self.evict_inactive()
         {}
         let after = self.stats.used_bytes.saturating_add(bytes);
-        // Somebody has to get to the end, whatever that takes.
+        // One read must always be able to finish, regardless of the memory that it needs.
         let is_spared = self.blessed == Some(id) || self.stats.used_count == 1;
         if after > self.limits.kill_bytes() && !is_spared {
             self.stats.reads_killed_due_to_kill_limit += 1;
@@ -391,31 +410,31 @@ impl Semaphore {
         *self.blessed.get_or_insert(id) == id
     }
 
-    /// A read holds `bytes` less.
+    /// Releases `bytes` that an admitted read no longer holds.
     pub fn release(&mut self, id: PermitId, bytes: u64) {
         let permit = self.permit_mut(id);
         if permit.state == PermitState::Evicted {
-            // It is charged nothing any more.
+            // An evicted read is charged nothing.
             return;
         }
         permit.bytes = permit.bytes.checked_sub(bytes).expect("nobody gives back what it was not charged");
         self.stats.used_bytes -= bytes;
     }
 
-    /// An admitted read waits for the disk or another shard, or has what it waited for.
+    /// Sets whether an admitted read waits for the disk or another shard.
     pub fn set_awaiting(&mut self, id: PermitId, is_awaiting: bool) {
         self.set_state(id, if is_awaiting { PermitState::ActiveAwait } else { PermitState::ActiveNeedCpu });
     }
 
-    /// An admitted read is put aside between pages. `bytes` are kept alive by it that it was not charged for while it ran.
-    /// If parked reads take too much by that, the oldest go.
+    /// Parks an admitted read between pages. `bytes` is memory that the parked read keeps alive and that was
+    /// not charged while it ran. If parked reads exceed the memory limit by that, the oldest are evicted.
     pub fn park(&mut self, id: PermitId, bytes: u64) {
         self.set_state(id, PermitState::Inactive);
         self.inactive.push_back(id);
         self.permit_mut(id).parked_bytes = bytes;
         self.charge(id, bytes);
         while bytes > 0 && self.stats.used_bytes > self.limits.memory_bytes && self.evict_inactive() {}
-        // Who waits between pages is not the one that must get to its end.
+        // A read that waits between pages is not the one that has to finish.
         if self.blessed == Some(id) {
             self.blessed = None;
         }
@@ -424,7 +443,7 @@ impl Semaphore {
         }
     }
 
-    /// A parked read goes on. False: it was evicted, and has to enter anew.
+    /// Resumes a parked read. False: it was evicted and has to enter again.
     pub fn unpark(&mut self, id: PermitId) -> bool {
         if self.permit(id).state == PermitState::Evicted {
             return false;
@@ -436,7 +455,7 @@ impl Semaphore {
         true
     }
 
-    /// Takes count and memory away from the read that was parked first.
+    /// Evicts the read that was parked first: releases its count and memory. False if no read is parked.
     fn evict_inactive(&mut self) -> bool {
         let Some(id) = self.inactive.pop_front() else { return false };
         self.give_up(id);
@@ -446,7 +465,8 @@ impl Semaphore {
         true
     }
 
-    /// Whether parked reads were evicted since this was asked last: what they hold is to be dropped.
+    /// Whether parked reads were evicted since the last call; if so, the caller drops the readers that they
+    /// hold.
     pub fn take_evicted(&mut self) -> bool {
         std::mem::take(&mut self.has_evicted)
     }
@@ -463,11 +483,11 @@ impl Semaphore {
         }
     }
 
-    /// The read is over, or does not want to wait any more.
+    /// Ends a read, whether it is active, parked or still waiting.
     pub fn leave(&mut self, id: PermitId) {
         self.give_up(id);
         match self.permit(id).state {
-            PermitState::WaitingForAdmission => self.for_admission.retain(|waiting| *waiting != id),
+            PermitState::WaitingForAdmission => self.for_admission.remove(id),
             PermitState::WaitingForMemory => self.for_memory.retain(|waiting| *waiting != id),
             PermitState::Inactive => self.inactive.retain(|parked| *parked != id),
             state => self.need_cpu -= u64::from(state == PermitState::ActiveNeedCpu),
@@ -477,14 +497,15 @@ impl Semaphore {
         self.stats.permits -= 1;
     }
 
-    /// The read has waited for admission for too long; it has to leave.
+    /// Counts a read that waited too long for admission. The caller then ends it with [`Self::leave`].
     pub fn time_out(&mut self) -> Refusal {
         self.stats.reads_timed_out += 1;
         Refusal::TimedOut(format!("Semaphore timed out: {}", self.name))
     }
 
-    /// A read that waited and may go on now: it is admitted, or has its memory. To be asked after every release, leave
-    /// and change to awaiting, until it says `None`. Who waits for memory comes first.
+    /// A read that waited and may go on now, since it is admitted or has its memory; `None` if there is none.
+    /// To be called after every release, leave and change to awaiting, until it returns `None`. Reads that
+    /// wait for memory come before those that wait for admission.
     pub fn next_ready(&mut self) -> Option<PermitId> {
         if let Some(id) = self.for_memory.front().copied() {
             let bytes = self.permit(id).wanted_bytes;
@@ -498,7 +519,9 @@ impl Semaphore {
             self.set_awaiting(id, was_awaiting);
             return Some(id);
         }
-        let id = self.for_admission.front().copied()?;
+        if self.for_admission.is_empty() {
+            return None;
+        }
         let mut short = self.short_of();
         while matches!(short, Some(Short::Memory | Short::Count)) && self.evict_inactive() {
             short = self.short_of();
@@ -506,13 +529,13 @@ impl Semaphore {
         if short.is_some() {
             return None;
         }
-        self.for_admission.pop_front();
+        let id = self.for_admission.pop()?;
         self.admit(id);
         Some(id)
     }
 
-    /// What is going on here, for people: permits by table, operation and state, what is short, and counters.
-    /// The layout is ScyllaDB's. `trigger` is the permit because of which it is asked.
+    /// A diagnostic dump for people: permits by table, operation and state, the scarce resources, and the
+    /// counters. The layout is ScyllaDB's. `trigger` is the permit that caused the dump.
     pub fn dump(&self, problem: &str, trigger: Option<PermitId>) -> String {
         let (limits, stats) = (&self.limits, self.stats());
         let mut out = format!(
@@ -563,7 +586,7 @@ impl Semaphore {
         out
     }
 
-    /// What was counted, by ScyllaDB's names.
+    /// The counters, by ScyllaDB's names.
     pub fn counters(&self) -> Vec<(&'static str, u64)> {
         let stats = self.stats();
         vec![
@@ -586,7 +609,7 @@ impl Semaphore {
         ]
     }
 
-    /// The permits by table, operation and state; who holds most comes first.
+    /// The permits by table, operation and state, in falling order of memory.
     pub fn groups(&self) -> Vec<PermitGroup> {
         let mut groups: Vec<PermitGroup> = vec![];
         for permit in self.permits.iter().flatten() {
@@ -617,11 +640,11 @@ impl Semaphore {
     }
 }
 
-/// Permits that are alike.
+/// Permits with the same table, operation and state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PermitGroup {
     pub permits: u64,
-    /// Of these, admitted.
+    /// The number of them that are admitted.
     pub count: u64,
     pub bytes: u64,
     /// `ks.table`
@@ -652,7 +675,7 @@ mod tests {
     }
 
     fn enter(semaphore: &mut Semaphore) -> PermitId {
-        semaphore.enter(&table(), "data-query").unwrap()
+        semaphore.enter(&table(), "data-query", ReadKind::Partition).unwrap()
     }
 
     fn ready(semaphore: &mut Semaphore) -> Vec<PermitId> {
@@ -677,12 +700,29 @@ mod tests {
         assert_eq!((semaphore.stats().used_count, semaphore.stats().queued), (3, 0));
     }
 
+    /// A read of one partition is admitted when the first of the running scans ends, however many wait.
+    #[test]
+    fn a_read_of_a_partition_is_admitted_before_the_scans_that_wait() {
+        let mut semaphore = Semaphore::new("s", SemaphoreLimits { queue_max: 1000, ..LIMITS });
+        let scans: Vec<PermitId> =
+            (0..500).map(|_| semaphore.enter(&table(), "data-query", ReadKind::Range).unwrap()).collect();
+        let point = enter(&mut semaphore);
+        assert_eq!(
+            (semaphore.state(point), semaphore.stats().queued),
+            (PermitState::WaitingForAdmission, 498)
+        );
+        semaphore.leave(scans[0]);
+        assert_eq!(ready(&mut semaphore), [point]);
+        semaphore.leave(point);
+        assert_eq!(ready(&mut semaphore), [scans[3]]);
+    }
+
     #[test]
     fn the_queue_has_a_bound() {
         let mut semaphore = Semaphore::new("sl:default", LIMITS);
         let ids: Vec<PermitId> = (0..8).map(|_| enter(&mut semaphore)).collect();
         assert_eq!(semaphore.stats().queued, ids.len() as u64 - 3);
-        let refused = semaphore.enter(&table(), "data-query").unwrap_err();
+        let refused = semaphore.enter(&table(), "data-query", ReadKind::Range).unwrap_err();
         assert_eq!(refused.text(), "sl:default: wait queue overload");
         assert_eq!(semaphore.stats().reads_shed_due_to_overload, 1);
     }
@@ -752,7 +792,7 @@ mod tests {
         assert!(semaphore.take_evicted() && !semaphore.take_evicted());
     }
 
-    /// One that goes on needs what parked ones hold: it does not wait for them.
+    /// An active read takes the memory of parked ones at once and does not wait for it.
     #[test]
     fn parked_reads_give_their_memory_to_those_that_go_on() {
         let mut semaphore = Semaphore::new("s", LIMITS);
@@ -764,7 +804,8 @@ mod tests {
         assert_eq!(semaphore.state(parked), PermitState::Evicted);
     }
 
-    /// What a parked read keeps alive counts while it is parked, and the oldest go if it is too much.
+    /// Memory that a parked read keeps alive is charged while it is parked. If that is too much, the oldest
+    /// are evicted.
     #[test]
     fn parked_reads_are_charged_for_what_they_keep_alive() {
         let mut semaphore = Semaphore::new("s", LIMITS);
@@ -786,7 +827,8 @@ mod tests {
         assert_eq!(semaphore.stats().used_bytes, LIMITS.memory_bytes);
     }
 
-    /// Whatever is done: the books balance, and when all have left nothing is held and nobody waits.
+    /// For any sequence of events the counts are consistent. When all reads have left, no memory is held and
+    /// no read waits.
     #[test]
     fn nothing_leaks_and_nobody_is_forgotten() {
         for seed in 0..100 {
@@ -800,7 +842,10 @@ mod tests {
                     matches!(semaphore.state(*id), PermitState::ActiveNeedCpu | PermitState::ActiveAwait)
                 });
                 match (rng.below(8), some, active) {
-                    (0..3, ..) => ids.extend(semaphore.enter(&table(), "data-query")),
+                    (0..3, ..) => {
+                        let kind = if rng.below(2) == 0 { ReadKind::Partition } else { ReadKind::Range };
+                        ids.extend(semaphore.enter(&table(), "data-query", kind));
+                    }
                     (3, _, Some(id)) => drop(semaphore.request(id, rng.below(60 << 10))),
                     (4, _, Some(id)) => {
                         let bytes = rng.below(semaphore.bytes(id) + 1);
@@ -831,7 +876,7 @@ mod tests {
                     stats.used_bytes
                 )));
             }
-            // As reads end one after the other, all others get their turn.
+            // As reads end one after the other, all others are admitted in turn.
             while !ids.is_empty() {
                 let runs = |id: &PermitId| {
                     !matches!(

@@ -1,45 +1,48 @@
-//! Leaves out of one source what another deletes: what nobody will ever read, since the other one stays.
+//! Removes from one source (the data) what another source (the shadow) deletes. No read can miss the removed
+//! data, because the shadow remains.
 //!
 //! ```text
-//! data + shadow = what is there        data' = ShadowReader(data, shadow)        data' + shadow = what is there
+//! data + shadow = the content        data' = ShadowReader(data, shadow)        data' + shadow = the content
 //! ```
-//! Rows, deletions and ranges that a deletion in the shadow covers go whatever its age; with [`Shadowing::Cells`] also
-//! cells and row markers that a newer one in the shadow has overwritten. Of the shadow nothing appears. It is read
-//! forward, beside the data, and passes over the partitions that the data do not have. Memory: a row of each.
+//! Rows, row tombstones and range tombstones that a tombstone of the shadow covers are removed at any age of
+//! the tombstone. With [`Shadowing::Cells`], cells and row markers that the shadow has overwritten with newer
+//! ones are removed too. Nothing of the shadow is emitted. The shadow is read forward, in step with the data;
+//! partitions that the data does not contain are skipped. Memory: one row of each source.
 //!
-//! Counters are added up, so one does not overwrite another; only deletions count for them.
+//! Counters are summed, so one does not overwrite another; for counters only tombstones are applied.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::drive::all;
+use base::join::join_all;
 use model::{Position, RangeTombstoneChange, Row, TableSchema, Tombstone};
 
 use crate::ReadError;
-use crate::drive::LocalFuture;
+use crate::block_on::LocalFuture;
 use crate::fragment::{Fragment, ReadSpec, Reader, RowFragment, Step};
 use crate::merge::parts;
 
-/// Fragments of the shadow that are passed in a row before the caller may let others run.
+/// Number of consecutive fragments of the shadow that may be skipped before the reader offers its caller a
+/// chance to yield.
 const PASSED_MAX: u32 = 256;
 
-/// What is looked for in the shadow.
+/// Which entries of the shadow are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shadowing {
-    /// Deletions of partitions, ranges and rows.
+    /// Partition, range and row tombstones.
     Rows,
-    /// Those, and cells.
+    /// All tombstones, and newer cells.
     Cells,
 }
 
-/// A source with the fragment it shows.
+/// One of the two sources, with its current fragment.
 struct Side {
     reader: Box<dyn Reader>,
     head: Option<Fragment>,
     has_ended: bool,
     must_load: bool,
-    /// The range deletion in force.
+    /// The range tombstone in force.
     in_force: Tombstone,
 }
 
@@ -48,7 +51,7 @@ impl Side {
         Self { reader, head: None, has_ended: false, must_load: false, in_force: Tombstone::LIVE }
     }
 
-    /// Shows the next fragment, or has ended; false if it has to load first.
+    /// Reads the current fragment, unless the source has ended. False if the source has to load first.
     fn fill(&mut self) -> Result<bool, ReadError> {
         if self.head.is_none() && !self.has_ended {
             match self.reader.next()? {
@@ -60,7 +63,7 @@ impl Side {
         Ok(!self.must_load)
     }
 
-    /// Leaves the rest of the partition out.
+    /// Skips the remainder of the partition.
     fn pass_partition(&mut self) {
         if self.head.take() != Some(Fragment::PartitionEnd) {
             self.reader.skip_partition();
@@ -68,32 +71,33 @@ impl Side {
     }
 }
 
-/// Where in a partition of the data.
+/// Position in a partition of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Between,
-    /// The shadow does not have it.
+    /// Inside a partition that the shadow does not contain.
     Alone,
+    /// Inside a partition of both sources.
     Both,
 }
 
-/// See the head of this file.
+/// Reader that removes shadowed data. See the head of this file.
 pub struct ShadowReader {
     schema: Arc<TableSchema>,
     by: Shadowing,
     data: Side,
     shadow: Side,
     place: Place,
-    /// The shadow's deletion of the partition.
+    /// The shadow's tombstone of the partition.
     deleted: Tombstone,
-    /// The shadow's row at the place of the data's head.
+    /// The shadow's row at the position of the data's current fragment.
     row: Option<Rc<Row>>,
-    /// The range deletion of the data that was let out.
+    /// The range tombstone of the data that was emitted.
     shown: Tombstone,
 }
 
 impl ShadowReader {
-    /// Both forward, of the same partitions and all rows.
+    /// Both readers go forward, over the same partitions and all their rows.
     pub fn new(spec: &ReadSpec, data: Box<dyn Reader>, shadow: Box<dyn Reader>, by: Shadowing) -> Self {
         assert!(!spec.reversed && spec.wants_all_rows(), "a shadow is of whole partitions, forward");
         Self {
@@ -108,7 +112,8 @@ impl ShadowReader {
         }
     }
 
-    /// The data show the start of a partition. Goes to it in the shadow; `None` if something has to be loaded.
+    /// Handles the start of a partition in the data: moves the shadow to the same partition. `None` if the
+    /// shadow has to load first, or if [`PASSED_MAX`] was reached.
     fn start(&mut self) -> Result<Option<Fragment>, ReadError> {
         let Some(Fragment::PartitionStart { key, .. }) = &self.data.head else {
             unreachable!("a partition starts between two")
@@ -152,7 +157,7 @@ impl ShadowReader {
         Ok(start)
     }
 
-    /// The order of the heads of data and shadow.
+    /// Order of the current fragments of data and shadow.
     fn order(&self) -> Ordering {
         let rank = |head: &Option<Fragment>| match head {
             Some(Fragment::Static(_)) => 0,
@@ -171,7 +176,8 @@ impl ShadowReader {
         }
     }
 
-    /// The range deletion of the data that the shadow does not cover, from `position` on, if it is another one there.
+    /// Emits the data's range tombstone from `position` on, without the part that the shadow covers, if it
+    /// differs from the one emitted last.
     fn change(&mut self, position: Position) -> Option<Fragment> {
         let shadow = self.deleted.max(self.shadow.in_force);
         let in_force = self.data.in_force;
@@ -183,7 +189,8 @@ impl ShadowReader {
         Some(Fragment::Change(RangeTombstoneChange { position, tombstone: shown }))
     }
 
-    /// The shadow's head is in front of the data's, or `meets` it.
+    /// Consumes the shadow's current fragment, which comes before the data's or, with `meets`, at the same
+    /// position.
     fn take_shadow(&mut self, meets: bool) -> Option<Fragment> {
         match self.shadow.head.take().expect("it was compared") {
             Fragment::Static(row) | Fragment::Row(RowFragment { row, .. }) => {
@@ -192,7 +199,7 @@ impl ShadowReader {
             }
             Fragment::Change(change) => {
                 self.shadow.in_force = change.tombstone;
-                // One at the same place in the data says it for both.
+                // A change of the data at the same position is emitted for both.
                 if meets { None } else { self.change(change.position) }
             }
             Fragment::PartitionEnd | Fragment::PartitionStart { .. } => {
@@ -201,7 +208,7 @@ impl ShadowReader {
         }
     }
 
-    /// What is left of a row.
+    /// The row without the parts that the shadow deletes; `None` if nothing remains.
     fn rest(&mut self, row: Rc<Row>) -> Option<Rc<Row>> {
         let shadow = self.row.take();
         let of_row = shadow.as_ref().map_or(Tombstone::LIVE, |shadow| shadow.deletion);
@@ -220,7 +227,7 @@ impl ShadowReader {
         (!left.is_empty()).then_some(row)
     }
 
-    /// The data's head comes next.
+    /// Consumes the data's current fragment.
     fn take_data(&mut self) -> Option<Fragment> {
         match self.data.head.take().expect("it was compared") {
             Fragment::Static(row) => self.rest(row).map(Fragment::Static),
@@ -265,7 +272,8 @@ impl Reader for ShadowReader {
                     }
                     let is_end = self.data.head == Some(Fragment::PartitionEnd);
                     let order = if is_end { Ordering::Less } else { self.order() };
-                    // At the same place the shadow goes first, and waits for what the data have there.
+                    // At equal positions the shadow is consumed first; its row is then applied to the row of
+                    // the data.
                     let out = if order.is_lt() { self.take_data() } else { self.take_shadow(order.is_eq()) };
                     if let Some(out) = out {
                         return Ok(Step::Ready(out));
@@ -273,7 +281,7 @@ impl Reader for ShadowReader {
                 }
             }
         }
-        // Nothing to load; others may run.
+        // Nothing has to be loaded: this offers the caller a chance to yield.
         Ok(Step::Load)
     }
 
@@ -284,7 +292,7 @@ impl Reader for ShadowReader {
                 loads.push(side.reader.load());
             }
         }
-        Box::pin(all(loads))
+        Box::pin(join_all(loads))
     }
 
     fn skip_partition(&mut self) {

@@ -1,7 +1,7 @@
-//! Cuts a stream of whole partitions down to the wanted ranges of rows.
+//! Cuts a stream of whole partitions to the wanted ranges of rows.
 //!
-//! A range deletion that is in force where a wanted range begins is announced there, and one that is in force
-//! where it ends is ended there. Behind the last wanted range the rest of the partition is skipped.
+//! A range tombstone in force at the start of a wanted range is emitted there, and one in force at its end is
+//! ended there. The remainder of the partition after the last wanted range is skipped.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use std::sync::Arc;
 use model::{ClusteringRange, Position, RangeTombstoneChange, Side, TableSchema, Tombstone};
 
 use crate::ReadError;
-use crate::drive::LocalFuture;
+use crate::block_on::LocalFuture;
 use crate::fragment::{Fragment, ReadSpec, Reader, Step};
 use crate::merge::parts;
 
-/// See the head of this file.
+/// Reader that cuts partitions to the wanted rows. See the head of this file.
 pub struct SliceReader<R> {
     inner: R,
     cutter: Cutter,
 }
 
 impl<R: Reader> SliceReader<R> {
-    /// `inner` yields whole partitions, in the direction that `spec` asks for.
+    /// `inner` yields whole partitions, in the direction of `spec`.
     pub fn new(spec: &ReadSpec, inner: R) -> Self {
         Self { inner, cutter: Cutter::new(spec) }
     }
@@ -55,20 +55,21 @@ impl<R: Reader> Reader for SliceReader<R> {
     }
 }
 
-/// The cutting itself, for readers that know their own ways to jump: fragments in, wanted fragments out.
+/// The cutting of fragments without a reader, for readers that can skip rows by other means. Fragments are
+/// pushed in, wanted fragments are popped.
 pub struct Cutter {
     schema: Arc<TableSchema>,
     ranges: Arc<[ClusteringRange]>,
     reversed: bool,
     out: VecDeque<Fragment>,
     in_partition: bool,
-    /// The static row has been met, or something behind its place.
+    /// Whether the static row, or a fragment after its position, has been pushed.
     past_static: bool,
-    /// How many wanted ranges lie behind us.
+    /// The number of wanted ranges that have ended.
     passed: usize,
-    /// Whether we are inside range number `passed`.
+    /// Whether the current position is inside range number `passed`.
     inside: bool,
-    /// The range deletion in force in the stream that comes in, and in the one that goes out.
+    /// The range tombstone in force in the input (`in_force`), and in the output (`shown`).
     in_force: Tombstone,
     shown: Tombstone,
 }
@@ -89,45 +90,46 @@ impl Cutter {
         }
     }
 
-    /// The next wanted fragment of those that were put in.
+    /// The next wanted fragment of those that were pushed.
     pub fn pop(&mut self) -> Option<Fragment> {
         self.out.pop_front()
     }
 
-    /// Inside a partition of which no further row is wanted: all behind the static row may be left out, then
-    /// `PartitionEnd` is to be put in.
+    /// Whether the current partition has no further wanted row. The caller may then skip all fragments after
+    /// the static row, and push `PartitionEnd`.
     pub fn is_done(&self) -> bool {
         self.in_partition && self.passed == self.ranges.len()
     }
 
-    /// The static row, if there is one, has been put in.
+    /// Whether the position of the static row has been passed.
     pub fn is_past_static(&self) -> bool {
         self.past_static
     }
 
-    /// The wanted range that comes next or that we are in, if rows are still wanted.
+    /// The wanted range that is current or comes next; `None` if no further row is wanted.
     pub fn wanted(&self) -> Option<&ClusteringRange> {
         let at = if self.reversed { self.ranges.len().checked_sub(self.passed + 1)? } else { self.passed };
         self.ranges.get(at)
     }
 
-    /// Forgets the current partition; false if there is none, or its end has already been seen.
+    /// Drops the current partition. False if there is none, or if its end was already pushed.
     pub fn skip(&mut self) -> bool {
         self.out.clear();
         std::mem::take(&mut self.in_partition)
     }
 
-    /// Says which deletion is in force, after rows in front of the next wanted range were jumped over.
+    /// Sets the range tombstone in force after the caller has skipped rows before the next wanted range.
     pub fn jump(&mut self, in_force: Tombstone) {
         assert!(!self.inside, "jumps go over what is not wanted");
         self.in_force = in_force;
     }
 
-    /// Where range `range` begins and ends for somebody who reads in our direction.
+    /// The start and end of `range` in the direction of the read.
     fn ends<'a>(&self, range: &'a ClusteringRange) -> (&'a Position, &'a Position) {
         if self.reversed { (&range.end, &range.start) } else { (&range.start, &range.end) }
     }
 
+    /// Pushes the next fragment of the input. Fragments must be in the order of a reader.
     pub fn push(&mut self, fragment: Fragment) {
         self.past_static = !matches!(fragment, Fragment::PartitionStart { .. });
         match fragment {
@@ -165,7 +167,7 @@ impl Cutter {
                     break;
                 }
                 self.inside = true;
-                // A change right at the beginning says itself what is in force there.
+                // A change exactly at the start of the range sets the tombstone itself.
                 let at_begin =
                     at.1 != Side::At && schema.compare_parts(at, (&begin.prefix, begin.side)).is_eq();
                 if !at_begin && !self.in_force.is_live() {
@@ -182,7 +184,8 @@ impl Cutter {
             self.passed += 1;
         }
         match &fragment {
-            // Where a wanted range begins, the end of a deletion in front of it says nothing.
+            // At the start of a wanted range, the end of an earlier tombstone has no effect and is not
+            // emitted.
             Fragment::Change(change) => {
                 self.in_force = change.tombstone;
                 if self.inside && change.tombstone != self.shown {

@@ -1,20 +1,20 @@
-//! What a read does, step by step, for a client that asked to know.
+//! Trace of a read, step by step, for a client that requested tracing.
 //!
-//! A [`ReadTrace`] goes with the command from shard to shard: the one thing that several shards write to, and only for
-//! reads that are traced. On a shard a [`Tracer`] writes to it, which knows where and when. Without one nothing is made:
-//! what is noted is given as a function.
+//! A [`ReadTrace`] travels with the command from shard to shard. It is the only data of a read to which
+//! several shards write, and exists only for traced reads. On a shard a [`Tracer`] writes to it and adds the
+//! shard and the time. An untraced read creates no notes: their texts are given as functions.
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Notes of a trace: the first.
+/// The most notes of a trace; later ones are only counted.
 const NOTES_MAX: usize = 200;
 
-/// Something that happened in the course of a read.
+/// An event during a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     pub shard: u32,
-    /// On the shards' monotonic clock.
+    /// Time on the shards' monotonic clock.
     pub at_us: u64,
     pub text: String,
 }
@@ -25,7 +25,7 @@ struct Notes {
     left_off: u64,
 }
 
-/// See the head of this file.
+/// The notes of one read, from all its shards. See the head of this file.
 #[derive(Debug, Default)]
 pub struct ReadTrace(Mutex<Notes>);
 
@@ -34,6 +34,7 @@ impl ReadTrace {
         Arc::default()
     }
 
+    /// Adds a note; only counts it if the trace is full.
     pub fn note(&self, shard: u32, at_us: u64, text: String) {
         let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if notes.first.len() < NOTES_MAX {
@@ -43,7 +44,7 @@ impl ReadTrace {
         }
     }
 
-    /// What was noted, in the order of time, and how much more would have been.
+    /// The notes in order of time, and the number of notes that were dropped.
     pub fn take(&self) -> (Vec<Note>, u64) {
         let Notes { mut first, left_off } =
             std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
@@ -52,7 +53,7 @@ impl ReadTrace {
     }
 }
 
-/// Notes what happens on one shard.
+/// Writes the notes of one shard.
 #[derive(Clone)]
 pub struct Tracer(Rc<dyn Fn(String)>);
 

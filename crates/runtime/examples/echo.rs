@@ -1,12 +1,12 @@
-//! A benchmark of sockets: shard 0 echoes on the first core, shard 1 asks on the second, 64 connections.
+//! Benchmark of sockets: shard 0 echoes on the first core, shard 1 sends on the second, over 64 connections.
 //!
 //! ```text
 //! cargo run --release -p runtime --example echo [seconds per run]
 //! ```
 //!
-//! Prints, for each back end and for 8 messages in flight per connection and for 1: messages of 64 bytes per second,
-//! the time from sending to having it back (a batch of as many as are in flight), and the CPU time that the server's
-//! thread took per message (looking for work before it sleeps included).
+//! For each back end, with 8 messages in flight per connection and with 1, it prints: the number of 64-byte
+//! messages per second, the round-trip time of a batch (all messages in flight), and the CPU time of the
+//! server's thread per message, which includes idle polling before the thread sleeps.
 
 use std::cell::RefCell;
 use std::io;
@@ -19,10 +19,10 @@ const CONNECTIONS: usize = 64;
 const MESSAGE_BYTES: usize = 64;
 const GROUP: CpuGroup = CpuGroup::Statement;
 
-/// CPU time of this thread.
+/// CPU time of this thread, in nanoseconds.
 fn cpu_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the time is ours to be filled.
+    // SAFETY: `time` is an owned structure to be filled.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
@@ -55,7 +55,8 @@ async fn echo(stream: Stream) -> io::Result<()> {
     }
 }
 
-/// Sends `depth` messages and waits until all are back, again and again; how long each batch took.
+/// Sends batches of `depth` messages and waits for their echo, until the time is over. Returns the time of
+/// each batch.
 async fn ask(shard: Shard, addr: SocketAddr, depth: usize, run_us: u64) -> Vec<u32> {
     let times_us = Rc::new(RefCell::new(Vec::new()));
     let mut streams = Vec::new();

@@ -1,4 +1,5 @@
-//! What the run loop costs a poll: tasks that only yield, on one shard. Run it under `valgrind --tool=callgrind` for instructions.
+//! Benchmark of the run loop's cost per poll: tasks that only yield, on one shard. Under
+//! `valgrind --tool=callgrind` it counts instructions.
 //!
 //! `cargo run --release -p runtime --example yields -- [polls in millions] [groups]`
 

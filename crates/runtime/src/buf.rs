@@ -1,20 +1,20 @@
-//! An owned, aligned buffer for direct I/O, with a visible window.
+//! Owned, aligned buffer for direct I/O, with a visible window.
 //!
-//! The allocation starts at a multiple of 4,096 and its capacity is one too, so that any direct read or write
-//! fits. `Deref` shows the window `start..end`; a read that was rounded out to whole blocks hands out the
-//! bytes asked for by moving the window, not the bytes.
+//! The allocation starts at a multiple of 4,096 and its capacity is a multiple of that too, so that any
+//! direct read or write fits. `Deref` returns the window `start..end`. A read that was rounded out to whole
+//! blocks moves the window to the requested bytes, and so does not have to move the bytes.
 //!
-//! Invariant: every byte before `end` has been written (by us or by the kernel).
+//! Invariant: every byte before `end` has been written, by this code or by the kernel.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// What direct I/O aligns offsets, lengths and memory to.
+/// Alignment of offsets, lengths and memory in direct I/O, in bytes.
 pub const ALIGNMENT_BYTES: usize = 4096;
 
-/// An owned heap buffer, aligned to [`ALIGNMENT_BYTES`], that shows the bytes of its window.
+/// An owned heap buffer, aligned to [`ALIGNMENT_BYTES`]. It dereferences to the bytes of its window.
 pub struct IoBuf {
     memory: NonNull<u8>,
     capacity: usize,
@@ -22,25 +22,25 @@ pub struct IoBuf {
     end: usize,
 }
 
-// SAFETY: the buffer owns its memory alone; nothing in it is tied to a thread.
+// SAFETY: the buffer is the only owner of its memory; nothing in it depends on the thread.
 unsafe impl Send for IoBuf {}
 // SAFETY: a shared reference only reads.
 unsafe impl Sync for IoBuf {}
 
 impl IoBuf {
-    /// An empty buffer that has no memory yet.
+    /// An empty buffer without memory.
     pub const fn new() -> Self {
         Self { memory: NonNull::dangling(), capacity: 0, start: 0, end: 0 }
     }
 
-    /// An empty buffer with room for at least `bytes`, rounded up to the alignment.
+    /// An empty buffer with capacity for at least `bytes`, rounded up to the alignment.
     pub fn with_capacity(bytes: usize) -> Self {
         let mut buf = Self::new();
         buf.grow(bytes);
         buf
     }
 
-    /// A buffer holding a copy of `bytes`.
+    /// A buffer with a copy of `bytes`.
     pub fn copy_from(bytes: &[u8]) -> Self {
         let mut buf = Self::with_capacity(bytes.len());
         buf.extend_from_slice(bytes);
@@ -54,61 +54,61 @@ impl IoBuf {
         buf
     }
 
-    /// Bytes the memory holds, counted from its aligned start.
+    /// Size of the memory in bytes, counted from its aligned start.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Where in the memory the window starts; a multiple of the alignment unless a window was cut.
+    /// Position of the window in the memory; a multiple of the alignment unless the window was narrowed.
     pub fn window_start(&self) -> usize {
         self.start
     }
 
-    /// Empties the window and puts it back to the aligned start. Keeps the memory.
+    /// Empties the window and moves it to the aligned start. Keeps the memory.
     pub fn clear(&mut self) {
         self.start = 0;
         self.end = 0;
     }
 
-    /// Narrows the window to `range` of what it shows now.
+    /// Narrows the window to `range`, relative to the current window.
     pub fn narrow(&mut self, range: std::ops::Range<usize>) {
         assert!(range.start <= range.end && range.end <= self.len(), "{range:?} of {} bytes", self.len());
         self.end = self.start + range.end;
         self.start += range.start;
     }
 
-    /// Appends a copy of `bytes`, growing the memory when it must.
+    /// Appends a copy of `bytes`, and grows the memory if necessary.
     pub fn extend_from_slice(&mut self, bytes: &[u8]) {
         let end = self.end.checked_add(bytes.len()).expect("a buffer is smaller than the address space");
         self.grow(end);
-        // SAFETY: `grow` made room for `end` bytes; `bytes` borrows other memory since `self` is borrowed
-        // mutably.
+        // SAFETY: `grow` made the memory at least `end` bytes large. `bytes` is other memory, since `self` is
+        // borrowed mutably.
         unsafe { self.memory.as_ptr().add(self.end).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         self.end = end;
     }
 
-    /// Makes the window `len` bytes long: cuts it, or appends zeros.
+    /// Changes the length of the window to `len` bytes: cuts it, or appends zeros.
     pub fn resize_zeroed(&mut self, len: usize) {
         let end = self.start.checked_add(len).expect("a buffer is smaller than the address space");
         self.grow(end);
         if end > self.end {
-            // SAFETY: `grow` made room for `end` bytes.
+            // SAFETY: `grow` made the memory at least `end` bytes large.
             unsafe { self.memory.as_ptr().add(self.end).write_bytes(0, end - self.end) };
         }
         self.end = end;
     }
 
-    /// Where the kernel may put up to `capacity - at` bytes.
+    /// Address of byte `at` of the memory, where the kernel may write up to `capacity - at` bytes.
     pub(crate) fn raw_at(&mut self, at: usize) -> *mut u8 {
         assert!(at <= self.capacity, "byte {at} of {}", self.capacity);
-        // SAFETY: within the allocation, or one past its end.
+        // SAFETY: the address is within the allocation, or one past its end.
         unsafe { self.memory.as_ptr().add(at) }
     }
 
-    /// Puts bytes into the memory from byte `at` on, whatever the window; as the kernel does.
+    /// Writes bytes into the memory from byte `at` on, regardless of the window, as the kernel does.
     pub(crate) fn fill_at(&mut self, at: usize, bytes: &[u8]) {
         assert!(bytes.len() <= self.capacity - at.min(self.capacity), "{} bytes at {at}", bytes.len());
-        // SAFETY: the range lies in our memory, and `bytes` borrows other memory.
+        // SAFETY: the range is in the memory of this buffer, and `bytes` is other memory.
         unsafe { self.memory.as_ptr().add(at).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
 
@@ -117,7 +117,7 @@ impl IoBuf {
         &self[at - self.start..at - self.start + len]
     }
 
-    /// Makes the window `0..filled`.
+    /// Sets the window to `0..filled`.
     ///
     /// # Safety
     /// The first `filled` bytes of the memory have been written.
@@ -136,7 +136,8 @@ impl IoBuf {
         let layout = Self::layout(capacity);
         // SAFETY: the layout is not empty: `bytes` exceeds the old capacity.
         let Some(memory) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
-        // SAFETY: both allocations hold at least `end` bytes and are different; the first `end` are written.
+        // SAFETY: both allocations hold at least `end` bytes and are distinct; the first `end` bytes are
+        // initialized.
         unsafe { memory.as_ptr().copy_from_nonoverlapping(self.memory.as_ptr(), self.end) };
         self.release();
         self.memory = memory;
@@ -145,7 +146,7 @@ impl IoBuf {
 
     fn release(&mut self) {
         if self.capacity > 0 {
-            // SAFETY: allocated by `grow` with this layout, and not used after.
+            // SAFETY: the memory was allocated by `grow` with this layout, and is not used afterwards.
             unsafe { dealloc(self.memory.as_ptr(), Self::layout(self.capacity)) };
         }
     }

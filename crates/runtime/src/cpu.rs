@@ -1,26 +1,26 @@
-//! Which group's task runs next on a shard, and who used how much of the CPU.
+//! CPU scheduler of one shard: chooses the group whose task runs next, and accounts CPU time by group.
 //!
-//! Virtual time per group ([`FairShares`]): a group is charged the time that its tasks took, divided by its shares. Idleness
-//! earns no credit. A task that makes itself ready again while it runs was never idle: its group sleeps only if
-//! nothing of it is ready after the poll.
+//! Each group has a virtual time ([`FairShares`]): it is charged the time that its tasks ran, divided by its
+//! shares. Idleness earns no credit. A group becomes idle only if none of its tasks is ready after a poll, so
+//! a task that makes itself ready again while it runs was never idle.
 //!
-//! No clock here: the time is what the run loop has read last, once a poll.
+//! The scheduler has no clock: it uses the time that the run loop read last, once per poll.
 
 use iosched::FairShares;
 
 use crate::group::{CpuGroup, GROUPS_MAX};
 use crate::groups::Groups;
 
-/// What one group used of one shard. Times are on the shard's monotonic clock.
+/// CPU use of one group on one shard. Times are on the shard's monotonic clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupCounters {
     /// Time that its tasks ran.
     pub ran_ns: u64,
-    /// Time in which something of it was ready or ran.
+    /// Time during which at least one of its tasks was ready or running.
     pub ready_ns: u64,
-    /// Times a task of it was polled.
+    /// Number of polls of its tasks.
     pub polls: u64,
-    /// Time beyond twice the quota, of polls that took so long.
+    /// Sum over long polls of the time beyond twice the quota.
     pub overrun_ns: u64,
 }
 
@@ -29,11 +29,11 @@ struct Entry {
     counters: GroupCounters,
     ready_since_ns: u64,
     generation: u32,
-    /// Shares that hold on this shard only; 0: those of the table.
+    /// Shares that apply on this shard only; 0: the shares of the table of groups apply.
     own_shares: u32,
 }
 
-/// The CPU of one shard. See the head of the file.
+/// The CPU scheduler of one shard. See the head of the file.
 pub(crate) struct Cpu {
     fair: FairShares,
     entries: [Entry; GROUPS_MAX],
@@ -46,7 +46,8 @@ impl Cpu {
         Self { fair: FairShares::default(), entries: Default::default(), quota_ns, version: 0 }
     }
 
-    /// Takes changes of the table over, if there are any: a bit for each number that has a new group.
+    /// Applies changes of the table of groups, if there are any. Returns a bit for each number that was given
+    /// to a new group.
     pub(crate) fn follow(&mut self, groups: &Groups) -> Option<u32> {
         let version = groups.version();
         if version == self.version {
@@ -69,7 +70,7 @@ impl Cpu {
         Some(renewed)
     }
 
-    /// Shares that hold here, whatever the table says.
+    /// Sets shares that apply on this shard, regardless of the table of groups.
     pub(crate) fn set_own_shares(&mut self, group: CpuGroup, shares: u32) {
         self.entries[group.index()].own_shares = shares.max(1);
         self.fair.set_shares(group.index(), shares);
@@ -79,7 +80,7 @@ impl Cpu {
         self.fair.shares(index)
     }
 
-    /// Something of the group is ready.
+    /// A task of the group has become ready.
     #[inline]
     pub(crate) fn ready(&mut self, index: usize, now_ns: u64) {
         if !self.fair.is_ready(index) {
@@ -88,7 +89,7 @@ impl Cpu {
         }
     }
 
-    /// Nothing of the group is ready any more.
+    /// No task of the group is ready any more.
     pub(crate) fn idle(&mut self, index: usize, now_ns: u64) {
         if self.fair.is_ready(index) {
             self.fair.sleep(index);
@@ -97,13 +98,13 @@ impl Cpu {
         }
     }
 
-    /// Whose task runs next.
+    /// The group whose task runs next.
     #[inline]
     pub(crate) fn next(&self) -> Option<usize> {
         self.fair.next()
     }
 
-    /// A task of the group ran from `from_ns` to `now_ns`.
+    /// Charges a group for a task that ran from `from_ns` to `now_ns`.
     #[inline]
     pub(crate) fn ran(&mut self, index: usize, from_ns: u64, now_ns: u64, still_ready: bool) {
         let took_ns = now_ns.saturating_sub(from_ns);
@@ -119,7 +120,7 @@ impl Cpu {
         }
     }
 
-    /// What a group used up to now.
+    /// The CPU use of a group up to now.
     pub(crate) fn counters(&self, index: usize, now_ns: u64) -> GroupCounters {
         let entry = &self.entries[index];
         let so_far_ns =
@@ -134,7 +135,8 @@ mod tests {
 
     const QUOTA_NS: u64 = 500_000;
 
-    /// Tasks of `groups` that are always ready, or become ready again in their poll; time of each after `for_ns`.
+    /// Runs tasks of `groups` that are always ready, or become ready again during their poll. Returns the CPU
+    /// time of each group after `for_ns`.
     fn run(groups: &[(CpuGroup, u32, u64)], for_ns: u64) -> Vec<u64> {
         let table = Groups::default();
         let mut cpu = Cpu::new(QUOTA_NS);
@@ -147,7 +149,7 @@ mod tests {
         while now_ns < for_ns {
             let index = cpu.next().unwrap();
             let (.., takes_ns) = groups.iter().find(|(group, ..)| group.index() == index).unwrap();
-            // The only task of its group wakes itself: the queue was empty meanwhile.
+            // The group's only task wakes itself; its queue was empty until then.
             cpu.ready(index, now_ns);
             cpu.ran(index, now_ns, now_ns + takes_ns, true);
             now_ns += takes_ns;

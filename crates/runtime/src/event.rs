@@ -1,14 +1,14 @@
-//! Waiting for something to happen on the same shard.
+//! Events between tasks of one shard.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-/// Something that happens again and again. Who waits, waits for the next time.
+/// A recurring event. A task that waits for it is woken by its next occurrence.
 #[derive(Default)]
 pub struct Event {
-    /// How many times it has happened.
+    /// Number of occurrences so far.
     count: Cell<u64>,
     waiting: RefCell<Vec<Waker>>,
 }
@@ -18,19 +18,19 @@ impl Event {
         Self::default()
     }
 
-    /// It happened: everybody who waits goes on.
+    /// Signals an occurrence: all waiting tasks are woken.
     pub fn signal(&self) {
         self.count.set(self.count.get() + 1);
         let waiting = self.waiting.take();
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Ends when it happens the next time, counted from this call and not from the first poll.
+    /// Waits for the next occurrence after this call, even if the future is polled later.
     pub fn next(&self) -> NextEvent<'_> {
         NextEvent { event: self, seen: self.count.get() }
     }
 
-    /// Waits until `done` says so; it is asked now and each time after the event.
+    /// Waits until `done` returns true. It is called at once and after each occurrence.
     pub async fn until(&self, mut done: impl FnMut() -> bool) {
         loop {
             let next = self.next();
@@ -57,7 +57,7 @@ impl Future for NextEvent<'_> {
             return Poll::Ready(());
         }
         let mut waiting = self.event.waiting.borrow_mut();
-        // Somebody who is polled for other reasons must not be remembered each time.
+        // A task that is polled for other reasons must not be registered each time.
         if !waiting.iter().rev().take(4).any(|waker| waker.will_wake(cx.waker())) {
             waiting.push(cx.waker().clone());
         }

@@ -1,4 +1,4 @@
-//! An error of a file operation: which operation, which file, where in it, and what the system said.
+//! Error of a file operation: the operation, the file, the offset in it, and the system's error.
 
 use std::fmt;
 use std::io;
@@ -9,41 +9,41 @@ use std::path::{Path, PathBuf};
 pub struct FileError {
     /// The operation, e.g. `"read"`.
     pub op: &'static str,
-    /// The file or directory it was about.
+    /// The file or directory of the operation.
     pub path: PathBuf,
-    /// Where in the file, if the operation has a place.
+    /// Offset in the file, if the operation has one.
     pub offset_bytes: Option<u64>,
-    /// What the system said.
+    /// The error that the system returned.
     pub source: io::Error,
 }
 
 impl FileError {
-    /// An error without a place in the file.
+    /// An error without an offset in the file.
     pub fn new(op: &'static str, path: &Path, source: io::Error) -> Self {
         Self { op, path: path.to_owned(), offset_bytes: None, source }
     }
 
-    /// An error at a place in the file.
+    /// An error at an offset in the file.
     pub fn at(op: &'static str, path: &Path, offset_bytes: u64, source: io::Error) -> Self {
         Self { op, path: path.to_owned(), offset_bytes: Some(offset_bytes), source }
     }
 
-    /// The device or the quota is full; freeing space lets a retry succeed.
+    /// Whether the device or the disk quota is full; a retry can succeed after space was freed.
     pub fn is_no_space(&self) -> bool {
         matches!(self.source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
     }
 
-    /// There is no such file or directory.
+    /// Whether the file or directory does not exist.
     pub fn is_not_found(&self) -> bool {
         self.source.kind() == io::ErrorKind::NotFound
     }
 
-    /// The file was to be created and exists already.
+    /// Whether the file exists although it was to be created.
     pub fn is_already_exists(&self) -> bool {
         self.source.kind() == io::ErrorKind::AlreadyExists
     }
 
-    /// Another process (or runtime) holds the directory.
+    /// Whether another process or runtime holds the lock of the directory.
     pub fn is_locked(&self) -> bool {
         self.source.kind() == io::ErrorKind::ResourceBusy
     }

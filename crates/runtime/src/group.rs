@@ -1,40 +1,40 @@
-//! Whose work it is: the CPU group of a task and the class of an I/O request.
+//! Scheduling groups: the CPU group of a task, and the class of an I/O request.
 //!
-//! A few groups are always there; others are created while the runtime runs (`Groups`). A class of I/O belongs to
-//! the group of the same number and has its shares.
+//! Some groups always exist; others are created while the runtime runs (`Groups`). An I/O class belongs to
+//! the group with the same number and has its shares.
 
 use iosched::CLASSES_MAX;
 
-/// How many groups there can be at once.
+/// The largest number of groups at a time.
 pub const GROUPS_MAX: usize = CLASSES_MAX;
 
-/// Which CPU group a task runs in.
+/// The CPU group of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CpuGroup {
-    /// Somebody waits for the answer to a statement.
+    /// Statements, for which clients wait.
     Statement,
-    /// Flushing memtables.
+    /// Flushes of memtables.
     Memtable,
-    /// Writing and syncing the commit log.
+    /// Writes and syncs of the commit log.
     CommitLog,
-    /// Merging SSTables.
+    /// Merges of SSTables.
     Compaction,
     /// Repair, scrub, snapshots, start-up.
     Maintenance,
-    /// Whatever may wait for everything else.
+    /// Work that may wait for everything else.
     Background,
-    /// Taking what was flushed into caches.
+    /// Transfers of flushed rows into caches.
     MemtableToCache,
-    /// Made by [`Groups::create`](crate::Groups::create).
+    /// A group made by [`Groups::create`](crate::Groups::create).
     Created(GroupSlot),
 }
 
-/// The place of a group that was created.
+/// Number of a created group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupSlot(u8);
 
 impl CpuGroup {
-    /// The groups that are always there, in the order of their numbers.
+    /// The groups that always exist, in the order of their numbers.
     pub const ALL: [Self; 7] = [
         Self::Statement,
         Self::Memtable,
@@ -45,7 +45,7 @@ impl CpuGroup {
         Self::MemtableToCache,
     ];
 
-    /// The group's number, below [`GROUPS_MAX`].
+    /// The number of the group, less than [`GROUPS_MAX`].
     pub fn index(self) -> usize {
         match self {
             Self::Statement => 0,
@@ -59,13 +59,13 @@ impl CpuGroup {
         }
     }
 
-    /// The group of a number.
+    /// The group with a number.
     pub(crate) fn of_index(index: usize) -> Self {
         Self::ALL.get(index).copied().unwrap_or(Self::Created(GroupSlot(index as u8)))
     }
 
-    /// The class of the I/O that the group's tasks do for themselves; groups without one of their own have that of the
-    /// statements or of maintenance.
+    /// The class of I/O that tasks of the group do on their own behalf. Groups without a class of their own
+    /// use the class of memtable flushes or of maintenance.
     pub fn io_class(self) -> IoClass {
         match self {
             Self::Statement => IoClass::Statement,
@@ -77,7 +77,7 @@ impl CpuGroup {
         }
     }
 
-    /// Name and shares at the start.
+    /// Initial name and shares.
     pub(crate) fn at_start(self) -> (&'static str, u32) {
         match self {
             Self::Statement => ("statement", 1000),
@@ -92,7 +92,7 @@ impl CpuGroup {
     }
 }
 
-/// Which class an I/O request belongs to.
+/// The class of an I/O request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IoClass {
     CommitLog,
@@ -100,12 +100,12 @@ pub enum IoClass {
     MemtableFlush,
     Compaction,
     Maintenance,
-    /// The class of a group that was created.
+    /// The class of a created group.
     Created(GroupSlot),
 }
 
 impl IoClass {
-    /// The classes that are always there.
+    /// The classes that always exist.
     pub const ALL: [Self; 5] =
         [Self::CommitLog, Self::Statement, Self::MemtableFlush, Self::Compaction, Self::Maintenance];
 
@@ -121,7 +121,7 @@ impl IoClass {
         }
     }
 
-    /// The class's number, below [`GROUPS_MAX`].
+    /// The number of the class, less than [`GROUPS_MAX`].
     pub fn index(self) -> usize {
         self.group().index()
     }

@@ -1,7 +1,8 @@
-//! Which CPU groups there are, their names and shares: one table for all shards of a runtime.
+//! Table of CPU groups, with their names and shares: one for all shards of a runtime.
 //!
-//! Changed rarely and by anybody; a shard takes a change over at its next turn. A group's number is used again after its
-//! removal, so remove it when nothing is spawned into it any more; tasks left in it run on.
+//! Any thread may change the table; changes are rare. A shard applies a change at its next turn. The number
+//! of a removed group is reused, so a group should be removed only when no task is spawned into it any more;
+//! its remaining tasks continue to run.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,9 +15,9 @@ use crate::group::{CpuGroup, GROUPS_MAX};
 pub struct Groups {
     names: Mutex<[Option<String>; GROUPS_MAX]>,
     shares: [AtomicU32; GROUPS_MAX],
-    /// How often the number was given to a new group.
+    /// How often each number was given to a new group.
     generations: [AtomicU32; GROUPS_MAX],
-    /// Rises with each change.
+    /// Incremented by each change.
     version: AtomicU64,
 }
 
@@ -25,9 +26,9 @@ pub struct Groups {
 pub enum GroupError {
     /// All numbers are in use.
     TooMany,
-    /// Another group has the name.
+    /// Another group has this name.
     NameTaken(String),
-    /// The group was removed, or is one that is always there.
+    /// The group was removed, or is one that always exists.
     NotCreated,
 }
 
@@ -64,7 +65,7 @@ impl Default for Groups {
 }
 
 impl Groups {
-    /// Makes a group of this name. The group is the same on every shard.
+    /// Creates a group. It exists on every shard under the same number.
     pub fn create(&self, name: &str, shares: u32) -> Result<CpuGroup, GroupError> {
         let mut names = self.lock();
         check_free(&names, name)?;
@@ -75,7 +76,7 @@ impl Groups {
         Ok(CpuGroup::of_index(index))
     }
 
-    /// Gives a group that was created another name.
+    /// Renames a created group.
     pub fn rename(&self, group: CpuGroup, name: &str) -> Result<(), GroupError> {
         let mut names = self.lock();
         check_free(&names, name)?;
@@ -83,34 +84,34 @@ impl Groups {
         Ok(())
     }
 
-    /// Takes a group away that was created.
+    /// Removes a created group.
     pub fn remove(&self, group: CpuGroup) -> Result<(), GroupError> {
         *created(&mut self.lock(), group)? = None;
         Ok(())
     }
 
-    /// Changes the shares of a group on all shards, and those of its I/O. 0 counts as 1.
+    /// Changes the shares of a group and of its I/O class on all shards. 0 counts as 1.
     pub fn set_shares(&self, group: CpuGroup, shares: u32) {
         self.shares[group.index()].store(shares.max(1), Ordering::Relaxed);
         self.version.fetch_add(1, Ordering::Release);
     }
 
-    /// The shares of a group; a shard may have set its own.
+    /// The shares of a group in the table; a shard may have set its own.
     pub fn shares(&self, group: CpuGroup) -> u32 {
         self.shares[group.index()].load(Ordering::Relaxed)
     }
 
-    /// The name of a group that is there.
+    /// The name of a group; `None` if it does not exist.
     pub fn name(&self, group: CpuGroup) -> Option<String> {
         self.lock()[group.index()].clone()
     }
 
-    /// The group of a name.
+    /// The group with a name.
     pub fn by_name(&self, name: &str) -> Option<CpuGroup> {
         self.lock().iter().position(|known| known.as_deref() == Some(name)).map(CpuGroup::of_index)
     }
 
-    /// All groups and their names.
+    /// All existing groups and their names.
     pub fn list(&self) -> Vec<(CpuGroup, String)> {
         let names = self.lock();
         let named = names.iter().enumerate().filter_map(|(index, name)| Some((index, name.clone()?)));
@@ -126,7 +127,8 @@ impl Groups {
     }
 
     fn lock(&self) -> MutexGuard<'_, [Option<String>; GROUPS_MAX]> {
-        // Each change is one assignment, so a poisoned table is still whole.
+        // Each change is one assignment, so the table is consistent even after a panic of a thread that held
+        // the lock.
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,39 +1,31 @@
-//! A shard: one thread's share of the machine, with its tasks, timers, files, sockets and its mail from other shards.
+//! Runtime of shards. A shard is one thread with its own tasks, timers, files, sockets, and inbox for
+//! messages from other shards.
 //!
 //! How it works:
-//! 1. A runtime has N shards; each is one OS thread (`real`) or one actor of a simulated world (`sim`).
-//! 2. Code on a shard holds a [`Shard`]: it spawns tasks into [`CpuGroup`]s, sleeps, opens [`Files`], talks
-//!    over the [`Net`] and calls other shards. Nothing on a shard is shared with another one, so nothing needs a lock.
+//! 1. A runtime has N shards; each is an OS thread (`real`) or an actor of a simulated world (`sim`).
+//! 2. Code on a shard holds a [`Shard`]. It spawns tasks into [`CpuGroup`]s, sleeps, opens [`Files`], uses
+//!    the [`Net`] and calls other shards. Shards share no state, so code on a shard needs no locks.
 //! 3. Threads outside the runtime reach shards through a [`Remote`].
-//! 4. The code above cannot tell which world it runs in: clocks, randomness, files, sockets and scheduling order all
-//!    come from the back end.
+//! 4. Code above the runtime is the same in both worlds: clocks, randomness, files, sockets and the
+//!    scheduling order all come from the back end.
 //!
-//! Guarantees: a buffer given to an I/O belongs to the operation until it has completed, also when its future
-//! is dropped; a call to a shard that stopped ends with [`ShardGone`] and never hangs; in `sim` the same seed
-//! gives the same schedule.
+//! Guarantees: a buffer passed to an I/O operation belongs to the operation until that completes, even if its
+//! future is dropped. A call to a stopped shard ends with [`ShardGone`] and never hangs. In `sim` the same
+//! seed gives the same schedule.
 //!
-//! Whose task and whose request goes next is decided by `iosched`, by the shares of [`Groups`].
+//! `iosched` chooses the task and the request that go next, by the shares of [`Groups`].
 
-mod backend;
 mod buf;
 mod cpu;
 mod event;
-mod file;
 mod file_error;
-mod files;
 mod group;
 mod groups;
-mod io_gate;
-mod net;
+mod mutex;
 mod net_error;
-mod queue;
-mod remote;
-mod reply;
 mod shard;
 mod stall;
 mod stats;
-mod stream;
-mod timer;
 
 pub mod real;
 pub mod sim;
@@ -41,23 +33,24 @@ pub mod sim;
 pub use buf::{ALIGNMENT_BYTES, IoBuf};
 pub use cpu::GroupCounters;
 pub use event::{Event, NextEvent};
-pub use file::File;
 pub use file_error::FileError;
-pub use files::{DirEntry, DirLock, Files, LOCK_FILE_NAME, OpenOptions};
 pub use group::{CpuGroup, GROUPS_MAX, GroupSlot, IoClass};
 pub use groups::{GroupError, Groups};
 pub use iosched::{ClassStats, Direction, Disk, DiskModel, DiskOptions, LATENCY_GOAL_NS};
-pub use net::{ACCEPT_PAUSE_US, Accepted, ListenOptions, Listener, Net};
+pub use mutex::{Mutex, MutexGuard};
 pub use net_error::NetError;
 pub use real::{
     BackendChoice, BackendInUse, BackendKind, Runtime, RuntimeOptions, ShardPanicked, StartError,
 };
-pub use remote::Remote;
-pub use reply::{Reply, ShardGone};
+pub use shard::file::File;
+pub use shard::files::{DirEntry, DirLock, Files, LOCK_FILE_NAME, OpenOptions};
+pub use shard::net::{ACCEPT_PAUSE_US, Accepted, ListenOptions, Listener, Net};
+pub use shard::remote::Remote;
+pub use shard::reply::{Reply, ShardGone};
+pub use shard::stream::Stream;
 pub use shard::{JoinHandle, Shard};
-pub use stall::{Stall, StallOptions, TellStall};
+pub use stall::{Stall, StallHandler, StallOptions};
 pub use stats::{GroupStats, IoCounters, IoStats, ShardStats};
-pub use stream::Stream;
 
-/// Which shard: `0..shard_count`.
+/// Number of a shard: `0..shard_count`.
 pub type ShardId = u32;

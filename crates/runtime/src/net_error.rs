@@ -1,4 +1,4 @@
-//! An error of a network operation: which operation, which address, what the system said, and what to do about it.
+//! Error of a network operation: the operation, the address, the system's error, and advice.
 
 use std::fmt;
 use std::io;
@@ -9,9 +9,9 @@ use std::net::SocketAddr;
 pub struct NetError {
     /// The operation, e.g. `"listen on"`.
     pub op: &'static str,
-    /// The address it was about.
+    /// The address of the operation.
     pub addr: SocketAddr,
-    /// What the system said.
+    /// The error that the system returned.
     pub source: io::Error,
 }
 
@@ -20,12 +20,12 @@ impl NetError {
         Self { op, addr, source }
     }
 
-    /// Somebody listens there already.
+    /// Whether another program already listens on the address.
     pub fn is_address_in_use(&self) -> bool {
         self.source.kind() == io::ErrorKind::AddrInUse
     }
 
-    /// Nobody listens there.
+    /// Whether no program listens on the address.
     pub fn is_refused(&self) -> bool {
         self.source.kind() == io::ErrorKind::ConnectionRefused
     }

@@ -1,8 +1,8 @@
-//! Polls that took too long: counted for each group, and some of them told.
+//! Stall detector: counts polls that took too long, for each group, and reports some of them.
 //!
-//! The time is that on the clock, so a thread that the system took off its core looks as if it had stalled. What is told
-//! is the group and where the task was spawned, and no stack: walking it from a signal is safe only with some systems'
-//! unwinders, and the time is known only afterwards.
+//! The measured time is clock time, so a thread that the system took off its core appears to have stalled. A
+//! report contains the group and the place where the task was spawned, but no stack: walking the stack in a
+//! signal handler is safe only with the unwinders of some systems, and the duration is known only afterwards.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -14,24 +14,24 @@ use base::histogram::EstimatedHistogram;
 use crate::ShardId;
 use crate::group::{CpuGroup, GROUPS_MAX};
 
-/// Up to a quarter of an hour, in microseconds.
+/// Number of histogram offsets, up to a quarter of an hour in microseconds.
 const OFFSETS: usize = 110;
 
-/// Rates are per so much.
+/// Unit of time of the report limit.
 const MINUTE_NS: u64 = 60_000_000_000;
 
-/// Hears of a stall, on the shard that had it.
-pub type TellStall = Arc<dyn Fn(&Stall) + Send + Sync>;
+/// Receives a stall, on the shard that had it.
+pub type StallHandler = Arc<dyn Fn(&Stall) + Send + Sync>;
 
-/// Which polls are stalls, and who is told.
+/// Threshold of stalls and receiver of reports.
 #[derive(Clone)]
 pub struct StallOptions {
     /// A poll that takes longer is a stall.
     pub threshold_us: u64,
-    /// More are counted and not told.
+    /// The most reports per minute; further stalls are only counted.
     pub reports_per_minute: u32,
     /// Called on the shard after the poll.
-    pub tell: Option<TellStall>,
+    pub tell: Option<StallHandler>,
 }
 
 impl Default for StallOptions {
@@ -52,11 +52,12 @@ pub struct Stall {
     pub shard: ShardId,
     pub group: CpuGroup,
     pub group_name: String,
+    /// Duration of the poll in microseconds.
     pub took_us: u64,
-    /// Where the task was spawned, or the call made.
+    /// Place at which the task was spawned, or the call made.
     pub spawned_at: &'static Location<'static>,
-    /// Stalls since the last that was told.
-    pub not_told: u64,
+    /// Number of stalls since the last report.
+    pub unreported: u64,
 }
 
 impl fmt::Display for Stall {
@@ -64,7 +65,7 @@ impl fmt::Display for Stall {
         let (ms, rest_us) = (self.took_us / 1000, self.took_us % 1000);
         write!(f, "Reactor stalled for {ms}.{rest_us:03} ms on shard {}, ", self.shard)?;
         write!(f, "in scheduling group {}, by a task spawned at {}", self.group_name, self.spawned_at)?;
-        match self.not_told {
+        match self.unreported {
             0 => Ok(()),
             more => write!(f, " ({more} more were not reported)"),
         }
@@ -73,12 +74,12 @@ impl fmt::Display for Stall {
 
 #[derive(Default)]
 struct Seen {
-    /// In microseconds; none until a group has stalled.
+    /// In microseconds; `None` until a task of the group has stalled.
     histograms: [Option<Box<EstimatedHistogram>>; GROUPS_MAX],
     minute_began_ns: u64,
     told: u32,
     told_ever: u64,
-    not_told: u64,
+    unreported: u64,
 }
 
 /// The detector of one shard.
@@ -99,7 +100,8 @@ impl StallDetector {
         took_ns > self.threshold_ns
     }
 
-    /// Counts a stall. The answer is how many were not told before it, if it is to be told.
+    /// Counts a stall. Returns the number of unreported stalls before it if it is to be reported, `None`
+    /// otherwise.
     pub(crate) fn count(&self, group: CpuGroup, took_ns: u64, now_ns: u64) -> Option<u64> {
         let seen = &mut *self.seen.borrow_mut();
         let histogram =
@@ -109,12 +111,12 @@ impl StallDetector {
             (seen.minute_began_ns, seen.told) = (now_ns, 0);
         }
         if seen.told >= self.options.reports_per_minute {
-            seen.not_told += 1;
+            seen.unreported += 1;
             return None;
         }
         seen.told += 1;
         seen.told_ever += 1;
-        Some(std::mem::take(&mut seen.not_told))
+        Some(std::mem::take(&mut seen.unreported))
     }
 
     pub(crate) fn tell(&self, stall: &Stall) {
@@ -123,14 +125,14 @@ impl StallDetector {
         }
     }
 
-    /// How long the stalls of a group took, in microseconds.
+    /// Histogram of the stalls of a group, in microseconds.
     pub(crate) fn histogram(&self, group: CpuGroup) -> EstimatedHistogram {
         let seen = self.seen.borrow();
         let histogram = seen.histograms[group.index()].as_deref();
         histogram.cloned().unwrap_or_else(|| EstimatedHistogram::new(OFFSETS))
     }
 
-    /// How many were told.
+    /// The number of reported stalls.
     pub(crate) fn told(&self) -> u64 {
         self.seen.borrow().told_ever
     }

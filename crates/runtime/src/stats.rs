@@ -1,4 +1,4 @@
-//! What a shard counts about itself.
+//! Counters of a shard.
 
 use std::cell::RefCell;
 
@@ -7,7 +7,7 @@ use base::histogram::EstimatedHistogram;
 use crate::cpu::GroupCounters;
 use crate::group::{CpuGroup, GROUPS_MAX, IoClass};
 
-/// Requests of one I/O class that the disk completed since the shard started, and the bytes that they moved.
+/// Requests of one I/O class that completed since the shard started, and the bytes that they moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IoCounters {
     pub reads: u64,
@@ -16,38 +16,38 @@ pub struct IoCounters {
     pub write_bytes: u64,
 }
 
-/// A shard's counters since it started, and what it holds now.
+/// A shard's counters since its start, and its current state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShardStats {
-    /// Times a task was polled.
+    /// Polls of tasks.
     pub polls: u64,
     /// Turns of the run loop.
     pub turns: u64,
     /// Tasks spawned here.
     pub spawned: u64,
-    /// Tasks woken by other threads or shards.
+    /// Wake-ups of tasks by other threads or shards.
     pub remote_wakeups: u64,
     /// Messages sent to other shards.
     pub calls_sent: u64,
     /// Messages received from other shards and threads.
     pub calls_received: u64,
-    /// Times the shard went to sleep in the kernel.
+    /// How often the shard went to sleep in the kernel.
     pub parks: u64,
-    /// Time spent looking for work before going to sleep.
+    /// Time of polling for work before going to sleep, in microseconds.
     pub idle_spin_us: u64,
-    /// Per I/O class, by its number.
+    /// Counters of I/O classes, by class number.
     pub io: [IoCounters; GROUPS_MAX],
     /// Stalls that were reported.
-    pub stalls_told: u64,
+    pub stalls_reported: u64,
     /// Messages and wake-ups in the inbox now.
     pub inbox: u64,
-    /// The most that were ever taken out of it at once.
+    /// The most messages ever taken out of the inbox at once.
     pub inbox_max: u64,
     /// Connections accepted by listeners of this shard.
     pub accepted: u64,
     /// Accepts that failed for lack of descriptors or memory, each followed by a pause.
     pub accept_failures: u64,
-    /// Connections made from here.
+    /// Connections made by this shard.
     pub connected: u64,
     /// Streams of this shard that are open now.
     pub open_sockets: u64,
@@ -62,38 +62,39 @@ impl ShardStats {
     }
 }
 
-/// What a scheduling group used of a shard.
+/// CPU use of a scheduling group on a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupStats {
     pub group: CpuGroup,
     pub name: String,
-    /// On this shard.
+    /// The shares on this shard.
     pub shares: u32,
     pub counters: GroupCounters,
-    /// Time in which something was ready and others ran.
+    /// Time during which a task of the group was ready while other groups ran.
     pub starved_ns: u64,
-    /// Time in which nothing was ready.
+    /// Time during which no task of the group was ready.
     pub waited_ns: u64,
-    /// Tasks that are ready now.
+    /// Number of tasks that are ready now.
     pub ready_tasks: u64,
-    /// How long its stalls took, in microseconds.
+    /// Histogram of its stalls, in microseconds.
     pub stalls_us: EstimatedHistogram,
 }
 
-/// What an I/O class used of the disk, from one shard.
+/// Disk use of an I/O class from one shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IoStats {
     pub class: IoClass,
     /// The name of its group.
     pub name: String,
-    /// On this shard.
+    /// The shares on this shard.
     pub shares: u32,
     pub counters: iosched::ClassStats,
-    /// Its cap on all shards together, in bytes per second.
+    /// Its cap over all shards, in bytes per second.
     pub cap_bytes_s: Option<u64>,
 }
 
-/// The shard's own copy, which its parts add to. The counters of I/O are the queue's: `Shard::stats` puts them in.
+/// The shard's own counters, which its parts add to. The I/O counters belong to the I/O queue; `Shard::stats`
+/// fills them in.
 #[derive(Default)]
 pub(crate) struct StatsCell(RefCell<ShardStats>);
 

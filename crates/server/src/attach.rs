@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use catalog::Catalog;
 use engine::Attachment;
-use sstable::name::{Component, SstableName, TableDirectory};
+use sstable::name::{Component, SSTableName, TableDirectory};
 
 use crate::schema_file;
 
@@ -65,7 +65,7 @@ fn collect(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), std
         if entry.file_type()?.is_dir() {
             let is_other = NOT_TABLES.contains(&&name[..]) || name == "system" || name.starts_with("system_");
             below.extend((!is_other).then(|| entry.path()));
-        } else if let Ok((_, Component::Toc)) = SstableName::parse_file_name(&name) {
+        } else if let Ok((_, Component::Toc)) = SSTableName::parse_file_name(&name) {
             found.push(dir.to_owned());
             return Ok(());
         }

@@ -12,15 +12,21 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::config::LogLevel;
 
-static LEVEL: AtomicU8 = AtomicU8::new(LogLevel::Info as u8);
+/// So many levels are written; 0: none.
+static LEVELS: AtomicU8 = AtomicU8::new(LogLevel::Info as u8 + 1);
 
 /// From now on, lines above this level are left out.
 pub fn set_level(level: LogLevel) {
-    LEVEL.store(level as u8, Ordering::Relaxed);
+    LEVELS.store(level as u8 + 1, Ordering::Relaxed);
+}
+
+/// From now on, no line is written. For simulated nodes, whose faults are made on purpose.
+pub fn silence() {
+    LEVELS.store(0, Ordering::Relaxed);
 }
 
 pub fn is_on(level: LogLevel) -> bool {
-    level as u8 <= LEVEL.load(Ordering::Relaxed)
+    (level as u8) < LEVELS.load(Ordering::Relaxed)
 }
 
 /// Writes a line. `place` says who speaks: `main`, `shard 3`. A line break in the text is indented, so that a line of

@@ -8,6 +8,8 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use crate::disk_use::file_system;
+
 const NAME: &str = "messina-in-memory-";
 /// Containers often have a `/dev/shm` of 64 MiB, which is no place for data.
 const ROOM_BYTES: u64 = 256 << 20;
@@ -61,12 +63,7 @@ fn remove_abandoned(above: &Path) {
 
 /// Bytes that are free for this user; 0 if it cannot be said.
 fn free_bytes(path: &Path) -> u64 {
-    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()) else { return 0 };
-    // SAFETY: all zeros is a value of it.
-    let mut stat = unsafe { std::mem::zeroed::<libc::statvfs>() };
-    // SAFETY: the path ends in a zero byte, and `stat` is ours to be filled.
-    let failed = unsafe { libc::statvfs(path.as_ptr(), &mut stat) };
-    if failed != 0 { 0 } else { stat.f_bavail * stat.f_frsize }
+    file_system(path).map_or(0, |of| of.free_bytes)
 }
 
 #[cfg(test)]

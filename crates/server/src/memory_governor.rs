@@ -3,12 +3,17 @@
 //! Caches count what they hold. The allocator rounds it up, keeps pages of which a part is free, and so does the
 //! kernel; how much that is depends on the load. So the resident set is looked at twenty times a second: caches of
 //! every shard get a part of their budget, less while too much is resident and slowly more while there is room.
+//!
+//! `/proc/self/statm` is read on the main thread ([`watch`]): the kernel adds up counters of all cores for it, and no shard
+//! waits for that. Shards see the number of the last look.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use engine::Engine;
 use engine::shard::EngineShard;
 use runtime::CpuGroup;
-
-use crate::node::resident_bytes;
 
 const LOOK_US: u64 = 50_000;
 /// Looks between two cuts: what is evicted is only gradually given back to the kernel.
@@ -49,12 +54,14 @@ impl Governor {
     }
 }
 
-/// Starts to look, on every shard, each for itself: what it sees is the same.
+/// Starts to govern every shard, each for itself, by the number that is returned: [`watch`] keeps it up to date.
 ///
 /// # Errors
 /// The shards have stopped.
-pub fn start(engine: &Engine, memory_bytes: u64) -> Result<(), engine::EngineError> {
+pub fn start(engine: &Engine, memory_bytes: u64) -> Result<Arc<AtomicU64>, engine::EngineError> {
+    let resident = Arc::new(AtomicU64::new(resident_bytes()));
     for shard in 0..engine.remote().shard_count() {
+        let resident = resident.clone();
         let started = engine.ask(shard, move |shard| async move {
             let engine = EngineShard::of(&shard)?;
             let here = shard.clone();
@@ -63,7 +70,7 @@ pub fn start(engine: &Engine, memory_bytes: u64) -> Result<(), engine::EngineErr
                 while !engine.is_stopping() {
                     here.sleep_us(LOOK_US).await;
                     let before = governor.part;
-                    let part = governor.look(resident_bytes(), engine.cached_part());
+                    let part = governor.look(resident.load(Ordering::Relaxed), engine.cached_part());
                     if part != before {
                         engine.set_cached_part_max(part);
                     }
@@ -74,7 +81,24 @@ pub fn start(engine: &Engine, memory_bytes: u64) -> Result<(), engine::EngineErr
         });
         started.wait()?;
     }
-    Ok(())
+    Ok(resident)
+}
+
+/// Keeps the number of resident bytes up to date. Does not end.
+pub async fn watch(resident: Arc<AtomicU64>) {
+    loop {
+        resident.store(resident_bytes(), Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_micros(LOOK_US)).await;
+    }
+}
+
+/// Bytes of physical memory that this process has; 0 if the system does not say.
+pub fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+    // SAFETY: a plain call.
+    let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    pages * u64::try_from(page_bytes).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -96,6 +120,16 @@ mod tests {
         let slowly = governor.look(500, 0.8);
         assert!(slowly > 0.85 && slowly < 0.87, "{slowly}");
         assert_eq!((0..100).map(|_| governor.look(500, 0.8)).last(), Some(1.0));
+    }
+
+    #[test]
+    fn the_number_is_kept_up_to_date() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let resident = Arc::new(AtomicU64::new(0));
+        let watching = watch(resident.clone());
+        runtime
+            .block_on(async { tokio::time::timeout(Duration::from_millis(1), watching).await.unwrap_err() });
+        assert!(resident.load(Ordering::Relaxed) > 1 << 20);
     }
 
     #[test]

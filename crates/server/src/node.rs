@@ -132,12 +132,3 @@ impl Node {
         self.engine.ask(0, |shard| async move { node::table_reports(&shard).await }).get().await
     }
 }
-
-/// Bytes of physical memory that this process has; 0 if the system does not say.
-pub fn resident_bytes() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages: u64 = statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
-    // SAFETY: a plain call.
-    let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    pages * u64::try_from(page_bytes).unwrap_or(0)
-}

@@ -7,12 +7,13 @@ use std::cell::{Cell, RefCell};
 use std::path::Path;
 
 use catalog::{Catalog, Keyspace, SchemaChange};
-use cql::syntax::{Statement, parse, split_statements};
 use cql::system::NodeInfo;
-use cql::{ChangeSchema, Coordinator, CqlError, Decide, Execution, Outcome, Prepared};
+use cql::{ChangeSchema, Coordinator, Decide, Execution, Outcome, Prepared, from_catalog};
 use model::{Mutation, TableId};
+use protocol::CqlError;
 use reader::block_on_ready;
 use reader::{Page, ReadCommand};
+use syntax::{Statement, parse, split_statements};
 use uuid::Uuid;
 
 /// The catalog that the file describes; `keyspace` is that of names without one.
@@ -40,7 +41,7 @@ pub fn parse_schema(text: &str, keyspace: Option<&str>) -> Result<Catalog, Strin
             Prepared::new(&schema.catalog(), keyspace.as_deref(), statement.text).map_err(wrong)?;
         let execution =
             Execution { now_us: 0, timestamp_us: None, now_s: None, page_rows: None, paging_state: None };
-        let values = cql::protocol::Values::default();
+        let values = protocol::Values::default();
         let outcome = block_on_ready(prepared.execute(&schema, &values, &execution, &mut vec![]));
         if let Outcome::SetKeyspace(name) = outcome.map_err(wrong)? {
             keyspace = Some(name);
@@ -69,8 +70,8 @@ impl SchemaOnly {
         };
         let catalog = self.catalog();
         if catalog.keyspace(&name).is_none() {
-            let keyspace = Keyspace::simple(name.as_str())?;
-            *self.catalog.borrow_mut() = catalog.create_keyspace(keyspace)?.0;
+            let keyspace = Keyspace::simple(name.as_str()).map_err(from_catalog)?;
+            *self.catalog.borrow_mut() = catalog.create_keyspace(keyspace).map_err(from_catalog)?.0;
         }
         Ok(())
     }
@@ -126,7 +127,7 @@ impl Coordinator for SchemaOnly {
     }
 
     async fn change_schema(&self, change: ChangeSchema) -> Result<Vec<SchemaChange>, CqlError> {
-        let (catalog, changes) = change(&self.catalog())?;
+        let (catalog, changes) = change(&self.catalog()).map_err(from_catalog)?;
         *self.catalog.borrow_mut() = catalog;
         Ok(changes)
     }

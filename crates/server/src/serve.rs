@@ -5,7 +5,7 @@
 //! 3. The clients' listeners are started ([`StartListeners`]), and the admin API and the metrics answer.
 //! 4. SIGTERM or SIGINT: listeners stop, memtables are flushed, the log is closed, and the process ends with 0. A
 //!    second signal, a second or more after the first, ends it at once, which loses nothing that was acknowledged.
-//!    SIGHUP never ends it.
+//!    SIGHUP never ends it: changed certificates are read at once.
 //!
 //! The main thread does nothing but this: it is the one tokio thread of the process. Data are on the shards' threads.
 
@@ -27,6 +27,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::admin;
+use crate::admin::listener::Listener;
 use crate::attach;
 use crate::config::flags::OptionFlags;
 use crate::config::storage::{EngineParts, Machine, Resources};
@@ -35,11 +36,13 @@ use crate::config::{
     RequestConfig, ResultConfig, SecurityConfig, Setting, TimeoutConfig,
 };
 use crate::disk_model;
+use crate::disk_use::{self, DiskUse};
 use crate::disk_watch;
 use crate::logging;
 use crate::memory_dir::MemoryDir;
 use crate::memory_governor;
 use crate::node::{Node, NodeConfig};
+use crate::start_log;
 use crate::{error, info, warning};
 
 /// Fewer are worth a warning.
@@ -276,8 +279,8 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         attachments,
     };
     let engine = open(options.options(), shards, io_properties_file.as_deref())?;
-    let cannot_start = |error: EngineError| ServeError(error.to_string());
-    memory_governor::start(&engine, memory_bytes).map_err(cannot_start)?;
+    let resident =
+        memory_governor::start(&engine, memory_bytes).map_err(|error| ServeError(error.to_string()))?;
     let config = NodeConfig {
         cluster_name: identity.cluster_name.clone(),
         address: identity.address(&listen).to_string(),
@@ -292,7 +295,10 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         .enable_all()
         .build()
         .map_err(|error| ServeError(format!("cannot start the admin thread: {error}")))?
-        .block_on(serve(&node, api, metrics, guards, memory_dir.as_ref(), began));
+        .block_on(async {
+            tokio::spawn(memory_governor::watch(resident));
+            serve(&node, api, metrics, guards, memory_dir.as_ref(), began).await
+        });
     // The last owner stops the shards.
     drop(node);
     info!("init", "stopped");
@@ -383,7 +389,7 @@ fn open(
         shards.disk.model = disk_model::in_file(path, &options.data_dir).map_err(ServeError)?;
     }
     if shards.disk.model.is_some() {
-        shards.disk.under_way_goals = 1;
+        shards.disk.inflight_goals = 1;
     }
     match &shards.disk.model {
         None => info!("engine", "the disk was not measured: see io_properties_file"),
@@ -401,8 +407,10 @@ fn open(
     for Attachment { keyspace, table, dir, .. } in &options.attachments {
         info!("engine", "attaching {} as {keyspace}.{table}, to read only", dir.display());
     }
-    let dir = options.data_dir.clone();
-    let engine = Engine::open_with(options, shards).map_err(|error| open_error(&dir, &error))?;
+    let (dir, segment_bytes) = (options.data_dir.clone(), options.commitlog_segment_bytes);
+    let progress = options.progress.clone();
+    let engine = start_log::while_opening(progress, || Engine::open_with(options, shards))
+        .map_err(|error| open_error(&dir, segment_bytes, &error))?;
     info!("engine", "I/O by {}", engine.backend());
     report(engine.open_report());
     Ok(engine)
@@ -418,14 +426,28 @@ fn show_sync(mode: SyncMode) -> String {
     }
 }
 
-fn open_error(dir: &Path, error: &EngineError) -> ServeError {
-    let dir = dir.display();
+/// A disk that has this left has no room for segments, and for all else a start writes.
+const NEEDED_WITHOUT_SEGMENTS_BYTES: u64 = 1 << 20;
+
+fn open_error(data_dir: &Path, segment_bytes: u64, error: &EngineError) -> ServeError {
+    let dir = data_dir.display();
+    let hint_of_segments = match disk_use::file_system(data_dir) {
+        Some(of) if of.free_bytes >= NEEDED_WITHOUT_SEGMENTS_BYTES && of.free_bytes < 2 * segment_bytes => {
+            format!(
+                ", or use smaller segments of the commit log: commitlog_segment_size is {}",
+                config::units::show_bytes(segment_bytes)
+            )
+        }
+        _ => String::new(),
+    };
     let of_file = |file: &FileError| match file.source.kind() {
         std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => format!(
             "{dir} cannot be used: {file}; make it writable for this user, or choose another with --data-dir"
         ),
         _ if file.is_no_space() => format!(
-            "{dir} cannot be opened: a start needs some room for small files (manifests, rosters), and there is none on the disk: {file}; free 1 MB and start again"
+            "{dir} cannot be opened: {file}; {}; free some and start again{}",
+            DiskUse::of(data_dir),
+            hint_of_segments
         ),
         _ if matches!(file.source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
             format!("{dir} cannot be opened: {file}; allow more: ulimit -n, or LimitNOFILE of systemd")
@@ -439,8 +461,9 @@ fn open_error(dir: &Path, error: &EngineError) -> ServeError {
         EngineError::File(file) => of_file(file),
         EngineError::Log(LogError::NoSpace(file)) => of_file(file),
         EngineError::NoSpace(what) => format!(
-            "{dir} cannot be opened: what the commit log holds is flushed first, and there is no space on the disk: {what}; free \
-             some and start again"
+            "{dir} cannot be opened: what the commit log holds is flushed first, and there is no space on the disk: {what}; {}; free \
+             some and start again",
+            DiskUse::of(data_dir)
         ),
         EngineError::Start(_) => format!("{error}; or use fewer shards with --smp"),
         _ => error.to_string(),
@@ -519,14 +542,15 @@ async fn serve(
     let failed = |what: &str, error: std::io::Error| ServeError(format!("cannot {what}: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| failed("take signals", error))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| failed("take signals", error))?;
-    ignore_hangups(signal(SignalKind::hangup()).map_err(|error| failed("take signals", error))?);
+    let hangup = signal(SignalKind::hangup()).map_err(|error| failed("take signals", error))?;
+    reload_on_hangup(hangup, node.clone());
     start_server("admin API", api, admin::router(node.clone(), guards.api))?;
     if let Some(metrics) = metrics {
         start_server("Prometheus metrics", metrics, admin::metrics_router(node.clone(), guards.metrics))?;
     }
     info!("init", "initialization completed in {} ms", began.elapsed().as_millis());
     let mut gone = watch_shards(&node.engine);
-    disk_watch::start(&node.engine);
+    disk_watch::start(&node.engine, &node.config.data_dir);
     let reloading = node.clone();
     tokio::spawn(async move {
         loop {
@@ -567,7 +591,7 @@ fn start_server(what: &str, listener: TcpListener, router: axum::Router) -> Resu
     let (Ok(address), Ok(listener)) = (address, listener) else {
         return Err(ServeError(format!("cannot serve the {what}")));
     };
-    tokio::spawn(async move { axum::serve(listener, router).await });
+    tokio::spawn(async move { axum::serve(Listener::new(listener), router).await });
     info!("admin", "Starting listening for the {what} on {address}");
     Ok(())
 }
@@ -610,11 +634,15 @@ async fn second_signal(terminate: &mut Signal, interrupt: &mut Signal) -> &'stat
     }
 }
 
-/// A terminal that is closed does not end the node.
-fn ignore_hangups(mut hangup: Signal) {
+/// SIGHUP never ends the node: a terminal that is closed sends it too. It makes changed certificates count at once.
+fn reload_on_hangup(mut hangup: Signal, node: Arc<Node>) {
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
-            info!("init", "SIGHUP: the node goes on; SIGTERM stops it, options are read at the next start");
+            info!(
+                "init",
+                "SIGHUP: looking for changed certificates; options are read at the next start, SIGTERM stops the node"
+            );
+            node.listeners.reload_certificates();
         }
     });
 }

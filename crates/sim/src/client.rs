@@ -10,9 +10,13 @@ use engine::EngineError;
 use engine::commitlog::{LogError, SyncMode};
 use model::sample::{self, Variety};
 use model::{Liveness, Mutation, TableId, TableSchema};
+use reader::{ReadError, Refusal};
+use runtime::sim::SimClock;
 
 use crate::content;
+use crate::failure::{Checker, Failure};
 use crate::known::KnownTable;
+use crate::registers::{self, Registers};
 
 /// The last operations, for the report of a failure.
 #[derive(Clone, Default)]
@@ -70,6 +74,10 @@ pub struct Counts {
     pub decays: u64,
     /// Writes whose fate a restart decided, and of those the ones that were there.
     pub doubtful: u64,
+    /// Conditional writes, additions to counters, and reads between them.
+    pub competing: u64,
+    /// Times at which somebody set the wall clock.
+    pub clock_jumps: u64,
 }
 
 impl Counts {
@@ -85,6 +93,8 @@ impl Counts {
         self.loads += other.loads;
         self.decays += other.decays;
         self.doubtful += other.doubtful;
+        self.competing += other.competing;
+        self.clock_jumps += other.clock_jumps;
     }
 }
 
@@ -109,14 +119,25 @@ pub struct Client {
     /// The log failed, or a change of the schema: only a restart makes the node whole.
     pub needs_restart: bool,
     /// The first thing that must not be.
-    pub failure: Option<String>,
+    pub failure: Option<Failure>,
     pub counts: Counts,
+    pub registers: Registers,
+    pub clock: SimClock,
+    /// The latest that the wall clock has shown: what had expired by then may be gone.
+    wall_us_max: i64,
     stamp: u64,
     next_seq: i32,
 }
 
 impl Client {
-    pub fn new(rng: Rng, history: History, variety: Variety, sync: SyncMode, purges: bool) -> Self {
+    pub fn new(
+        rng: Rng,
+        history: History,
+        variety: Variety,
+        sync: SyncMode,
+        purges: bool,
+        clock: SimClock,
+    ) -> Self {
         Self {
             rng,
             history,
@@ -132,6 +153,9 @@ impl Client {
             needs_restart: false,
             failure: None,
             counts: Counts::default(),
+            registers: Registers::default(),
+            clock,
+            wall_us_max: 0,
             stamp: 0,
             next_seq: 0,
         }
@@ -147,10 +171,10 @@ impl Client {
         self.history.note(format!("{:>6} {}", self.stamp, what.into()));
     }
 
-    pub fn fail(&mut self, what: impl Into<String>) {
-        let what = what.into();
-        self.note(format!("FAILED {what}"));
-        self.failure.get_or_insert(what);
+    pub fn fail(&mut self, checker: Checker, what: impl Into<String>) {
+        let failure = Failure::new(checker, what);
+        self.note(format!("FAILED {failure}"));
+        self.failure.get_or_insert(failure);
     }
 
     pub fn table(&mut self, id: TableId) -> Option<&mut KnownTable> {
@@ -166,7 +190,16 @@ impl Client {
 
     /// When a read is: not before any compaction that it may meet.
     pub fn read_now_s(&mut self, wall_us: i64) -> u32 {
-        (wall_us / 1_000_000) as u32 + 3 + self.rng.below(8) as u32
+        self.wall_us_max = self.wall_us_max.max(wall_us);
+        (self.wall_us_max / 1_000_000) as u32 + 3 + self.rng.below(8) as u32
+    }
+
+    /// Somebody sets the wall clock, `wall_us` until now, by `us`.
+    pub fn set_clock_by_us(&mut self, wall_us: i64, us: i64) {
+        self.wall_us_max = self.wall_us_max.max(wall_us).max(wall_us + us);
+        self.clock.set_wall_by_us(us);
+        self.counts.clock_jumps += 1;
+        self.note(format!("wall clock set by {us} us"));
     }
 
     /// Makes up a write.
@@ -259,9 +292,17 @@ impl Client {
         }
     }
 
+    /// An operation failed that may have happened: only a restart says whether it did.
+    pub fn in_doubt(&mut self, what: &str, table: TableId, error: &EngineError) {
+        self.excuse(what, table, error);
+        self.needs_restart = true;
+    }
+
     /// An error must have a reason.
     pub fn excuse(&mut self, what: &str, table: TableId, error: &EngineError) {
-        let is_changing = |client: &mut Self| client.table(table).is_none_or(|table| table.is_changing);
+        let is_changing = |client: &mut Self| {
+            !registers::is_one(table) && client.table(table).is_none_or(|table| table.is_changing)
+        };
         let is_excused = match error {
             EngineError::File(_)
             | EngineError::SSTable(_)
@@ -276,6 +317,9 @@ impl Client {
             EngineError::Log(LogError::NoSpace(_)) => self.excuses.no_space || self.excuses.io,
             EngineError::Log(LogError::Failed(_)) => self.excuses.io || self.needs_restart,
             EngineError::Log(LogError::TooLarge { .. }) => true,
+            // The worlds have little memory: few reads may wait for a permit, and one that wants more than the kill limit
+            // beside others is refused.
+            EngineError::Read(ReadError::Refused(Refusal::QueueFull(_) | Refusal::Killed(_))) => true,
             EngineError::File(_) | EngineError::SSTable(_) | EngineError::Read(_) => {
                 self.excuses.io || is_changing(self)
             }
@@ -291,13 +335,14 @@ impl Client {
             _ => false,
         };
         if !is_excused {
-            self.fail(format!("{what}: an error without a reason: {error:?}: {error}"));
+            self.fail(Checker::Errors, format!("{what}: an error without a reason: {error:?}: {error}"));
         }
     }
 
     /// The node died; see [`KnownTable::crashed`].
     pub fn crashed(&mut self, loses_unsynced: bool) {
         self.is_loading = false;
+        registers::crashed(self, loses_unsynced);
         self.dropped.clear();
         self.tables.iter_mut().for_each(|table| table.crashed(loses_unsynced));
         self.counts.doubtful += self.tables.iter().map(|table| table.uncertain() as u64).sum::<u64>();

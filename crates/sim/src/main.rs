@@ -1,13 +1,14 @@
 //! `sim`: runs seeds of the simulated world and says which failed.
 //!
-//! `sim --seeds 0..500`, `sim --seed 17 --verbose`, `sim --twice --seed 17`. The exit code is 1 if any seed failed.
+//! `sim --seeds 0..500`, `sim --seed 17 --verbose`, `sim --twice --seed 17`. Seeds are spread over threads (`--jobs`) and told in
+//! order; the first that fails is the last that is told, unless `--keep-going`. The exit code is 1 if any seed failed.
 
-use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
+use std::thread::available_parallelism;
 
 use clap::Parser;
-use sim::client::{Counts, History};
-use sim::seed::{self, Outcome};
+use sim::client::Counts;
+use sim::{batch, serving, trial};
 
 /// One of so many seeds of a range is run twice, to see that it ends the same.
 const ONE_TWICE_OF: u64 = 50;
@@ -30,9 +31,23 @@ struct Args {
     /// Run every seed twice: both must end the same.
     #[arg(long)]
     twice: bool,
+    /// Threads that run seeds; the cores of the machine unless given. Seeds are told in order.
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Run the seeds after one that failed too.
+    #[arg(long)]
+    keep_going: bool,
+    /// Worlds with a CQL server and its clients, in place of worlds of an engine.
+    #[arg(long)]
+    server: bool,
     /// Say how each seed ended.
     #[arg(long)]
     verbose: bool,
+    /// Break a promise on purpose (its name, or all) and run seeds until its checker fails; fails if it does not.
+    /// Development builds have it, release builds not.
+    #[cfg(debug_assertions)]
+    #[arg(long = "break")]
+    broken: Option<String>,
 }
 
 fn parse_range(text: &str) -> Result<std::ops::Range<u64>, String> {
@@ -52,8 +67,58 @@ fn clock() -> std::time::Instant {
     std::time::Instant::now()
 }
 
+/// Breaks the promise of this name, or each in turn. `same`: the checker that has each seed run twice.
+#[cfg(debug_assertions)]
+fn break_promises<C: Copy + std::fmt::Debug + PartialEq + Send + Sync>(
+    name: &str,
+    promises: &[sim::promises::Promise<C>],
+    same: C,
+    jobs: usize,
+    trial: impl Fn(u64, bool) -> Result<(), (C, String)> + Sync,
+) -> ExitCode {
+    let chosen = promises.iter().filter(|promise| name == "all" || promise.name == name);
+    let begun = clock();
+    let (mut broken, mut unseen) = (0, 0);
+    // Nodes are to panic here; what counts is which checker says so.
+    std::panic::set_hook(Box::new(|_| {}));
+    for promise in chosen {
+        broken += 1;
+        match sim::promises::breaking::check(promise, jobs, promise.checker == same, &trial) {
+            Ok(text) => println!("{:>6.1} s  {text}", begun.elapsed().as_secs_f64()),
+            Err(text) => {
+                unseen += 1;
+                println!("{:>6.1} s  NOT SEEN  {text}", begun.elapsed().as_secs_f64());
+            }
+        }
+    }
+    if broken == 0 {
+        let names: Vec<&str> = promises.iter().map(|promise| promise.name).collect();
+        println!("there is no promise {name}; there are: {}", names.join(" "));
+        return ExitCode::from(2);
+    }
+    println!("{broken} promises broken, {} seen", broken - unseen);
+    if unseen == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
 fn main() -> ExitCode {
     let args = Args::parse();
+    let jobs = args.jobs.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
+    #[cfg(debug_assertions)]
+    if let Some(name) = &args.broken {
+        if args.server {
+            server::logging::silence();
+            let (promises, same) = (serving::promises::PROMISES, serving::Checker::Same);
+            return break_promises(name, promises, same, jobs, |seed, again| {
+                let ran = serving::trial(seed, again);
+                ran.map(drop).map_err(|(failure, _)| (failure.checker, failure.text))
+            });
+        }
+        let (promises, same) = (sim::promises::PROMISES, sim::failure::Checker::Same);
+        return break_promises(name, promises, same, jobs, |seed, again| {
+            let ran = trial::run(seed, again);
+            ran.map(drop).map_err(|failed| (failed.failure.checker, failed.failure.text))
+        });
+    }
     let mut seeds: Vec<u64> = match args.seed {
         Some(seed) => vec![seed],
         None => args.seeds.clone().collect(),
@@ -67,64 +132,53 @@ fn main() -> ExitCode {
         println!("seeds {first} to {last}");
     }
     let begun = clock();
+    if args.server {
+        let options = serving::Options {
+            jobs,
+            keep_going: args.keep_going,
+            is_verbose: args.verbose,
+            twice: args.twice,
+            one_twice_of: ONE_TWICE_OF,
+        };
+        let failed = serving::run(&seeds, &options);
+        let took_s = begun.elapsed().as_secs_f64();
+        println!("{took_s:.1} s, {:.1} seeds a second on {jobs} threads", seeds.len() as f64 / took_s);
+        return if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    let is_twice = |seed: u64| args.twice || (args.seed.is_none() && seed.is_multiple_of(ONE_TWICE_OF));
     let mut counts = Counts::default();
+    let (mut passed, mut twice) = (0, 0);
     let mut failed: Vec<u64> = vec![];
-    let mut twice = 0;
-    for seed in &seeds {
-        let again = args.twice || (args.seed.is_none() && seed % ONE_TWICE_OF == 0);
-        twice += u64::from(again);
-        match run(*seed, again, args.verbose && args.seed.is_some()) {
-            Ok(outcome) => {
+    let run = |seed| trial::run(seed, is_twice(seed));
+    batch::run(&seeds, jobs, args.keep_going, run, |seed, outcome| {
+        twice += u64::from(is_twice(seed));
+        match outcome {
+            Ok((outcome, lines)) => {
+                passed += 1;
                 counts.add(&outcome.counts);
+                if args.verbose && args.seed.is_some() {
+                    println!("{}", lines.join("\n"));
+                }
                 if args.verbose {
                     println!("seed {seed}: {outcome:?}");
                 }
             }
-            Err(what) => {
-                failed.push(*seed);
-                println!("seed {seed} FAILED\n{what}\nagain: sim --seed {seed}");
+            Err(trial::Failed { failure, lines }) => {
+                failed.push(seed);
+                let skipped = if args.verbose { 0 } else { lines.len().saturating_sub(SHOWN) };
+                println!("seed {seed} FAILED, last operations:\n{}", lines[skipped..].join("\n"));
+                println!("{failure}\nagain: sim --seed {seed}");
             }
         }
-    }
+    });
+    let took_s = begun.elapsed().as_secs_f64();
+    let rate = (passed + failed.len()) as f64 / took_s;
     println!("{counts:?}");
-    println!("{twice} seeds run twice, {:.1} s", begun.elapsed().as_secs_f64());
+    println!("{twice} seeds run twice, {took_s:.1} s, {rate:.1} seeds a second on {jobs} threads");
     if !failed.is_empty() {
         println!("failed seeds: {failed:?}");
     }
-    println!("{} passed, {} failed", seeds.len() - failed.len(), failed.len());
+    let not_run = seeds.len() - passed - failed.len();
+    println!("{passed} passed, {} failed, {not_run} not run", failed.len());
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-fn run(seed: u64, again: bool, is_verbose: bool) -> Result<Outcome, String> {
-    let first = run_once(seed, is_verbose)?;
-    if again {
-        let second = run_once(seed, false)?;
-        if first != second {
-            return Err(format!("it ended otherwise the second time\n  {first:?}\n  {second:?}"));
-        }
-    }
-    Ok(first)
-}
-
-/// A panic in the node is a failure of the seed as any other.
-fn run_once(seed: u64, is_verbose: bool) -> Result<Outcome, String> {
-    let history = History::default();
-    let ran = std::panic::catch_unwind(AssertUnwindSafe(|| seed::run(seed, &history)));
-    let failure = match ran {
-        Ok(Ok(outcome)) => {
-            if is_verbose {
-                println!("{}", history.lines().join("\n"));
-            }
-            return Ok(outcome);
-        }
-        Ok(Err(failure)) => failure,
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().cloned();
-            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_string()));
-            format!("panic: {}", text.unwrap_or_default())
-        }
-    };
-    let lines = history.lines();
-    let shown = if is_verbose { &lines[..] } else { &lines[lines.len().saturating_sub(SHOWN)..] };
-    Err(format!("last operations:\n{}\n{failure}", shown.join("\n")))
 }

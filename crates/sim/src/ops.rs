@@ -8,8 +8,8 @@ use base::rng::Rng;
 use catalog::{Catalog, Changed, TableSettings};
 use compaction::garbage::Granularity;
 use compaction::{Layout, Plan, Reason, Split, Strategy, TableView};
-use engine::compaction::node as compaction_node;
-use engine::compaction::scrub::{ScrubOptions, scrub};
+use engine::node::compaction as compaction_node;
+use engine::node::scrub::{ScrubOptions, scrub};
 use engine::shard::EngineShard;
 use engine::{EngineError, Page, PartitionPage, ReadCommand, node};
 use model::sample;
@@ -22,7 +22,9 @@ use uuid::Uuid;
 
 use crate::client::{Client, PendingChange};
 use crate::content;
+use crate::failure::Checker;
 use crate::known::KnownTable;
+use crate::registers;
 use crate::upkeep;
 
 /// Where tombstones are to be dropped: longer than a write can be under way, since until then deletions count from up
@@ -56,6 +58,10 @@ pub enum Op {
     Load,
     /// So many reads of several pages; only in a round in which nothing is written.
     ReadSlowly(u64),
+    /// So many tasks that compete for registers and counters.
+    Compete(u64),
+    /// Somebody sets the wall clock, by microseconds.
+    SetClock(i64),
     CreateTable,
     AddColumn,
     DropColumn,
@@ -85,6 +91,8 @@ async fn run(shard: &Shard, client: &SharedClient, op: Op) {
     let table = client.borrow_mut().random_table();
     match (op, table) {
         (Op::CreateTable, _) => create_table(shard, client).await,
+        (Op::Compete(tasks), _) => registers::compete(shard, client, tasks).await,
+        (Op::SetClock(us), _) => client.borrow_mut().set_clock_by_us(shard.wall_us(), us),
         (_, None) => {}
         (Op::Write(count), Some(_)) => {
             for _ in 0..count {
@@ -136,26 +144,37 @@ where
 
 async fn write(shard: &Shard, client: &SharedClient, table: TableId) {
     let Some((seq, mutation)) = client.borrow_mut().begin_write(table) else { return };
-    let apply = |shard: Shard| async move { node::apply(&shard, mutation).await };
+    let apply = |shard: Shard| async move { node::apply(&shard, mutation, node::Deadline::NONE).await };
     let result = on_some_shard(shard, client, apply).await;
     client.borrow_mut().end_write(table, seq, result);
 }
 
 /// Writes until one is acknowledged: what a node must do when the disk has space again.
 pub async fn write_until_acknowledged(shard: Shard, client: SharedClient) {
+    // A write that is refused is tried again, and is no error without a reason.
+    client.borrow_mut().excuses.no_space = true;
+    let resumed = writes_resume(&shard, &client).await;
+    let client = &mut *client.borrow_mut();
+    client.excuses.no_space = false;
+    if !resumed {
+        client.fail(Checker::Resumes, "writes do not resume, though there is space");
+    }
+}
+
+async fn writes_resume(shard: &Shard, client: &SharedClient) -> bool {
     for _ in 0..60 {
-        let Some(table) = client.borrow_mut().random_table() else { return };
-        let Some((seq, mutation)) = client.borrow_mut().begin_write(table) else { return };
-        let apply = |shard: Shard| async move { node::apply(&shard, mutation).await };
-        let result = on_some_shard(&shard, &client, apply).await;
+        let Some(table) = client.borrow_mut().random_table() else { return true };
+        let Some((seq, mutation)) = client.borrow_mut().begin_write(table) else { return true };
+        let apply = |shard: Shard| async move { node::apply(&shard, mutation, node::Deadline::NONE).await };
+        let result = on_some_shard(shard, client, apply).await;
         let is_done = result.is_ok();
         client.borrow_mut().end_write(table, seq, result);
         if is_done {
-            return;
+            return true;
         }
         shard.sleep_us(500_000).await;
     }
-    client.borrow_mut().fail("writes do not resume, though there is space");
+    false
 }
 
 async fn flush(shard: &Shard, client: &SharedClient, table: TableId) {
@@ -308,7 +327,7 @@ async fn scrub_all(shard: &Shard, client: &SharedClient, table: TableId) -> Resu
     let scrubbed =
         on_some_shard(shard, client, move |shard| async move { scrub(&shard, table, options).await }).await?;
     if !scrubbed.damaged.is_empty() || scrubbed.out_of_order > 0 {
-        client.borrow_mut().fail(format!("a scrub found damage: {scrubbed:?}"));
+        client.borrow_mut().fail(Checker::Undamaged, format!("a scrub found damage: {scrubbed:?}"));
     }
     Ok(())
 }
@@ -327,17 +346,26 @@ async fn read_meanwhile(shard: &Shard, client: &SharedClient, table: TableId) {
         (client.stamp(), command, key)
     };
     let asked = command.clone();
-    let result = on_some_shard(shard, client, |shard| async move { node::read(&shard, asked).await }).await;
+    let result =
+        on_some_shard(
+            shard,
+            client,
+            |shard| async move { node::read(&shard, asked, node::Deadline::NONE).await },
+        )
+        .await;
     let client = &mut *client.borrow_mut();
     match result {
         Ok(page) => {
             let Some(known) = client.table(table) else { return };
-            if known.is_changing || known.truncating.is_some() || known.disturbed >= begun {
+            let is_other = known.is_changing || known.truncating.is_some() || known.disturbed >= begun;
+            // A compaction may have dropped what had expired when the clock was set.
+            let is_late = shard.wall_us() / 1_000_000 > i64::from(command.now_s.unwrap_or(0));
+            if is_other || is_late {
                 return;
             }
             let compared = known.compare_meanwhile(&key, &page.partitions, &command, begun);
             if let Err(difference) = compared {
-                client.fail(format!("read {begun}: {difference}"));
+                client.fail(Checker::Meanwhile, format!("read {begun}: {difference}"));
             }
         }
         Err(error) => client.excuse("read", table, &error),
@@ -360,7 +388,12 @@ pub async fn read_next(
 ) -> Result<bool, NoPage> {
     client.borrow_mut().counts.reads += 1;
     let asked = command.clone();
-    let page: Page = on_some_shard(shard, client, |shard| async move { node::read(&shard, asked).await })
+    let page: Page =
+        on_some_shard(
+            shard,
+            client,
+            |shard| async move { node::read(&shard, asked, node::Deadline::NONE).await },
+        )
         .await
         .map_err(NoPage::Error)?;
     let next = page.next.clone();
@@ -393,6 +426,11 @@ async fn read_pages(
 
 /// Compares everything that can be read with the model.
 pub async fn compare(shard: Shard, client: SharedClient, is_restarted: bool) {
+    if let Err(error) = registers::compare(&shard, &client, is_restarted).await {
+        let when = if is_restarted { "after a restart" } else { "while running" };
+        client.borrow_mut().fail(Checker::Linear, format!("{when}: {error}"));
+        return;
+    }
     let ids: Vec<TableId> = client.borrow().tables.iter().map(|table| table.schema.id).collect();
     for id in ids {
         let (command, schema) = {
@@ -410,8 +448,11 @@ pub async fn compare(shard: Shard, client: SharedClient, is_restarted: bool) {
             known.compare_whole(&found, &command, is_restarted)
         });
         if let Err(difference) = compared {
-            let when = if is_restarted { "after a restart" } else { "while running" };
-            client.borrow_mut().fail(format!("{when}: {difference}"));
+            let (checker, when) = match is_restarted {
+                true => (Checker::Restart, "after a restart"),
+                false => (Checker::Running, "while running"),
+            };
+            client.borrow_mut().fail(checker, format!("{when}: {difference}"));
             return;
         }
         for _ in 0..3 {
@@ -420,7 +461,7 @@ pub async fn compare(shard: Shard, client: SharedClient, is_restarted: bool) {
             let mut client = client.borrow_mut();
             let known = client.table(id).expect("nothing changes the schema meanwhile");
             if let Err(difference) = read.and_then(|found| known.compare(&found, &command)) {
-                client.fail(difference);
+                client.fail(Checker::Running, difference);
                 return;
             }
         }

@@ -16,7 +16,9 @@ use runtime::sim::{FaultPlan, SimNode, SimOptions, SimStop, SimWorld};
 
 use crate::client::{Client, Counts, Excuses, History};
 use crate::decay;
+use crate::failure::{Checker, Failure};
 use crate::ops::{self, KEYSPACE, Op, SharedClient};
+use crate::registers;
 
 /// When the simulated world begins, in seconds since 1970.
 const WALL_START_S: u32 = 1_767_225_600;
@@ -35,7 +37,7 @@ pub struct Outcome {
 }
 
 /// Runs one seed; the error says what was wrong.
-pub fn run(seed: u64, history: &History) -> Result<Outcome, String> {
+pub fn run(seed: u64, history: &History) -> Result<Outcome, Failure> {
     let mut run = Run::new(seed, history.clone());
     run.open()?;
     let rounds = 3 + run.rng.below(8);
@@ -72,6 +74,8 @@ struct Run {
     weather: FaultPlan,
     /// Decides what was added later, so that the rest stays as it was.
     of_upkeep: Rng,
+    /// Decides who sets the clock, and who competes.
+    of_time: Rng,
 }
 
 impl Run {
@@ -101,6 +105,8 @@ impl Run {
         let purges = of_compaction.chance(1, 2);
         options.compaction.is_automatic = of_compaction.chance(2, 3);
         options.compaction.concurrent_jobs = of_compaction.below(3) as u32;
+        // With a snapshot a truncate flushes, without one it forgets.
+        options.auto_snapshot = Rng::new(seed ^ 0x5a_95_07).chance(1, 2);
         let variety = Variety {
             now_s: WALL_START_S,
             partitions: 1 + rng.below(8),
@@ -116,10 +122,12 @@ impl Run {
             run_steps_max: 20_000_000,
             ..SimOptions::default()
         });
-        let client = Client::new(rng.fork(), history, variety, sync, purges);
+        let client = Client::new(rng.fork(), history, variety, sync, purges, world.clock());
         client.note(format!("{options:?} {variety:?}"));
         let of_upkeep = Rng::new(seed ^ 0x00bb_7ee9);
-        Self { world, node: None, client: Rc::new(RefCell::new(client)), rng, options, weather, of_upkeep }
+        let of_time = Rng::new(seed ^ 0x0c10_c200);
+        let client = Rc::new(RefCell::new(client));
+        Self { world, node: None, client, rng, options, weather, of_upkeep, of_time }
     }
 
     fn faults_off(&mut self) {
@@ -151,7 +159,7 @@ impl Run {
     }
 
     /// Opens the directory, through crashes and faults, and compares.
-    fn open(&mut self) -> Result<(), String> {
+    fn open(&mut self) -> Result<(), Failure> {
         let mut crashes_left = if self.rng.chance(1, 3) { 1 + self.rng.below(3) } else { 0 };
         loop {
             self.faults_off();
@@ -183,12 +191,15 @@ impl Run {
                     let excuses = self.client.borrow().excuses;
                     self.client.borrow().note(format!("open failed: {error}"));
                     if !excuses.io && !excuses.no_space {
-                        return Err(format!("the directory does not open: {error}"));
+                        return Err(Failure::new(
+                            Checker::Opens,
+                            format!("the directory does not open: {error}"),
+                        ));
                     }
                     self.crash();
                 }
                 Err(SimStop::Crashed) => self.crash(),
-                Err(stop) => return Err(format!("while opening: {stop}")),
+                Err(stop) => return Err(Failure::stopped("while opening", stop)),
             }
         }
         self.client.borrow_mut().counts.restarts += 1;
@@ -198,7 +209,9 @@ impl Run {
         if was_full {
             // A node starts on a full disk too. A flush that found no space is tried again after at most ten seconds; until
             // then writes are refused.
-            self.world.run_for_us(25_000_000).map_err(|stop| format!("after the disk was full: {stop}"))?;
+            self.world
+                .run_for_us(25_000_000)
+                .map_err(|stop| Failure::stopped("after the disk was full", stop))?;
         }
         if loses {
             // The log of this run may have failed already.
@@ -250,9 +263,13 @@ impl Run {
     }
 
     /// The schema that the node has is the one it must have. Makes the keyspace if it is not there.
-    fn settle_schema(&mut self) -> Result<(), String> {
+    fn settle_schema(&mut self) -> Result<(), Failure> {
         let found = self.world.block_on(self.node(), 0, |shard| async move {
             let catalog = node::catalog(&shard).map_err(|error| error.to_string())?;
+            if catalog.keyspace(registers::KEYSPACE).is_none() {
+                let make = node::change_schema(&shard, registers::create);
+                make.await.map_err(|error| error.to_string())?;
+            }
             if catalog.keyspace(KEYSPACE).is_none() {
                 let make = node::change_schema(&shard, |catalog| {
                     catalog.create_keyspace(Keyspace::simple(KEYSPACE)?)
@@ -261,19 +278,21 @@ impl Run {
             }
             Ok::<_, String>(catalog.tables(KEYSPACE).map(|table| table.schema.clone()).collect::<Vec<_>>())
         });
-        let found = found.map_err(|stop| format!("reading the schema: {stop}"))??;
-        self.client.borrow_mut().take_schema(&found)
+        let found = found.map_err(|stop| Failure::stopped("reading the schema", stop))?;
+        let found =
+            found.map_err(|error| Failure::new(Checker::Errors, format!("making the keyspace: {error}")))?;
+        self.client.borrow_mut().take_schema(&found).map_err(|text| Failure::new(Checker::Schema, text))
     }
 
-    fn compare(&mut self, is_restarted: bool) -> Result<(), String> {
+    fn compare(&mut self, is_restarted: bool) -> Result<(), Failure> {
         let (client, target) = (self.client.clone(), self.some_shard());
         let compared =
             self.world.block_on(self.node(), target, |shard| ops::compare(shard, client, is_restarted));
-        compared.map_err(|stop| format!("comparing: {stop}"))?;
+        compared.map_err(|stop| Failure::stopped("comparing", stop))?;
         self.no_failure()
     }
 
-    fn no_failure(&self) -> Result<(), String> {
+    fn no_failure(&self) -> Result<(), Failure> {
         self.client.borrow_mut().failure.take().map_or(Ok(()), Err)
     }
 
@@ -342,8 +361,24 @@ impl Run {
         ops
     }
 
+    fn clock_jump_us(&mut self) -> i64 {
+        let span_us = *self.of_time.pick(&[1_000_000, 60_000_000, 7_200_000_000]);
+        self.of_time.below(2 * span_us) as i64 - span_us as i64
+    }
+
+    fn add_competition(&mut self, ops: &mut Vec<Op>) {
+        if self.of_time.chance(1, 2) {
+            ops.push(Op::Compete(2 + self.of_time.below(4)));
+        }
+        // If tombstones are dropped soon, a jump ahead drops those that are younger than a write under way.
+        if self.of_time.chance(1, 8) {
+            let us = self.clock_jump_us();
+            ops.push(Op::SetClock(if self.client.borrow().purges { -us.abs() } else { us }));
+        }
+    }
+
     /// A run over damaged files, and another one when they are right again.
-    fn decayed(&mut self) -> Result<(), String> {
+    fn decayed(&mut self) -> Result<(), Failure> {
         if self.client.borrow().needs_restart {
             return Ok(());
         }
@@ -369,11 +404,16 @@ impl Run {
                 }
                 let (client, target) = (self.client.clone(), self.some_shard());
                 let ran = self.world.block_on(self.node(), target, |shard| ops::round(shard, client, ops));
-                ran.map_err(|stop| format!("a round over damaged files: {stop}"))?;
+                ran.map_err(|stop| Failure::stopped("a round over damaged files", stop))?;
                 self.no_failure()?;
             }
-            Ok(Err(error)) => return Err(format!("damaged files of a user's table: {error}")),
-            Err(stop) => return Err(format!("while opening damaged files: {stop}")),
+            Ok(Err(error)) => {
+                return Err(Failure::new(
+                    Checker::Opens,
+                    format!("damaged files of a user's table: {error}"),
+                ));
+            }
+            Err(stop) => return Err(Failure::stopped("while opening damaged files", stop)),
         }
         self.crash();
         decay::put_right(&self.world.disk(), damaged);
@@ -383,24 +423,32 @@ impl Run {
     }
 
     /// What the disk has when the node does nothing: no file of an unfinished SSTable, no record of a replacement.
-    fn no_strays(&self) -> Result<(), String> {
+    fn no_strays(&self) -> Result<(), Failure> {
         let is_stray = |path: &PathBuf| {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let is_of_data = path.starts_with("/node/data/data");
             is_of_data && (name.ends_with(".tmp") || name.starts_with("compaction-"))
         };
         let strays: Vec<PathBuf> = self.world.disk().files().into_iter().filter(is_stray).collect();
-        if strays.is_empty() { Ok(()) } else { Err(format!("stray files: {strays:?}")) }
+        if strays.is_empty() {
+            Ok(())
+        } else {
+            Err(Failure::new(Checker::Strays, format!("stray files: {strays:?}")))
+        }
     }
 
-    fn round(&mut self, is_early: bool) -> Result<(), String> {
+    fn round(&mut self, is_early: bool) -> Result<(), Failure> {
         if self.client.borrow().purges && self.rng.chance(1, 2) {
             // Tombstones get old.
-            self.world.run_for_us(8_000_000).map_err(|stop| format!("between rounds: {stop}"))?;
+            self.world.run_for_us(8_000_000).map_err(|stop| Failure::stopped("between rounds", stop))?;
         }
-        let wall_s = WALL_START_S + (self.world.now_us() / 1_000_000) as u32;
-        self.client.borrow_mut().variety.now_s = wall_s;
-        let ops = self.random_ops(is_early);
+        if self.of_time.chance(1, 8) {
+            let us = self.clock_jump_us();
+            self.client.borrow_mut().set_clock_by_us(self.world.wall_us(), us);
+        }
+        self.client.borrow_mut().variety.now_s = (self.world.wall_us() / 1_000_000) as u32;
+        let mut ops = self.random_ops(is_early);
+        self.add_competition(&mut ops);
         self.make_faults();
         if self.rng.chance(2, 5) {
             let after = 1 + self.rng.below(500);
@@ -416,7 +464,7 @@ impl Run {
                 self.crash();
                 return self.open();
             }
-            Err(stop) => return Err(format!("a round: {stop}")),
+            Err(stop) => return Err(Failure::stopped("a round", stop)),
         }
         let excuses = self.client.borrow().excuses;
         if excuses.io {
@@ -438,12 +486,14 @@ impl Run {
                 // A flush that found no space is tried again after at most ten seconds.
                 self.world
                     .run_for_us(25_000_000)
-                    .map_err(|stop| format!("after the disk was full: {stop}"))?;
+                    .map_err(|stop| Failure::stopped("after the disk was full", stop))?;
                 let (client, target) = (self.client.clone(), self.some_shard());
                 let resumed = self
                     .world
                     .block_on(self.node(), target, |shard| ops::write_until_acknowledged(shard, client));
-                resumed.map_err(|stop| format!("after the disk was full: {stop}"))?;
+                resumed.map_err(|stop| {
+                    Failure::new(Checker::Resumes, format!("after the disk was full: {stop}"))
+                })?;
                 self.no_failure()?;
             }
         }
@@ -494,21 +544,21 @@ impl Run {
         self.client.borrow_mut().excuses = excuses;
     }
 
-    fn close(&mut self) -> Result<(), String> {
+    fn close(&mut self) -> Result<(), Failure> {
         let target = self.some_shard();
         let stamp = self.client.borrow_mut().stamp();
         let closed =
             self.world.block_on(self.node(), target, |shard| async move { node::close(&shard).await });
         match closed {
             Ok(Ok(())) => self.client.borrow_mut().tables.iter_mut().for_each(|table| table.synced(stamp)),
-            Ok(Err(error)) => return Err(format!("close: {error}")),
-            Err(stop) => return Err(format!("close: {stop}")),
+            Ok(Err(error)) => return Err(Failure::new(Checker::Errors, format!("close: {error}"))),
+            Err(stop) => return Err(Failure::stopped("close", stop)),
         }
         self.client.borrow().note("=== closed");
         self.no_strays()
     }
 
-    fn close_and_open(&mut self) -> Result<(), String> {
+    fn close_and_open(&mut self) -> Result<(), Failure> {
         self.close()?;
         self.crash();
         self.open()

@@ -4,17 +4,19 @@
 use std::path::PathBuf;
 
 use base::rng::Rng;
-use engine::compaction::node as compaction_node;
-use engine::compaction::verify::verify;
+use engine::EngineError;
+use engine::node::compaction as compaction_node;
+use engine::node::upload;
+use engine::node::verify::verify;
 use engine::shard::EngineShard;
-use engine::{EngineError, upload};
 use model::{Mutation, PartitionRange, Purge, TableId};
 use reader::{CompactReader, Keep, MemorySource, ReadError, ReadSpec, Source};
 use runtime::{FileError, IoClass, Shard};
-use sstable::name::{Component, Generation, SstableName};
+use sstable::name::{Component, Generation, SSTableName};
 use sstable::version::Version;
 use sstable::write::{WriteError, WriteOptions, write_reader};
 
+use crate::failure::Checker;
 use crate::known::KnownTable;
 use crate::ops::{NoPage, SharedClient, on_some_shard, random_read, read_next};
 
@@ -53,7 +55,7 @@ async fn merge_some(shard: &Shard, client: &SharedClient, table: TableId, seed: 
         let mut rng = Rng::new(seed);
         let sstables = EngineShard::of(&shard)?.table(table)?.sstables();
         let chosen = sstables.iter().filter(|_| rng.chance(2, 3));
-        let file = |name: SstableName| name.file_name(&Component::Data);
+        let file = |name: SSTableName| name.file_name(&Component::Data);
         let files: Vec<PathBuf> = chosen.map(|sstable| sstable.dir().join(file(sstable.name()))).collect();
         drop(sstables);
         if files.is_empty() {
@@ -77,7 +79,7 @@ async fn verify_all(shard: &Shard, client: &SharedClient, table: TableId) {
     let result = result.map(|verified| {
         let client = &mut *client.borrow_mut();
         if !verified.damaged.is_empty() && !client.excuses.io && !client.is_decayed {
-            client.fail(format!("a verify found damage: {:?}", verified.damaged));
+            client.fail(Checker::Undamaged, format!("a verify found damage: {:?}", verified.damaged));
         }
     });
     ended(client, "verify", table, result);
@@ -132,6 +134,7 @@ pub async fn read_pages_slowly(shard: &Shard, client: &SharedClient, reads: u64)
         let is_late = shard.wall_us() / 1_000_000 > i64::from(first.now_s.unwrap_or(0));
         let is_other = |known: &KnownTable| known.is_changing || known.disturbed >= begun;
         let is_same = client.table(schema.id).is_some_and(|known| !is_other(known)) && !is_late;
+        let checker = if client.is_decayed { Checker::Decay } else { Checker::Pages };
         match result {
             // There is so little memory that few may wait.
             Err(NoPage::Error(EngineError::Read(ReadError::Refused(_)))) => {}
@@ -140,10 +143,10 @@ pub async fn read_pages_slowly(shard: &Shard, client: &SharedClient, reads: u64)
             Ok(()) => {
                 let compared = client.table(schema.id).map(|known| known.compare(&content, &first));
                 if let Some(Err(difference)) = compared {
-                    client.fail(format!("slow read {begun}: {difference}"));
+                    client.fail(checker, format!("slow read {begun}: {difference}"));
                 }
             }
-            Err(NoPage::Nonsense(what)) => client.fail(format!("slow read {begun}: {what}")),
+            Err(NoPage::Nonsense(what)) => client.fail(checker, format!("slow read {begun}: {what}")),
         }
     }
 }
@@ -172,7 +175,7 @@ pub async fn load(shard: &Shard, client: &SharedClient, table: TableId) {
     };
     let mut made = Ok(());
     for (number, lot) in writes.chunks(writes.len().div_ceil(2)).enumerate() {
-        let name = SstableName::big(Version::Me, Generation::Number(stamp * 2 + number as u64));
+        let name = SSTableName::big(Version::Me, Generation::Number(stamp * 2 + number as u64));
         made = make_sstable(shard, &dir, name, &schema, lot, foreign).await;
         if made.is_err() {
             break;
@@ -207,7 +210,7 @@ fn node_dir(shard: &Shard, table: TableId) -> Option<PathBuf> {
 async fn make_sstable(
     shard: &Shard,
     dir: &std::path::Path,
-    name: SstableName,
+    name: SSTableName,
     schema: &std::sync::Arc<model::TableSchema>,
     writes: &[(i32, Mutation)],
     is_foreign: bool,

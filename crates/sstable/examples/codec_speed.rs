@@ -1,9 +1,10 @@
-//! Times each codec alone and through an SSTable, on one core:
+//! Measures the speed of each codec alone and in an SSTable, on one core:
 //! `cargo run --release -p sstable --example codec_speed -- DIR TEXT_FILE [MB] [ROW_BYTES]`.
 //!
-//! The text is cut into rows of ROW_BYTES (1000) over partitions of 1 MB, up to MB (100). Columns: size compared with
-//! plain; MB/s of uncompressed data for compressing its chunks alone, for writing the SSTable until it is sealed, for
-//! decompressing its chunks alone, and for scanning it row by row, each with checksums; the best of three.
+//! The text is divided into rows of ROW_BYTES (1000) in partitions of 1 MB, up to MB (100). Columns: size
+//! relative to the uncompressed size; MB/s of uncompressed data for compressing the chunks alone, for writing
+//! the SSTable including its seal, for decompressing the chunks alone, and for scanning the SSTable row by
+//! row, each with checksums; the best of three runs.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -19,7 +20,7 @@ use reader::{Fragment, ReadSpec, RowFragment, Source, Step};
 use runtime::{CpuGroup, IoClass, Runtime, RuntimeOptions, Shard};
 use sstable::codec::{Compressor, Decompressor, Method, class_and_options, train};
 use sstable::component::statistics::DeltaBases;
-use sstable::name::{Component, Generation, SstableName};
+use sstable::name::{Component, Generation, SSTableName};
 use sstable::read::{ChunkCache, SSTable, SSTableSource};
 use sstable::version::Version;
 use sstable::write::{SSTableWriter, WriteOptions, Written, remove_sstable};
@@ -59,7 +60,7 @@ struct Bench {
     shard: Shard,
     dir: PathBuf,
     partitions: Partitions,
-    name: SstableName,
+    name: SSTableName,
     cache: Rc<ChunkCache>,
 }
 
@@ -174,7 +175,7 @@ impl Bench {
 async fn run(shard: Shard, dir: PathBuf, text: Vec<u8>, row_bytes: usize) {
     checked(shard.files().create_dir_all(&dir).await);
     let partitions = partitions(&text, row_bytes);
-    let name = SstableName::big(Version::Me, Generation::Number(1));
+    let name = SSTableName::big(Version::Me, Generation::Number(1));
     let bench = Bench { shard, dir, partitions, name, cache: ChunkCache::new(0) };
     bench.write(None).await;
     let data = bench.dir.join(name.file_name(&Component::Data));

@@ -1,11 +1,12 @@
-//! What does each eviction policy cost in reads of the disk, over kinds of workloads and sizes of the cache?
+//! Compares the eviction policies: disk reads for several workloads and cache sizes.
 //!
 //! `cargo run -p sstable --example eviction --release`
 //!
-//! Only the pool is real: items are numbers, and each is charged what its like takes in an SSTable. A lookup touches the
-//! parsed page of the partition index (a miss reads two pages of Index.db), in a large partition the pages of the
-//! promoted index that a binary search comes by, and one chunk. "no index" keeps chunks alone, in an LRU. Printed: reads
-//! of the disk for each lookup, and of "scan" only for the lookups, whose cache a scan of everything crosses.
+//! Only the pool is real: items are numbers, and each is charged the memory of a real item of its kind. A
+//! lookup uses the parsed page of the partition index (a miss reads two pages of Index.db), in a large
+//! partition the pages of the promoted index that a binary search visits, and one chunk. The line "no index"
+//! caches only chunks, in an LRU. The program prints the disk reads of a lookup. For "scan" only the lookups
+//! are counted, while a scan of everything uses the same cache.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
@@ -16,7 +17,7 @@ use sstable::pool::{CacheClass, EvictionPolicy, MemberId, MemoryPool, Owner, Slo
 
 const LOOKUPS: u64 = 300_000;
 
-/// An item, by kind and number.
+/// Kind and number of an item.
 type Name = (u8, u64);
 const CHUNK: u8 = 0;
 const PAGE: u8 = 1;
@@ -55,7 +56,7 @@ impl Cache {
         })
     }
 
-    /// Whether it was there; it is then.
+    /// Whether the item was cached. It is cached afterwards.
     fn uses(&self, name: Name) -> bool {
         if !self.keeps_index && name.0 != CHUNK {
             return false;
@@ -85,7 +86,7 @@ impl Cache {
         false
     }
 
-    /// Reads of the disk to look up the partition's entry.
+    /// Number of disk reads to look up the partition's entry.
     fn entry(&self, partition: u64) -> u64 {
         let sample = partition / 128;
         if self.uses((ENTRIES, sample)) {
@@ -99,7 +100,8 @@ impl Cache {
     }
 }
 
-/// Rank 0..count, the low ones more often (Zipf with exponent 0.99, by inversion of its continuous form).
+/// A rank in 0..count, where low ranks are more frequent (Zipf with exponent 0.99, by inversion of its
+/// continuous form).
 fn zipf(rng: &mut Rng, count: u64) -> u64 {
     let s: f64 = 1.0 - 0.99;
     let u = (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
@@ -107,20 +109,20 @@ fn zipf(rng: &mut Rng, count: u64) -> u64 {
     ((x as u64).max(1) - 1).min(count - 1)
 }
 
-/// Spread over the ring.
+/// Maps ranks to positions that are spread over the ring.
 fn shuffled(rank: u64, count: u64) -> u64 {
     rank.wrapping_mul(0x9e37_79b9_7f4a_7c15) % count
 }
 
 const SMALL: u64 = 1_000_000;
 
-/// A partition of 1 KB among a million.
+/// Reads a partition of 1 KB among a million.
 fn small(cache: &Cache, rng: &mut Rng) -> u64 {
     let partition = shuffled(zipf(rng, SMALL), SMALL);
     cache.entry(partition) + cache.chunk(partition / 16)
 }
 
-/// A row of one of 20 partitions of 1 GB: 16,384 blocks each, 32 bytes a block, 128 blocks a page.
+/// Reads a row of one of 20 partitions of 1 GB: 16,384 blocks each, 32 bytes per block, 128 blocks per page.
 fn large(cache: &Cache, rng: &mut Rng, skewed: bool) -> u64 {
     const BLOCKS: u64 = 16_384;
     let (partition, block) = if skewed {

@@ -1,7 +1,8 @@
-//! Times reading: `cargo run --release -p sstable --example read_speed -- DIR [ROWS]`.
+//! Measures the speed of reads: `cargo run --release -p sstable --example read_speed -- DIR [ROWS]`.
 //!
-//! Scans, single small partitions from the chunk cache and from disk, and single rows and pages of a partition
-//! with many blocks, forward and reverse; each compressed and not.
+//! It measures scans, reads of single small partitions from the chunk cache and from disk, and reads of
+//! single rows and pages of a partition with many blocks, forward and reverse; each compressed and
+//! uncompressed.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -16,7 +17,7 @@ use model::{
 use reader::{Fragment, ReadSpec, RowFragment, Source, Step};
 use runtime::{CpuGroup, IoClass, Runtime, RuntimeOptions, Shard};
 use sstable::component::statistics::DeltaBases;
-use sstable::name::{Generation, SstableName};
+use sstable::name::{Generation, SSTableName};
 use sstable::read::{ChunkCache, SSTable, SSTableSource};
 use sstable::version::Version;
 use sstable::write::{SSTableWriter, WriteOptions, remove_sstable};
@@ -38,7 +39,7 @@ fn clustering(number: usize) -> ClusteringPrefix {
     ClusteringPrefix::new([&(number as i32).to_be_bytes()[..]])
 }
 
-/// Rows of some 60 bytes, half of each from few words.
+/// Rows of about 60 bytes; half of each row consists of few different words.
 fn rows(count: usize) -> Vec<RowFragment> {
     let mut rng = Rng::new(1);
     let words: Vec<String> = (0..500).map(|n| format!("word{}", n * 7919)).collect();
@@ -69,7 +70,7 @@ fn checked<T, E: std::fmt::Display>(result: Result<T, E>) -> T {
 async fn write(
     shard: &Shard,
     dir: &Path,
-    name: SstableName,
+    name: SSTableName,
     compression: Option<Compression>,
     partitions: usize,
     rows: &[RowFragment],
@@ -97,7 +98,7 @@ async fn write(
     checked(writer.finish().await);
 }
 
-/// Reads all of a spec, up to `limit` rows; gives the number of rows.
+/// Reads all rows of `spec`, up to `limit`. Returns the number of rows.
 async fn drain(source: &SSTableSource, spec: &ReadSpec, limit: usize) -> usize {
     let mut reader = source.reader(spec);
     let mut rows = 0;
@@ -112,7 +113,7 @@ async fn drain(source: &SSTableSource, spec: &ReadSpec, limit: usize) -> usize {
     rows
 }
 
-/// Times `count` reads, each made by `spec`, and prints microseconds for one.
+/// Measures `count` reads, each with its own `spec`, and prints the microseconds of one read.
 async fn time(
     shard: &Shard,
     what: &str,
@@ -135,7 +136,7 @@ async fn measure(shard: &Shard, dir: &Path, compression: Option<Compression>, co
     let cache = ChunkCache::new(1 << 30);
     println!("{compression:?}");
     for (generation, per_partition) in [(1, 1), (2, 100), (3, count)] {
-        let name = SstableName::big(Version::Me, Generation::Number(generation));
+        let name = SSTableName::big(Version::Me, Generation::Number(generation));
         let partitions = count / per_partition;
         write(shard, dir, name, compression.clone(), partitions, &rows(per_partition)).await;
         let table = checked(SSTable::open(files, dir, name, &cache, IoClass::Statement).await);

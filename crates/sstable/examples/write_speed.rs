@@ -1,7 +1,8 @@
-//! Times the writing of small rows: `cargo run --release -p sstable --example write_speed -- DIR [MILLION_ROWS]`.
+//! Measures the speed of writing small rows:
+//! `cargo run --release -p sstable --example write_speed -- DIR [MILLION_ROWS]`.
 //!
-//! Prints uncompressed MB/s on one core, with the device's share in it, for wide and for one-row partitions,
-//! compressed and not.
+//! Prints uncompressed MB/s on one core and the device's part of the time, for wide partitions and for
+//! partitions of one row, compressed and uncompressed.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -16,7 +17,7 @@ use model::{
 use reader::{Fragment, RowFragment};
 use runtime::{CpuGroup, IoClass, Runtime, RuntimeOptions, Shard};
 use sstable::component::statistics::DeltaBases;
-use sstable::name::{Generation, SstableName};
+use sstable::name::{Generation, SSTableName};
 use sstable::version::Version;
 use sstable::write::{SSTableWriter, WriteOptions, remove_sstable};
 
@@ -34,7 +35,7 @@ fn table() -> Arc<TableSchema> {
     table.build().expect("this is a table")
 }
 
-/// Rows of some 60 bytes, half of each from few words.
+/// Rows of about 60 bytes; half of each row consists of few different words.
 fn rows() -> Vec<RowFragment> {
     let mut rng = Rng::new(1);
     let words: Vec<String> = (0..500).map(|n| format!("word{}", n * 7919)).collect();
@@ -68,7 +69,7 @@ async fn measure(shard: &Shard, dir: &Path, rows: &[RowFragment], count: usize, 
             ..WriteOptions::for_table(&schema, "memtable", IoClass::MemtableFlush)
         };
         let files = shard.files();
-        let name = SstableName::big(Version::Me, Generation::Number(1));
+        let name = SSTableName::big(Version::Me, Generation::Number(1));
         let writer = SSTableWriter::create(files, dir, name, schema, options).await;
         let mut writer = writer.unwrap_or_else(|error| panic!("{error}"));
         let started_us = shard.now_us();

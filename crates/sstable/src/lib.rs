@@ -1,4 +1,5 @@
-//! SSTables: sorted, immutable files in Cassandra's "big" format (see ARCHITECTURE.md, "sstable").
+//! SSTables: sorted, immutable tables on disk in Cassandra's `big` and `bti` formats (see ARCHITECTURE.md,
+//! section "sstable").
 
 pub mod codec;
 pub mod component;

@@ -1,16 +1,18 @@
-//! Names of files and table directories: `me-1-big-Data.db` in `users-5a1c395ef41a11e4b0c5b1e3b1a3b2c1/`.
+//! Names of SSTable files and table directories: `me-1-big-Data.db` in
+//! `users-5a1c395ef41a11e4b0c5b1e3b1a3b2c1/`.
 //!
-//! A file name is version, generation, format and component, joined by dashes; one SSTable is all the files
-//! that share the first three ([`SstableName`]). A generation is a number or a time-based UUID of 28
-//! characters. A component this build does not know is kept by its name, since a newer or another writer may
-//! have added it. Source: facts `sstable-format.md` §2; Cassandra's `Descriptor`, `UUIDBasedSSTableId`.
+//! A file name consists of version, generation, format and component, joined by dashes. All files with the
+//! same first three parts form one SSTable ([`SSTableName`]). A generation is a number or a time-based UUID
+//! of 28 characters. A component that this build does not know keeps its name, since another or a newer
+//! writer may have added it. Source: facts `sstable-format.md` §2; Cassandra's `Descriptor`,
+//! `UUIDBasedSSTableId`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::version::{UnknownVersion, Version};
 
-/// Why a name is not that of an SSTable's file or of a table's directory.
+/// Why a name is neither the name of an SSTable's file nor of a table's directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameError {
     /// Not of the form `<version>-<generation>-<format>-<component>`.
@@ -26,7 +28,7 @@ pub enum NameError {
         name: String,
         generation: String,
     },
-    /// Neither `big` nor `bti`, or not the one of the version.
+    /// Neither `big` nor `bti`, or not the format of the version.
     Format {
         name: String,
         format: String,
@@ -66,17 +68,18 @@ impl fmt::Display for NameError {
 
 impl std::error::Error for NameError {}
 
-/// Which SSTable of a table this is. Numbers come before UUIDs; within each, older comes first.
+/// Identifies an SSTable of a table. Numbers sort before UUIDs; within each kind, older generations sort
+/// first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Generation {
     Number(u64),
     Uuid(UuidGeneration),
 }
 
-/// A version 1 UUID, split as its text form splits it.
+/// A version 1 UUID, divided into the same parts as its text form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UuidGeneration {
-    /// The UUID's clock: units of 100 ns since 1582-10-15, 60 bits.
+    /// The UUID's timestamp: units of 100 ns since 1582-10-15, 60 bits.
     timestamp_100ns: u64,
     /// Variant, clock sequence and node: the UUID's low half.
     low: u64,
@@ -88,7 +91,7 @@ const UUID_TEXT_BYTES: usize = 28;
 const TIMESTAMP_BITS: u32 = 60;
 
 impl UuidGeneration {
-    /// From the 16 bytes of a version 1 UUID; `None` if it is of another version.
+    /// From the 16 bytes of a version 1 UUID; `None` for other versions.
     pub fn from_uuid(uuid: [u8; 16]) -> Option<Self> {
         let [time_low @ .., m0, m1, h0, h1, _, _, _, _, _, _, _, _] = uuid;
         let high = u16::from_be_bytes([h0, h1]);
@@ -102,7 +105,7 @@ impl UuidGeneration {
         Some(Self { timestamp_100ns, low })
     }
 
-    /// The 16 bytes of the UUID, big-endian as usual.
+    /// The 16 bytes of the UUID, big-endian.
     pub fn to_uuid(self) -> [u8; 16] {
         let time = self.timestamp_100ns;
         let mut uuid = [0; 16];
@@ -123,7 +126,7 @@ impl UuidGeneration {
         let seconds = parse_base36(&text[5..9])?;
         let ticks = parse_base36(&text[10..15])?;
         let low = parse_base36(&text[15..28])?;
-        // Reject what the text form of a UUID never says, so that one SSTable has one name.
+        // Values that no UUID produces are rejected, so that an SSTable has only one name.
         if seconds >= S_PER_DAY || ticks >= TICKS_PER_S {
             return None;
         }
@@ -134,6 +137,10 @@ impl UuidGeneration {
 
 fn parse_base36(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0u64, |value, digit| {
+        // UUIDs are printed in lower case, so an upper-case name would refer to a different file.
+        if digit.is_ascii_uppercase() {
+            return None;
+        }
         let digit = char::from(*digit).to_digit(36)?;
         value.checked_mul(36)?.checked_add(u64::from(digit))
     })
@@ -170,7 +177,8 @@ impl fmt::Display for Generation {
 }
 
 impl Generation {
-    /// `None` if `text` is neither form. Leading zeros and signs are not accepted: one generation, one text.
+    /// `None` if `text` has neither form. Leading zeros and signs are rejected, so that a generation has only
+    /// one text.
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(uuid) = UuidGeneration::parse(text) {
             return Some(Self::Uuid(uuid));
@@ -181,7 +189,7 @@ impl Generation {
     }
 }
 
-/// How an SSTable is laid out.
+/// The layout of an SSTable's index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Format {
     /// Index.db and Summary.db.
@@ -191,6 +199,7 @@ pub enum Format {
 }
 
 impl Format {
+    /// The word in file names: `big` or `bti`.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Big => "big",
@@ -216,9 +225,9 @@ pub enum Component {
     Digest,
     Messina,
     Toc,
-    /// The table of contents before the SSTable is sealed by renaming it to [`Component::Toc`].
+    /// TOC.txt before the SSTable is sealed by renaming this file to [`Component::Toc`].
     TocTemporary,
-    /// A component of another or newer writer, by the end of its file name.
+    /// A component of another or newer writer, with the end of its file name.
     Other(String),
 }
 
@@ -239,7 +248,7 @@ impl Component {
         Self::TocTemporary,
     ];
 
-    /// The end of the file's name: `Data.db`.
+    /// The end of the file name, for example `Data.db`.
     pub fn suffix(&self) -> &str {
         match self {
             Self::Data => "Data.db",
@@ -259,7 +268,7 @@ impl Component {
         }
     }
 
-    /// The component whose file name ends so; one that is not known is [`Component::Other`].
+    /// The component with this end of the file name; an unknown end gives [`Component::Other`].
     pub fn from_suffix(suffix: &str) -> Self {
         let known = Self::KNOWN.into_iter().find(|component| component.suffix() == suffix);
         known.unwrap_or_else(|| Self::Other(suffix.to_owned()))
@@ -272,27 +281,27 @@ impl fmt::Display for Component {
     }
 }
 
-/// One SSTable within its table's directory. Ordered by generation, so that newer comes later.
+/// An SSTable within its table's directory. Ordered by generation, so that newer SSTables sort later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SstableName {
+pub struct SSTableName {
     pub generation: Generation,
     pub version: Version,
     pub format: Format,
 }
 
-impl SstableName {
+impl SSTableName {
     /// An SSTable of a version that has the "big" format.
     pub fn big(version: Version, generation: Generation) -> Self {
         assert!(version.format() == Format::Big, "version {version} is not in the \"big\" format");
         Self { generation, version, format: Format::Big }
     }
 
-    /// `me-1-big-Data.db`.
+    /// The name of a component's file, for example `me-1-big-Data.db`.
     pub fn file_name(&self, component: &Component) -> String {
         format!("{self}-{component}")
     }
 
-    /// Takes a file's name (without its directory) apart.
+    /// Splits a file name (without its directory) into the SSTable's name and the component.
     pub fn parse_file_name(name: &str) -> Result<(Self, Component), NameError> {
         let mut parts = name.splitn(4, '-');
         let (Some(version), Some(generation), Some(format), Some(component)) =
@@ -300,7 +309,8 @@ impl SstableName {
         else {
             return Err(NameError::Shape { name: name.to_owned() });
         };
-        // Until 2.1 a name began with keyspace and table: they are told so, and not that the version is unknown.
+        // Up to Cassandra 2.1 names began with keyspace and table. The error for such a name gives its
+        // version, not the keyspace as an unknown version.
         if let Some(version) =
             name.split('-').nth(2).filter(|word| matches!(*word, "ic" | "ja" | "jb" | "ka"))
         {
@@ -328,7 +338,7 @@ impl SstableName {
     }
 }
 
-impl fmt::Display for SstableName {
+impl fmt::Display for SSTableName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}-{}", self.version, self.generation, self.format.word())
     }
@@ -338,6 +348,7 @@ impl fmt::Display for SstableName {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableDirectory {
     pub table: String,
+    /// The table's UUID.
     pub table_id: [u8; 16],
 }
 
@@ -371,8 +382,8 @@ mod tests {
 
     #[track_caller]
     fn check_file(name: &str, version: Version, generation: Generation, component: Component) {
-        let (sstable, found) = SstableName::parse_file_name(name).unwrap();
-        assert_eq!(sstable, SstableName::big(version, generation));
+        let (sstable, found) = SSTableName::parse_file_name(name).unwrap();
+        assert_eq!(sstable, SSTableName::big(version, generation));
         assert_eq!(found, component);
         assert_eq!(sstable.file_name(&component), name);
     }
@@ -385,19 +396,21 @@ mod tests {
         let sai = Component::Other("SAI+aa+idx+Meta.db".into());
         check_file("nb-7-big-SAI+aa+idx+Meta.db", Version::Nb, Generation::Number(7), sai);
         for wrong in ["me-1-big-", "me-1-big", "Data.db", "", "me--big-Data.db", "me-01-big-Data.db"] {
-            assert!(SstableName::parse_file_name(wrong).is_err(), "{wrong:?}");
+            assert!(SSTableName::parse_file_name(wrong).is_err(), "{wrong:?}");
         }
         for wrong in ["ka-1-big-Data.db", "me-1-huge-Data.db", "me-+1-big-Data.db", "me-1-big-../Data.db"] {
-            assert!(SstableName::parse_file_name(wrong).is_err(), "{wrong:?}");
+            assert!(SSTableName::parse_file_name(wrong).is_err(), "{wrong:?}");
         }
     }
 
     #[test]
     fn uuid_generations_as_cassandra_prints_them() {
-        // UUIDBasedSSTableId.asString of Cassandra 4.1 for these UUIDs.
+        // Results of UUIDBasedSSTableId.asString of Cassandra 4.1 for these UUIDs.
         check_uuid(0x5a1c395e_f41a_11e4_b0c5_b1e3b1a3b2c1, "3dwk_1e7m_3me722orxb4j44hgox");
         check_uuid(0x00000000_0000_1000_8000_000000000000, "0000_0000_000001y2p0ij32e8e8");
         check_uuid(0xffffffff_ffff_1fff_ffff_ffffffffffff, "slmn_1nb0_42r5r3w5e11264sgsf");
+        // Printed again, this generation would name a file that does not exist.
+        assert_eq!(Generation::parse("3dwk_1e7m_3me722orxb4j44hgoX"), None);
     }
 
     #[track_caller]
@@ -435,7 +448,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_a_name_or_an_error(text in ".{0,60}") {
-            if let Ok((sstable, component)) = SstableName::parse_file_name(&text) {
+            if let Ok((sstable, component)) = SSTableName::parse_file_name(&text) {
                 prop_assert_eq!(sstable.file_name(&component), text);
             }
         }

@@ -1,34 +1,37 @@
-//! The version of an SSTable: the two letters that begin its file names, and what follows from them.
+//! The version of an SSTable: the two letters at the start of its file names, and the format differences that
+//! follow from it.
 //!
-//! Code asks for the named difference (`version.has_originating_host_id()`), never for the letters. All are read;
-//! `oa` and `da` are not written. Source: Cassandra's `BigFormat.java`, `BtiFormat.java`.
+//! Code asks for the named difference (`version.has_originating_host_id()`), never for the letters. All
+//! versions can be read; `oa` and `da` cannot be written. Source: Cassandra's `BigFormat.java`,
+//! `BtiFormat.java`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::name::Format;
 
-/// A version this build knows by name, oldest first.
+/// A version that this build supports, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     /// Cassandra 3.0.8 and 3.9: commit-log intervals; min/max clustering must not be trusted.
     Mc,
     /// Cassandra 3.0.18 and 3.11.4: min/max clustering may be trusted.
     Md,
-    /// Cassandra 3.0.25 and 3.11.11: originating host id. What Messina writes by default.
+    /// Cassandra 3.0.25 and 3.11.11: originating host id. The version that Messina writes by default.
     Me,
-    /// Cassandra 4.0-rc1: incompressible chunks stored raw, checksummed Statistics.db, new bloom byte order.
+    /// Cassandra 4.0-rc1: incompressible chunks stored raw, checksums in Statistics.db, new byte order of the
+    /// bloom filter.
     Na,
-    /// Cassandra 4.0.0: originating host id again.
+    /// Cassandra 4.0.0: originating host id, as in `me`.
     Nb,
     /// Cassandra 5.0: unsigned deletion times. Read only.
     Oa,
-    /// Cassandra 5.0 with trie indexes (BTI), otherwise as `oa`. Read only.
+    /// Cassandra 5.0 with trie indexes (BTI), otherwise like `oa`. Read only.
     Da,
 }
 
 impl Version {
-    /// What Messina writes unless told otherwise: read by Cassandra 3.11 to 5.0 and by ScyllaDB.
+    /// The version that Messina writes by default: Cassandra 3.11 to 5.0 and ScyllaDB read it.
     pub const DEFAULT: Self = Self::Me;
 
     /// Every version, oldest first.
@@ -47,12 +50,12 @@ impl Version {
         }
     }
 
-    /// Whether this build writes it. It reads all.
+    /// Whether this build can write it. It can read all versions.
     pub const fn is_writable(self) -> bool {
         !self.has_uint_deletion_time()
     }
 
-    /// How the index is laid out.
+    /// The layout of the index.
     pub const fn format(self) -> Format {
         match self {
             Self::Da => Format::Bti,
@@ -60,17 +63,17 @@ impl Version {
         }
     }
 
-    /// Statistics.db says which host wrote the commit-log positions in it.
+    /// Statistics.db contains the id of the host that wrote its commit-log positions.
     pub const fn has_originating_host_id(self) -> bool {
         !matches!(self, Self::Mc | Self::Md | Self::Na)
     }
 
-    /// The smallest and largest clustering in Statistics.db may be used to skip the SSTable.
+    /// The smallest and largest clustering in Statistics.db may be used to exclude the SSTable from a read.
     pub const fn has_accurate_min_max(self) -> bool {
         !matches!(self, Self::Mc)
     }
 
-    /// Statistics.db carries a CRC after its table of contents and after every part.
+    /// Statistics.db has a CRC after its table of contents and after every part.
     pub const fn has_stats_checksums(self) -> bool {
         matches!(self, Self::Na | Self::Nb | Self::Oa | Self::Da)
     }
@@ -80,12 +83,12 @@ impl Version {
         matches!(self, Self::Na | Self::Nb | Self::Oa | Self::Da)
     }
 
-    /// CompressionInfo.db has the length from which a chunk is stored uncompressed.
+    /// CompressionInfo.db has the length from which on a chunk is stored uncompressed.
     pub const fn has_max_compressed_length(self) -> bool {
         matches!(self, Self::Na | Self::Nb | Self::Oa | Self::Da)
     }
 
-    /// Filter.db is the bit set's bytes as they are; before, each word was written big-endian.
+    /// Filter.db contains the bytes of the bit set as they are; before, each word was written big-endian.
     pub const fn has_bloom_little_endian(self) -> bool {
         matches!(self, Self::Na | Self::Nb | Self::Oa | Self::Da)
     }
@@ -95,8 +98,8 @@ impl Version {
         matches!(self, Self::Oa | Self::Da)
     }
 
-    /// Statistics.db has the clusterings that are covered as a slice with types, whether there are deletions of
-    /// partitions, the first and last key, and the share of the ring that is covered.
+    /// Statistics.db contains the covered clusterings as a slice with types, whether there are partition
+    /// deletions, the first and last key, and the fraction of the ring that the SSTable covers.
     pub const fn has_improved_min_max(self) -> bool {
         matches!(self, Self::Oa | Self::Da)
     }
@@ -108,7 +111,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// Letters that name no version this build knows.
+/// Letters of a version that this build does not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownVersion {
     pub letters: String,

@@ -1,18 +1,18 @@
-//! The SSTables by level, each level by its first keys.
+//! The SSTables by level, each level sorted by first key.
 
 use model::PartitionKey;
 
 use crate::view::SSTableView;
 
-/// Level 0 to level 8.
+/// Number of levels: level 0 to level 8.
 pub const LEVELS: usize = 9;
 
 /// One level.
 #[derive(Debug, Default)]
 pub struct Level<'a> {
-    /// By first key.
+    /// Sorted by first key.
     pub sstables: Vec<&'a SSTableView>,
-    /// The largest last key up to each place.
+    /// For each index, the largest last key of the SSTables up to it.
     reach: Vec<&'a PartitionKey>,
     pub disk_bytes: u64,
 }
@@ -31,7 +31,7 @@ impl<'a> Level<'a> {
         self.sstables.is_empty()
     }
 
-    /// Those that have something in common with `first` to `last`. O(log n) and what is found.
+    /// The SSTables that overlap the range from `first` to `last`. O(log n) plus the SSTables scanned.
     pub fn overlapping(
         &self,
         first: &PartitionKey,
@@ -42,7 +42,7 @@ impl<'a> Level<'a> {
         self.sstables[from.min(behind)..behind].iter().copied().filter(move |sstable| sstable.last >= *first)
     }
 
-    /// The first SSTables that overlap each other, all that are connected by it; empty if none do.
+    /// The first group of SSTables connected by overlaps; empty if none overlap.
     pub fn first_overlap(&self) -> &[&'a SSTableView] {
         let overlaps = |at: &usize| self.sstables[*at].first <= *self.reach[at - 1];
         let Some(second) = (1..self.sstables.len()).find(overlaps) else { return &[] };
@@ -50,14 +50,14 @@ impl<'a> Level<'a> {
         &self.sstables[second - 1..end]
     }
 
-    /// From the first that begins behind `key` on, all around.
+    /// All SSTables in ring order, starting with the first one that begins after `key`.
     pub fn from_behind(&self, key: Option<&PartitionKey>) -> impl Iterator<Item = &'a SSTableView> {
         let at = key.map_or(0, |key| self.sstables.partition_point(|sstable| sstable.first <= *key));
         self.sstables[at..].iter().chain(&self.sstables[..at]).copied()
     }
 }
 
-/// Every level.
+/// All levels.
 #[derive(Debug)]
 pub struct Levels<'a>([Level<'a>; LEVELS]);
 
@@ -74,13 +74,13 @@ impl<'a> Levels<'a> {
         &self.0[level]
     }
 
-    /// The highest that has something; 0 if none has.
+    /// The highest non-empty level; 0 if all are empty.
     pub fn top(&self) -> usize {
         (0..LEVELS).rev().find(|level| !self.0[*level].is_empty()).unwrap_or(0)
     }
 }
 
-/// The least first and the largest last key; there must be one SSTable.
+/// The smallest first key and the largest last key. There must be at least one SSTable.
 pub fn range<'a>(sstables: &[&'a SSTableView]) -> (&'a PartitionKey, &'a PartitionKey) {
     let first = sstables.iter().map(|sstable| &sstable.first).min().expect("at least one");
     let last = sstables.iter().map(|sstable| &sstable.last).max().expect("at least one");

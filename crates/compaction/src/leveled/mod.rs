@@ -1,23 +1,29 @@
-//! `LeveledCompactionStrategy`: levels of small SSTables that do not overlap, each ten times as large as the one before.
+//! `LeveledCompactionStrategy`: levels of small SSTables without overlap, each ten times as large as the
+//! previous one.
 //!
-//! Flushes go to level 0. Level n may have `sstable_size · fanoutⁿ` bytes on disk. The next job is the first of:
+//! Flushes go to level 0. Level n may have `sstable_size · fanoutⁿ` bytes on disk. The next job is the first
+//! of:
 //!
-//! 1. SSTables of a level that overlap, which they must not, are merged where they are.
-//! 2. From the highest level down, one with more than 1.001 times its bytes gives an SSTable to the next, where it is
-//!    merged with what it overlaps; which one goes round the ring. But if level 0 has more than 32 SSTables, they are
-//!    merged by their sizes first, so that reads stay bearable.
-//! 3. Level 0, if it has the bytes of an SSTable, is merged into level 1: all of it, but of more than 32 the 32 with the
-//!    oldest data. With fewer bytes it is merged by sizes and stays.
-//! 4. A level that is not ten times as large as the one before gets an SSTable from there.
-//! 5. The SSTable with the most droppable tombstones that is worth it, from the highest level that has one, is rewritten.
+//! 1. SSTables of a level that overlap, although they must not, are merged within their level.
+//! 2. From the highest level down, a level with more than 1.001 times its allowed bytes gives one SSTable to
+//!    the next level, where it is merged with the SSTables that it overlaps. The SSTable is chosen round
+//!    robin along the ring. But if level 0 has more than 32 SSTables, these are merged by size first, so that
+//!    reads do not become too slow.
+//! 3. Level 0 is merged into level 1 if it has at least the bytes of one SSTable. The job takes all SSTables
+//!    of level 0, but at most the 32 with the oldest data. With fewer bytes, level 0 is merged by size and
+//!    stays level 0.
+//! 4. A level that is less than ten times as large as the previous one gets an SSTable from that one.
+//! 5. The SSTable with the most droppable tombstones that is worth it is rewritten, from the highest level
+//!    that has one.
 //!
-//! A high level that took part in no job for 25 jobs gives one SSTable that lies within the range of a job to it, so that
-//! what it holds is not starved of newer deletions.
+//! If a high level took part in no job for 25 jobs, one of its SSTables within the range of a job is added to
+//! this job. Its data is thereby merged with newer deletions.
 //!
-//! One job at a time. A decision takes O(n log n). A job that needs an SSTable which is not free is not made; another
-//! of the same level may be.
+//! One job runs at a time. A decision takes O(n log n). A job that needs an SSTable which is not free is
+//! skipped; another job of the same level may be chosen.
 
 mod levels;
+mod reshape;
 
 use model::PartitionKey;
 
@@ -25,33 +31,34 @@ pub use levels::{LEVELS, Level, Levels, range};
 
 use crate::backlog;
 use crate::plan::{Finished, Layout, Plan, Reason};
-use crate::reshape::{self, Reshape};
+use crate::reshape::Reshape;
 use crate::size_tiered::singles;
 use crate::strategy::Strategy;
 use crate::tiers::{Tiering, ids};
 use crate::tombstones::{TombstoneRules, fully_expired};
 use crate::view::{SSTableId, SSTableView, TableView};
 
-/// Of level 0, no more than so many go into one job.
+/// Maximum number of SSTables of level 0 in one job.
 const LEVEL_ZERO_MAX: usize = 32;
-/// After so many jobs without it, a level is starved.
+/// After this number of jobs without it, a level is starved.
 const STARVED_JOBS: u32 = 25;
-/// A level may be so much too large.
+/// Maximum ratio of a level's size to its allowed size.
 const SCORE_MAX: f64 = 1.001;
 
 #[derive(Clone, Debug)]
 pub struct Leveled {
     pub sstable_bytes: u64,
-    /// How many times as large as a level the next is.
+    /// Size ratio of successive levels.
     pub fanout: u64,
-    /// Whether an SSTable that overlaps nothing in the next level is only given that level.
+    /// Whether an SSTable that overlaps nothing in the next level is moved by changing its level only.
     pub single_sstable_uplevel: bool,
-    /// For level 0.
+    /// For merges by size in level 0.
     pub tiering: Tiering,
     pub tombstones: TombstoneRules,
-    /// Up to where each level was given to the next; found out from the SSTables at first.
+    /// For each level, the last key that was compacted into the next level. Initially derived from the
+    /// SSTables.
     last_compacted_keys: Option<[Option<PartitionKey>; LEVELS]>,
-    /// For each level, how many jobs were done since it last took part.
+    /// For each level, the number of jobs since it last took part in one.
     jobs_without: [u32; LEVELS],
 }
 
@@ -74,7 +81,7 @@ impl Leveled {
         }
     }
 
-    /// How many bytes a level may have.
+    /// The number of bytes that a level may have.
     pub fn target_bytes(&self, level: usize) -> u64 {
         match level {
             0 => self.sstable_bytes.saturating_mul(4),
@@ -82,14 +89,14 @@ impl Leveled {
         }
     }
 
-    /// The lowest level that has room for so many bytes.
+    /// The lowest level whose capacity is at least `bytes`.
     pub fn ideal_level(&self, bytes: u64) -> usize {
         let sstables = bytes.max(self.sstable_bytes).div_ceil(self.sstable_bytes.max(1));
         let fits = |level: &usize| self.fanout.saturating_pow(*level as u32) >= sstables;
         (0..LEVELS).find(fits).unwrap_or(LEVELS - 1)
     }
 
-    /// SSTables of a level, which do not overlap; level 0 has no bound.
+    /// Layout of a level's SSTables, which do not overlap. SSTables of level 0 have no size limit.
     pub(crate) fn layout_of(&self, level: usize) -> Layout {
         if level == 0 { Layout::whole() } else { Layout::level(level as u32, self.sstable_bytes) }
     }
@@ -100,7 +107,7 @@ impl Leveled {
         Plan { inputs: ids, expired, layout: self.layout_of(level), reason, release_early: false }
     }
 
-    /// By the SSTables written last: the level below was given to the next up to there.
+    /// Derives the last compacted keys: the last key of the newest SSTable of the next level.
     fn keys_found(levels: &Levels<'_>) -> [Option<PartitionKey>; LEVELS] {
         std::array::from_fn(|level| {
             let next = (level + 1 < LEVELS).then(|| levels.at(level + 1))?;
@@ -142,7 +149,7 @@ impl Leveled {
         Some(self.plan(view, inputs, 1, Reason::LevelZero { sstables }))
     }
 
-    /// An SSTable of the level and what it overlaps in the next.
+    /// A job that merges one SSTable of the level with the SSTables that it overlaps in the next level.
     fn one_level_up(
         &self,
         view: &TableView<'_>,
@@ -244,8 +251,8 @@ impl Strategy for Leveled {
         self.jobs_without[to] = 0;
     }
 
-    /// Everything into the lowest level that has room for it. If something is not free, into level 0, since it might
-    /// overlap what stays.
+    /// Merges everything into the lowest level of sufficient size. If some SSTables are not free, the output
+    /// goes to level 0, since it may overlap them.
     fn major(&mut self, view: &TableView<'_>, _split: bool) -> Vec<Plan> {
         let free: Vec<&SSTableView> = view.free().collect();
         if free.is_empty() {

@@ -1,10 +1,10 @@
-//! Partition keys by their place on the ring.
+//! Partition keys by their position on the ring.
 
 use std::sync::LazyLock;
 
 use model::PartitionKey;
 
-/// So many there are.
+/// The number of keys.
 pub const KEYS: u32 = 1 << 16;
 
 static SORTED: LazyLock<Vec<PartitionKey>> = LazyLock::new(|| {
@@ -14,10 +14,11 @@ static SORTED: LazyLock<Vec<PartitionKey>> = LazyLock::new(|| {
     keys
 });
 
-/// The key at a place: of two, the one with the greater place comes later on the ring. Places are about evenly spread.
+/// The key at a position: a key with a larger position comes later on the ring. Positions are about evenly
+/// distributed.
 ///
 /// # Panics
-/// From [`KEYS`] on.
+/// If `place` is [`KEYS`] or more.
 pub fn key(place: u32) -> &'static PartitionKey {
     &SORTED[place as usize]
 }

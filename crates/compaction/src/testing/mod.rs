@@ -1,4 +1,4 @@
-//! To try strategies: tables drawn as text, and a small table that carries plans out.
+//! Tools to test strategies: tables drawn as text, and a small table that runs plans.
 
 mod keys;
 mod table_text;

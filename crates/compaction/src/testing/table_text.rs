@@ -1,20 +1,23 @@
-//! Tables and plans as text, for tests that a person can read aloud.
+//! Tables and plans as text, for readable tests.
 //!
-//! A table is a list of SSTables with commas between. Each begins with its size in MB, before which a name may stand
-//! (`a`, `b`, … otherwise); then, in any order and only what matters:
+//! A table is a comma-separated list of SSTables. Each begins with its size in MB, optionally preceded by a
+//! name (`a`, `b`, … by default). Further properties follow in any order:
 //!
 //! | word | |
 //! |---|---|
-//! | `0-99` | its first and last key, as places of [`key`] in hundreds of the ring: `0-99` is all of it, the default |
-//! | `L2` | its level |
-//! | `run7` | its run; otherwise one of its own |
-//! | `t10-20` or `t10` | timestamps from and to, in seconds |
-//! | `age90` | written so many seconds ago; otherwise 100,000 |
-//! | `dead0.3` | its ratio of droppable tombstones |
-//! | `dies500` | all in it is dead after so many seconds; otherwise never |
-//! | `same70` | it has a sketch, and 70 % of its partitions are those of all others with this word |
-//! | `disk20` | MB on disk; otherwise as many as its size |
+//! | `0-99` | first and last key, as positions of [`key`] in hundredths of the ring; default `0-99`, the whole ring |
+//! | `L2` | level |
+//! | `run7` | run; default: a run of its own |
+//! | `t10-20` or `t10` | smallest and largest timestamp, in seconds |
+//! | `age90` | age in seconds since it was written; default 100,000 |
+//! | `dead0.3` | ratio of droppable tombstones |
+//! | `dies500` | time in seconds after which all its data is dead; default: never |
+//! | `same70` | it has a sketch, and 70 % of its partitions are common to all SSTables with this word |
+//! | `disk20` | MB on disk; default: its size |
 //! | `busy`, `frozen` | it is compacting, it is frozen |
+//! | `deletes` | it contains deletions |
+//! | `reads5` | reads per second that open it; default: unknown |
+//! | `repaired` | it is repaired |
 
 use std::rc::Rc;
 
@@ -28,7 +31,7 @@ use crate::view::{DiskView, RunId, SSTableId, SSTableView, TableView};
 /// MB in texts are 2^20 bytes.
 pub const MB: u64 = 1 << 20;
 
-/// The time of a table: 1,000,000 s.
+/// The current time of a table: 1,000,000 s.
 pub const NOW_S: u32 = 1_000_000;
 
 #[derive(Clone, Debug)]
@@ -48,7 +51,7 @@ pub struct Table {
 
 impl Table {
     /// # Panics
-    /// If the text makes no sense.
+    /// If the text is not valid.
     pub fn new(text: &str) -> Self {
         let mut table = Self {
             sstables: vec![],
@@ -60,7 +63,7 @@ impl Table {
             flush_bytes: 0,
             ring_share: 1.0,
             enforce_min_threshold: true,
-            disk: DiskView { capacity_bytes: 1 << 50, free_bytes: 1 << 50 },
+            disk: DiskView::new(1 << 50, 1 << 50),
             seed: 0,
         };
         for (at, drawn) in text.split(',').map(str::trim).filter(|drawn| !drawn.is_empty()).enumerate() {
@@ -79,6 +82,7 @@ impl Table {
         TableView {
             now_us: self.now_us,
             sstables: &self.sstables,
+            outside: &[],
             gc_before_s: self.gc_before_s,
             memtable_min_timestamp_us: self.memtable_min_timestamp_us,
             jobs_running: self.jobs_running,
@@ -95,14 +99,14 @@ impl Table {
         &self.names[id.0 as usize - 1]
     }
 
-    /// The names, sorted, with blanks between.
+    /// The names, sorted and separated by spaces.
     pub fn names(&self, ids: &[SSTableId]) -> String {
         let mut sorted = ids.to_vec();
         sorted.sort_unstable();
         sorted.iter().map(|id| self.name(*id)).collect::<Vec<_>>().join(" ")
     }
 
-    /// What is done, into what: `merge a b c`, `merge a b into level 1 of 160 MB`, `drop d`; `nothing`.
+    /// The plan as text: `merge a b c`, `merge a b into level 1 of 160 MB`, `drop d`, or `nothing`.
     pub fn say(&self, plan: Option<&Plan>) -> String {
         let Some(plan) = plan else { return "nothing".to_string() };
         let mut said = vec![];
@@ -115,7 +119,7 @@ impl Table {
         said.join(", ")
     }
 
-    /// The same with the reason behind a colon.
+    /// Like `Self::say`, followed by a colon and the reason.
     pub fn explain(&self, plan: Option<&Plan>) -> String {
         match plan {
             Some(plan) => format!("{}: {}", self.say(Some(plan)), plan.reason),
@@ -161,6 +165,8 @@ fn plain(id: u64, bytes: u64) -> SSTableView {
         keys: None,
         compacting: false,
         frozen: false,
+        is_repaired: false,
+        reads_per_s: None,
     }
 }
 
@@ -171,8 +177,12 @@ fn set(sstable: &mut SSTableView, word: &str) {
         sstable.compacting = true;
     } else if word == "frozen" {
         sstable.frozen = true;
+    } else if word == "repaired" {
+        sstable.is_repaired = true;
     } else if word == "deletes" {
         sstable.may_delete = true;
+    } else if let Some(reads) = value("reads") {
+        sstable.reads_per_s = Some(number(reads));
     } else if let Some(age) = value("age") {
         sstable.written_s = NOW_S - number::<u32>(age);
     } else if let Some(ratio) = value("dead") {
@@ -198,7 +208,8 @@ fn set(sstable: &mut SSTableView, word: &str) {
     }
 }
 
-/// A hundred partitions for each hundredth of the ring that it covers, of which so many are the common ones.
+/// A sketch with a hundred partitions per covered hundredth of the ring; `percent` of them are the common
+/// ones.
 fn sketch(sstable: &SSTableView, percent: u32) -> HyperLogLog {
     let mut sketch = HyperLogLog::new();
     for at in (0..10_000).filter(|at| (&sstable.first..=&sstable.last).contains(&key(at * KEYS / 10_000))) {

@@ -1,12 +1,12 @@
-//! A table over time: writes come in at a rate, jobs take time and run beside each other.
+//! Simulates a table over time: writes arrive at a rate, and jobs take time and run concurrently.
 //!
-//! What [`super::World`] does at once takes its time here, so that one sees how much space a strategy needs while it is
-//! at work, and what becomes of it when it is too slow. A partition is one row of fixed size, written or overwritten;
-//! so an SSTable is a set of partitions and a merge their union. Time is counted in bytes: while a byte is written by
-//! clients, jobs together may write [`Load::speed`] bytes.
+//! [`super::World`] runs jobs instantly; here they take time. This shows the space that a strategy needs
+//! while it works, and the effect of a strategy that is too slow. A partition is one row of fixed size,
+//! written or overwritten, so an SSTable is a set of partitions and a merge is their union. Time is measured
+//! in bytes: while clients write one byte, all jobs together may write [`Load::speed`] bytes.
 //!
-//! As in the engine, of jobs of about the same size (log4 of their bytes) one runs at a time; flushes wait while
-//! less than [`Strategy::reserve_bytes`] is free.
+//! As in the engine, at most one job of each weight (log4 of its bytes) runs at a time, and flushes wait
+//! while less than [`Strategy::reserve_bytes`] is free.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -20,26 +20,28 @@ use crate::plan::{Finished, Layout, Plan, RunPiece, Split};
 use crate::strategy::Strategy;
 use crate::view::{DiskView, RunId, SSTableId, SSTableView, TableView};
 
-/// Jobs are given work in portions of this part of a flush.
+/// Number of steps per flush in which jobs get work.
 const TURNS_PER_FLUSH: u64 = 8;
 
-/// What is written.
+/// The simulated writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// At most [`KEYS`].
     pub partitions: u32,
-    /// So many times, all of them each time, in the same order that is none of the ring's.
+    /// Number of times that all partitions are written, each time in the same order, which differs from ring
+    /// order.
     pub times: u32,
     pub partition_bytes: u64,
     pub flush_bytes: u64,
-    /// Bytes that jobs write while clients write one.
+    /// Bytes that jobs write while clients write one byte.
     pub speed: f64,
     pub capacity_bytes: u64,
 }
 
 impl Load {
-    /// Example 1 of the talk "How to ruin your workload's performance by choosing the wrong compaction strategy": 30 million
-    /// partitions, 8.8 GB, written once, at a rate that compaction keeps up with. 256 flushes; all else in proportion.
+    /// Example 1 of the talk "How to ruin your workload's performance by choosing the wrong compaction
+    /// strategy": 30 million partitions, 8.8 GB, written once, at a rate that compaction can sustain. Scaled
+    /// down to 256 flushes, with all other sizes in proportion.
     pub fn write_once() -> Self {
         Self {
             partitions: KEYS,
@@ -51,7 +53,8 @@ impl Load {
         }
     }
 
-    /// Example 2: the same 4 million partitions, 1.2 GB, 15 times, as fast as it goes. 36 flushes each time.
+    /// Example 2: the same 4 million partitions, 1.2 GB, written 15 times at maximum speed. 36 flushes each
+    /// time.
     pub fn overwrite() -> Self {
         Self { times: 15, flush_bytes: u64::from(KEYS) * 300 / 36, speed: 4.0, ..Self::write_once() }
     }
@@ -61,24 +64,24 @@ impl Load {
     }
 }
 
-/// What came of it.
+/// The results of a simulation.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     pub flushed_bytes: u64,
     pub compacted_bytes: u64,
-    /// The most space at a time.
+    /// The largest space used at any time.
     pub peak_bytes: u64,
-    /// The space when the last job was done.
+    /// The space used when the last job was done.
     pub end_bytes: u64,
     pub jobs: u64,
-    /// How long flushes waited for space, as part of the time of all writes.
+    /// The time that flushes waited for space, as a fraction of the time of all writes.
     pub waited: f64,
-    /// Space, at equal steps of time.
+    /// The space used, sampled at equal intervals.
     pub space_bytes: Vec<u64>,
 }
 
 impl Outcome {
-    /// Bytes written for each byte that clients wrote.
+    /// Bytes written per byte written by clients.
     pub fn write_amplification(&self) -> f64 {
         (self.flushed_bytes + self.compacted_bytes) as f64 / self.flushed_bytes.max(1) as f64
     }
@@ -89,13 +92,13 @@ type Partitions = Rc<Vec<u32>>;
 struct Job {
     plan: Plan,
     weight: u32,
-    /// Not yet sealed, each with its run.
+    /// The outputs that are not sealed yet, each with its run.
     outputs: VecDeque<(Partitions, RunId)>,
-    /// Of the first of these, what is written.
+    /// Bytes written of the first of these outputs.
     written_bytes: u64,
-    /// Sealed, and not yet in the table since the job releases nothing early.
+    /// Sealed outputs that are not in the table yet, because the job releases nothing early.
     hidden: Vec<(SSTableView, Partitions)>,
-    /// Sealed, and in the table.
+    /// Sealed outputs that are in the table.
     shown: Vec<SSTableId>,
     input_level: u32,
     input_bytes: u64,
@@ -103,7 +106,7 @@ struct Job {
     output_bytes: u64,
 }
 
-/// A strategy at work.
+/// A simulation of a strategy.
 pub struct Timeline<'s> {
     load: Load,
     strategy: &'s mut dyn Strategy,
@@ -115,7 +118,7 @@ pub struct Timeline<'s> {
 }
 
 impl<'s> Timeline<'s> {
-    /// All that is to be written is, and all jobs are done.
+    /// Runs the load until everything is written and all jobs are done.
     pub fn run(load: Load, strategy: &'s mut dyn Strategy, seed: u64) -> Outcome {
         let mut timeline = Self {
             load,
@@ -173,7 +176,7 @@ impl<'s> Timeline<'s> {
         table + self.jobs.iter().map(of_job).sum::<u64>()
     }
 
-    /// What running jobs may still take beyond what they have.
+    /// Bytes that running jobs may still take in addition to their current SSTables.
     fn promised_bytes(&self) -> u64 {
         let of_job = |job: &Job| {
             let is_part = |id: &SSTableId| job.plan.inputs.contains(id) || job.shown.contains(id);
@@ -196,13 +199,14 @@ impl<'s> Timeline<'s> {
         TableView {
             now_us: i64::from(self.now_s) * 1_000_000,
             sstables,
+            outside: &[],
             gc_before_s: 0,
             memtable_min_timestamp_us: None,
             jobs_running: self.jobs.len() as u32,
             flush_bytes: self.load.flush_bytes,
             ring_share: 1.0,
             enforce_min_threshold: true,
-            disk: DiskView { capacity_bytes, free_bytes },
+            disk: DiskView::new(capacity_bytes, free_bytes),
             sampled: None,
             seed: self.next_id,
         }
@@ -214,7 +218,7 @@ impl<'s> Timeline<'s> {
         view.disk.free_bytes < self.strategy.reserve_bytes(&view)
     }
 
-    /// Some time passes.
+    /// Advances time: jobs write `portion_bytes`.
     fn turn(&mut self, portion_bytes: u64) {
         self.start_jobs();
         let mut left = portion_bytes;
@@ -327,6 +331,8 @@ impl<'s> Timeline<'s> {
             keys: Some(Rc::new(keys)),
             compacting: false,
             frozen: false,
+            is_repaired: false,
+            reads_per_s: None,
         };
         (view, partitions)
     }
@@ -344,7 +350,7 @@ impl<'s> Timeline<'s> {
         self.note_space();
     }
 
-    /// The job writes at most so many bytes; how many it did.
+    /// Lets a job write at most `bytes` bytes, and returns the number written.
     fn advance(&mut self, at: usize, bytes: u64) -> u64 {
         let job = &mut self.jobs[at];
         let Some((partitions, _)) = job.outputs.front() else {

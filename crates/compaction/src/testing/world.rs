@@ -1,8 +1,8 @@
-//! A table of a few thousand cells that carries plans out, to try strategies on: for tests and the example `strategies`.
+//! A table of a few thousand cells that runs plans, to test strategies.
 //!
-//! It is a model, not a store: a cell has a fixed number of bytes, an SSTable is a sorted list of them. It does what the
-//! engine must do (merging, purging, cutting as the layout says, releasing early) and panics when a plan breaks a rule.
-//! What is written and the peak of the space is counted.
+//! It is a model, not a store: a cell has a fixed number of bytes, and an SSTable is a sorted list of cells.
+//! The model does the work of the engine (merging, purging, splitting by the layout, releasing early) and
+//! panics if a plan breaks a rule. It counts the bytes written and the peak of the space.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use crate::sample::{SamplePlan, SampledGroup, SampledOverlap};
 use crate::strategy::Strategy;
 use crate::view::{DiskView, RunId, SSTableId, SSTableView, TableView};
 
-/// A partition, by its place on the ring (see [`key`]), and a row in it.
+/// A partition, as its position on the ring (see [`key`]), and a row in it.
 pub type Place = (u32, u32);
 
 /// The last write of a row.
@@ -26,7 +26,7 @@ pub struct Cell {
     pub timestamp_us: i64,
     /// `None`: a tombstone.
     pub value: Option<u64>,
-    /// When it was deleted or expires; [`NO_DELETION_TIME_S`]: never.
+    /// Time of deletion or expiry in seconds; [`NO_DELETION_TIME_S`]: never.
     pub dies_s: u32,
 }
 
@@ -43,7 +43,7 @@ impl Cell {
         Self { timestamp_us, value: Some(value), dies_s: (timestamp_us / 1_000_000) as u32 + ttl_s }
     }
 
-    /// What it shows at a time.
+    /// The value that a read returns at this time.
     pub fn read(&self, now_s: u32) -> Option<u64> {
         self.value.filter(|_| self.dies_s > now_s)
     }
@@ -61,7 +61,7 @@ impl Cell {
 #[derive(Clone, Debug)]
 struct Stored {
     view: SSTableView,
-    /// By rising place.
+    /// Sorted by place.
     cells: Rc<Vec<(Place, Cell)>>,
 }
 
@@ -88,12 +88,12 @@ impl Outside for &Stored {
     }
 }
 
-/// What happened so far.
+/// Counters since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     pub flushed_bytes: u64,
     pub compacted_bytes: u64,
-    /// The most that the table took at once, unreleased inputs and all.
+    /// The largest size of the table at any time, including unreleased inputs.
     pub peak_bytes: u64,
     pub jobs: u64,
 }
@@ -104,9 +104,9 @@ pub struct World {
     pub cell_bytes: u64,
     pub gc_grace_s: u32,
     pub enforce_min_threshold: bool,
-    /// Whether SSTables get sketches of their partitions.
+    /// Whether SSTables have sketches of their partitions.
     pub has_sketches: bool,
-    /// Whether all is read before and after each job, and must be the same.
+    /// Whether the content is read before and after each job and compared.
     pub checks_reads: bool,
     pub capacity_bytes: u64,
     pub totals: Totals,
@@ -124,7 +124,7 @@ impl Default for World {
 }
 
 impl World {
-    /// An empty table at a time of 1,000,000,000 s, whose cells have so many bytes each.
+    /// An empty table at time 1,000,000,000 s. `cell_bytes` is the size of a cell.
     pub fn new(cell_bytes: u64) -> Self {
         Self {
             now_us: 1_000_000_000_000_000,
@@ -151,7 +151,7 @@ impl World {
         GcBefore::new(TombstoneGc::Timeout { gc_grace_s: self.gc_grace_s }, self.now_s(), None)
     }
 
-    /// What a strategy sees: pass it to [`World::view`].
+    /// The SSTables as values for [`World::view`].
     pub fn sstables(&self) -> Vec<SSTableView> {
         let gc_before_s = self.gc_before().before_s;
         self.sstables
@@ -168,16 +168,14 @@ impl World {
         TableView {
             now_us: self.now_us,
             sstables,
+            outside: &[],
             gc_before_s: self.gc_before().before_s,
             memtable_min_timestamp_us: None,
             jobs_running: 0,
             flush_bytes: self.flush_bytes,
             ring_share: 1.0,
             enforce_min_threshold: self.enforce_min_threshold,
-            disk: DiskView {
-                capacity_bytes: self.capacity_bytes,
-                free_bytes: self.capacity_bytes.saturating_sub(self.bytes()),
-            },
+            disk: DiskView::new(self.capacity_bytes, self.capacity_bytes.saturating_sub(self.bytes())),
             sampled: None,
             seed: self.decisions,
         }
@@ -187,23 +185,23 @@ impl World {
         self.sstables.iter().map(|stored| stored.view.disk_bytes).sum()
     }
 
-    /// Bytes of the rows that a read still shows.
+    /// Bytes of the rows that a read returns.
     pub fn live_bytes(&self) -> u64 {
         self.content().len() as u64 * self.cell_bytes
     }
 
-    /// Every row that a read shows.
+    /// All rows that a read returns.
     pub fn content(&self) -> BTreeMap<Place, u64> {
         let merged = merge(self.sstables.iter().map(|stored| stored.cells.as_slice()));
         merged.into_iter().filter_map(|(place, cell)| Some((place, cell.read(self.now_s())?))).collect()
     }
 
-    /// How many SSTables have the partition.
+    /// The number of SSTables that contain the partition.
     pub fn sstables_of(&self, partition: u32) -> usize {
         self.sstables.iter().filter(|stored| stored.may_contain(key(partition))).count()
     }
 
-    /// Writes go through a memtable into one or more SSTables.
+    /// Writes cells through a memtable into one or more SSTables.
     pub fn flush(&mut self, strategy: &dyn Strategy, writes: impl IntoIterator<Item = (Place, Cell)>) {
         let mut memtable: BTreeMap<Place, Cell> = BTreeMap::new();
         for (place, cell) in writes {
@@ -265,11 +263,13 @@ impl World {
             keys: self.has_sketches.then(sketch),
             compacting: false,
             frozen: false,
+            is_repaired: false,
+            reads_per_s: None,
         };
         Stored { view, cells: Rc::new(cells) }
     }
 
-    /// The pieces in the order in which they are sealed.
+    /// Divides the output; the pieces are in the order in which they are sealed.
     fn cut(&self, cells: Vec<(Place, Cell)>, layout: &Layout) -> Vec<Vec<(Place, Cell)>> {
         if let Split::Windows { window_us, windows_max } = &layout.split {
             let mut windows: BTreeMap<i64, Vec<(Place, Cell)>> = BTreeMap::new();
@@ -308,10 +308,11 @@ impl World {
         pieces
     }
 
-    /// Does what the plan says and tells the strategy. The SSTables that came of it.
+    /// Runs a plan, reports it to the strategy, and returns the new SSTables.
     ///
     /// # Panics
-    /// If the plan names an SSTable that does not exist or is not free, one twice, or if it changes what is read.
+    /// If an SSTable of the plan does not exist, is not free or occurs twice, or if the job changes the
+    /// content of the table.
     pub fn carry_out(&mut self, strategy: &mut dyn Strategy, plan: &Plan) -> Vec<SSTableId> {
         let before = self.checks_reads.then(|| self.content());
         let mut named: Vec<SSTableId> = plan.inputs.iter().chain(&plan.expired).copied().collect();
@@ -364,7 +365,7 @@ impl World {
         made
     }
 
-    /// The merge of the inputs without what may be purged.
+    /// The merge of the inputs without the cells that may be purged.
     fn merged(&self, plan: &Plan) -> Vec<(Place, Cell)> {
         let (inputs, outside): (Vec<&Stored>, Vec<&Stored>) =
             self.sstables.iter().partition(|stored| plan.inputs.contains(&stored.view.id));
@@ -390,10 +391,10 @@ impl World {
         strategy.next(&self.view(&sstables))
     }
 
-    /// Carries plans out until there is none. How many there were.
+    /// Runs plans until there are no more, and returns their number.
     ///
     /// # Panics
-    /// If there is no end to it.
+    /// If the plans do not come to an end.
     pub fn run_until_quiet(&mut self, strategy: &mut dyn Strategy) -> usize {
         for jobs in 0..10_000 {
             let Some(plan) = self.decide(strategy) else { return jobs };
@@ -402,7 +403,7 @@ impl World {
         panic!("{} does not come to rest", strategy.name());
     }
 
-    /// Merges the samples.
+    /// Merges a sample.
     pub fn sample(&self, plan: &SamplePlan) -> SampledOverlap {
         let is_sampled = |((partition, _), _): &(Place, Cell)| {
             let token = key(*partition).token();
@@ -433,7 +434,7 @@ impl World {
     }
 
     /// # Panics
-    /// If two SSTables of a level above 0, or two of a run, overlap.
+    /// If two SSTables of a level above 0, or two SSTables of a run, overlap.
     pub fn check_disjoint(&self) {
         let mut sorted: Vec<&SSTableView> = self.sstables.iter().map(|stored| &stored.view).collect();
         sorted.sort_by(|a, b| a.first.cmp(&b.first));
@@ -452,7 +453,7 @@ impl World {
     }
 }
 
-/// Of each row the last write.
+/// Merges cells: the last write of each row.
 fn merge<'a>(inputs: impl IntoIterator<Item = &'a [(Place, Cell)]>) -> BTreeMap<Place, Cell> {
     let mut merged: BTreeMap<Place, Cell> = BTreeMap::new();
     for (place, cell) in inputs.into_iter().flatten() {

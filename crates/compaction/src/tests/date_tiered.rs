@@ -20,12 +20,12 @@ fn the_incoming_window_needs_four_and_older_ones_two() {
 
 #[test]
 fn windows_grow_with_their_age_and_are_aligned() {
-    // Now 2000-2099 (number 20, a multiple of four): before it come windows of 400 s.
+    // The newest window is 2000-2099 (number 20, a multiple of four); it is preceded by windows of 400 s.
     check(&mut dtcs(), "9 t2010, 100 t1610, 100 t1990", "merge b c");
     check(&mut dtcs(), "9 t2010, 100 t1590, 100 t1610", "nothing");
     check(&mut dtcs(), "9 t2010, 100 t1190, 100 t10", "merge b c");
     check(&mut dtcs(), "9 t2110, 100 t2010, 100 t2090", "merge b c");
-    // 1600 s at most.
+    // The largest windows have 1600 s.
     check(&mut dtcs(), "9 t9010, 100 t1610, 100 t3190", "merge b c");
     check(&mut dtcs(), "9 t9010, 100 t1590, 100 t1610", "nothing");
 }

@@ -1,10 +1,10 @@
-//! Which SSTables a garbagecollect rewrites, in what order, and beside which others.
+//! Tests which SSTables a garbagecollect rewrites, in which order, and with which others.
 
-use crate::garbage::{Granularity, candidates, plan, shadows_of};
+use crate::garbage::{self, Granularity, candidates, plan, shadows_of};
 use crate::testing::Table;
 use crate::{Layout, SSTableId};
 
-/// `expect`: each that is rewritten in turn, with those that may delete something of it.
+/// `expect`: the rewritten SSTables in order, each with the SSTables that may shadow its data.
 #[track_caller]
 fn check(granularity: Granularity, table: &str, expect: &str) {
     let table = Table::new(table);
@@ -48,4 +48,23 @@ fn what_may_not_be_replaced_is_left_and_still_looked_at() {
     assert_eq!(plan(&table.view(), SSTableId(1), |_| Layout::whole()), None);
     assert_eq!(plan(&table.view(), SSTableId(2), |_| Layout::whole()), None);
     assert_eq!(shadows_of(&table.view(), SSTableId(2), Granularity::Cell), []);
+}
+
+#[test]
+fn a_merge_is_shadowed_by_what_stays() {
+    let shadows = |table: &str, granularity| {
+        let table = Table::new(table);
+        let inputs = ["a", "b"].map(|name| {
+            let at = table.names.iter().position(|other| other == name).expect("there is one");
+            table.sstables[at].id
+        });
+        let reason = crate::Reason::Asked("test");
+        let (expired, layout) = (vec![], crate::Layout::whole());
+        let plan = crate::Plan { inputs: inputs.to_vec(), expired, layout, reason, release_early: false };
+        table.names(&garbage::shadows_of_plan(&table.view(), &plan, granularity))
+    };
+    let table = "1 t1 0-9, 1 t5 10-19 deletes, c 1 t5 0-9 deletes, d 1 t5 10-19, e 1 t5 20-99 deletes, \
+                 f 1 t0 0-9 deletes, g 1 t5 0-9 deletes busy, h 1 t5 0-9 deletes frozen";
+    assert_eq!(shadows(table, Granularity::Row), "c h");
+    assert_eq!(shadows(table, Granularity::Cell), "c d h");
 }

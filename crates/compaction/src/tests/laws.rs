@@ -1,11 +1,13 @@
-//! What holds for every strategy, whatever is written.
+//! Laws of every strategy for any workload.
 
 use proptest::prelude::{ProptestConfig, any, prop, prop_assert, proptest};
 
 use crate::testing::{Cell, MB, World};
 use crate::unified::scaling::Scaling;
 use crate::unified::shards::Sharding;
-use crate::{DateTiered, Hybrid, HybridOptions, Leveled, SizeTiered, Strategy, TimeWindow, Unified};
+use crate::{
+    DateTiered, Incremental, IncrementalOptions, Leveled, SizeTiered, Strategy, TimeWindow, Unified,
+};
 
 fn strategies() -> Vec<Box<dyn Strategy>> {
     let mut leveled = Leveled::new(4 * MB, 4);
@@ -20,7 +22,10 @@ fn strategies() -> Vec<Box<dyn Strategy>> {
         Box::new(SizeTiered::default()),
         Box::new(Leveled::new(4 * MB, 10)),
         Box::new(leveled),
-        Box::new(Hybrid::new(HybridOptions { fragment_bytes: 4 * MB, ..HybridOptions::default() })),
+        Box::new(Incremental::new(IncrementalOptions {
+            fragment_bytes: 4 * MB,
+            ..IncrementalOptions::default()
+        })),
         Box::new(TimeWindow::new(100_000_000)),
         Box::new(dates),
         unified(2),
@@ -28,7 +33,7 @@ fn strategies() -> Vec<Box<dyn Strategy>> {
     ]
 }
 
-/// A write: partition, row, what, and how many seconds it comes late.
+/// A write: partition, row, kind, and delay in seconds.
 fn write() -> impl proptest::strategy::Strategy<Value = (u32, u32, u8, i64)> {
     (0..300u32, 0..3u32, 0..10u8, 0..200i64)
 }
@@ -62,7 +67,7 @@ proptest! {
                 ((partition * 200, row), cell)
             }));
             if n == half {
-                // Some are taken by jobs that go on and on.
+                // Some SSTables are taken by jobs that do not end.
                 let sstables = world.sstables();
                 for index in &busy {
                     world.set_compacting(sstables[index.index(sstables.len())].id, true);
@@ -90,13 +95,13 @@ proptest! {
     }
 }
 
-/// Distinct partitions, flush after flush; what was written altogether over what was flushed.
+/// Writes distinct partitions, flush by flush. Returns the write amplification.
 fn write_amplification(mut strategy: Box<dyn Strategy>, flushes: u32) -> (f64, World) {
     let mut world = World::new(MB / 8);
     world.checks_reads = false;
     world.enforce_min_threshold = true;
     for flush in 0..flushes {
-        // A full period through the partitions, spread over the ring.
+        // The positions have a full period over the partitions and are spread over the ring.
         let place = |n: u32| ((flush * 80 + n) * 40_503) % 65_536;
         world.flush(&*strategy, (0..80).map(|n| ((place(n), 0), Cell::write(1, 1))));
         world.now_us += 7_200_000_000;
@@ -110,7 +115,7 @@ fn write_amplification(mut strategy: Box<dyn Strategy>, flushes: u32) -> (f64, W
 fn tiers_write_each_row_once_per_tier_and_levels_at_least_twice_as_much() {
     let mut sized = SizeTiered::default();
     sized.tiering.min_sstable_bytes = 0;
-    // 256 flushes are four tiers of four: each row is flushed once and merged four times.
+    // 256 flushes make four tiers of four: each row is flushed once and merged four times.
     let (tiered, world) = write_amplification(Box::new(sized), 256);
     assert!((tiered - 5.0).abs() < 0.01, "{tiered}");
     assert!(world.totals.peak_bytes >= 2 * world.bytes(), "the last merge needs the space twice");

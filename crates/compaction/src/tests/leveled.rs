@@ -3,12 +3,12 @@ use crate::leveled::Levels;
 use crate::testing::{MB, Table};
 use crate::{Finished, Leveled, Strategy};
 
-/// SSTables of 10 MB.
+/// A strategy with SSTables of 10 MB.
 fn lcs() -> Leveled {
     Leveled::new(10 * MB, 10)
 }
 
-/// So many SSTables of 10 MB side by side in a level.
+/// `sstables` SSTables of 10 MB with consecutive ranges in a level.
 fn level(level: u32, sstables: u32) -> String {
     let width = 100.0 / f64::from(sstables);
     let one = |n: u32| {
@@ -54,7 +54,7 @@ fn a_level_that_is_too_large_gives_one_to_the_next() {
     );
     let full = format!("{}, x 1000 L2", level(1, 10));
     check(&mut lcs(), &full, "nothing");
-    // The highest is served first.
+    // The highest level has priority.
     let mut both = lcs();
     both.fanout = 2;
     let table = "a 10 L1 0-9, b 10 L1 10-19, c 10 L1 20-29, d 50 L2, e 80 L3 0-49";
@@ -89,7 +89,7 @@ fn which_one_is_given_goes_round_the_ring() {
         output_bytes: 0,
     });
     check_on(&mut strategy, &table, "merge L1n0 into level 2 of 10 MB each");
-    // After a start: behind the newest of the next level.
+    // After a restart: after the newest SSTable of the next level.
     let table = format!("{}, x 10 L2 0-3 age500, y 10 L2 4-24 age20", level(1, 12));
     check(&mut lcs(), &table, "merge L1n3 into level 2 of 10 MB each");
 }

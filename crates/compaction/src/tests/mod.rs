@@ -1,13 +1,15 @@
-//! Decisions as text cases, and what holds for every strategy.
+//! Decisions as text cases, and laws of all strategies.
 
 mod date_tiered;
 mod garbage;
-mod hybrid;
-mod hybrid_world;
+mod incremental;
+mod incremental_world;
 mod laws;
 mod leveled;
 mod purge;
+mod repaired;
 mod size_tiered;
+mod spec;
 mod tiers;
 mod time_window;
 mod tombstones;
@@ -16,7 +18,7 @@ mod unified;
 use crate::Strategy;
 use crate::testing::Table;
 
-/// `table`: see `testing/table_text.rs`. `expect`: what the next plan does.
+/// `table`: see `testing/table_text.rs`. `expect`: the next plan as text.
 #[track_caller]
 fn check(strategy: &mut dyn Strategy, table: &str, expect: &str) {
     check_on(strategy, &Table::new(table), expect);

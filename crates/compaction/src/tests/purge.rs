@@ -10,7 +10,7 @@ struct Other<'a> {
     id: u64,
     range: (u32, u32),
     min_us: i64,
-    /// What the bloom filter does not know.
+    /// A key that its bloom filter excludes.
     lacks: Option<u32>,
     asked: &'a Cell<usize>,
 }

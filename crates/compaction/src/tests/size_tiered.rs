@@ -89,7 +89,7 @@ fn major_takes_all_and_may_be_split_into_a_half_a_quarter_and_so_on() {
 #[test]
 fn backlog_is_the_bytes_times_the_tiers_that_they_still_go_through() {
     let mb = |table: &str| stcs().backlog_bytes(&Table::new(table).view()) / MB as f64;
-    // Four of 100 in a table of 1600: two more tiers each.
+    // Four SSTables of 100 in a table of 1600 pass through two more tiers each.
     assert_eq!(mb("100, 100, 100, 100, 1200").round(), 800.0);
     assert_eq!(mb("100, 100, 100, 1300"), 0.0);
     assert_eq!(mb("100, 100, 100, 100").round(), 400.0);
@@ -114,4 +114,27 @@ fn the_world_merges_purges_and_releases() {
     world.carry_out(&mut strategy, &plans[0]);
     assert_eq!((world.bytes(), world.content().len()), (9 * 64 * MB, 9));
     assert_eq!(world.sstables()[0].last, *key(90));
+}
+
+#[test]
+fn cold_sstables_are_left_out() {
+    let table = "a 1 reads1, b 1 reads2, c 1 reads3, d 1 reads94, e 1, f 1, g 1";
+    let omitting = |part| SizeTiered { cold_reads_to_omit: part, ..stcs() };
+    check(&mut omitting(0.0), table, "merge a b c d e f g");
+    check(&mut omitting(0.005), table, "merge a b c d e f g");
+    check(&mut omitting(0.03), table, "merge c d e f g");
+    check(&mut omitting(0.06), table, "merge d e f g");
+    // SSTables whose reads were not counted for long enough are not excluded.
+    check(&mut omitting(1.0), table, "nothing");
+    check(&mut omitting(1.0), "a 1 reads1, 1, 1, 1, 1", "merge b c d e");
+    // Without any reads no SSTable is cold; if one is read, those without reads are cold.
+    check(&mut omitting(0.05), "1 reads0, 1 reads0, 1 reads0, 1 reads0", "merge a b c d");
+    check(&mut omitting(0.05), "1 reads0, 1 reads0, 1 reads0, 1 reads1", "nothing");
+    // They are still rewritten for their tombstones.
+    check(&mut omitting(0.05), "9 reads0 dead0.5, 100 reads1 t9", "merge a");
+    let table = Table::new(table);
+    assert_eq!(omitting(1.0).pending(&table.view()), 0);
+    assert_eq!(omitting(0.03).pending(&table.view()), 1);
+    let all = omitting(1.0).major(&table.view(), false);
+    assert_eq!(table.say(all.first()), "merge a b c d e f g");
 }

@@ -38,7 +38,8 @@ fn small_ones_are_lumped_together_only_when_none_was_written_lately() {
 
 #[test]
 fn a_drifting_average_does_not_draw_in_what_is_twice_the_smallest() {
-    // Each is within half more of the average before it, and the last would leave the first behind.
+    // Each run is at most 1.5 times the average before it; the last would raise the average too far for the
+    // first.
     let chain = "100, 140, 170, 200, 220, 240, 260";
     check_buckets(&Tiering::default(), chain, "a b c d e f g");
     let steep = "100, 149, 186, 217, 243, 260, 280, 300, 320";

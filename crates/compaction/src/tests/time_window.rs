@@ -49,7 +49,7 @@ fn a_closed_window_becomes_one_and_then_is_left_alone() {
         "merge a b by 100 s: the window from 0 us is closed: its 2 become one",
     );
     check(&mut strategy, "1000 t1-2, 5 t101", "nothing");
-    // By repair, a late small one.
+    // A single small SSTable that arrives late, by repair.
     check(&mut strategy, "1000 t1-2, 5 t101, 3 t50", "nothing");
     check(
         &mut strategy,
@@ -137,7 +137,7 @@ fn one_sstable_for_each_closed_window_and_none_for_expired_ones() {
     let windows = strategy.windows(&sstables);
     assert!((5..=7).contains(&windows.len()), "{}", windows.len());
     assert!(windows.values().rev().skip(1).all(|sstables| sstables.len() == 1));
-    // A flush, a merge or two within the window, and one when it was closed.
+    // Each row: one flush, one or two merges within the window, and one when the window is closed.
     assert!(world.totals.compacted_bytes <= 2 * world.totals.flushed_bytes, "{:?}", world.totals);
     let plans = strategy.major(&world.view(&sstables), false);
     assert_eq!(plans.len(), 1);

@@ -4,7 +4,7 @@ use crate::overlap::{LeastIndex, count_max, groups, share_outside};
 use crate::testing::{KEYS, Table, key};
 use crate::{TombstoneRules, fully_expired};
 
-/// The first of all that is worth a job of its own.
+/// Checks the first SSTable that is worth a job of its own.
 #[track_caller]
 fn check_worth(rules: &TombstoneRules, table: &str, expect: &str) {
     let table = Table::new(table);
@@ -30,14 +30,14 @@ fn older_data_that_overlaps_makes_it_not_worth_it() {
     check_worth(&rules, "9 dead0.9 t5-7, 9 t8-9", "a");
     check_worth(&rules, "9 dead0.9 t5-7, 9 t7-9", "nothing");
     check_worth(&rules, "9 dead0.9 t5-7 0-49, 9 t1-9 50-99", "a");
-    // A half is free of older data: half of the ratio counts.
+    // Half of the range is free of older data, so half of the ratio counts.
     check_worth(&rules, "9 dead0.9 t5-7, 9 t1-9 50-99", "a");
     check_worth(&rules, "9 dead0.39 t5-7, 9 t1-9 50-99", "nothing");
     check_worth(&rules, "9 dead0.9 t5-7, 9 t1-9 0-40, 9 t1-9 20-80", "nothing");
     check_worth(&TombstoneRules { unchecked: true, ..rules }, "9 dead0.9 t5-7, 9 t7-9", "a");
 }
 
-/// `memtable`: the least timestamp there, in seconds.
+/// `memtable_s`: the smallest timestamp of the memtables, in seconds.
 #[track_caller]
 fn check_expired(table: &str, memtable_s: Option<i64>, expect: &str) {
     let mut table = Table::new(table);

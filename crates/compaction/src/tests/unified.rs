@@ -5,7 +5,7 @@ use crate::unified::shards::Sharding;
 use crate::unified::{Inclusion, Unified};
 use crate::{Split, Strategy};
 
-/// Flushes of 10 MB that are not cut.
+/// A strategy with flushes of 10 MB that are not split.
 fn ucs(scaling: &str) -> Unified {
     Unified {
         scaling: parse_list(scaling).expect("scaling parameters"),
@@ -40,7 +40,7 @@ fn so_many_of_similar_density_as_overlap() {
     check(&mut ucs("L4"), "10, 10", "merge a b: up to 2 overlap at level 0 of density");
     check(&mut ucs("L4"), "10, 40", "nothing");
     check(&mut ucs("N"), "10, 10, 40", "merge a b");
-    // The last parameter is that of all above: from 31 MB on, two are enough.
+    // The last parameter applies to all higher levels: from 31 MB on, two SSTables are enough.
     check(&mut ucs("T4, L4"), "10, 10, 10, 40, 40", "merge d e: up to 2 overlap at level 1 of density");
 }
 
@@ -116,7 +116,8 @@ fn shards_by_density() {
     let count = |sharding: &Sharding, sizes: &[f64]| -> Vec<u64> {
         sizes.iter().map(|size| sharding.shards(gb(*size))).collect()
     };
-    // Fewer than the base while SSTables would be below the least size, then the base, then the target's.
+    // Below the base count while SSTables would be smaller than the minimum; then the base count; then by the
+    // target size.
     assert_eq!(
         count(&sharding, &[0.0, 0.05, 0.2, 0.39, 0.4, 4.0, 5.7, 11.0, 12.0]),
         [1, 1, 2, 2, 4, 4, 8, 8, 16]

@@ -1,13 +1,16 @@
-//! `UnifiedCompactionStrategy`: SSTables of similar **density** that overlap are merged; between tiers and levels by one
-//! parameter ([`scaling`]), and cut into parts of the ring ([`shards`]) so that parts are merged by themselves.
+//! `UnifiedCompactionStrategy`: merges overlapping SSTables of similar **density**. One parameter
+//! ([`scaling`]) selects a point between tiers and levels. SSTables are split at boundaries of the ring
+//! ([`shards`]), so that parts of the ring are merged independently.
 //!
-//! 1. What has expired is looked for every `expired_sstable_check_frequency_seconds`, and dropped with the next job.
-//! 2. SSTables are put into levels by density: level 0 ends at what a flush's SSTables become after one merge, each
-//!    next level is a fan-out denser.
-//! 3. In each level it is counted how many overlap at most. The level with the most is taken, of equals the lowest, if
-//!    its threshold is reached.
-//! 4. In it, one of the places with the most (by the seed) is taken, with what overlaps it, as
-//!    `overlap_inclusion_method` says. Many are cut to the oldest so that the result is as dense as a level is.
+//! 1. Every `expired_sstable_check_frequency_seconds` the strategy searches for expired SSTables; they are
+//!    dropped with the next job.
+//! 2. SSTables are assigned to levels by density. Level 0 ends at the density that SSTables of a flush reach
+//!    after one merge; each next level is denser by the fan-out.
+//! 3. For each level, the largest number of SSTables that overlap at one key is counted. The level with the
+//!    highest number is chosen, the lowest among equals, if it reaches the level's threshold.
+//! 4. In this level, one of the places with the most overlapping SSTables is chosen by the seed. Overlapping
+//!    SSTables are added by `overlap_inclusion_method`. If there are too many, only the oldest are merged, so
+//!    that the output has the density of a level.
 //!
 //! A decision takes O(n log² n).
 
@@ -26,31 +29,31 @@ use crate::tombstones::{TombstoneRules, drop_plan, fully_expired};
 use crate::view::{SSTableId, SSTableView, TableView};
 
 const MIB: u64 = 1 << 20;
-/// More levels than any density reaches.
+/// Upper limit on the number of levels that any density reaches.
 const LEVELS_MAX: usize = 64;
 
-/// What is merged beside those that overlap at one place.
+/// SSTables merged in addition to those that overlap at one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inclusion {
-    /// Nothing.
+    /// None.
     None,
-    /// What overlaps one of them.
+    /// SSTables that overlap one of them.
     Single,
-    /// And what overlaps that, and so on.
+    /// Also SSTables that overlap those, and so on.
     Transitive,
 }
 
 #[derive(Clone, Debug)]
 pub struct Unified {
-    /// By level, the last for all above; at least one.
+    /// By level, at least one; the last one applies to all higher levels.
     pub scaling: Vec<Scaling>,
     pub sharding: Sharding,
     pub inclusion: Inclusion,
-    /// So many are merged at one place, at most; `None`: any number.
+    /// Maximum number of SSTables merged at one place; `None`: no limit.
     pub sstables_max: Option<usize>,
-    /// Instead of what flushes are seen to be.
+    /// Size of a flush in bytes, instead of the observed size.
     pub flush_bytes_override: Option<u64>,
-    /// The part of the bytes that a merge leaves, about.
+    /// Estimate of the fraction of the bytes that remains after a merge.
     pub survival: f64,
     pub expired_check_s: u32,
     pub ignores_overlaps: bool,
@@ -77,11 +80,11 @@ impl Default for Unified {
     }
 }
 
-/// The SSTables of a level of density.
+/// The SSTables of a density level.
 struct DensityLevel<'a> {
     index: usize,
     sstables: Vec<&'a SSTableView>,
-    /// So many overlap at one key, at most.
+    /// The largest number of SSTables that overlap at one key.
     overlap: usize,
 }
 
@@ -90,7 +93,7 @@ impl Unified {
         self.scaling.get(level).or(self.scaling.last()).copied().unwrap_or(Scaling(2))
     }
 
-    /// What flushes are taken to have: as before, unless they now have more than half more or less.
+    /// The assumed size of a flush: it stays the same unless the observed size differs by more than half.
     fn flush_bytes(&self, view: &TableView<'_>) -> u64 {
         match self.flush_bytes_override {
             Some(bytes) => bytes,
@@ -124,7 +127,7 @@ impl Unified {
         levels
     }
 
-    /// One of the places of the level where the most overlap, with what is included.
+    /// The SSTables of one of the level's places with the most overlaps, and those to be included with them.
     fn bucket<'a>(&self, level: &DensityLevel<'a>, seed: u64) -> Vec<&'a SSTableView> {
         let chosen = |count: usize| (seed % count.max(1) as u64) as usize;
         if self.inclusion == Inclusion::Transitive {
@@ -143,7 +146,7 @@ impl Unified {
         level.sstables.iter().copied().filter(|s| s.first <= *last && *first <= s.last).collect()
     }
 
-    /// All of the bucket, or if too many overlap, its oldest.
+    /// The whole bucket, or the oldest SSTables if too many overlap.
     fn picked<'a>(&self, level: &DensityLevel<'a>, mut bucket: Vec<&'a SSTableView>) -> Vec<&'a SSTableView> {
         let scaling = self.scaling_at(level.index);
         let (count, fanout) = (level.overlap, scaling.fanout() as usize);
@@ -168,7 +171,7 @@ impl Unified {
             return bucket;
         }
         bucket.sort_by_key(|sstable| (sstable.max_timestamp_us, sstable.id));
-        // The more are taken, the more overlap: the most that keep to the limit are found by halving.
+        // The overlap grows with the number taken. A binary search finds the largest number within the limit.
         let (mut enough, mut too_many) = (limit, bucket.len());
         while too_many - enough > 1 {
             let middle = enough + (too_many - enough) / 2;
@@ -200,7 +203,7 @@ impl Unified {
     }
 }
 
-/// A key of each place where so many overlap.
+/// One key of each place where `most` SSTables overlap.
 fn fullest_places<'a>(sstables: &[&'a SSTableView], most: usize) -> Vec<&'a PartitionKey> {
     let mut ends: Vec<(&PartitionKey, bool)> =
         sstables.iter().flat_map(|s| [(&s.first, false), (&s.last, true)]).collect();
@@ -283,7 +286,7 @@ impl Strategy for Unified {
         self.levels(view.free().collect(), self.flush_bytes(view)).into_iter().map(of_level).sum()
     }
 
-    /// The bytes of the levels that are due, once for each level up to the densest.
+    /// The bytes of the levels that are due, counted once for each level up to the densest.
     fn backlog_bytes(&self, view: &TableView<'_>) -> f64 {
         let levels = self.levels(view.sstables.iter().collect(), self.flush_bytes(view));
         let top = levels.last().map_or(0, |level| level.index);

@@ -1,14 +1,15 @@
-//! Scaling parameters: at which point between many SSTables and many rewrites a level of density is.
+//! Scaling parameters: the trade-off between many SSTables and many rewrites, for a density level.
 //!
-//! `W = 0` (`N`): two SSTables of similar density that overlap are merged. Above (`T4`: tiered, fan-out 4, W = 2) a merge
-//! waits for so many; below (`L10`: leveled, fan-out 10, W = -8) any two are merged until they are so much denser.
+//! `W = 0` (`N`): two overlapping SSTables of similar density are merged. Above 0 (`T4`: tiered, fan-out 4, W
+//! = 2), a merge waits until as many SSTables as the fan-out overlap. Below 0 (`L10`: leveled, fan-out 10, W
+//! = -8), any two SSTables are merged until the output is denser by the fan-out.
 
-/// W.
+/// The parameter W.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scaling(pub i32);
 
 impl Scaling {
-    /// `T4`, `L10`, `N` or W itself; `None` if it is none of them.
+    /// Parses `T4`, `L10`, `N` or W itself; `None` if the text is none of these.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim().to_ascii_uppercase();
         let fanout = |digits: &str| digits.parse::<i32>().ok().filter(|fanout| *fanout >= 2);
@@ -24,23 +25,23 @@ impl Scaling {
         text.parse().ok().filter(|w: &i32| w.unsigned_abs() < 1 << 30).map(Self)
     }
 
-    /// How many times as dense the next level is.
+    /// Density ratio of the next level to this one.
     pub fn fanout(self) -> u64 {
         2 + u64::from(self.0.unsigned_abs())
     }
 
-    /// How many must overlap before they are merged.
+    /// Number of overlapping SSTables from which on they are merged.
     pub fn threshold(self) -> usize {
         if self.0 <= 0 { 2 } else { 2 + self.0 as usize }
     }
 }
 
-/// Those of the levels, the lowest first; the last is that of all higher ones.
+/// Parses the parameters of the levels, lowest first. The last one applies to all higher levels.
 pub fn parse_list(text: &str) -> Option<Vec<Scaling>> {
     text.split(',').map(Scaling::parse).collect()
 }
 
-/// A number of bytes, perhaps with a unit: `100MiB`, `1.5 GB`; `None` if it is none.
+/// Parses a number of bytes with an optional unit: `100MiB`, `1.5 GB`; `None` if the text is invalid.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

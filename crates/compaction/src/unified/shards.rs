@@ -1,16 +1,18 @@
-//! Into how many parts of the ring SSTables are cut, by their density.
+//! Decides into how many parts of the ring SSTables are split, by their density.
 //!
-//! Density is bytes for the whole ring: an SSTable's bytes on disk over the part of the ring from its first to its last
-//! token. A shard's own tokens are taken to be spread over the ring, so that densities are those of the shard's own data.
+//! Density is bytes scaled to the whole ring: an SSTable's bytes on disk divided by the fraction of the ring
+//! from its first to its last token. A shard's tokens are assumed to be spread over the whole ring, so
+//! densities describe the shard's data.
 
 use model::PartitionKey;
 
 use crate::plan::{Layout, Split};
 use crate::view::SSTableView;
 
-/// More parts than this there are never.
+/// Maximum number of parts.
 const SHARDS_MAX: u64 = 1 << 16;
-/// SSTables of a smaller part of the ring are of a few partitions: they count as if they covered all of it.
+/// SSTables with a smaller fraction of the ring contain few partitions; they count as covering the whole
+/// ring.
 const SHARE_MIN: f64 = 1.0 / (1u64 << 48) as f64;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -18,7 +20,7 @@ pub struct Sharding {
     pub base_shards: u64,
     pub target_sstable_bytes: u64,
     pub min_sstable_bytes: u64,
-    /// 0: SSTables stay at the target and become more; 1: they become larger and stay as many.
+    /// 0: the target size is kept and the number of SSTables grows; 1: the number is kept and SSTables grow.
     pub growth: f64,
 }
 
@@ -28,13 +30,13 @@ impl Default for Sharding {
     }
 }
 
-/// The part of the ring from one token to another.
+/// The fraction of the ring between two tokens.
 fn share(first: i64, last: i64) -> f64 {
     let share = last.abs_diff(first) as f64 / 2f64.powi(64);
     if share < SHARE_MIN { 1.0 } else { share }
 }
 
-/// Bytes for the whole ring.
+/// Bytes on disk, scaled to the whole ring.
 pub fn density(sstable: &SSTableView) -> f64 {
     sstable.disk_bytes as f64 / share(sstable.first.token(), sstable.last.token())
 }
@@ -45,13 +47,13 @@ fn power_of_two_below(count: f64) -> u64 {
 }
 
 impl Sharding {
-    /// How many parts the ring has for data of a density.
+    /// The number of parts of the ring for data of this density.
     pub fn shards(&self, density: f64) -> u64 {
         let base = self.base_shards.max(1);
         if self.min_sstable_bytes > 0 {
             let count = density / self.min_sstable_bytes as f64;
             if count < base as f64 {
-                // A count that divides the base, so that boundaries stay boundaries.
+                // A divisor of the base count, so that its boundaries are a subset of the others.
                 return power_of_two_below(count).min(base & base.wrapping_neg());
             }
         }
@@ -67,13 +69,13 @@ impl Sharding {
         base.saturating_mul(factor).min(SHARDS_MAX.max(base))
     }
 
-    /// A layout for data of so many bytes from one key to another.
+    /// The layout for `bytes` bytes of data from one key to another.
     pub fn layout(&self, bytes: u64, first: &PartitionKey, last: &PartitionKey) -> Layout {
         let (first, last) = (first.token(), last.token());
         self.cut(bytes as f64 / share(first, last), first, last)
     }
 
-    /// A layout for so many bytes of the whole ring.
+    /// The layout for `bytes` bytes over the whole ring.
     pub fn layout_of_all(&self, bytes: u64) -> Layout {
         self.cut(bytes as f64, i64::MIN, i64::MAX)
     }
@@ -81,7 +83,7 @@ impl Sharding {
     fn cut(&self, density: f64, first: i64, last: i64) -> Layout {
         let shards = i128::from(self.shards(density));
         let boundary = |shard: i128| (i128::from(i64::MIN) + (shard << 64) / shards) as i64;
-        // The place of a token among the shards.
+        // The index of the shard that contains a token.
         let shard_of = |token: i64| ((i128::from(token) - i128::from(i64::MIN)) * shards) >> 64;
         let tokens: Vec<i64> = (shard_of(first) + 1..=shard_of(last))
             .map(boundary)

@@ -1,13 +1,13 @@
-//! What CREATE and ALTER SERVICE LEVEL say of a level.
+//! Properties of CREATE and ALTER SERVICE LEVEL.
 
 use catalog::{LevelChange, Workload};
 use model::types::Duration;
+use protocol::CqlError;
+use syntax::{LevelProperty, Literal, LiteralKind};
 
-use crate::CqlError;
 use crate::error::invalid;
-use crate::syntax::{LevelProperty, Literal, LiteralKind};
 
-/// As the peers have it.
+/// Largest number of shares, as in ScyllaDB.
 const SHARES_MAX: i64 = 1000;
 
 pub(super) fn change(properties: &[LevelProperty]) -> Result<LevelChange, CqlError> {
@@ -44,7 +44,8 @@ fn timeout_ms(value: &Literal) -> Result<u64, CqlError> {
     }
 }
 
-/// `'null'` takes it back; what it is then has a word that is shown and not read.
+/// Parses the workload type. `'null'` resets the type to unspecified. The word `unspecified` is shown to
+/// users but not accepted in statements.
 fn workload(value: &Literal) -> Result<Workload, CqlError> {
     match value.text.as_str() {
         "null" => Ok(Workload::Unspecified),

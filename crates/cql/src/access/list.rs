@@ -1,15 +1,17 @@
-//! What LIST shows.
+//! LIST of roles, users and service levels.
 
 use catalog::{EffectiveLevel, Role, ServiceLevel, Workload};
 use model::CqlType;
 use model::types::{CqlValue, Duration};
+use protocol::CqlError;
 
 use super::Actor;
+use crate::Outcome;
 use crate::error::invalid;
 use crate::row_set::RowSet;
-use crate::{CqlError, Outcome};
 
-/// Tables of which the peers say that the rows are; there are none.
+/// Keyspaces and tables in the metadata of the results, as in Cassandra and ScyllaDB. Except for
+/// `system_auth.roles`, no such tables exist.
 const ROLES: (&str, &str) = ("system_auth", "roles");
 const USERS: (&str, &str) = ("system_auth", "users");
 const LEVELS: (&str, &str) = ("QOS", "service_levels");

@@ -1,11 +1,12 @@
-//! Statements on roles and service levels, carried out.
+//! Executes statements on roles and service levels.
 //!
-//! What a change does to roles and levels, and whether it makes sense, is the catalog's ([`catalog::Access`]); here is
-//! what the text means, who may do it, and what is answered. Texts of errors are the peers' (source: Cassandra 4.1
-//! `cql3/statements/*Role*.java`; ScyllaDB's documentation of service levels).
+//! The catalog ([`catalog::Access`]) defines the effect of a change on roles and service levels, and checks
+//! its consistency. This module interprets the statement, checks the user's rights and builds the answer.
+//! Error messages are those of Cassandra and ScyllaDB (source: Cassandra 4.1 `cql3/statements/*Role*.java`;
+//! ScyllaDB's documentation of service levels).
 //!
-//! Permissions on data are not there yet: whoever has logged in may do everything but what only superusers may.
-//! [`Actor`] is where they come in.
+//! Permissions on data are not implemented yet: a user who has logged in may execute every statement that is
+//! not reserved for superusers. [`Actor`] is the place for permissions.
 
 mod level;
 mod list;
@@ -16,20 +17,29 @@ mod tests;
 use std::sync::Arc;
 
 use catalog::{Access, CatalogError};
+use protocol::CqlError;
+use syntax::AccessStatement;
 
-use crate::syntax::AccessStatement;
-use crate::{Coordinator, CqlError, Outcome};
+use crate::{Coordinator, Outcome};
 
-/// Carries a statement out.
+/// Executes a statement.
 ///
 /// # Errors
-/// It makes no sense, the user may not, or what the storage says.
+/// The catalog refuses the change, the user may not execute the statement, or the storage fails.
 pub async fn execute<C: Coordinator>(
     statement: &AccessStatement,
     coordinator: &C,
 ) -> Result<Outcome, CqlError> {
     use AccessStatement as S;
     let actor = Actor { access: coordinator.catalog().access().clone(), user: coordinator.user() };
+    match statement {
+        S::CreateLevel { .. }
+        | S::AlterLevel { .. }
+        | S::DropLevel { .. }
+        | S::AttachLevel { .. }
+        | S::DetachLevel { .. } => actor.may_change_levels()?,
+        _ => {}
+    }
     match statement {
         S::CreateRole { if_not_exists, name, options } => {
             role::create(&actor, coordinator, name.as_str(), options, *if_not_exists).await
@@ -85,14 +95,14 @@ pub async fn execute<C: Coordinator>(
     }
 }
 
-/// Who asks, and what is known of roles.
+/// The user who executes a statement, and the roles of the catalog.
 struct Actor {
     access: Arc<Access>,
     user: Option<Arc<str>>,
 }
 
 impl Actor {
-    /// The user's name.
+    /// Returns the user's name, or an error for an anonymous user.
     fn logged_in(&self) -> Result<&str, CqlError> {
         self.user.as_deref().ok_or_else(|| {
             let text = "You have to be logged in and not anonymous to perform this request";
@@ -104,7 +114,16 @@ impl Actor {
         self.user.as_deref().is_some_and(|user| self.access.is_superuser(user))
     }
 
-    /// A superuser's role is granted and revoked by superusers alone: whoever has it is one.
+    /// Only superusers may change service levels and attach them to roles. Without authentication there are
+    /// no users, and every client may.
+    fn may_change_levels(&self) -> Result<(), CqlError> {
+        if self.user.is_some() && !self.is_superuser() {
+            return unauthorized("Only superusers are allowed to change service levels");
+        }
+        Ok(())
+    }
+
+    /// Only superusers may grant or revoke a superuser's role, because the role makes its members superusers.
     fn may_pass_on(&self, role: &str) -> Result<(), CqlError> {
         self.logged_in()?;
         if self.access.is_superuser(role) && !self.is_superuser() {
@@ -113,7 +132,7 @@ impl Actor {
         Ok(())
     }
 
-    /// That the role is there.
+    /// Returns an error if the role does not exist.
     fn expect_role(&self, name: &str) -> Result<(), CqlError> {
         match self.access.role(name) {
             Some(_) => Ok(()),

@@ -1,11 +1,12 @@
 //! CREATE, ALTER and DROP ROLE.
 
 use catalog::RoleChange;
+use protocol::CqlError;
+use syntax::{Password, RoleOptions};
 
 use super::{Actor, change, unauthorized};
 use crate::error::invalid;
-use crate::syntax::{Password, RoleOptions};
-use crate::{Coordinator, CqlError, Outcome};
+use crate::{Coordinator, Outcome};
 
 pub(super) async fn create<C: Coordinator>(
     actor: &Actor,
@@ -16,7 +17,7 @@ pub(super) async fn create<C: Coordinator>(
 ) -> Result<Outcome, CqlError> {
     actor.logged_in()?;
     if actor.access.role(name).is_some() {
-        // A password takes long to hash: not for nothing.
+        // Hashing a password takes long, so the check comes first.
         return if if_not_exists { Ok(Outcome::Void) } else { invalid!("{name} already exists") };
     }
     if options.superuser == Some(true) && !actor.is_superuser() {
@@ -55,7 +56,8 @@ pub(super) async fn alter<C: Coordinator>(
         if user == name && options.login.is_some() {
             return unauthorized("You aren't allowed to alter LOGIN");
         }
-        // Until there are permissions, nothing else keeps users from taking a superuser's password.
+        // There are no permissions yet, so this check is all that prevents users from changing a superuser's
+        // password.
         if user != name && actor.access.is_superuser(name) {
             return unauthorized("Only superusers are allowed to alter superusers");
         }
@@ -95,7 +97,7 @@ async fn changed<C: Coordinator>(coordinator: &C, options: &RoleOptions) -> Resu
     Ok(RoleChange { can_login: options.login, is_superuser: options.superuser, salted_hash })
 }
 
-/// `$2a$10$` and 53 characters.
+/// Whether the text is a bcrypt hash: a prefix such as `$2a$10$` and 53 characters.
 fn is_hash(text: &str) -> bool {
     let mut parts = text.split('$');
     let (empty, version, cost, hash) = (parts.next(), parts.next(), parts.next(), parts.next());

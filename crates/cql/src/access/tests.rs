@@ -1,17 +1,18 @@
-//! Statements on roles and levels, on a storage in memory: what is answered, and what is refused.
+//! Statements on roles and service levels, on storage in memory: answers and errors.
 
 use catalog::{Access, RoleChange};
 use model::CqlType;
+use protocol::CqlError;
 use reader::block_on_ready;
 
 use crate::select::tests::rows_of;
 use crate::testing::MemoryCoordinator;
-use crate::{CqlError, Execution, Outcome, Prepared};
+use crate::{Execution, Outcome, Prepared};
 
 struct Node(MemoryCoordinator);
 
 impl Node {
-    /// With the superuser `cassandra`, who has logged in.
+    /// Creates a node with the superuser `cassandra`, who has logged in.
     fn new() -> Self {
         let node = MemoryCoordinator::new(&[]);
         let superuser = RoleChange {
@@ -47,7 +48,7 @@ impl Node {
         assert_eq!(format!("{:#06x} {error}", error.code()), expect, "{text}");
     }
 
-    /// The rows, cells with `|` between; a null is empty.
+    /// Returns the rows as text. Cells are separated by `|`, and a null is empty.
     #[track_caller]
     fn rows(&self, text: &str) -> Vec<String> {
         let types: &[&str] = match () {
@@ -177,9 +178,26 @@ fn service_levels_come_change_and_go() {
         node.rows("LIST EFFECTIVE SERVICE LEVEL OF ann"),
         ["workload_type|olap|batch", "timeout|olap|2s", "shares|olap|200"]
     );
+    // Other users can list service levels but not change them.
+    node.0.set_user(Some("ann"));
+    for text in [
+        "CREATE SERVICE LEVEL mine WITH shares = 1000",
+        "CREATE SERVICE LEVEL IF NOT EXISTS web",
+        "ALTER SERVICE LEVEL web WITH shares = 1000",
+        "DROP SERVICE LEVEL web",
+        "ATTACH SERVICE LEVEL web TO team",
+        "DETACH SERVICE LEVEL FROM ann",
+    ] {
+        node.refused(text, "0x2100 Only superusers are allowed to change service levels");
+    }
+    assert_eq!(node.rows("LIST SERVICE LEVEL web").len(), 1);
+    node.0.set_user(Some("cassandra"));
     node.run("DETACH SERVICE LEVEL FROM ann");
     node.run("DROP SERVICE LEVEL olap");
     assert!(node.rows("LIST ALL ATTACHED SERVICE LEVELS").is_empty());
+    // Without authentication, every client may change service levels.
+    node.0.set_user(None);
+    node.run("CREATE SERVICE LEVEL anybody");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What can be described, its name, and the CQL that makes it.
+//! Schema objects that can be described: their names, and the CQL that creates them.
 
 use catalog::{Catalog, Internals, Keyspace, Table, describe_keyspace, describe_table_with, describe_type};
 use model::CqlType;
@@ -14,7 +14,7 @@ pub(super) enum Element<'a> {
 }
 
 impl<'a> Element<'a> {
-    /// Keyspace, kind and name.
+    /// Returns keyspace, kind and name of the object.
     fn names(self) -> [CqlValue; 3] {
         let (keyspace, kind, name) = match self {
             Self::Keyspace(keyspace) => (&keyspace.name, "keyspace", &keyspace.name),
@@ -38,7 +38,7 @@ impl<'a> Element<'a> {
     }
 }
 
-/// The keyspace, its types and its tables, in an order in which they can be created.
+/// Returns the keyspace, its types and its tables, in an order in which they can be created.
 pub(super) fn of_keyspace<'a>(catalog: &'a Catalog, keyspace: &'a Keyspace) -> Vec<Element<'a>> {
     let mut elements = vec![Element::Keyspace(keyspace)];
     elements.extend(types_in_order(catalog, &keyspace.name).into_iter().map(Element::Type));
@@ -46,7 +46,7 @@ pub(super) fn of_keyspace<'a>(catalog: &'a Catalog, keyspace: &'a Keyspace) -> V
     elements
 }
 
-/// Types after those that they use, else by name.
+/// Sorts types by name, but each type after the types that it uses.
 fn types_in_order<'a>(catalog: &'a Catalog, keyspace: &str) -> Vec<&'a UserType> {
     let mut waiting: Vec<&UserType> = catalog.types(keyspace).map(|user| &**user).collect();
     let mut ordered: Vec<&UserType> = vec![];

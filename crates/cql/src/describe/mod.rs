@@ -1,26 +1,27 @@
-//! DESCRIBE, answered by the server: what there is, and the CQL that makes it.
+//! DESCRIBE, answered by the server: schema objects, and the CQL statements that create them.
 //!
-//! Columns, order and error texts are Cassandra 4.1's (source: `cql3/statements/DescribeStatement.java`); cqlsh shows
-//! the last column as it is. The rows of a result come in one page, whatever page size the client asks for.
+//! Columns, order and error messages are those of Cassandra 4.1 (source:
+//! `cql3/statements/DescribeStatement.java`). cqlsh prints the last column unchanged. The rows of a result
+//! are returned in one page, whatever page size the client requests.
 
 mod elements;
 #[cfg(test)]
 mod tests;
 
 use catalog::{Catalog, Internals, Keyspace, Table, is_system_keyspace};
+use elements::Element;
 use model::CqlType;
 use model::types::CqlValue;
+use protocol::CqlError;
+use syntax::ast::{Describe, DescribeTarget, QualifiedName};
 
-use crate::syntax::ast::{Describe, DescribeTarget, QualifiedName};
+use crate::RowSet;
 use crate::system::NodeInfo;
-use crate::{CqlError, RowSet};
 
-use elements::Element;
-
-/// The answer to a DESCRIBE statement of a connection that uses the keyspace `in_use`.
+/// Answers a DESCRIBE statement of a connection that uses the keyspace `in_use`.
 ///
 /// # Errors
-/// What is to be described is not there, or cannot be.
+/// The object does not exist, or cannot be described.
 pub fn describe(
     statement: &Describe,
     in_use: Option<&str>,
@@ -78,7 +79,7 @@ fn invalid<T>(text: String) -> Result<T, CqlError> {
     Err(CqlError::Invalid(text))
 }
 
-/// Where names are looked up.
+/// The catalog and keyspace in which names are resolved.
 struct Scope<'a> {
     catalog: &'a Catalog,
     in_use: Option<&'a str>,
@@ -119,7 +120,7 @@ impl<'a> Scope<'a> {
         invalid(format!("{what} '{}' not found in '{}'", name.name.as_str(), keyspace.name))
     }
 
-    /// Of the keyspace in use or, if there is none, of all.
+    /// Lists elements of the keyspace in use or, without one, of all keyspaces.
     fn list(&self, elements: impl Fn(&'a str) -> Vec<Element<'a>>) -> Result<RowSet, CqlError> {
         let keyspaces = match self.in_use {
             Some(name) => vec![self.existing(name)?],
@@ -129,7 +130,7 @@ impl<'a> Scope<'a> {
         Ok(elements::names(&all))
     }
 
-    /// A keyspace or a table, looked for in this order.
+    /// Resolves a name as a keyspace or a table, in this order.
     fn any(&self, name: &QualifiedName) -> Result<Vec<Element<'a>>, CqlError> {
         let text = name.name.as_str();
         if name.keyspace.is_none()
@@ -147,7 +148,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Names of Java classes stand without their package.
+/// Answers DESCRIBE CLUSTER. Java classes are named without their package.
 fn cluster(in_use: Option<&str>, info: &NodeInfo) -> RowSet {
     let short = |class: &str| CqlValue::Text(class.rsplit('.').next().unwrap_or(class).to_string());
     let mut columns =

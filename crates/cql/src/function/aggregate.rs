@@ -1,16 +1,16 @@
-//! Functions of many rows: `count`, `min`, `max`, `sum`, `avg`.
+//! The aggregate functions `count`, `min`, `max`, `sum` and `avg`.
 //!
-//! Nulls do not count. Sums of integers wrap round as their type does; averages are calculated without a limit and
-//! cut towards zero. Of no rows, `min` and `max` are null and the others zero.
+//! Nulls are ignored. Sums of integers wrap around within their type. Averages are computed without a size
+//! limit and truncated towards zero. Without rows, `min` and `max` are null and the other functions are zero.
 //! Source: Cassandra 4.1 `cql3/functions/AggregateFcts.java`.
 
 use model::CqlType;
 use num_bigint::BigInt;
+use protocol::CqlError;
 
 use super::number::{Decimal, Number, is_numeric};
-use crate::CqlError;
 
-/// An aggregate of a type.
+/// An aggregate function for values of one type.
 #[derive(Clone, Debug)]
 pub struct Aggregate {
     kind: Kind,
@@ -27,7 +27,7 @@ enum Kind {
     Avg,
 }
 
-/// An aggregate's value so far.
+/// The intermediate state of an aggregate.
 #[derive(Debug)]
 pub struct Accumulator {
     aggregate: Aggregate,
@@ -40,7 +40,7 @@ pub struct Accumulator {
 enum Sum {
     Integers(BigInt),
     Decimals(Decimal),
-    /// With what was lost by rounding.
+    /// Sum by Neumaier's compensated summation. `lost` is the accumulated rounding error.
     Floats {
         sum: f64,
         lost: f64,
@@ -48,20 +48,20 @@ enum Sum {
 }
 
 impl Aggregate {
-    /// `count(*)`
+    /// Returns `count(*)`.
     pub fn count_rows() -> Self {
         Self { kind: Kind::Count, of: CqlType::Empty, result: CqlType::BigInt }
     }
 
-    /// Whether it is the name of an aggregate.
+    /// Whether the name is that of an aggregate.
     pub fn is_name(name: &str) -> bool {
         matches!(name, "count" | "min" | "max" | "sum" | "avg")
     }
 
-    /// The aggregate `name` of values of type `of`; `None` if there is none.
+    /// Returns the aggregate `name` for values of type `of`; `None` if there is none.
     pub fn named(name: &str, of: Option<&CqlType>) -> Option<Self> {
         let of = of?.without_reversed().clone();
-        // Of counters too: their result is typed as a counter, and a client reads it as a bigint.
+        // This includes counters: the result has the type counter, which clients read as a bigint.
         let (kind, result) = match name {
             "count" => (Kind::Count, CqlType::BigInt),
             "min" => (Kind::Min, of.clone()),
@@ -85,7 +85,7 @@ impl Aggregate {
 }
 
 impl Accumulator {
-    /// The value of one more row.
+    /// Adds the value of a row.
     pub fn add(&mut self, value: Option<&[u8]>) -> Result<(), CqlError> {
         let Some(value) = value else { return Ok(()) };
         let ty = if self.aggregate.of.is_counter() { &CqlType::BigInt } else { &self.aggregate.of };
@@ -110,6 +110,7 @@ impl Accumulator {
         Ok(())
     }
 
+    /// Returns the serialized result; `None` is null.
     pub fn finish(self) -> Result<Option<Vec<u8>>, CqlError> {
         let result = &self.aggregate.result;
         match self.aggregate.kind {
@@ -166,7 +167,7 @@ impl Sum {
     }
 }
 
-/// Divided at its own scale, halves to the even neighbour.
+/// Divides at the scale of the sum, rounding half to even.
 fn half_even(sum: &Decimal, count: i64) -> Decimal {
     let count = BigInt::from(count);
     let (quotient, rest) = (&sum.unscaled / &count, &sum.unscaled % &count);

@@ -1,26 +1,26 @@
-//! `+ - * / %` and the minus in front.
+//! The operators `+ - * / %` and the unary minus.
 //!
-//! Of two numbers the result has the wider type: floating-point if one of them is, an integer of unlimited size
-//! or a decimal if one of them has no limit. Integers wrap round, as in Java. To times, durations are added; strings
-//! are joined by `+`.
+//! The result of two numbers has the wider type. It is floating-point if one operand is, and a varint or
+//! decimal if one operand has unlimited size. Integers wrap around, as in Java. Durations can be added to
+//! times. `+` concatenates strings.
 
 use model::CqlType;
 use model::types::Duration;
 use num_bigint::BigInt;
+use protocol::CqlError;
+use syntax::{ArithmeticOp, Term};
 
 use super::calendar;
 use super::number::{Decimal, Number, is_numeric, power_of_ten};
 use super::resolve::{Arg, Signature};
-use crate::CqlError;
 use crate::error::invalid;
-use crate::syntax::{ArithmeticOp, Term};
 use crate::term::{Planner, literal_fits};
 
-/// Digits behind the point that a quotient of decimals has at least, before zeros are taken off.
+/// Minimum number of decimal places of a quotient of decimals, before trailing zeros are removed.
 const QUOTIENT_SCALE: i32 = 32;
 const QUOTIENT_SCALE_MAX: i32 = 1_000;
 
-/// Errors call the operands by `names`.
+/// Resolves the operator for the types of its operands. Error messages call the operands by `names`.
 pub fn resolve(
     planner: &Planner<'_>,
     op: ArithmeticOp,
@@ -28,7 +28,7 @@ pub fn resolve(
     names: [&str; 2],
     wanted: Option<&CqlType>,
 ) -> Result<Signature, CqlError> {
-    // Constants that can be what is wanted are that, and are calculated with as such.
+    // Constants that fit the wanted type are computed in that type.
     if let Some(wanted) = wanted.filter(|wanted| is_numeric(wanted))
         && args.iter().all(|arg| matches!(arg, Arg::Term(term) if can_be(term, wanted)))
     {
@@ -39,12 +39,12 @@ pub fn resolve(
         || invalid!("the '{}' operation is not supported between {} and {}", op.symbol(), names[0], names[1]);
     let is_duration = |ty: &Option<CqlType>| ty.as_ref().is_none_or(|ty| *ty == CqlType::Duration);
     match (left, right) {
-        // A string is a time where a time is wanted, and a duration is added to it.
+        // A string in a place that wants a time is parsed as that time, and the duration is added.
         (Some(left), right) if is_string(&left) && is_duration(&right) && is_time_text(&args[0], wanted) => {
             let time = wanted.expect("a time is wanted").without_reversed().clone();
             times(op, &time, &CqlType::Duration).map_or_else(unsupported, Ok)
         }
-        // To a date nothing else can be added. A timestamp is a number as well.
+        // Only a duration can be added to a date. A timestamp, however, is also a number.
         (Some(left), None) if *left.without_reversed() == CqlType::Date => {
             times(op, &left, &CqlType::Duration).map_or_else(unsupported, Ok)
         }
@@ -67,7 +67,7 @@ pub fn resolve(
     }
 }
 
-/// A constant string where a date or timestamp is wanted.
+/// Whether the argument is a constant string in a place that wants a date or a timestamp.
 fn is_time_text(arg: &Arg<'_>, wanted: Option<&CqlType>) -> bool {
     let is_constant = matches!(arg, Arg::Term(term) if matches!(**term, Term::Literal(_)));
     is_constant && wanted.is_some_and(|wanted| calendar::is_time(wanted.without_reversed()))
@@ -77,7 +77,7 @@ pub fn is_string(ty: &CqlType) -> bool {
     matches!(ty.without_reversed(), CqlType::Text | CqlType::Ascii)
 }
 
-/// One behind the other; of ASCII strings an ASCII string.
+/// Concatenates two strings. The result is ASCII if both are.
 fn strings(left: CqlType, right: CqlType) -> Signature {
     let (left, right) = (left.without_reversed().clone(), right.without_reversed().clone());
     let result =
@@ -87,7 +87,7 @@ fn strings(left: CqlType, right: CqlType) -> Signature {
     })
 }
 
-/// A constant that can be of the type, or calculated from such.
+/// Whether the term is a constant that fits the type, or is computed from such constants.
 fn can_be(term: &Term, ty: &CqlType) -> bool {
     match term {
         Term::Literal(literal) => literal_fits(literal.kind, ty.without_reversed()),
@@ -98,6 +98,8 @@ fn can_be(term: &Term, ty: &CqlType) -> bool {
     }
 }
 
+/// Resolves the unary minus for the type of its operand. `wanted` is the type of the place that receives the
+/// result.
 pub fn resolve_negate(
     planner: &Planner<'_>,
     arg: &Arg<'_>,
@@ -140,7 +142,7 @@ fn name(op: ArithmeticOp) -> &'static str {
     }
 }
 
-/// Bytes of a type; `None` for those without a limit.
+/// Size of a numeric type in bytes; `None` for types of unlimited size.
 fn width(ty: &CqlType) -> Option<u8> {
     match ty {
         CqlType::TinyInt => Some(1),
@@ -151,7 +153,7 @@ fn width(ty: &CqlType) -> Option<u8> {
     }
 }
 
-/// The type of a result.
+/// Returns the type of the result of an operation on two numbers.
 fn result_type(left: &CqlType, right: &CqlType) -> CqlType {
     let is_floating = |ty: &CqlType| matches!(ty, CqlType::Float | CqlType::Double | CqlType::Decimal);
     let widest = width(left).zip(width(right)).map(|(left, right)| left.max(right));
@@ -167,7 +169,7 @@ fn result_type(left: &CqlType, right: &CqlType) -> CqlType {
     }
 }
 
-/// Both are numeric.
+/// Builds the operation for two numeric types.
 fn numbers(op: ArithmeticOp, left: &CqlType, right: &CqlType) -> Signature {
     let (left, right) = (left.without_reversed().clone(), right.without_reversed().clone());
     let result = result_type(&left, &right);
@@ -177,7 +179,7 @@ fn numbers(op: ArithmeticOp, left: &CqlType, right: &CqlType) -> Signature {
     })
 }
 
-/// The result of two numbers; `None` if one of them is the empty value.
+/// Computes the result for two serialized numbers; `None` if one of them is the empty value.
 fn calculated(
     op: ArithmeticOp,
     types: [&CqlType; 2],
@@ -199,7 +201,7 @@ fn calculated(
     Ok(Some(number.write(result)?))
 }
 
-/// What a column of type `ty`, a number or a text, becomes by `column = column op operand`.
+/// Computes the new value of a column by `column = column op operand`. `ty` is a numeric type or a text.
 pub fn of_column(
     ty: &CqlType,
     op: ArithmeticOp,
@@ -258,7 +260,7 @@ fn calculate(op: ArithmeticOp, a: &Number, b: &Number, result: &CqlType) -> Resu
                 Op::Remainder => a % b,
             }))
         }
-        // Smaller integers are cut to their size when they are written.
+        // Smaller integers are truncated to their size when they are serialized.
         _ => {
             let (a, b) = (a.to_i64().map_err(text)?, b.to_i64().map_err(text)?);
             Ok(Number::Int(match op {
@@ -307,7 +309,7 @@ fn decimals(op: ArithmeticOp, a: &Decimal, b: &Decimal) -> Result<Decimal, Strin
     })
 }
 
-/// The quotient at `scale`, halves away from zero, without zeros at its end.
+/// Divides to `scale` decimal places, rounding half away from zero, and removes trailing zeros.
 pub fn divided(a: &Decimal, b: &Decimal, scale: i32) -> Result<Decimal, CqlError> {
     // a × 10^-as / (b × 10^-bs) = q × 10^-scale
     let shift = i64::from(scale) - i64::from(a.scale) + i64::from(b.scale);
@@ -333,7 +335,8 @@ pub fn divided(a: &Decimal, b: &Decimal, scale: i32) -> Result<Decimal, CqlError
     Ok(Decimal { unscaled: if negative { -quotient } else { quotient }, scale })
 }
 
-/// `None`: only addition and subtraction have a meaning.
+/// Builds the operation on a time and a duration; `None` for any operator other than addition and
+/// subtraction.
 fn times(op: ArithmeticOp, ty: &CqlType, duration: &CqlType) -> Option<Signature> {
     let sign = match op {
         ArithmeticOp::Add => 1,

@@ -1,25 +1,25 @@
-//! Days, months and durations; the calendar goes on before 1582 as if it had always been.
+//! Days, months and durations, in the proleptic Gregorian calendar.
 
 use model::CqlType;
 use model::types::Duration;
+use protocol::CqlError;
 
-use crate::CqlError;
 use crate::error::invalid;
 
 pub const MS_PER_DAY: i64 = 86_400_000;
 const NS_PER_MS: i64 = 1_000_000;
-/// `date` counts from here.
+/// The value of type `date` for 1970-01-01.
 pub const DATE_EPOCH: i64 = 1 << 31;
 
-/// A type to which durations are added.
+/// Whether durations can be added to the type.
 pub fn is_time(ty: &CqlType) -> bool {
     matches!(ty.without_reversed(), CqlType::Timestamp | CqlType::Date)
 }
 
-/// `value + sign × duration`; `None` for the empty value.
+/// Returns `value + sign × duration`; `None` for the empty value.
 ///
 /// # Errors
-/// Out of the type's range; a part of a day added to a date.
+/// The result is out of the type's range, or a part of a day is added to a date.
 pub fn plus(ty: &CqlType, value: &[u8], duration: Duration, sign: i64) -> Result<Option<Vec<u8>>, CqlError> {
     let range = || CqlError::Invalid(format!("The result is out of the range of {}", ty.to_cql()));
     match ty.without_reversed() {
@@ -48,7 +48,7 @@ pub fn plus(ty: &CqlType, value: &[u8], duration: Duration, sign: i64) -> Result
     }
 }
 
-/// Months first, the day cut to the month's length; then days.
+/// Adds months first, with the day limited to the length of the month, and then days.
 fn shifted_days(days: i64, duration: Duration, sign: i64) -> Option<i64> {
     let mut days = days;
     if duration.months != 0 {
@@ -66,7 +66,8 @@ fn days_in_month(year: i64, month: i64) -> i64 {
     days_of_civil(next.0, next.1, 1) - days_of_civil(year, month, 1)
 }
 
-/// Days since 1970-01-01. Years begin in March here, so that the day that comes and goes is the last one.
+/// Days since 1970-01-01, by Hinnant's algorithm `days_from_civil`. The years of the computation start in
+/// March, so that the leap day is the last day of a year.
 fn days_of_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -75,7 +76,7 @@ fn days_of_civil(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// Year, month (1 to 12), day (1 to 31).
+/// Converts days since 1970-01-01 to year, month (1 to 12) and day (1 to 31).
 fn civil_of_days(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

@@ -1,11 +1,11 @@
-//! `CAST(x AS t)`: numbers into numbers, times into times, everything into text.
+//! `CAST(x AS t)`: conversions between numbers, between times, and from simple types to text.
 
 use model::CqlType;
+use protocol::CqlError;
 
 use super::number::{Number, is_numeric};
 use super::resolve::Signature;
 use super::time;
-use crate::CqlError;
 use crate::error::invalid;
 
 const TO_TEXT: [CqlType; 7] = [
@@ -18,8 +18,10 @@ const TO_TEXT: [CqlType; 7] = [
     CqlType::Inet,
 ];
 
+/// Builds the conversion from one type to another.
+///
 /// # Errors
-/// There is no way from one type to the other.
+/// The types have no conversion.
 pub fn signature(from: &CqlType, to: &CqlType) -> Result<Signature, CqlError> {
     let (from, to) = (from.without_reversed().clone(), to.without_reversed().clone());
     type Run = fn(&CqlType, &CqlType, &[u8]) -> Result<Option<Vec<u8>>, CqlError>;
@@ -32,7 +34,7 @@ pub fn signature(from: &CqlType, to: &CqlType) -> Result<Signature, CqlError> {
     } else if matches!(to, CqlType::Text | CqlType::Ascii) && (is_numeric(&from) || TO_TEXT.contains(&from)) {
         |from, _, value| {
             let from = if from.is_counter() { &CqlType::BigInt } else { from };
-            // As a value, not as a constant.
+            // The text is that of the value, not of a constant, so it has no quotes.
             Ok((!value.is_empty()).then(|| from.text_of(value).replace('\'', "").into_bytes()))
         }
     } else {

@@ -2,14 +2,14 @@
 
 use model::CqlType;
 use model::types::{CollectionBuilder, CollectionIter, MapIter, VectorIter};
+use protocol::CqlError;
 
 use super::aggregate::Aggregate;
 use super::number::is_numeric;
 use super::resolve::{Arg, Signature};
-use crate::CqlError;
 use crate::error::invalid;
 
-/// `Ok(None)`: not one of these.
+/// Returns the overload for these arguments; `Ok(None)` if the name is not that of a function of collections.
 pub fn overload(name: &str, args: &[Option<CqlType>]) -> Option<Vec<Signature>> {
     let first = args.first().and_then(Option::as_ref).map(|ty| ty.without_reversed().clone());
     Some(match (name, first) {
@@ -58,7 +58,7 @@ fn of_entries(
     Ok(Some(out.finish()))
 }
 
-/// The aggregate of that name over a list's or set's elements.
+/// Builds the aggregate over the elements of a list or set, such as `collection_sum`.
 fn folded(name: &str, ty: &CqlType) -> Option<Signature> {
     let (CqlType::List { element, .. } | CqlType::Set { element, .. }) = ty else { return None };
     let of = name.strip_prefix("collection_")?;
@@ -75,12 +75,15 @@ fn folded(name: &str, ty: &CqlType) -> Option<Signature> {
     }))
 }
 
+/// Whether the name is that of a similarity function of vectors.
 pub fn is_similarity(name: &str) -> bool {
     matches!(name, "similarity_cosine" | "similarity_euclidean" | "similarity_dot_product")
 }
 
+/// Checks the arguments of a similarity function.
+///
 /// # Errors
-/// The arguments are not two vectors of as many floats, as far as their types are known.
+/// The arguments are not two vectors of floats with the same dimension, as far as their types are known.
 pub fn check_similarity(name: &str, args: &[Arg<'_>], types: &[Option<CqlType>]) -> Result<(), CqlError> {
     if args.len() != 2 {
         return invalid!(

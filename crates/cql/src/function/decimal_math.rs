@@ -1,25 +1,26 @@
 //! `exp`, `log` and `log10` of decimals.
 //!
-//! Results have as many digits as the argument, at least 32 and at most 1,000, the last one rounded to the nearest (even
-//! of two that are as near). They are calculated as integers times `10^-digits`, with digits to spare for what is lost on
-//! the way. Source: what Cassandra 5.0 answers, and its `DecimalType.java`.
+//! A result has as many digits as the argument, at least 32 and at most 1,000, and is rounded half to even.
+//! The computation is in fixed point: integers scaled by `10^digits`, with spare digits for the precision
+//! lost in intermediate steps. Source: results of Cassandra 5.0, and its `DecimalType.java`.
 
 use num_bigint::{BigInt, Sign};
+use protocol::CqlError;
 
 use super::number::Decimal;
-use crate::CqlError;
 use crate::error::invalid;
 
 const DIGITS_MIN: usize = 32;
 const DIGITS_MAX: usize = 1_000;
-/// Calculated beyond those of the result: squaring and doubling below lose a few.
+/// Digits computed beyond those of the result. The repeated squaring and doubling lose some of them.
 const SPARE_DIGITS: usize = 20;
-/// An argument of `exp` beyond this has a result whose scale no decimal can have.
+/// Largest absolute argument of `exp`. Beyond it the scale of the result does not fit a decimal.
 const EXP_MAX: i64 = 4_000_000_000;
-/// So often the argument of a series is halved, or its root is drawn, so that the series is short.
+/// Number of times that the argument of `exp` is halved, or that the square root of the argument of `log` is
+/// taken, so that the series converges quickly.
 const HALVINGS: u32 = 12;
 
-/// A number times `10^digits`.
+/// Fixed-point arithmetic: numbers are scaled by `10^digits`.
 struct Fixed {
     digits: usize,
     one: BigInt,
@@ -42,7 +43,7 @@ impl Fixed {
         }
     }
 
-    /// Of a number between 1 and 10.
+    /// Natural logarithm of a number between 1 and 10.
     fn log(&self, number: &BigInt) -> BigInt {
         let mut root = number.clone();
         for _ in 0..HALVINGS {
@@ -64,7 +65,7 @@ impl Fixed {
         self.log(&(&self.one * 10))
     }
 
-    /// Of a number that is not much larger than one.
+    /// Exponential of a number that is not much larger than one.
     fn exp(&self, number: &BigInt) -> BigInt {
         let small = number >> HALVINGS;
         let (mut term, mut sum, mut number) = (self.one.clone(), self.one.clone(), 0u32);
@@ -88,7 +89,7 @@ fn digits_of(number: &BigInt) -> usize {
     number.magnitude().to_string().len()
 }
 
-/// Digits of the result.
+/// Returns the number of digits of the result.
 fn precision(decimal: &Decimal) -> Result<usize, CqlError> {
     let digits = digits_of(&decimal.unscaled);
     if digits > DIGITS_MAX {
@@ -97,10 +98,10 @@ fn precision(decimal: &Decimal) -> Result<usize, CqlError> {
     Ok(digits.max(DIGITS_MIN))
 }
 
-/// `unscaled × 10^-scale` with so many digits.
+/// Rounds `unscaled × 10^-scale` to at most `precision` digits.
 fn rounded(unscaled: BigInt, scale: i64, precision: usize) -> Result<Decimal, CqlError> {
     let (mut unscaled, mut scale) = (unscaled, scale);
-    // Rounding up may give one digit more.
+    // Rounding up may add a digit.
     while digits_of(&unscaled) > precision {
         let dropped = digits_of(&unscaled) - precision;
         let below = power_of_ten(dropped);
@@ -117,13 +118,14 @@ fn rounded(unscaled: BigInt, scale: i64, precision: usize) -> Result<Decimal, Cq
     }
 }
 
-/// The natural logarithm as `(calculator, its number)`, with so many digits that `precision` of them are right.
+/// Returns the natural logarithm and its fixed-point arithmetic, with enough digits that `precision` of them
+/// are correct.
 fn log_fixed(decimal: &Decimal, precision: usize) -> Result<(Fixed, BigInt), CqlError> {
     if decimal.unscaled.sign() != Sign::Plus {
         return invalid!("Natural log of number zero or less");
     }
     let digits = digits_of(&decimal.unscaled);
-    // Next to one the logarithm begins with as many zeros as the argument has digits.
+    // For an argument close to one, the logarithm starts with up to as many zeros as the argument has digits.
     let fixed = Fixed::new(precision + digits + SPARE_DIGITS);
     let exponent = digits as i64 - 1 - i64::from(decimal.scale);
     let leading = Decimal { unscaled: decimal.unscaled.clone(), scale: digits as i32 - 1 };
@@ -131,6 +133,7 @@ fn log_fixed(decimal: &Decimal, precision: usize) -> Result<(Fixed, BigInt), Cql
     Ok((fixed, log))
 }
 
+/// Natural logarithm.
 pub fn log(decimal: &Decimal) -> Result<Decimal, CqlError> {
     let precision = precision(decimal)?;
     if is_one(decimal) {
@@ -140,6 +143,7 @@ pub fn log(decimal: &Decimal) -> Result<Decimal, CqlError> {
     rounded(log, fixed.digits as i64, precision)
 }
 
+/// Logarithm to base 10.
 pub fn log10(decimal: &Decimal) -> Result<Decimal, CqlError> {
     let precision = precision(decimal)?;
     if is_one(decimal) {
@@ -161,6 +165,7 @@ fn is_one(decimal: &Decimal) -> bool {
     })
 }
 
+/// Exponential.
 pub fn exp(decimal: &Decimal) -> Result<Decimal, CqlError> {
     let precision = precision(decimal)?;
     if decimal.unscaled.sign() == Sign::NoSign {
@@ -170,7 +175,7 @@ pub fn exp(decimal: &Decimal) -> Result<Decimal, CqlError> {
     if exponent > 10 {
         return invalid!("The result is too large or too small for a decimal");
     }
-    // Digits that all stand behind those of the result add nothing.
+    // The argument is so small that the result, rounded to its precision, is one.
     if exponent < -(precision as i64) {
         return rounded(power_of_ten(precision - 1), precision as i64 - 1, precision);
     }

@@ -1,22 +1,24 @@
-//! `floor(time, duration)`: where the span begins in which a time lies, if time is cut into spans of that duration
-//! from a starting time, by default 1970 (of `time` values midnight). GROUP BY uses it.
+//! `floor(time, duration)`: divides time into intervals of the duration and returns the start of the interval
+//! that contains `time`. The intervals start at a given time, by default 1970, or midnight for `time` values.
+//! GROUP BY uses the function.
 //!
-//! Source of rules and texts: Cassandra 4.1 `cql3/functions/TimeFcts.java`, `cql3/Duration.java`.
+//! Source of rules and error messages: Cassandra 4.1 `cql3/functions/TimeFcts.java`, `cql3/Duration.java`.
 
 use model::CqlType;
 use model::types::Duration;
+use protocol::CqlError;
 
 use super::calendar::{self, DATE_EPOCH, MS_PER_DAY};
 use super::resolve::Signature;
 use super::time;
-use crate::CqlError;
 use crate::error::invalid;
 
 const NS_PER_MS: i64 = 1_000_000;
 const NS_PER_DAY: i64 = MS_PER_DAY * NS_PER_MS;
-/// Of 400 years, which are as long as any other 400.
+/// Mean length of a month over 400 years, the period of the Gregorian calendar.
 const MS_PER_MONTH: f64 = MS_PER_DAY as f64 * 146_097.0 / 4_800.0;
 
+/// Returns the overloads of `floor`; `None` for any other name.
 pub fn overloads(name: &str) -> Option<Vec<Signature>> {
     use CqlType as T;
     if name != "floor" {
@@ -78,7 +80,7 @@ fn check_sign(duration: Duration) -> Result<(), CqlError> {
     Ok(())
 }
 
-/// Milliseconds since 1970; `None` for the empty value.
+/// Converts to milliseconds since 1970; `None` for the empty value.
 fn ms_of(ty: &CqlType, value: &[u8]) -> Result<Option<i64>, CqlError> {
     let ms = time::convert(ty, &CqlType::BigInt, value)?;
     Ok(ms.and_then(|ms| <[u8; 8]>::try_from(ms).ok()).map(i64::from_be_bytes))
@@ -105,7 +107,8 @@ fn floor_ms(ms: i64, duration: Duration, start_ms: i64) -> Result<i64, CqlError>
     if duration.months == 0 {
         return Ok(ms - since_ms % step_ms.max(1));
     }
-    // Months are not of one length: guessed, and then from a little above step by step down.
+    // Months differ in length. The number of intervals is estimated, and then decreased from a slightly
+    // larger value.
     let guess = since_ms as f64 / (f64::from(duration.months) * MS_PER_MONTH + step_ms as f64);
     let mut steps = guess as i64 + 2;
     while steps > 0 {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use model::CqlType;
 use model::types::Json;
+use protocol::CqlError;
 
 use super::resolve::Signature;
-use crate::CqlError;
 use crate::error::invalid;
 use crate::term::Env;
 
@@ -19,7 +19,7 @@ fn is_to_json(name: &str) -> bool {
     matches!(name, "tojson" | "to_json")
 }
 
-/// The JSON of a value of any type; of null it is JSON's.
+/// Builds `toJson` for a value of any type. Null becomes the JSON `null`.
 pub fn to_json(name: &str, args: &[Option<CqlType>]) -> Option<Vec<Signature>> {
     if !is_to_json(name) {
         return None;
@@ -27,7 +27,7 @@ pub fn to_json(name: &str, args: &[Option<CqlType>]) -> Option<Vec<Signature>> {
     let [Some(ty)] = args else { return Some(vec![]) };
     let ty = ty.without_reversed().clone();
     let written = if ty.is_counter() { CqlType::BigInt } else { ty.clone() };
-    // Of other types the empty value is none.
+    // Except for texts and blobs, the empty value becomes the JSON `null`.
     let is_text = matches!(written, CqlType::Text | CqlType::Ascii | CqlType::Blob);
     let run = move |_: &Env<'_>, args: &[Option<Cow<'_, [u8]>>]| {
         let json = match args.first().and_then(Option::as_deref) {
@@ -46,10 +46,10 @@ pub fn to_json(name: &str, args: &[Option<CqlType>]) -> Option<Vec<Signature>> {
     }])
 }
 
-/// A value of the type that is wanted.
+/// Builds `fromJson`, whose result has the wanted type.
 ///
 /// # Errors
-/// Nothing says which type that is.
+/// The place does not want a particular type.
 pub fn from_json(name: &str, wanted: Option<&CqlType>) -> Result<Vec<Signature>, CqlError> {
     let Some(ty) = wanted else {
         return invalid!("{name}() cannot be used in the selection clause of a SELECT statement");

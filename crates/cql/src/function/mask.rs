@@ -1,6 +1,7 @@
-//! Functions that hide values: `mask_null`, `mask_default`, `mask_replace`, `mask_inner`, `mask_outer`, `mask_hash`.
+//! Functions that mask values: `mask_null`, `mask_default`, `mask_replace`, `mask_inner`, `mask_outer`,
+//! `mask_hash`.
 //!
-//! Unlike other functions they are called with nulls as well. Source: what Cassandra 5.0 answers to them, and its
+//! Unlike other functions they are also called with null arguments. Source: results of Cassandra 5.0, and its
 //! documentation, "Dynamic Data Masking".
 
 use std::borrow::Cow;
@@ -10,10 +11,10 @@ use std::sync::Arc;
 use md5::{Digest, Md5};
 use model::CqlType;
 use model::types::{CqlValue, Duration};
+use protocol::CqlError;
 use sha2::{Sha224, Sha256, Sha384, Sha512};
 
 use super::resolve::Signature;
-use crate::CqlError;
 use crate::error::invalid;
 use crate::term::Env;
 
@@ -26,7 +27,7 @@ const FIRST_TIME_UUID: u128 = 0x1381_4000_1dd2_11b2_8080_8080_8080_8080;
 
 type Args<'a, 'v> = &'a [Option<Cow<'v, [u8]>>];
 
-/// The overload for these arguments; `None`: not one of these functions.
+/// Returns the overload for these arguments; `None` if the name is not that of a masking function.
 pub fn overload(name: &str, args: &[Option<CqlType>]) -> Option<Vec<Signature>> {
     if !NAMES.contains(&name) {
         return None;
@@ -69,7 +70,7 @@ fn of(
     Signature { name: name.into(), args, result, is_pure: true, run }
 }
 
-/// What stands for any value of the type.
+/// Returns the value that masks any value of the type.
 fn masked(ty: &CqlType) -> CqlValue {
     match ty.without_reversed() {
         CqlType::Ascii | CqlType::Text => CqlValue::Text(MASKED_TEXT.to_string()),
@@ -103,7 +104,8 @@ fn masked(ty: &CqlType) -> CqlValue {
     }
 }
 
-/// With `is_inner` the characters between the first and the last ones, else those.
+/// Masks a part of a text: the characters between the first and the last ones if `is_inner`, otherwise the
+/// first and the last ones.
 fn part(args: Args<'_, '_>, is_inner: bool, name: &str) -> Result<Option<Vec<u8>>, CqlError> {
     let text = |at: usize| args.get(at).and_then(Option::as_deref).map(String::from_utf8_lossy);
     let padding = text(3).unwrap_or(Cow::Borrowed(PADDING));
@@ -128,7 +130,7 @@ fn part(args: Args<'_, '_>, is_inner: bool, name: &str) -> Result<Option<Vec<u8>
     Ok(Some(out.into_bytes()))
 }
 
-/// SHA-256, or the algorithm that the second argument names as Java does.
+/// Hashes with SHA-256 or with the algorithm in the second argument, which has its name in Java.
 fn hash(args: Args<'_, '_>) -> Result<Option<Vec<u8>>, CqlError> {
     let Some(value) = args[0].as_deref() else { return Ok(None) };
     let algorithm = args.get(1).and_then(Option::as_deref).map(String::from_utf8_lossy);

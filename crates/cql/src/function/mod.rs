@@ -1,19 +1,21 @@
-//! Functions of CQL: which there are, which one a call means, what it gives.
+//! Functions of CQL: their names, the overload that a call selects, and their results.
 //!
 //! | question | file |
 //! |---|---|
-//! | which overload a call means | `resolve.rs` |
-//! | the functions by name | `native.rs`; of times `time.rs`, of collections and vectors `collection.rs` |
+//! | overload that a call selects | `resolve.rs` |
+//! | functions by name | `native.rs`; of times `time.rs`, of collections and vectors `collection.rs` |
 //! | `CAST` | `cast.rs` |
 //! | `+ - * / %` | `arithmetic.rs` |
-//! | numbers of all types, and what converts them | `number.rs`; logarithms of decimals `decimal_math.rs` |
+//! | numbers of all types and their conversions | `number.rs`; logarithms of decimals `decimal_math.rs` |
 //! | days, months and durations | `calendar.rs`; `floor` of times `floor.rs` |
 //! | `toJson`, `fromJson` | `json.rs` |
-//! | what hides values | `mask.rs` |
-//! | functions of many rows | `aggregate.rs` |
+//! | functions that mask values | `mask.rs` |
+//! | aggregate functions | `aggregate.rs` |
 //!
-//! A function is null if an argument is, but for those that mask. Calls of constants are evaluated when the statement is prepared, but for
-//! those that are not the same every time, such as `now()`.
+//! A function returns null if an argument is null, except for the functions that mask values. Calls with
+//! constant arguments are evaluated when the statement is prepared, except for functions such as `now()`
+//! whose result changes.
+//!
 //! Source: Cassandra 4.1 and 5.0 `cql3/functions`.
 
 mod aggregate;
@@ -43,17 +45,17 @@ pub use number::is_numeric;
 pub use resolve::Arg;
 use resolve::Signature;
 
-use crate::CqlError;
 use crate::error::invalid;
-use crate::syntax::{ArithmeticOp, QualifiedName, Term, TypeName};
 use crate::term::{Call, Env, Expr, Planner, SELECTION, Value};
+use protocol::CqlError;
+use syntax::{ArithmeticOp, QualifiedName, Term, TypeName};
 
-/// Prepares a call, cast or arithmetic; gives the term and its type.
+/// Prepares a call, a cast or an arithmetic term. Returns the expression and its type.
 ///
-/// `wanted` is the type that the place takes.
+/// `wanted` is the type of the place that receives the value.
 ///
 /// # Errors
-/// No such function, arguments that it does not take.
+/// There is no such function, or the function does not accept the arguments.
 pub fn prepare(
     planner: &mut Planner<'_>,
     term: &Term,
@@ -63,7 +65,7 @@ pub fn prepare(
     apply(planner, &signature, arguments(term), Place::Term)
 }
 
-/// The type that a call, cast or arithmetic has by itself.
+/// Returns the type of a call, a cast or an arithmetic term, independent of its place.
 ///
 /// # Errors
 /// As [`prepare`].
@@ -74,7 +76,7 @@ pub fn natural_type(planner: &Planner<'_>, term: &Term) -> Result<Option<CqlType
     Ok(Some(resolve_term(planner, term, None)?.result))
 }
 
-/// Whether the term can stand where a value of `ty` is wanted, as far as its kind tells.
+/// Whether the kind of the term allows it in a place of type `ty`.
 ///
 /// # Errors
 /// As [`prepare`].
@@ -82,7 +84,7 @@ pub fn can_be(planner: &Planner<'_>, term: &Term, ty: &CqlType) -> Result<bool, 
     Ok(Arg::of(term).fits(planner, ty)? != resolve::Fit::No)
 }
 
-/// How errors call it.
+/// Returns the term's description for error messages.
 pub fn describe(term: &Term) -> String {
     match term {
         Term::Call { name, .. } => format!("function {}", resolve::full_name(&written(name))),
@@ -92,7 +94,7 @@ pub fn describe(term: &Term) -> String {
     }
 }
 
-/// A call in a selection, with arguments that are prepared already, or are terms.
+/// Prepares a call in a selection. Each argument is a term or an already prepared expression.
 ///
 /// # Errors
 /// As [`prepare`].
@@ -106,7 +108,7 @@ pub fn call(
     apply(planner, &signature, args, Place::Selection)
 }
 
-/// `CAST(arg AS ty)` in a selection
+/// Prepares `CAST(arg AS ty)` in a selection.
 ///
 /// # Errors
 /// As [`prepare`].
@@ -121,7 +123,7 @@ pub fn cast(planner: &mut Planner<'_>, arg: Arg<'_>, ty: &TypeName) -> Result<(E
     apply(planner, &signature, vec![arg], Place::Selection)
 }
 
-/// `left op right` in a selection; errors call the operands by `names`.
+/// Prepares `left op right` in a selection. Error messages call the operands by `names`.
 ///
 /// # Errors
 /// As [`prepare`].
@@ -135,7 +137,7 @@ pub fn arithmetic(
     apply(planner, &signature, args.into(), Place::Selection)
 }
 
-/// `-arg` in a selection
+/// Prepares `-arg` in a selection.
 ///
 /// # Errors
 /// As [`prepare`].
@@ -148,13 +150,13 @@ pub fn negate(
     apply(planner, &signature, vec![arg], Place::Selection)
 }
 
-/// When the statement is executed, as a timestamp.
+/// The time at which the statement is executed, as a timestamp.
 pub fn current_timestamp() -> Expr {
     let signature = time::current_timestamp("currenttimestamp");
     Expr::Call(Call { name: signature.name, args: vec![], run: signature.run })
 }
 
-/// A function that this crate makes for itself: an element of a map, a field of a UDT.
+/// Builds a call of an internal function, such as an element of a map or a field of a UDT.
 pub fn built_in(
     name: &str,
     args: Vec<Expr>,
@@ -165,7 +167,8 @@ pub fn built_in(
     Expr::Call(Call { name: name.into(), args, run })
 }
 
-/// As [`built_in`] of `of` and keys; a key that is null is refused: `use_of` says what it is for.
+/// As [`built_in`], with `of` and `keys` as arguments. A null key is refused; `use_of` describes the key in
+/// the error.
 pub fn built_in_by_key(
     name: &str,
     of: Expr,
@@ -217,7 +220,7 @@ fn resolve_cast(planner: &Planner<'_>, arg: &Arg<'_>, ty: &TypeName) -> Result<S
     }
 }
 
-/// `ks.f` or `f`, as the text has it.
+/// The name as written in the text: `ks.f` or `f`.
 fn written(name: &QualifiedName) -> String {
     match &name.keyspace {
         Some(keyspace) => format!("{}.{}", keyspace.text, name.name.text),
@@ -225,7 +228,7 @@ fn written(name: &QualifiedName) -> String {
     }
 }
 
-/// Where something is called, which is how markers in it are named.
+/// The clause that contains a call. It determines the names of bind markers in the call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Term,
@@ -262,7 +265,7 @@ fn apply(
     Ok((expr, signature.result.clone()))
 }
 
-/// Null if an argument is; else what `run` says of the values.
+/// Returns null if an argument is null, otherwise the result of `run` for the values.
 fn with_values<'v>(
     args: &'v [Option<Cow<'_, [u8]>>],
     run: impl FnOnce(&[&'v [u8]]) -> Result<Option<Vec<u8>>, CqlError>,

@@ -1,4 +1,4 @@
-//! The functions by name.
+//! The native functions, by name.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{collection, decimal_math, floor, json, mask, time};
 use crate::restriction::key::partition_key;
 use crate::term::Planner;
 
-/// Types of the functions that make blobs and take them apart.
+/// Types with functions that convert their values to and from blobs.
 const SCALARS: [(&str, CqlType); 20] = [
     ("ascii", CqlType::Ascii),
     ("bigint", CqlType::BigInt),
@@ -34,7 +34,8 @@ const SCALARS: [(&str, CqlType); 20] = [
     ("varint", CqlType::Varint),
 ];
 
-/// The overloads of a function, given what is known of the arguments; `None`: there is no such function.
+/// Returns the overloads of a function for arguments whose types may be unknown; `None` if there is no such
+/// function.
 pub fn overloads(planner: &Planner<'_>, name: &str, args: &[Option<CqlType>]) -> Option<Vec<Signature>> {
     if name == "token" {
         return token(planner).map(|signature| vec![signature]);
@@ -48,13 +49,13 @@ pub fn overloads(planner: &Planner<'_>, name: &str, args: &[Option<CqlType>]) ->
         .or_else(|| json::to_json(name, args))
 }
 
-/// The token of a partition key of the statement's table.
+/// `token`: the token of a partition key of the statement's table.
 fn token(planner: &Planner<'_>) -> Option<Signature> {
     let schema = planner.catalog.schema(&planner.keyspace, &planner.table)?.clone();
     let types: Vec<CqlType> =
         schema.partition_key.iter().map(|column| column.ty.without_reversed().clone()).collect();
     Some(Signature::new("token", types, CqlType::BigInt, move |args| {
-        // No partition has this key, and pages of a scan may begin there.
+        // No partition has this key. Pages of a scan may start at its token.
         if let [[]] = args {
             return Ok(Some(i64::MIN.to_be_bytes().to_vec()));
         }
@@ -85,7 +86,7 @@ fn blob(name: &str) -> Option<Signature> {
     }))
 }
 
-/// As errors show it: of long values the beginning.
+/// Formats bytes for error messages. Long values are truncated.
 fn hexadecimal(bytes: &[u8]) -> String {
     const SHOWN_BYTES: usize = 64;
     let mut text: String = bytes.iter().take(SHOWN_BYTES).map(|byte| format!("{byte:02x}")).collect();
@@ -95,7 +96,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     text
 }
 
-/// For each numeric type one overload, which gives the same type.
+/// Returns an overload for each numeric type, whose result has the same type.
 fn math(name: &str) -> Option<Vec<Signature>> {
     let of: fn(f64) -> f64 = match name {
         "abs" => f64::abs,
@@ -127,15 +128,16 @@ fn math(name: &str) -> Option<Vec<Signature>> {
                     Number::Decimal(decimal)
                 }
                 Number::Decimal(decimal) if !exact => Number::Decimal(of_decimal(&decimal)?),
-                // Varints are calculated as decimals; the digits after the point are cut off when written.
+                // Varints are computed as decimals. The digits after the decimal point are cut off when the
+                // result is serialized.
                 Number::Big(unscaled) => Number::Decimal(of_decimal(&Decimal { unscaled, scale: 0 })?),
                 Number::Decimal(decimal) => {
                     let one = Decimal { unscaled: 1.into(), scale: 0 };
                     let rounded = super::arithmetic::divided(&decimal, &one, 0)?;
                     Number::Decimal(rounded)
                 }
-                // Java rounds a float to an int and a double to a long: what lies outside becomes the nearest end,
-                // NaN becomes 0, and there is no -0.0.
+                // Java rounds a float to an int and a double to a long: a value out of range becomes the
+                // nearest bound, NaN becomes 0, and -0.0 does not occur.
                 Number::Float(value) if exact && !is_abs => {
                     Number::Float(round_half_up(f64::from(value)) as i32 as f32)
                 }
@@ -150,8 +152,9 @@ fn math(name: &str) -> Option<Vec<Signature>> {
     Some(NUMERIC.iter().map(of_type).collect())
 }
 
-/// The nearest integer, halves towards positive infinity, as Java's `Math.round`. The difference to the integer
-/// below is exact wherever it decides, which `value + 0.5` is not: next to 0.5 and from 2^52 on it is rounded.
+/// Rounds to the nearest integer, halves towards positive infinity, as Java's `Math.round`. The difference to
+/// the floor is exact wherever it decides the result. `value + 0.5` is not exact: it is rounded for values
+/// next to 0.5 and from 2^52 on.
 fn round_half_up(value: f64) -> f64 {
     let below = value.floor();
     if value - below >= 0.5 { below + 1.0 } else { below }

@@ -1,15 +1,17 @@
-//! Numbers of all types, and what converts one into another: as Java's narrowing and widening do.
+//! Numbers of all types and their conversions, which follow Java's narrowing and widening.
 
 use model::CqlType;
 use model::types::CqlValue;
 use num_bigint::BigInt;
+use protocol::CqlError;
 
-use crate::CqlError;
 use crate::error::invalid;
 
-/// Decimals further apart than so many digits are not brought to one scale: a few bytes would become gigabytes.
+/// Largest number of digits by which a decimal is scaled up. Without the limit, a value of a few bytes could
+/// take gigabytes.
 pub const DIGITS_MAX: i64 = 10_000;
 
+/// A number of any numeric type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Number {
     Int(i64),
@@ -20,6 +22,7 @@ pub enum Number {
     Double(f64),
 }
 
+/// The number `unscaled × 10^-scale`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decimal {
     pub unscaled: BigInt,
@@ -43,7 +46,7 @@ pub fn is_numeric(ty: &CqlType) -> bool {
 }
 
 impl Number {
-    /// `None`: the empty value, which is no number.
+    /// Reads a serialized number; `None` for the empty value, which is not a number.
     pub fn read(ty: &CqlType, bytes: &[u8]) -> Result<Option<Self>, CqlError> {
         let ty = match ty.without_reversed() {
             CqlType::Counter => &CqlType::BigInt,
@@ -63,7 +66,7 @@ impl Number {
         }))
     }
 
-    /// As a value of `ty`; integers keep their lowest bits.
+    /// Serializes the number as a value of `ty`. Integers keep their lowest bits.
     pub fn write(&self, ty: &CqlType) -> Result<Vec<u8>, CqlError> {
         let value = match ty.without_reversed() {
             CqlType::TinyInt => CqlValue::TinyInt(self.to_i64_by_i32()? as i8),
@@ -88,6 +91,7 @@ impl Number {
         Ok(value.encode(ty)?)
     }
 
+    /// Converts to the nearest double.
     pub fn to_f64(&self) -> f64 {
         match self {
             Self::Int(value) => *value as f64,
@@ -98,7 +102,7 @@ impl Number {
         }
     }
 
-    /// Floating-point numbers go to the nearest end of 32 bits if they lie outside, then lose their upper bits.
+    /// Converts to an integer. Floating-point numbers are first clamped to the range of 32 bits.
     fn to_i64_by_i32(&self) -> Result<i64, CqlError> {
         Ok(match self {
             Self::Float(value) => i64::from(*value as i32),
@@ -107,6 +111,8 @@ impl Number {
         })
     }
 
+    /// Converts to an integer. Varints and decimals keep their lowest 64 bits; floating-point numbers are
+    /// clamped.
     pub fn to_i64(&self) -> Result<i64, CqlError> {
         Ok(match self {
             Self::Int(value) => *value,
@@ -116,6 +122,7 @@ impl Number {
         })
     }
 
+    /// Converts to an integer of unlimited size. Digits after the decimal point are cut off.
     pub fn to_big(&self) -> Result<BigInt, CqlError> {
         Ok(match self {
             Self::Int(value) => BigInt::from(*value),
@@ -151,10 +158,10 @@ fn lowest_bits(value: &BigInt) -> i64 {
     i64::from_le_bytes(low)
 }
 
-/// 10 to the power of `digits`.
+/// Returns 10 to the power of `digits`.
 ///
 /// # Errors
-/// More than [`DIGITS_MAX`].
+/// `digits` is larger than [`DIGITS_MAX`].
 pub fn power_of_ten(digits: i64) -> Result<BigInt, CqlError> {
     if digits > DIGITS_MAX {
         return invalid!("A decimal of {digits} digits is too long to calculate with (at most {DIGITS_MAX})");
@@ -167,19 +174,19 @@ impl Decimal {
         format!("{}e{}", self.unscaled, -i64::from(self.scale))
     }
 
-    /// Without what is behind the point.
+    /// Truncates to an integer.
     fn truncated(&self) -> Result<BigInt, CqlError> {
         if self.scale <= 0 {
             return Ok(&self.unscaled * power_of_ten(-i64::from(self.scale))?);
         }
-        // Fewer digits than the point needs: nothing is left of it.
+        // All digits are after the decimal point.
         if i64::from(self.scale) > self.unscaled.bits() as i64 {
             return Ok(BigInt::from(0));
         }
         Ok(&self.unscaled / power_of_ten(i64::from(self.scale))?)
     }
 
-    /// The same number with more digits behind the point.
+    /// Returns the unscaled value at a larger scale.
     pub fn unscaled_at(&self, scale: i32) -> Result<BigInt, CqlError> {
         Ok(&self.unscaled * power_of_ten(i64::from(scale) - i64::from(self.scale))?)
     }

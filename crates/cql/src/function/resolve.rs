@@ -1,25 +1,26 @@
-//! Which overload a call means: the one whose arguments are exactly those given, else the only one that takes them,
-//! else the only one of these that gives what is wanted.
+//! Overload resolution. An overload whose argument types match exactly is chosen first. Otherwise the only
+//! overload that accepts the arguments is chosen. If several accept them, the only one of these whose result
+//! has the wanted type is chosen.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use model::CqlType;
+use protocol::CqlError;
+use syntax::{QualifiedName, Term};
 
 use super::{collection, json, native, with_values, written};
-use crate::CqlError;
 use crate::error::invalid;
-use crate::syntax::{QualifiedName, Term};
 use crate::term::{Env, Expr, Planner, ScalarFunction, is_assignable, literal_fits};
 
-/// An argument: a term whose type is not fixed yet, or something that has one.
+/// An argument: a term without a fixed type, or an expression with its type.
 #[derive(Clone, Debug)]
 pub enum Arg<'t> {
     Term(Cow<'t, Term>),
     Typed(Expr, CqlType),
 }
 
-/// The term, or the type of what has one.
+/// Prints the term, or the type of an expression.
 impl std::fmt::Display for Arg<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -30,11 +31,12 @@ impl std::fmt::Display for Arg<'_> {
 }
 
 impl<'t> Arg<'t> {
+    /// The argument of an unprepared term.
     pub fn of(term: &'t Term) -> Self {
         Self::Term(Cow::Borrowed(term))
     }
 
-    /// `None`: a marker, null, and the like.
+    /// Returns the natural type of the argument; `None` for a bind marker, null and similar terms.
     pub fn natural_type(&self, planner: &Planner<'_>) -> Result<Option<CqlType>, CqlError> {
         match self {
             Self::Term(term) => planner.natural_type(term),
@@ -42,7 +44,7 @@ impl<'t> Arg<'t> {
         }
     }
 
-    /// Whether it can be a value of `ty`.
+    /// How well the argument fits type `ty`.
     pub fn fits(&self, planner: &Planner<'_>, ty: &CqlType) -> Result<Fit, CqlError> {
         match self {
             Self::Term(term) => fit(planner, term, ty),
@@ -51,10 +53,11 @@ impl<'t> Arg<'t> {
     }
 }
 
+/// How well an argument fits a type, from worst to best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fit {
     No,
-    /// It can be made one, or the bytes mean the same.
+    /// The argument can be converted, or its bytes have the same meaning in the other type.
     Weak,
     Exact,
 }
@@ -105,19 +108,19 @@ fn fit(planner: &Planner<'_>, term: &Term, ty: &CqlType) -> Result<Fit, CqlError
     })
 }
 
-/// One overload of a function.
+/// An overload of a function.
 #[derive(Clone)]
 pub struct Signature {
     pub name: Arc<str>,
     pub args: Vec<CqlType>,
     pub result: CqlType,
-    /// The same arguments give the same result every time.
+    /// Whether equal arguments always give equal results.
     pub is_pure: bool,
     pub run: Arc<ScalarFunction>,
 }
 
 impl Signature {
-    /// A pure function of arguments that are not null.
+    /// Builds a pure function whose arguments are not null.
     pub fn new(
         name: &str,
         args: impl Into<Vec<CqlType>>,
@@ -129,7 +132,7 @@ impl Signature {
         Self { name: name.into(), args: args.into(), result, is_pure: true, run }
     }
 
-    /// A function of the moment.
+    /// Builds a function of the execution, such as `now()`, without arguments.
     pub fn of_moment(
         name: &str,
         result: CqlType,
@@ -145,11 +148,15 @@ impl Signature {
     }
 }
 
-/// With the keyspace that functions are in.
+/// Returns the function's name with its keyspace.
 pub fn full_name(written: &str) -> String {
     if written.contains('.') { written.to_string() } else { format!("system.{written}") }
 }
 
+/// Resolves a call of a function by its name. `wanted` is the type of the place that receives the result.
+///
+/// # Errors
+/// There is no such function, or no overload accepts the arguments.
 pub fn call(
     planner: &Planner<'_>,
     name: &QualifiedName,
@@ -161,7 +168,8 @@ pub fn call(
         _ if json::is_from_json(&name.name.text) => Some(json::from_json(&name.name.text, wanted)?),
         _ => {
             let types = args.iter().map(|arg| match arg {
-                // A list as such, and so it must tell of how many elements it is.
+                // A list argument of a similarity function is a vector. The number of its elements is part of
+                // the vector's type.
                 Arg::Term(term) if collection::is_similarity(&name.name.text) => match &**term {
                     Term::List { elements, .. } => {
                         let dimension = u32::try_from(elements.len()).unwrap_or(u32::MAX);
@@ -184,7 +192,7 @@ pub fn call(
     }
 }
 
-/// The overload that is meant; see the head of this file.
+/// Chooses the overload; see the head of this file.
 pub fn pick(
     planner: &Planner<'_>,
     name: &str,

@@ -1,9 +1,9 @@
-//! Functions as terms: what constants become when a statement is prepared.
+//! Functions as terms: evaluation of constants when a statement is prepared.
 
 use catalog::{Catalog, Keyspace};
+use syntax::{InsertValues, Statement, parse};
 
 use super::*;
-use crate::syntax::{InsertValues, Statement, parse};
 
 fn evaluate(text: &str, ty: &CqlType) -> Result<Option<String>, String> {
     let statement = format!("INSERT INTO ks.t (a) VALUES ({text})");
@@ -24,7 +24,7 @@ fn evaluate(text: &str, ty: &CqlType) -> Result<Option<String>, String> {
     }
 }
 
-/// The clock of [`evaluate`].
+/// The clock of [`evaluate`], as text.
 fn moment() -> String {
     CqlType::Timestamp.text_of(&1_700_000_000_123i64.to_be_bytes()).replace('\'', "")
 }
@@ -84,7 +84,7 @@ fn numbers_are_rounded_as_java_does() {
         ("-0.5000000000000001", "-1.0"),
         ("-1.5", "-1.0"),
         ("-2.5", "-2.0"),
-        // Odd numbers whose sum with 0.5 is not a double.
+        // Odd integers whose sum with 0.5 is not a double.
         ("4503599627370497.0", "4.503599627370497E15"),
         ("9007199254740991.0", "9.007199254740991E15"),
         ("-4503599627370497.0", "-4.503599627370497E15"),
@@ -194,7 +194,7 @@ fn masks_hide_values_and_nulls() {
     for null in ["mask_null((text) 'a')", "mask_replace((text) 'a', null)", "mask_inner(null, 1, 1)"] {
         assert_eq!(evaluate(null, text), Ok(None), "{null}");
     }
-    // Of `text` by coreutils.
+    // Hashes of `text` computed with coreutils.
     check("mask_hash((text) 'text', 'MD5')", &CqlType::Blob, "0x1cb251ec0d568de6a929b520c4aed8d1");
     let sha256 = "0x982d9e3eb996f559e633f4d194def3761d909f5a3b647d1a851fead67c32c9d1";
     check("mask_hash((text) 'text')", &CqlType::Blob, sha256);

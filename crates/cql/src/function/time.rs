@@ -1,21 +1,23 @@
-//! Functions of times: the moment, and conversions between timestamps, dates and timeuuids.
+//! Functions of times: the current time, and conversions between timestamps, dates and timeuuids.
 
 use model::CqlType;
+use protocol::CqlError;
 
 use super::calendar::{DATE_EPOCH, MS_PER_DAY};
 use super::resolve::Signature;
-use crate::CqlError;
 use crate::error::invalid;
 use crate::term::Env;
 
-/// Between 1582-10-15, where UUIDs count from, and 1970: in 100 ns.
+/// Steps of 100 ns from 1582-10-15, the epoch of UUIDs, to 1970.
 const UUID_EPOCH_TICKS: i64 = 0x01B2_1DD2_1381_4000;
 const TICKS_PER_MS: i64 = 10_000;
 
+/// Builds a function that returns the clock of the request, in milliseconds.
 pub fn current_timestamp(name: &str) -> Signature {
     Signature::of_moment(name, CqlType::Timestamp, |env| env.now_us.div_euclid(1_000).to_be_bytes().to_vec())
 }
 
+/// Returns the overloads of the functions of times; `None` for any other name.
 pub fn overloads(name: &str) -> Option<Vec<Signature>> {
     use CqlType as T;
     Some(match name {
@@ -56,7 +58,7 @@ fn conversion(name: &str, from: &CqlType, to: &CqlType) -> Signature {
     Signature::new(name, [from.clone()], to.clone(), move |args| convert(&own, &result, args[0]))
 }
 
-/// Whether [`convert`] knows the way.
+/// Whether [`convert`] supports the conversion.
 pub fn converts(from: &CqlType, to: &CqlType) -> bool {
     use CqlType as T;
     matches!(
@@ -65,7 +67,7 @@ pub fn converts(from: &CqlType, to: &CqlType) -> bool {
     )
 }
 
-/// A timeuuid, timestamp or date as a timestamp, a date or milliseconds; `None` for the empty value.
+/// Converts a timeuuid, timestamp or date to a timestamp, a date or milliseconds; `None` for the empty value.
 pub fn convert(from: &CqlType, to: &CqlType, value: &[u8]) -> Result<Option<Vec<u8>>, CqlError> {
     if value.is_empty() {
         return Ok(None);
@@ -101,17 +103,18 @@ fn ms_of_timeuuid(uuid: u128) -> i64 {
     (ticks as i64 - UUID_EPOCH_TICKS).div_euclid(TICKS_PER_MS)
 }
 
-/// A version 1 UUID; `None` if the time does not fit.
+/// Builds a UUID of version 1; `None` if the time does not fit.
 fn timeuuid(ticks: i64, low: u64) -> Option<[u8; 16]> {
     let ticks = u64::try_from(ticks.checked_add(UUID_EPOCH_TICKS)?).ok().filter(|ticks| ticks >> 60 == 0)?;
     let high = ticks << 32 | (ticks >> 32 & 0xFFFF) << 16 | 0x1000 | ticks >> 48;
     Some((u128::from(high) << 64 | u128::from(low)).to_be_bytes())
 }
 
-/// The clock to the microsecond; the rest is random, so that no two are the same.
+/// Returns a timeuuid with the clock in microseconds. The other bits are random, so that timeuuids are
+/// unique.
 fn now(env: &Env<'_>) -> Vec<u8> {
     let low = (env.random)() & !(0x3 << 62) | 0x2 << 62;
-    // The multicast bit says that the node is random and no network card.
+    // The multicast bit marks a random node id, which is not the address of a network card.
     let ticks = env.now_us.saturating_mul(10);
     timeuuid(ticks, low | 1 << 40).unwrap_or_default().to_vec()
 }

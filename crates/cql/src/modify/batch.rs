@@ -1,43 +1,43 @@
-//! What a batch is allowed to be.
+//! Rules and size limits of batches.
 //!
-//! Texts of errors follow Cassandra 4.1 `cql3/statements/BatchStatement.java`.
+//! Error messages follow Cassandra 4.1 `cql3/statements/BatchStatement.java`.
 
 use model::{ColumnData, Mutation, PartitionKey, Row, TableSchema};
+use protocol::CqlError;
+use syntax::BatchKind;
 
 use super::change::Change;
 use super::using::Using;
-use crate::CqlError;
 use crate::error::invalid;
-use crate::syntax::BatchKind;
 
-/// The sizes from which on a batch is warned of and refused.
+/// Batch sizes above which a warning is given or the batch is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchLimits {
-    /// A batch of several partitions with more bytes than this is answered with a warning.
+    /// A batch of several partitions larger than this is answered with a warning.
     pub warn_bytes: u64,
-    /// One with more than this is refused.
+    /// A batch of several partitions larger than this is refused.
     pub fail_bytes: u64,
-    /// An unlogged batch of more partitions is answered with a warning.
+    /// An unlogged batch with more partitions than this is answered with a warning.
     pub unlogged_partitions: u64,
 }
 
 impl BatchLimits {
-    /// Cassandra's.
+    /// Cassandra's defaults.
     pub const DEFAULT: Self = Self { warn_bytes: 5 << 10, fail_bytes: 50 << 10, unlogged_partitions: 10 };
 }
 
-/// Why a batch is logged.
+/// Reason for logging a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchSeverity {
-    /// It is larger than `fail_bytes`, and is refused.
+    /// The batch is larger than `fail_bytes` and is refused.
     TooLarge,
-    /// It is larger than `warn_bytes`.
+    /// The batch is larger than `warn_bytes`.
     Large,
-    /// It is not logged, and has more than `unlogged_partitions`.
+    /// The batch is unlogged and has more than `unlogged_partitions` partitions.
     Spread,
 }
 
-/// One write of a batch, as limits see it.
+/// One write of a batch, with its size for the limits.
 #[derive(Clone, Copy, Debug)]
 pub struct SizedWrite<'a> {
     pub schema: &'a TableSchema,
@@ -46,14 +46,14 @@ pub struct SizedWrite<'a> {
 }
 
 impl<'a> SizedWrite<'a> {
-    /// `counters` are the updates of counters that the mutation does not have yet.
+    /// `counters` is the number of counter updates that the mutation does not contain yet.
     pub fn new(mutation: &'a Mutation, counters: usize) -> Self {
         let bytes = data_bytes(mutation) + (counters * COUNTER_BYTES) as u64;
         Self { schema: &mutation.schema, key: &mutation.key, bytes }
     }
 }
 
-/// That these may stand together.
+/// Checks that a batch of this kind may combine these changes.
 pub fn check(kind: BatchKind, changes: &[&Change], using: &Using) -> Result<(), CqlError> {
     if using.ttl.is_some() {
         return invalid!("Global TTL on the BATCH statement is not supported.");
@@ -91,12 +91,13 @@ pub fn check(kind: BatchKind, changes: &[&Change], using: &Using) -> Result<(), 
 }
 
 impl BatchLimits {
-    /// Warns the client and the log of a batch that is large. Nothing of the batch may have been written yet.
+    /// Checks a batch against the limits. A large batch is logged and adds a warning for the client. The
+    /// check must run before any write of the batch.
     ///
-    /// As in Cassandra, a batch for a single partition of a keyspace may be of any size.
+    /// As in Cassandra, a batch for a single partition of a keyspace may have any size.
     ///
     /// # Errors
-    /// The batch is too large.
+    /// The batch is larger than `fail_bytes`.
     pub fn check(
         &self,
         kind: BatchKind,
@@ -141,7 +142,7 @@ impl BatchLimits {
     }
 }
 
-/// The tables of a batch, each once, with their keyspaces.
+/// Full names of a batch's tables, without duplicates.
 fn names(writes: &[SizedWrite<'_>]) -> Vec<String> {
     let mut names: Vec<String> = writes.iter().map(|write| write.schema.full_name()).collect();
     names.sort_unstable();
@@ -159,7 +160,7 @@ fn size_text(names: &[String], bytes: u64, limit_bytes: u64, show: fn(u64) -> St
     )
 }
 
-/// `5.000KiB`, as Cassandra writes sizes in its log.
+/// Formats a size as in Cassandra's log, such as `5.000KiB`.
 fn show_bytes(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes}B"),
@@ -169,10 +170,10 @@ fn show_bytes(bytes: u64) -> String {
     }
 }
 
-/// A counter update: the number to add, and its timestamp.
+/// Size of a counter update: the increment and its timestamp.
 const COUNTER_BYTES: usize = 16;
 
-/// Bytes of keys and values, with eight for the timestamp of each cell.
+/// Counts the bytes of keys and values, plus eight bytes for the timestamp of each cell.
 fn data_bytes(mutation: &Mutation) -> u64 {
     let partition = &mutation.partition;
     let rows = partition.rows().iter().map(|row| row.key.as_bytes().len() + row_bytes(&row.row));

@@ -1,24 +1,22 @@
-//! INSERT, UPDATE and DELETE, prepared.
+//! Prepared INSERT, UPDATE and DELETE.
 //!
-//! Texts of errors follow Cassandra 4.1 `cql3/statements/{Modification,Update,Delete}Statement.java`.
+//! Error messages follow Cassandra 4.1 `cql3/statements/{Modification,Update,Delete}Statement.java`.
 
 use std::sync::Arc;
 
 use catalog::virtual_tables::is_virtual_keyspace;
 use catalog::{Catalog, is_system_keyspace};
 use model::{Column, ColumnKind, TableSchema};
+use protocol::CqlError;
+use syntax::{Delete, DeleteTarget, Ident, Insert, InsertValues, Modification, QualifiedName, Term, Update};
 
 use super::condition::Condition;
 use super::json::{self, Assigned, BoundText};
 use super::operation::{self, Operation, OperationKind};
 use super::target::{Named, Target};
 use super::using::Using;
-use crate::CqlError;
 use crate::error::invalid;
 use crate::restriction::{ColumnRef, Restrictions, Rules, StatementKind};
-use crate::syntax::{
-    Delete, DeleteTarget, Ident, Insert, InsertValues, Modification, QualifiedName, Term, Update,
-};
 use crate::term::{Expr, Planner};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +26,7 @@ pub enum Verb {
     Delete,
 }
 
-/// A change of one table. Operations are sorted by column id.
+/// A change of a table. Its operations are sorted by column id.
 #[derive(Clone, Debug)]
 pub struct Change {
     pub schema: Arc<TableSchema>,
@@ -39,13 +37,13 @@ pub struct Change {
     pub row_ops: Vec<Operation>,
     pub static_ops: Vec<Operation>,
     pub condition: Option<Condition>,
-    /// INSERT JSON of a text that is bound.
+    /// INSERT JSON with a bound text.
     pub json: Option<BoundText>,
-    /// Sets cells of one row by its whole key; nothing is read, nothing but the row is written.
+    /// Whether the change only sets cells of a single row with a complete key, and reads nothing.
     pub is_one_row: bool,
 }
 
-/// The table that a statement names; `keyspace` is the one of the connection.
+/// Returns the table that a statement names. `keyspace` is the connection's keyspace.
 pub fn table_of<'c>(
     catalog: &'c Catalog,
     keyspace: Option<&str>,
@@ -75,6 +73,7 @@ pub fn table_of<'c>(
     }
 }
 
+/// The table that a modification names.
 pub fn table_name(modification: &Modification) -> &QualifiedName {
     match modification {
         Modification::Insert(insert) => &insert.table,
@@ -84,6 +83,7 @@ pub fn table_name(modification: &Modification) -> &QualifiedName {
 }
 
 impl Change {
+    /// Prepares INSERT.
     pub fn insert(
         planner: &mut Planner<'_>,
         schema: &Arc<TableSchema>,
@@ -136,6 +136,7 @@ impl Change {
         Ok(Self { json, ..Self::new(schema, Verb::Insert, using, target, operations, condition)? })
     }
 
+    /// Prepares UPDATE.
     pub fn update(
         planner: &mut Planner<'_>,
         schema: &Arc<TableSchema>,
@@ -168,6 +169,7 @@ impl Change {
         Self::new(schema, Verb::Update, using, target, operations, condition)
     }
 
+    /// Prepares DELETE.
     pub fn delete(
         planner: &mut Planner<'_>,
         schema: &Arc<TableSchema>,
@@ -260,7 +262,7 @@ impl Change {
         }
     }
 
-    /// That the rows named are those that the operations and conditions need.
+    /// Checks that the target has the rows that the operations and conditions need.
     fn check_rows(&self) -> Result<(), CqlError> {
         let condition_is_of = |kind| self.condition.as_ref().is_some_and(|condition| condition.is_of(kind));
         let is_of_static = self.row_ops.is_empty()
@@ -307,20 +309,20 @@ impl Change {
         Ok(())
     }
 
-    /// DELETE of rows, ranges or the partition, and not of columns.
+    /// Whether the change deletes rows, ranges or the partition rather than columns.
     pub fn deletes_rows(&self) -> bool {
         self.verb == Verb::Delete && self.row_ops.is_empty() && self.static_ops.is_empty()
     }
 }
 
-/// Whether nothing but static columns is written, and nothing else asked for.
+/// Whether only static columns are written, and no condition tests a regular column.
 fn is_only_static(operations: &[Operation], condition: Option<&Condition>) -> bool {
     !operations.is_empty()
         && operations.iter().all(|op| op.column.kind == ColumnKind::Static)
         && !condition.is_some_and(|condition| condition.is_of(ColumnKind::Regular))
 }
 
-/// What INSERT gives each of the columns it names.
+/// Prepares the values of INSERT for the columns that it names.
 fn assigned(
     planner: &mut Planner<'_>,
     schema: &TableSchema,

@@ -1,32 +1,34 @@
-//! IF: what must hold of a partition so that a write happens.
+//! IF: conditions on a partition's rows that must hold for a write to be applied.
 //!
-//! Prepared as [`Condition`], bound to the values of one execution as [`BoundCondition`], which owns what it needs
-//! and asks a page. Null and what is not there are the same. Rules and texts follow Cassandra 4.1
-//! `cql3/conditions/ColumnCondition.java`.
+//! A [`Condition`] is prepared once. It is bound to the values of an execution as [`BoundCondition`], which
+//! owns its data and is evaluated on a page. A missing value and null are the same. Rules and error messages
+//! follow Cassandra 4.1 `cql3/conditions/ColumnCondition.java`.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use model::types::{CollectionIter, CqlType, MapIter, TupleIter};
 use model::{Column, ColumnData, ColumnKind, Row, TableSchema};
+use protocol::CqlError;
 use reader::Page;
+use syntax::{self, CompareOp, ConditionTest, Conditions, InValues, RelationTarget};
 
 use super::existing;
 use super::write::RowAt;
-use crate::CqlError;
 use crate::error::invalid;
 use crate::restriction::{self, LikePattern};
-use crate::syntax::{self, CompareOp, ConditionTest, Conditions, InValues, RelationTarget};
 use crate::term::{Env, Expr, Planner, Value};
 
+/// A prepared IF.
 #[derive(Clone, Debug)]
 pub enum Condition {
     Exists,
     NotExists,
-    /// All of them.
+    /// Comparisons, which must all hold.
     Columns(Vec<ColumnCondition>),
 }
 
+/// A comparison of a column or of a part of it.
 #[derive(Clone, Debug)]
 pub struct ColumnCondition {
     pub column: Column,
@@ -34,11 +36,11 @@ pub struct ColumnCondition {
     test: Test,
 }
 
-/// Which part of the column's value is compared.
+/// The part of the column's value that is compared.
 #[derive(Clone, Debug)]
 enum Part<K> {
     Whole,
-    /// By a map's key or a list's index.
+    /// An element, by a map's key or a list's index.
     Element(K),
     Field(u16),
 }
@@ -47,11 +49,12 @@ enum Part<K> {
 enum Test {
     Compare(CompareOp, Expr),
     In(Vec<Expr>),
-    /// A bound list.
+    /// A list bound to a marker.
     InList(Expr),
 }
 
 impl Condition {
+    /// Prepares the conditions of an IF.
     pub fn prepare(
         planner: &mut Planner<'_>,
         schema: &TableSchema,
@@ -65,7 +68,7 @@ impl Condition {
         Ok(Self::Columns(prepared.collect::<Result<_, _>>()?))
     }
 
-    /// None of EXISTS and NOT EXISTS.
+    /// The comparisons; empty for EXISTS and NOT EXISTS.
     pub fn columns(&self) -> &[ColumnCondition] {
         match self {
             Self::Columns(columns) => columns,
@@ -73,11 +76,13 @@ impl Condition {
         }
     }
 
-    /// It asks for static columns and nothing else: of no row.
+    /// Whether the condition has comparisons, and all of them are of static columns. Such a condition needs
+    /// no row.
     pub fn is_only_static(&self) -> bool {
         !self.columns().is_empty() && !self.is_of(ColumnKind::Regular)
     }
 
+    /// Whether a comparison tests a column of this kind.
     pub fn is_of(&self, kind: ColumnKind) -> bool {
         self.columns().iter().any(|condition| condition.column.kind == kind)
     }
@@ -171,7 +176,7 @@ fn one(
     Ok(ColumnCondition { column: column.clone(), part, test })
 }
 
-/// What CONTAINS and CONTAINS KEY compare: its name and its type.
+/// Returns the name and the type of the operand of CONTAINS or CONTAINS KEY.
 fn contained(name: &str, ty: &CqlType, op: CompareOp) -> Result<(String, CqlType), CqlError> {
     match (op, ty.without_reversed()) {
         (CompareOp::ContainsKey, CqlType::Map { entry, .. }) => Ok((format!("key({name})"), entry.0.clone())),
@@ -187,7 +192,7 @@ fn contained(name: &str, ty: &CqlType, op: CompareOp) -> Result<(String, CqlType
 /// A condition on one row, with its values.
 #[derive(Clone, Debug)]
 pub struct BoundCondition {
-    /// Where EXISTS looks, and conditions on columns that are not static.
+    /// The row of EXISTS, NOT EXISTS, and conditions on columns that are not static.
     pub at: RowAt,
     asked: Asked,
 }
@@ -202,16 +207,17 @@ enum Asked {
 #[derive(Clone, Debug)]
 struct Comparison {
     column: Column,
-    /// The list's index as four bytes.
+    /// For a list: the index as four bytes.
     part: Part<Vec<u8>>,
-    /// Of what is compared.
+    /// Type of the compared values.
     ty: CqlType,
     op: CompareOp,
-    /// One of them, for IN; else there is one. `None`: null.
+    /// For IN, the alternatives; otherwise a single value. `None` is null.
     values: Vec<Option<Vec<u8>>>,
 }
 
 impl BoundCondition {
+    /// Evaluates the values of a condition on the row `at`.
     pub fn bind(condition: &Condition, at: RowAt, env: &Env<'_>) -> Result<Self, CqlError> {
         let asked = match condition {
             Condition::Exists => Asked::Exists,
@@ -224,7 +230,7 @@ impl BoundCondition {
         Ok(Self { at, asked })
     }
 
-    /// Whether it can stand beside `other`, which is of the same row.
+    /// Checks whether a batch may have this condition and `other`, which is on the same row.
     pub fn agrees_with(&self, other: &Self) -> Result<(), CqlError> {
         const MIXED: &str = "Cannot mix IF conditions and IF NOT EXISTS for the same row";
         match (&self.asked, &other.asked) {
@@ -234,7 +240,7 @@ impl BoundCondition {
             (Asked::Columns(_), Asked::NotExists) | (Asked::NotExists, Asked::Columns(_)) => {
                 invalid!("{MIXED}")
             }
-            // Cassandra says the same of both.
+            // Cassandra returns the same error for both.
             (Asked::Columns(_), Asked::Exists) | (Asked::Exists, Asked::Columns(_)) => {
                 invalid!("{MIXED}")
             }
@@ -242,7 +248,7 @@ impl BoundCondition {
         }
     }
 
-    /// Whether it holds of what was read of its partition.
+    /// Whether the condition holds for the page that was read from its partition.
     pub fn holds(&self, schema: &TableSchema, page: &Page) -> bool {
         let row = self.at.find(schema, page);
         match &self.asked {
@@ -301,7 +307,7 @@ impl Comparison {
                 (*op, vec![value])
             }
             Test::In(exprs) => {
-                // What is unset is not in the list.
+                // Unset values are not part of the list.
                 let values = exprs.iter().filter_map(|expr| match expr.evaluate(env) {
                     Ok(Value::Bytes(bytes)) => Some(Ok(Some(bytes.into_owned()))),
                     Ok(Value::Null) => Some(Ok(None)),
@@ -342,7 +348,7 @@ impl Comparison {
             (CompareOp::Contains | CompareOp::ContainsKey | CompareOp::Like, ..) => return false,
             _ => {}
         }
-        // A collection of many cells without any is null, and equals the empty one.
+        // A collection of many cells without any cell is null, and equals the empty collection.
         let is_collection = self.ty.is_multi_cell() && self.ty.is_collection();
         let wanted = if is_collection { wanted.filter(|bytes| bytes.len() > 4) } else { wanted };
         let (existing, wanted) = match (existing, wanted) {
@@ -350,7 +356,7 @@ impl Comparison {
                 return matches!(self.op, CompareOp::Eq | CompareOp::LessEq | CompareOp::GreaterEq);
             }
             (Some(existing), Some(wanted)) => (existing, wanted),
-            // Nothing is less than something only where nothing is the empty collection.
+            // Null is less than a value only for collections, where null is the empty collection.
             (None, Some(_)) => {
                 return self.op == CompareOp::NotEq
                     || is_collection && matches!(self.op, CompareOp::Less | CompareOp::LessEq);
@@ -372,7 +378,7 @@ impl Comparison {
         }
     }
 
-    /// What is compared with: the column, or the part of it.
+    /// Returns the stored value of the column, or of its part.
     fn existing<'r>(&self, row: Option<&'r Row>) -> Option<Cow<'r, [u8]>> {
         let data = row?.cell(self.column.id)?;
         match (&self.part, data) {

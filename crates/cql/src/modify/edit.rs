@@ -1,18 +1,20 @@
-//! Operations that read before they write: counters, list elements by index or by value, and numbers and texts
-//! calculated from the stored value.
+//! Edits: operations that read stored data before they write. These are updates of counters, operations on
+//! list elements by index or by value, and numbers and texts computed from the stored value.
 
+use base::broken;
 use model::{
     Cell, Column, ColumnData, CqlType, Mutation, PathCell, Row, SmallBytes, TableSchema,
     counter::{self, CounterShard},
 };
+use protocol::CqlError;
 use reader::Page;
+use syntax::ArithmeticOp;
 
 use super::write::{Moment, RowAt};
 use crate::error::invalid;
-use crate::syntax::ArithmeticOp;
-use crate::{CqlError, function};
+use crate::function;
 
-/// A change of one column of one row, waiting for the row to be read.
+/// A change of a column of a row, to be resolved after the row has been read.
 #[derive(Clone, Debug)]
 pub struct Edit {
     pub at: RowAt,
@@ -25,7 +27,7 @@ pub struct Edit {
 
 #[derive(Clone, Debug)]
 pub enum EditKind {
-    /// `None` deletes the element.
+    /// Sets an element of a list, or deletes it if `value` is `None`.
     SetIndex {
         index: i32,
         value: Option<SmallBytes>,
@@ -34,19 +36,19 @@ pub enum EditKind {
     RemoveValues(Vec<SmallBytes>),
     /// Adds to a counter.
     Count(i64),
-    /// The value that is there, `op`, `operand`. Null stays null, as in Cassandra.
+    /// Computes `stored value op operand`. Null stays null, as in Cassandra.
     Calculate {
         operand: SmallBytes,
         op: ArithmeticOp,
     },
 }
 
-/// Whose share of a counter is raised.
+/// The node whose counter shard is incremented.
 #[derive(Clone, Copy, Debug)]
 pub struct CounterNode {
     pub id: [u8; 16],
-    /// Microseconds: what the clock of a new share begins with, so that a share that was deleted and begun anew
-    /// does not lose against what is left of the old one.
+    /// Wall clock in microseconds: the first clock value of a new counter shard. A shard that was deleted and
+    /// created again thereby supersedes remains of the old shard.
     pub wall_us: i64,
 }
 
@@ -56,10 +58,11 @@ impl Edit {
         Self { at, column: column.clone(), kind, timestamp_us, ttl_s, now_s }
     }
 
-    /// Adds to `mutation` what the edit comes to, given what is there.
+    /// Adds the resolved edit to `mutation`. `page` has the stored rows of the partition.
     ///
     /// # Errors
-    /// An index that the list does not have; a counter that is none; a number that is too long to calculate with.
+    /// The list does not have the index, the stored value is not a valid counter, or a number has too many
+    /// digits.
     pub fn resolve(&self, mutation: &mut Mutation, page: &Page, node: CounterNode) -> Result<(), CqlError> {
         let schema = mutation.schema.clone();
         let existing = self.at.find(&schema, page).and_then(|row| row.cell(self.column.id));
@@ -135,6 +138,7 @@ impl Edit {
     }
 
     fn count(&self, existing: Option<&ColumnData>, delta: i64, node: CounterNode) -> Result<Row, CqlError> {
+        let delta = if broken::is("counter_once") { delta.wrapping_mul(2) } else { delta };
         let mut shard = CounterShard { id: node.id, clock: node.wall_us, count: delta };
         if let Some(ColumnData::Simple(cell)) = existing {
             let shards = counter::decode(&cell.value).map_err(|error| CqlError::Server(error.to_string()))?;

@@ -1,13 +1,16 @@
-//! Carrying a prepared write out.
+//! Executes a prepared write.
 //!
-//! The usual case is one mutation straight from the bound values. Batches and IN make one mutation for each
-//! partition. What depends on what is there is read first: lists by an ordinary read, counters and conditions while
-//! the partition is held.
+//! In the usual case a single mutation is built directly from the bound values. Batches and statements with
+//! IN build one mutation for each partition. Changes that depend on stored data read it first: changes of
+//! lists with an ordinary read, counter updates and conditions while the partition is locked.
 
 use std::sync::Arc;
 
-use model::{ClusteringRange, Mutation, PartitionRange, TableId};
+use base::broken;
+use model::{ClusteringRange, Mutation, PartitionRange, Row, TableId};
+use protocol::{CqlError, Value};
 use reader::{Page, ReadCommand};
+use syntax::BatchKind;
 
 use super::batch::{self, SizedWrite};
 use super::change::Change;
@@ -21,23 +24,21 @@ use super::target::Rows;
 use super::using::Using;
 use super::write::{self, Moment, PartitionWrite, RowAt, Writes};
 use crate::error::invalid;
-use crate::protocol::Value;
-use crate::syntax::BatchKind;
 use crate::term::Env;
-use crate::{Coordinator, CqlError, Decide, Execution, Outcome};
+use crate::{Coordinator, Decide, Execution, Outcome};
 
-/// A change and the values of its statement's markers.
+/// A change with the values of its statement's bind markers.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     change: &'a Change,
     bound: &'a [Value<'a>],
 }
 
-/// Carries a plan out. `bound` has a value for each of [`ModifyPlan::markers`]; what a client ought to be told
-/// besides goes to `warnings`.
+/// Executes a plan. `bound` has a value for each of [`ModifyPlan::markers`]. Warnings for the client are
+/// added to `warnings`.
 ///
 /// # Errors
-/// A value that does not fit its place, or what the storage says.
+/// A value does not fit its place, or the storage fails.
 pub async fn execute<C: Coordinator>(
     plan: &ModifyPlan,
     coordinator: &C,
@@ -75,10 +76,10 @@ pub async fn execute<C: Coordinator>(
     }
 }
 
-/// Carries out a batch of the protocol: prepared statements, each with its values.
+/// Executes a batch of the protocol: prepared statements, each with its bound values.
 ///
 /// # Errors
-/// As [`execute`], and what may not stand together in a batch.
+/// As [`execute`]; also statements that a batch may not combine.
 pub async fn execute_batch<C: Coordinator>(
     kind: BatchKind,
     statements: &[(&ModifyPlan, &[Value<'_>])],
@@ -112,7 +113,7 @@ pub async fn execute_batch<C: Coordinator>(
     all.unconditionally(Some(kind), warnings).await
 }
 
-/// The mutation of the usual case, without planning; `None`: it is not the usual case.
+/// Builds the mutation of the usual case directly; `None` if the change is not the usual case.
 #[inline]
 fn usual<C: Coordinator>(
     change: &Change,
@@ -133,8 +134,8 @@ fn usual<C: Coordinator>(
     }
 }
 
-/// The timestamp of what brings none. A conditional write never has its client's: clients' clocks do not agree on
-/// an order, and conditions are about order.
+/// Returns the timestamp of a write without USING TIMESTAMP. A conditional write never takes the client's
+/// timestamp: the clocks of clients do not agree on an order, and conditions depend on the order of writes.
 fn base_us<C: Coordinator>(coordinator: &C, execution: &Execution<'_>, is_conditional: bool) -> i64 {
     match execution.timestamp_us {
         Some(timestamp_us) if !is_conditional => timestamp_us,
@@ -162,18 +163,26 @@ fn moment<'a>(
     })
 }
 
-/// Changes that are carried out together.
+/// Changes that are executed together.
 struct Request<'a, C> {
     parts: &'a [Part<'a>],
-    /// USING TIMESTAMP of the batch.
+    /// USING TIMESTAMP of the batch, in microseconds.
     base_us: Option<i64>,
     coordinator: &'a C,
     execution: &'a Execution<'a>,
 }
 
+/// Writes and conditions of a request, with its bound values.
+struct BoundWrites {
+    /// One entry for each partition.
+    writes: Vec<PartitionWrite>,
+    conditions: Vec<BoundCondition>,
+    /// The timestamp drawn for writes without USING TIMESTAMP, in microseconds.
+    drawn_us: Option<i64>,
+}
+
 impl<C: Coordinator> Request<'_, C> {
-    /// What is written, one for each partition, and the conditions.
-    fn writes(&self, is_conditional: bool) -> Result<(Vec<PartitionWrite>, Vec<BoundCondition>), CqlError> {
+    fn writes(&self, is_conditional: bool) -> Result<BoundWrites, CqlError> {
         let random = || self.coordinator.random_u64();
         let clock = || self.coordinator.timestamp_us();
         let paths = ListPaths::new(&clock, &random);
@@ -186,8 +195,8 @@ impl<C: Coordinator> Request<'_, C> {
                 || *drawn_us.get_or_insert_with(|| base_us(self.coordinator, self.execution, is_conditional));
             let mut moment = moment(change, env, &paths, self.execution, base_us)?;
             if is_conditional && self.parts.len() > 1 {
-                // As Cassandra has it, what such a batch writes stays beside the partitions and ranges that it deletes, and
-                // goes with rows and collections.
+                // As in Cassandra, data that a conditional batch writes survives the batch's own deletions of
+                // partitions and ranges, but not its deletions of rows and collections.
                 moment.deletion_us -= 1;
                 if let Rows::Keys(keys) = change.target.rows(&change.schema, &env)?
                     && keys.len() > 1
@@ -210,20 +219,21 @@ impl<C: Coordinator> Request<'_, C> {
                 conditions.push(bound);
             }
         }
-        Ok((writes.writes, conditions))
+        Ok(BoundWrites { writes: writes.writes, conditions, drawn_us })
     }
 
     fn node(&self) -> CounterNode {
         CounterNode { id: *self.coordinator.host_id().as_bytes(), wall_us: self.coordinator.wall_us() }
     }
 
-    /// `batch` says which kind of batch it is; `None`: it is a single statement.
+    /// Executes the changes without conditions. `batch` is the kind of the batch, or `None` for a single
+    /// statement.
     async fn unconditionally(
         &self,
         batch: Option<BatchKind>,
         warnings: &mut Vec<String>,
     ) -> Result<Outcome, CqlError> {
-        let (mut writes, _) = self.writes(false)?;
+        let BoundWrites { mut writes, .. } = self.writes(false)?;
         let node = self.node();
         for write in &mut writes {
             if !write.edits.is_empty() && !counts(write) {
@@ -244,7 +254,7 @@ impl<C: Coordinator> Request<'_, C> {
         for write in writes {
             if counts(&write) {
                 let command = read_for(&write, &[], self.execution.now_s());
-                let decide: Decide = Box::new(move |page| resolve(write, page, node));
+                let decide: Decide = Box::new(move |page, _| resolve(write, page, node));
                 self.coordinator.read_and_write(command, decide).await?;
             } else {
                 mutations.push(write.mutation);
@@ -259,7 +269,7 @@ impl<C: Coordinator> Request<'_, C> {
     }
 
     async fn conditionally(&self, reply: &Reply) -> Result<Outcome, CqlError> {
-        let (mut writes, conditions) = self.writes(true)?;
+        let BoundWrites { mut writes, conditions, drawn_us } = self.writes(true)?;
         let (Some(write), true) = (writes.pop(), writes.is_empty()) else {
             return invalid!("Batch with conditions cannot span multiple partitions");
         };
@@ -269,9 +279,13 @@ impl<C: Coordinator> Request<'_, C> {
         let command = read_for(&write, &conditions, self.execution.now_s());
         let decide: Decide = {
             let (schema, conditions) = (schema.clone(), conditions.clone());
-            Box::new(move |page| {
+            Box::new(move |page, locked_us| {
                 if conditions.iter().all(|condition| condition.holds(&schema, page)) {
-                    return resolve(write, page, node);
+                    let mut decided = resolve(write, page, node)?;
+                    for mutation in decided.iter_mut().flatten() {
+                        make_youngest(mutation, drawn_us, page, locked_us);
+                    }
+                    return Ok(decided);
                 }
                 Ok(None)
             })
@@ -282,12 +296,28 @@ impl<C: Coordinator> Request<'_, C> {
     }
 }
 
-/// Whether it updates counters: then it is resolved while the partition is held.
+/// Whether the write updates counters. Such a write is resolved while the partition is locked.
 fn counts(write: &PartitionWrite) -> bool {
     write.edits.iter().any(|edit| matches!(edit.kind, EditKind::Count(_)))
 }
 
-/// What is to be written, given what is there.
+/// Raises the timestamps of a decided write above those of the rows that were read and of earlier decisions.
+/// The write's timestamp was drawn before the partition was locked, possibly from another shard's clock.
+/// Without the change, a decision made since then could have a newer timestamp and shadow the write, although
+/// the client was answered that the write was applied. The wall clock may also have been set back.
+fn make_youngest(mutation: &mut Mutation, drawn_us: Option<i64>, page: &Page, locked_us: i64) {
+    let Some(drawn_us) = drawn_us else { return };
+    let rows = page.partitions.iter().flat_map(|partition| {
+        std::iter::once(&partition.static_row).chain(partition.rows.iter().map(|row| &row.row))
+    });
+    let newest_us = rows.map(Row::newest_timestamp_us).max().unwrap_or(i64::MIN);
+    let wanted_us = locked_us.max(newest_us.saturating_add(1));
+    if wanted_us > drawn_us && !broken::is("decision_youngest") {
+        mutation.partition.make_younger(wanted_us - drawn_us);
+    }
+}
+
+/// Returns the mutation to write, given the rows that were read; `None` if nothing has to be written.
 fn resolve(
     mut write: PartitionWrite,
     page: &Page,
@@ -299,8 +329,9 @@ fn resolve(
     Ok((!write.mutation.partition.is_empty()).then(|| vec![write.mutation]))
 }
 
-/// Reads the rows that a write's edits and conditions ask for, on one page. If none asks for a row, the static row
-/// and with it one row, by which a partition without static columns is told from none.
+/// Builds the read of all rows that a write's edits and conditions need, in one page. If they need no row,
+/// the command reads the static row and at most one row, so that a partition without static columns can be
+/// distinguished from a missing one.
 fn read_for(write: &PartitionWrite, conditions: &[BoundCondition], now_s: u32) -> ReadCommand {
     let Mutation { schema, key, .. } = &write.mutation;
     let table: TableId = schema.id;

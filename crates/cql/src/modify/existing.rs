@@ -1,11 +1,11 @@
-//! What a column holds, as the value a client would read.
+//! Stored values of columns, in the form that a client reads.
 
 use std::borrow::Cow;
 
 use model::types::{CollectionBuilder, CqlType, build_tuple};
 use model::{Column, ColumnData, ComplexCells, Row, SmallBytes};
 
-/// The column's value in a row that was read; `None`: null. A counter's is its context.
+/// Returns the column's value in a row that was read; `None` for null. The value of a counter is its context.
 pub fn value<'r>(column: &Column, row: Option<&'r Row>) -> Option<Cow<'r, [u8]>> {
     match row?.cell(column.id)? {
         ColumnData::Simple(cell) => Some(Cow::Borrowed(&cell.value)),
@@ -37,7 +37,7 @@ fn assemble(ty: &CqlType, complex: &ComplexCells) -> Vec<u8> {
     out.finish()
 }
 
-/// The value of the element with exactly this path.
+/// Returns the value of the element with exactly this path.
 pub fn element<'r>(complex: &'r ComplexCells, path: &[u8]) -> Option<&'r SmallBytes> {
     complex.cells.iter().find(|element| *element.path == *path).map(|element| &element.cell.value)
 }

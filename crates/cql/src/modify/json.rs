@@ -1,25 +1,24 @@
-//! INSERT JSON: the values of all columns from one text.
+//! INSERT JSON: the values of all columns from one JSON text.
 //!
-//! A text that stands in the statement is taken apart when the statement is prepared. One that is bound is taken
-//! apart once for each execution, and what its columns get is bound behind what the client has bound: to the rest
-//! of the plan it is a statement with a marker for each column.
-//! Rules and texts follow Cassandra 4.1 `cql3/Json.java`.
+//! A text in the statement is parsed when the statement is prepared. A bound text is parsed once for each
+//! execution, and the values of its columns are appended to the client's bound values. The rest of the plan
+//! treats the statement as if it had a bind marker for each column. Rules and error messages follow Cassandra
+//! 4.1 `cql3/Json.java`.
 
 use model::TableSchema;
 use model::types::{CqlType, Json, json_name};
+use protocol::{CqlError, Value};
+use syntax::{LiteralKind, Term};
 
 use super::change::Change;
-use crate::CqlError;
 use crate::error::invalid;
-use crate::protocol::Value;
 use crate::restriction::ColumnRef;
-use crate::syntax::{LiteralKind, Term};
 use crate::term::{Expr, Planner};
 
-/// What each column is set to.
+/// The expression for each column.
 pub type Assigned = Vec<(ColumnRef, Expr)>;
 
-/// A bound text, and the columns that get their values from it.
+/// A bind marker for a JSON text, and the columns that get their values from the text.
 #[derive(Clone, Debug)]
 pub struct BoundText {
     marker: usize,
@@ -27,19 +26,20 @@ pub struct BoundText {
     default_unset: bool,
 }
 
-/// What a column gets.
+/// The value of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ColumnValue {
     Bytes(Vec<u8>),
     Null,
-    /// Nothing is said of it, and it stays as it is.
+    /// The text has no value for the column, which keeps its stored value.
     Unset,
 }
 
-/// What each column is set to; those that stay as they are are left out. With the text, if it is to be bound.
+/// Returns the expressions of all columns except those that keep their stored values. If the JSON text is
+/// bound to a marker, also returns its `BoundText`.
 ///
 /// # Errors
-/// The text is no JSON object, names unknown columns, or has values that are none of their column.
+/// The text is not a JSON object, names unknown columns, or has values that are not valid for their columns.
 pub fn prepare(
     planner: &mut Planner<'_>,
     schema: &TableSchema,
@@ -73,7 +73,7 @@ pub fn prepare(
     }
 }
 
-/// The values that the texts of `changes` give, in the order of their hidden markers.
+/// Returns the values in the JSON texts of `changes`, in the order of their hidden markers.
 ///
 /// # Errors
 /// As [`prepare`].
@@ -95,7 +95,7 @@ pub fn values<'c>(
     Ok(all)
 }
 
-/// What the client has bound, and behind it these.
+/// Returns the client's bound values followed by `values`.
 pub fn extended<'v>(bound: &[Value<'v>], values: &'v [ColumnValue]) -> Vec<Value<'v>> {
     let values = values.iter().map(|value| match value {
         ColumnValue::Bytes(bytes) => Value::Bytes(bytes),

@@ -1,36 +1,39 @@
-//! The cell paths of new list elements: time UUIDs, whose order is the order of the list.
+//! Cell paths of new list elements: time UUIDs, whose order is the order of the list.
 //!
-//! Elements that are appended have the time of the write, counted on in steps of 100 ns; elements that are put in
-//! front have that time mirrored at the beginning of 2010, so that a later write stands further in front. Both as
-//! the peers have it, so that lists written there and here mix. Source: Cassandra 4.1 `cql3/Lists.java`.
+//! Appended elements have the time of the write, counted up in steps of 100 ns. Prepended elements have that
+//! time mirrored at the start of 2010, so that elements of a later write come earlier in the list. Cassandra
+//! and ScyllaDB use the same paths, so lists written by different databases can be mixed. Source: Cassandra
+//! 4.1 `cql3/Lists.java`.
 
 use std::cell::Cell;
 
-/// 2010-01-01, microseconds since the Unix epoch.
+/// 2010-01-01 in microseconds since the Unix epoch.
 const MIRROR_US: i64 = 1_262_304_000_000_000;
 
-/// 100-ns steps from 1582-10-15, where time UUIDs begin, to the Unix epoch.
+/// Steps of 100 ns from 1582-10-15, the epoch of time UUIDs, to the Unix epoch.
 const UUID_EPOCH_STEPS: i64 = 0x01B2_1DD2_1381_4000;
 
-/// Makes the paths of one request: no two alike, and those of one list in the order asked for.
+/// Generates the paths of one request. All paths are distinct, and those of one list are in the order of the
+/// calls.
 pub struct ListPaths<'a> {
     clock_us: &'a dyn Fn() -> i64,
     random: &'a dyn Fn() -> u64,
-    /// The time and the last eight bytes; drawn when the first path is made.
+    /// The time in microseconds and the last eight bytes of the UUIDs, drawn for the first path.
     drawn: Cell<Option<(i64, u64)>>,
     appended: Cell<i64>,
     prepended: Cell<i64>,
 }
 
 impl<'a> ListPaths<'a> {
-    /// `clock_us` never gives the same twice.
+    /// `clock_us` must never return the same value twice.
     pub fn new(clock_us: &'a dyn Fn() -> i64, random: &'a dyn Fn() -> u64) -> Self {
         Self { clock_us, random, drawn: Cell::new(None), appended: Cell::new(0), prepended: Cell::new(0) }
     }
 
     fn drawn(&self) -> (i64, u64) {
         let drawn = self.drawn.get().unwrap_or_else(|| {
-            // The variant of RFC 4122, and the bit that says that the node is no network card.
+            // The RFC 4122 variant, and the multicast bit, which marks a node id that is not the address of a
+            // network card.
             let low = (self.random)() & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0100_0000_0000;
             ((self.clock_us)(), low)
         });
@@ -38,14 +41,14 @@ impl<'a> ListPaths<'a> {
         drawn
     }
 
-    /// The path of the next element at the end of a list.
+    /// Returns the path of the next appended element.
     pub fn append(&self) -> [u8; 16] {
         let (now_us, low) = self.drawn();
         let number = self.appended.replace(self.appended.get() + 1);
         time_uuid(now_us.saturating_mul(10).saturating_add(number), low)
     }
 
-    /// The paths of `count` elements in front of a list, first element first.
+    /// Returns the paths of `count` prepended elements, in list order.
     pub fn prepend(&self, count: usize) -> impl Iterator<Item = [u8; 16]> + use<> {
         let (now_us, low) = self.drawn();
         let count = i64::try_from(count).unwrap_or(i64::MAX);
@@ -57,7 +60,7 @@ impl<'a> ListPaths<'a> {
     }
 }
 
-/// `steps` of 100 ns since the Unix epoch.
+/// Builds a time UUID from `steps` of 100 ns since the Unix epoch.
 fn time_uuid(steps: i64, low: u64) -> [u8; 16] {
     let time = steps.wrapping_add(UUID_EPOCH_STEPS) as u64;
     let high = time << 32 | (time >> 16) & 0xFFFF_0000 | 0x1000 | (time >> 48) & 0x0FFF;

@@ -1,24 +1,24 @@
-//! Statements that write: INSERT, UPDATE, DELETE and BATCH, with conditions, counters and collections.
+//! Modifications: INSERT, UPDATE, DELETE and BATCH, with conditions, counters and collections.
 //!
-//! [`prepare`] and [`prepare_batch`] make a [`ModifyPlan`] of a syntax tree; [`execute`] and [`execute_batch`] carry
-//! it out with bound values.
+//! [`prepare`] and [`prepare_batch`] build a [`ModifyPlan`] from a syntax tree. [`execute`] and
+//! [`execute_batch`] execute plans with bound values.
 //!
 //! | question | file |
 //! |---|---|
-//! | what a plan is, what clients are told of it | `plan.rs` |
-//! | INSERT, UPDATE, DELETE: what they may say | `change.rs` |
-//! | which partitions and rows are named | `target.rs` |
+//! | the plan, and its metadata for clients | `plan.rs` |
+//! | rules of INSERT, UPDATE and DELETE | `change.rs` |
+//! | partitions and rows of a write | `target.rs` |
 //! | SET and DELETE of a column | `operation.rs` |
 //! | INSERT JSON | `json.rs` |
 //! | USING | `using.rs` |
-//! | from values to a mutation | `write.rs`, list elements' places: `list_path.rs` |
-//! | what depends on what is there | `edit.rs` |
-//! | IF, and the rows that answer it | `condition.rs`, `reply.rs`, `existing.rs` |
-//! | what may stand together in a batch | `batch.rs` |
-//! | who is asked in which order | `execute.rs` |
+//! | from values to a mutation | `write.rs`, paths of list elements: `list_path.rs` |
+//! | writes that depend on stored data | `edit.rs` |
+//! | IF, and the rows that it returns | `condition.rs`, `reply.rs`, `existing.rs` |
+//! | rules and limits of batches | `batch.rs` |
+//! | order of reads and writes | `execute.rs` |
 //!
-//! **Guarantee:** a mutation that leaves here has values of their columns' types, and keys within the storage's
-//! limits.
+//! **Guarantee:** a mutation built here has valid values for the types of its columns, and keys within the
+//! storage's limits.
 
 mod batch;
 mod change;

@@ -1,16 +1,17 @@
-//! What a statement does to one column: from assignments and deletions to prepared operations.
+//! Operations of a statement on one column, prepared from assignments and deletions.
 //!
-//! Texts of errors follow Cassandra 4.1 `cql3/Operation.java`.
+//! Error messages follow Cassandra 4.1 `cql3/Operation.java`.
 
 use model::Column;
 use model::types::CqlType;
+use protocol::CqlError;
+use syntax::{ArithmeticOp, Assignment, AssignmentOp, DeleteTarget, Ident, Term};
 
-use crate::CqlError;
 use crate::error::invalid;
 use crate::function::{is_numeric, is_string};
-use crate::syntax::{ArithmeticOp, Assignment, AssignmentOp, DeleteTarget, Ident, Term};
 use crate::term::{Expr, Planner};
 
+/// An operation on a column.
 #[derive(Clone, Debug)]
 pub struct Operation {
     pub column: Column,
@@ -19,53 +20,54 @@ pub struct Operation {
 
 #[derive(Clone, Debug)]
 pub enum OperationKind {
-    /// A column of one cell gets a value, or a tombstone for null.
+    /// Sets a column of one cell to a value, or to a tombstone for null.
     Set(Expr),
-    /// What a column of many cells had is deleted, what the value has is written.
+    /// Deletes the previous content of a column of many cells, and writes the new value.
     Replace(Expr),
-    /// Elements behind a list's last, into a set, entries into a map.
+    /// Appends elements to a list, or adds elements to a set or entries to a map.
     Append(Expr),
-    /// Elements in front of a list's first.
+    /// Prepends elements to a list.
     Prepend(Expr),
-    /// Elements of a set, entries of a map by a set of keys.
+    /// Removes elements from a set, or removes entries from a map by a set of keys.
     Remove(Expr),
-    /// Every element of a list that equals one of these.
+    /// Removes every element of a list that equals one of the given elements.
     RemoveFromList(Expr),
-    /// A map's entry, or a tombstone for null.
+    /// Sets an entry of a map, or writes its tombstone for null.
     Put {
         key: Expr,
         value: Expr,
     },
-    /// The element of a list at an index.
+    /// Sets the element of a list at an index.
     SetIndex {
         index: Expr,
         value: Expr,
     },
-    /// A field of a UDT by its number, or a tombstone for null.
+    /// Sets a field of a UDT by its number, or writes its tombstone for null.
     SetField {
         field: [u8; 2],
         value: Expr,
     },
-    /// Adds to a counter, or takes from it.
+    /// Adds to a counter or subtracts from it.
     Count {
         delta: Expr,
         subtract: bool,
     },
-    /// Adds to a number, takes from it, or appends to a text: only beside a condition, while the row is held.
+    /// Adds to a number, subtracts from it, or appends to a text. Allowed only in a conditional statement,
+    /// which locks the partition.
     Calculate {
         operand: Expr,
         op: ArithmeticOp,
     },
-    /// The whole column.
+    /// Deletes the whole column.
     Delete,
-    /// A map's entry or a set's element.
+    /// Deletes an entry of a map or an element of a set.
     DeleteElement(Expr),
     DeleteIndex(Expr),
     DeleteField([u8; 2]),
 }
 
 impl OperationKind {
-    /// Whether what it writes depends on what is there.
+    /// Whether the operation depends on stored data.
     pub fn reads(&self) -> bool {
         matches!(
             self,
@@ -78,20 +80,20 @@ impl OperationKind {
     }
 }
 
-/// `column = value`, as SET and VALUES have it.
+/// Prepares `column = value` of SET or VALUES.
 fn set(planner: &mut Planner<'_>, column: &Column, value: &Term) -> Result<OperationKind, CqlError> {
     Ok(set_to(column, self::value(planner, column, value)?))
 }
 
-/// As [`set`], of a value that is prepared.
+/// As [`set`], for a prepared value.
 pub fn set_to(column: &Column, expr: Expr) -> OperationKind {
     if column.is_complex() { OperationKind::Replace(expr) } else { OperationKind::Set(expr) }
 }
 
-/// What a column is set to.
+/// Prepares the value that a column is set to.
 ///
 /// # Errors
-/// It is a counter, or the term no value of its type.
+/// The column is a counter, or the term is not a value of the column's type.
 pub fn value(planner: &mut Planner<'_>, column: &Column, value: &Term) -> Result<Expr, CqlError> {
     if column.ty.is_counter() {
         return invalid!(
@@ -102,8 +104,8 @@ pub fn value(planner: &mut Planner<'_>, column: &Column, value: &Term) -> Result
     planner.term(value, &column.name, &column.ty)
 }
 
-/// One assignment of SET; `column` is the one it names. Only a statement with a condition (`is_conditional`) may
-/// calculate with what a number or a text is.
+/// Prepares one assignment of SET. `column` is the column that the assignment names. An assignment that
+/// calculates with the stored number or text is allowed only in a conditional statement (`is_conditional`).
 pub fn assign(
     planner: &mut Planner<'_>,
     column: &Column,
@@ -166,7 +168,7 @@ pub fn assign(
             if !ty.is_multi_cell() {
                 return refuse("frozen collection");
             }
-            // Cassandra says so whatever is wrong with it.
+            // Cassandra returns this error for every invalid value.
             let of_map = |found: Result<Expr, CqlError>, what: &str| match found {
                 Err(CqlError::Invalid(_)) => invalid!("Value for a map {what}, but was: '{value}'"),
                 found => found,
@@ -179,7 +181,7 @@ pub fn assign(
                 _ if !subtract => OperationKind::Append(planner.term(value, name, ty)?),
                 CqlType::List { .. } => OperationKind::RemoveFromList(planner.term(value, name, ty)?),
                 CqlType::Map { entry, .. } => {
-                    // Braces with entries are a map and not the keys of one.
+                    // Braces with entries are a map, not a set of keys.
                     let keys = CqlType::set(entry.0.clone());
                     let found = planner.term(value, name, &keys);
                     OperationKind::Remove(of_map(found, "substraction has to be a set")?)
@@ -192,7 +194,7 @@ pub fn assign(
                 Ok(OperationKind::Prepend(planner.term(value, name, ty)?))
             }
             CqlType::List { .. } => refuse("frozen list"),
-            // `c = 1 + c` and `s = {1} + s` say the same as the other way round.
+            // `c = 1 + c` and `s = {1} + s` mean the same as with swapped operands.
             CqlType::Counter => {
                 Ok(OperationKind::Count { delta: planner.term(value, name, ty)?, subtract: false })
             }
@@ -201,7 +203,7 @@ pub fn assign(
     }
 }
 
-/// What DELETE names, of `column`.
+/// Prepares the deletion of `column`, or of a part of it.
 pub fn delete(
     planner: &mut Planner<'_>,
     column: &Column,
@@ -236,7 +238,7 @@ pub fn delete(
     }
 }
 
-/// The number of a UDT's field, which is its cell path.
+/// Returns the number of a UDT's field, which is its cell path.
 pub fn field_number(column: &Column, field: &Ident) -> Result<u16, CqlError> {
     let CqlType::Udt { user, .. } = column.ty.without_reversed() else {
         return invalid!("Column {} is no user defined type and has no fields", column.name);
@@ -250,7 +252,7 @@ pub fn field_number(column: &Column, field: &Ident) -> Result<u16, CqlError> {
     }
 }
 
-/// Whether both can stand in one statement, of one column.
+/// Whether a statement may have both assignments for one column.
 pub fn are_compatible(a: &AssignmentOp, b: &AssignmentOp) -> bool {
     match (a, b) {
         (AssignmentOp::Set(_), _) | (_, AssignmentOp::Set(_)) => false,

@@ -1,32 +1,34 @@
-//! A statement that writes, ready to be carried out any number of times, on any shard.
+//! A prepared modification, which can be executed any number of times, on any shard.
 
 use catalog::Catalog;
 use model::TableId;
+use protocol::{self, ColumnSpec, CqlError};
+use syntax::{Batch, BatchKind, Modification};
 
 use super::batch;
 use super::change::{Change, table_name, table_of};
 use super::reply::Reply;
 use super::using::Using;
-use crate::CqlError;
-use crate::protocol::{self, ColumnSpec};
-use crate::syntax::{Batch, BatchKind, Modification};
 use crate::term::{Env, Planner};
 
-/// INSERT, UPDATE, DELETE or BATCH. Never changes; valid as long as its tables' schemas do not change.
+/// Plan of INSERT, UPDATE, DELETE or BATCH. It is immutable, and valid until the schema of one of its tables
+/// changes.
 #[derive(Clone, Debug)]
 pub struct ModifyPlan {
     pub(super) changes: Vec<Change>,
-    /// `None`: not a batch.
+    /// Kind and USING of a batch; `None` for a single statement.
     pub(super) batch: Option<(BatchKind, Using)>,
     pub(super) reply: Option<Reply>,
     markers: Vec<ColumnSpec>,
     partition_markers: Option<Vec<u16>>,
 }
 
-/// Prepares INSERT, UPDATE or DELETE. `keyspace` is the connection's, `markers` how many the statement has.
+/// Prepares INSERT, UPDATE or DELETE. `keyspace` is the connection's keyspace, and `markers` is the number of
+/// the statement's bind markers.
 ///
 /// # Errors
-/// No such table or column, values that do not fit their types, a combination that CQL does not have.
+/// The table or a column does not exist, a value does not fit its type, or CQL does not allow the
+/// combination.
 pub fn prepare(
     catalog: &Catalog,
     keyspace: Option<&str>,
@@ -48,7 +50,7 @@ pub fn prepare(
 /// As [`prepare`], for BATCH.
 ///
 /// # Errors
-/// Also what may not stand together in a batch.
+/// As [`prepare`]; also changes that a batch may not combine.
 pub fn prepare_batch(
     catalog: &Catalog,
     keyspace: Option<&str>,
@@ -77,7 +79,8 @@ pub fn prepare_batch(
     })
 }
 
-/// For clients: what a text of JSON gives is not for them to tell.
+/// Bind markers of the partition key, for clients. With INSERT JSON, clients cannot compute the partition
+/// key.
 fn partition_markers(change: &Change) -> Option<Vec<u16>> {
     change.target.partition_markers().filter(|_| change.json.is_none())
 }
@@ -97,18 +100,19 @@ fn change(
 }
 
 impl ModifyPlan {
-    /// What clients are told of each bind marker.
+    /// Metadata of the bind markers, for clients.
     pub fn markers(&self) -> &[ColumnSpec] {
         &self.markers
     }
 
-    /// Of each partition key column the index of its marker, so that clients can tell the partition; `None` if they
-    /// cannot. Of a batch: its first statement's, if all are of one table.
+    /// Index of the bind marker for each partition key column; `None` if clients cannot compute the partition
+    /// key. For a batch whose statements all write the same table, these are the markers of its first
+    /// statement.
     pub fn partition_markers(&self) -> Option<&[u16]> {
         self.partition_markers.as_deref()
     }
 
-    /// The tables that are written; a batch may have one several times.
+    /// The tables that are written. A batch may yield a table several times.
     pub fn tables(&self) -> impl Iterator<Item = TableId> {
         self.changes.iter().map(|change| change.schema.id)
     }
@@ -118,11 +122,12 @@ impl ModifyPlan {
         self.changes.first().map(|change| (change.schema.keyspace.as_str(), change.schema.name.as_str()))
     }
 
-    /// Whether it has an IF: it answers with rows.
+    /// Whether the plan has an IF. Such a plan returns rows.
     pub fn is_conditional(&self) -> bool {
         self.reply.is_some()
     }
 
+    /// Whether a change writes a table with counters.
     pub fn is_counter(&self) -> bool {
         self.changes.iter().any(|change| change.schema.has_counters())
     }
@@ -131,7 +136,7 @@ impl ModifyPlan {
         self.batch.is_some()
     }
 
-    /// Whether USING TIMEOUT is there.
+    /// Whether the statement or batch has USING TIMEOUT.
     #[inline]
     pub fn has_timeout(&self) -> bool {
         let of_batch = self.batch.as_ref().map(|(_, using)| using);
@@ -140,10 +145,10 @@ impl ModifyPlan {
             .is_some_and(|using| using.timeout.is_some())
     }
 
-    /// USING TIMEOUT of the statement, or of the batch: nanoseconds.
+    /// Returns USING TIMEOUT of the statement or batch, in nanoseconds.
     ///
     /// # Errors
-    /// A negative timeout, or one of days or months.
+    /// The timeout is negative, or has days or months.
     pub fn timeout_ns(&self, bound: &[protocol::Value<'_>], now_us: i64) -> Result<Option<u64>, CqlError> {
         let using = match (&self.batch, self.changes.first()) {
             (Some((_, using)), _) => using,

@@ -1,13 +1,15 @@
-//! The rows that answer a conditional write: whether it was applied and, if not, what is there instead.
+//! The rows returned by a conditional write: whether it was applied and, if not, the stored values.
 //!
-//! As Cassandra has them: `[applied]` alone if it was applied or there is nothing to show; else behind it the
-//! columns of the conditions, or for IF EXISTS and IF NOT EXISTS all columns; in batches behind the primary key.
+//! The format is Cassandra's. The only column is `[applied]` if the write was applied or there is no row to
+//! show. Otherwise the columns of the conditions follow, or all columns for IF EXISTS and IF NOT EXISTS. In
+//! batches the primary key comes before the columns of the conditions.
 
 use std::sync::Arc;
 
 use model::key::split_composite_key;
 use model::types::CqlType;
 use model::{ClusteringRow, Column, ColumnId, ColumnKind, TableSchema};
+use protocol::{ColumnSpec, ResultMetadata};
 use reader::{Page, PartitionPage};
 
 use super::change::Change;
@@ -16,18 +18,19 @@ use super::existing;
 use super::target::Named;
 use super::write::RowAt;
 use crate::outcome::ResultRows;
-use crate::protocol::{ColumnSpec, ResultMetadata};
 
+/// The columns of a conditional write's answer.
 #[derive(Clone, Debug)]
 pub struct Reply {
     schema: Arc<TableSchema>,
     applied: Arc<ResultMetadata>,
     refused: Arc<ResultMetadata>,
     shown: Vec<Shown>,
-    /// The static columns that are read: all if one is written, else those in conditions. A partition that has
-    /// none of them, and no row, has nothing to show.
+    /// The static columns that are read: all of them if the statement writes one, otherwise those in
+    /// conditions. A partition without any of these columns and without a row has nothing to show.
     static_read: Vec<ColumnId>,
-    /// Whether regular columns are written, and so read. If not, a row without a marker of its own is not seen.
+    /// Whether the statement writes regular columns and therefore reads them. If not, a row without row
+    /// liveness is not visible.
     reads_rows: bool,
 }
 
@@ -36,12 +39,13 @@ enum Shown {
     Partition(usize),
     Clustering(usize),
     Column(Column),
-    /// A column that the statement neither writes beside nor asks for: as Cassandra does not read it, it is null.
+    /// A column that the statement does not read, because the statement writes no column of this kind and has
+    /// no condition on the column. As in Cassandra, its value is null.
     Unread(Column),
 }
 
 impl Reply {
-    /// Of changes of one table; at least one.
+    /// Builds the reply for changes of one table. `changes` must not be empty.
     pub fn new(changes: &[&Change], is_batch: bool) -> Self {
         let schema = changes[0].schema.clone();
         let keys = (0..schema.partition_key.len())
@@ -61,7 +65,7 @@ impl Reply {
             if is_batch {
                 shown.extend(keys);
             }
-            // Of each statement the regular columns come first.
+            // Regular columns come first for each statement.
             let columns = conditions().flat_map(|condition| {
                 let of_kind = |kind| condition.columns().iter().filter(move |it| it.column.kind == kind);
                 of_kind(ColumnKind::Regular).chain(of_kind(ColumnKind::Static))
@@ -109,11 +113,12 @@ impl Reply {
         }
     }
 
+    /// Builds the row of an applied write.
     pub fn applied(&self) -> ResultRows {
         alone(&self.applied, true)
     }
 
-    /// `page`: what was read of the partition.
+    /// Builds the rows of a refused write. `page` is the page that was read from the partition.
     pub fn refused(&self, conditions: &[BoundCondition], page: &Page) -> ResultRows {
         let Some(partition) = page.partitions.first() else { return alone(&self.applied, false) };
         let mut rows = ResultRows::new(self.refused.clone());
@@ -125,8 +130,8 @@ impl Reply {
         for row in partition.rows.iter().filter(is_asked) {
             self.row(&mut rows, partition, Some(row));
         }
-        // Where static columns are asked for and nothing of any row, the first one stands for the partition: static
-        // columns that are null are told from a partition that is not there.
+        // If all conditions are of static columns, the first row represents the partition. This distinguishes
+        // null static columns from a missing partition.
         let is_of_partition = conditions.iter().all(|condition| condition.at == RowAt::Static);
         let mut seen = partition.rows.iter().filter(|row| self.reads_rows || !row.row.liveness.is_none());
         if let (true, Some(first)) = (is_of_partition, seen.next()) {

@@ -1,18 +1,19 @@
-//! Which partitions and rows a write is of: the key columns of VALUES, or WHERE.
+//! Partitions and rows of a write, from the key columns of VALUES or from WHERE.
 
 use std::borrow::Cow;
 
 use model::{ClusteringKey, ClusteringPrefix, ClusteringRange, KeyColumn, PartitionKey, TableSchema};
+use protocol::CqlError;
 use smallvec::SmallVec;
 
-use crate::CqlError;
 use crate::error::invalid;
 use crate::restriction::{Partitions, Restrictions, key};
 use crate::term::{Env, Expr, Value};
 
+/// The partitions and rows that a statement writes.
 #[derive(Clone, Debug)]
 pub enum Target {
-    /// Of INSERT: a term for each key column; `row` is `None` if only static columns are written.
+    /// INSERT: a term for each key column. `row` is `None` if only static columns are written.
     Values {
         partition: Vec<Expr>,
         row: Option<Vec<Expr>>,
@@ -20,12 +21,12 @@ pub enum Target {
     Where(Restrictions),
 }
 
-/// How the rows are named.
+/// How a statement identifies its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
-    /// No clustering column was named, though the table has some.
+    /// The statement names no clustering column, although the table has some.
     Nothing,
-    /// Whole keys; of a table without clustering columns the one row.
+    /// Complete keys. A table without clustering columns has a single row.
     Keys,
     Ranges,
 }
@@ -39,6 +40,7 @@ pub enum Rows {
 }
 
 impl Target {
+    /// Returns how the statement identifies the rows of a table with this schema.
     pub fn named(&self, schema: &TableSchema) -> Named {
         match self {
             Self::Values { row: Some(_), .. } => Named::Keys,
@@ -57,7 +59,7 @@ impl Target {
         }
     }
 
-    /// Whether the partition, and the row, is given by IN.
+    /// Whether the partitions and the rows are given by IN.
     pub fn has_in(&self) -> (bool, bool) {
         match self {
             Self::Values { .. } => (false, false),
@@ -65,7 +67,8 @@ impl Target {
         }
     }
 
-    /// For each partition key column the marker that gives it; `None` if some column comes from elsewhere.
+    /// Index of the bind marker for each partition key column; `None` if not all columns are bound to
+    /// markers.
     pub fn partition_markers(&self) -> Option<Vec<u16>> {
         match self {
             Self::Values { partition, .. } => {
@@ -81,7 +84,7 @@ impl Target {
         }
     }
 
-    /// The partition of a target that names one, by `=`.
+    /// Returns the partition of a target with equalities for all partition key columns.
     #[inline]
     pub fn partition(&self, schema: &TableSchema, env: &Env<'_>) -> Result<PartitionKey, CqlError> {
         match self {
@@ -92,7 +95,7 @@ impl Target {
         }
     }
 
-    /// Every partition, each once.
+    /// Returns all partitions, without duplicates.
     pub fn partitions(
         &self,
         schema: &TableSchema,
@@ -107,6 +110,7 @@ impl Target {
         }
     }
 
+    /// Returns the rows to write in each partition.
     #[inline]
     pub fn rows(&self, schema: &TableSchema, env: &Env<'_>) -> Result<Rows, CqlError> {
         Ok(match (self, self.named(schema)) {

@@ -1,17 +1,17 @@
-//! USING: a write's timestamp, time to live and timeout.
+//! USING: timestamp, time to live and timeout of a write.
 
 use model::types::Duration;
 use model::{CqlType, NO_TIMESTAMP_US, TableSchema};
+use protocol::CqlError;
+use syntax::ast;
 
-use crate::CqlError;
 use crate::error::invalid;
-use crate::syntax::ast;
 use crate::term::{Env, Expr, Planner, Value};
 
-/// The longest time to live: 20 years, as the peers have it.
+/// Longest time to live: 20 years, as in Cassandra and ScyllaDB.
 pub const TTL_MAX_S: u32 = 630_720_000;
 
-/// Each is absent if the statement does not say it.
+/// The parameters of USING; each is `None` if the statement does not have it.
 #[derive(Clone, Debug, Default)]
 pub struct Using {
     pub timestamp: Option<Expr>,
@@ -31,7 +31,7 @@ impl Using {
         })
     }
 
-    /// `otherwise` where the statement says nothing.
+    /// Returns the timestamp in microseconds, or `otherwise` if it is missing or unset.
     #[inline]
     pub fn timestamp_us(&self, env: &Env<'_>, otherwise: impl FnOnce() -> i64) -> Result<i64, CqlError> {
         let Some(timestamp) = &self.timestamp else { return Ok(otherwise()) };
@@ -48,7 +48,8 @@ impl Using {
         }
     }
 
-    /// Seconds; 0: none. The table's default where the statement says nothing.
+    /// Returns the time to live in seconds; 0 for none. The table's default applies if the statement has no
+    /// TTL or it is unset.
     #[inline]
     pub fn ttl_s(&self, schema: &TableSchema, env: &Env<'_>, now_s: u32) -> Result<u32, CqlError> {
         let default_s = schema.options.default_ttl_s;
@@ -73,10 +74,10 @@ impl Using {
         }
     }
 
-    /// Nanoseconds.
+    /// Returns the timeout in nanoseconds.
     ///
     /// # Errors
-    /// A negative timeout, or one of days or months.
+    /// The timeout is null or negative, or has days or months.
     pub fn timeout_ns(&self, env: &Env<'_>) -> Result<Option<u64>, CqlError> {
         let Some(timeout) = &self.timeout else { return Ok(None) };
         let Some(bytes) = timeout.evaluate(env)?.required(|| "the timeout".to_string())? else {
@@ -96,18 +97,24 @@ impl Using {
     }
 }
 
-/// The last second that an expiry may have: the SSTables that are written have no room for a later one.
+/// Latest expiry in seconds since the Unix epoch. The SSTable formats that are written cannot hold a later
+/// expiry.
 const EXPIRATION_S_MAX: u32 = i32::MAX as u32 - 1;
 
-/// The texts are Cassandra's, where `expiration_date_overflow_policy` is REJECT, as it is by default.
+/// Checks that data with this TTL expires in time. The error messages start with Cassandra's text for
+/// `expiration_date_overflow_policy` REJECT, the default. Its advice about the policy and about other
+/// versions does not apply here, so the text ends with advice that does.
 fn expires(schema: &TableSchema, ttl_s: u32, is_default: bool, now_s: u32) -> Result<u32, CqlError> {
     if ttl_s > 0 && now_s.checked_add(ttl_s).is_none_or(|expiry_s| expiry_s > EXPIRATION_S_MAX) {
         return invalid!(
             "Request on table {} with {}ttl of {ttl_s} seconds exceeds maximum supported expiration date of \
              2038-01-19T03:14:06+00:00. In order to avoid this use a lower TTL, change the expiration date overflow policy \
-             or upgrade to a version where this limitation is fixed. See CASSANDRA-14092 and CASSANDRA-14227 for more details.",
+             or upgrade to a version where this limitation is fixed. See CASSANDRA-14092 and CASSANDRA-14227 for more details. \
+             The SSTable formats 'me' and 'nb', which this node writes, cannot hold a later expiry: use a TTL of at most \
+             {} seconds now, or none.",
             schema.full_name(),
-            if is_default { "default " } else { "" }
+            if is_default { "default " } else { "" },
+            EXPIRATION_S_MAX.saturating_sub(now_s)
         );
     }
     Ok(ttl_s)

@@ -1,7 +1,7 @@
-//! A change carried out in thought: from a prepared change and the values of an execution to what is written.
+//! Builds writes from a prepared change and the values of an execution.
 //!
-//! Most of a write is known without looking at the table. What is not (counters, list elements by index or value)
-//! is an [`Edit`], which becomes cells once its row has been read.
+//! Most of a write does not depend on stored data. The parts that do, such as counters and list elements by
+//! index or value, are [`Edit`]s, which are converted to cells after their row has been read.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use model::{
     Cell, ClusteringKey, ClusteringRow, Column, ColumnData, ComplexCells, Liveness, Mutation, PartitionKey,
     PathCell, Row, SmallBytes, TableId, TableSchema, Tombstone,
 };
+use protocol::CqlError;
 use reader::Page;
 
 use super::change::{Change, Verb};
@@ -18,32 +19,31 @@ use super::edit::{Edit, EditKind};
 use super::list_path::ListPaths;
 use super::operation::{Operation, OperationKind};
 use super::target::Rows;
-use crate::CqlError;
 use crate::error::invalid;
 use crate::restriction::key::KEY_BYTES_MAX;
 use crate::term::{Env, Expr, Value};
 
-/// What a write is made with, besides the plan.
+/// Values and times with which a write is built.
 #[derive(Clone, Copy)]
 pub struct Moment<'a> {
     pub env: Env<'a>,
     pub paths: &'a ListPaths<'a>,
     pub timestamp_us: i64,
-    /// Of deletions of rows, ranges and partitions.
+    /// Timestamp of deletions of ranges and partitions, in microseconds.
     pub deletion_us: i64,
-    /// 0: does not expire.
+    /// Time to live in seconds; 0 for data that does not expire.
     pub ttl_s: u32,
     pub now_s: u32,
 }
 
-/// A row of a partition.
+/// Position of a row in a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowAt {
     Static,
     Key(ClusteringKey),
 }
 
-/// A write to one partition, of which some may depend on what is there.
+/// A write to one partition. The edits depend on stored data.
 #[derive(Clone, Debug)]
 pub struct PartitionWrite {
     pub mutation: Mutation,
@@ -69,7 +69,7 @@ impl Writes {
 }
 
 impl RowAt {
-    /// The row in the page of its partition; `None` if there is nothing in it.
+    /// Returns the row from the page of its partition; `None` if the page does not have the row.
     pub fn find<'p>(&self, schema: &TableSchema, page: &'p Page) -> Option<&'p Row> {
         let partition = page.partitions.first()?;
         match self {
@@ -94,7 +94,7 @@ impl Moment<'_> {
         Cell::tombstone(self.timestamp_us, self.now_s)
     }
 
-    /// Null is a tombstone.
+    /// Returns a cell with the value, or a tombstone for null.
     pub fn cell_or_dead(&self, value: Option<impl Into<SmallBytes>>) -> Cell {
         value.map_or_else(|| self.dead(), |value| self.cell(value))
     }
@@ -106,24 +106,24 @@ impl Moment<'_> {
         }
     }
 
-    /// Of a partition or a range of rows.
+    /// Tombstone for a partition or a range of rows.
     fn tombstone(&self) -> Tombstone {
         Tombstone::new(self.deletion_us, self.now_s)
     }
 
-    /// Of a row or a collection.
+    /// Tombstone for a row or a collection.
     fn small_tombstone(&self) -> Tombstone {
         Tombstone::new(self.timestamp_us, self.now_s)
     }
 
-    /// Deletes what a whole collection had before, and not what the same write puts into it.
+    /// Tombstone for the previous content of a collection. It does not cover cells of the same write.
     fn before(&self) -> Tombstone {
         Tombstone::new(self.timestamp_us.saturating_sub(1).max(i64::MIN + 1), self.now_s)
     }
 }
 
-/// The mutation of a change of one row by its whole key without anything to be read: the usual case. `None` if the
-/// change is not of that kind.
+/// Builds the mutation in the usual case: the change writes one row with a complete key and reads nothing.
+/// `None` for any other change.
 #[inline]
 pub fn one_row(change: &Change, moment: &Moment<'_>) -> Option<Result<Mutation, CqlError>> {
     if !change.is_one_row {
@@ -145,7 +145,7 @@ pub fn one_row(change: &Change, moment: &Moment<'_>) -> Option<Result<Mutation, 
     Some(build())
 }
 
-/// Adds what the change writes to `writes`, one for each partition.
+/// Adds the writes of a change to `writes`, one for each partition.
 pub fn add(change: &Change, moment: &Moment<'_>, writes: &mut Writes) -> Result<(), CqlError> {
     let schema = &*change.schema;
     let rows = change.target.rows(schema, &moment.env)?;
@@ -207,7 +207,7 @@ fn partition(
     Ok(())
 }
 
-/// Adds an edit. What is added to a counter twice is added up.
+/// Adds an edit. Several updates of one counter are summed.
 fn push(edits: &mut Vec<Edit>, schema: &TableSchema, edit: Edit) -> Result<(), CqlError> {
     if schema.has_counters()
         && let Some(same) =
@@ -221,7 +221,7 @@ fn push(edits: &mut Vec<Edit>, schema: &TableSchema, edit: Edit) -> Result<(), C
     Ok(())
 }
 
-/// What the operations say of a row; what depends on the row as it is goes to `edit`.
+/// Builds the row that the operations write. Operations that depend on stored data are passed to `edit`.
 #[inline]
 fn row_of(
     change: &Change,
@@ -249,7 +249,7 @@ fn row_of(
     Ok(row)
 }
 
-/// An operation on a column of many cells, or an edit.
+/// Applies an operation to a column of many cells, or passes it to `edit`.
 fn many_cells(
     change: &Change,
     column: &Column,
@@ -357,7 +357,7 @@ fn many_cells(
     Ok(())
 }
 
-/// Adds cells to a column of the row, in whatever order they come; of two with one path the later stays.
+/// Adds cells in any order to a column of the row. If two cells have the same path, the later one is kept.
 fn put(row: &mut Row, schema: &TableSchema, column: &Column, mut complex: ComplexCells) {
     complex.cells.sort_by(|a, b| schema.compare_paths(column, &a.path, &b.path));
     complex.cells.dedup_by(|later, kept| {
@@ -386,14 +386,14 @@ enum Placing {
     InFront,
 }
 
-/// The cells of a collection's or UDT's value.
+/// Builds the cells of a collection or of a UDT from its serialized value.
 fn elements(
     ty: &CqlType,
     bytes: &[u8],
     moment: &Moment<'_>,
     placing: Placing,
 ) -> Result<Vec<PathCell>, CqlError> {
-    // Each element takes at least four bytes, so what is reserved is bounded by what was sent.
+    // Each element takes at least four bytes, so the capacity is bounded by the length of the client's value.
     let mut cells = Vec::with_capacity(count(bytes).min(bytes.len() / 4));
     match ty {
         CqlType::Set { .. } => {
@@ -440,7 +440,7 @@ fn count(bytes: &[u8]) -> usize {
     usize::try_from(count).unwrap_or(0)
 }
 
-/// The elements of a list or set, none null.
+/// The elements of a list or set. A null element is an error.
 fn items(bytes: &[u8]) -> Result<impl Iterator<Item = Result<&[u8], CqlError>>, CqlError> {
     const EMPTY: [u8; 4] = [0; 4];
     let bytes = if bytes.is_empty() { &EMPTY } else { bytes };
@@ -451,7 +451,7 @@ fn null_inside<T>() -> Result<T, CqlError> {
     invalid!("null is not supported inside collections")
 }
 
-/// The key of a map's entry, or an element of a set.
+/// Evaluates the key of a map's entry, or an element of a set.
 fn path<'a>(expr: &'a Expr, env: &Env<'a>, what: &str) -> Result<Cow<'a, [u8]>, CqlError> {
     match expr.evaluate(env)? {
         Value::Null => invalid!("Invalid null {what}"),

@@ -1,29 +1,29 @@
-//! Which rows of a partition: ranges of clustering keys.
+//! The selected rows of a partition, as ranges of clustering keys.
 //!
-//! Equalities and IN make prefixes; a slice, if there is one, stands behind them and ends the matter. A slice of
-//! several columns whose order is not the same in all of them is several ranges: `(a, b) > (1, 2)` is
-//! `a = 1 AND b > 2` and `a > 1`. Both ends are taken apart in this way, and what they have in common is the
-//! answer; neighbours are joined, so that columns of one direction give one range.
+//! Equalities and IN form prefixes. A slice may follow them and must be the last restriction. A slice of
+//! several columns with different directions is several ranges: `(a, b) > (1, 2)` is `a = 1 AND b > 2` and
+//! `a > 1`. Both ends of the slice are split in this way, and the result is the intersection. Adjacent ranges
+//! are joined, so columns of one direction give a single range.
 
 use model::{ClusteringKey, ClusteringPrefix, ClusteringRange, Position, TableSchema};
+use protocol::CqlError;
 use smallvec::SmallVec;
 
 use super::key::clustering_prefix;
 use super::relation::{Restriction, Test};
 use super::terms::{Bound, Bytes, Terms, required};
 use super::{ColumnRef, IN_PRODUCT_MAX};
-use crate::CqlError;
 use crate::error::invalid;
 use crate::term::Env;
 
-/// What is said of the first clustering columns without a gap.
+/// The restrictions of the first clustering columns, without a gap.
 #[derive(Clone, Debug, Default)]
 pub struct ClusteringRestriction {
-    /// In the order of the columns; only the last one may be a slice.
+    /// In the order of the columns. Only the last restriction may be a slice.
     restrictions: Vec<Restriction>,
-    /// Columns with = or IN.
+    /// Number of columns with = or IN.
     fixed: usize,
-    /// Nothing but equalities of single columns.
+    /// Whether all restrictions are equalities of single columns.
     is_plain: bool,
 }
 
@@ -42,17 +42,17 @@ impl ClusteringRestriction {
         Self { restrictions, fixed, is_plain }
     }
 
-    /// Every row is wanted.
+    /// Whether every row is selected.
     pub fn is_everything(&self) -> bool {
         self.restrictions.is_empty()
     }
 
-    /// How many clustering columns have one value or several by IN.
+    /// Number of clustering columns with = or IN.
     pub fn fixed_columns(&self) -> usize {
         self.fixed
     }
 
-    /// The column has one value.
+    /// Whether the column has a single value.
     pub fn has_eq(&self, column: usize) -> bool {
         let wanted = ColumnRef::Clustering(column);
         self.restrictions.iter().any(|restriction| {
@@ -68,10 +68,11 @@ impl ClusteringRestriction {
         self.restrictions.iter().any(|restriction| matches!(restriction.test, Test::In(_)))
     }
 
-    /// The wanted ranges: disjoint, rising in the table's order; none if no row can be meant.
+    /// Returns the selected ranges, disjoint and ascending in the table's order. The result is empty if no
+    /// row can match.
     ///
     /// # Errors
-    /// Null, unset, a value that cannot be in a key; more than [`IN_PRODUCT_MAX`] prefixes.
+    /// A value is null, unset or not valid in a key, or there are more than [`IN_PRODUCT_MAX`] prefixes.
     pub fn ranges<'a>(
         &'a self,
         schema: &TableSchema,
@@ -107,7 +108,7 @@ impl ClusteringRestriction {
         Ok(joined(schema, ranges).into())
     }
 
-    /// The wanted rows, where every clustering column has = or IN.
+    /// Returns the keys of the selected rows if every clustering column has = or IN.
     ///
     /// # Errors
     /// As [`Self::ranges`].
@@ -135,7 +136,7 @@ impl ClusteringRestriction {
         clustering_prefix(schema, &values)
     }
 
-    /// Every combination of what = and IN say.
+    /// Returns every combination of the values of = and IN.
     fn prefixes<'a>(&'a self, schema: &TableSchema, env: &Env<'a>) -> Result<Vec<Values<'a>>, CqlError> {
         let mut prefixes: Vec<Values<'a>> = vec![vec![]];
         for restriction in &self.restrictions {
@@ -163,14 +164,14 @@ impl ClusteringRestriction {
     }
 }
 
-/// Splits the restrictions on clustering columns into those that make ranges and the rest, which filters.
+/// Splits the restrictions of clustering columns into those that form ranges and those that filter.
 pub(super) fn split(restrictions: Vec<Restriction>) -> (Vec<Restriction>, Vec<Restriction>) {
     let first = |restriction: &Restriction| match restriction.columns[0] {
         ColumnRef::Clustering(at) => at,
         _ => usize::MAX,
     };
     let mut restrictions = restrictions;
-    // Stable, and tests that make no ranges behind those of the same column that do.
+    // The sort is stable. Within a column, restrictions that form no range come after those that do.
     restrictions.sort_by_key(|restriction| {
         let makes_ranges = matches!(restriction.test, Test::Eq(_) | Test::In(_) | Test::Slice(_));
         (first(restriction), !makes_ranges)
@@ -193,7 +194,7 @@ pub(super) fn split(restrictions: Vec<Restriction>) -> (Vec<Restriction>, Vec<Re
     (ranges, filters)
 }
 
-/// The end of a slice: the values of its columns, and whether they belong to it.
+/// The end of a slice: the values of its columns, and whether the end is inclusive.
 type End<'e, 'a> = Option<&'e (Values<'a>, bool)>;
 
 fn slice_ranges<'a>(
@@ -225,8 +226,9 @@ fn earlier<'p>(schema: &TableSchema, a: &'p Position, b: &'p Position) -> &'p Po
     if schema.compare_positions(a, b).is_le() { a } else { b }
 }
 
-/// The rows behind `prefix` whose further columns are, as values and not in the table's order, above (or below) the
-/// end: for each column of the end those that agree with it before that column and are above it there.
+/// Returns the rows with `prefix` whose next columns are above the end, or below it if not `above`. The
+/// comparison is by values, not in the table's order. The result has one range for each column of the end:
+/// the rows that are equal in all earlier columns and above the end in this column.
 fn pieces<'a>(
     schema: &TableSchema,
     prefix: &Values<'a>,
@@ -244,7 +246,7 @@ fn pieces<'a>(
         agreed.push(value.clone());
         let at = clustering_prefix(schema, &agreed)?;
         let with_it = *inclusive && number + 1 == values.len();
-        // Rows above the value stand behind it in an ascending column, and in front of it in a descending one.
+        // Rows above the value come after it in an ascending column, and before it in a descending one.
         pieces.push(if above != descending {
             let start = if with_it { Position::before(at) } else { Position::after(at) };
             ClusteringRange { start, end: Position::after(around) }
@@ -256,7 +258,7 @@ fn pieces<'a>(
     Ok(pieces)
 }
 
-/// Sorts ranges and joins those that touch or overlap.
+/// Sorts ranges, and joins those that touch or overlap.
 fn joined(schema: &TableSchema, mut ranges: Vec<ClusteringRange>) -> Vec<ClusteringRange> {
     ranges.sort_by(|a, b| schema.compare_positions(&a.start, &b.start));
     let mut joined: Vec<ClusteringRange> = Vec::with_capacity(ranges.len());

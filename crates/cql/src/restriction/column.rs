@@ -1,16 +1,16 @@
-//! Columns by name, as WHERE and SELECT speak of them.
+//! Columns by name, for WHERE and SELECT.
 
 use model::{Column, ColumnId, ColumnKind, CqlType, TableSchema};
+use protocol::CqlError;
 
-use crate::CqlError;
 use crate::error::invalid;
 
-/// Which column of a table.
+/// Reference to a column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ColumnRef {
-    /// By its place in the partition key.
+    /// Index in the partition key.
     PartitionKey(usize),
-    /// By its place among the clustering columns.
+    /// Index among the clustering columns.
     Clustering(usize),
     /// A static column.
     Static(ColumnId),
@@ -18,14 +18,17 @@ pub enum ColumnRef {
     Regular(ColumnId),
 }
 
-/// Hashes of passwords: no statement reads them, filters by them or learns when they were written.
+/// Whether the column has hashes of passwords. No statement may select it, filter by it or read its write
+/// times.
 fn is_secret(schema: &TableSchema, column: &str) -> bool {
     column == "salted_hash" && schema.keyspace == "system_auth"
 }
 
 impl ColumnRef {
+    /// Returns the column with a name.
+    ///
     /// # Errors
-    /// The table has no column of that name.
+    /// The table has no column with the name, or the column is secret.
     pub fn named(schema: &TableSchema, name: &str) -> Result<Self, CqlError> {
         if let Some(at) = schema.partition_key.iter().position(|column| column.name == name) {
             return Ok(Self::PartitionKey(at));
@@ -43,7 +46,7 @@ impl ColumnRef {
         }
     }
 
-    /// A column that has cells.
+    /// Returns the reference to a static or regular column.
     pub fn of(column: &Column) -> Self {
         match column.kind {
             ColumnKind::Static => Self::Static(column.id),
@@ -51,8 +54,8 @@ impl ColumnRef {
         }
     }
 
-    /// The columns of `SELECT *`: partition key, clustering columns, then static and then regular columns by name.
-    /// Source: Cassandra's `TableMetadata.allColumnsInSelectOrder`.
+    /// The columns of `SELECT *`: partition key columns, clustering columns, then static columns by name and
+    /// regular columns by name. Source: Cassandra's `TableMetadata.allColumnsInSelectOrder`.
     pub fn all(schema: &TableSchema) -> Vec<Self> {
         let mut all: Vec<Self> = (0..schema.partition_key.len()).map(Self::PartitionKey).collect();
         all.extend((0..schema.clustering.len()).map(Self::Clustering));
@@ -65,7 +68,8 @@ impl ColumnRef {
         all
     }
 
-    /// The column of `schema`, which is the one that it was looked up in.
+    /// Returns the static or regular column; `None` for key columns. `schema` must be the schema of the
+    /// column's table.
     fn cells(self, schema: &TableSchema) -> Option<&Column> {
         match self {
             Self::Static(id) | Self::Regular(id) => schema.column(id),
@@ -73,7 +77,7 @@ impl ColumnRef {
         }
     }
 
-    /// Without `Reversed`.
+    /// Returns the column's type, without `Reversed`.
     pub fn ty(self, schema: &TableSchema) -> &CqlType {
         let ty = match self {
             Self::PartitionKey(at) => &schema.partition_key[at].ty,

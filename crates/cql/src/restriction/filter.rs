@@ -1,24 +1,25 @@
-//! Tests that no key answers: they are made on every row that is read, and are what ALLOW FILTERING allows.
+//! Filters: tests that cannot be answered by keys, and therefore run on every row that is read. ALLOW
+//! FILTERING permits them.
 //!
-//! A column without a value passes no test. Values compare in the order of their type, whichever way the table
-//! sorts them.
+//! A column without a value passes no test. Values are compared in the order of their type, independent of
+//! the table's clustering order.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use model::TableSchema;
 use model::types::{CollectionIter, CqlType, MapIter};
+use protocol::CqlError;
 use smallvec::SmallVec;
 
 use super::ColumnRef;
 use super::like::LikePattern;
 use super::relation::{Restriction, Test};
 use super::terms::{Bytes, Terms};
-use crate::CqlError;
 use crate::error::invalid;
 use crate::term::{Env, Expr, Value};
 
-/// Prepared filters.
+/// The filters of a prepared statement.
 #[derive(Clone, Debug, Default)]
 pub struct Filters {
     restrictions: Vec<Restriction>,
@@ -59,13 +60,15 @@ impl Filters {
         self.restrictions.is_empty()
     }
 
-    /// Whether a column of this kind is tested.
+    /// Whether a filter tests a column for which `wanted` is true.
     pub fn any(&self, wanted: impl Fn(ColumnRef) -> bool) -> bool {
         self.restrictions.iter().flat_map(|restriction| &restriction.columns).any(|column| wanted(*column))
     }
 
+    /// Evaluates the values of the filters.
+    ///
     /// # Errors
-    /// Null, unset, or values that are not of the column's type.
+    /// A value is null, unset or not valid for its column's type.
     pub fn bind<'a>(&'a self, schema: &TableSchema, env: &Env<'a>) -> Result<BoundFilters<'a>, CqlError> {
         let bind = |restriction: &'a Restriction| {
             let names: Vec<&str> = restriction.columns.iter().map(|column| column.name(schema)).collect();
@@ -78,7 +81,7 @@ impl Filters {
             };
             let test = match &restriction.test {
                 Test::Eq(terms) => BoundTest::Eq(each(terms)?),
-                // A null among the values is what no row has.
+                // A null among the values matches no row, so it is dropped.
                 Test::In(terms) => BoundTest::In(terms.or_null(env, &names)?.into_iter().flatten().collect()),
                 Test::Slice(slice) => {
                     let end = |bound: &'a Option<super::terms::Bound>| {
@@ -105,7 +108,8 @@ impl Filters {
     }
 }
 
-/// The term's value, which is neither null nor unset. `what` of which column it is: for errors.
+/// Returns the value of a term that must be neither null nor unset. `what` and `name` describe the value and
+/// its column in errors.
 fn supported<'a>(expr: &'a Expr, env: &Env<'a>, what: &str, name: &str) -> Result<Bytes<'a>, CqlError> {
     match expr.evaluate(env)? {
         Value::Bytes(bytes) => Ok(bytes),
@@ -115,7 +119,8 @@ fn supported<'a>(expr: &'a Expr, env: &Env<'a>, what: &str, name: &str) -> Resul
 }
 
 impl BoundFilters<'_> {
-    /// Whether a row passes; `value` gives what is in its columns, collections in their frozen form.
+    /// Whether a row passes all filters. `value` returns the value of a column, with collections in frozen
+    /// form.
     pub fn pass<'r>(&self, mut value: impl FnMut(ColumnRef) -> Option<Cow<'r, [u8]>>) -> bool {
         self.filters.iter().all(|filter| {
             let values: Option<SmallVec<[Cow<'r, [u8]>; 2]>> =
@@ -155,18 +160,18 @@ impl BoundTest<'_> {
     }
 }
 
-/// Over as many columns as `wanted` has.
+/// Compares as many columns as `wanted` has.
 fn compare(types: &[CqlType], have: &[Cow<'_, [u8]>], wanted: &[Bytes<'_>]) -> Ordering {
     let each = types.iter().zip(have).zip(wanted);
     each.map(|((ty, a), b)| compare_as(ty, a, b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
-/// Counters are numbers here.
+/// Compares two values of a type, and counters as bigints.
 fn compare_as(ty: &CqlType, a: &[u8], b: &[u8]) -> Ordering {
     if ty.is_counter() { CqlType::BigInt.compare(a, b) } else { ty.compare(a, b) }
 }
 
-/// Whether a collection has the element, a map the value.
+/// Whether a list or set contains the element, or a map contains the value.
 pub fn contains(ty: &CqlType, bytes: &[u8], wanted: &[u8]) -> bool {
     match ty {
         CqlType::List { element, .. } | CqlType::Set { element, .. } => {
@@ -179,7 +184,7 @@ pub fn contains(ty: &CqlType, bytes: &[u8], wanted: &[u8]) -> bool {
     }
 }
 
-/// Whether a map has the key.
+/// Whether a map contains the key.
 pub fn contains_key(ty: &CqlType, bytes: &[u8], wanted: &[u8]) -> bool {
     map_entries(ty, bytes)
         .is_some_and(|mut entries| entries.any(|(key, _, ty)| ty.0.compare(key, wanted).is_eq()))

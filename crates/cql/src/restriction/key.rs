@@ -1,19 +1,20 @@
-//! Keys from values: what may be one, and its bytes.
+//! Keys: validates the values and serializes them.
 
 use model::key::composite_key;
 use model::types::CqlType;
 use model::{ClusteringKey, ClusteringPrefix, PartitionKey, TableSchema};
+use protocol::CqlError;
 
-use crate::CqlError;
 use crate::error::invalid;
 
-/// The most bytes of a partition key, and of each value in a clustering key: lengths are 16 bits.
+/// Largest length of a partition key, and of a value in a clustering key, in bytes. Lengths are stored in 16
+/// bits.
 pub const KEY_BYTES_MAX: usize = u16::MAX as usize;
 
-/// The partition key of these values, one for each of its columns.
+/// Builds a partition key. `values` has one value for each partition key column.
 ///
 /// # Errors
-/// It is empty or longer than [`KEY_BYTES_MAX`].
+/// The key is empty or longer than [`KEY_BYTES_MAX`].
 #[inline]
 pub fn partition_key(schema: &TableSchema, values: &[impl AsRef<[u8]>]) -> Result<PartitionKey, CqlError> {
     debug_assert_eq!(schema.partition_key.len(), values.len());
@@ -37,10 +38,10 @@ fn check_length(len: usize) -> Result<(), CqlError> {
     Ok(())
 }
 
-/// The first values of a clustering key, all of them for a row's.
+/// Builds a prefix of a clustering key from its first values, or the key of a row from all of them.
 ///
 /// # Errors
-/// A value that is empty where its type has no use for that, or longer than [`KEY_BYTES_MAX`].
+/// A value is empty although its type does not allow that, or longer than [`KEY_BYTES_MAX`].
 #[inline]
 pub fn clustering_prefix(
     schema: &TableSchema,
@@ -52,7 +53,7 @@ pub fn clustering_prefix(
     Ok(ClusteringPrefix::new(values.iter().map(AsRef::as_ref)))
 }
 
-/// The key of a row: [`clustering_prefix`] with a value for each clustering column.
+/// Builds the key of a row: [`clustering_prefix`] with a value for each clustering column.
 ///
 /// # Errors
 /// As [`clustering_prefix`].

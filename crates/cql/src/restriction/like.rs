@@ -1,34 +1,36 @@
-//! LIKE: whether the whole of a text matches a pattern.
+//! LIKE: matches a whole text against a pattern.
 //!
-//! `%` stands for any characters, also none, `_` for one; behind `\` each character stands for itself, and so does a `\`
-//! at the end. Source: ScyllaDB's documentation of filtering with LIKE.
+//! `%` matches any number of characters, including none, and `_` matches one character. A character after `\`
+//! matches itself, and so does a `\` at the end. Source: ScyllaDB's documentation of filtering with LIKE.
 //!
-//! What stands in front of the first `%` and behind the last is compared with both ends of the text. Each segment between two
-//! `%` is searched behind the one before it, and the first place found is the best: it leaves most to the others. A segment
-//! without `_` is found in steps that the text's length bounds. With `_` all places where it may have begun are followed
-//! together, a bit each ("shift-and"): steps are the text's length times the segment's over 64, and the segment is bounded.
+//! The parts before the first `%` and after the last are compared with the two ends of the text. Each segment
+//! between two `%` is searched after the match of the previous segment. The first match is the best one,
+//! because it leaves the most text for the following segments. A segment without `_` is found in a number of
+//! steps bounded by the length of the text. A segment with `_` is searched with the shift-and algorithm
+//! (Bitap), which keeps one bit for each position of the segment. It takes the text's length times the
+//! segment's length over 64 steps, and the length of such a segment is limited.
 
 use base::HashMap;
+use protocol::CqlError;
 
-use crate::CqlError;
 use crate::error::invalid;
 
-/// Characters of a segment between two `%` that has `_` in it.
+/// Largest length of a segment that contains `_`, in characters.
 const SEARCHED_CHARACTERS_MAX: usize = 4096;
 
-/// One character of a pattern that is no `%`; `None`: `_`.
+/// A character of a pattern other than `%`; `None` for `_`.
 type Step = Option<char>;
 
-/// A pattern, made ready for many texts.
+/// A compiled pattern, for matching many texts.
 #[derive(Clone, Debug)]
 pub struct LikePattern {
-    /// In front of the first `%`.
+    /// Characters before the first `%`, or the whole pattern if it has none.
     head: Vec<Step>,
-    /// Between two `%`, those of no characters left out.
+    /// Segments between two `%`, without the empty ones.
     middle: Vec<Segment>,
-    /// Behind the last `%`; `None`: there is none.
+    /// Characters after the last `%`; `None` if the pattern has no `%`.
     tail: Option<Vec<Step>>,
-    /// The pattern is no UTF-8, and matches nothing.
+    /// The pattern is not valid UTF-8 and matches no text.
     is_damaged: bool,
 }
 
@@ -38,18 +40,20 @@ enum Segment {
     WithAny(Places),
 }
 
-/// For each character, in which places of the segment it may stand: bit `n` of the words is place `n`.
+/// For each character, the positions of the segment that it matches. Bit `n` of the words is position `n`.
 #[derive(Clone, Debug)]
 struct Places {
     of: HashMap<char, Vec<u64>>,
-    /// Of characters that are not in the segment: the places of `_`.
+    /// The positions that match a character outside the segment: those of `_`.
     of_others: Vec<u64>,
     len: usize,
 }
 
 impl LikePattern {
+    /// Compiles a pattern.
+    ///
     /// # Errors
-    /// A segment between two `%` is long and has `_` in it.
+    /// A segment between two `%` has `_` and more than 4096 characters.
     pub fn new(pattern: &[u8]) -> Result<Self, CqlError> {
         let Ok(pattern) = std::str::from_utf8(pattern) else {
             return Ok(Self { head: vec![], middle: vec![], tail: None, is_damaged: true });
@@ -75,7 +79,7 @@ impl LikePattern {
         Ok(Self { head, middle, tail: Some(current), is_damaged: false })
     }
 
-    /// What is no UTF-8 does not match.
+    /// Whether the pattern matches the text. A text that is not valid UTF-8 does not match.
     pub fn matches(&self, text: &[u8]) -> bool {
         let Ok(text) = std::str::from_utf8(text) else { return false };
         if self.is_damaged {
@@ -131,7 +135,7 @@ impl Segment {
         Ok(Self::WithAny(Places { of, of_others, len: steps.len() }))
     }
 
-    /// The byte behind the first place where it stands.
+    /// Returns the index of the byte after the first match.
     fn find_end(&self, text: &str) -> Option<usize> {
         match self {
             Self::Literal(literal) => text.find(literal.as_str()).map(|at| at + literal.len()),
@@ -142,12 +146,13 @@ impl Segment {
 
 impl Places {
     fn find_end(&self, text: &str) -> Option<usize> {
-        // Bit `n`: the segment up to and with place `n` ends at the character just seen.
+        // Bit `n` is set if the segment's positions up to and including `n` match the text that ends at the
+        // current character.
         let mut reached = vec![0u64; self.of_others.len()];
         let last = self.len - 1;
         for (at, character) in text.char_indices() {
             let fitting = self.of.get(&character).unwrap_or(&self.of_others);
-            // It may begin at each character.
+            // A match may start at each character.
             let mut carry = 1;
             for (word, fitting) in reached.iter_mut().zip(fitting) {
                 let next = *word >> 63;
@@ -170,7 +175,7 @@ mod tests {
         LikePattern::new(pattern).expect("a pattern").matches(text)
     }
 
-    /// By trying each length for each `%`.
+    /// Reference matcher that tries every length for each `%`.
     fn matches_slowly(pattern: &[char], text: &[char]) -> bool {
         match pattern.split_first() {
             None => text.is_empty(),
@@ -200,7 +205,7 @@ mod tests {
 
     #[test]
     fn long_segments_are_found_in_long_texts() {
-        // Tried place by place these would be 6 * 10^9 steps.
+        // Trying each position would take 6 * 10^9 steps.
         let segment = format!("{}_b", "a".repeat(4_000));
         let text = "a".repeat(1_500_000);
         let pattern = format!("%{segment}%");
@@ -220,7 +225,7 @@ mod tests {
         let steps = "_".repeat(SEARCHED_CHARACTERS_MAX + 1);
         let error = LikePattern::new(format!("%{steps}%").as_bytes()).expect_err("it is too long");
         assert!(error.to_string().contains("4097 characters between two '%'"), "{error}");
-        // Both ends are compared in one place only.
+        // The two ends of a pattern are compared at one position only, so their length is not limited.
         assert!(matches(format!("{steps}%{steps}").as_bytes(), "x".repeat(9_000).as_bytes()));
     }
 

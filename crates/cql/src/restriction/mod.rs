@@ -1,17 +1,20 @@
-//! WHERE: which partitions, which rows of them, and what is to be tested on every row.
+//! WHERE: the selected partitions, the selected rows in them, and the filters that are tested on every row.
 //!
 //! | question | file |
 //! |---|---|
 //! | a column by its name | `column.rs` |
-//! | what is tested against what, from the text | `relation.rs` |
-//! | the values it is tested against | `terms.rs` |
-//! | which partitions | `partition.rs` |
-//! | which rows of a partition | `clustering.rs` |
-//! | what has to be tested row by row | `filter.rs`; LIKE: `like.rs` |
+//! | columns, operators and terms of a relation | `relation.rs` |
+//! | values of the terms | `terms.rs` |
+//! | selected partitions | `partition.rs` |
+//! | selected rows of a partition | `clustering.rs` |
+//! | filters that are tested row by row | `filter.rs`; LIKE: `like.rs` |
 //! | keys from values | `key.rs` |
 //!
-//! Preparing says what the statement's rules forbid; an execution gives values and gets keys and ranges.
-//! Source of the rules and of the texts of errors: Cassandra 4.1 `cql3/restrictions/StatementRestrictions.java`.
+//! Preparing a WHERE checks the rules of the statement. An execution supplies values and receives keys and
+//! ranges.
+//!
+//! Source of the rules and of the error messages: Cassandra 4.1
+//! `cql3/restrictions/StatementRestrictions.java`.
 
 mod clustering;
 mod column;
@@ -34,18 +37,19 @@ pub use like::LikePattern;
 pub use partition::{PartitionRestriction, Partitions};
 use relation::{Restriction, Test, Tests};
 
-use crate::CqlError;
 use crate::error::invalid;
-use crate::syntax::{CompareOp, Relation};
 use crate::term::{Env, Planner};
+use protocol::CqlError;
+use syntax::{CompareOp, Relation};
 
-/// Keys or rows that the INs of a statement may name together.
+/// Largest number of combinations that the INs of the partition key, or those of the clustering key, may
+/// have.
 pub const IN_PRODUCT_MAX: usize = 65_536;
 
-/// What the peers say when a statement would have to test rows one by one.
+/// Error of Cassandra and ScyllaDB for a statement that has to test rows one by one without ALLOW FILTERING.
 pub const NEEDS_FILTERING: &str = "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. If you want to execute this query despite the performance unpredictability, use ALLOW FILTERING";
 
-/// Whose WHERE it is.
+/// The statement that contains the WHERE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatementKind {
     Select,
@@ -63,12 +67,12 @@ impl StatementKind {
     }
 }
 
-/// What the statement is, as far as its WHERE is concerned.
+/// Properties of a statement that decide which relations its WHERE may have.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     pub statement: StatementKind,
     pub allow_filtering: bool,
-    /// Nothing but static columns is selected, changed or deleted.
+    /// The statement selects, changes or deletes only static columns.
     pub only_static: bool,
 }
 
@@ -82,15 +86,17 @@ pub struct Restrictions {
 }
 
 impl Restrictions {
+    /// Prepares the relations of a WHERE.
+    ///
     /// # Errors
-    /// What the statement does not allow, an unknown column, a term of the wrong type.
+    /// The statement does not allow a relation, a column is unknown, or a term has the wrong type.
     pub fn prepare(
         planner: &mut Planner<'_>,
         schema: &Arc<TableSchema>,
         relations: &[Relation],
         rules: Rules,
     ) -> Result<Self, CqlError> {
-        // Not even with ALLOW FILTERING.
+        // Refused even with ALLOW FILTERING.
         let is_not_eq =
             |relation: &&Relation| matches!(relation, Relation::Compare { op: CompareOp::NotEq, .. });
         if let Some(relation) = relations.iter().find(is_not_eq) {
@@ -136,7 +142,7 @@ impl Restrictions {
         needs_filtering |= !rest.is_empty();
         filters.extend(rest);
         let partition = PartitionRestriction::new(keys, token);
-        // Rows of all partitions cannot be found by their clustering key alone.
+        // Storage cannot find rows of all partitions by their clustering key alone.
         needs_filtering |= !partition.has_keys() && !ranges.is_empty();
         if needs_filtering && !rules.allow_filtering {
             return invalid!("{NEEDS_FILTERING}");
@@ -161,15 +167,15 @@ impl Restrictions {
         Ok(Self { schema: Arc::clone(schema), partition, clustering, filters })
     }
 
-    /// The wanted partitions.
+    /// Returns the selected partitions.
     ///
     /// # Errors
-    /// Null or unset values, or none that a key can be made of.
+    /// A value is null or unset, or does not form a valid key.
     pub fn partitions<'a>(&'a self, env: &Env<'a>) -> Result<Partitions, CqlError> {
         self.partition.partitions(&self.schema, env)
     }
 
-    /// The wanted rows of each partition: disjoint, rising ranges.
+    /// Returns the selected rows of each partition as disjoint ranges in ascending order.
     ///
     /// # Errors
     /// As [`Self::partitions`].
@@ -177,7 +183,7 @@ impl Restrictions {
         self.clustering.ranges(&self.schema, env)
     }
 
-    /// The wanted rows, where every clustering column has = or IN, as UPDATE demands.
+    /// Returns the keys of the selected rows if every clustering column has = or IN, as UPDATE requires.
     ///
     /// # Errors
     /// As [`Self::partitions`].
@@ -185,7 +191,7 @@ impl Restrictions {
         self.clustering.keys(&self.schema, env)
     }
 
-    /// A column of the primary key has one value.
+    /// Whether the WHERE gives the column of the primary key a single value.
     pub fn has_eq(&self, column: ColumnRef) -> bool {
         match column {
             ColumnRef::PartitionKey(at) => self.partition.has_eq(at),
@@ -194,19 +200,19 @@ impl Restrictions {
         }
     }
 
-    /// A clustering column is restricted, by key or by filter.
+    /// Whether a clustering column is restricted, by a range or by a filter.
     pub fn restricts_clustering(&self) -> bool {
         !self.clustering.is_everything()
             || self.filters.any(|column| matches!(column, ColumnRef::Clustering(_)))
     }
 
-    /// A partition that has nothing but static content is an answer.
+    /// Whether a partition with only static content is part of the result.
     pub fn wants_static_only_partitions(&self) -> bool {
         !self.restricts_clustering() && !self.filters.any(|column| matches!(column, ColumnRef::Regular(_)))
     }
 }
 
-/// What changes and deletions must say of the partition, and may not say of other columns.
+/// Checks that a modification restricts all partition key columns and no columns outside the primary key.
 fn check_modification(
     schema: &TableSchema,
     rules: Rules,
@@ -240,7 +246,7 @@ fn check_modification(
     Ok(())
 }
 
-/// The tests that name whole keys, and those that can only filter.
+/// Splits the tests into those that give whole partition keys and those that can only filter.
 fn partition_keys(schema: &TableSchema, partition: Vec<Restriction>) -> (Vec<Test>, Vec<Restriction>) {
     let names_key = |restriction: &Restriction| matches!(restriction.test, Test::Eq(_) | Test::In(_));
     let (mut keys, rest): (Vec<_>, Vec<_>) = partition.into_iter().partition(names_key);
@@ -252,7 +258,8 @@ fn partition_keys(schema: &TableSchema, partition: Vec<Restriction>) -> (Vec<Tes
     (keys.into_iter().map(|restriction| restriction.test).collect(), rest)
 }
 
-/// Without filtering, the restricted clustering columns are the first ones, and a slice comes last.
+/// Checks the rules that hold without filtering: the restricted clustering columns are the first ones, and
+/// only the last of them may have a slice.
 fn check_prefix(schema: &TableSchema, ranges: &[Restriction], rest: &[Restriction]) -> Result<(), CqlError> {
     let Some(first) = rest.first() else { return Ok(()) };
     let name = first.columns[0].name(schema);

@@ -1,61 +1,61 @@
-//! Which partitions: keys, or a range of tokens.
+//! The selected partitions: keys or a token range.
 
 use model::{PartitionKey, PartitionRange, RingPosition, TableSchema};
+use protocol::CqlError;
 use smallvec::SmallVec;
 
 use super::IN_PRODUCT_MAX;
 use super::key::partition_key;
 use super::relation::Test;
 use super::terms::{Bound, Bytes, Terms, required};
-use crate::CqlError;
 use crate::error::invalid;
 use crate::term::{Env, Expr};
 
-/// What is said of the partition key.
+/// The restrictions of the partition key.
 #[derive(Clone, Debug)]
 pub struct PartitionRestriction {
-    /// One for each key column, or none at all: then every partition of the token's range is wanted.
+    /// One test for each partition key column; empty if the statement selects a token range.
     keys: Vec<Test>,
     token: Option<Test>,
     is_in: bool,
 }
 
-/// The wanted partitions of an execution.
+/// The selected partitions of an execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Partitions {
-    /// By the values of the key columns, no key twice. Perhaps none.
+    /// Keys without duplicates, in the order of the key columns' values; may be empty.
     Keys(SmallVec<[PartitionKey; 1]>),
     Range(PartitionRange),
 }
 
 impl PartitionRestriction {
-    /// `keys`: an equality or IN for each key column, or empty.
+    /// `keys` has an equality or IN for each key column, or is empty.
     pub(super) fn new(keys: Vec<Test>, token: Option<Test>) -> Self {
         let is_in = keys.iter().any(|test| matches!(test, Test::In(_)));
         Self { keys, token, is_in }
     }
 
-    /// Every partition of the table.
+    /// Whether every partition of the table is selected.
     pub fn is_everything(&self) -> bool {
         self.keys.is_empty() && self.token.is_none()
     }
 
-    /// Keys are named, by = or IN.
+    /// Whether the statement gives keys, by = or IN.
     pub fn has_keys(&self) -> bool {
         !self.keys.is_empty()
     }
 
-    /// One partition at most.
+    /// Whether at most one partition is selected.
     pub fn is_single(&self) -> bool {
         !self.keys.is_empty() && !self.is_in
     }
 
-    /// The key column has one value.
+    /// Whether the key column has a single value.
     pub fn has_eq(&self, column: usize) -> bool {
         matches!(self.keys.get(column), Some(Test::Eq(_)))
     }
 
-    /// A key column is restricted by IN.
+    /// Whether a key column is restricted by IN.
     pub fn is_in(&self) -> bool {
         self.is_in
     }
@@ -64,7 +64,7 @@ impl PartitionRestriction {
         self.token.is_some()
     }
 
-    /// For each key column the marker that gives it; empty if some column comes from elsewhere.
+    /// Index of the bind marker for each key column; empty if not all columns are bound to markers.
     pub fn markers(&self) -> Vec<u16> {
         let marker = |test: &Test| match test {
             Test::Eq(Terms::Each(terms)) => match &terms[..] {
@@ -76,10 +76,10 @@ impl PartitionRestriction {
         self.keys.iter().map(marker).collect::<Option<Vec<_>>>().unwrap_or_default()
     }
 
-    /// The key of a restriction that [`Self::is_single`] and has no token.
+    /// Returns the key of a restriction that [`Self::is_single`] and has no token.
     ///
     /// # Errors
-    /// Null, unset, or no key: see [`partition_key`].
+    /// A value is null or unset, or the values do not form a key: see [`partition_key`].
     #[inline]
     pub fn key<'a>(&'a self, schema: &TableSchema, env: &Env<'a>) -> Result<PartitionKey, CqlError> {
         let mut values: SmallVec<[Bytes<'a>; 4]> = SmallVec::with_capacity(self.keys.len());
@@ -94,8 +94,11 @@ impl PartitionRestriction {
         partition_key(schema, &values)
     }
 
+    /// Returns the selected partitions.
+    ///
     /// # Errors
-    /// Null, unset, or no key; more than [`IN_PRODUCT_MAX`] keys.
+    /// A value is null or unset, the values do not form a key, or there are more than [`IN_PRODUCT_MAX`]
+    /// keys.
     pub fn partitions<'a>(&'a self, schema: &TableSchema, env: &Env<'a>) -> Result<Partitions, CqlError> {
         let range = self.token.as_ref().map(|test| token_range(test, env)).transpose()?;
         if self.keys.is_empty() {
@@ -117,7 +120,8 @@ impl PartitionRestriction {
         Ok(Partitions::Keys(keys))
     }
 
-    /// Every combination of the columns' values; they rise, column by column, as the peers have them.
+    /// Returns every combination of the columns' values, sorted column by column as in Cassandra and
+    /// ScyllaDB.
     fn product<'a>(&'a self, schema: &TableSchema, env: &Env<'a>) -> Result<Vec<PartitionKey>, CqlError> {
         let mut combinations: Vec<Vec<Bytes<'a>>> = vec![vec![]];
         for (test, column) in self.keys.iter().zip(&schema.partition_key) {
@@ -150,8 +154,9 @@ impl PartitionRestriction {
     }
 }
 
-/// `None`: no token is in it. The least token is also the end of the ring, as in the peers: nothing lies in front
-/// of it, so as an upper end it means that there is none.
+/// Returns the range of a token restriction; `None` if it contains no token. As in Cassandra and ScyllaDB,
+/// the smallest token also stands for the end of the ring. No partition comes before the smallest token, so
+/// as an upper bound it means no bound.
 fn token_range<'a>(test: &'a Test, env: &Env<'a>) -> Result<Option<PartitionRange>, CqlError> {
     let token = |terms: &'a Terms| -> Result<i64, CqlError> {
         let values = terms.evaluate(env, &["partition key token"])?;

@@ -1,27 +1,29 @@
-//! From the relations of the text to tests of columns, and what may be said of a column more than once.
+//! Converts the relations of a WHERE to restrictions of columns, and merges several relations of a column.
 //!
-//! Source of rules and texts: Cassandra 4.1 `cql3/SingleColumnRelation.java`, `MultiColumnRelation.java` and
-//! `cql3/restrictions`.
+//! Source of rules and error messages: Cassandra 4.1 `cql3/SingleColumnRelation.java`,
+//! `MultiColumnRelation.java` and `cql3/restrictions`.
 
 use model::{CqlType, TableSchema};
+use protocol::CqlError;
 use smallvec::{SmallVec, smallvec};
+use syntax::{CompareOp, Ident, InValues, Relation, RelationTarget, Term};
 
 use super::ColumnRef;
 use super::terms::{Bound, InTerms, Terms, tuple_type};
-use crate::CqlError;
 use crate::error::invalid;
-use crate::syntax::{CompareOp, Ident, InValues, Relation, RelationTarget, Term};
 use crate::term::{Expr, Planner};
 
+/// The columns of a restriction.
 pub type Columns = SmallVec<[ColumnRef; 2]>;
 
-/// What is said of a column, or of several together.
+/// The restriction of one column, or of several columns together.
 #[derive(Clone, Debug)]
 pub struct Restriction {
     pub columns: Columns,
     pub test: Test,
 }
 
+/// The test of a restriction.
 #[derive(Clone, Debug)]
 pub enum Test {
     Eq(Terms),
@@ -29,7 +31,7 @@ pub enum Test {
     Slice(Slice),
     Contains(Expr),
     ContainsKey(Expr),
-    /// A pattern.
+    /// LIKE, with its pattern.
     Like(Expr),
     /// `m[key] = value`
     Entry {
@@ -38,7 +40,8 @@ pub enum Test {
     },
 }
 
-/// At least one end. Of several columns together the ends may speak of the first ones only.
+/// A slice with at least one end. The ends of a slice of several columns may have values for only the first
+/// of them.
 #[derive(Clone, Debug)]
 pub struct Slice {
     pub start: Option<Bound>,
@@ -46,6 +49,7 @@ pub struct Slice {
 }
 
 impl Slice {
+    /// Returns the slice of a comparison; `None` if the operator is not an inequality.
     pub fn of(op: CompareOp, terms: Terms) -> Option<Self> {
         let bound = |inclusive| Some(Bound { terms, inclusive });
         Some(match op {
@@ -57,8 +61,10 @@ impl Slice {
         })
     }
 
+    /// Adds the end of another slice.
+    ///
     /// # Errors
-    /// Both have the same end; `name` is what they are of.
+    /// Both slices have the same end. `name` describes the columns.
     pub fn merge(&mut self, other: Self, name: &str) -> Result<(), CqlError> {
         for (end, mine, theirs) in
             [("start", &mut self.start, other.start), ("end", &mut self.end, other.end)]
@@ -75,7 +81,7 @@ impl Slice {
     }
 }
 
-/// The tests of WHERE. Those of `token()` stand apart.
+/// The restrictions of a WHERE. Restrictions of `token()` are separate.
 #[derive(Clone, Debug, Default)]
 pub struct Tests {
     pub restrictions: Vec<Restriction>,
@@ -83,6 +89,7 @@ pub struct Tests {
 }
 
 impl Tests {
+    /// Prepares the relations of a WHERE.
     pub fn prepare(
         planner: &mut Planner<'_>,
         schema: &TableSchema,
@@ -229,6 +236,7 @@ impl Tests {
     }
 }
 
+/// The operator as written in CQL.
 pub fn symbol(op: CompareOp) -> &'static str {
     match op {
         CompareOp::Eq => "=",
@@ -343,7 +351,7 @@ fn names<'s>(schema: &'s TableSchema, columns: &[ColumnRef]) -> Vec<&'s str> {
     columns.iter().map(|column| column.name(schema)).collect()
 }
 
-/// The columns of `(a, b)`: neighbours in the clustering key, in its order.
+/// Returns the columns of `(a, b)`, which must be adjacent clustering columns in the order of the key.
 fn clustering_columns(
     schema: &TableSchema,
     idents: &[Ident],
@@ -399,7 +407,7 @@ fn check_token_columns(schema: &TableSchema, idents: &[Ident]) -> Result<(), Cql
     Ok(())
 }
 
-/// One value for each column.
+/// Prepares a tuple with one value for each column.
 fn tuple(
     planner: &mut Planner<'_>,
     schema: &TableSchema,
@@ -425,7 +433,8 @@ fn tuple(
     Ok(Terms::Tuple { tuple: planner.term(value, &name, &ty)?, columns: columns.len() })
 }
 
-/// `is_tuple`: the columns stand in parentheses, and so do their values, one column or several.
+/// Prepares IN. `is_tuple` is true if the columns and their values are in parentheses, even for a single
+/// column.
 fn in_test(
     planner: &mut Planner<'_>,
     schema: &TableSchema,
@@ -445,7 +454,7 @@ fn in_test(
                 false => Ok(Terms::one(planner.term(term, name, ty)?)),
             };
             let mut terms = list.iter().map(each).collect::<Result<Vec<_>, CqlError>>()?;
-            // One value is an equality, and can stand wherever one can.
+            // A single value is an equality, which is allowed in more places than IN.
             Ok(if terms.len() == 1 { Test::Eq(terms.remove(0)) } else { Test::In(InTerms::List(terms)) })
         }
         InValues::Marker(marker) if is_tuple => {

@@ -1,36 +1,36 @@
-//! The values that columns are tested against: prepared, and as they are in one execution.
+//! The values that columns are compared with: prepared terms and their evaluation.
 
 use std::borrow::Cow;
 
 use model::types::{CollectionIter, CqlType, TupleIter};
+use protocol::CqlError;
 
-use crate::CqlError;
 use crate::error::invalid;
 use crate::term::{Env, Expr, Value};
 
-/// A value of an execution.
+/// A serialized value of an execution.
 pub type Bytes<'a> = Cow<'a, [u8]>;
 
-/// One value for each of the columns of a relation.
+/// Terms with one value for each column of a relation.
 #[derive(Clone, Debug)]
 pub enum Terms {
-    /// One by one.
+    /// One term for each column.
     Each(Vec<Expr>),
-    /// A marker that stands for a tuple of them.
+    /// A bind marker for a tuple of all columns.
     Tuple { tuple: Expr, columns: usize },
 }
 
-/// What follows IN.
+/// The values of IN.
 #[derive(Clone, Debug)]
 pub enum InTerms {
     List(Vec<Terms>),
-    /// A marker for a list of values.
+    /// A bind marker for a list of values.
     Values {
         list: Expr,
-        /// What is empty is null: the type's values are never empty.
+        /// Whether an empty value is null, for types whose values are never empty.
         empty_is_null: bool,
     },
-    /// A marker for a list of tuples.
+    /// A bind marker for a list of tuples.
     Tuples(Expr),
 }
 
@@ -41,10 +41,10 @@ pub struct Bound {
     pub inclusive: bool,
 }
 
-/// The term's value, which is neither null nor unset.
+/// Returns the value of a term that must be neither null nor unset.
 ///
 /// # Errors
-/// It is; `name` is the column's.
+/// The value is null or unset. `name` is the column's name.
 #[inline]
 pub fn required<'a>(expr: &'a Expr, env: &Env<'a>, name: &str) -> Result<Bytes<'a>, CqlError> {
     match expr.evaluate(env)? {
@@ -59,6 +59,7 @@ impl Terms {
         Self::Each(vec![expr])
     }
 
+    /// Number of columns.
     pub fn len(&self) -> usize {
         match self {
             Self::Each(terms) => terms.len(),
@@ -66,7 +67,7 @@ impl Terms {
         }
     }
 
-    /// As [`Self::evaluate`]; `None`: it is one value, and that is null.
+    /// As [`Self::evaluate`], but returns `None` if the terms are a single value and it is null.
     fn or_null<'a>(&'a self, env: &Env<'a>, names: &[&str]) -> Result<Option<Vec<Bytes<'a>>>, CqlError> {
         if let Self::Each(terms) = self
             && let [term] = &terms[..]
@@ -77,7 +78,7 @@ impl Terms {
         self.evaluate(env, names).map(Some)
     }
 
-    /// The values, one for each column; `names` are the columns'.
+    /// Returns the values, one for each column. `names` are the names of the columns.
     pub fn evaluate<'a>(&'a self, env: &Env<'a>, names: &[&str]) -> Result<Vec<Bytes<'a>>, CqlError> {
         match self {
             Self::Each(terms) => {
@@ -92,6 +93,8 @@ impl Terms {
 }
 
 impl InTerms {
+    /// Returns the values in the list, each with one value for each column. `names` are the names of the
+    /// columns.
     pub fn evaluate<'a>(&'a self, env: &Env<'a>, names: &[&str]) -> Result<Vec<Vec<Bytes<'a>>>, CqlError> {
         match self {
             Self::List(list) => list.iter().map(|terms| terms.evaluate(env, names)).collect(),
@@ -114,7 +117,7 @@ impl InTerms {
 }
 
 impl InTerms {
-    /// As [`Self::evaluate`], with `None` in the place of nulls among the values of one column.
+    /// As [`Self::evaluate`], but with `None` for each null among the values of a single column.
     pub fn or_null<'a>(
         &'a self,
         env: &Env<'a>,
@@ -134,7 +137,7 @@ impl InTerms {
     }
 }
 
-/// What `element` makes of each element of a bound list.
+/// Returns the result of `element` for each element of a bound list.
 fn elements<'a, T>(
     list: &'a Expr,
     env: &Env<'a>,
@@ -149,7 +152,7 @@ fn elements<'a, T>(
     CollectionIter::new(&bytes)?.map(|value| element(value?)).collect()
 }
 
-/// `(a, b)` as errors name several columns.
+/// Formats the names of several columns for error messages, as `(a,b)`.
 pub fn together(names: &[&str]) -> String {
     match names {
         [one] => (*one).to_string(),
@@ -171,7 +174,7 @@ fn split_tuple<'a>(bytes: &[u8], names: &[&str]) -> Result<Vec<Bytes<'a>>, CqlEr
     Ok(fields)
 }
 
-/// The type of a marker for several columns together.
+/// Returns the type of a bind marker for several columns.
 pub fn tuple_type<'t>(types: impl IntoIterator<Item = &'t CqlType>) -> CqlType {
     CqlType::tuple(types.into_iter().cloned())
 }

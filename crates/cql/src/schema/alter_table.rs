@@ -5,15 +5,15 @@ use std::sync::Arc;
 use catalog::{Catalog, CatalogError, Changed, Table, TableSettings};
 use model::schema::TableBuilder;
 use model::{KeyColumn, TableSchema};
+use protocol::CqlError;
+use syntax::ast::{AlterTable, AlterTableOp, ColumnDef, DropTable, Ident};
 
 use super::create_table::{NO_TTL_ON_COUNTERS, STATICS_NEED_CLUSTERING, check_mask, check_nesting};
 use super::names::{keyspace_of, type_of, writable_keyspace};
 use super::table_options::GivenOptions;
 use super::{SchemaContext, SchemaPlan, refuse, to_catalog_error, unchanged};
-use crate::CqlError;
-use crate::syntax::ast::{AlterTable, AlterTableOp, ColumnDef, DropTable, Ident};
 
-/// What is to become of a table that is there.
+/// Computes the change of an existing table.
 type AlterFunction = Box<dyn FnOnce(&Catalog, &Table) -> Changed + Send>;
 
 pub(super) fn drop(drop: &DropTable, context: &SchemaContext<'_>) -> Result<SchemaPlan, CqlError> {
@@ -75,7 +75,7 @@ pub(super) fn plan(alter: &AlterTable, context: &SchemaContext<'_>) -> Result<Sc
     Ok(plan.with_warnings(warnings))
 }
 
-/// The table with another definition, if it is another one.
+/// Returns the change to the new definition, or no change if the definition is the same.
 fn altered(catalog: &Catalog, old: &Table, schema: Arc<TableSchema>, settings: TableSettings) -> Changed {
     if schema == old.schema && settings == *old.settings {
         return unchanged(catalog);

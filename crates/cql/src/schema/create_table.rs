@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use catalog::{Catalog, CatalogError, TableSettings};
 use model::{CqlType, TableOptions, TableSchema};
+use protocol::CqlError;
+use syntax::ast::{ColumnDef, CreateTable, Ident, Ordering, PrimaryKeyDef};
 use uuid::Uuid;
 
 use super::names::{keyspace_of, type_of, writable_keyspace};
 use super::table_options::GivenOptions;
 use super::{SchemaContext, SchemaPlan, refuse, to_catalog_error, unchanged};
-use crate::CqlError;
-use crate::syntax::ast::{ColumnDef, CreateTable, Ident, Ordering, PrimaryKeyDef};
+use crate::error::from_catalog;
 
 pub(super) fn plan(create: &CreateTable, context: &SchemaContext<'_>) -> Result<SchemaPlan, CqlError> {
     let keyspace = keyspace_of(&create.name, context.keyspace)?.to_string();
@@ -40,7 +41,7 @@ pub(super) fn plan(create: &CreateTable, context: &SchemaContext<'_>) -> Result<
     Ok(plan.with_warnings(warnings))
 }
 
-/// What is wrong whatever types and options mean.
+/// Checks the rules that depend neither on types nor on options.
 fn check_text(keyspace: &str, create: &CreateTable) -> Result<(), CqlError> {
     let table = format!("{keyspace}.{}", create.name.name.text);
     for (at, column) in create.columns.iter().enumerate() {
@@ -86,7 +87,7 @@ fn schema_of(
     let table = &create.name.name.text;
     let mut types = BTreeMap::new();
     for column in &create.columns {
-        let ty = type_of(catalog, keyspace, &column.ty)?;
+        let ty = type_of(catalog, keyspace, &column.ty).map_err(from_catalog)?;
         check_nesting(&ty)?;
         types.insert(column.name.text.as_str(), ty);
     }
@@ -130,7 +131,8 @@ pub(super) const STATICS_NEED_CLUSTERING: &str = "Static columns are only useful
                                                   least one clustering column";
 pub(super) const NO_TTL_ON_COUNTERS: &str = "Cannot set default_time_to_live on a table with counters";
 
-/// The fields of a non-frozen user type are one cell each.
+/// Refuses a non-frozen user type with non-frozen fields, because each field of a non-frozen type is a single
+/// cell.
 pub(super) fn check_nesting(ty: &CqlType) -> Result<(), CqlError> {
     match ty {
         CqlType::Udt { user, multi_cell: true }
@@ -174,7 +176,7 @@ fn check_key(
     Ok(())
 }
 
-/// CLUSTERING ORDER names the clustering columns in their order, from the first on.
+/// Checks that CLUSTERING ORDER names the first clustering columns in their order.
 fn check_order(create: &CreateTable, key: &PrimaryKeyDef) -> Result<(), CqlError> {
     let orders = &create.with.clustering_order;
     let others = orders.iter().map(|order| &order.column).filter(|column| !key.clustering.contains(column));

@@ -1,15 +1,17 @@
-//! What a statement on the schema finds in the catalog before its options are judged.
+//! Checks of a schema statement against the catalog, before its options are checked.
 //!
-//! `IF [NOT] EXISTS` decides first: a statement that it leaves nothing to do is carried out by doing nothing, whatever
-//! its options say. Without it, "exists already" and "does not exist" come before errors about options, too, as in
-//! Cassandra 5.0. The change asks again when it runs: the catalog may be another one by then.
+//! `IF [NOT] EXISTS` comes first: a statement that has nothing to do succeeds whatever its options are.
+//! Without `IF [NOT] EXISTS`, the errors "already exists" and "does not exist" also come before errors of
+//! options, as in Cassandra 5.0. The change repeats the check when it runs, because the catalog may have
+//! changed.
 
 use catalog::{Catalog, CatalogError};
+use protocol::CqlError;
+use syntax::ast::{QualifiedName, Statement};
 
 use super::names::{keyspace_of, writable_keyspace};
 use super::refuse;
-use crate::CqlError;
-use crate::syntax::ast::{QualifiedName, Statement};
+use crate::error::from_catalog;
 
 /// Whether a schema statement requires its keyspace, table or type to exist or to be absent.
 enum Expected {
@@ -24,10 +26,10 @@ enum Kind {
     Type,
 }
 
-/// Whether the statement has anything to do.
+/// Whether the statement has to change anything.
 ///
 /// # Errors
-/// It creates what is there, or changes or drops what is not.
+/// The statement creates an object that exists, or changes or drops an object that does not exist.
 pub(super) fn has_work(
     statement: &Statement,
     catalog: &Catalog,
@@ -64,20 +66,20 @@ pub(super) fn has_work(
             match name.is_there(kind, catalog) {
                 false => Ok(true),
                 true if if_not_exists => Ok(false),
-                true => Err(name.exists_already(kind).into()),
+                true => Err(from_catalog(name.exists_already(kind))),
             }
         }
         Expected::Present { if_exists } => match name.is_there(kind, catalog) {
             true => Ok(true),
             false if if_exists => Ok(false),
-            // Nothing is judged of types before the change says so itself.
+            // The change itself reports a type that does not exist.
             false if matches!(kind, Kind::Type) => Ok(true),
-            false => Err(name.does_not_exist().into()),
+            false => Err(from_catalog(name.does_not_exist())),
         },
     }
 }
 
-/// A keyspace, or something in it.
+/// Name of a keyspace, or of a table or type in a keyspace.
 struct Name<'a> {
     keyspace: &'a str,
     name: &'a str,

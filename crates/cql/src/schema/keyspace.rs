@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 
 use catalog::{Keyspace, OptionValue, is_of_keyspaces, keyspace_option};
+use protocol::CqlError;
+use syntax::ast::{AlterKeyspace, CreateKeyspace, DropKeyspace, Property};
 
 use super::names::writable_keyspace;
 use super::properties::{self, boolean, map};
 use super::{SchemaContext, SchemaPlan, refuse, unchanged};
-use crate::CqlError;
-use crate::syntax::ast::{AlterKeyspace, CreateKeyspace, DropKeyspace, Property};
+use crate::error::from_catalog;
 
 const REPLICATION_FACTOR: &str = "replication_factor";
 
-/// What one statement says of a keyspace.
+/// The options of one statement on a keyspace.
 #[derive(Default)]
 struct Given {
     replication: Option<BTreeMap<String, String>>,
@@ -29,7 +30,7 @@ impl Given {
                 "replication" => given.replication = Some(replication(&value, keyspace, data_center)?),
                 "durable_writes" => given.durable_writes = Some(boolean(&name, &value)?),
                 _ if is_of_keyspaces(&name) => {
-                    let value = keyspace_option(&name, &value)?;
+                    let value = keyspace_option(&name, &value).map_err(from_catalog)?;
                     given.others.insert(name, value);
                 }
                 _ => return properties::unknown(&name),
@@ -59,10 +60,11 @@ impl Given {
     }
 }
 
-/// `replication_factor` of the network topology stands for every data center, and there is one.
+/// Parses the replication options. With `NetworkTopologyStrategy`, `replication_factor` applies to every data
+/// center, and the cluster has only one.
 ///
 /// # Errors
-/// It names another data center: no node of it could ever take its replicas.
+/// The options name another data center, which has no node for the replicas.
 fn replication(
     value: &OptionValue,
     keyspace: &str,
@@ -84,7 +86,7 @@ fn replication(
     Ok(options)
 }
 
-/// A new keyspace that says nothing of factors has Cassandra's `default_keyspace_rf`.
+/// Adds Cassandra's `default_keyspace_rf` to a new keyspace that has no replication factor.
 fn add_default_factor(replication: &mut BTreeMap<String, String>, data_center: &str) {
     let class = replication.get("class").map_or("", String::as_str);
     let name = match class.rsplit('.').next() {
@@ -108,7 +110,8 @@ pub(super) fn create(create: &CreateKeyspace, context: &SchemaContext<'_>) -> Re
     let Given { replication: Some(replication), durable_writes, others } = given else {
         return refuse!("Missing mandatory option 'replication'");
     };
-    let keyspace = Keyspace::new(name.clone(), replication, durable_writes.unwrap_or(true))?;
+    let keyspace =
+        Keyspace::new(name.clone(), replication, durable_writes.unwrap_or(true)).map_err(from_catalog)?;
     let keyspace = Keyspace { others, ..keyspace };
     let if_not_exists = create.if_not_exists;
     let plan = SchemaPlan::new(move |catalog| match catalog.keyspace(&name) {
@@ -129,7 +132,7 @@ pub(super) fn alter(alter: &AlterKeyspace, context: &SchemaContext<'_>) -> Resul
             return if if_exists { unchanged(catalog) } else { refuse!("Keyspace '{name}' doesn't exist") };
         };
         let mut keyspace = old.clone();
-        // Without a strategy the old one stays as it is.
+        // Without a strategy, the old replication is kept.
         if let Some(replication) = given.replication.filter(|options| options.contains_key("class")) {
             keyspace.replication = replication;
         }

@@ -1,19 +1,19 @@
-//! Statements that change the schema: from the tree to a change of the catalog.
+//! Schema statements: from the syntax tree to a change of the catalog.
 //!
-//! [`plan`] judges first whether what the text names is there, then what the text alone decides (unknown options,
-//! values out of range), and gives a function of the catalog, which judges the rest when it is run where the schema
-//! is changed. Rules and texts are Cassandra 4.1's
+//! [`plan`] first checks whether the named object exists. It then checks the rules that depend only on the
+//! text, such as unknown options and values out of range. The plan has a function of the catalog, which
+//! checks the other rules when the schema is changed. Rules and error messages are those of Cassandra 4.1
 //! (source: `cql3/statements/schema/*.java`).
 //!
 //! | question | file |
 //! |---|---|
-//! | which keyspace, table or type is meant | `names.rs` |
-//! | what `IF [NOT] EXISTS` leaves to do | `existence.rs` |
+//! | keyspace, table or type that a name means | `names.rs` |
+//! | work that `IF [NOT] EXISTS` leaves | `existence.rs` |
 //! | keyspaces | `keyspace.rs` |
-//! | a new table: keys, order, counters | `create_table.rs` |
-//! | what may become of a table | `alter_table.rs` |
+//! | creating a table: keys, order, counters | `create_table.rs` |
+//! | changes of a table | `alter_table.rs` |
 //! | user types | `user_type.rs` |
-//! | what stands behind WITH | `properties.rs`, `table_options.rs` |
+//! | options after WITH | `properties.rs`, `table_options.rs` |
 
 mod alter_table;
 mod create_table;
@@ -27,32 +27,34 @@ pub(crate) mod tests;
 mod user_type;
 
 use catalog::{Catalog, CatalogError, ChangeKind, Changed, Target};
+use protocol::{ChangeType, CqlError, SchemaChange, SchemaTarget};
+use syntax::ast::Statement;
 use uuid::Uuid;
 
-use crate::protocol::{ChangeType, SchemaChange, SchemaTarget};
-use crate::syntax::ast::Statement;
-use crate::{ChangeSchema, CqlError};
+use crate::ChangeSchema;
 
 pub use names::{keyspace_of, table_of, truncated_table, used_keyspace};
 
-/// What a change of the schema needs beside its text.
+/// Parameters of a schema change, besides its text.
 #[derive(Clone, Copy, Debug)]
 pub struct SchemaContext<'a> {
     /// The keyspace in use.
     pub keyspace: Option<&'a str>,
-    /// Columns that are dropped without a timestamp are dropped as of now.
+    /// Time of the statement in microseconds. Columns dropped without a timestamp are dropped as of this
+    /// time.
     pub timestamp_us: i64,
-    /// The id of the table that is created; no table has it.
+    /// Id for a table that the statement creates. No other table has it.
     pub new_table_id: Uuid,
-    /// The node's, the only one that `NetworkTopologyStrategy` may name; empty: there is no node, and it may name any.
+    /// The node's data center, the only one that `NetworkTopologyStrategy` may name. If empty, there is no
+    /// node, and any data center may be named.
     pub data_center: &'a str,
 }
 
-/// What is to be done.
+/// The prepared change of a schema statement.
 pub struct SchemaPlan {
-    /// Gives no changes if `IF [NOT] EXISTS` left nothing to do.
+    /// Returns no changes if `IF [NOT] EXISTS` left nothing to do.
     pub change: ChangeSchema,
-    /// For the client, if the change succeeds.
+    /// Warnings for the client, if the change succeeds.
     pub warnings: Vec<String>,
 }
 
@@ -67,10 +69,11 @@ impl SchemaPlan {
     }
 }
 
-/// The plan of a statement that creates, alters or drops something; `None` for every other statement.
+/// Plans a statement that creates, alters or drops a schema object; `None` for every other statement.
 ///
 /// # Errors
-/// What the statement names is there or is not there, or it is wrong whatever the catalog holds.
+/// The named object exists or does not exist, against the statement's demand, or the text is wrong for every
+/// catalog.
 pub fn plan(
     statement: &Statement,
     catalog: &Catalog,
@@ -93,14 +96,14 @@ pub fn plan(
     }))
 }
 
-/// What the client is answered: the change that its statement asked for, without those that followed from it;
-/// `None` is a void result.
+/// Returns the client's answer: the change that the statement asked for, without the changes that followed
+/// from it. `None` is a void result.
 pub fn answer(changes: &[catalog::SchemaChange]) -> Option<SchemaChange> {
     let of_keyspace = changes.iter().find(|change| change.target == Target::Keyspace);
     of_keyspace.or(changes.first()).map(event)
 }
 
-/// A change as clients that registered for it are told.
+/// Converts a change to the event for clients that registered for schema changes.
 pub fn event(change: &catalog::SchemaChange) -> SchemaChange {
     SchemaChange {
         change: match change.kind {
@@ -121,15 +124,33 @@ fn unchanged(catalog: &Catalog) -> Changed {
     Ok((catalog.clone(), vec![]))
 }
 
-/// `Err(CatalogError::Invalid)` from a format string.
+/// The errors of planning and of changing a catalog. Both refuse a statement.
+trait Invalid {
+    fn invalid(text: String) -> Self;
+}
+
+impl Invalid for CqlError {
+    fn invalid(text: String) -> Self {
+        Self::Invalid(text)
+    }
+}
+
+impl Invalid for CatalogError {
+    fn invalid(text: String) -> Self {
+        Self::Invalid(text)
+    }
+}
+
+/// Builds `Err` of `CqlError::Invalid` or `CatalogError::Invalid` from a format string.
 macro_rules! refuse {
     ($($arg:tt)*) => {
-        Err(catalog::CatalogError::Invalid(format!($($arg)*)).into())
+        Err($crate::schema::Invalid::invalid(format!($($arg)*)))
     };
 }
 use refuse;
 
-/// Inside a change, what was already found right at planning cannot be wrong for its text.
+/// Converts an error inside a schema change. The text has been checked when the statement was planned, so
+/// errors of the text alone do not occur here.
 fn to_catalog_error(error: CqlError) -> CatalogError {
     match error {
         CqlError::AlreadyExists { keyspace, table } => CatalogError::AlreadyExists { keyspace, table },

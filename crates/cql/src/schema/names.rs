@@ -1,19 +1,19 @@
-//! Which keyspace, table or type a name means.
+//! Resolves the names of keyspaces, tables and types.
 
 use std::sync::Arc;
 
 use catalog::virtual_tables::is_virtual_keyspace;
 use catalog::{Catalog, CatalogError, Table, is_system_keyspace};
 use model::{CqlType, TableId};
+use protocol::CqlError;
+use syntax::ast::{Ident, QualifiedName, TypeName, TypeNode};
 
 use super::refuse;
-use crate::CqlError;
-use crate::syntax::ast::{Ident, QualifiedName, TypeName, TypeNode};
 
-/// The keyspace of a name, or the one in use.
+/// Returns the keyspace of a name, or the keyspace in use.
 ///
 /// # Errors
-/// There is none.
+/// The name has no keyspace, and none is in use.
 pub fn keyspace_of<'a>(name: &'a QualifiedName, in_use: Option<&'a str>) -> Result<&'a str, CqlError> {
     match (&name.keyspace, in_use) {
         (Some(keyspace), _) => Ok(&keyspace.text),
@@ -24,10 +24,10 @@ pub fn keyspace_of<'a>(name: &'a QualifiedName, in_use: Option<&'a str>) -> Resu
     }
 }
 
-/// The table of a statement on data.
+/// Returns the table of a statement on data.
 ///
 /// # Errors
-/// There is no such keyspace or table.
+/// The keyspace or the table does not exist.
 pub fn table_of<'a>(
     catalog: &'a Catalog,
     name: &QualifiedName,
@@ -43,10 +43,10 @@ pub fn table_of<'a>(
     }
 }
 
-/// The keyspace that USE names.
+/// Returns the keyspace of a USE statement.
 ///
 /// # Errors
-/// There is none of this name.
+/// The keyspace does not exist.
 pub fn used_keyspace(catalog: &Catalog, name: &Ident) -> Result<String, CqlError> {
     match catalog.keyspace(&name.text) {
         Some(keyspace) => Ok(keyspace.name.clone()),
@@ -54,10 +54,10 @@ pub fn used_keyspace(catalog: &Catalog, name: &Ident) -> Result<String, CqlError
     }
 }
 
-/// The table that TRUNCATE names.
+/// Returns the table of a TRUNCATE statement.
 ///
 /// # Errors
-/// As [`table_of`], or it is one of the database's own.
+/// As [`table_of`], or the table belongs to a system keyspace or is virtual.
 pub fn truncated_table(
     catalog: &Catalog,
     name: &QualifiedName,
@@ -71,7 +71,7 @@ pub fn truncated_table(
     Ok(table.schema.id)
 }
 
-/// Nobody changes the database's own keyspaces.
+/// Returns an error for system keyspaces, which no user may change.
 pub(super) fn writable_keyspace(keyspace: &str) -> Result<(), CqlError> {
     if is_system_keyspace(keyspace) {
         let text = format!("{} keyspace is not user-modifiable.", keyspace.to_ascii_lowercase());
@@ -80,7 +80,7 @@ pub(super) fn writable_keyspace(keyspace: &str) -> Result<(), CqlError> {
     Ok(())
 }
 
-/// The type that was written, with the user types of `keyspace`.
+/// Resolves a type, with the user types of `keyspace`.
 pub(super) fn type_of(catalog: &Catalog, keyspace: &str, ty: &TypeName) -> Result<CqlType, CatalogError> {
     check_user_types(catalog, keyspace, ty)?;
     catalog.parse_type(keyspace, &ty.to_string())

@@ -1,13 +1,12 @@
-//! What stands behind WITH: `name = value`, the value a word or a map.
+//! Properties after WITH: `name = value`, where the value is a word or a map.
 
 use std::collections::BTreeMap;
 
 use catalog::OptionValue;
+use protocol::CqlError;
+use syntax::ast::{Property, PropertyValue};
 
-use crate::CqlError;
-use crate::syntax::ast::{Property, PropertyValue};
-
-/// The property's name and value, free of the tree.
+/// Returns the property's name and value, independent of the syntax tree.
 pub(super) fn of(property: &Property) -> (String, OptionValue) {
     let value = match &property.value {
         PropertyValue::Literal(literal) => OptionValue::Text(literal.text.clone()),
@@ -42,7 +41,7 @@ pub(super) fn boolean(name: &str, value: &OptionValue) -> Result<bool, CqlError>
     }
 }
 
-/// A Java `int` that may not be negative.
+/// Parses a Java `int` that must not be negative.
 pub(super) fn count(name: &str, value: &OptionValue) -> Result<u32, CqlError> {
     let text = text(name, value)?;
     let Ok(number) = text.parse::<i32>() else {

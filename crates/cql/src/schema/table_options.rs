@@ -1,16 +1,17 @@
-//! The options of a table: from what stands behind WITH to what the catalog keeps.
+//! The options of a table: from the properties after WITH to the settings of the catalog.
 
 use std::collections::BTreeMap;
 
 use catalog::{OptionValue, TableSettings, compression_from_map, is_of_tables, table_option};
 use model::TableOptions;
+use protocol::CqlError;
+use syntax::ast::Property;
 use uuid::Uuid;
 
 use super::properties::{self, boolean, count, double, map, text};
-use crate::CqlError;
-use crate::syntax::ast::Property;
+use crate::error::from_catalog;
 
-/// What one statement says of options.
+/// The options of one statement.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GivenOptions {
     pub(super) id: Option<Uuid>,
@@ -18,8 +19,10 @@ pub(super) struct GivenOptions {
 }
 
 impl GivenOptions {
+    /// Collects the options of a statement.
+    ///
     /// # Errors
-    /// An option that there is not, or a value that is none of its.
+    /// An option is unknown, or a value is not valid for its option.
     pub(super) fn new(properties: &[Property]) -> Result<Self, CqlError> {
         let mut given = Self::default();
         for property in properties {
@@ -35,7 +38,7 @@ impl GivenOptions {
         Ok(given)
     }
 
-    /// Puts what was said in the place of what was.
+    /// Replaces the options that the statement sets.
     pub(super) fn apply(
         &self,
         options: &mut TableOptions,
@@ -44,15 +47,18 @@ impl GivenOptions {
         self.options.iter().try_for_each(|(name, value)| set(options, settings, name, value))
     }
 
-    /// The options of a new table, settings in their stored form.
+    /// Returns the options of a new table, with settings in their stored form.
     fn alone(&self) -> Result<(TableOptions, TableSettings), CqlError> {
         let (mut options, mut settings) = (TableOptions::default(), TableSettings::default());
         self.apply(&mut options, &mut settings)?;
-        Ok((options, settings.checked()?))
+        let settings = settings.checked().map_err(from_catalog)?;
+        settings.check_new(None).map_err(from_catalog)?;
+        Ok((options, settings))
     }
 
-    /// What the client is told of them: which are stored and change nothing, and which may not do what was hoped for.
-    /// `is_new`: what was not said is a default; otherwise it is as it was.
+    /// Warnings for the client: options that are stored without effect, and options that may not have the
+    /// expected effect. With `is_new`, options that the statement does not set have their defaults; otherwise
+    /// they stay unchanged.
     pub(super) fn warnings(&self, is_new: bool) -> Vec<String> {
         let Ok((options, settings)) = self.alone() else { return vec![] };
         let names = settings.without_effect(&options);
@@ -78,8 +84,9 @@ fn set(
         "comment" => options.comment = text(name, value)?.to_string(),
         "compaction" => settings.compaction = map(name, value)?.clone(),
         "compression" => {
-            (options.compression, settings.compression) = compression_from_map(map(name, value)?)?;
-            // Before Cassandra 3.0 it stood here.
+            (options.compression, settings.compression) =
+                compression_from_map(map(name, value)?).map_err(from_catalog)?;
+            // Before Cassandra 3.0 this option was part of `compression`.
             if let Some(chance) = settings.compression.remove("crc_check_chance") {
                 options.crc_check_chance = chance.parse().expect("it was checked");
             }
@@ -95,14 +102,14 @@ fn set(
         "read_repair" => settings.read_repair = text(name, value)?.to_string(),
         "speculative_retry" => settings.speculative_retry = text(name, value)?.to_string(),
         _ if is_of_tables(name) => {
-            settings.others.insert(name.to_string(), table_option(name, value)?);
+            settings.others.insert(name.to_string(), table_option(name, value).map_err(from_catalog)?);
         }
         _ => return properties::unknown(name),
     }
     Ok(())
 }
 
-/// A map or, as before Cassandra 2.1, a word.
+/// Parses a map or, as before Cassandra 2.1, a word.
 fn caching(value: &OptionValue) -> Result<BTreeMap<String, String>, CqlError> {
     let (keys, rows) = match value {
         OptionValue::Map(entries) => {
@@ -121,7 +128,7 @@ fn caching(value: &OptionValue) -> Result<BTreeMap<String, String>, CqlError> {
     Ok([("keys", keys), ("rows_per_partition", rows)].map(|(k, v)| (k.to_string(), v.to_string())).into())
 }
 
-/// Cassandra has a boolean, ScyllaDB a map.
+/// Sets `cdc`, which is a boolean in Cassandra and a map in ScyllaDB.
 fn set_cdc(settings: &mut TableSettings, value: &OptionValue) -> Result<(), CqlError> {
     match value {
         OptionValue::Text(_) => {
@@ -129,14 +136,14 @@ fn set_cdc(settings: &mut TableSettings, value: &OptionValue) -> Result<(), CqlE
             settings.others.remove("cdc");
         }
         OptionValue::Map(entries) => {
-            settings.others.insert("cdc".to_string(), table_option("cdc", value)?);
+            settings.others.insert("cdc".to_string(), table_option("cdc", value).map_err(from_catalog)?);
             settings.cdc = entries.get("enabled").is_some_and(|word| word.eq_ignore_ascii_case("true"));
         }
     }
     Ok(())
 }
 
-/// Blobs by name.
+/// Parses blobs by name.
 fn extensions(entries: &BTreeMap<String, String>) -> Result<BTreeMap<String, Vec<u8>>, CqlError> {
     let bytes = |text: &str| {
         let digits = text.strip_prefix("0x").or(text.strip_prefix("0X"))?;

@@ -1,30 +1,30 @@
-//! Statements as text, on a catalog; what they make of it, or why not.
+//! Schema statements on a catalog: their changes, warnings and errors.
 
 use catalog::{Catalog, Keyspace};
 use model::{Codec, ColumnKind, Compression, CqlType};
+use protocol::{ChangeType, CqlError, SchemaTarget};
+use syntax::ast::{QualifiedName, Statement};
+use syntax::parse;
 use uuid::Uuid;
 
 use super::{SchemaContext, answer, plan, truncated_table, used_keyspace};
-use crate::CqlError;
-use crate::protocol::{ChangeType, SchemaTarget};
-use crate::syntax::ast::{QualifiedName, Statement};
-use crate::syntax::parse;
+use crate::error::from_catalog;
 
-/// A catalog that statements change one after the other.
+/// A catalog that statements change one after another.
 pub(crate) struct Session {
     pub(crate) catalog: Catalog,
     pub(crate) tables: u128,
 }
 
 impl Session {
-    /// With the keyspace `ks`, in use.
+    /// Creates a session that uses the keyspace `ks`.
     pub(crate) fn new() -> Self {
         let catalog = Catalog::empty().with_system_tables();
         let (catalog, _) = catalog.create_keyspace(Keyspace::simple("ks").unwrap()).unwrap();
         Self { catalog, tables: 0 }
     }
 
-    /// The changes and warnings of a statement.
+    /// Executes a statement and returns its changes and warnings.
     pub(crate) fn try_run(
         &mut self,
         text: &str,
@@ -38,7 +38,7 @@ impl Session {
         };
         let parsed = parse(text)?;
         let plan = plan(&parsed.statement, &self.catalog, &context)?.expect("a statement on the schema");
-        let (catalog, changes) = (plan.change)(&self.catalog)?;
+        let (catalog, changes) = (plan.change)(&self.catalog).map_err(from_catalog)?;
         self.catalog = catalog;
         Ok((changes, plan.warnings))
     }
@@ -355,16 +355,16 @@ fn keyspaces_and_types_change() {
     assert_eq!((result.change, result.target), (ChangeType::Dropped, SchemaTarget::Keyspace));
 }
 
-/// Every option of both vendors: what is said for it, what becomes of it in DESCRIBE, and whether it is said that
-/// nothing follows from it.
+/// Every option of Cassandra and ScyllaDB: its text in the statement, its text in DESCRIBE, and whether the
+/// statement warns that the option has no effect.
 pub(crate) const OPTIONS: &[(&str, &str, bool)] = &[
     ("additional_write_policy = '50MS'", "additional_write_policy = '50ms'", true),
     ("bloom_filter_fp_chance = 0.1", "bloom_filter_fp_chance = 0.1", false),
     ("caching = {'keys': 'none'}", "caching = {'keys': 'NONE', 'rows_per_partition': 'NONE'}", false),
     ("caching = {'enabled': 'false'}", "'enabled': 'FALSE'", false),
     ("caching = 'rows_only'", "caching = {'keys': 'NONE', 'rows_per_partition': 'ALL'}", true),
-    ("cdc = true", "cdc = true", true),
-    ("cdc = {'enabled': true, 'preimage': 'full'}", "cdc = {'enabled': 'true', 'preimage': 'full'}", true),
+    ("cdc = false", "cdc = false", false),
+    ("cdc = {'enabled': false, 'preimage': 'full'}", "cdc = {'enabled': 'false', 'preimage': 'full'}", false),
     ("comment = 'it''s'", "comment = 'it''s'", false),
     (
         "compaction = {'class': 'TimeWindowCompactionStrategy', 'compaction_window_unit': 'HOURS'} AND default_time_to_live = 60",
@@ -414,7 +414,7 @@ pub(crate) const OPTIONS: &[(&str, &str, bool)] = &[
     ("read_repair = 'none'", "read_repair = 'NONE'", true),
     ("speculative_retry = '99.0PERCENTILE'", "speculative_retry = '99p'", false),
     ("speculative_retry = 'NONE'", "speculative_retry = 'NEVER'", true),
-    ("allow_auto_snapshot = false", "allow_auto_snapshot = false", true),
+    ("allow_auto_snapshot = false", "allow_auto_snapshot = false", false),
     ("incremental_backups = true", "incremental_backups = true", true),
     ("fast_path = 'simple'", "fast_path = 'simple'", true),
     ("transactional_mode = 'full'", "transactional_mode = 'full'", true),
@@ -477,7 +477,7 @@ fn options_that_may_disappoint_are_warned_of() {
     assert!(warning(&create("c", &many)).contains("can lead to 100 windows"));
     assert!(warning(&create("d", dtcs)).contains("DateTieredCompactionStrategy is deprecated"));
     assert!(warning(&format!("ALTER TABLE a WITH {dtcs}")).contains("is deprecated"));
-    // It may have one already.
+    // The table may have a TTL already.
     assert_eq!(warning(&format!("ALTER TABLE a WITH {twcs}")), "");
     assert_eq!(warning("ALTER TABLE a WITH tombstone_gc = {'mode': 'immediate'}"), "");
     assert!(warning("ALTER TABLE a WITH tombstone_gc = {'mode': 'repair'}").contains("nothing to repair"));
@@ -509,6 +509,19 @@ fn wrong_options_are_refused() {
     ] {
         session.refused(&format!("CREATE TABLE t (p int PRIMARY KEY) WITH {option}"), expect);
     }
+}
+
+#[test]
+fn change_data_capture_is_refused() {
+    let mut session = Session::new();
+    session.run("CREATE TABLE t (p int PRIMARY KEY) WITH cdc = false");
+    let expect = "0x2300 Change data capture is not built yet, so no change log would be written: leave 'cdc' out, or set \
+                  it to false or {'enabled': false}";
+    for on in ["cdc = true", "cdc = {'enabled': true}", "cdc = {'enabled': 'TRUE', 'ttl': 60}"] {
+        session.refused(&format!("CREATE TABLE u (p int PRIMARY KEY) WITH {on}"), expect);
+        session.refused(&format!("ALTER TABLE t WITH {on}"), expect);
+    }
+    session.run("ALTER TABLE t WITH cdc = {'enabled': false}");
 }
 
 #[test]
@@ -557,7 +570,7 @@ fn use_and_truncate_find_what_they_name() {
     );
 }
 
-/// Whatever the options say: existence decides first.
+/// The check of existence comes before the check of options.
 #[test]
 fn what_is_there_or_is_not_decides_before_options() {
     let mut session = Session::new();
@@ -597,7 +610,7 @@ fn what_is_there_or_is_not_decides_before_options() {
         ] {
             session.refused(&refused, expect);
         }
-        // The same options where there is something to do.
+        // Statements with these options fail if they have something to do.
         assert!(session.try_run(&format!("ALTER TABLE t WITH {option}")).is_err(), "{option}");
         assert!(
             session.try_run(&format!("CREATE TABLE new (p int PRIMARY KEY) WITH {option}")).is_err(),
@@ -617,7 +630,7 @@ fn what_is_there_or_is_not_decides_before_options() {
     ] {
         assert_eq!(session.run(idle), (vec![], vec![]), "{idle}");
     }
-    // Nobody may write the database's own keyspaces, whether or not there is something to do.
+    // No user may change the system keyspaces, even with a statement that has nothing to do.
     session.refused(
         "CREATE TABLE IF NOT EXISTS system.local (key text PRIMARY KEY)",
         "0x2100 system keyspace is not user-modifiable.",

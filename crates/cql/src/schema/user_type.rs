@@ -2,11 +2,11 @@
 
 use catalog::{Catalog, CatalogError};
 use model::types::{UdtField, UserType};
+use protocol::CqlError;
+use syntax::ast::{AlterType, AlterTypeOp, CreateType, DropType, Ident, TypeName};
 
 use super::names::{keyspace_of, type_of, writable_keyspace};
 use super::{SchemaContext, SchemaPlan, refuse, unchanged};
-use crate::CqlError;
-use crate::syntax::ast::{AlterType, AlterTypeOp, CreateType, DropType, Ident, TypeName};
 
 pub(super) fn create(create: &CreateType, context: &SchemaContext<'_>) -> Result<SchemaPlan, CqlError> {
     let keyspace = keyspace_of(&create.name, context.keyspace)?.to_string();
@@ -59,7 +59,8 @@ pub(super) fn alter(alter: &AlterType, context: &SchemaContext<'_>) -> Result<Sc
             }
             AlterTypeOp::Rename { if_exists, fields } => {
                 for (from, to) in fields {
-                    // Names are those of before the statement, so that two fields can change places.
+                    // Fields are found by their names before the statement, so that two fields can exchange
+                    // names.
                     match old.fields.iter().position(|field| field.name == from.text) {
                         Some(at) => user.fields[at].name = to.text.clone(),
                         None if *if_exists => {}

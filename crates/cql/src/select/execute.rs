@@ -1,17 +1,24 @@
-//! Carries out a plan: reads pages of storage until a page of the client is full.
+//! Executes the plan of a SELECT: reads pages of storage until the client's page is full.
 //!
-//! 1. The bound values give keys or a range, ranges of rows, filters and limits; a paging state, where to begin.
-//! 2. Keys are read one after another, each with as many reads as it takes; a range of the ring likewise.
-//! 3. Each row that passes the filters goes into the result. Limits are counted here; where nothing is filtered they
-//!    go with the read, so that storage stops in time.
-//! 4. A page ends when it has its rows, or the bytes of [`ResultLimits`], or when a filtering read has done
-//!    [`FILTER_READS_A_PAGE`] reads without filling it: then it may even be empty, and the client asks again.
-//!    Without pages, the result's memory has a limit above which it is told to the log, and one where it is refused.
+//! 1. The bound values give the partition keys or a token range, the clustering ranges, the filters and the
+//!    limits. A paging state gives the position at which the reading starts.
+//! 2. Keys are read one after another, each with as many reads as it needs. A token range is read in the same
+//!    way.
+//! 3. Each row that passes the filters is added to the result. Limits are counted here. If no row can be
+//!    filtered out, the limits are also part of the read command, so that storage stops in time.
+//! 4. A page ends when it has its number of rows, when it has the bytes of [`ResultLimits`], or when a
+//!    filtering read has done [`FILTER_READS_A_PAGE`] reads of storage. In the last case the page may even be
+//!    empty, and the client requests the next one. An unpaged result that exceeds the soft limit of its
+//!    memory is logged, and one that exceeds the hard limit is refused.
+//! 5. An unpaged result larger than [`SMALL_RESULT_BYTES`] needs a reservation of the shard's
+//!    [`crate::ResultMemory`]. Without a reservation the result is dropped, waits in the queue, and is
+//!    gathered again from the start.
 
 use std::sync::Arc;
 
 use model::key::split_composite_key;
 use model::{ClusteringKey, ClusteringRange, PartitionKey, PartitionRange, TableSchema};
+use protocol::CqlError;
 use reader::{Page, PagePlace, PagingState, PartitionPage, ReadCommand, UnfinishedPartition};
 use smallvec::{SmallVec, smallvec};
 
@@ -21,37 +28,67 @@ use super::paging::ResultPlace;
 use super::rows::RowsBuilder;
 use super::value::RowView;
 use super::{SelectPlan, limit, paging};
-use crate::ResultCharge;
 use crate::coordinator::{Coordinator, ResultLimits};
 use crate::error::invalid;
 use crate::outcome::{Execution, ResultRows};
 use crate::restriction::{BoundFilters, Partitions};
+use crate::result_memory::{Growth, ResultCharge, SMALL_RESULT_BYTES};
 use crate::term::Env;
-use crate::{CqlError, protocol};
 
-/// An unpaged result is refused beyond this: no frame has room for more.
+/// Largest size of a result in bytes. A larger unpaged result is refused, because no frame can hold it.
 const RESULT_BYTES_MAX: usize = 256 << 20;
-/// Rows of one read of storage where the client does not say how many it takes.
+/// Rows of one read of storage for a client that sets no page size.
 pub(super) const READ_ROWS: u64 = 10_000;
-/// A filtering read asks for at least so many: few of them will pass.
+/// Minimum number of rows that a filtering read requests, because few of them pass the filters.
 const FILTER_READ_ROWS: u64 = 1_000;
+/// Reads of storage after which a page of a filtering read ends, even if it is not full.
 const FILTER_READS_A_PAGE: u32 = 16;
-/// Others are let run, if it is time, once in so many rows: they take some microseconds.
+/// Rows between two calls of `Coordinator::give_way`. Processing this many rows takes some microseconds.
 const ROWS_A_CHECK: u32 = 64;
-/// ScyllaDB's words.
+/// Error text of ScyllaDB.
 const NO_MEMORY: &str =
     "Maximum amount of memory for building query results is exhausted, unpaged query cannot be finished";
 
-/// The next page of the rows that the statement asks for; all of them if the client pages not.
+/// Outcome of one attempt to gather a result.
+enum Gathered {
+    Rows(ResultRows),
+    /// The shard had no memory for the result. The result must be gathered again once its turn comes.
+    GivenBack(ResultCharge),
+}
+
+/// Reads the next page of the rows that the statement selects, or all rows if the client does not page.
 ///
 /// # Errors
-/// Values that the statement cannot be carried out with, a paging state that is not one of it; and what storage says.
+/// The bound values do not fit the statement, the paging state does not belong to the statement, or the
+/// storage fails.
 pub async fn execute<C: Coordinator>(
     plan: &SelectPlan,
     coordinator: &C,
     bound: &[protocol::Value<'_>],
     execution: &Execution<'_>,
 ) -> Result<ResultRows, CqlError> {
+    let mut charge = ResultCharge::new(coordinator.result_memory());
+    // A result that is gathered several times is logged once.
+    let mut told = false;
+    loop {
+        match gather(plan, coordinator, bound, execution, charge, &mut told).await? {
+            Gathered::Rows(rows) => return Ok(rows),
+            Gathered::GivenBack(given_back) => {
+                charge = given_back;
+                coordinator.set_aside(charge.turn()).await;
+            }
+        }
+    }
+}
+
+async fn gather<C: Coordinator>(
+    plan: &SelectPlan,
+    coordinator: &C,
+    bound: &[protocol::Value<'_>],
+    execution: &Execution<'_>,
+    charge: ResultCharge,
+    told: &mut bool,
+) -> Result<Gathered, CqlError> {
     let random = || coordinator.random_u64();
     let env = Env { bound, inputs: &[], now_us: execution.now_us, random: &random };
     let limit_rows = limit::evaluate(plan.limit.as_ref(), &env)?;
@@ -60,7 +97,8 @@ pub async fn execute<C: Coordinator>(
     let page_rows = execution.page_rows.filter(|_| !is_one_row).map(u64::from);
     let ranges: SmallVec<[ClusteringRange; 1]> = plan.restrictions.ranges(&env)?;
     let partitions = plan.restrictions.partitions(&env)?;
-    // However few rows are wanted. Cassandra finds that an empty IN has no rows before it looks at pages.
+    // This check does not depend on the number of requested rows. Like Cassandra, it follows the check for an
+    // empty IN, which selects no rows and is valid with paging.
     let has_keys = !matches!(&partitions, Partitions::Keys(keys) if keys.is_empty());
     if plan.order.is_unpaged && execution.page_rows.is_some() && has_keys {
         return invalid!(
@@ -73,13 +111,13 @@ pub async fn execute<C: Coordinator>(
     let is_grouped = plan.grouping.is_some();
     let mut rows = RowsBuilder::new(&plan.schema, &plan.selection, is_grouped, rows, env, now_s)?;
     if ranges.is_empty() && !plan.restrictions.clustering.is_everything() {
-        return rows.finish();
+        return rows.finish().map(Gathered::Rows);
     }
     let paging = match execution.paging_state.filter(|_| !is_one_row) {
         Some(bytes) => Some(paging::decode(bytes, &plan.schema)?),
         None => None,
     };
-    // One row for each partition, or for all: limits of rows have no meaning then.
+    // The result has one row for each partition, or one row in all, so row limits do not apply.
     let limit_rows = if is_one_row { u64::MAX } else { limit_rows };
     let partition_limit = if plan.is_distinct { 1 } else { partition_limit };
     let mut reading = Reading {
@@ -102,63 +140,72 @@ pub async fn execute<C: Coordinator>(
         continued: None,
         read_id: 0,
         unchecked: 0,
+        is_paged: page_rows.is_some(),
         limits: coordinator.result_limits(),
     };
     reading.resume(paging)?;
-    if plan.order.is_across_partitions {
-        reading.sorted(coordinator, &mut rows).await?;
-        return rows.finish();
-    }
-    let memory = coordinator.result_memory();
-    if let Some(memory) = memory.as_ref().filter(|_| page_rows.is_some()) {
+    rows.rows.charge = charge;
+    if !rows.rows.charge.is_large()
+        && let Some(memory) = coordinator.result_memory()
+    {
         memory.room().await;
     }
-    rows.rows.charge = ResultCharge::new(memory);
-    let next = match is_grouped {
-        true => reading.fill_groups(coordinator, &mut rows, page_rows).await?,
-        false => reading.fill(coordinator, &mut rows, page_rows).await?,
+    let filled = match (plan.order.is_across_partitions, is_grouped) {
+        (true, _) => reading.sorted(coordinator, &mut rows, told).await.map(|()| None),
+        (false, true) => reading.fill_groups(coordinator, &mut rows, page_rows, told).await,
+        (false, false) => reading.fill(coordinator, &mut rows, page_rows, told).await,
+    };
+    let next = match filled {
+        Ok(next) => next,
+        Err(_) if rows.rows.charge.waits() => return Ok(Gathered::GivenBack(rows.rows.charge)),
+        Err(error) => return Err(error),
     };
     let mut rows = rows.finish()?;
     rows.paging_state = next.map(|state| paging::encode(&state));
-    Ok(rows)
+    let memory_bytes = rows.memory_bytes();
+    rows.charge.settle(memory_bytes);
+    Ok(Gathered::Rows(rows))
 }
 
 pub(super) struct Reading<'p, 'a> {
     pub(super) plan: &'p SelectPlan,
     filters: BoundFilters<'a>,
-    /// Storage may count rows: every row that it gives is one of the result.
+    /// Every row that storage returns is a row of the result, so storage may count the rows.
     pushes_limits: bool,
     pub(super) partitions: Partitions,
     ranges: Arc<[ClusteringRange]>,
     limits: ResultLimits,
     now_s: u32,
-    /// The key that is read, of several.
+    /// Index of the current key in the list of keys.
     pub(super) at: usize,
     pub(super) limit_rows: u64,
     pub(super) partition_limit: u64,
-    /// What is left of `limit_rows`.
+    /// Rows that are left of `limit_rows`.
     pub(super) remaining: u64,
-    /// What the current partition has given so far.
+    /// Rows or groups that the current partition has contributed so far.
     pub(super) given: Given,
-    /// With GROUP BY: the group that is open.
+    /// With GROUP BY: the open group.
     pub(super) group: Option<(PartitionKey, GroupKey)>,
-    /// With GROUP BY: where the last read of storage began, unless at the beginning.
+    /// With GROUP BY: the position at which the last read of storage started; `None` if it was the start of
+    /// the key or range.
     pub(super) started: Option<PagingState>,
-    /// Where the next read begins, inside the current key or range.
+    /// The position inside the current key or range at which the next read starts.
     pub(super) paging: Option<PagingState>,
-    /// The partition in which the last read of storage began, and rows that storage had given of it before.
+    /// The partition in which the last read of storage started, and the number of rows that earlier reads had
+    /// returned from it.
     continued: Option<(PartitionKey, u64)>,
-    /// Of the last read of storage that has a next page.
+    /// Read id of the last read of storage that has a next page.
     pub(super) read_id: u64,
-    /// Rows since others were let run.
+    /// Rows since the last call of `Coordinator::give_way`.
     unchecked: u32,
+    is_paged: bool,
 }
 
-/// What became of a page of storage.
+/// Outcome of taking the rows of a page of storage.
 pub(super) enum Taken {
     /// All rows were taken.
     All,
-    /// The client's page is full, and the rows behind this were not taken.
+    /// The client's page is full. The rows after this place were not taken.
     Full(ResultPlace),
     /// The limit is reached.
     Done,
@@ -188,9 +235,9 @@ impl Reading<'_, '_> {
         Ok(())
     }
 
-    /// The next read; `None`: there is nothing more.
+    /// Returns the next read, or `None` if nothing is left to read.
     pub(super) fn command(&mut self, rows: u64) -> Option<ReadCommand> {
-        // The last group that is wanted may be open.
+        // The last group that the limit allows may still be open.
         if self.remaining == 0 && self.group.is_none() {
             return None;
         }
@@ -226,10 +273,10 @@ impl Reading<'_, '_> {
         })
     }
 
-    /// Goes on behind a page of storage that ended with `next`; `false`: there is nothing more.
+    /// Moves past a page of storage that ended with `next`. Returns `false` if nothing is left to read.
     pub(super) fn advance(&mut self, next: Option<PagingState>) -> bool {
         let place = next.map(|state| match state.place {
-            // Of a partition that has given what it may nothing more is wanted.
+            // A partition that has reached its limit needs no further read.
             PagePlace::Inside(unfinished) if self.has_given_all(&unfinished.key) => {
                 PagingState { place: PagePlace::AfterPartition(unfinished.key), ..state }
             }
@@ -247,7 +294,7 @@ impl Reading<'_, '_> {
         true
     }
 
-    /// The partition has given as many rows or groups as it may.
+    /// Whether the partition has contributed all the rows or groups that its limit allows.
     fn has_given_all(&self, key: &PartitionKey) -> bool {
         match self.plan.grouping {
             Some(_) => self.given.is_full(key),
@@ -255,40 +302,45 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// Where the next page of the client begins.
+    /// Returns the place at which the client's next page starts; `None` if nothing is left.
     pub(super) fn state(&self) -> Option<ResultPlace> {
         if let Some(state) = &self.paging {
             return Some(self.result_place(state.place.clone(), state.read_id));
         }
-        // At the beginning of a key: behind the one before it.
+        // At the start of a key, the place is the end of the previous key's partition.
         let Partitions::Keys(keys) = &self.partitions else { return None };
         keys.get(self.at)?;
         let key = keys.get(self.at.checked_sub(1)?)?.clone();
         Some(self.result_place(PagePlace::AfterPartition(key), 0))
     }
 
-    /// The next page of the client begins at this place of storage.
+    /// Returns the place for a client's page that starts at this position of storage.
     pub(super) fn result_place(&self, place: PagePlace, read_id: u64) -> ResultPlace {
         let partition_rows = place.unfinished().map_or(0, |unfinished| self.given.rows_of(&unfinished.key));
         let storage = PagingState { place, remaining_rows: self.remaining, read_id };
         ResultPlace { storage, partition_rows }
     }
 
-    /// Reads until the page is full or nothing is left; gives where the next one begins.
+    /// Reads until the client's page is full or nothing is left. Returns the place at which the next page
+    /// starts.
     async fn fill<C: Coordinator>(
         &mut self,
         coordinator: &C,
         rows: &mut RowsBuilder<'_>,
         page_rows: Option<u64>,
+        told: &mut bool,
     ) -> Result<Option<ResultPlace>, CqlError> {
         let wanted = page_rows.map_or(u64::MAX, |rows| rows.max(1));
         let mut reads = 0;
-        let mut told = false;
         loop {
             let room = wanted - u64::from(rows.rows.count());
             let Some(mut command) = self.command(room.min(READ_ROWS)) else { return Ok(None) };
             if page_rows.is_some() {
                 command.page_tombstones = self.limits.page_tombstones;
+            } else if !rows.rows.charge.is_large() {
+                // A small page of storage limits the work that is lost if the result has to wait for its
+                // turn.
+                command.page_bytes = command.page_bytes.min(SMALL_RESULT_BYTES);
             }
             let mut page = coordinator.read(command).await?;
             let next = page.next.take();
@@ -296,8 +348,8 @@ impl Reading<'_, '_> {
             reads += 1;
             let is_dead = page.tombstones >= self.limits.page_tombstones;
             let taken = self.take(coordinator, page, rows, wanted).await?;
-            // The last page of storage counts as well: a small result has no other.
-            self.check_memory(coordinator, rows, page_rows.is_some(), &mut told)?;
+            // The last page of storage is checked as well, because a small result has only one.
+            self.check_memory(coordinator, &mut rows.rows, 0, told)?;
             if self.remaining == 0 {
                 return Ok(None);
             }
@@ -309,7 +361,7 @@ impl Reading<'_, '_> {
             if !self.advance(next) {
                 return Ok(None);
             }
-            let bytes = rows.rows.cells().len();
+            let bytes = rows.rows.cells_bytes();
             let is_full = u64::from(rows.rows.count()) >= wanted || bytes as u64 >= self.limits.page_bytes;
             let is_tired = !self.pushes_limits && reads >= FILTER_READS_A_PAGE;
             if page_rows.is_some() && (is_full || is_tired || is_dead) {
@@ -318,22 +370,28 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// Whether the result may go on growing. `told`: the log knows of its size.
+    /// Checks whether the result may grow. `beside_bytes` counts bytes that were read and are not in the
+    /// result yet. `told` is true once the size of the result has been logged. If the result's charge waits
+    /// after an error, the result must be gathered again.
     pub(super) fn check_memory<C: Coordinator>(
         &self,
         coordinator: &C,
-        rows: &mut RowsBuilder<'_>,
-        is_paged: bool,
+        rows: &mut ResultRows,
+        beside_bytes: u64,
         told: &mut bool,
     ) -> Result<(), CqlError> {
-        let bytes = rows.rows.cells().len();
-        // A page that has begun is finished; the next ones wait.
-        if !rows.rows.charge.grow_to(rows.rows.memory_bytes()) && !is_paged {
-            coordinator.memory_refused(NO_MEMORY);
-            return Err(CqlError::Overloaded(NO_MEMORY.to_string()));
-        }
-        if !is_paged {
-            self.check_unpaged(coordinator, bytes as u64, told)?;
+        let bytes = rows.cells_bytes();
+        let memory_bytes = rows.memory_bytes() + beside_bytes;
+        if self.is_paged {
+            // A page that has been started is also finished; only the following pages wait for memory.
+            rows.charge.grow_to(memory_bytes);
+        } else {
+            self.check_unpaged(coordinator, bytes as u64 + beside_bytes, told)?;
+            match rows.charge.grow_unpaged(memory_bytes) {
+                Growth::Fits => {}
+                Growth::GiveBack => return Err(CqlError::Overloaded(NO_MEMORY.to_string())),
+                Growth::TooLarge => return Err(self.too_large(coordinator, memory_bytes)),
+            }
         }
         if bytes > RESULT_BYTES_MAX {
             return invalid!(
@@ -343,20 +401,26 @@ impl Reading<'_, '_> {
         Ok(())
     }
 
-    /// Whether a result without pages may go on growing. `told`: the log knows of it. The texts are ScyllaDB's.
+    #[cold]
+    fn too_large<C: Coordinator>(&self, coordinator: &C, bytes: u64) -> CqlError {
+        let limit_bytes = coordinator.result_memory().map_or(0, |memory| memory.limit_bytes());
+        let text = format!(
+            "{NO_MEMORY}: it takes {bytes} bytes or more, and all large unpaged results of a shard together may take {limit_bytes}; \
+             ask for it in pages, or for less, or give the node more memory"
+        );
+        coordinator.memory_refused(&text);
+        CqlError::Overloaded(text)
+    }
+
+    /// Checks an unpaged result against the soft and the hard limit. `told` is true once the size of the
+    /// result has been logged. The texts are ScyllaDB's.
     fn check_unpaged<C: Coordinator>(
         &self,
         coordinator: &C,
         bytes: u64,
         told: &mut bool,
     ) -> Result<(), CqlError> {
-        let ResultLimits { unpaged_soft_bytes, unpaged_hard_bytes, unpaged_room_bytes, .. } = self.limits;
-        if bytes > unpaged_room_bytes {
-            return Err(CqlError::Overloaded(format!(
-                "too many answers wait for clients that do not take them: there is no room for a result of more than \
-                 {unpaged_room_bytes} bytes; ask again, or in pages"
-            )));
-        }
+        let ResultLimits { unpaged_soft_bytes, unpaged_hard_bytes, .. } = self.limits;
         if bytes > unpaged_hard_bytes {
             return Err(CqlError::Server(format!(
                 "Memory usage of unpaged query exceeds hard limit of {unpaged_hard_bytes} (configured via max_memory_for_unlimited_query_hard_limit)"
@@ -371,7 +435,7 @@ impl Reading<'_, '_> {
         Ok(())
     }
 
-    /// A row more was looked at: lets others run if it is time.
+    /// Counts a processed row, and yields to other tasks once every `ROWS_A_CHECK` rows.
     #[inline]
     pub(super) async fn give_way<C: Coordinator>(&mut self, coordinator: &C) {
         self.unchecked += 1;
@@ -381,7 +445,7 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// Puts the rows of a page of storage into the result, and frees them one by one.
+    /// Moves the rows of a page of storage into the result, and frees each row after it was added.
     async fn take<C: Coordinator>(
         &mut self,
         coordinator: &C,
@@ -451,7 +515,8 @@ impl Reading<'_, '_> {
         self.remaining = self.remaining.saturating_sub(1);
     }
 
-    /// The client's page ends behind the row at this number of the partition's on a page of storage.
+    /// Returns the place at which the client's page ends after a row. `number` is the index of the row among
+    /// the partition's rows in a page of storage.
     pub(super) fn after_row(&self, key: &PartitionKey, number: usize, row: &ClusteringKey) -> ResultPlace {
         let continued = self.continued.as_ref().filter(|(continued, _)| continued == key);
         let shown_before = continued.map_or(0, |(_, shown_rows)| *shown_rows);
@@ -463,7 +528,7 @@ impl Reading<'_, '_> {
         self.result_place(PagePlace::Inside(unfinished), self.read_id)
     }
 
-    /// The client's page ends with this partition.
+    /// Returns the place at which the client's page ends after this partition.
     pub(super) fn after_partition(&self, key: &PartitionKey) -> ResultPlace {
         self.result_place(PagePlace::AfterPartition(key.clone()), self.read_id)
     }

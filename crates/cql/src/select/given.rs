@@ -1,7 +1,9 @@
-//! The number of rows or groups that one partition has added to the result: PER PARTITION LIMIT and DISTINCT count it.
+//! Number of rows or groups that a partition has contributed to the result, for PER PARTITION LIMIT and
+//! DISTINCT.
 //!
-//! The count belongs to a key. A storage page may end before the first live row of a partition. The last partition on
-//! the page and the partition in which the page ended may therefore differ, and each has a count of its own.
+//! The count belongs to a key. A storage page may end before the first live row of a partition. The last
+//! partition on the page may therefore differ from the partition in which the page ended, and each has a
+//! count of its own.
 
 use model::PartitionKey;
 
@@ -14,12 +16,12 @@ pub struct Given {
 }
 
 impl Given {
-    /// The partition has given so many on earlier pages of the client.
+    /// Creates the count of a partition that contributed `rows` on earlier pages of the client.
     pub fn of(key: &PartitionKey, rows: u64) -> Self {
         Self { key: Some(key.clone()), rows, is_full: false }
     }
 
-    /// Rows of this partition follow: the count starts anew, unless rows of the same partition came before.
+    /// Starts a partition. The count is reset, unless the last rows came from the same partition.
     #[inline]
     pub fn enter(&mut self, key: &PartitionKey) {
         if self.key.as_ref() != Some(key) {
@@ -27,28 +29,29 @@ impl Given {
         }
     }
 
-    /// The current partition gives one more.
+    /// Counts a row or group of the current partition.
     #[inline]
     pub fn count(&mut self) {
         self.rows += 1;
     }
 
-    /// The current partition has more groups than it may give.
+    /// Marks the current partition as having more groups than its limit allows.
     pub fn set_full(&mut self) {
         self.is_full = true;
     }
 
-    /// Of the current partition.
+    /// Count of the current partition.
     #[inline]
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Of this partition; 0 if it has not come yet.
+    /// Count of this partition; 0 if it is not the current one.
     pub fn rows_of(&self, key: &PartitionKey) -> u64 {
         if self.key.as_ref() == Some(key) { self.rows } else { 0 }
     }
 
+    /// Whether the partition has more groups than its limit allows.
     pub fn is_full(&self, key: &PartitionKey) -> bool {
         self.is_full && self.key.as_ref() == Some(key)
     }

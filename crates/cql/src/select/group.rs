@@ -1,37 +1,38 @@
-//! GROUP BY: rows of a partition that follow each other and agree in the first clustering columns are one row of the
-//! result. The last column may go through a function; then its values must agree.
+//! GROUP BY: consecutive rows of a partition with the same first clustering columns form one row of the
+//! result. A function may be applied to the last column; then its results are compared.
 //!
-//! Rules and texts follow Cassandra 4.1 `SelectStatement.getAggregationSpecFactory`.
+//! Rules and error messages follow Cassandra 4.1 `SelectStatement.getAggregationSpecFactory`.
 
 use model::TableSchema;
+use protocol::CqlError;
+use syntax::Selector;
 
 use super::selection::Selection;
 use super::value::RowView;
-use crate::CqlError;
 use crate::error::invalid;
 use crate::function::Aggregate;
 use crate::restriction::{ColumnRef, Restrictions};
-use crate::syntax::Selector;
 use crate::term::{Env, Expr, Planner, Value};
 
 /// A prepared GROUP BY.
 #[derive(Clone, Debug)]
 pub struct Grouping {
-    /// How many clustering columns the rows of a group have in common.
+    /// Number of clustering columns that are equal in all rows of a group.
     clustering: usize,
-    /// Of the column behind these its value under a function: the function's only input.
+    /// A function of the next clustering column, whose result is also equal. The column is its only input.
     by: Option<(Expr, ColumnRef)>,
 }
 
-/// What the rows of a group have in common, besides the partition. `None`: a partition without rows.
+/// The values that the rows of a group share, besides the partition. `None` for a partition without rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupKey(Option<Vec<Option<Vec<u8>>>>);
 
 impl Grouping {
-    /// `None` if there is no GROUP BY.
+    /// Prepares GROUP BY; `None` if the statement has none.
     ///
     /// # Errors
-    /// What is named are not the first columns of the primary key, those that have one value apart.
+    /// The columns are not the first columns of the primary key. Columns restricted to a single value may be
+    /// left out.
     pub fn prepare(
         planner: &mut Planner<'_>,
         schema: &std::sync::Arc<TableSchema>,
@@ -93,10 +94,10 @@ impl Grouping {
         Ok(Some(grouping))
     }
 
-    /// The group of a row.
+    /// Returns the group of a row.
     ///
     /// # Errors
-    /// The function refuses the value.
+    /// The function rejects the value.
     pub fn key(&self, schema: &TableSchema, view: &RowView<'_>, env: &Env<'_>) -> Result<GroupKey, CqlError> {
         let Some(row) = view.row else { return Ok(GroupKey(None)) };
         let values = row.key.values().take(self.clustering);
@@ -111,10 +112,11 @@ impl Grouping {
         Ok(GroupKey(Some(values)))
     }
 
-    /// Whether a row of the same partition belongs to the group. Values that compare as equal are the same.
+    /// Whether a row of the same partition belongs to the group. Values that compare as equal belong to the
+    /// same group.
     ///
     /// # Errors
-    /// The function refuses the value.
+    /// The function rejects the value.
     pub fn is_in(
         &self,
         group: &GroupKey,
@@ -137,7 +139,7 @@ fn out_of_order<T>() -> Result<T, CqlError> {
     )
 }
 
-/// A function of one clustering column.
+/// Prepares a function of one clustering column.
 fn function(
     planner: &mut Planner<'_>,
     schema: &std::sync::Arc<TableSchema>,

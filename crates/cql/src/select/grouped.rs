@@ -1,34 +1,35 @@
-//! Reading for GROUP BY: rows go into groups, and pages and limits count groups.
+//! Reading for GROUP BY: rows are added to groups, and pages and limits count groups.
 //!
-//! A group ends where the next one begins, so one row more than the group's is read. A page ends between two groups
-//! and never within one: nothing of a group has to be kept in a paging state.
+//! A group ends where the next one starts, so one row after the group must be read. A page ends between two
+//! groups and never within a group, so the paging state contains no state of a group.
 
 use model::PartitionKey;
+use protocol::CqlError;
 use reader::{Page, PagePlace};
 
 use super::execute::{READ_ROWS, Reading, Taken, key_values};
 use super::paging::ResultPlace;
 use super::rows::RowsBuilder;
 use super::value::RowView;
-use crate::CqlError;
 use crate::coordinator::Coordinator;
 use crate::term::Env;
 
 impl Reading<'_, '_> {
-    /// Reads until the page has its groups or nothing is left; gives where the next one begins.
+    /// Reads until the client's page has its groups or nothing is left. Returns the place at which the next
+    /// page starts.
     pub(super) async fn fill_groups<C: Coordinator>(
         &mut self,
         coordinator: &C,
         rows: &mut RowsBuilder<'_>,
         page_rows: Option<u64>,
+        told: &mut bool,
     ) -> Result<Option<ResultPlace>, CqlError> {
         let wanted = page_rows.map_or(u64::MAX, |rows| rows.max(1));
-        let mut told = false;
         while let Some(command) = self.command(READ_ROWS) {
             let page = coordinator.read(command).await?;
             self.read_id = page.next.as_ref().map_or(0, |next| next.read_id);
             let taken = self.take_groups(coordinator, &page, rows, wanted).await?;
-            self.check_memory(coordinator, rows, page_rows.is_some(), &mut told)?;
+            self.check_memory(coordinator, &mut rows.rows, 0, told)?;
             match taken {
                 Taken::Full(state) => return Ok(Some(state)),
                 Taken::Done => break,
@@ -65,7 +66,7 @@ impl Reading<'_, '_> {
                     rows.add_to_group(&view)?;
                     continue;
                 }
-                // The group that was open has ended, whatever becomes of this row.
+                // The open group ends here, whether or not this row is part of the result.
                 rows.end_group()?;
                 self.group = None;
                 if self.remaining == 0 {
@@ -104,7 +105,8 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// Where a page begins whose first row is this one of a page of storage; `None`: at the beginning.
+    /// Returns the place for a page that starts with this row of a page of storage; `None` if the row is the
+    /// first of the whole read.
     fn in_front_of(&self, page: &Page, partition: usize, row: usize) -> Option<ResultPlace> {
         let (at, key) = (partition, &page.partitions[partition].key);
         if let Some(before) = row.checked_sub(1) {
@@ -115,7 +117,7 @@ impl Reading<'_, '_> {
         }
         let Some(started) = &self.started else { return self.state() };
         let place = match &started.place {
-            // The partition in which the read of storage began had nothing more.
+            // The partition in which the read of storage started had no further rows.
             PagePlace::Inside(unfinished) if unfinished.key != *key => {
                 PagePlace::AfterPartition(unfinished.key.clone())
             }

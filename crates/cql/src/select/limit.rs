@@ -1,13 +1,13 @@
 //! LIMIT and PER PARTITION LIMIT.
 
 use model::CqlType;
+use protocol::CqlError;
+use syntax::Term;
 
-use crate::CqlError;
 use crate::error::invalid;
-use crate::syntax::Term;
 use crate::term::{Env, Expr, Planner, Value};
 
-/// Which of the two: how markers call it.
+/// The kind of a limit, with the name of its bind marker.
 #[derive(Debug)]
 pub struct Kind {
     marker: &'static str,
@@ -16,8 +16,10 @@ pub struct Kind {
 pub const OF_ALL: Kind = Kind { marker: "[limit]" };
 pub const PER_PARTITION: Kind = Kind { marker: "[per_partition_limit]" };
 
+/// Prepares a limit.
+///
 /// # Errors
-/// No integer, or a constant that is not positive.
+/// The term is not an integer, or is a constant that is not positive.
 pub fn prepare(
     planner: &mut Planner<'_>,
     term: Option<&Term>,
@@ -31,10 +33,10 @@ pub fn prepare(
     Ok(Some(expr))
 }
 
-/// Rows; `u64::MAX` if there is no limit.
+/// Returns the limit as a number of rows; `u64::MAX` without a limit.
 ///
 /// # Errors
-/// Null, or not positive.
+/// The limit is null or not positive.
 #[inline]
 pub fn evaluate(limit: Option<&Expr>, env: &Env<'_>) -> Result<u64, CqlError> {
     let Some(limit) = limit else { return Ok(u64::MAX) };
@@ -46,7 +48,7 @@ pub fn evaluate(limit: Option<&Expr>, env: &Env<'_>) -> Result<u64, CqlError> {
     let Ok(bytes) = <[u8; 4]>::try_from(&*bytes) else { return invalid!("Invalid limit value") };
     match i32::from_be_bytes(bytes) {
         rows @ 1.. => Ok(rows as u64),
-        // Cassandra says so of both.
+        // Cassandra has the same error for both limits.
         _ => invalid!("LIMIT must be strictly positive"),
     }
 }

@@ -1,18 +1,18 @@
-//! SELECT: a plan that is made once, and what carrying it out gives.
+//! SELECT: planning a statement once, and executing the plan.
 //!
 //! | question | file |
 //! |---|---|
-//! | what is done with each row | `selection.rs`; literals with columns in them `selection/literals.rs` |
-//! | rows of the result in the making | `rows.rs` |
-//! | values and times out of cells | `value.rs` |
-//! | which order, which limits | `ordering.rs`, `limit.rs` |
-//! | which rows are one by GROUP BY | `group.rs` |
-//! | what one partition has given | `given.rs` |
-//! | reading page by page | `execute.rs`; of groups `grouped.rs`; of sorted partitions `sorted.rs` |
-//! | where the next page begins, as bytes | `paging.rs` |
+//! | computation for each row | `selection.rs`; literals that contain columns `selection/literals.rs` |
+//! | building the rows of the result | `rows.rs` |
+//! | values and times of cells | `value.rs` |
+//! | order and limits | `ordering.rs`, `limit.rs` |
+//! | rows that GROUP BY puts together | `group.rs` |
+//! | rows that the current partition has contributed | `given.rs` |
+//! | reading page by page | `execute.rs`; groups `grouped.rs`; merged partitions `sorted.rs` |
+//! | the place where the next page starts, as bytes | `paging.rs` |
 //!
-//! A plan is immutable and knows no execution: all shards share one. A plan is as old as its schema; when the table
-//! changes, the statement is prepared again.
+//! A plan is immutable and holds no state of an execution, so all shards share it. A plan is valid for one
+//! version of the table's schema; when the table changes, the statement is prepared again.
 
 mod execute;
 mod given;
@@ -38,12 +38,11 @@ use group::Grouping;
 use ordering::Order;
 pub use selection::Selection;
 
-use crate::CqlError;
 use crate::error::invalid;
-use crate::protocol::{self, ColumnSpec, ResultMetadata};
 use crate::restriction::{ColumnRef, Restrictions, Rules, StatementKind};
-use crate::syntax::Select;
 use crate::term::{Env, Expr, Planner, Value};
+use protocol::{self, ColumnSpec, CqlError, ResultMetadata};
+use syntax::Select;
 
 /// A prepared SELECT.
 #[derive(Clone, Debug)]
@@ -64,10 +63,12 @@ pub struct SelectPlan {
     metadata: Arc<ResultMetadata>,
 }
 
-/// Plans a SELECT; the planner is made for the statement's keyspace and table and the number of its markers.
+/// Plans a SELECT. The planner must have been created for the statement's keyspace and table and for the
+/// number of its bind markers.
 ///
 /// # Errors
-/// The table does not exist, a column or function is unknown, types do not fit, the peers' rules forbid it.
+/// The table does not exist, a column or function is unknown, types do not fit, or a rule of Cassandra and
+/// ScyllaDB forbids the statement.
 pub fn prepare(mut planner: Planner<'_>, select: &Select) -> Result<SelectPlan, CqlError> {
     let planner_ref = &mut planner;
     let Some(schema) = planner_ref.catalog.schema(&planner_ref.keyspace, &planner_ref.table).cloned() else {
@@ -149,7 +150,7 @@ fn check_distinct(
             );
         }
     }
-    // In a range of the ring nothing else tells the partitions apart.
+    // In a read of a token range, only the partition key columns distinguish the partitions.
     for (at, column) in schema.partition_key.iter().enumerate() {
         if !restrictions.partition.has_keys() && !reads.contains(&ColumnRef::PartitionKey(at)) {
             return invalid!(
@@ -162,7 +163,7 @@ fn check_distinct(
 }
 
 impl SelectPlan {
-    /// Aggregates of all rows together.
+    /// Whether the selection aggregates all rows into one.
     fn is_one_row(&self) -> bool {
         self.selection.is_aggregate() && self.grouping.is_none()
     }
@@ -175,7 +176,7 @@ impl SelectPlan {
         self.schema.id
     }
 
-    /// What clients are told of the result.
+    /// Metadata of the result, for clients.
     pub fn metadata(&self) -> &Arc<ResultMetadata> {
         &self.metadata
     }
@@ -185,25 +186,26 @@ impl SelectPlan {
         &self.selection.columns
     }
 
-    /// What clients are told of each bind marker.
+    /// Metadata of the bind markers, for clients.
     pub fn markers(&self) -> &[ColumnSpec] {
         &self.markers
     }
 
-    /// For each column of the partition key the marker that gives it; empty if not all come from markers.
+    /// Index of the bind marker for each partition key column; empty if not all columns are bound to markers.
     pub fn partition_key_markers(&self) -> &[u16] {
         &self.partition_key_markers
     }
 
-    /// One partition at most is read.
+    /// Whether the statement reads at most one partition.
     pub fn is_single_partition(&self) -> bool {
         self.restrictions.partition.is_single()
     }
 
-    /// The partition that is read, if it [`Self::is_single_partition`]: for whoever sends the request to its shard.
+    /// Returns the partition that is read if [`Self::is_single_partition`]. The caller uses the key to find
+    /// the partition's shard.
     ///
     /// # Errors
-    /// The values make no key; carrying out the plan says the same.
+    /// The values do not form a key. Executing the plan returns the same error.
     pub fn partition_key(&self, bound: &[protocol::Value<'_>]) -> Result<Option<PartitionKey>, CqlError> {
         if !self.is_single_partition() {
             return Ok(None);
@@ -212,13 +214,13 @@ impl SelectPlan {
         self.restrictions.partition.key(&self.schema, &env).map(Some)
     }
 
-    /// Whether USING TIMEOUT is there.
+    /// Whether the statement has USING TIMEOUT.
     #[inline]
     pub fn has_timeout(&self) -> bool {
         self.timeout.is_some()
     }
 
-    /// What clients are told besides: that rows of many partitions are put together. The words are Cassandra's.
+    /// Warning for the client if the statement aggregates rows of many partitions. The texts are Cassandra's.
     pub fn warning(&self) -> Option<&'static str> {
         if !self.selection.is_aggregate() && self.grouping.is_none() {
             return None;
@@ -231,15 +233,15 @@ impl SelectPlan {
         }
     }
 
-    /// USING SERVICE LEVEL.
+    /// The name in USING SERVICE LEVEL.
     pub fn service_level(&self) -> Option<&str> {
         self.service_level.as_deref()
     }
 
-    /// USING TIMEOUT in microseconds.
+    /// The value of USING TIMEOUT in microseconds.
     ///
     /// # Errors
-    /// It is null, negative, or has months or days in it.
+    /// The duration is null, negative, or has months or days.
     pub fn timeout_us(&self, bound: &[protocol::Value<'_>]) -> Result<Option<i64>, CqlError> {
         let Some(timeout) = &self.timeout else { return Ok(None) };
         let env = Env { bound, inputs: &[], now_us: 0, random: &|| 0 };

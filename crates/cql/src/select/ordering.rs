@@ -1,27 +1,29 @@
-//! ORDER BY: the order of the table or its reverse, and sorting where rows come from several partitions by IN.
+//! ORDER BY: the table's order or its reverse, and merging of several partitions selected by IN.
 
 use model::TableSchema;
+use protocol::CqlError;
+use syntax::{OrderBy, Ordering};
 
-use crate::CqlError;
 use crate::error::invalid;
 use crate::restriction::{ColumnRef, Restrictions};
-use crate::syntax::{OrderBy, Ordering};
 
+/// A prepared ORDER BY.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Order {
-    /// The rows of each partition from the last to the first.
+    /// Whether the rows of each partition are read from the last to the first.
     pub is_reversed: bool,
-    /// Rows of several partitions are one sequence.
+    /// Whether the rows of several partitions are merged into one sequence.
     pub is_across_partitions: bool,
-    /// ORDER BY beside IN on the partition key, which cannot be read in pages, even if the result is one row.
+    /// Whether ORDER BY is combined with IN on the partition key. Such a statement cannot be paged, even if
+    /// the result is a single row.
     pub is_unpaged: bool,
 }
 
 impl Order {
-    /// `is_one_row`: the result is one row, whatever the order.
+    /// Prepares ORDER BY. `is_one_row` is true if the result has one row in any order.
     ///
     /// # Errors
-    /// An order that the table does not have in either direction.
+    /// The order is neither that of the table nor its reverse.
     pub fn prepare(
         schema: &TableSchema,
         order_by: &[OrderBy],
@@ -38,7 +40,7 @@ impl Order {
         }
         let mut is_reversed = None;
         let mut next = 0;
-        // A column that is named twice stands where it is first, in the last direction.
+        // A column that is named twice counts at its first position, with its last direction.
         let is_first = |at: &usize| {
             let column = order_by[*at].column.as_str();
             !order_by[..*at].iter().any(|other| other.column.as_str() == column)
@@ -56,7 +58,7 @@ impl Order {
                     "Order by is currently only supported on the clustered columns of the PRIMARY KEY, got {name}"
                 );
             };
-            // Columns of one value may be left out.
+            // Columns restricted to a single value may be left out.
             while next < at && restrictions.clustering.has_eq(next) {
                 next += 1;
             }

@@ -1,38 +1,39 @@
-//! Where the next page of a SELECT begins, as the bytes that a client keeps for it.
+//! The paging state: the place where the next page of a SELECT starts, as bytes that the client keeps.
 //!
 //! ```text
 //! u8   version, 3
 //! u8   1: inside a partition; 0: after it
-//! u64  the read, big-endian
+//! u64  the read's id, big-endian
 //! vint rows that LIMIT still allows
 //! vint length of the partition's key, and the key
 //!      inside a partition:
-//! vint live rows that storage has given of it
-//! vint rows or groups of the result that it has given
+//! vint live rows that storage has returned from it
+//! vint rows or groups of the result that it has contributed
 //!      the clustering key of the last row that was read, to the end
 //! ```
 //!
-//! The bytes come back from outside: what does not belong to the statement is refused.
+//! The bytes come back from the client. A state that does not belong to the statement is refused.
 
 use base::bytes::Take;
 use base::vint;
 use model::{ClusteringPrefix, PartitionKey, TableSchema};
+use protocol::CqlError;
 use reader::{PagePlace, PagingState, UnfinishedPartition};
-
-use crate::CqlError;
 
 const VERSION: u8 = 3;
 
-/// Where the next page of a statement's result begins.
+/// The place where the next page of a statement's result starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultPlace {
-    /// Where storage goes on; `remaining_rows` are rows of the result that LIMIT still allows.
+    /// Position at which storage continues. `remaining_rows` is the number of result rows that LIMIT still
+    /// allows.
     pub storage: PagingState,
-    /// Rows of the result, or groups, that an unfinished partition has given: what PER PARTITION LIMIT counts. Storage
-    /// counts rows for itself, in front of filters and groups.
+    /// Rows or groups of the result that an unfinished partition has contributed, for PER PARTITION LIMIT.
+    /// Storage has a count of its own, before filters and groups.
     pub partition_rows: u64,
 }
 
+/// Encodes a paging state.
 pub fn encode(place: &ResultPlace) -> Vec<u8> {
     let PagingState { place: at, remaining_rows, read_id } = &place.storage;
     let unfinished = at.unfinished();
@@ -50,12 +51,15 @@ pub fn encode(place: &ResultPlace) -> Vec<u8> {
     out
 }
 
+/// Decodes a paging state.
+///
 /// # Errors
-/// Not what [`encode`] made for a statement on this table.
+/// The bytes are not a result of [`encode`] for this table.
 pub fn decode(bytes: &[u8], schema: &TableSchema) -> Result<ResultPlace, CqlError> {
     parse(bytes, schema).ok_or_else(invalid_state)
 }
 
+/// The error for a paging state that does not belong to the statement.
 pub fn invalid_state() -> CqlError {
     CqlError::Invalid("Invalid value for the paging state".to_string())
 }

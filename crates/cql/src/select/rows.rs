@@ -1,26 +1,27 @@
-//! Rows of a result in the making: one for each row that is read, for each group, or for all.
+//! Builds the rows of a result: one for each row that is read, for each group, or for all rows.
 
 use std::borrow::Cow;
 
 use model::{CqlType, TableSchema};
+use protocol::CqlError;
 
 use super::selection::{CellsOf, Computed, Input, Selection, Work};
 use super::value::{Cells, RowView, cell_time};
-use crate::CqlError;
 use crate::function::Accumulator;
 use crate::outcome::ResultRows;
 use crate::term::{Env, Expr, Value};
 
 type Bytes<'a> = Cow<'a, [u8]>;
 
-/// Takes rows in, gives result rows out; one for all if there are aggregates.
+/// Converts rows that were read to rows of the result. With aggregates and without GROUP BY, the result has a
+/// single row.
 pub struct RowsBuilder<'a> {
     schema: &'a TableSchema,
     env: Env<'a>,
     now_s: u32,
     work: BoundWork<'a>,
     is_grouped: bool,
-    /// A group has begun and not ended.
+    /// Whether a group has started and not ended.
     is_group_open: bool,
     pub rows: ResultRows,
 }
@@ -34,17 +35,19 @@ enum BoundWork<'a> {
     Aggregated {
         computed: &'a Computed,
         times: Vec<TimeKeys<'a>>,
-        /// Of the rows together, or of the current group.
+        /// Aggregates of all rows, or of the current group.
         accumulators: Vec<Accumulator>,
-        /// The inputs of their first row: what columns beside aggregates show.
+        /// Inputs of the first row, which selectors without aggregates are evaluated on.
         first: Option<Vec<Option<Vec<u8>>>>,
     },
 }
 
-/// The values of the keys in one input's [`CellsOf`].
+/// Values of the keys in the [`CellsOf`] of one input.
 type TimeKeys<'a> = (Option<Bytes<'a>>, Option<Bytes<'a>>);
 
 impl<'a> RowsBuilder<'a> {
+    /// Creates a builder for one page of a result. `now_s` is the time for TTLs, in seconds since the Unix
+    /// epoch.
     pub fn new(
         schema: &'a TableSchema,
         selection: &'a Selection,
@@ -68,6 +71,7 @@ impl<'a> RowsBuilder<'a> {
         Ok(Self { schema, env, now_s, work, is_grouped, is_group_open: false, rows })
     }
 
+    /// Adds a row that was read: to the result, or to the aggregates.
     #[inline]
     pub fn add(&mut self, view: &RowView<'_>) -> Result<(), CqlError> {
         match &mut self.work {
@@ -101,14 +105,15 @@ impl<'a> RowsBuilder<'a> {
         Ok(())
     }
 
-    /// The first row of a group; the group before it has ended.
+    /// Starts a group with its first row. The previous group must have ended.
     pub fn begin_group(&mut self, view: &RowView<'_>) -> Result<(), CqlError> {
         debug_assert!(!self.is_group_open);
         self.is_group_open = true;
         self.add(view)
     }
 
-    /// A further row of the group: columns beside aggregates show the first one.
+    /// Adds a further row to the group. Only aggregates take it into account; other selectors use the first
+    /// row.
     pub fn add_to_group(&mut self, view: &RowView<'_>) -> Result<(), CqlError> {
         match self.work {
             BoundWork::Aggregated { .. } => self.add(view),
@@ -116,7 +121,7 @@ impl<'a> RowsBuilder<'a> {
         }
     }
 
-    /// The group's row is in the result; nothing if none has begun.
+    /// Adds the group's row to the result; does nothing if no group has started.
     pub fn end_group(&mut self) -> Result<(), CqlError> {
         match std::mem::replace(&mut self.is_group_open, false) {
             true => self.put_aggregates(),
@@ -128,7 +133,7 @@ impl<'a> RowsBuilder<'a> {
         &self.env
     }
 
-    /// The rows, the last group's or that of all aggregates among them.
+    /// Returns the result, including the row of the last group or of the aggregates of all rows.
     pub fn finish(mut self) -> Result<ResultRows, CqlError> {
         match self.is_grouped {
             true => self.end_group()?,

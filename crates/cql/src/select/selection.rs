@@ -1,7 +1,8 @@
-//! What stands between SELECT and FROM: from selectors to what is done with each row.
+//! The selection of a SELECT, prepared as the computation for each row.
 //!
-//! Columns as they are go from the row into the result. Anything else is a term over inputs, which are values and
-//! times of columns; aggregates are inputs as well, that have no value before the last row has been seen.
+//! Plain columns are copied from the row into the result. Every other selector is a term over inputs: values
+//! of columns, and the write times and TTLs of columns. Results of aggregates are inputs as well; they have
+//! no value until the last row has been read.
 
 mod literals;
 
@@ -10,15 +11,13 @@ use std::sync::Arc;
 
 use model::types::{CollectionBuilder, CollectionIter, CqlType, MapIter, TupleIter, push_json_string};
 use model::{ColumnId, TableSchema};
+use protocol::{ColumnSpec, CqlError};
+use syntax::{CellTime, QualifiedName, SelectItem, Selection as Selectors, Selector, Term};
 
 use self::literals::{constant, constant_map, is_bare};
-
-use crate::CqlError;
 use crate::error::invalid;
 use crate::function::{self, Aggregate, Arg};
-use crate::protocol::ColumnSpec;
 use crate::restriction::ColumnRef;
-use crate::syntax::{CellTime, QualifiedName, SelectItem, Selection as Selectors, Selector, Term};
 use crate::term::{Expr, Planner, SELECTION, is_assignable};
 
 /// A prepared selection.
@@ -29,46 +28,48 @@ pub struct Selection {
     is_all: bool,
 }
 
+/// The computation for each row.
 #[derive(Clone, Debug)]
 pub enum Work {
-    /// Columns as they are.
+    /// Columns copied without change.
     Plain(Vec<ColumnRef>),
     Computed(Computed),
 }
 
+/// Selectors that are evaluated for each row.
 #[derive(Clone, Debug)]
 pub struct Computed {
     pub inputs: Vec<Input>,
     pub outputs: Vec<Expr>,
     pub aggregates: Vec<AggregateCall>,
-    /// With SELECT JSON: all outputs are one column, an object with these fields.
+    /// With SELECT JSON: the outputs are the fields of an object, which is the only column of the result.
     pub json: Option<Vec<JsonField>>,
 }
 
-/// A field of the object that SELECT JSON makes.
+/// A field of the object that SELECT JSON returns.
 #[derive(Clone, Debug)]
 pub struct JsonField {
-    /// As it stands in the text, with its quotes.
+    /// The name as it appears in the JSON text, including its quotes.
     pub name: String,
     pub ty: CqlType,
 }
 
-/// What a term over a row may speak of.
+/// An input of a term that is evaluated for each row.
 #[derive(Clone, Debug)]
 pub enum Input {
     Value(ColumnRef),
-    /// Of a static or regular column.
+    /// Write time or TTL of the cells of a static or regular column.
     Time {
         what: CellTime,
         column: ColumnRef,
         id: ColumnId,
         of: CellsOf,
     },
-    /// The result of an aggregate, by its number.
+    /// The result of an aggregate, by its index.
     Aggregate(usize),
 }
 
-/// The cells of a column, as [`super::value::Cells`] before the keys have values.
+/// The selected cells of a column: [`super::value::Cells`] with keys that are not evaluated yet.
 #[derive(Clone, Debug)]
 pub enum CellsOf {
     All,
@@ -76,16 +77,19 @@ pub enum CellsOf {
     Between(Option<Expr>, Option<Expr>),
 }
 
+/// A call of an aggregate in a selection.
 #[derive(Clone, Debug)]
 pub struct AggregateCall {
     pub aggregate: Aggregate,
-    /// `None`: of rows, whatever is in them.
+    /// `None` for an aggregate that counts rows whatever their content.
     pub arg: Option<Expr>,
 }
 
 impl Selection {
+    /// Prepares a selection.
+    ///
     /// # Errors
-    /// Unknown columns and functions, types that do not fit.
+    /// A column or function is unknown, or types do not fit.
     pub fn prepare(
         planner: &mut Planner<'_>,
         schema: &Arc<TableSchema>,
@@ -107,7 +111,7 @@ impl Selection {
         schema: &Arc<TableSchema>,
         items: &[SelectItem],
     ) -> Result<Self, CqlError> {
-        let plain: Option<Vec<&crate::syntax::Ident>> = items
+        let plain: Option<Vec<&syntax::Ident>> = items
             .iter()
             .map(|item| match &item.selector {
                 Selector::Column(column) => Some(column),
@@ -123,17 +127,18 @@ impl Selection {
             }
             return Ok(Self { columns, work: Work::Plain(refs), is_all: false });
         }
-        let mut builder = Builder { planner, schema, inputs: vec![], aggregates: vec![], inside: false };
+        let mut builder =
+            Builder { planner, schema, inputs: vec![], aggregates: vec![], introspection: false };
         let mut outputs = Vec::with_capacity(items.len());
         for item in items {
             let selected = builder.select(&item.selector)?;
             if is_untyped(&selected) {
-                // It would have a type by itself, but the peers ask for one to be named.
+                // The constant has a natural type, but Cassandra and ScyllaDB require an explicit type here.
                 return cannot_infer(&item.selector);
             }
             let (expr, ty) = builder.typed(selected, &item.selector)?;
             let name = match &item.selector {
-                // A cast that changes nothing is not one.
+                // A cast that does not change the type does not change the column's name either.
                 Selector::Cast { of, .. } if item.alias.is_none() && matches!(expr, Expr::Input(_)) => {
                     of.column_name()
                 }
@@ -147,7 +152,7 @@ impl Selection {
         Ok(Self { columns, work: Work::Computed(computed), is_all: false })
     }
 
-    /// What SELECT JSON makes of it: one column of text.
+    /// Converts the selection to that of SELECT JSON, with a single text column.
     pub fn into_json(self, planner: &Planner<'_>) -> Self {
         let mut computed = match self.work {
             Work::Computed(computed) => computed,
@@ -159,7 +164,7 @@ impl Selection {
             },
         };
         let field = |column: ColumnSpec| {
-            // A name that CQL would not read as it is keeps its quotes, inside JSON's.
+            // A name that needs quotes in CQL keeps them inside the JSON string.
             let is_plain = column.name == column.name.to_lowercase();
             let quoted = if is_plain { column.name } else { format!("\"{}\"", column.name) };
             let mut name = String::new();
@@ -174,7 +179,7 @@ impl Selection {
         Self { columns: vec![planner.spec("[json]", &CqlType::Text)], work: Work::Computed(computed), ..self }
     }
 
-    /// One selector as a term over values of columns, which are its inputs in this order.
+    /// Prepares one selector as a term. Its inputs are the values of the returned columns, in this order.
     ///
     /// # Errors
     /// As [`Self::prepare`].
@@ -183,7 +188,8 @@ impl Selection {
         schema: &Arc<TableSchema>,
         selector: &Selector,
     ) -> Result<(Expr, Vec<ColumnRef>), CqlError> {
-        let mut builder = Builder { planner, schema, inputs: vec![], aggregates: vec![], inside: true };
+        let mut builder =
+            Builder { planner, schema, inputs: vec![], aggregates: vec![], introspection: true };
         let (expr, _) = builder.output(selector)?;
         let columns = builder.inputs.iter().map(|input| match input {
             Input::Value(column) => Ok(*column),
@@ -196,7 +202,7 @@ impl Selection {
         matches!(&self.work, Work::Computed(computed) if !computed.aggregates.is_empty())
     }
 
-    /// The columns that are read.
+    /// The columns that the selection reads.
     pub fn reads(&self) -> Vec<ColumnRef> {
         match &self.work {
             Work::Plain(columns) => columns.clone(),
@@ -211,7 +217,7 @@ impl Selection {
         }
     }
 
-    /// Static columns, perhaps with columns of the partition key, and nothing else.
+    /// Whether the selection reads static columns, and no others but partition key columns.
     pub fn is_only_static(&self) -> bool {
         let reads = self.reads();
         let allowed =
@@ -227,8 +233,8 @@ struct Builder<'b, 'c> {
     schema: &'b Arc<TableSchema>,
     inputs: Vec<Input>,
     aggregates: Vec<AggregateCall>,
-    /// Inside the argument of an aggregate.
-    inside: bool,
+    /// Whether the builder is inside the argument of an aggregate.
+    introspection: bool,
 }
 
 type Selected = Arg<'static>;
@@ -240,7 +246,7 @@ fn cannot_infer<T>(selector: &Selector) -> Result<T, CqlError> {
     )
 }
 
-/// A constant without a type in front of it.
+/// Whether the selector is a constant without a type hint.
 fn is_untyped(selected: &Selected) -> bool {
     matches!(selected, Arg::Term(term) if !matches!(**term, Term::Hint { .. }))
 }
@@ -251,7 +257,7 @@ impl Builder<'_, '_> {
         self.typed(selected, selector)
     }
 
-    /// What has no type yet gets the one that it has by itself.
+    /// Returns the expression and its type. A term without a type gets its natural type.
     fn typed(&mut self, selected: Selected, selector: &Selector) -> Result<(Expr, CqlType), CqlError> {
         match selected {
             Arg::Typed(expr, ty) => Ok((expr, ty)),
@@ -330,7 +336,7 @@ impl Builder<'_, '_> {
                 }
                 match self.all(elements)? {
                     Ok(elements) => term(Term::Tuple { elements, span: *span }),
-                    // Each element has to tell its own type.
+                    // Each element must have a type of its own.
                     Err(_) if elements.iter().any(is_bare) => cannot_infer(selector),
                     Err(typed) => {
                         let (elements, types): (Vec<_>, Vec<_>) = typed.into_iter().unzip();
@@ -347,7 +353,7 @@ impl Builder<'_, '_> {
                 Ok(elements) => term(Term::Set { elements, span: *span }),
                 Err(typed) => self.sequence(typed, CqlType::set, "set"),
             },
-            // It may be a value of a user type as well.
+            // The literal may also be a value of a user type.
             Selector::MapOrUdt { .. } => match constant_map(selector) {
                 Some(map) => term(map),
                 None => cannot_infer(selector),
@@ -366,7 +372,8 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Terms if all are, else all with types.
+    /// Selects all elements. Returns terms if all elements are untyped terms, otherwise expressions with
+    /// their types.
     #[allow(clippy::type_complexity, reason = "both sides are plain lists")]
     fn all(&mut self, selectors: &[Selector]) -> Result<Result<Vec<Term>, Vec<(Expr, CqlType)>>, CqlError> {
         let selected = selectors.iter().map(|selector| self.select(selector));
@@ -398,7 +405,7 @@ impl Builder<'_, '_> {
     }
 
     fn check_not_inside(&self, name: &str) -> Result<(), CqlError> {
-        if self.inside {
+        if self.introspection {
             return invalid!(
                 "aggregate functions cannot be used as arguments of aggregate functions (found {name})"
             );
@@ -424,9 +431,9 @@ impl Builder<'_, '_> {
                 args.len()
             );
         };
-        self.inside = true;
+        self.introspection = true;
         let prepared = self.output(arg);
-        self.inside = false;
+        self.introspection = false;
         let (expr, ty) = prepared?;
         match Aggregate::named(name, Some(&ty)) {
             Some(aggregate) => Ok(self.aggregate(aggregate, Some(expr))),
@@ -465,7 +472,7 @@ impl Builder<'_, '_> {
         let one = if what == CellTime::Ttl { CqlType::Int } else { CqlType::BigInt };
         let (of, is_list) = match within {
             None => (CellsOf::All, ty.is_multi_cell()),
-            // The cell is one; what is asked of a part of it is asked of it.
+            // A frozen value is a single cell, so the times of its parts are those of the cell.
             Some(_) if !ty.is_multi_cell() => (CellsOf::All, false),
             Some(Selector::Field { field, .. }) => {
                 let at = field_at(&ty, field.as_str(), name.as_str())?;
@@ -553,12 +560,13 @@ impl Builder<'_, '_> {
         let (has_from, has_to) = (from.is_some(), to.is_some());
         let is_map = matches!(ty, CqlType::Map { .. });
         let use_of = format!("slice selection on {}", of.column_name());
-        // A frozen collection may be empty, and so may a part of it.
+        // A frozen collection may be empty, so its slice may be empty too. An empty slice of any other
+        // collection is null.
         let is_frozen = !ty.is_multi_cell();
         let taken = function::built_in_by_key("slice", expr, ends, use_of, move |args| {
             let from = has_from.then(|| args[1]);
             let to = has_to.then(|| args[args.len() - 1]);
-            let inside = |key: &[u8]| {
+            let introspection = |key: &[u8]| {
                 from.is_none_or(|from| key_type.compare(key, from).is_ge())
                     && to.is_none_or(|to| key_type.compare(key, to).is_le())
             };
@@ -567,7 +575,7 @@ impl Builder<'_, '_> {
             if is_map {
                 for entry in MapIter::new(args[0])? {
                     if let (Some(key), Some(value)) = entry?
-                        && inside(key)
+                        && introspection(key)
                     {
                         any = true;
                         out.push(key);
@@ -578,7 +586,7 @@ impl Builder<'_, '_> {
             }
             for element in CollectionIter::new(args[0])? {
                 if let Some(element) = element?
-                    && inside(element)
+                    && introspection(element)
                 {
                     any = true;
                     out.push(element);
@@ -590,7 +598,7 @@ impl Builder<'_, '_> {
     }
 }
 
-/// The types of what chooses an element, and of the element.
+/// Returns the type of the key that selects an element, and the type of the element.
 fn element_types(what: &str, ty: &CqlType, name: &str) -> Result<(CqlType, CqlType), CqlError> {
     match ty {
         CqlType::Map { entry, .. } => Ok((entry.0.clone(), entry.1.clone())),

@@ -1,40 +1,53 @@
-//! ORDER BY where rows come from several partitions by IN: everything is read, and the partitions are merged.
+//! ORDER BY over several partitions selected by IN: reads all rows, and merges the partitions.
 //!
-//! The rows of each partition lie in order already, and so do its groups, so nothing is sorted: the partition whose next row
-//! comes first gives it, the one that was named first at a tie. Others are let run between any two rows, also where rows are
-//! compared and freed.
+//! The rows of each partition are already in order, and so are its groups, so nothing is sorted. A k-way
+//! merge takes the next row from the partition whose row comes first; at a tie, from the partition that was
+//! read first. The task may yield after every row, also while rows are compared and freed.
+//!
+//! The memory of all rows that were read is limited like that of an unpaged result: by
+//! `max_memory_for_unlimited_query_*` and by the shard's [`crate::ResultMemory`]. A row is counted from its
+//! read to the end of the statement, in addition to its copy in the result.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use model::{ClusteringKey, ClusteringRow, PartitionKey, TableSchema};
+use protocol::CqlError;
 use reader::{Page, PartitionPage};
 
 use super::execute::{READ_ROWS, Reading, key_values};
 use super::group::GroupKey;
 use super::rows::RowsBuilder;
 use super::value::RowView;
-use crate::CqlError;
 use crate::coordinator::Coordinator;
 use crate::error::invalid;
 use crate::restriction::Partitions;
+use crate::result_memory::SMALL_RESULT_BYTES;
 use crate::term::Env;
 
-/// Rows of several partitions that are merged in memory, at most.
+/// Largest number of rows that are merged in memory.
 const SORTED_ROWS_MAX: usize = 1_000_000;
 
-/// A row that was read: its page, its partition there, and its place in that. Without one, static content alone.
+/// A row that was read: the index of its page, of its partition in the page, and of the row in the partition.
+/// `None` instead of a row stands for a partition with only static content.
 type Place = (usize, usize, Option<usize>);
 
-/// What was read, and which of it is wanted, partition by partition.
+/// The pages that were read, and the places of the selected rows, partition by partition.
 #[derive(Default)]
 struct Found {
     pages: Vec<Page>,
     places: Vec<Place>,
+    /// Estimate of the pages' memory in bytes.
+    pages_bytes: u64,
 }
 
 impl Found {
+    /// Estimate of all memory in bytes.
+    fn memory_bytes(&self) -> u64 {
+        self.pages_bytes + (self.places.capacity() * size_of::<Place>()) as u64
+    }
+
     fn row(&self, place: usize) -> (&PartitionPage, Option<&ClusteringRow>) {
         let (page, partition, row) = self.places[place];
         let partition = &self.pages[page].partitions[partition];
@@ -42,18 +55,20 @@ impl Found {
     }
 }
 
-/// What becomes rows of the result: ranges of [`Found::places`], and of these the ranges that are a partition's.
+/// Groups that become rows of the result, as ranges of [`Found::places`].
 #[derive(Default)]
 struct Groups {
+    /// The rows of each group.
     rows: Vec<Range<usize>>,
+    /// The groups of each partition, as ranges of `rows`.
     runs: Vec<Range<usize>>,
 }
 
-/// A partition in the merge.
+/// A partition's groups in the merge.
 struct Run<'r> {
     schema: &'r TableSchema,
     is_reversed: bool,
-    /// Of its next group the first row; none: static content alone.
+    /// First row of the partition's next group; `None` if the partition has only static content.
     key: Option<&'r ClusteringKey>,
     number: usize,
     groups: Range<usize>,
@@ -70,7 +85,7 @@ impl Run<'_> {
     }
 }
 
-/// The greatest of a heap is the one that comes first.
+/// A binary heap returns its greatest element, so the order is reversed.
 impl Ord for Run<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         other.order(self)
@@ -92,15 +107,16 @@ impl PartialEq for Run<'_> {
 impl Eq for Run<'_> {}
 
 impl Reading<'_, '_> {
-    /// Reads everything, up to the limit from each partition, and gives it in order.
+    /// Reads all rows, up to the limit of each partition, and adds them to the result in order.
     pub(super) async fn sorted<C: Coordinator>(
         &mut self,
         coordinator: &C,
         rows: &mut RowsBuilder<'_>,
+        told: &mut bool,
     ) -> Result<(), CqlError> {
-        let found = self.find(coordinator).await?;
+        let found = self.find(coordinator, rows, told).await?;
         let groups = self.groups(coordinator, &found, rows.env()).await?;
-        self.merge(coordinator, &found, groups, rows).await?;
+        self.merge(coordinator, &found, groups, rows, told).await?;
         for page in found.pages {
             for partition in page.partitions {
                 for row in partition.rows {
@@ -112,19 +128,30 @@ impl Reading<'_, '_> {
         Ok(())
     }
 
-    async fn find<C: Coordinator>(&mut self, coordinator: &C) -> Result<Found, CqlError> {
+    async fn find<C: Coordinator>(
+        &mut self,
+        coordinator: &C,
+        rows: &mut RowsBuilder<'_>,
+        told: &mut bool,
+    ) -> Result<Found, CqlError> {
         let plan = self.plan;
         let mut found = Found::default();
         let Partitions::Keys(keys) = &self.partitions else { return Ok(found) };
         let keys = keys.len();
         while self.at < keys {
             let key_at = self.at;
-            let Some(command) = self.command(READ_ROWS) else { break };
+            let Some(mut command) = self.command(READ_ROWS) else { break };
+            if !rows.rows.charge.is_large() {
+                command.page_bytes = command.page_bytes.min(SMALL_RESULT_BYTES);
+            }
             let mut page = coordinator.read(command).await?;
             let next = page.next.take();
             let page_at = found.pages.len();
             for (partition_at, partition) in page.partitions.iter().enumerate() {
                 self.given.enter(&partition.key);
+                found.pages_bytes += (size_of_val(partition)
+                    + partition.key.bytes().len()
+                    + partition.static_row.heap_bytes()) as u64;
                 let key_values = key_values(&plan.schema, &partition.key)?;
                 let mut view =
                     RowView { partition_key: &key_values, static_row: &partition.static_row, row: None };
@@ -136,6 +163,7 @@ impl Reading<'_, '_> {
                 }
                 for (row_at, row) in partition.rows.iter().enumerate() {
                     self.give_way(coordinator).await;
+                    found.pages_bytes += (size_of_val(row) + row.heap_bytes()) as u64;
                     view.row = Some(row);
                     let is_wanted = plan.grouping.is_some()
                         || (self.given.rows() < self.partition_limit && self.remaining > 0);
@@ -148,6 +176,7 @@ impl Reading<'_, '_> {
                 }
             }
             found.pages.push(page);
+            self.check_memory(coordinator, &mut rows.rows, found.memory_bytes(), told)?;
             if found.places.len() > SORTED_ROWS_MAX {
                 return invalid!(
                     "ORDER BY over several partitions sorts at most {SORTED_ROWS_MAX} rows; give a LIMIT or sort client side"
@@ -166,7 +195,8 @@ impl Reading<'_, '_> {
         Ok(found)
     }
 
-    /// Without GROUP BY each row is a group; with it, each partition has those that its limit allows.
+    /// Builds the groups. Without GROUP BY each row is a group. With GROUP BY each partition has as many
+    /// groups as its limit allows.
     async fn groups<C: Coordinator>(
         &mut self,
         coordinator: &C,
@@ -220,6 +250,7 @@ impl Reading<'_, '_> {
         found: &Found,
         groups: Groups,
         rows: &mut RowsBuilder<'_>,
+        told: &mut bool,
     ) -> Result<(), CqlError> {
         let plan = self.plan;
         let Groups { rows: groups, runs } = groups;
@@ -237,6 +268,7 @@ impl Reading<'_, '_> {
             });
         }
         let mut left = self.limit_rows;
+        let (found_bytes, mut checked_bytes) = (found.memory_bytes(), 0);
         while left > 0
             && let Some(mut run) = heap.pop()
             && let Some(group) = run.groups.next()
@@ -254,6 +286,10 @@ impl Reading<'_, '_> {
                 }
             }
             rows.end_group()?;
+            if rows.rows.memory_bytes() > checked_bytes {
+                checked_bytes = rows.rows.memory_bytes();
+                self.check_memory(coordinator, &mut rows.rows, found_bytes, told)?;
+            }
             if !run.groups.is_empty() {
                 run.key = first_key(run.groups.start);
                 heap.push(run);

@@ -1,5 +1,5 @@
-//! Statements as text against storage in memory: what they give, what they refuse, and the same rows whatever the
-//! size of the pages. Random statements are compared with an evaluation that looks at every row.
+//! SELECT statements on storage in memory: results, errors, and that the rows do not depend on the page size.
+//! Random statements are compared with an evaluation that reads every row.
 
 mod groups;
 mod laws;
@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use model::{CqlType, Mutation, PartitionKey, TableSchema};
 use reader::block_on_ready;
+use syntax::{Statement, parse};
 
 use super::*;
 use crate::outcome::{Execution, ResultRows};
-use crate::syntax::{Statement, parse};
 use crate::testing::MemoryCoordinator;
 
 pub(super) const NOW_US: i64 = 1_700_000_000_000_000;
@@ -34,7 +34,8 @@ pub(super) fn execution<'a>(page_rows: Option<u32>, paging_state: Option<&'a [u8
 pub(crate) type Cells = Vec<Option<Vec<u8>>>;
 
 pub(crate) fn rows_of(result: &ResultRows, columns: usize) -> Vec<Cells> {
-    let mut rest = result.cells();
+    let cells = result.joined_cells();
+    let mut rest = &cells[..];
     let mut rows = vec![];
     for _ in 0..result.count() {
         let mut row = vec![];
@@ -53,7 +54,7 @@ pub(crate) fn rows_of(result: &ResultRows, columns: usize) -> Vec<Cells> {
     rows
 }
 
-/// Every row, page by page.
+/// Reads all rows, page by page.
 pub(super) fn pages(
     storage: &MemoryCoordinator,
     plan: &SelectPlan,
@@ -77,13 +78,13 @@ pub(super) fn pages(
     panic!("the pages do not end");
 }
 
-/// Rows as text, cells separated by `|`, nulls as nothing.
+/// Formats rows as text. Cells are separated by `|`, and a null is empty.
 pub(super) fn table_text(plan: &SelectPlan, rows: &[Cells]) -> Vec<String> {
     let row = |row: &Cells| {
         let cells = row.iter().zip(plan.columns()).map(|(cell, column)| {
             let ty = if column.column_type.is_counter() { &CqlType::BigInt } else { &column.column_type };
             let text = cell.as_ref().map_or(String::new(), |cell| ty.text_of(cell));
-            // Strings by themselves without quotes.
+            // Strings are printed without quotes.
             match text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')) {
                 Some(inner) if !inner.contains('\'') => inner.to_string(),
                 _ => text,
@@ -94,7 +95,7 @@ pub(super) fn table_text(plan: &SelectPlan, rows: &[Cells]) -> Vec<String> {
     rows.iter().map(row).collect()
 }
 
-/// A write of one row: the values of regular columns, by name, as text.
+/// Writes a row. `values` has names and values of columns, as text.
 pub(super) fn write_row(
     storage: &MemoryCoordinator,
     schema: &Arc<TableSchema>,

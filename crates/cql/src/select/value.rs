@@ -1,26 +1,27 @@
-//! Values out of rows: cells as they lie there, and collections put together from their cells.
+//! Values of rows: single cells without a copy, and collections built from their cells.
 
 use std::borrow::Cow;
 
 use model::types::CqlType;
 use model::{Cell, ClusteringRow, Column, ColumnData, ComplexCells, Row, TableSchema, counter};
+use protocol::CqlError;
+use syntax::CellTime;
 
-use crate::CqlError;
 use crate::outcome::ResultRows;
 use crate::restriction::ColumnRef;
-use crate::syntax::CellTime;
 
-/// A row of a result before anything is selected from it.
+/// A row that was read, before the selection is applied.
 #[derive(Clone, Copy, Debug)]
 pub struct RowView<'r> {
-    /// One for each column of the partition key.
+    /// The values of the partition key columns.
     pub partition_key: &'r [&'r [u8]],
     pub static_row: &'r Row,
-    /// `None`: of the partition there is nothing but its static content.
+    /// `None` if the partition has only static content.
     pub row: Option<&'r ClusteringRow>,
 }
 
 impl<'r> RowView<'r> {
+    /// Returns the cells of a static or regular column; `None` for key columns and missing cells.
     #[inline]
     pub fn data(&self, column: ColumnRef) -> Option<&'r ColumnData> {
         match column {
@@ -39,7 +40,7 @@ impl<'r> RowView<'r> {
         }
     }
 
-    /// The column's value in its frozen form; counters as numbers.
+    /// Returns the column's value in frozen form, and a counter as a bigint.
     pub fn value(&self, schema: &TableSchema, column: ColumnRef) -> Result<Option<Cow<'r, [u8]>>, CqlError> {
         if column.is_key() {
             return Ok(self.key_value(column).map(Cow::Borrowed));
@@ -59,7 +60,7 @@ impl<'r> RowView<'r> {
         }
     }
 
-    /// Appends the column's value to a result: one copy from the cell to the answer.
+    /// Appends the column's value to a result, with a single copy from the cell.
     #[inline]
     pub fn write(
         &self,
@@ -121,17 +122,18 @@ fn write_complex(ty: &CqlType, cells: &ComplexCells, out: &mut Vec<u8>) {
     }
 }
 
-/// Which cells of a column a time is asked of.
+/// The cells of a column whose times are selected.
 #[derive(Clone, Debug)]
 pub enum Cells<'k> {
     All,
-    /// The element of this path, which is compared as the column's paths are.
+    /// The element with this path. Paths are compared in the order of the column's type.
     One(&'k [u8]),
-    /// Elements from here to there, both included.
+    /// Elements between two paths, both inclusive; `None` is an open end.
     Between(Option<&'k [u8]>, Option<&'k [u8]>),
 }
 
-/// `writetime`, `maxwritetime` or `ttl` of a column's cells; of several cells a list with one entry for each.
+/// Returns `writetime`, `maxwritetime` or `ttl` of a column's cells. For several cells the result is a list
+/// with an entry for each.
 pub fn cell_time(
     what: CellTime,
     data: Option<&ColumnData>,
@@ -167,7 +169,7 @@ pub fn cell_time(
         return chosen.map(|cell| &cell.cell).next().and_then(time);
     }
     let times: Vec<Option<Vec<u8>>> = match &column.ty {
-        // Of a UDT one for each field, there or not.
+        // A UDT has an entry for each field, including missing ones.
         CqlType::Udt { user, .. } if matches!(of, Cells::All) => (0..user.fields.len())
             .map(|field| {
                 let path = (field as i16).to_be_bytes();

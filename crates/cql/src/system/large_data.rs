@@ -1,4 +1,4 @@
-//! What `system.large_partitions`, `large_rows` and `large_cells` say.
+//! Rows of `system.large_partitions`, `large_rows` and `large_cells`.
 
 use model::types::CqlValue;
 

@@ -1,22 +1,23 @@
-//! The system tables that are computed when they are read: who this node is, and what Cassandra's tools look for.
+//! The system tables that are computed when they are read: the description of this node, and tables that
+//! Cassandra's tools need.
 //!
-//! [`read_virtual`] answers a read of any of them, `system_schema` included: the catalog that clients see has tables
-//! which are not stored. Column names and values are Cassandra's, since drivers make their picture of the cluster of
-//! them.
+//! [`read_virtual`] answers reads of these tables, including those of `system_schema`: the catalog that
+//! clients see contains tables that are not stored. Column names and values are Cassandra's, because drivers
+//! derive the topology of the cluster from them.
 //!
 //! | question | file |
 //! |---|---|
-//! | what a node tells of itself | `node_info.rs` |
-//! | which rows a table has | `tables.rs` |
+//! | description of a node | `node_info.rs` |
+//! | rows of each table | `tables.rs` |
 //! | values to rows | `rows.rs` |
-//! | what is large in SSTables | `large_data.rs` |
-//! | which reads run, and where memory is | `inside.rs` |
+//! | large partitions, rows and cells of SSTables | `large_data.rs` |
+//! | running reads, and memory by class | `introspection.rs` |
 //! | tables, caches, tasks, prepared statements | `views.rs` |
-//! | what ScyllaDB tells of a node besides | `scylla.rs` |
-//! | what was traced | `traces.rs` |
+//! | further tables of ScyllaDB | `scylla.rs` |
+//! | traces | `traces.rs` |
 //! | rows to pages | `read.rs` |
 
-mod inside;
+mod introspection;
 mod large_data;
 mod node_info;
 mod read;

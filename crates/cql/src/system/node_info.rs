@@ -1,4 +1,4 @@
-//! What a node tells of itself.
+//! Description of a node, as its system tables show it.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,73 +9,75 @@ use uuid::Uuid;
 
 use super::traces::Trace;
 
-/// The version of Cassandra whose behaviour drivers may expect. All versions that clients are shown are here, and docs/versions.md
-/// says why they are what they are. `nodetool version` shows the program's own version instead (Cargo.toml).
+/// The version of Cassandra whose behaviour drivers may expect. This file has every version that clients see;
+/// docs/versions.md gives the reasons for their values. `nodetool version` prints the version of the program
+/// instead (Cargo.toml).
 const RELEASE_VERSION: &str = "4.1.8";
 const CQL_VERSION: &str = "3.4.6";
 const NATIVE_PROTOCOL_VERSION: &str = "5";
 const STORAGE_PORT: u16 = 7000;
 
-/// See the head of this file. Addresses are those that clients reach the node by, never `0.0.0.0`.
+/// See the head of this file. Addresses are those at which clients reach the node, never `0.0.0.0`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeInfo {
     pub cluster_name: String,
     pub host_id: Uuid,
     pub data_center: String,
     pub rack: String,
-    /// Where other nodes would find it.
+    /// Address and port for other nodes.
     pub broadcast_address: IpAddr,
     pub broadcast_port: u16,
     pub listen_address: IpAddr,
     pub listen_port: u16,
-    /// Where clients find it.
+    /// Address and port for clients.
     pub rpc_address: IpAddr,
     pub rpc_port: u16,
     pub release_version: String,
-    /// Our own.
+    /// Version of the Messina program.
     pub program_version: String,
     pub cql_version: String,
     pub native_protocol_version: String,
-    /// Full names of Java classes.
+    /// Full name of a Java class, as `snitch`.
     pub partitioner: String,
     pub snitch: String,
-    /// Rising.
+    /// Sorted in ascending order.
     pub tokens: Vec<i64>,
-    /// When the node started, in seconds since the Unix epoch.
+    /// Start time of the node, in seconds since the Unix epoch.
     pub generation_s: i32,
-    /// By the names of the configuration file.
+    /// Settings by their name in the configuration file.
     pub settings: BTreeMap<String, SettingInfo>,
     pub clients: Vec<ClientInfo>,
     pub estimates: BTreeMap<TableId, TableEstimate>,
-    /// What is large in SSTables; filled where it is read.
+    /// Large partitions, rows and cells of SSTables; filled only for queries that read them.
     pub large_data: Vec<LargeItem>,
-    /// What reads and memory are on each shard; filled where it is read.
+    /// Reads and memory of each shard; filled only for queries that read them.
     pub shards: Vec<ShardInside>,
-    /// How long the node has run.
+    /// Time since the start of the node.
     pub uptime_s: u64,
-    /// How large tables are, and how long they take; filled where it is read, as are those that follow.
+    /// Sizes and latencies of the tables. This field and those below are filled only for queries that read
+    /// them.
     pub tables: Vec<TableInfo>,
-    /// Compactions that run.
+    /// Compactions that are running.
     pub sstable_tasks: Vec<SSTableTask>,
     pub caches: Vec<CacheInfo>,
     /// Scheduling groups.
     pub groups: Vec<GroupInfo>,
     pub snapshots: Vec<SnapshotInfo>,
     pub prepared: Vec<PreparedInfo>,
-    /// The latest, oldest first.
+    /// The latest traces, oldest first.
     pub traces: Vec<Arc<Trace>>,
 }
 
 /// An option of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingInfo {
-    /// As it would be written.
+    /// The value in the syntax of the configuration file.
     pub value: String,
-    /// Its type in words.
+    /// The type, as a description for users.
     pub kind: String,
 }
 
-/// A connection.
+/// A client's connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientInfo {
     pub address: IpAddr,
@@ -85,34 +87,34 @@ pub struct ClientInfo {
     pub username: String,
     pub driver_name: Option<String>,
     pub driver_version: Option<String>,
-    /// Which serves it.
+    /// The shard that serves the connection.
     pub shard: u32,
-    /// How far it has come: Cassandra's names.
+    /// State of the connection, by Cassandra's names.
     pub stage: &'static str,
-    /// What it said in STARTUP.
+    /// Options that the client sent in STARTUP.
     pub options: BTreeMap<String, String>,
-    /// The one in use.
+    /// The keyspace in use.
     pub keyspace: Option<String>,
-    /// Protocol and cipher suite.
+    /// TLS version and cipher suite; `None` without TLS.
     pub tls: Option<(String, String)>,
 }
 
-/// Something that is larger than a threshold, in one SSTable.
+/// A partition, row or cell in one SSTable that is larger than a threshold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LargeItem {
     pub keyspace: String,
     pub table: String,
-    /// `me-7-big-Data.db`
+    /// File name of the SSTable's data, such as `me-7-big-Data.db`.
     pub sstable: String,
-    /// Milliseconds since 1970.
+    /// Milliseconds since the Unix epoch.
     pub written_ms: i64,
-    /// For people.
+    /// Formatted for display.
     pub partition_key: String,
     pub bytes: u64,
     pub kind: LargeKind,
 }
 
-/// What it is. Clustering keys are for people, and empty for static rows.
+/// Kind of a large item. Clustering keys are formatted for display; they are empty for static rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LargeKind {
     Partition { rows: u64, dead_rows: u64, range_tombstones: u64 },
@@ -120,7 +122,7 @@ pub enum LargeKind {
     Cell { clustering_key: String, column: String, elements: Option<u64> },
 }
 
-/// A table on all shards. An SSTable that several read is counted once.
+/// Statistics of a table, over all shards. An SSTable that several shards read is counted once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableInfo {
     pub keyspace: String,
@@ -132,7 +134,7 @@ pub struct TableInfo {
     pub writes: LatencyInfo,
 }
 
-/// How often something was done, and how long it took.
+/// Number and latencies of the operations of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LatencyInfo {
     pub count: u64,
@@ -141,24 +143,25 @@ pub struct LatencyInfo {
     pub max_us: u64,
 }
 
-/// A compaction that runs.
+/// A running compaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SSTableTask {
-    /// Version 1.
+    /// UUID of version 1.
     pub id: Uuid,
     pub keyspace: String,
     pub table: String,
-    /// As nodetool calls it: `Compaction`.
+    /// Name of the operation in nodetool, such as `Compaction`.
     pub kind: String,
-    /// Uncompressed bytes of its inputs, those it has read and all.
+    /// Uncompressed bytes of the inputs that have been read so far.
     pub read_bytes: u64,
+    /// Uncompressed bytes of all inputs.
     pub total_bytes: u64,
 }
 
-/// A cache on all shards.
+/// Statistics of a cache, over all shards.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CacheInfo {
-    /// Cassandra's: `chunks`, `keys`, `rows`.
+    /// Cassandra's name: `chunks`, `keys` or `rows`.
     pub name: String,
     pub bytes: u64,
     pub capacity_bytes: u64,
@@ -167,12 +170,12 @@ pub struct CacheInfo {
     pub requests: u64,
 }
 
-/// A scheduling group on all shards.
+/// Statistics of a scheduling group, over all shards.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupInfo {
     pub name: String,
     pub shards: u64,
-    /// Tasks that wait for the CPU.
+    /// Tasks that are ready and wait for the CPU.
     pub ready_tasks: u64,
 }
 
@@ -189,20 +192,20 @@ pub struct SnapshotInfo {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreparedInfo {
     pub id: [u8; 16],
-    /// The one in use when it was prepared.
+    /// The keyspace in use when the statement was prepared.
     pub keyspace: Option<Arc<str>>,
     pub text: Arc<str>,
 }
 
-/// What is going on inside a shard.
+/// Reads and memory of a shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShardInside {
     pub semaphores: Vec<SemaphoreInfo>,
-    /// By class: bytes, and what it may take.
+    /// For each class of memory: its name, bytes in use, and limit in bytes.
     pub memory: Vec<(String, u64, Option<u64>)>,
 }
 
-/// Which reads may run at once.
+/// The semaphore that limits concurrent reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SemaphoreInfo {
     pub name: String,
@@ -215,7 +218,7 @@ pub struct SemaphoreInfo {
     pub permits: Vec<PermitInfo>,
 }
 
-/// Reads that are alike.
+/// Permits of reads with the same table, operation and state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PermitInfo {
     pub keyspace: String,
@@ -227,7 +230,7 @@ pub struct PermitInfo {
     pub memory_bytes: u64,
 }
 
-/// About how much is in a table.
+/// Estimated size of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableEstimate {
     pub partitions: u64,
@@ -235,7 +238,7 @@ pub struct TableEstimate {
 }
 
 impl NodeInfo {
-    /// A cluster of one node that has the whole ring.
+    /// Describes a cluster of one node that owns the whole ring.
     pub fn new(host_id: Uuid, address: IpAddr, port: u16) -> Self {
         Self {
             cluster_name: "Messina Cluster".to_string(),

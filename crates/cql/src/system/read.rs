@@ -1,10 +1,11 @@
-//! Rows to pages: a read of a computed table, with all that a read of a stored one can ask for.
+//! Reads of computed tables: builds the pages that a read of a stored table with the same rows would return.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
 use catalog::{Catalog, system, virtual_tables};
 use model::{ClusteringRow, PartitionRange, Purge, RingPosition, Row, TableSchema};
+use protocol::CqlError;
 use reader::{
     CompactReader, Fragment, Keep, MemorySource, Page, PagePlace, PagingState, PartitionPage, ReadCommand,
     ReadError, ReadSpec, Reader, Source, Step, UnfinishedPartition, block_on_ready,
@@ -12,23 +13,23 @@ use reader::{
 
 use super::node_info::NodeInfo;
 use super::tables::virtual_partitions;
-use crate::CqlError;
 
-/// Whether [`read_virtual`] answers reads of the table, and not the storage.
+/// Whether reads of the table are answered by [`read_virtual`] instead of the storage.
 pub fn is_virtual(table: &TableSchema) -> bool {
-    // Every read asks; most are of tables of users.
+    // Quick check, because every read calls this function and most reads are of users' tables.
     if !table.keyspace.starts_with(system::SYSTEM) {
         return false;
     }
-    table.keyspace == system::SYSTEM_SCHEMA || virtual_tables::is_virtual_table(&table.keyspace, &table.name)
+    virtual_tables::content_of(&table.keyspace, &table.name).is_some()
 }
 
-/// The next page of a read of a computed table; `None`: the table is stored.
+/// Returns the next page of a read of a computed table; `None` for a stored table.
 ///
-/// `catalog` is the one that clients see, with virtual tables. `now_s` counts if the command brings no time.
+/// `catalog` is the catalog with virtual tables, as clients see it. `now_s` is the time of the read, in
+/// seconds since the Unix epoch, for a command without a time.
 ///
 /// # Errors
-/// The catalog has no such table.
+/// The catalog has no table with the command's id.
 pub fn read_virtual(
     command: &ReadCommand,
     now_s: u32,
@@ -106,7 +107,7 @@ fn live_partitions(
     }
 }
 
-/// Takes partitions until the page is full.
+/// Adds partitions to a page until it is full.
 struct PageBuilder<'a> {
     command: &'a ReadCommand,
     page: Page,
@@ -127,12 +128,12 @@ impl<'a> PageBuilder<'a> {
             || self.bytes >= self.command.page_bytes
     }
 
-    /// `earlier_rows`: how many of the partition's rows were on earlier pages. False: the page was full before,
-    /// and begins anew behind its last partition.
+    /// Adds a partition. `earlier_rows` is the number of its rows on earlier pages. Returns `false` if the
+    /// page was already full; the next page then starts after the last partition of this page.
     fn push(&mut self, partition: PartitionPage, earlier_rows: u64) -> bool {
         let PartitionPage { key, static_row, rows } = partition;
         if self.is_full() {
-            // What comes next may be the rest of the partition in which this page ends; it says so itself.
+            // If the page ends inside a partition, the paging state is set already.
             if self.page.next.is_none()
                 && let Some(last) = self.page.partitions.last()
             {
@@ -149,7 +150,7 @@ impl<'a> PageBuilder<'a> {
         self.rows += u64::from(wanted == 0);
         for row in rows.into_iter().take(wanted) {
             if self.is_full() {
-                // The page was not full before its first row.
+                // The page was not full before the partition's first row, so a last row exists.
                 if let Some(last) = taken.rows.last() {
                     let unfinished = UnfinishedPartition {
                         key: taken.key.clone(),

@@ -1,4 +1,4 @@
-//! Values to rows.
+//! Converts values to rows.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use model::types::CqlValue;
 use model::{Cell, ClusteringPrefix, CqlType, Liveness, Mutation, PartitionKey, TableSchema};
 use uuid::Uuid;
 
-/// What is computed has no time of its own.
+/// Computed rows have no write time.
 const TIMESTAMP_US: i64 = 0;
 
-/// The rows of a table, as writes.
+/// The rows of a table, as mutations.
 pub(super) struct Rows {
     schema: Arc<TableSchema>,
     mutations: Vec<Mutation>,
@@ -26,10 +26,11 @@ impl Rows {
         self.mutations
     }
 
-    /// Adds a row: the values of the key, partition key first, and of the columns that are not null.
+    /// Adds a row. `key` has the values of the partition key and the clustering key; `cells` has the other
+    /// columns, and `None` is skipped.
     ///
     /// # Panics
-    /// The table has no such column, or the value is not of its type.
+    /// The table does not have the column, or the value does not have the column's type.
     pub(super) fn push<'n>(
         &mut self,
         key: Vec<CqlValue>,

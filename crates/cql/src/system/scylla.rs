@@ -1,7 +1,7 @@
-//! What ScyllaDB's `system.versions`, `runtime_info`, `token_ring` and `config` say, for its users' tools.
+//! ScyllaDB's `system.versions`, `runtime_info`, `token_ring` and `config`, for tools of its users.
 //!
-//! Names of tables and columns are those of its documentation. What we do not know is null: where a setting comes from,
-//! the build's id.
+//! Names of tables and columns follow its documentation. Unknown values are null: the source of a setting,
+//! and the id of the build.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(super) fn versions(rows: &mut Rows, info: &NodeInfo) {
     );
 }
 
-/// Numbers are bytes, or counts since the start; of all shards together.
+/// Rows of `runtime_info`. Values are bytes, or counts since the start of the node, over all shards.
 pub(super) fn runtime_info(rows: &mut Rows, info: &NodeInfo) {
     let mut push = |group: &str, item: &str, value: String| {
         rows.push(vec![text(group), text(item)], [("value", Some(text(value)))]);
@@ -50,7 +50,8 @@ pub(super) fn runtime_info(rows: &mut Rows, info: &NodeInfo) {
     }
 }
 
-/// One node has it all. A range begins behind its start and ends with its end.
+/// Rows of `token_ring`. One node owns all ranges. The start of a range is exclusive and the end is
+/// inclusive.
 pub(super) fn token_ring(rows: &mut Rows, info: &NodeInfo, catalog: &Catalog) {
     for keyspace in catalog.keyspaces().filter(|keyspace| !is_virtual_keyspace(&keyspace.name)) {
         for (at, end) in info.tokens.iter().enumerate() {

@@ -1,96 +1,90 @@
-//! Which rows the computed tables have.
+//! The rows of the computed tables.
 
 use std::sync::Arc;
 
-use catalog::virtual_tables::{TRACES, VIEWS_KS, VIRTUAL_SCHEMA, is_virtual_keyspace};
-use catalog::{Catalog, mutations_for, system};
+use catalog::virtual_tables::{Content, content_of, is_virtual_keyspace};
+use catalog::{Catalog, mutations_for};
 use model::types::CqlValue;
 use model::{ColumnKind, KeyColumn, Mutation, TableSchema};
 
-use super::inside;
+use super::introspection;
 use super::large_data;
 use super::node_info::NodeInfo;
-use super::read::is_virtual;
 use super::rows::{Rows, bigint, inet, int, text, uuid};
 use super::{scylla, traces, views};
 
-/// What is in the table, as writes to it; `None`: the table is stored.
+/// Returns the content of a computed table as mutations; `None` for a stored table.
 ///
-/// `catalog` is the one that clients see, with virtual tables.
+/// `catalog` is the catalog with virtual tables, as clients see it.
 pub fn virtual_partitions(
     table: &Arc<TableSchema>,
     info: &NodeInfo,
     catalog: &Catalog,
 ) -> Option<Vec<Mutation>> {
-    if !is_virtual(table) {
-        return None;
-    }
-    if table.keyspace == system::SYSTEM_SCHEMA {
-        return Some(schema_rows(table, catalog));
-    }
     let mut rows = Rows::new(table);
-    match (table.keyspace.as_str(), table.name.as_str()) {
-        (system::SYSTEM, "local") => local(&mut rows, info, catalog),
-        (system::SYSTEM, "size_estimates") => estimates(&mut rows, info, catalog, &[]),
-        (system::SYSTEM, "table_estimates") => {
+    match content_of(&table.keyspace, &table.name)? {
+        Content::Nothing => {}
+        Content::Schema => return Some(schema_rows(table, catalog)),
+        Content::Local => local(&mut rows, info, catalog),
+        Content::SizeEstimates => estimates(&mut rows, info, catalog, &[]),
+        Content::TableEstimates => {
             ["primary", "local_primary"]
                 .iter()
                 .for_each(|kind| estimates(&mut rows, info, catalog, &[*kind]));
         }
-        (system::SYSTEM, "large_partitions") => large_data::partitions(&mut rows, info),
-        (system::SYSTEM, "large_rows") => large_data::rows(&mut rows, info),
-        (system::SYSTEM, "large_cells") => large_data::cells(&mut rows, info),
-        (system::SYSTEM, "reader_semaphores") => inside::semaphores(&mut rows, info),
-        (system::SYSTEM, "reader_permits") => inside::permits(&mut rows, info),
-        (system::SYSTEM, "memory") => inside::memory(&mut rows, info),
-        (system::SYSTEM, "versions") => scylla::versions(&mut rows, info),
-        (system::SYSTEM, "runtime_info") => scylla::runtime_info(&mut rows, info),
-        (system::SYSTEM, "token_ring") => scylla::token_ring(&mut rows, info, catalog),
-        (system::SYSTEM, "config") => scylla::config(&mut rows, info),
-        (TRACES, "sessions") => traces::sessions(&mut rows, info),
-        (TRACES, "events") => traces::events(&mut rows, info),
-        (system::SYSTEM, "prepared_statements") => views::prepared_statements(&mut rows, info),
-        (VIEWS_KS, "clients") => clients(&mut rows, info, true),
-        (system::SYSTEM, "clients") => clients(&mut rows, info, false),
-        (VIEWS_KS, "disk_usage") => views::sizes(&mut rows, info, |table| table.disk_bytes),
-        (VIEWS_KS, "max_partition_size") => {
+        Content::LargePartitions => large_data::partitions(&mut rows, info),
+        Content::LargeRows => large_data::rows(&mut rows, info),
+        Content::LargeCells => large_data::cells(&mut rows, info),
+        Content::ReaderSemaphores => introspection::semaphores(&mut rows, info),
+        Content::ReaderPermits => introspection::permits(&mut rows, info),
+        Content::Memory => introspection::memory(&mut rows, info),
+        Content::Versions => scylla::versions(&mut rows, info),
+        Content::RuntimeInfo => scylla::runtime_info(&mut rows, info),
+        Content::TokenRing => scylla::token_ring(&mut rows, info, catalog),
+        Content::Config => scylla::config(&mut rows, info),
+        Content::TraceSessions => traces::sessions(&mut rows, info),
+        Content::TraceEvents => traces::events(&mut rows, info),
+        Content::PreparedStatements => views::prepared_statements(&mut rows, info),
+        Content::ClientsOfViews => clients(&mut rows, info, true),
+        Content::Clients => clients(&mut rows, info, false),
+        Content::DiskUsage => views::sizes(&mut rows, info, |table| table.disk_bytes),
+        Content::MaxPartitionSize => {
             views::sizes(&mut rows, info, |table| table.largest_partition_bytes);
         }
-        (VIEWS_KS, "max_sstable_size") => {
+        Content::MaxSSTableSize => {
             views::sizes(&mut rows, info, |table| table.largest_sstable_bytes);
         }
-        (VIEWS_KS, "local_read_latency") => views::latencies(&mut rows, info, |table| &table.reads),
-        (VIEWS_KS, "local_write_latency") => views::latencies(&mut rows, info, |table| &table.writes),
-        (VIEWS_KS, "sstable_tasks") => views::sstable_tasks(&mut rows, info),
-        (VIEWS_KS, "caches") => views::caches(&mut rows, info),
-        (VIEWS_KS, "thread_pools") => views::thread_pools(&mut rows, info),
-        (VIEWS_KS, "cql_metrics") => views::cql_metrics(&mut rows, info),
-        (VIEWS_KS, "system_properties") => views::system_properties(&mut rows),
-        (VIEWS_KS, "snapshots") => views::snapshots(&mut rows, info),
-        (VIEWS_KS, "settings") => {
+        Content::LocalReadLatency => views::latencies(&mut rows, info, |table| &table.reads),
+        Content::LocalWriteLatency => views::latencies(&mut rows, info, |table| &table.writes),
+        Content::SSTableTasks => views::sstable_tasks(&mut rows, info),
+        Content::Caches => views::caches(&mut rows, info),
+        Content::ThreadPools => views::thread_pools(&mut rows, info),
+        Content::CqlMetrics => views::cql_metrics(&mut rows, info),
+        Content::SystemProperties => views::system_properties(&mut rows),
+        Content::Snapshots => views::snapshots(&mut rows, info),
+        Content::Settings => {
             for (name, setting) in &info.settings {
                 rows.push(vec![text(name)], [("value", Some(text(&setting.value)))]);
             }
         }
-        (VIRTUAL_SCHEMA, "keyspaces") => {
+        Content::VirtualKeyspaces => {
             for keyspace in catalog.keyspaces().filter(|keyspace| is_virtual_keyspace(&keyspace.name)) {
                 rows.push(vec![text(&keyspace.name)], []);
             }
         }
-        (VIRTUAL_SCHEMA, "tables") => virtual_schemas(catalog).for_each(|schema| {
+        Content::VirtualTables => virtual_schemas(catalog).for_each(|schema| {
             let key = vec![text(&schema.keyspace), text(&schema.name)];
             rows.push(key, [("comment", Some(text(&schema.options.comment)))]);
         }),
-        (VIRTUAL_SCHEMA, "columns") => {
+        Content::VirtualColumns => {
             virtual_schemas(catalog).for_each(|schema| columns(&mut rows, schema));
         }
-        // The node is alone, builds no view, and repairs nothing.
-        _ => {}
     }
     Some(rows.finish())
 }
 
-/// What the store would write for the whole catalog: stored and computed tables alike.
+/// Returns the rows of a `system_schema` table for all keyspaces except the virtual ones. They include the
+/// computed tables of these keyspaces.
 fn schema_rows(table: &TableSchema, catalog: &Catalog) -> Vec<Mutation> {
     let mut mutations = mutations_for(&Catalog::empty(), catalog, 0, 0);
     mutations.retain(|mutation| {
@@ -131,8 +125,8 @@ fn local(rows: &mut Rows, info: &NodeInfo, catalog: &Catalog) {
     );
 }
 
-/// A row for each range of the node; partitions are spread evenly. `kind`: what stands in the key between the
-/// table and the range.
+/// Adds a row for each token range of the node. Partitions are assumed to be spread evenly. `kind` is the
+/// part of the key between the table and the range.
 fn estimates(rows: &mut Rows, info: &NodeInfo, catalog: &Catalog, kind: &[&str]) {
     let ranges = info.tokens.len() as u64;
     for (id, estimate) in &info.estimates {
@@ -153,7 +147,7 @@ fn estimates(rows: &mut Rows, info: &NodeInfo, catalog: &Catalog, kind: &[&str])
     }
 }
 
-/// Cassandra tells the keyspace in use and counts requests, ScyllaDB tells the shard.
+/// Cassandra has the keyspace in use and the number of requests; ScyllaDB has the shard.
 fn clients(rows: &mut Rows, info: &NodeInfo, is_cassandras: bool) {
     for client in &info.clients {
         let tls = client.tls.as_ref();

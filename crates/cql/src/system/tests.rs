@@ -1,4 +1,4 @@
-//! What clients read of the computed tables, through the reads that statements make.
+//! Computed tables, read with the commands that statements use.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ fn read_all(catalog: &Catalog, info: &NodeInfo, table: &str) -> Page {
     read(catalog, info, &ReadCommand::new(schema(catalog, table).id, PartitionRange::all()))
 }
 
-/// A simple column as text.
+/// Returns a column's value as text.
 fn value(schema: &TableSchema, row: &Row, column: &str) -> Option<String> {
     let column = schema.column_named(column).unwrap();
     match row.cell(column.id)? {
@@ -100,7 +100,7 @@ fn the_schema_has_stored_and_computed_tables() {
     let virtual_keyspaces = read_all(&catalog, &info(), "system_virtual_schema.keyspaces");
     assert_eq!(virtual_keyspaces.partitions.len(), 2);
 
-    // Every column of every table is in one of the two schemas, once.
+    // Every column of every table is in exactly one of the two schemas.
     let rows = |table: &str| read_all(&catalog, &info(), table).row_count();
     let columns = |table: &Arc<catalog::Table>| {
         let schema = &table.schema;
@@ -244,7 +244,8 @@ fn traces_are_sessions_with_their_events_in_order() {
         parameters: [("page_size", "100"), ("query", "SELECT")].map(|(a, b)| (a.into(), b.into())).into(),
         started_us: 1_700_000_000_123_456,
         duration_us: 70,
-        // Two in the same microsecond, and one behind a jump that carries over from the low 32 bits of the time.
+        // Two events are in the same microsecond. The third comes after a carry out of the low 32 bits of the
+        // time.
         events: vec![event("a", 1), event("b", 1), event("c", 500_000_000)],
     }));
     let sessions = schema(&catalog, "system_traces.sessions");
@@ -374,7 +375,7 @@ fn what_the_node_does_is_in_cassandras_views() {
     ] {
         assert_eq!(only(table, column).as_deref(), Some(expect), "{table}.{column}");
     }
-    // What it does not do is there and empty.
+    // Tables for features that the node does not have exist and are empty.
     for table in ["system_views.repairs", "system_views.streaming", "system_schema.column_masks"] {
         assert!(read_all(&catalog, &info, table).partitions.is_empty(), "{table}");
     }

@@ -1,7 +1,7 @@
-//! What `system_traces` says: requests whose clients asked how they were answered.
+//! The tables of `system_traces`: traces of requests, which the clients asked for.
 //!
-//! One [`Trace`] is a row of `sessions` and a partition of `events`. Ids of events are version 1 UUIDs that rise in the
-//! order in which the events happened.
+//! A [`Trace`] is a row of `sessions` and a partition of `events`. The ids of events are UUIDs of version 1
+//! that ascend in the order of the events.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,41 +12,42 @@ use uuid::Uuid;
 use super::node_info::NodeInfo;
 use super::rows::{Rows, inet, int, text, uuid};
 
-/// 100 ns steps between the start of the Gregorian calendar and the Unix epoch.
+/// Steps of 100 ns from the start of the Gregorian calendar to the Unix epoch.
 const GREGORIAN_TICKS: u64 = 0x01B2_1DD2_1381_4000;
 const TICKS_PER_US: u64 = 10;
 
-/// A request that was traced.
+/// A traced request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// As the client was told it.
+    /// The id that the client received.
     pub id: Uuid,
     pub client: IpAddr,
-    /// What kind of message it was: `QUERY`.
+    /// Kind of the message, such as `QUERY`.
     pub command: String,
-    /// For people: `Execute CQL3 query`.
+    /// Description of the request, such as `Execute CQL3 query`.
     pub request: String,
-    /// The statement, consistency and page size, by name.
+    /// Statement, consistency level and page size, by name.
     pub parameters: BTreeMap<String, String>,
     /// Microseconds since the Unix epoch.
     pub started_us: i64,
     pub duration_us: u64,
-    /// In the order in which they happened.
+    /// Events in the order of their time.
     pub events: Vec<TraceEvent>,
 }
 
-/// Something that happened in the course of a request.
+/// An event during a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceEvent {
     pub activity: String,
-    /// Since the start of the request.
+    /// Microseconds since the start of the request.
     pub elapsed_us: u64,
-    /// Where it happened: `shard 1`.
+    /// Name of the thread, such as `shard 1`.
     pub thread: String,
 }
 
 impl Trace {
-    /// An id for a trace that starts at `started_us`; `random` tells it from others of the same moment.
+    /// Returns an id for a trace that starts at `started_us`. `random` distinguishes traces that start at the
+    /// same time.
     pub fn id_of(started_us: i64, random: u64) -> Uuid {
         time_uuid(ticks(started_us, 0), random)
     }
@@ -57,7 +58,7 @@ fn ticks(unix_us: i64, elapsed_us: u64) -> u64 {
     GREGORIAN_TICKS.saturating_add(us.saturating_mul(TICKS_PER_US))
 }
 
-/// Version 1: the time, and 62 bits that tell equal times apart.
+/// Builds a UUID of version 1 from the time and 62 bits that distinguish equal times.
 fn time_uuid(ticks: u64, rest: u64) -> Uuid {
     let high = (ticks & 0xffff_ffff) << 32 | (ticks >> 32 & 0xffff) << 16 | 0x1000 | (ticks >> 48 & 0x0fff);
     let low = rest & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000;

@@ -1,7 +1,7 @@
-//! What `system_views` and `system.prepared_statements` say of what the node is doing.
+//! The tables of `system_views`, and `system.prepared_statements`: the activity of the node.
 //!
-//! Numbers are those of all shards together, since the start of the node; `per_second` is their mean since then, where
-//! Cassandra has that of the last minute. What is not measured is null.
+//! Numbers are totals of all shards since the start of the node. `per_second` is the mean over this time,
+//! where Cassandra has the mean of the last minute. Values that are not measured are null.
 
 use model::types::CqlValue;
 
@@ -22,15 +22,15 @@ fn table_key(table: &TableInfo) -> Vec<CqlValue> {
     vec![text(&table.keyspace), text(&table.table)]
 }
 
-/// `disk_usage`, `max_partition_size` and `max_sstable_size`.
+/// Rows of `disk_usage`, `max_partition_size` and `max_sstable_size`.
 pub(super) fn sizes(rows: &mut Rows, info: &NodeInfo, bytes: fn(&TableInfo) -> u64) {
     for table in &info.tables {
-        // Whatever there is takes a part of a mebibyte.
+        // Rounded up, so that any data takes at least one mebibyte.
         rows.push(table_key(table), [("mebibytes", Some(bigint(bytes(table).div_ceil(MEBIBYTE))))]);
     }
 }
 
-/// `local_read_latency` and its like.
+/// Rows of `local_read_latency` and similar tables.
 pub(super) fn latencies(rows: &mut Rows, info: &NodeInfo, of: fn(&TableInfo) -> &LatencyInfo) {
     let ms = |us: u64| Some(double(us as f64 / 1000.0));
     for table in &info.tables {
@@ -104,7 +104,7 @@ pub(super) fn system_properties(rows: &mut Rows) {
     }
 }
 
-/// When they were made nobody wrote down.
+/// Rows of `snapshots`. The creation time of a snapshot is not recorded, so it is null.
 pub(super) fn snapshots(rows: &mut Rows, info: &NodeInfo) {
     for snapshot in &info.snapshots {
         rows.push(

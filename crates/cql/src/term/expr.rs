@@ -1,34 +1,34 @@
 //! Prepared terms and their evaluation.
 //!
-//! Terms of WHERE and VALUES and the selectors of SELECT are the same thing; a selector has [`Expr::Input`] where
-//! it speaks of the row. What does not depend on markers, rows or the moment has been evaluated already when the
-//! statement was prepared.
+//! Terms of WHERE and VALUES and selectors of SELECT have the same representation. A selector refers to a
+//! value of the row with [`Expr::Input`]. Parts that depend neither on bind markers nor on rows nor on the
+//! time of execution are evaluated when the statement is prepared.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use model::SmallBytes;
 use model::types::{CollectionBuilder, CqlType, build_tuple, build_vector};
+use protocol::CqlError;
 
 use super::markers::bound_value;
-use crate::CqlError;
 use crate::error::invalid;
-use crate::protocol;
 
-/// What a term is when a statement runs.
+/// The value of a term in an execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
     Bytes(Cow<'a, [u8]>),
     Null,
-    /// A marker that the client left open: what it would change is left as it is.
+    /// A bind marker that the client left unset. The statement does not change the data that this value would
+    /// set.
     Unset,
 }
 
 impl<'a> Value<'a> {
-    /// `None` for null.
+    /// Returns the bytes, or `None` for null.
     ///
     /// # Errors
-    /// Unset, which `what` cannot be.
+    /// The value is unset, which `what` does not allow.
     pub fn required(self, what: impl FnOnce() -> String) -> Result<Option<Cow<'a, [u8]>>, CqlError> {
         match self {
             Self::Bytes(bytes) => Ok(Some(bytes)),
@@ -38,27 +38,29 @@ impl<'a> Value<'a> {
     }
 }
 
-/// What an evaluation may look at.
+/// The inputs of an evaluation.
 #[derive(Clone, Copy)]
 pub struct Env<'a> {
-    /// What the client bound, one value for each marker.
+    /// The client's values, one for each bind marker.
     pub bound: &'a [protocol::Value<'a>],
-    /// For [`Expr::Input`].
+    /// The values for [`Expr::Input`].
     pub inputs: &'a [Option<Cow<'a, [u8]>>],
     /// The clock of the request: microseconds since the Unix epoch.
     pub now_us: i64,
     pub random: &'a dyn Fn() -> u64,
 }
 
-/// A scalar function with its arguments; `function` knows the functions there are.
+/// A scalar function with its arguments. The functions are defined in `function`.
 #[derive(Clone)]
 pub struct Call {
     pub name: Arc<str>,
     pub args: Vec<Expr>,
-    /// Arguments in, result out. Null arguments are `None`; the result is valid for the function's type.
+    /// Computes the result from the arguments. Null arguments are `None`. The result is a valid value of the
+    /// function's type.
     pub run: Arc<ScalarFunction>,
 }
 
+/// The implementation of a scalar function.
 pub type ScalarFunction =
     dyn Fn(&Env<'_>, &[Option<Cow<'_, [u8]>>]) -> Result<Option<Vec<u8>>, CqlError> + Send + Sync;
 
@@ -73,19 +75,19 @@ impl std::fmt::Debug for Call {
 pub enum Expr {
     /// `None` is null.
     Constant(Option<SmallBytes>),
-    /// What the client bound to the marker; checked against the type.
+    /// The client's value for a bind marker. It is checked against the type.
     Marker {
         index: usize,
         ty: CqlType,
     },
-    /// A value of the row, by its number among the inputs.
+    /// A value of the row, by its index among the inputs.
     Input(usize),
-    /// A list, set (sorted, each element once), tuple, UDT or vector, by its type.
+    /// A list, set (sorted, without duplicates), tuple, UDT or vector, according to its type.
     Sequence {
         ty: CqlType,
         elements: Vec<Expr>,
     },
-    /// Keys and values.
+    /// A map, as keys and values.
     Map {
         ty: CqlType,
         entries: Vec<(Expr, Expr)>,
@@ -100,12 +102,12 @@ impl Expr {
         Self::Constant(Some(bytes.into()))
     }
 
-    /// Whether it is the same in every execution.
+    /// Whether the expression is constant.
     pub fn is_constant(&self) -> bool {
         matches!(self, Self::Constant(_))
     }
 
-    /// Whether a part of it is bound by the client.
+    /// Whether a part of the expression is a bind marker.
     pub fn has_marker(&self) -> bool {
         match self {
             Self::Constant(_) | Self::Input(_) => false,
@@ -118,10 +120,11 @@ impl Expr {
         }
     }
 
-    /// The term's value.
+    /// Returns the value of the expression.
     ///
     /// # Errors
-    /// A bound value is no value of the type, null is inside a collection, a function refuses its arguments.
+    /// A bound value is not valid for its type, a collection contains null, or a function rejects its
+    /// arguments.
     #[inline]
     pub fn evaluate<'a>(&'a self, env: &Env<'a>) -> Result<Value<'a>, CqlError> {
         match self {
@@ -144,7 +147,8 @@ impl Expr {
         }
     }
 
-    /// Evaluates now what does not depend on an execution.
+    /// Evaluates a collection, tuple or UDT whose parts are all constants. Returns any other expression
+    /// unchanged.
     pub(super) fn folded(self) -> Result<Self, CqlError> {
         let is_constant = match &self {
             Self::Sequence { elements, .. } => elements.iter().all(Self::is_constant),
@@ -221,7 +225,7 @@ fn map(ty: &CqlType, entries: &[(Expr, Expr)], env: &Env<'_>) -> Result<Vec<u8>,
     entries.sort_by(|(a, _), (b, _)| entry.0.compare(a, b));
     let mut out = CollectionBuilder::new();
     for (i, (key, value)) in entries.iter().enumerate() {
-        // Of equal keys the last one in the text stays.
+        // The last of several equal keys in the text is kept.
         if entries.get(i + 1).is_none_or(|(next, _)| entry.0.compare(key, next).is_ne()) {
             out.push(key);
             out.push(value);

@@ -1,14 +1,14 @@
-//! Which constants a type takes, and their bytes.
+//! Constants: the kinds that each type accepts, and their serialized values.
 //!
 //! Source of the table: the CQL reference, and Cassandra 4.1 `cql3/Constants.java`.
 
 use model::types::CqlType;
+use protocol::CqlError;
+use syntax::{Literal, LiteralKind};
 
-use crate::CqlError;
 use crate::error::invalid;
-use crate::syntax::{Literal, LiteralKind};
 
-/// Whether a constant of this kind can be a value of the type.
+/// Whether the type accepts constants of this kind.
 pub(crate) fn fits(kind: LiteralKind, ty: &CqlType) -> bool {
     use CqlType as T;
     match kind {
@@ -52,7 +52,7 @@ fn kind_name(kind: LiteralKind) -> &'static str {
     }
 }
 
-/// The type that a constant has where nothing says which one is wanted.
+/// Returns the type of a constant in a place that wants no particular type.
 pub(super) fn natural_type(literal: &Literal) -> CqlType {
     match literal.kind {
         LiteralKind::String => CqlType::Text,
@@ -69,10 +69,10 @@ pub(super) fn natural_type(literal: &Literal) -> CqlType {
     }
 }
 
-/// The constant as a value of `ty`; `name` is what it is for.
+/// Serializes a constant as a value of `ty`. `name` describes the constant's place in errors.
 ///
 /// # Errors
-/// A constant of another kind than the type takes, or one that is no value of it.
+/// The type does not accept constants of this kind, or the constant is not a valid value of the type.
 pub fn literal_bytes(literal: &Literal, name: &str, ty: &CqlType) -> Result<Vec<u8>, CqlError> {
     let ty = ty.without_reversed();
     if !fits(literal.kind, ty) {
@@ -83,13 +83,41 @@ pub fn literal_bytes(literal: &Literal, name: &str, ty: &CqlType) -> Result<Vec<
             ty.to_cql()
         );
     }
-    match (literal.kind, ty) {
+    let read = match (literal.kind, ty) {
         (LiteralKind::String, CqlType::Text | CqlType::Ascii) => {
-            ty.validate(literal.text.as_bytes())?;
-            Ok(literal.text.as_bytes().to_vec())
+            ty.validate(literal.text.as_bytes()).map(|()| literal.text.as_bytes().to_vec())
         }
-        (LiteralKind::String, _) => Ok(ty.bytes_of(&format!("'{}'", literal.text.replace('\'', "''")))?),
-        // An odd number of digits is read with a zero in front by nobody: refused.
-        _ => Ok(ty.bytes_of(&literal.text)?),
+        (LiteralKind::String, _) => ty.bytes_of(&format!("'{}'", literal.text.replace('\'', "''"))),
+        // A blob with an odd number of digits is refused, because no database reads it with a leading zero.
+        _ => ty.bytes_of(&literal.text),
+    };
+    // Cassandra's error message, followed by the place and the expected form.
+    read.map_err(|error| {
+        CqlError::Invalid(format!("{error}; \"{name}\" of type {} takes {}", ty.to_cql(), form_of(ty)))
+    })
+}
+
+/// Description of the constants of a type, for error messages.
+fn form_of(ty: &CqlType) -> &'static str {
+    use CqlType as T;
+    match ty {
+        T::Ascii => "ASCII characters only",
+        T::Inet => "an address such as '192.0.2.1' or '2001:db8::1'",
+        T::Date => "a day such as '2024-01-31'",
+        T::Time => "a time of day such as '13:30:54.234'",
+        T::Timestamp | T::LegacyTimestamp => {
+            "a time such as '2024-01-31 13:30:00+0100', or milliseconds since 1970-01-01 UTC"
+        }
+        T::TinyInt => "a whole number from -128 to 127",
+        T::SmallInt => "a whole number from -32768 to 32767",
+        T::Int => "a whole number from -2147483648 to 2147483647",
+        T::BigInt | T::Counter => "a whole number from -9223372036854775808 to 9223372036854775807",
+        T::Varint => "a whole number",
+        T::Decimal | T::Double | T::Float => "a number such as 1.5 or 2e10",
+        T::Uuid | T::LexicalUuid => "a UUID such as 123e4567-e89b-42d3-a456-426614174000",
+        T::TimeUuid => "a UUID of version 1 such as 50554d6e-29bb-11e5-b345-feff819cdc9f",
+        T::Blob => "an even number of hexadecimal digits such as 0xcafe",
+        T::Duration => "a duration such as 1h30m, P1DT12H or 2mo10d",
+        _ => "a constant of that type",
     }
 }

@@ -1,17 +1,16 @@
-//! Bind markers: what each stands for, and what a client bound to it.
+//! Bind markers: their types, and the values that a client binds to them.
 
 use std::borrow::Cow;
 
 use model::types::CqlType;
+use protocol::{self, ColumnSpec, CqlError};
 use smallvec::SmallVec;
+use syntax::Marker;
 
 use super::Value;
-use crate::CqlError;
 use crate::error::invalid;
-use crate::protocol::{self, ColumnSpec};
-use crate::syntax::Marker;
 
-/// What is known of a statement's markers while it is being prepared.
+/// The types of a statement's bind markers, collected while the statement is prepared.
 #[derive(Debug)]
 pub struct Markers {
     specs: Vec<Option<ColumnSpec>>,
@@ -19,19 +18,19 @@ pub struct Markers {
 }
 
 impl Markers {
-    /// `count` markers of which nothing is known yet.
+    /// Creates `count` markers of unknown types.
     pub fn new(count: usize) -> Self {
         Self { specs: vec![None; count], hidden: 0 }
     }
 
-    /// The number of the first of `count` markers behind those of the text: clients are not told of them, and the
-    /// statement itself binds their values.
+    /// Adds `count` hidden markers after those of the text, and returns the index of the first. Clients do
+    /// not see hidden markers; the statement itself binds their values.
     pub fn add_hidden(&mut self, count: usize) -> usize {
         self.hidden += count;
         self.specs.len() + self.hidden - count
     }
 
-    /// The marker stands for a value of `spec`. A marker with a name keeps it, as `:v` in the text.
+    /// Sets the type and name of a marker. A named marker such as `:v` keeps its own name.
     pub fn set(&mut self, marker: &Marker, mut spec: ColumnSpec) {
         if let Some(name) = &marker.name {
             spec.name.clone_from(name);
@@ -42,10 +41,10 @@ impl Markers {
         }
     }
 
-    /// What clients are told of each marker.
+    /// Returns the metadata of the markers, for clients.
     ///
     /// # Errors
-    /// A marker at a place where none has a meaning.
+    /// A marker has no type at its place in the statement.
     pub fn finish(self) -> Result<Vec<ColumnSpec>, CqlError> {
         let place = |(number, spec): (usize, Option<ColumnSpec>)| match spec {
             Some(spec) => Ok(spec),
@@ -55,10 +54,10 @@ impl Markers {
     }
 }
 
-/// The values of an execution, one for each marker.
+/// The values of an execution, one for each bind marker.
 pub type Bound<'a> = SmallVec<[protocol::Value<'a>; 16]>;
 
-/// The value of a marker, checked against its type.
+/// Returns the value of a marker, checked against its type.
 #[inline]
 pub(super) fn bound_value<'a>(
     bound: &[protocol::Value<'a>],
@@ -76,10 +75,10 @@ pub(super) fn bound_value<'a>(
     }
 }
 
-/// Brings a client's values into the order of the markers.
+/// Returns a client's values in the order of the markers.
 ///
 /// # Errors
-/// Not as many values as markers, or a name without a value.
+/// The number of values differs from the number of markers, or a name has no value.
 #[inline]
 pub fn bind<'a>(values: &protocol::Values<'a>, markers: &[ColumnSpec]) -> Result<Bound<'a>, CqlError> {
     if values.names().is_some() {

@@ -1,13 +1,13 @@
-//! Typed terms: what a term of the statement's text becomes once it is known which type is wanted.
+//! Typed terms: terms of a statement's text, prepared for a wanted type.
 //!
 //! | question | file |
 //! |---|---|
-//! | what a prepared term is, what it evaluates to | `expr.rs` |
+//! | prepared terms and their evaluation | `expr.rs` |
 //! | from text to a prepared term | `prepare.rs` |
-//! | which constants a type takes | `literal.rs` |
-//! | bind markers: what they stand for, what a client bound | `markers.rs` |
+//! | constants that a type accepts | `literal.rs` |
+//! | bind markers: their types and bound values | `markers.rs` |
 //!
-//! **Guarantee:** a value that comes out of an evaluation is valid for the term's type, whoever sent it.
+//! **Guarantee:** an evaluated value is valid for the term's type, including values from clients.
 
 mod expr;
 mod literal;

@@ -1,37 +1,38 @@
-//! From terms of the text to prepared terms, given the type that is wanted.
+//! Prepares terms of the syntax tree for a wanted type.
 
 use std::sync::Arc;
 
 use catalog::Catalog;
 use model::CqlType;
 use model::types::UserType;
+use protocol::{ColumnSpec, CqlError};
+use syntax::{Literal, LiteralKind, Marker, Term, TypeName};
 
 use super::{Expr, Markers, literal};
-use crate::CqlError;
+use crate::error::from_catalog;
 use crate::error::invalid;
 use crate::function;
-use crate::protocol::ColumnSpec;
-use crate::syntax::{Literal, LiteralKind, Marker, Term, TypeName};
 
-/// What a term in a selection is for.
+/// Name for terms in a selection; it is also the name of their bind markers.
 pub const SELECTION: &str = "[selection]";
 
-/// What preparing a statement needs: the schema, the statement's table, and what has been learnt of its markers.
+/// State of preparing a statement: the catalog, the statement's table, and the bind markers seen so far.
 #[derive(Debug)]
 pub struct Planner<'c> {
     pub catalog: &'c Catalog,
-    /// Of the statement's table; types without a keyspace are looked up there.
+    /// Keyspace of the statement's table. Types without a keyspace are resolved in it.
     pub keyspace: Arc<str>,
     pub table: Arc<str>,
     pub markers: Markers,
 }
 
 impl<'c> Planner<'c> {
+    /// Creates a planner for a statement with this number of bind markers.
     pub fn new(catalog: &'c Catalog, keyspace: &str, table: &str, markers: usize) -> Self {
         Self { catalog, keyspace: keyspace.into(), table: table.into(), markers: Markers::new(markers) }
     }
 
-    /// A column of the statement's table, or what stands for one: `[limit]`, `value(m)`.
+    /// Describes a column of the statement's table, or a pseudo column such as `[limit]` or `value(m)`.
     pub fn spec(&self, name: &str, ty: &CqlType) -> ColumnSpec {
         ColumnSpec {
             keyspace: self.keyspace.clone(),
@@ -41,25 +42,27 @@ impl<'c> Planner<'c> {
         }
     }
 
-    /// The type of that name, user types looked up in the statement's keyspace.
+    /// Resolves a type by its name. User types are resolved in the statement's keyspace.
     pub fn resolve_type(&self, name: &TypeName) -> Result<CqlType, CqlError> {
         let keyspace = self.keyspace.clone();
-        Ok(self.catalog.parse_type(&keyspace, &name.to_string())?)
+        self.catalog.parse_type(&keyspace, &name.to_string()).map_err(from_catalog)
     }
 
-    /// A marker for a value of `ty`; `name` is what it is for.
+    /// Prepares a bind marker for a value of type `ty`. `name` describes the marker's place.
     pub fn marker(&mut self, marker: &Marker, name: &str, ty: &CqlType) -> Expr {
-        // Also of elements: the peers do not tell what of a selection it is for.
+        // This includes markers of elements: Cassandra and ScyllaDB give every marker of a selection this
+        // name.
         let name = if name.contains(SELECTION) { SELECTION } else { name };
         let spec = self.spec(name, ty);
         self.markers.set(marker, spec);
         Expr::Marker { index: marker.index, ty: ty.without_reversed().clone() }
     }
 
-    /// The term as a value of `ty`; `name` is what it is for, in errors and for a marker's name.
+    /// Prepares a term as a value of type `ty`. `name` describes the term's place in errors and names its
+    /// markers.
     ///
     /// # Errors
-    /// It is no value of that type.
+    /// The term is not a value of the type.
     pub fn term(&mut self, term: &Term, name: &str, ty: &CqlType) -> Result<Expr, CqlError> {
         let ty = ty.without_reversed();
         match term {
@@ -89,7 +92,7 @@ impl<'c> Planner<'c> {
                 CqlType::Set { element, .. } => {
                     self.sequence(elements, ("set", name), &format!("value({name})"), element, ty)
                 }
-                // {} is also the empty map.
+                // `{}` is also the empty map.
                 CqlType::Map { .. } if elements.is_empty() => {
                     Expr::Map { ty: ty.clone(), entries: vec![] }.folded()
                 }
@@ -141,7 +144,7 @@ impl<'c> Planner<'c> {
                     }
                     Expr::Sequence { ty: ty.clone(), elements: prepared }.folded()
                 }
-                // Mere parentheses.
+                // Parentheses around a single term.
                 _ if elements.len() == 1 => self.term(&elements[0], name, ty),
                 _ => invalid!("Invalid tuple literal for {name} of type {}", ty.to_cql()),
             },
@@ -179,8 +182,8 @@ impl<'c> Planner<'c> {
         Ok(Expr::constant(&literal::literal_bytes(constant, name, ty)?))
     }
 
-    /// An element of a collection: not null. `(what, of, part)` are for errors: a part of a literal of what kind, and
-    /// what that is for.
+    /// Prepares an element of a collection, which must not be null. `(what, of, part)` describe the element
+    /// in errors: the kind of the literal, the literal's place, and the part of the literal.
     fn element(
         &mut self,
         term: &Term,
@@ -198,8 +201,8 @@ impl<'c> Planner<'c> {
         })
     }
 
-    /// What was found; if it is an error because the term is of a kind that the type does not take, then what `say`
-    /// says of the type.
+    /// Returns `found`. If `found` is an error because the type does not accept this kind of term, returns
+    /// the error that `say` builds from the type's name.
     fn or_unfit(
         &self,
         found: Result<Expr, CqlError>,
@@ -264,8 +267,8 @@ impl<'c> Planner<'c> {
         Expr::Sequence { ty: ty.clone(), elements }.folded()
     }
 
-    /// The type of a term where nothing says which one is wanted; `None` if it has none by itself (a marker, null, an
-    /// empty collection).
+    /// Returns the type of a term in a place that wants no particular type; `None` if the term has no natural
+    /// type (a bind marker, null, or an empty collection).
     pub fn natural_type(&self, term: &Term) -> Result<Option<CqlType>, CqlError> {
         Ok(match term {
             Term::Literal(constant) => Some(literal::natural_type(constant)),
@@ -282,7 +285,7 @@ impl<'c> Planner<'c> {
                 },
                 None => None,
             },
-            // Mere parentheses.
+            // Parentheses around a single term.
             Term::Tuple { elements, .. } if elements.len() == 1 => self.natural_type(&elements[0])?,
             Term::Tuple { elements, .. } => {
                 let types = elements.iter().map(|element| self.natural_type(element));
@@ -297,7 +300,7 @@ impl<'c> Planner<'c> {
     }
 }
 
-/// Cassandra's rule: in a literal of a collection the client binds nothing, except in a selection.
+/// Cassandra's rule: a collection literal must not contain bind markers, except in a selection.
 fn check_markers<'e>(
     what: &str,
     of: &str,
@@ -311,8 +314,8 @@ fn check_markers<'e>(
     Ok(())
 }
 
-/// Whether a value of type `from` can stand where one of type `to` is wanted without being converted: the same type
-/// apart from being frozen, or bytes that mean the same in both.
+/// Whether a value of type `from` is valid as type `to` without a conversion: the types differ at most in
+/// being frozen, or the bytes have the same meaning in both.
 pub fn is_assignable(to: &CqlType, from: &CqlType) -> bool {
     let (to, from) = (to.without_reversed(), from.without_reversed());
     match (to, from) {

@@ -1,9 +1,9 @@
-//! Terms by hand: syntax trees in, bytes out.
+//! Terms: from hand-written syntax trees to serialized values.
 use catalog::{Catalog, Keyspace};
 use model::CqlType;
+use syntax::{Literal, LiteralKind, Marker, Span, Term};
 
 use super::*;
-use crate::syntax::{Literal, LiteralKind, Marker, Span, Term};
 
 fn catalog() -> Catalog {
     let keyspace = Keyspace::simple("ks").expect("a name");
@@ -43,6 +43,24 @@ fn a_constant_of_the_wrong_kind_is_refused_with_the_name_of_the_column() {
     let refused =
         evaluate(&constant(LiteralKind::String, "x"), &CqlType::Int).expect_err("a string is no int");
     assert_eq!(refused, "Invalid STRING constant (x) for \"v\" of type int");
+}
+
+#[test]
+fn a_constant_that_is_no_value_is_refused_with_the_column_and_a_form() {
+    let refused = |kind, text: &str, ty: CqlType| evaluate(&constant(kind, text), &ty).expect_err("no value");
+    assert_eq!(
+        refused(LiteralKind::String, "yesterday", CqlType::Timestamp),
+        "Unable to parse a date/time from 'yesterday'; \"v\" of type timestamp takes a time such as \
+         '2024-01-31 13:30:00+0100', or milliseconds since 1970-01-01 UTC"
+    );
+    assert_eq!(
+        refused(LiteralKind::Integer, "300", CqlType::TinyInt),
+        "Unable to make byte from '300'; \"v\" of type tinyint takes a whole number from -128 to 127"
+    );
+    assert_eq!(
+        refused(LiteralKind::String, "nowhere", CqlType::Inet),
+        "Unable to make inet address from 'nowhere'; \"v\" of type inet takes an address such as '192.0.2.1' or '2001:db8::1'"
+    );
 }
 
 #[test]

@@ -1,10 +1,11 @@
-//! A storage in memory behind the port, for tests: everything is at once, nothing is ever lost.
+//! A `Coordinator` with storage in memory, for tests. Every operation completes at once and no write is lost.
 //!
-//! Tables are [`MemorySource`]s; a read takes all that is live and cuts its page out of that, so it can be checked
-//! by eye. A page may be told to end anywhere. The clock stands until it is set.
+//! Tables are [`MemorySource`]s. A read collects all live rows and cuts its page out of them, so that the
+//! code can be verified by reading. Tests can make pages end at any row. The clock stands still until a test
+//! sets it.
 
-use crate::system::NodeInfo;
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 
 use base::HashMap;
 use base::rng::Rng;
@@ -12,16 +13,17 @@ use catalog::{Catalog, Keyspace, SchemaChange, TableSettings};
 use model::{
     ClusteringKey, ClusteringRow, Mutation, PartitionKey, PartitionRange, Purge, Row, TableId, TableSchema,
 };
+use protocol::CqlError;
 use reader::{
     CompactReader, Fragment, Keep, MemorySource, Page, PagePlace, PagingState, PartitionPage, ReadCommand,
     ReadSpec, Reader, Source, Step, UnfinishedPartition,
 };
-use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::coordinator::{ChangeSchema, Coordinator, Decide, ResultLimits};
-use crate::error::CqlError;
+use crate::error::from_catalog;
 use crate::modify::{BatchLimits, BatchSeverity};
+use crate::system::NodeInfo;
 
 /// See the head of this file.
 #[derive(Debug)]
@@ -33,9 +35,9 @@ pub struct MemoryCoordinator {
     random: RefCell<Rng>,
     reads: Cell<u64>,
     gave_way: Cell<u64>,
-    /// No page has more rows than this, whatever the read says.
+    /// Largest number of rows in a page, whatever the read requests.
     page_rows_max: Cell<u64>,
-    /// Pages end at random after one row in so many, live or dead.
+    /// Pages end at random after one in this number of rows, live or dead.
     early_ends: RefCell<Option<(Rng, u64)>>,
     result_limits: Cell<ResultLimits>,
     batch_limits: Cell<BatchLimits>,
@@ -44,7 +46,7 @@ pub struct MemoryCoordinator {
 }
 
 impl MemoryCoordinator {
-    /// With these tables, and a keyspace for each that is named.
+    /// Creates the coordinator with these tables and their keyspaces.
     pub fn new(tables: &[Arc<TableSchema>]) -> Self {
         let mut catalog = Catalog::empty();
         for table in tables {
@@ -71,6 +73,7 @@ impl MemoryCoordinator {
         }
     }
 
+    /// Sets the clock, in microseconds since the Unix epoch.
     pub fn set_now_us(&self, now_us: i64) {
         self.now_us.set(now_us);
     }
@@ -79,17 +82,18 @@ impl MemoryCoordinator {
         *self.catalog.borrow_mut() = catalog;
     }
 
-    /// Who has logged in.
+    /// Sets the role that has logged in.
     pub fn set_user(&self, user: Option<&str>) {
         *self.user.borrow_mut() = user.map(Into::into);
     }
 
-    /// As storage does whose rows are large: pages end sooner than asked for.
+    /// Limits the rows of a page, as storage with large rows does.
     pub fn set_page_rows_max(&self, rows: u64) {
         self.page_rows_max.set(rows);
     }
 
-    /// As storage does among dead rows: pages end anywhere, after one row in `one_in`, whether or not it is live. 0: never.
+    /// Ends pages at random after one in `one_in` rows, live or dead, as storage with many dead rows does. 0
+    /// turns this off.
     pub fn set_early_ends(&self, seed: u64, one_in: u64) {
         *self.early_ends.borrow_mut() = (one_in > 0).then(|| (Rng::new(seed), one_in));
     }
@@ -102,26 +106,27 @@ impl MemoryCoordinator {
         self.result_limits.set(limits);
     }
 
-    /// What the log has been told.
+    /// The warnings logged so far.
     pub fn warnings(&self) -> Vec<String> {
         self.warnings.borrow().clone()
     }
 
-    /// How many pages have been read.
+    /// Number of pages read so far.
     pub fn reads(&self) -> u64 {
         self.reads.get()
     }
 
-    /// How often others could have run between rows.
+    /// Number of calls of `Coordinator::give_way` so far.
     pub fn gave_way(&self) -> u64 {
         self.gave_way.get()
     }
 
+    /// Applies a mutation.
     pub fn write(&self, mutation: &Mutation) {
         self.tables.borrow_mut().entry(mutation.schema.id).or_default().apply(mutation);
     }
 
-    /// What a table holds, deletions and all.
+    /// The content of a table, including tombstones.
     pub fn table(&self, id: TableId) -> MemorySource {
         self.tables.borrow().get(&id).cloned().unwrap_or_default()
     }
@@ -141,19 +146,19 @@ impl MemoryCoordinator {
     }
 }
 
-/// A partition as a read walks through it.
+/// A partition as a read visits it.
 struct Walked {
     key: PartitionKey,
     static_row: Row,
-    /// Something in it is live, in a row or in the static row.
+    /// Whether a row or the static row is live.
     is_live: bool,
-    /// Every row that is stored, in the direction of the read; `None`: it is dead.
+    /// Every stored row, in the direction of the read; `None` for a dead row.
     rows: Vec<(ClusteringKey, Option<Row>)>,
-    /// Live rows of it on earlier pages.
+    /// Number of the partition's live rows on earlier pages.
     shown_rows: u64,
 }
 
-/// What is left of the read, dead rows included.
+/// Collects the rows that the read has left, including dead rows.
 fn walked(
     schema: &Arc<TableSchema>,
     source: &MemorySource,
@@ -204,14 +209,15 @@ fn fragments(reader: &mut dyn Reader) -> Vec<Fragment> {
     loop {
         match reader.next().expect("memory can be read") {
             Step::Ready(fragment) => out.push(fragment),
-            // Memory has nothing to load: it lets others run.
+            // Memory has nothing to load; this step only lets other tasks run.
             Step::Load => {}
             Step::End => return out,
         }
     }
 }
 
-/// The first page of what is left. `ends_early` is asked after each row, live or dead, and after each partition.
+/// Cuts the first page out of the remaining rows. `ends_early` is called after each row, live or dead, and
+/// after each partition.
 fn cut(
     command: &ReadCommand,
     partitions: Vec<Walked>,
@@ -251,7 +257,7 @@ fn cut(
                 return stop(page, place, rows);
             }
         }
-        // A partition that was begun on an earlier page has had its static row there.
+        // A partition that started on an earlier page had its static row there.
         if !partition.rows.is_empty() || (is_live && shown_rows == 0) {
             rows += u64::from(partition.rows.is_empty());
             page.partitions.push(partition);
@@ -298,7 +304,7 @@ impl Coordinator for MemoryCoordinator {
         self.user.borrow().clone()
     }
 
-    /// Not a secret: reversed.
+    /// The hash is the reversed password, which is not secret.
     async fn hash_password(&self, password: &str) -> Result<String, CqlError> {
         Ok(password.chars().rev().collect())
     }
@@ -339,14 +345,15 @@ impl Coordinator for MemoryCoordinator {
 
     async fn read_and_write(&self, command: ReadCommand, decide: Decide) -> Result<Page, CqlError> {
         let page = self.page(&command)?;
-        for mutation in decide(&page)?.unwrap_or_default() {
+        // No other task draws timestamps here, so the last one is above those of all earlier decisions.
+        for mutation in decide(&page, self.last_timestamp_us.get())?.unwrap_or_default() {
             self.write(&mutation);
         }
         Ok(page)
     }
 
     async fn change_schema(&self, change: ChangeSchema) -> Result<Vec<SchemaChange>, CqlError> {
-        let (catalog, changes) = change(&self.catalog())?;
+        let (catalog, changes) = change(&self.catalog()).map_err(from_catalog)?;
         self.set_catalog(catalog);
         Ok(changes)
     }

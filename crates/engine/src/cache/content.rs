@@ -3,8 +3,8 @@
 //! Entries stand at positions, in order. An entry at a row ([`Side::At`]) says all that the SSTables have of that row;
 //! without a row it says that they have none. Other entries ([`Side::Before`], [`Side::After`]) are marks: they bound
 //! what is known. The [`Gap`] of an entry is what lies between it and the entry in front of it; [`Content::tail`] lies
-//! behind the last one. If a gap is *continuous*, the SSTables have no row in it, and one range deletion, or none, is in force all
-//! over it; else nothing is known of it. So a deletion begins and ends at marks.
+//! behind the last one. If a gap is *continuous*, the SSTables have no row in it, and one range deletion, or none, is
+//! in force all over it; else nothing is known of it. So a deletion begins and ends at marks.
 //!
 //! Rows are kept without what the deletions in force there delete, so nothing deleted comes back when a compaction
 //! has purged the deletion and it is read again.
@@ -90,7 +90,8 @@ impl Content {
         items: &mut NewItems<'_>,
     ) {
         let at = Position::at(key.clone());
-        // What was known of the gap around it may lack a deletion that is being merged: then it begins or ends here somewhere.
+        // What was known of the gap around it may lack a deletion that is being merged: then it begins or ends here
+        // somewhere.
         let around = self.gap_at(schema, &at);
         let gap = Gap { continuous: around.continuous && around.tombstone == tombstone, tombstone };
         let bytes = row.as_ref().map_or(0, row_bytes);
@@ -181,7 +182,8 @@ impl Content {
         }
     }
 
-    /// Forgets the entry at `at`. What lay on both sides of it is not known any more, unless it said nothing of its own.
+    /// Forgets the entry at `at`. What lay on both sides of it is not known any more, unless it said nothing of its
+    /// own.
     pub fn remove(&mut self, schema: &TableSchema, at: &Position) -> Option<Entry> {
         let removed = self.entries.remove(|probe| schema.compare_positions(probe, at))?;
         let says_nothing = removed.row.is_none() && removed.gap.continuous;

@@ -7,11 +7,11 @@
 //! - [`populate`]: what is read through a gap is known afterwards;
 //! - [`update`]: what is flushed is merged into what is known.
 //!
-//! Ranges of the ring are read past it: they ask for partitions in the order of their tokens, and the cache does not know
-//! which ones lie between those it has.
+//! Ranges of the ring are read past it: they ask for partitions in the order of their tokens, and the cache does not
+//! know which ones lie between those it has.
 //!
-//! **Invariants:** a reader works on a snapshot and on the SSTables that were the table's when it began. What is known is what those
-//! SSTables say, apart from deletions that have been purged since.
+//! **Invariants:** a reader works on a snapshot and on the SSTables that were the table's when it began. What is known
+//! is what those SSTables say, apart from deletions that have been purged since.
 
 mod content;
 mod populate;
@@ -20,7 +20,7 @@ mod space;
 mod table;
 mod update;
 
-pub use reader::{Below, CacheReader};
+pub use reader::{CacheReader, UnderlyingSource};
 pub use space::{RowCache, RowCacheStats};
 pub use table::TableCache;
 pub use update::MergeFlushed;

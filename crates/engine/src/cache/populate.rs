@@ -32,7 +32,8 @@ pub struct Populator {
 pub struct Progress {
     tombstone: Tombstone,
     static_row: Option<Rc<Row>>,
-    /// Which range we are in, in the direction of the read, and up to where of it all is known; `None`: at its beginning.
+    /// Which range we are in, in the direction of the read, and up to where of it all is known; `None`: at its
+    /// beginning.
     range: usize,
     at: Option<Position>,
     in_force: Tombstone,

@@ -1,14 +1,14 @@
 //! Reads one partition out of the cache, and what the cache does not know out of the SSTables.
 //!
-//! 1. It begins with a snapshot of the partition and the set of SSTables of that moment, so it sees neither what is merged into
-//!    the cache later nor half of it.
+//! 1. It begins with a snapshot of the partition and the set of SSTables of that moment, so it sees neither what is
+//!    merged into the cache later nor half of it.
 //! 2. In each wanted range it goes from entry to entry ([`Walk`]). Known gaps and rows come from memory. A gap of which
 //!    nothing is known is read from the SSTables below, and taken into the cache on the way ([`Populator`]).
 //! 3. After [`GAPS_MAX`] gaps all the rest is read below: many seeks cost more than reading what is known already.
 //! 4. A partition that is not cached at all is read below from its beginning.
 //!
-//! Where known and read parts meet, changes of range deletions are put together ([`Output`]): what comes out is what one
-//! reader over all the SSTables would give, without what their own deletions delete.
+//! Where known and read parts meet, changes of range deletions are put together ([`Output`]): what comes out is what
+//! one reader over all the SSTables would give, without what their own deletions delete.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -29,7 +29,7 @@ use crate::memtable::tree::Cursor;
 const GAPS_MAX: u32 = 4;
 
 /// What the cache mirrors, as it was when a read began.
-pub trait Below {
+pub trait UnderlyingSource {
     /// A reader over all that may have something of what is wanted; at least one.
     fn reader(&self, spec: &ReadSpec) -> Box<dyn Reader>;
 }
@@ -74,7 +74,7 @@ struct GoOn {
     entry: Option<(Position, Entry)>,
 }
 
-impl<B: Below> CacheReader<B> {
+impl<B: UnderlyingSource> CacheReader<B> {
     /// A read of the one partition of `spec`; `cached` if the cache has it.
     pub fn new(
         cache: &Rc<TableCache>,
@@ -279,7 +279,7 @@ fn beside(at: &Position, reversed: bool) -> (Position, Position) {
     if reversed { (after, before) } else { (before, after) }
 }
 
-impl<B: Below> Reader for CacheReader<B> {
+impl<B: UnderlyingSource> Reader for CacheReader<B> {
     fn next(&mut self) -> Result<Step, ReadError> {
         loop {
             if let Some(fragment) = self.out.pop() {
@@ -319,7 +319,8 @@ impl<B: Below> Reader for CacheReader<B> {
 struct Walk {
     cursor: Cursor<Position, Entry>,
     reversed: bool,
-    /// What is known of the gap that ends the partition, forward, or of the one in front of the entry behind us, reverse.
+    /// What is known of the gap that ends the partition, forward, or of the one in front of the entry behind us,
+    /// reverse.
     beyond: Gap,
     /// Up to where all has been given, and up to where it is wanted; neither is [`Side::At`].
     at: Position,
@@ -358,8 +359,8 @@ impl Walk {
     }
 }
 
-/// What goes out. A change of range deletions is held back until something follows it, since another one at the same place may
-/// take it back; the start of a partition too, since nothing may follow.
+/// What goes out. A change of range deletions is held back until something follows it, since another one at the same
+/// place may take it back; the start of a partition too, since nothing may follow.
 #[derive(Default)]
 struct Output {
     fragments: VecDeque<Fragment>,

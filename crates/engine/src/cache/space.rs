@@ -51,7 +51,8 @@ pub struct RowCacheStats {
     pub invalidations: u64,
     /// What is there now.
     pub partitions: u64,
-    /// Entries: rows, rows known to be absent, and marks between them; not those that are charged with their partitions.
+    /// Entries: rows, rows known to be absent, and marks between them; not those that are charged with their
+    /// partitions.
     pub entries: u64,
     /// In the pool, overhead included.
     pub bytes: usize,

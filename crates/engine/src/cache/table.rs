@@ -1,10 +1,10 @@
 //! The cached partitions of one table on one shard, and the rule by which they stay what the SSTables are.
 //!
-//! The cache mirrors the table's set of SSTables. Each time the set gains something, the *phase* rises, in the same turn:
-//! what a reader reads from the set it began with is taken in only if the phase is still the one it began in. What was flushed is then
-//! merged into what is there ([`update`](super::update)), while the memtable is still read; everything else that is added
-//! ([`TableCache::clear`]) empties the cache. A compaction changes nothing that a cache would have to know: a deletion
-//! that it purged may stay here.
+//! The cache mirrors the table's set of SSTables. Each time the set gains something, the *phase* rises, in the same
+//! turn: what a reader reads from the set it began with is taken in only if the phase is still the one it began in.
+//! What was flushed is then merged into what is there ([`update`](super::update)), while the memtable is still read;
+//! everything else that is added ([`TableCache::clear`]) empties the cache. A compaction changes nothing that a cache
+//! would have to know: a deletion that it purged may stay here.
 
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::rc::{Rc, Weak};

@@ -61,7 +61,7 @@ impl Reader for Halting {
     }
 }
 
-impl Below for Disk {
+impl UnderlyingSource for Disk {
     fn reader(&self, spec: &ReadSpec) -> Box<dyn Reader> {
         self.reads.set(self.reads.get() + 1);
         Box::new(Halting { inner: self.source.reader(spec), must_load: true })
@@ -162,8 +162,8 @@ impl Open {
     }
 }
 
-/// Random writes, flushes that are merged step by step, evictions, clearings, and reads of random slices in both directions
-/// that stay open meanwhile: each gives what had been written when it began.
+/// Random writes, flushes that are merged step by step, evictions, clearings, and reads of random slices in both
+/// directions that stay open meanwhile: each gives what had been written when it began.
 #[test]
 fn reads_give_what_was_written_whatever_happens_meanwhile() {
     for seed in 0..600 {

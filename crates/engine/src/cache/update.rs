@@ -1,13 +1,13 @@
 //! Merges what was flushed into the partitions that are cached.
 //!
-//! It runs when the new SSTable is already in the table's set and the memtable is still read beside it, so nobody misses
-//! anything while it takes its time, and whoever fills a gap meanwhile fills it with what was flushed too. It takes
-//! small steps, in the group of tasks that takes flushed data into caches. Merging is idempotent, so it does not
+//! It runs when the new SSTable is already in the table's set and the memtable is still read beside it, so nobody
+//! misses anything while it takes its time, and whoever fills a gap meanwhile fills it with what was flushed too. It
+//! takes small steps, in the group of tasks that takes flushed data into caches. Merging is idempotent, so it does not
 //! matter what a partition has already.
 //!
-//! Only what is known becomes known anew: rows that are cached, gaps that are continuous. What would cost much instead of
-//! little, a deletion of a partition with rows or of very many rows, and counters, whose sums and deletions depend on
-//! the order, makes the cache forget the partition.
+//! Only what is known becomes known anew: rows that are cached, gaps that are continuous. What would cost much instead
+//! of little, a deletion of a partition with rows or of very many rows, and counters, whose sums and deletions depend
+//! on the order, makes the cache forget the partition.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -1,12 +1,12 @@
 //! What earlier runs left of a log, and what of it is missing.
 //!
-//! Every segment that a manifest names must be there, and every run's manifest too. So that nobody misses a manifest in vain, or
-//! not at all:
+//! Every segment that a manifest names must be there, and every run's manifest too. So that nobody misses a manifest in
+//! vain, or not at all:
 //!
 //! - A manifest is there before the first segment of its run; a segment says in its header that there is one.
 //! - The log of the schema is opened after that of the first shard, so its manifest vouches for that one.
-//! - Once a start is complete the first shard's manifest says so ([`Manifest::needed_from`]), and so vouches for those of all other
-//!   shards and that of the schema. What belongs to earlier runs may be gone from then on.
+//! - Once a start is complete the first shard's manifest says so ([`Manifest::needed_from`]), and so vouches for those
+//!   of all other shards and that of the schema. What belongs to earlier runs may be gone from then on.
 
 use std::path::{Path, PathBuf};
 
@@ -105,6 +105,21 @@ impl Census {
             segment_bytes: listed.map_or(0, |(_, segment_bytes)| segment_bytes),
             is_alone: false,
         }
+    }
+
+    /// Manifests of starts that failed before any segment was made: later than the last complete start, without segments, and
+    /// without a segment file that they would be asked about. They may go once the log of the schema has a later run.
+    pub fn of_failed_starts(&self) -> impl Iterator<Item = &OldManifest> {
+        let needed_from = self.needed_from();
+        self.manifests.iter().filter(move |old| {
+            let (shard, number) = split_id(old.run);
+            number > needed_from
+                && old.manifest.as_ref().is_some_and(|manifest| manifest.segments.is_empty())
+                && !self.segments.iter().any(|segment| {
+                    let (of_shard, of_number) = split_id(segment.id);
+                    of_shard == shard && of_number >= number
+                })
+        })
     }
 
     fn has_run(&self, run: u64) -> bool {
@@ -236,6 +251,23 @@ mod tests {
         assert_eq!(missing(&users, &schema()), []);
         assert_eq!(users.evidence_of(6), Evidence::default());
         assert_eq!(users.last_number(), 9);
+    }
+
+    #[test]
+    fn manifests_of_failed_starts_are_those_that_tell_of_nothing() {
+        let manifests = vec![
+            manifest(0, 5, 1, 5, &[]),
+            manifest(0, 9, 1, 0, &[]),
+            manifest(0, 12, 1, 0, &[12]),
+            manifest(0, 15, 1, 0, &[]),
+            manifest(1, 15, 1, 0, &[]),
+        ];
+        let census = census(manifests, &[(0, 6), (0, 12), (1, 16)]);
+        let runs = |census: &Census| census.of_failed_starts().map(|old| old.run).collect::<Vec<_>>();
+        // Run 9 of the first shard has a later segment file, and so has run 15 of the second.
+        assert_eq!(runs(&census), [15]);
+        let without_files = Census { segments: vec![], ..census };
+        assert_eq!(runs(&without_files), [9, 15, segment_id(1, 15)]);
     }
 
     #[test]

@@ -29,9 +29,12 @@ pub const FIRST_CHUNK_BYTES: u64 = 64;
 /// The shard that made a segment is in the upper 10 bits of its id.
 const SHARD_SHIFT: u32 = 54;
 
+/// The most shards that ids of segments can tell apart.
+pub const SHARDS_MAX: u32 = 1 << (u64::BITS - SHARD_SHIFT);
+
 /// The id of a segment made by `shard`; `base` must be below 2^54.
 pub fn segment_id(shard: u32, base: u64) -> u64 {
-    assert!(shard < 1 << 10 && base < 1 << SHARD_SHIFT, "shard {shard}, base {base}");
+    assert!(shard < SHARDS_MAX && base < 1 << SHARD_SHIFT, "shard {shard}, base {base}");
     u64::from(shard) << SHARD_SHIFT | base
 }
 

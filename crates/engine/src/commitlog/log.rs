@@ -5,7 +5,8 @@
 //! 2. The writer task takes what has gathered as one chunk, writes it and, in `batch` and `group` mode, syncs.
 //!    What arrives meanwhile gathers for the next one: the busier, the larger the chunks.
 //! 3. Everybody whose entry is in the chunk then learns that it is durable, or why not.
-//! 4. In `periodic` mode another task syncs every so often. In every mode one notes in the manifest what has been synced.
+//! 4. In `periodic` mode another task syncs every so often. In every mode one notes in the manifest what has been
+//!    synced.
 //!
 //! A failed write or sync fails the log for good: after it nobody can say what is on the disk (the kernel forgets
 //! what it could not write), so nothing more is acknowledged. A full disk is no such failure: segments are
@@ -16,12 +17,13 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use base::broken;
 use base::crc::crc32;
 use model::TableId;
 use runtime::{CpuGroup, FileError, IoBuf, IoClass, JoinHandle, Shard};
 
 use super::format::{self, CHUNK_ALIGNMENT_BYTES, ChunkHeader, HEADER_BYTES};
-use super::segment::{Segment, Segments, Uses};
+use super::segment::{Segment, SegmentRefs, Segments};
 use super::{CommitLogOptions, LogError, LogPosition, SyncMode};
 use runtime::Event;
 
@@ -39,8 +41,21 @@ struct Round {
 
 impl Round {
     fn finish(&self, result: Result<(), LogError>) {
+        if broken::is("log_wake") {
+            return;
+        }
         *self.done.borrow_mut() = Some(result);
         self.event.signal();
+    }
+
+    async fn wait(&self) -> Result<(), LogError> {
+        loop {
+            let next = self.event.next();
+            if let Some(result) = &*self.done.borrow() {
+                return result.clone();
+            }
+            next.await;
+        }
     }
 }
 
@@ -54,13 +69,7 @@ pub struct Appended {
 impl Appended {
     /// Ends when the entry is durable, as the sync mode defines it.
     pub async fn durable(self) -> Result<(), LogError> {
-        loop {
-            let next = self.round.event.next();
-            if let Some(result) = &*self.round.done.borrow() {
-                return result.clone();
-            }
-            next.await;
-        }
+        self.round.wait().await
     }
 }
 
@@ -89,6 +98,8 @@ pub struct CommitLog {
     gathering: RefCell<Option<Gathering>>,
     /// Last chunks of segments that are full, in order, in front of `gathering`.
     sealed: RefCell<VecDeque<Gathering>>,
+    /// Of the chunk that is being written, or was written last.
+    writing: RefCell<Option<Rc<Round>>>,
     /// A buffer to gather the next chunk in.
     spare_buf: RefCell<Option<IoBuf>>,
     /// The segment that comes after the open one, already made.
@@ -96,8 +107,8 @@ pub struct CommitLog {
     making_segment: Cell<bool>,
     /// Why no segment could be made, until one can.
     no_space: RefCell<Option<Arc<FileError>>>,
-    /// Of a log that was opened without a segment: where its first entry may stand at the earliest, until it has one. A segment
-    /// that is being made has its number already, so the number of the next one would be too high.
+    /// The earliest position of the first entry of a log that has had no segment yet. A segment that is being made has
+    /// its number already, so the number of the next one would be too high.
     unopened: Cell<Option<LogPosition>>,
     /// How often segments have been given up.
     freed: Cell<u64>,
@@ -110,11 +121,12 @@ pub struct CommitLog {
     last_sync_us: Cell<u64>,
     tasks: RefCell<Vec<JoinHandle<()>>>,
     appended_bytes: Cell<u64>,
+    syncs: Cell<u64>,
 }
 
 impl CommitLog {
-    /// Opens the log of this shard with a fresh segment. `first_base` is above the base of every segment that any
-    /// earlier run left behind.
+    /// Opens the log of this shard without a segment: it takes no room for entries until [`Self::begin`] or the first
+    /// [`Self::make_room`]. `first_base` is above the base of every segment that any earlier run left behind.
     pub async fn open(
         shard: &Shard,
         options: CommitLogOptions,
@@ -128,6 +140,7 @@ impl CommitLog {
             options,
             gathering: RefCell::default(),
             sealed: RefCell::default(),
+            writing: RefCell::default(),
             spare_buf: RefCell::default(),
             spare_segment: RefCell::default(),
             making_segment: Cell::new(false),
@@ -141,16 +154,9 @@ impl CommitLog {
             last_sync_us: Cell::new(shard.now_us()),
             tasks: RefCell::default(),
             appended_bytes: Cell::new(0),
+            syncs: Cell::new(0),
         });
-        match log.segments.begin().await {
-            Ok(first) => log.start_gathering(first),
-            // It is open and takes nothing yet: a start on a full disk still gives what there is to read.
-            Err(error) if error.is_no_space() => {
-                log.unopened.set(Some(log.segments.next_position()));
-                *log.no_space.borrow_mut() = Some(Arc::new(error));
-            }
-            Err(error) => return Err(no_space(error)),
-        }
+        log.unopened.set(Some(log.segments.next_position()));
         let writer = log.clone();
         let mut tasks = vec![shard.spawn(CpuGroup::CommitLog, async move { writer.write_loop().await })];
         if let SyncMode::Periodic { period_us } = log.options.sync {
@@ -163,6 +169,29 @@ impl CommitLog {
         Ok(log)
     }
 
+    /// Makes the first segment, unless there is one. On a full disk the log stays without: it refuses entries and is
+    /// asked again by the next one.
+    ///
+    /// # Errors
+    /// The segment cannot be made for another reason than a full disk.
+    pub async fn begin(self: &Rc<Self>) -> Result<(), LogError> {
+        while self.unopened.get().is_some() {
+            let progress = self.progress.next();
+            if let Some(first) = self.spare_segment.borrow_mut().take() {
+                self.start_gathering(first);
+                return Ok(());
+            }
+            if let Some(error) = self.no_space.borrow().clone() {
+                return if error.is_no_space() { Ok(()) } else { Err(LogError::NoSpace(error)) };
+            }
+            if !self.make_segment() {
+                return Ok(());
+            }
+            progress.await;
+        }
+        Ok(())
+    }
+
     /// The largest entry that can be appended.
     pub fn entry_bytes_max(&self) -> usize {
         (self.options.segment_bytes / 2) as usize - 2 * HEADER_BYTES - CHUNK_ALIGNMENT_BYTES as usize
@@ -171,6 +200,11 @@ impl CommitLog {
     /// Bytes that wait to be written.
     pub fn gathered_bytes(&self) -> u64 {
         self.gathering.borrow().as_ref().map_or(0, |gathering| gathering.buf.len() as u64)
+    }
+
+    /// How often a segment was synced to disk since the log was opened.
+    pub fn syncs(&self) -> u64 {
+        self.syncs.get()
     }
 
     /// Bytes of entries appended since the log was opened.
@@ -261,6 +295,19 @@ impl CommitLog {
         Appended { position, round: gathering.round.clone() }
     }
 
+    /// Waits until everything appended so far is durable, as the sync mode defines it. The answer to a conditional
+    /// write that writes nothing needs it: what the condition was compared with must not be gone after a crash.
+    pub async fn durable_so_far(&self) -> Result<(), LogError> {
+        // Chunks are written in order, so the last one speaks for all.
+        let gathering =
+            self.gathering.borrow().as_ref().filter(|last| !last.is_empty()).map(|last| last.round.clone());
+        let sealed = || self.sealed.borrow().back().map(|last| last.round.clone());
+        match gathering.or_else(sealed).or_else(|| self.writing.borrow().clone()) {
+            Some(round) => round.wait().await,
+            None => Ok(()),
+        }
+    }
+
     /// Where the next entry would stand at the earliest. Everything appended so far is in front of it.
     pub fn position(&self) -> LogPosition {
         let gathering = self.gathering.borrow();
@@ -272,12 +319,12 @@ impl CommitLog {
     }
 
     /// Whether a start that came now could replay one of these segments.
-    pub fn may_replay(&self, uses: &Uses) -> bool {
+    pub fn may_replay(&self, uses: &SegmentRefs) -> bool {
         uses.iter().any(|(segment, _)| self.segments.may_be_replayed(segment))
     }
 
     /// Entries of `table` have reached a sealed SSTable and are not needed here any more.
-    pub fn release(self: &Rc<Self>, table: TableId, uses: &Uses) {
+    pub fn release(self: &Rc<Self>, table: TableId, uses: &SegmentRefs) {
         let unneeded = self.segments.release(table, uses);
         self.retire(unneeded);
     }
@@ -425,6 +472,7 @@ impl CommitLog {
             }
             let Some(chunk) = self.take_chunk() else { continue };
             let round = chunk.round.clone();
+            *self.writing.borrow_mut() = Some(round.clone());
             let result = match self.failed.borrow().clone() {
                 Some(failed) => Err(failed),
                 None => Ok(()),
@@ -471,7 +519,10 @@ impl CommitLog {
 
     async fn sync_segment(&self, segment: &Segment) -> Result<(), FileError> {
         let written = segment.written_bytes.get();
-        segment.file.sync_data().await?;
+        if !broken::is("log_sync") {
+            segment.file.sync_data().await?;
+        }
+        self.syncs.set(self.syncs.get() + 1);
         segment.synced_bytes.set(written.max(segment.synced_bytes.get()));
         Ok(())
     }
@@ -529,6 +580,12 @@ impl CommitLog {
         self.failed.borrow().clone()
     }
 
+    /// Removes the manifest of a closed log that holds nothing, so that nothing on the disk tells of this run. False:
+    /// it holds entries, and its manifest stays.
+    pub async fn remove_manifest(&self) -> Result<bool, FileError> {
+        self.segments.remove_manifest().await
+    }
+
     /// Makes everything appended so far durable against power loss, whatever the mode.
     pub async fn sync(&self) -> Result<(), LogError> {
         let target = self.position();
@@ -540,7 +597,9 @@ impl CommitLog {
             let written = |segment: &Rc<Segment>| {
                 segment.id > target.segment || segment.closed.get() || {
                     let at = segment.written_bytes.get();
-                    segment.id == target.segment && at >= u64::from(target.offset_bytes) - HEADER_BYTES as u64
+                    // A log without a segment stands in front of the first byte of the one being made.
+                    let end = u64::from(target.offset_bytes).saturating_sub(HEADER_BYTES as u64);
+                    segment.id == target.segment && at >= end
                 }
             };
             if self.segments.in_use().iter().filter(|s| s.id <= target.segment).all(written) {

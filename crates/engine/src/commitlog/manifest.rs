@@ -1,14 +1,14 @@
 //! Which segments a log needs: a small file beside them, so that one that is taken away, or cut, is missed.
 //!
-//! Each run of each shard makes a manifest of its own, and changes it in place: it has two slots, and the one that does not
-//! hold the newest state is written and synced. A write that was torn leaves the state before it, and nothing was done yet
-//! that the new one says. A change takes no room on the disk, so a full one can still give segments up.
+//! Each run of each shard makes a manifest of its own, and changes it in place: it has two slots, and the one that does
+//! not hold the newest state is written and synced. A write that was torn leaves the state before it, and nothing was
+//! done yet that the new one says. A change takes no room on the disk, so a full one can still give segments up.
 //!
-//! - A segment is in the manifest before anything is written to it, and until nobody needs it: it is taken out before its file
-//!   is put aside. So what is in a manifest must be there at a start.
+//! - A segment is in the manifest before anything is written to it, and until nobody needs it: it is taken out before
+//!   its file is put aside. So what is in a manifest must be there at a start.
 //! - For each it says how far it had been synced, which a start takes as evidence beside that of the chunks.
-//! - When what earlier runs left has been flushed, the manifest of the first shard says so ([`Manifest::needed_from`]); only then
-//!   their files are removed.
+//! - When what earlier runs left has been flushed, the manifest of the first shard says so ([`Manifest::needed_from`]);
+//!   only then their files are removed.
 //!
 //! The layout is in `docs/formats/commitlog.md`; what a start makes of it is in [`super::census`].
 
@@ -17,10 +17,9 @@ use std::path::{Path, PathBuf};
 
 use base::bytes::Take;
 use base::crc::crc32;
-use runtime::{File, FileError, Files, IoBuf, IoClass, OpenOptions};
+use runtime::{File, FileError, Files, IoBuf, IoClass, Mutex, OpenOptions};
 
-use super::format::split_id;
-use crate::table::files_lock::FilesLock;
+use super::format::{SHARDS_MAX, split_id};
 
 const MAGIC: u32 = 0x4d53_434d;
 const VERSION: u32 = 1;
@@ -105,6 +104,9 @@ impl Manifest {
         }
         let run = take.u64().ok()?;
         let shard_count = take.u32().ok()?;
+        if shard_count > SHARDS_MAX {
+            return None;
+        }
         let (needed_from, sequence) = (take.u64().ok()?, take.u64().ok()?);
         let segment_bytes = take.u32().ok()?;
         let count = usize::try_from(take.u64().ok()?).ok()?;
@@ -164,7 +166,7 @@ pub struct ManifestFile {
     /// Changes that were asked for, and those that are on the disk.
     asked: Cell<u64>,
     done: Cell<u64>,
-    lock: FilesLock,
+    lock: Mutex,
 }
 
 impl ManifestFile {
@@ -202,8 +204,12 @@ impl ManifestFile {
             needed_from: Cell::new(0),
             asked: Cell::new(0),
             done: Cell::new(0),
-            lock: FilesLock::default(),
+            lock: Mutex::default(),
         })
+    }
+
+    pub fn path(&self) -> &Path {
+        self.file.path()
     }
 
     /// What runs before this one left is not needed any more. To be stored.
@@ -211,8 +217,8 @@ impl ManifestFile {
         self.needed_from.set(split_id(self.stored.borrow().run).1);
     }
 
-    /// Makes durable what `in_use` says when it is asked, which is not before this call. After an error the disk has that or
-    /// the state before it.
+    /// Makes durable what `in_use` says when it is asked, which is not before this call. After an error the disk has
+    /// that or the state before it.
     pub async fn store(&self, in_use: impl Fn() -> Vec<Listed>) -> Result<(), FileError> {
         let mine = self.asked.get() + 1;
         self.asked.set(mine);
@@ -277,6 +283,16 @@ mod tests {
         let bytes = sample(1).encode(4096);
         let shown: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(bytes, documented, "{}", shown.join(" "));
+    }
+
+    #[test]
+    fn a_manifest_of_more_shards_than_ids_can_name_is_damaged() {
+        let slot_bytes = Manifest::slot_bytes(8);
+        for (shard_count, is_sound) in [(SHARDS_MAX, true), (SHARDS_MAX + 1, false), (u32::MAX, false)] {
+            let mut file = Manifest { shard_count, ..sample(1) }.encode(slot_bytes);
+            file.resize(2 * slot_bytes, 0);
+            assert_eq!(Manifest::decode(&file, segment_id(2, 6)).is_some(), is_sound, "{shard_count} shards");
+        }
     }
 
     #[test]

@@ -29,7 +29,7 @@ use runtime::FileError;
 
 pub use log::{Appended, CommitLog};
 pub use replay::{ReplayReport, Replayed};
-pub use segment::Uses;
+pub use segment::SegmentRefs;
 
 /// When a write counts as durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -102,8 +102,8 @@ pub async fn list(files: &Files, dir: &Path) -> Result<Vec<OldSegment>, FileErro
 /// Bytes read at a time.
 const READ_BYTES: usize = 1 << 20;
 
-/// Reads one segment; `apply` gets each entry, and says what is wrong with one that makes no sense. What in it is damaged is decided
-/// by its own evidence and its manifest's; what later segments say of it is in `synced_whole`.
+/// Reads one segment; `apply` gets each entry, and says what is wrong with one that makes no sense. What in it is
+/// damaged is decided by its own evidence and its manifest's; what later segments say of it is in `synced_whole`.
 pub async fn read_segment(
     files: &Files,
     segment: &OldSegment,
@@ -191,8 +191,8 @@ pub async fn read_segment(
         }
     }
     if !ended && segment.len_bytes < segment_bytes {
-        // It was reserved to its end before anything was written. Where the next chunk would begin there is none: then what was cut
-        // was not written yet.
+        // It was reserved to its end before anything was written. Where the next chunk would begin there is none: then
+        // what was cut was not written yet.
         let is_behind_the_end = offset + HEADER_BYTES as u64 <= segment.len_bytes;
         if synced_whole || !is_behind_the_end {
             report.damaged.push(gap(segment.len_bytes, segment_bytes, "the file was cut"));

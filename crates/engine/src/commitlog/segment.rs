@@ -4,8 +4,8 @@
 //! file is renamed out of the way at once, so that a restart does not read it, and used again for a later
 //! segment: its blocks are already allocated, which makes writes to it twice as fast.
 //!
-//! The [`manifest`](super::manifest) says which ones are in use: it is changed before a segment is written to, and before its file is
-//! put aside.
+//! The [`manifest`](super::manifest) says which ones are in use: it is changed before a segment is written to, and
+//! before its file is put aside.
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -21,9 +21,9 @@ use super::{CommitLogOptions, LogPosition};
 
 /// How many entries of each segment a memtable holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Uses(Vec<(u64, u64)>);
+pub struct SegmentRefs(Vec<(u64, u64)>);
 
-impl Uses {
+impl SegmentRefs {
     #[inline]
     pub fn add(&mut self, segment: u64) {
         match self.0.last_mut() {
@@ -110,7 +110,8 @@ pub struct Segments {
     retiring: Cell<usize>,
     /// Those of them that a restart may still find: on their way, or their files could not be put aside.
     lingering: RefCell<HashSet<u64>>,
-    /// Files that hold nothing, and nobody knows whether the manifest on the disk has them: they stay until it does not.
+    /// Files that hold nothing, and nobody knows whether the manifest on the disk has them: they stay until it does
+    /// not.
     unsure: RefCell<Vec<PathBuf>>,
 }
 
@@ -285,7 +286,7 @@ impl Segments {
 
     /// Entries of `table` have reached an SSTable. The segments that nobody needs now are taken out, to be given
     /// to [`Self::retire`].
-    pub fn release(&self, table: TableId, uses: &Uses) -> Vec<Rc<Segment>> {
+    pub fn release(&self, table: TableId, uses: &SegmentRefs) -> Vec<Rc<Segment>> {
         let in_use = self.in_use.borrow();
         for (id, count) in uses.iter() {
             let segment = in_use.iter().find(|segment| segment.id == id);
@@ -313,8 +314,8 @@ impl Segments {
         unneeded
     }
 
-    /// Puts segments that were taken out aside for another use, or removes them if enough wait already. A file that cannot be
-    /// put aside is replayed after a restart, which [`Self::may_be_replayed`] says.
+    /// Puts segments that were taken out aside for another use, or removes them if enough wait already. A file that
+    /// cannot be put aside is replayed after a restart, which [`Self::may_be_replayed`] says.
     pub async fn retire(&self, segments: Vec<Rc<Segment>>) {
         let is_noted = self.store_manifest().await.is_ok();
         for segment in segments {
@@ -359,6 +360,16 @@ impl Segments {
         self.files.sync_dir(&self.options.dir).await
     }
 
+    /// Removes the manifest of a log without segments; false if there are segments. Only for a log that is closed.
+    pub async fn remove_manifest(&self) -> Result<bool, FileError> {
+        if !self.in_use.borrow().is_empty() {
+            return Ok(false);
+        }
+        self.files.remove(self.manifest.path()).await?;
+        self.files.sync_dir(&self.options.dir).await?;
+        Ok(true)
+    }
+
     /// The first of the newest segments that together take `keep_bytes` (at least `keep_min` are kept), if there are
     /// older ones.
     pub fn boundary(&self, keep_bytes: u64, keep_min: usize) -> Option<u64> {
@@ -374,8 +385,8 @@ fn count_max(limit_bytes: u64, segment_bytes: u64) -> u64 {
     (limit_bytes / segment_bytes).clamp(2, SEGMENTS_MAX - 2)
 }
 
-/// What the segments of a log may take that has `log_bytes` on a disk with `free_bytes` left. What they hold will be flushed and
-/// takes room a second time then, so the log never gets more than half of what the two have.
+/// What the segments of a log may take that has `log_bytes` on a disk with `free_bytes` left. What they hold will be
+/// flushed and takes room a second time then, so the log never gets more than half of what the two have.
 fn limit_bytes(total_bytes_max: u64, log_bytes: u64, free_bytes: u64) -> u64 {
     total_bytes_max.min(log_bytes.saturating_add(free_bytes) / 2)
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use base::rng::Rng;
-use runtime::Shard;
 use runtime::sim::{SimOptions, SimStop, SimWorld};
+use runtime::{CpuGroup, Shard};
 use uuid::Uuid;
 
 use super::census::Census;
@@ -54,7 +54,7 @@ async fn write(shard: Shard, sync: SyncMode, run: u64, seed: u64, acknowledged: 
         let (log, acknowledged, on) = (log.clone(), acknowledged.clone(), shard.clone());
         let mut rng = Rng::new(seed * 10 + writer);
         let task = async move {
-            let mut kept = Uses::default();
+            let mut kept = SegmentRefs::default();
             for n in 0..40 {
                 let number = run * 10_000 + writer * 1000 + n;
                 let mut entry = number.to_be_bytes().to_vec();
@@ -254,12 +254,42 @@ fn what_was_synced_is_known_although_nothing_was_written_behind_it() {
 }
 
 #[test]
+fn what_others_have_appended_can_be_waited_for() {
+    for sync in
+        [SyncMode::Batch, SyncMode::Group { window_us: 5000 }, SyncMode::Periodic { period_us: 10_000 }]
+    {
+        let world = SimWorld::new(SimOptions { seed: 5, ..SimOptions::default() });
+        let node = world.start_node(|_| async {}).unwrap();
+        world
+            .block_on(&node, 0, |shard| async move {
+                shard.files().create_dir_all(&dir()).await.unwrap();
+                let log = CommitLog::open(&shard, options(sync), 1).await.unwrap();
+                log.durable_so_far().await.unwrap();
+                // Several chunks, the first of them being written while the others gather.
+                for number in 1..=3u64 {
+                    log.make_room(8, || None).await.unwrap();
+                    drop(log.append(TABLE, &number.to_be_bytes()));
+                    if number == 1 {
+                        shard.yield_now().await;
+                    }
+                }
+                log.durable_so_far().await.unwrap();
+            })
+            .unwrap();
+        world.kill();
+        let node = world.start_node(|_| async {}).unwrap();
+        let (numbers, ..) = world.block_on(&node, 0, read_all).unwrap();
+        assert_eq!(numbers, [1, 2, 3], "{sync:?}");
+    }
+}
+
+#[test]
 fn segments_are_given_up_when_their_entries_are_flushed_and_used_again() {
     runtime::sim::run(3, 1, |shard| async move {
         shard.files().create_dir_all(&dir()).await.unwrap();
         let options = CommitLogOptions { total_bytes_max: 96 * 1024, ..options(SyncMode::Batch) };
         let log = CommitLog::open(&shard, options, 1).await.unwrap();
-        let mut held = Uses::default();
+        let mut held = SegmentRefs::default();
         for n in 0..200u64 {
             let entry = [n as u8; 2000];
             log.make_room(entry.len(), || None).await.unwrap();
@@ -293,8 +323,9 @@ fn a_full_log_waits_for_flushes_and_a_full_disk_is_an_error() {
         .block_on(&node, 0, |shard| async move {
             shard.files().create_dir_all(&dir()).await.unwrap();
             let log = CommitLog::open(&shard, options(SyncMode::Batch), 1).await.unwrap();
-            let mut held = Uses::default();
-            // Four entries in, the disk is so full that memtables cannot be flushed; before, a write would wait for the flush.
+            let mut held = SegmentRefs::default();
+            // Four entries in, the disk is so full that memtables cannot be flushed; before, a write would wait for the
+            // flush.
             let appended_entries = std::cell::Cell::new(0);
             let cannot_flush = || {
                 let source = std::io::Error::from(std::io::ErrorKind::StorageFull);
@@ -322,4 +353,32 @@ fn a_full_log_waits_for_flushes_and_a_full_disk_is_an_error() {
             assert!(matches!(log.make_room(9000, || None).await, Err(LogError::TooLarge { .. })));
         })
         .unwrap();
+}
+
+#[test]
+fn a_sync_ends_while_the_first_segment_is_being_made() {
+    let world = SimWorld::new(SimOptions { seed: 6, ..SimOptions::default() });
+    let node = world.start_node(|_| async {}).unwrap();
+    // It opens without a segment.
+    world.set_faults(|faults| faults.capacity_bytes = Some(8 * 1024));
+    let open = |shard: Shard| async move {
+        shard.files().create_dir_all(&dir()).await.unwrap();
+        CommitLog::open(&shard, options(SyncMode::Batch), 1).await.unwrap()
+    };
+    let log = world.block_on(&node, 0, open).unwrap();
+    world.set_faults(|faults| faults.capacity_bytes = None);
+    let sync = |shard: Shard| async move {
+        let writer = log.clone();
+        let room =
+            shard.spawn(CpuGroup::CommitLog, async move { writer.make_room(100, || None).await.is_ok() });
+        let mut syncs = 0;
+        while !room.is_finished() {
+            log.sync().await.unwrap();
+            shard.sleep_us(20).await;
+            syncs += 1;
+        }
+        assert!(room.await && syncs > 3, "{syncs} syncs");
+        log.append(TABLE, &[1; 100]).durable().await.unwrap();
+    };
+    world.block_on(&node, 0, sync).unwrap();
 }

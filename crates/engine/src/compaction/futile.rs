@@ -2,9 +2,9 @@
 //! tombstones until something that kept them has changed.
 
 use base::HashMap;
-use sstable::name::SstableName;
+use sstable::name::SSTableName;
 
-use super::job::Done;
+use super::job::JobStats;
 use super::purge::Blocker;
 use crate::table::Table;
 
@@ -22,17 +22,17 @@ impl Held {
     fn of(blocker: &Blocker, table: &Table) -> Option<Self> {
         match blocker {
             Blocker::CommitLog => table.replayable_since_us().map(Self::CommitLog),
-            Blocker::Memtable => table.memtable_min_timestamp_us().map(Self::Memtable),
+            Blocker::Memtable => table.memtables.min_timestamp_us().map(Self::Memtable),
             Blocker::SSTable(name) => Some(Self::SSTable(name.clone())),
-            // Time decides, and is in the part that may be dropped.
-            Blocker::Young | Blocker::Disabled => None,
+            // Time decides, and is in the part that may be dropped, as is whether it is repaired.
+            Blocker::Young | Blocker::Disabled | Blocker::NotRepaired => None,
         }
     }
 
     fn is_still_there(&self, table: &Table) -> bool {
         match self {
             Self::CommitLog(since_us) => table.replayable_since_us() == Some(*since_us),
-            Self::Memtable(since_us) => table.memtable_min_timestamp_us() == Some(*since_us),
+            Self::Memtable(since_us) => table.memtables.min_timestamp_us() == Some(*since_us),
             Self::SSTable(name) => table.sstables().iter().any(|it| it.name().to_string() == *name),
         }
     }
@@ -40,11 +40,11 @@ impl Held {
 
 /// Of a table.
 #[derive(Default)]
-pub(super) struct Futile(HashMap<SstableName, Vec<Held>>);
+pub(super) struct Futile(HashMap<SSTableName, Vec<Held>>);
 
 impl Futile {
     /// A job has ended.
-    pub(super) fn ended(&mut self, table: &Table, done: &Done) {
+    pub(super) fn ended(&mut self, table: &Table, done: &JobStats) {
         let sstables = table.sstables();
         self.0.retain(|name, _| sstables.iter().any(|it| it.name() == *name));
         if done.plain_output_bytes < done.plain_input_bytes {
@@ -57,7 +57,7 @@ impl Futile {
     }
 
     /// Whether another job for the tombstones of this SSTable would free nothing either.
-    pub(super) fn has(&self, table: &Table, name: SstableName) -> bool {
+    pub(super) fn has(&self, table: &Table, name: SSTableName) -> bool {
         self.0.get(&name).is_some_and(|held| held.iter().all(|held| held.is_still_there(table)))
     }
 }

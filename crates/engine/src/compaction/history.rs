@@ -1,8 +1,9 @@
 //! The compactions that ended lately, of all shards, and those of before the start that are stored
-//! (`history_table`).
+//! (`shard::compaction_history`).
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// So many are remembered.
@@ -32,8 +33,42 @@ pub struct Ended {
     pub merged: Vec<(u32, u64)>,
 }
 
+impl Ended {
+    /// The order of the history, the same before and after a restart: the oldest first, the id between two jobs of one
+    /// millisecond.
+    pub(crate) fn order(&self) -> (i64, uuid::Uuid) {
+        (self.ended_ms, self.id)
+    }
+}
+
+/// The line of the log: as Cassandra's, it says what became of what, how fast, and why.
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let took_s = self.took_us.max(1) as f64 / 1e6;
+        let rate = self.input_bytes as f64 / took_s / f64::from(1 << 20);
+        let percent = match self.input_bytes {
+            0 => 0.0,
+            input_bytes => self.output_bytes as f64 * 100.0 / input_bytes as f64,
+        };
+        write!(
+            f,
+            "{} of {}.{}: {} SSTables, {} bytes to {} bytes ({percent:.0}% of them) in {took_s:.3} s ({rate:.1} MiB/s); \
+             {} partitions to {}; {}",
+            self.kind,
+            self.keyspace,
+            self.table,
+            self.input_sstables,
+            self.input_bytes,
+            self.output_bytes,
+            self.input_partitions,
+            self.output_partitions,
+            self.reason
+        )
+    }
+}
+
 /// A UUID of version 1: when, in units of 100 ns since 1582, and `random`.
-pub(super) fn time_uuid(wall_us: i64, random: u64) -> uuid::Uuid {
+pub(crate) fn time_uuid(wall_us: i64, random: u64) -> uuid::Uuid {
     let ticks = (wall_us.max(0) as u64).wrapping_mul(10).wrapping_add(0x01b2_1dd2_1381_4000);
     let mut bytes = [0; 16];
     bytes[..4].copy_from_slice(&(ticks as u32).to_be_bytes());
@@ -56,11 +91,13 @@ struct Remembered {
 #[derive(Clone, Debug, Default)]
 pub struct History(Arc<Mutex<Remembered>>);
 
-fn push(list: &mut VecDeque<Ended>, ended: Ended) {
-    if list.len() == REMEMBERED {
+/// Keeps `list` in the order of [`Ended::order`]. Jobs of two shards that end at the same moment come in any order.
+fn insert(list: &mut VecDeque<Ended>, ended: Ended) {
+    let place = list.partition_point(|other| other.order() <= ended.order());
+    list.insert(place, ended);
+    if list.len() > REMEMBERED {
         list.pop_front();
     }
-    list.push_back(ended);
 }
 
 impl History {
@@ -69,34 +106,32 @@ impl History {
     }
 
     /// `is_stored`: it is to be there after a restart too.
-    pub(super) fn push(&self, ended: Ended, is_stored: bool) {
+    pub(crate) fn push(&self, ended: Ended, is_stored: bool) {
         let mut all = self.lock();
         if is_stored {
-            push(&mut all.unsaved, ended.clone());
+            insert(&mut all.unsaved, ended.clone());
         }
-        push(&mut all.ended, ended);
+        insert(&mut all.ended, ended);
     }
 
-    /// What was stored before the start, the oldest first.
-    pub(super) fn restore(&self, stored: Vec<Ended>) {
+    /// Adds the jobs that were stored before the start.
+    pub(crate) fn restore(&self, stored: Vec<Ended>) {
         let mut all = self.lock();
-        let since = std::mem::take(&mut all.ended);
-        stored.into_iter().chain(since).for_each(|ended| push(&mut all.ended, ended));
+        stored.into_iter().for_each(|ended| insert(&mut all.ended, ended));
     }
 
     pub(crate) fn has_unsaved(&self) -> bool {
         !self.lock().unsaved.is_empty()
     }
 
-    pub(super) fn take_unsaved(&self) -> Vec<Ended> {
+    pub(crate) fn take_unsaved(&self) -> Vec<Ended> {
         std::mem::take(&mut self.lock().unsaved).into()
     }
 
     /// These could not be stored; another time.
-    pub(super) fn put_back(&self, unsaved: Vec<Ended>) {
+    pub(crate) fn put_back(&self, unsaved: Vec<Ended>) {
         let mut all = self.lock();
-        let since = std::mem::take(&mut all.unsaved);
-        unsaved.into_iter().chain(since).for_each(|ended| push(&mut all.unsaved, ended));
+        unsaved.into_iter().for_each(|ended| insert(&mut all.unsaved, ended));
     }
 
     /// The oldest first.
@@ -126,6 +161,37 @@ mod tests {
             output_partitions: 0,
             merged: vec![],
         }
+    }
+
+    #[test]
+    fn the_line_of_the_log() {
+        let ended = Ended {
+            reason: "4 SSTables of about 1 MB".into(),
+            took_us: 2_500_000,
+            input_bytes: 10 << 20,
+            output_bytes: 5 << 20,
+            input_sstables: 4,
+            input_partitions: 400,
+            output_partitions: 100,
+            ..ended(0)
+        };
+        assert_eq!(
+            ended.to_string(),
+            "Compaction of ks.t: 4 SSTables, 10485760 bytes to 5242880 bytes (50% of them) in 2.500 s (4.0 MiB/s); \
+             400 partitions to 100; 4 SSTables of about 1 MB"
+        );
+    }
+
+    #[test]
+    fn jobs_of_one_millisecond_have_one_order() {
+        let (first, second) = (ended(5), Ended { id: time_uuid(6, 1), ..ended(5) });
+        let ids = |jobs: [&Ended; 2]| {
+            let history = History::default();
+            jobs.map(|job| history.push(job.clone(), true));
+            history.all().iter().map(|job| job.id).collect::<Vec<_>>()
+        };
+        assert_eq!(ids([&first, &second]), [first.id, second.id]);
+        assert_eq!(ids([&second, &first]), [first.id, second.id]);
     }
 
     #[test]

@@ -1,44 +1,67 @@
 //! A job from its beginning to what is made of its end.
 //!
-//! A job that ended well is told to the strategy, counted, and remembered. One that failed is tried again after a pause
-//! that doubles from 5 s to 300 s, and an input that says what it cannot say is put into quarantine.
+//! A job that ended well is told to the strategy, counted, and remembered. One that failed is tried again after a
+//! `pause`, and an input that says what it cannot say is put into quarantine.
 
 use std::rc::Rc;
 
 use catalog::TombstoneGcMode;
+use compaction::garbage::shadows_of_plan;
 use compaction::weight::Weight;
 use compaction::{Finished, Plan, Reason};
 use runtime::{CpuGroup, JoinHandle};
+use sstable::read::SSTable;
 
+use super::compaction_log::LoggedJob;
 use super::error::JobError;
 use super::history::{Ended, time_uuid};
-use super::job::{self, Control, Done, Shadow, Work};
-use super::managed::{Managed, Running, Starting};
+use super::job::{self, Control, JobInput, JobStats, Shadow};
 use super::manager::Manager;
 use super::purge::Blocker;
-use crate::read::run::now_s;
+use super::running::{NewJob, Running};
+use super::table_state::TableState;
 use crate::table::Table;
 
-/// The pause after a failed job, and the longest.
-const RETRY_US_MIN: u64 = 5_000_000;
-const RETRY_US_MAX: u64 = 300_000_000;
+fn is_repaired(input: &Rc<SSTable>) -> bool {
+    input.stats().repaired_at_ms > 0
+}
 
 impl Manager {
     /// Begins a job; gives what waits for its end.
     pub(super) fn begin(
         self: &Rc<Self>,
-        managed: &Rc<Managed>,
+        managed: &Rc<TableState>,
         plan: Plan,
         kind: &'static str,
         weight: Option<Weight>,
     ) -> Result<JoinHandle<Result<(), JobError>>, JobError> {
-        self.begin_with(managed, plan, kind, weight, None)
+        let shadow = self.shadow_of(managed, &plan)?;
+        self.begin_with(managed, plan, kind, weight, shadow)
+    }
+
+    /// What `provide_overlapping_tombstones` adds to a job.
+    ///
+    /// A job that runs beside this one keeps the tombstones that are shadows here: this job's inputs are in the table
+    /// until it has ended, and hold what those tombstones delete.
+    fn shadow_of(&self, managed: &TableState, plan: &Plan) -> Result<Option<Shadow>, JobError> {
+        let rules = managed.rules.get();
+        let Some(granularity) = rules.overlapping else { return Ok(None) };
+        if matches!(plan.reason, Reason::Reshape { .. }) {
+            return Ok(None);
+        }
+        if rules.only_purge_repaired && !self.sstables(managed, &plan.inputs)?.iter().all(is_repaired) {
+            return Ok(None);
+        }
+        let shadows = self.with_view(managed, |_, view| shadows_of_plan(view, plan, granularity));
+        let mut by = self.sstables(managed, &shadows)?;
+        by.retain(|sstable| !managed.table.sstables.is_quarantined(sstable.name()));
+        Ok((!by.is_empty()).then_some(Shadow { by, granularity }))
     }
 
     /// As [`Self::begin`], without what `shadow` deletes.
     pub(super) fn begin_with(
         self: &Rc<Self>,
-        managed: &Rc<Managed>,
+        managed: &Rc<TableState>,
         plan: Plan,
         kind: &'static str,
         weight: Option<Weight>,
@@ -47,20 +70,30 @@ impl Manager {
         let inputs = self.sstables(managed, &plan.inputs)?;
         let expired = self.sstables(managed, &plan.expired)?;
         let needs_bytes = self.with_view(managed, |_, view| plan.needs_bytes(view)).unwrap_or(0);
-        let mut work = Work::of(&plan, &managed.table, inputs, expired);
+        let mut work = JobInput::of(&plan, &managed.table, inputs, expired);
         work.shadow = shadow;
-        work.now_s = now_s(self.shard());
+        work.now_s = self.shard().wall_s();
         work.gc_before_s = self.gc_before_s(managed);
         if managed.tombstone_gc.get() == TombstoneGcMode::Disabled {
             work.young = Blocker::Disabled;
+        }
+        if managed.rules.get().only_purge_repaired && !work.inputs.iter().all(is_repaired) {
+            work.gc_before_s = 0;
+            work.young = Blocker::NotRepaired;
         }
         if matches!(plan.reason, Reason::Reshape { .. }) {
             // The rest of the table is not looked at.
             work.gc_before_s = 0;
         }
+        if matches!(plan.reason, Reason::BudgetTooSmall { .. }) {
+            let mut stats = self.stats.borrow_mut();
+            stats.beyond_budget += 1;
+            stats.last_beyond_budget =
+                Some(format!("{}: {}", managed.table.schema().full_name(), plan.reason));
+        }
         let total_bytes = work.inputs.iter().map(|input| input.uncompressed_bytes()).sum();
         let input_level = work.inputs.iter().map(|input| input.level()).min().unwrap_or(0);
-        let starting = Starting {
+        let new = NewJob {
             kind,
             reason: plan.reason.to_string(),
             total_bytes,
@@ -70,45 +103,70 @@ impl Manager {
             own: work.own.clone(),
         };
         let around = self.around.clone();
-        let run = async move |control: Rc<Control>| Box::pin(job::run(&around, &control, work)).await;
-        self.begin_job(managed, starting, Some((plan, input_level)), run)
+        let logged = managed.rules.get().log_all.then(|| self.to_log(managed, &work, kind, &plan.reason));
+        let run = async move |control: Rc<Control>| {
+            let done = Box::pin(job::run(&around, &control, work)).await?;
+            logged.into_iter().for_each(|log| log(&done));
+            Ok(done)
+        };
+        self.begin_job(managed, new, Some((plan, input_level)), run)
+    }
+
+    /// Logs the job as `log_all` asks for, when it has ended.
+    fn to_log(
+        self: &Rc<Self>,
+        managed: &TableState,
+        work: &JobInput,
+        kind: &'static str,
+        reason: &Reason,
+    ) -> impl FnOnce(&JobStats) + use<> {
+        let (this, schema, reason) = (self.clone(), managed.table.schema(), reason.to_string());
+        let (strategy, started_ms) = (managed.strategy.borrow().name(), self.shard().wall_us() / 1000);
+        let sized = |it: &Rc<SSTable>| (it.name(), it.data_bytes() + it.index_bytes());
+        let inputs: Vec<_> = work.inputs.iter().chain(&work.expired).map(sized).collect();
+        move |done: &JobStats| {
+            let outputs: Vec<_> =
+                done.outputs.iter().copied().zip(done.output_sizes.iter().copied()).collect();
+            this.log.ended(&LoggedJob {
+                keyspace: &schema.keyspace,
+                table: &schema.name,
+                shard: this.shard().id(),
+                kind,
+                strategy,
+                reason: &reason,
+                started_ms,
+                ended_ms: this.shard().wall_us() / 1000,
+                inputs: &inputs,
+                outputs: &outputs,
+            });
+        }
     }
 
     /// Runs what gives what it has done. `planned`: the strategy is told of it, with the inputs' least level.
     ///
     /// # Errors
-    /// No job of the table may begin: it is being truncated ([`Self::block`]) or gone, or the shard stops. Every job
-    /// passes here, whoever asked for it: an output that came into the table after a truncate would bring back what
-    /// was truncated.
+    /// No job of the table may begin: it is being truncated ([`Self::block`]) or gone, or the shard stops. Or another
+    /// job works on one of the SSTables. Every job passes here, whoever asked for it: an output that came into the
+    /// table after a truncate would bring back what was truncated.
     pub(super) fn begin_job(
         self: &Rc<Self>,
-        managed: &Rc<Managed>,
-        starting: Starting,
+        managed: &Rc<TableState>,
+        new: NewJob,
         planned: Option<(Plan, u32)>,
-        run: impl AsyncFnOnce(Rc<Control>) -> Result<Done, JobError> + 'static,
+        run: impl AsyncFnOnce(Rc<Control>) -> Result<JobStats, JobError> + 'static,
     ) -> Result<JoinHandle<Result<(), JobError>>, JobError> {
-        if managed.blocks.get() > 0 || managed.table.is_dropped() || self.stopping.get() {
+        if managed.blocks.get() > 0 || managed.table.is_dropped() || self.schedule.is_stopping() {
             return Err(JobError::Stopped);
         }
-        let id = self.next_job.replace(self.next_job.get() + 1);
-        let control = Control::new(id, starting.total_bytes, self.shard().now_us());
-        let input_sstables = starting.input_sstables;
-        let running = Rc::new(Running {
-            control: control.clone(),
-            table: managed.table.clone(),
-            kind: starting.kind,
-            reason: starting.reason,
-            weight: starting.weight,
-            needs_bytes: starting.needs_bytes,
-            own: starting.own,
-        });
-        self.running.borrow_mut().push(running.clone());
+        let input_sstables = new.input_sstables;
+        let running = self.running.begin(&managed.table, new, self.shard().now_us())?;
+        let control = running.control.clone();
         let (this, managed) = (self.clone(), managed.clone());
         Ok(self.shard().spawn(CpuGroup::Compaction, async move {
             let result = run(control.clone()).await;
-            this.running.borrow_mut().retain(|other| !Rc::ptr_eq(other, &running));
-            if let Some(weight) = running.weight {
-                this.admission.borrow_mut().end(weight);
+            this.running.end(&running);
+            if let Some(weight) = running.job.weight {
+                this.schedule.release(weight);
             }
             this.around.throttle.forget(control.id);
             let ended = match &result {
@@ -133,13 +191,13 @@ impl Manager {
                 // Another table may have waited for its turn.
                 this.tables.borrow().values().for_each(|managed| managed.wants.set(true));
             }
-            this.work.signal();
-            this.ended.signal();
+            this.schedule.wake();
+            this.running.signal_ended();
             result
         }))
     }
 
-    fn tell_strategy(&self, managed: &Managed, plan: &Plan, input_level: u32, done: &Done) {
+    fn tell_strategy(&self, managed: &TableState, plan: &Plan, input_level: u32, done: &JobStats) {
         if matches!(plan.reason, Reason::Reshape { .. }) {
             self.reshaped(managed, &done.outputs);
         }
@@ -153,13 +211,11 @@ impl Manager {
         managed.strategy.borrow_mut().finished(&finished);
         managed.futile.borrow_mut().ended(&managed.table, done);
         // Its runs are others now.
-        managed.sampled.replace(None);
-        managed.sampled_runs.borrow_mut().clear();
+        managed.sampling.forget();
     }
 
-    fn succeeded(&self, managed: &Managed, input_sstables: u64, running: &Running, done: &Done) {
-        managed.pause_us.set(0);
-        managed.paused_until_us.set(0);
+    fn succeeded(&self, managed: &TableState, input_sstables: u64, running: &Running, done: &JobStats) {
+        managed.pause.end();
         let counters = &managed.table.counters;
         counters.compacted_bytes.set(counters.compacted_bytes.get() + done.output_bytes);
         let schema = managed.table.schema();
@@ -170,8 +226,8 @@ impl Manager {
             shard: self.shard().id(),
             keyspace: schema.keyspace.clone(),
             table: schema.name.clone(),
-            kind: running.kind.into(),
-            reason: running.reason.clone(),
+            kind: running.job.kind.into(),
+            reason: running.job.reason.clone(),
             ended_ms: self.shard().wall_us() / 1000,
             took_us: self.shard().now_us() - running.control.started_us,
             input_bytes: done.input_bytes,
@@ -181,6 +237,7 @@ impl Manager {
             output_partitions: done.output_partitions,
             merged: done.merged.clone(),
         };
+        (self.tell_compacted)(ended.shard, &ended.to_string());
         self.history.push(ended, is_stored);
         let mut stats = self.stats.borrow_mut();
         stats.completed += 1;
@@ -202,19 +259,16 @@ impl Manager {
         stats.last_error = Some(format!("{}: {error}{left_out}", table.schema().full_name()));
     }
 
-    pub(super) fn failed(&self, managed: &Managed, error: &JobError) {
+    pub(super) fn failed(&self, managed: &TableState, error: &JobError) {
         if matches!(error, JobError::Stopped) {
             self.stats.borrow_mut().stopped += 1;
             return;
         }
         self.tell(&managed.table, error);
         if let Some(file) = error.corrupt_file() {
-            managed.table.quarantine(file);
+            managed.table.sstables.quarantine(file);
         }
-        let pause_us = (managed.pause_us.get() * 2).clamp(RETRY_US_MIN, RETRY_US_MAX);
-        managed.pause_us.set(pause_us);
-        managed.paused_until_us.set(self.shard().now_us() + pause_us);
-        let free_bytes = self.disk.get().map_or(u64::MAX, |disk| disk.free_bytes);
-        managed.short_at_bytes.set(error.is_no_space().then_some(free_bytes));
+        let short_at_bytes = error.is_no_space().then(|| self.disk.free_bytes());
+        managed.pause.begin(self.shard().now_us(), short_at_bytes);
     }
 }

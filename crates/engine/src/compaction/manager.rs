@@ -1,69 +1,64 @@
 //! Which compactions of a shard run when.
 //!
-//! After a flush, a compaction, a change of options, and once in a while, a table's strategy is asked for a job. Of
-//! each **weight** (a power of four of the bytes to merge) one job runs at a time on a shard, so that large jobs do
-//! not pile up and small ones need not wait for them. What cannot start now is asked again when a job ends.
+//! After a flush, a compaction, a change of options, and once in a while, a table's strategy is asked for a job. What
+//! cannot start now is asked for again when a job ends.
 //!
-//! A table is in `managed`, what becomes of a job in `lifecycle`, what flushes and disk have to do with it in `pressure`.
-//! What users ask for (`nodetool compact`, …) goes past weights and pauses; see `operations`.
+//! The manager is what connects its parts: when strategies are asked (`schedule`), the jobs that run (`running`), what
+//! is known of a table (`table_state`: its `pause` after a failure, its `sample`), and the disk (`pressure`). What
+//! becomes of a job is in `lifecycle`. What users ask for (`nodetool compact`, …) goes past weights and pauses; see
+//! `operations`.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use base::{HashMap, HashSet};
 use catalog::{TableSettings, TombstoneGcMode};
 use compaction::purge::{GcBefore, TombstoneGc};
-use compaction::weight::{Admission, Weight};
-use compaction::{DiskView, RunId, SSTableId, Strategy, TableView};
+use compaction::weight::Weight;
+use compaction::{RunId, SSTableId, Strategy, TableView};
 use model::TableId;
-use runtime::{CpuGroup, Event, JoinHandle, Shard};
-use sstable::name::SstableName;
+use runtime::{CpuGroup, JoinHandle, Shard};
 use sstable::read::{ChunkCache, SSTable};
 use sstable::version::Version;
 
+use super::compaction_log::CompactionLog;
 use super::error::JobError;
 use super::history::History;
-use super::job::Surroundings;
-use super::managed::{Managed, Running};
+use super::host::CompactionHost;
+use super::job::JobContext;
+use super::pressure::DiskSpace;
 use super::report::ManagerStats;
+use super::running::RunningJobs;
+use super::schedule::Schedule;
 use super::strategies;
+use super::table_state::TableState;
 use super::throttle::Throttle;
 use crate::error::EngineError;
-use crate::large_data::LargeDataLog;
-use crate::options::CompactionOptions;
-use crate::read::run::now_s;
+use crate::options::{CompactionOptions, SSTableForm};
 use crate::table::Table;
-
-/// So often every table is asked, whether something happened to it or not.
-const ASK_ALL_US: u64 = 60_000_000;
+use crate::table::large_data_log::LargeDataLog;
 
 /// What the shards' managers have in common.
 #[derive(Clone, Debug)]
 pub struct CompactionSetup {
     pub options: CompactionOptions,
     pub history: History,
+    pub log: CompactionLog,
+    pub tell_compacted: fn(u32, &str),
 }
 
 /// See the head of this file.
 pub struct Manager {
-    pub(super) around: Surroundings,
+    pub(super) around: JobContext,
     pub(super) options: CompactionOptions,
-    pub(super) tables: RefCell<HashMap<TableId, Rc<Managed>>>,
-    pub(super) running: RefCell<Vec<Rc<Running>>>,
-    /// The weights of jobs that strategies began.
-    pub(super) admission: RefCell<Admission>,
-    /// Something is to be asked, or a job ended.
-    pub(super) work: Event,
-    pub(super) ended: Event,
-    has_started: Cell<bool>,
-    pub(super) stopping: Cell<bool>,
-    /// At most so many jobs at a time, whatever their weights; 0: as many as there are weights.
-    jobs_max: Cell<u32>,
-    pub(super) next_job: Cell<u64>,
-    last_ask_us: Cell<u64>,
-    pub(super) disk: Cell<Option<DiskView>>,
+    pub(super) tables: RefCell<HashMap<TableId, Rc<TableState>>>,
+    pub(super) schedule: Schedule,
+    pub(super) running: RunningJobs,
+    pub(super) disk: DiskSpace,
     pub(super) history: History,
+    pub(super) log: CompactionLog,
+    pub(super) tell_compacted: fn(u32, &str),
     /// The table in which the history is stored.
     pub(super) history_table: TableId,
     pub(super) stats: RefCell<ManagerStats>,
@@ -75,34 +70,29 @@ impl Manager {
         shard: &Shard,
         cache: Rc<ChunkCache>,
         host_id: [u8; 16],
-        sstable_version: Version,
+        form: SSTableForm,
         large_data: Rc<LargeDataLog>,
         setup: CompactionSetup,
     ) -> Rc<Self> {
-        let CompactionSetup { options, history } = setup;
+        let CompactionSetup { options, history, log, tell_compacted } = setup;
         let throttle = Rc::new(Throttle::default());
         throttle.set_bytes_per_s(options.throughput_bytes_per_s / u64::from(shard.shard_count()));
-        let around =
-            Surroundings { shard: shard.clone(), cache, host_id, sstable_version, large_data, throttle };
+        let around = JobContext { shard: shard.clone(), cache, host_id, form, large_data, throttle };
         let this = Rc::new(Self {
             around,
-            jobs_max: Cell::new(options.concurrent_jobs),
+            schedule: Schedule::new(options.concurrent_jobs),
+            disk: DiskSpace::new(options.disk_budget_bytes, shard.shard_count()),
             options,
             tables: RefCell::default(),
-            running: RefCell::default(),
-            admission: RefCell::default(),
-            work: Event::new(),
-            ended: Event::new(),
-            has_started: Cell::new(false),
-            stopping: Cell::new(false),
-            next_job: Cell::new(1),
-            last_ask_us: Cell::new(0),
-            disk: Cell::new(None),
+            running: RunningJobs::default(),
             history,
+            log,
+            tell_compacted,
             history_table: catalog::compaction_history().id,
             stats: RefCell::default(),
             task: RefCell::default(),
         });
+        CompactionHost::offer(shard, &this);
         let working = this.clone();
         let task = shard.spawn(CpuGroup::Compaction, async move { working.work().await });
         *this.task.borrow_mut() = Some(task);
@@ -115,7 +105,7 @@ impl Manager {
 
     /// From now on jobs begin: what a start does is done.
     pub fn start(&self) {
-        self.has_started.set(true);
+        self.schedule.start();
         self.reshape_all();
         self.ask_all();
     }
@@ -129,6 +119,8 @@ impl Manager {
             Some(known) => {
                 if *known.options.borrow() != *options {
                     *known.strategy.borrow_mut() = self.strategy_of(table, options);
+                    let before = known.rules.replace(strategies::rules_of(options));
+                    self.log_switched(&known, before.log_all);
                     known.options.borrow_mut().clone_from(options);
                 }
                 known.tombstone_gc.set(settings.tombstone_gc());
@@ -136,10 +128,23 @@ impl Manager {
             }
             None => {
                 let strategy = self.strategy_of(table, options);
-                self.tables.borrow_mut().insert(id, Managed::new(table, settings, strategy));
+                let managed = TableState::new(table, settings, strategy);
+                self.log_switched(&managed, false);
+                self.tables.borrow_mut().insert(id, managed);
             }
         }
-        self.work.signal();
+        self.schedule.wake();
+    }
+
+    /// Says in the log of `log_all` that the option has changed; once for all shards.
+    fn log_switched(&self, managed: &TableState, was_on: bool) {
+        let is_on = managed.rules.get().log_all;
+        if is_on != was_on && self.shard().id() == 0 {
+            let schema = managed.table.schema();
+            let strategy = managed.strategy.borrow().name();
+            let time_ms = self.shard().wall_us() / 1000;
+            self.log.switched((&schema.keyspace, &schema.name), strategy, time_ms, is_on);
+        }
     }
 
     /// The strategy that the options name, or none, and then a line in the log.
@@ -158,7 +163,7 @@ impl Manager {
         self.tables.borrow_mut().remove(&id);
     }
 
-    pub(super) fn managed(&self, id: TableId) -> Result<Rc<Managed>, EngineError> {
+    pub(super) fn managed(&self, id: TableId) -> Result<Rc<TableState>, EngineError> {
         self.tables.borrow().get(&id).cloned().ok_or(EngineError::UnknownTable(id))
     }
 
@@ -166,35 +171,30 @@ impl Manager {
     pub fn nudge(&self, table: &Rc<Table>) {
         if let Some(managed) = self.tables.borrow().get(&table.schema().id) {
             managed.wants.set(true);
-            self.work.signal();
+            self.schedule.wake();
         }
     }
 
     /// Every table's strategy is asked.
     pub fn ask_all(&self) {
-        self.last_ask_us.set(self.shard().now_us());
         self.tables.borrow().values().for_each(|managed| managed.wants.set(true));
-        self.work.signal();
+        self.schedule.asks_all(self.shard().now_us());
     }
 
     /// Looks at pauses that are over, and asks all tables once in a while.
     pub fn tick(&self) {
         let now_us = self.shard().now_us();
-        if now_us >= self.last_ask_us.get() + ASK_ALL_US {
+        if self.schedule.is_ask_due(now_us) {
             self.ask_all();
         }
-        let over = |managed: &Rc<Managed>| {
-            let until_us = managed.paused_until_us.get();
-            until_us > 0 && now_us >= until_us
-        };
-        if self.tables.borrow().values().any(over) {
-            self.work.signal();
+        if self.tables.borrow().values().any(|managed| managed.pause.is_over(now_us)) {
+            self.schedule.wake();
         }
     }
 
     /// What outputs are written as.
     pub fn sstable_version(&self) -> Version {
-        self.around.sstable_version
+        self.around.form.version
     }
 
     pub fn options(&self) -> &CompactionOptions {
@@ -206,7 +206,7 @@ impl Manager {
         let managed = self.managed(id)?;
         managed.auto.set(auto);
         managed.wants.set(true);
-        self.work.signal();
+        self.schedule.wake();
         Ok(())
     }
 
@@ -224,68 +224,55 @@ impl Manager {
     }
 
     pub fn set_jobs_max(&self, jobs: u32) {
-        self.jobs_max.set(jobs);
-        self.work.signal();
+        self.schedule.set_jobs_max(jobs);
     }
 
     pub fn jobs_max(&self) -> u32 {
-        self.jobs_max.get()
+        self.schedule.jobs_max()
     }
 
     /// No job of the table begins until [`Self::allow`]; those that run are stopped, and have ended when this does.
     pub async fn block(&self, id: TableId) {
         let Ok(managed) = self.managed(id) else { return };
         managed.blocks.set(managed.blocks.get() + 1);
-        self.jobs_of(id).iter().for_each(|running| running.control.leave());
-        self.ended.until(|| self.jobs_of(id).is_empty()).await;
+        self.running.of_table(id).iter().for_each(|running| running.control.leave());
+        self.running.until(|| self.running.of_table(id).is_empty()).await;
     }
 
     pub fn allow(&self, id: TableId) {
         if let Ok(managed) = self.managed(id) {
             managed.blocks.set(managed.blocks.get().saturating_sub(1));
             managed.wants.set(true);
-            self.work.signal();
+            self.schedule.wake();
         }
     }
 
-    /// The strategy begins no job of the table until [`Self::let_go`]; those that run are stopped, and have ended when
-    /// this does.
-    pub(super) async fn hold(&self, managed: &Managed) {
+    /// Waits until no other operation has the table. From then on until [`Self::release`] only the caller begins jobs
+    /// of it; those that the strategy began are stopped, and have ended when this does.
+    pub(super) async fn acquire(&self, managed: &TableState) {
         let id = managed.table.schema().id;
-        managed.holds.set(managed.holds.get() + 1);
-        self.jobs_of(id).iter().for_each(|running| running.control.stop());
-        self.ended.until(|| self.jobs_of(id).is_empty()).await;
+        managed.operation.hold().await;
+        self.running.of_table(id).iter().for_each(|running| running.control.stop());
+        self.running.until(|| self.running.of_table(id).is_empty()).await;
     }
 
-    pub(super) fn let_go(&self, managed: &Managed) {
-        managed.holds.set(managed.holds.get() - 1);
+    pub(super) fn release(&self, managed: &TableState) {
+        managed.operation.release();
         managed.wants.set(true);
-        self.work.signal();
+        self.schedule.wake();
     }
 
-    pub(super) fn jobs_of(&self, id: TableId) -> Vec<Rc<Running>> {
-        let running = self.running.borrow();
-        running.iter().filter(|running| running.table.schema().id == id).cloned().collect()
-    }
-
-    /// Stops the jobs of a kind, all if none is named. Gives how many. "Compaction" names merges whoever began them: those of
-    /// the strategy, major ones and those of named files.
+    /// `nodetool stop`: see `RunningJobs::stop`.
     pub fn stop_jobs(&self, kind: Option<&str>) -> usize {
-        const MERGES: [&str; 3] = ["Compaction", "Major compaction", "User defined compaction"];
-        let is_asked =
-            |kind: &str, of_job: &str| of_job == kind || kind == MERGES[0] && MERGES.contains(&of_job);
-        let running = self.running.borrow();
-        let stopped = running.iter().filter(|running| kind.is_none_or(|kind| is_asked(kind, running.kind)));
-        stopped.map(|running| running.control.stop()).count()
+        self.running.stop(kind)
     }
 
     /// Stops all jobs and begins none any more.
     pub async fn stop(&self) {
-        self.stopping.set(true);
-        self.running.borrow().iter().for_each(|running| running.control.leave());
-        self.work.signal();
-        let is_sampling = || self.tables.borrow().values().any(|managed| managed.is_sampling.get());
-        self.ended.until(|| self.running.borrow().is_empty() && !is_sampling()).await;
+        self.schedule.stop();
+        self.running.leave();
+        let is_sampling = || self.tables.borrow().values().any(|managed| managed.sampling.is_running());
+        self.running.until(|| self.running.len() == 0 && !is_sampling()).await;
         let task = self.task.take();
         if let Some(task) = task {
             task.await;
@@ -293,17 +280,17 @@ impl Manager {
     }
 
     async fn work(self: Rc<Self>) {
-        while !self.stopping.get() {
-            let work = self.work.next();
-            if self.has_started.get() {
+        while !self.schedule.is_stopping() {
+            let wake = self.schedule.next_wake();
+            if self.schedule.has_started() {
                 self.start_jobs();
             }
-            work.await;
+            wake.await;
         }
     }
 
     fn start_jobs(self: &Rc<Self>) {
-        let mut tables: Vec<Rc<Managed>> =
+        let mut tables: Vec<Rc<TableState>> =
             self.tables.borrow().values().filter(|managed| managed.wants.get()).cloned().collect();
         tables.sort_by_key(|managed| managed.table.schema().id);
         for managed in tables {
@@ -314,26 +301,24 @@ impl Manager {
     }
 
     /// Whether a job of the table may begin by itself, as far as the strategy does not matter.
-    pub(super) fn may_begin(&self, managed: &Managed) -> bool {
-        let jobs = self.running.borrow().len();
-        !self.stopping.get()
+    pub(super) fn may_begin(&self, managed: &TableState) -> bool {
+        self.schedule.has_room(self.running.len())
             && managed.auto.get()
             && managed.blocks.get() == 0
-            && managed.holds.get() == 0
-            && managed.paused_until_us.get() <= self.shard().now_us()
-            && (self.jobs_max.get() == 0 || jobs < self.jobs_max.get() as usize)
+            && !managed.operation.is_held()
+            && !managed.pause.is_on(self.shard().now_us())
     }
 
-    fn may_ask(&self, managed: &Managed) -> bool {
+    fn may_ask(&self, managed: &TableState) -> bool {
         managed.wants.get()
             && self.may_begin(managed)
             && (managed.strategy.borrow().runs_in_parallel()
-                || self.jobs_of(managed.table.schema().id).is_empty())
+                || self.running.of_table(managed.table.schema().id).is_empty())
     }
 
     /// Starts the strategy's next job; false if there is none or it cannot start now.
-    fn start_next(self: &Rc<Self>, managed: &Rc<Managed>) -> bool {
-        if managed.is_sampling.get() || self.start_sample(managed) {
+    fn start_next(self: &Rc<Self>, managed: &Rc<TableState>) -> bool {
+        if managed.sampling.is_running() || self.start_sample(managed) {
             return false;
         }
         let planned = self.with_view(managed, |strategy, view| {
@@ -349,7 +334,7 @@ impl Manager {
         };
         managed.table.set_runs_to_merge(runs);
         let weight = Weight::new(bytes, runs);
-        if self.admission.borrow_mut().begin(weight).is_err() {
+        if !self.schedule.admit(weight) {
             return false;
         }
         match self.begin(managed, plan, "Compaction", Some(weight)) {
@@ -358,7 +343,7 @@ impl Manager {
                 true
             }
             Err(error) => {
-                self.admission.borrow_mut().end(weight);
+                self.schedule.release(weight);
                 self.failed(managed, &error);
                 false
             }
@@ -368,27 +353,28 @@ impl Manager {
     /// Lets `f` see the table with its strategy.
     pub(super) fn with_view<R>(
         &self,
-        managed: &Managed,
+        managed: &TableState,
         f: impl FnOnce(&mut dyn Strategy, &TableView<'_>) -> R,
     ) -> R {
         let shard = self.shard();
         let table = &managed.table;
         let gc_before_s = self.gc_before_s(managed);
-        let busy: HashSet<SstableName> =
-            self.running.borrow().iter().flat_map(|running| running.own.borrow().clone()).collect();
+        let busy = self.running.sstables(table.schema().id);
         let mut views = managed.views.borrow_mut();
         let (shards, is_busy) = (shard.shard_count(), |name| busy.contains(&name));
-        let sstables = views.of(table, shards, now_s(shard), gc_before_s, is_busy, &managed.futile.borrow());
-        let sampled = managed.sampled.borrow();
+        let sstables =
+            views.of(table, shards, shard.wall_s(), gc_before_s, is_busy, &managed.futile.borrow());
+        let sampled = managed.sampling.overlap();
         let view = TableView {
             now_us: shard.wall_us(),
             sstables,
+            outside: &[],
             gc_before_s,
             memtable_min_timestamp_us: least_of(
-                table.memtable_min_timestamp_us(),
+                table.memtables.min_timestamp_us(),
                 table.replayable_since_us(),
             ),
-            jobs_running: self.jobs_of(table.schema().id).len() as u32,
+            jobs_running: self.running.of_table(table.schema().id).len() as u32,
             flush_bytes: table.counters.last_flush_bytes(),
             ring_share: if table.is_system() { 1.0 } else { 1.0 / f64::from(shard.shard_count()) },
             enforce_min_threshold: self.options.enforce_min_threshold,
@@ -401,9 +387,9 @@ impl Manager {
 
     /// Tombstones of before may be dropped. What the commit log would bring back is looked at partition by partition.
     ///
-    /// 0 while the table has SSTables that cannot be opened: nobody knows what of them a tombstone deletes, and they come back
-    /// when their files have been put right.
-    pub(super) fn gc_before_s(&self, managed: &Managed) -> u32 {
+    /// 0 while the table has SSTables that cannot be opened: nobody knows what of them a tombstone deletes, and they
+    /// come back when their files have been put right.
+    pub(super) fn gc_before_s(&self, managed: &TableState) -> u32 {
         if managed.table.check_readable().is_err() {
             return 0;
         }
@@ -416,12 +402,12 @@ impl Manager {
                 TombstoneGc::Repair { repaired_s: None, propagation_delay_s: 0, has_one_replica: true }
             }
         };
-        GcBefore::new(gc, now_s(self.shard()), None).before_s
+        GcBefore::new(gc, self.shard().wall_s(), None).before_s
     }
 
     pub(super) fn sstables(
         &self,
-        managed: &Managed,
+        managed: &TableState,
         ids: &[SSTableId],
     ) -> Result<Vec<Rc<SSTable>>, JobError> {
         let views = managed.views.borrow();

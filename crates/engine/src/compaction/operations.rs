@@ -1,18 +1,22 @@
 //! What users ask for: a major compaction, rewriting single SSTables, rewriting them without what others delete.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use compaction::garbage::{self, Granularity};
 use compaction::{Layout, Plan, Reason, SSTableId, SSTableView, Strategy, TableView};
 use model::TableId;
-use sstable::name::SstableName;
+use sstable::name::SSTableName;
 use sstable::read::SSTable;
 
 use super::error::JobError;
 use super::job::Shadow;
-use super::managed::Managed;
 use super::manager::Manager;
+use super::table_state::TableState;
 use crate::error::EngineError;
+
+/// So many jobs of one major compaction run at once if nothing else is said.
+const MAJOR_JOBS_MAX: usize = 4;
 
 impl From<JobError> for EngineError {
     fn from(error: JobError) -> Self {
@@ -24,11 +28,21 @@ impl From<JobError> for EngineError {
 impl Manager {
     /// `nodetool compact`: everything the table has, as its strategy does that.
     pub async fn major(self: &Rc<Self>, id: TableId, split: bool) -> Result<(), EngineError> {
-        self.carry_out(id, "Major compaction", |strategy, view, _| strategy.major(view, split)).await
+        let managed = self.managed(id)?;
+        let jobs_max = match (managed.rules.get().parallel_major, self.jobs_max()) {
+            (false, _) => 1,
+            (true, 0) => MAJOR_JOBS_MAX,
+            (true, jobs) => jobs as usize,
+        };
+        self.acquire(&managed).await;
+        let plans = self.with_view(&managed, |strategy, view| strategy.major(view, split));
+        let result = self.run_all(&managed, plans, "Major compaction", jobs_max).await;
+        self.release(&managed);
+        Ok(result?)
     }
 
     /// Merges these SSTables into one.
-    pub async fn merge(self: &Rc<Self>, id: TableId, names: &[SstableName]) -> Result<(), EngineError> {
+    pub async fn merge(self: &Rc<Self>, id: TableId, names: &[SSTableName]) -> Result<(), EngineError> {
         let plans = |strategy: &mut dyn Strategy, view: &TableView<'_>, sstables: &[Rc<SSTable>]| {
             let named = view.sstables.iter().zip(sstables).filter(|(_, it)| names.contains(&it.name()));
             let inputs = named.filter(|(view, _)| view.is_free()).map(|(view, _)| view.id).collect();
@@ -72,16 +86,16 @@ impl Manager {
         granularity: Granularity,
     ) -> Result<(), EngineError> {
         let managed = self.managed(id)?;
-        self.hold(&managed).await;
+        self.acquire(&managed).await;
         let order = self.with_view(&managed, |_, view| garbage::candidates(view, granularity));
         let result = self.collect_from(&managed, order, granularity).await;
-        self.let_go(&managed);
+        self.release(&managed);
         Ok(result?)
     }
 
     async fn collect_from(
         self: &Rc<Self>,
-        managed: &Rc<Managed>,
+        managed: &Rc<TableState>,
         order: Vec<SSTableId>,
         granularity: Granularity,
     ) -> Result<(), JobError> {
@@ -93,15 +107,15 @@ impl Manager {
             });
             let Some((plan, shadows)) = planned else { continue };
             let mut by = self.sstables(managed, &shadows)?;
-            by.retain(|sstable| !managed.table.is_quarantined(sstable.name()));
+            by.retain(|sstable| !managed.table.sstables.is_quarantined(sstable.name()));
             let shadow = (!by.is_empty()).then_some(Shadow { by, granularity });
             self.begin_with(managed, plan, "Remove deleted data", None, shadow)?.await?;
         }
         Ok(())
     }
 
-    /// Stops the table's jobs, lets `plan` say what is to be done instead (it gets the SSTables of the view beside it)
-    /// and does that, one after the other.
+    /// Waits for other operations of the table, stops the strategy's jobs, lets `plan` say what is to be done instead
+    /// (it gets the SSTables of the view beside it) and does that, one after the other.
     pub async fn carry_out(
         self: &Rc<Self>,
         id: TableId,
@@ -109,24 +123,44 @@ impl Manager {
         plan: impl FnOnce(&mut dyn Strategy, &TableView<'_>, &[Rc<SSTable>]) -> Vec<Plan>,
     ) -> Result<(), EngineError> {
         let managed = self.managed(id)?;
-        self.hold(&managed).await;
+        self.acquire(&managed).await;
         let sstables = managed.table.sstables();
         let plans = self.with_view(&managed, |strategy, view| plan(strategy, view, &sstables));
         drop(sstables);
-        let result = self.run_all(&managed, plans, kind).await;
-        self.let_go(&managed);
+        let result = self.run_all(&managed, plans, kind, 1).await;
+        self.release(&managed);
         Ok(result?)
     }
 
+    /// Carries the plans out, at most `jobs_max` at once. After an error none begins, those that run are waited for,
+    /// and the first error is the answer.
     async fn run_all(
         self: &Rc<Self>,
-        managed: &Rc<Managed>,
+        managed: &Rc<TableState>,
         plans: Vec<Plan>,
         kind: &'static str,
+        jobs_max: usize,
     ) -> Result<(), JobError> {
+        let mut result = Ok(());
+        let mut running = VecDeque::new();
         for plan in plans.into_iter().filter(|plan| !plan.inputs.is_empty() || !plan.expired.is_empty()) {
-            self.begin(managed, plan, kind, None)?.await?;
+            if running.len() >= jobs_max
+                && let Some(oldest) = running.pop_front()
+            {
+                result = oldest.await;
+            }
+            if result.is_err() {
+                break;
+            }
+            match self.begin(managed, plan, kind, None) {
+                Ok(job) => running.push_back(job),
+                Err(error) => result = Err(error),
+            }
         }
-        Ok(())
+        for job in running {
+            let ended: Result<(), JobError> = job.await;
+            result = result.and(ended);
+        }
+        result
     }
 }

@@ -14,37 +14,44 @@ use model::{PartitionKey, Position, RangeTombstoneChange, TableSchema, Tombstone
 use reader::Fragment;
 use runtime::{IoClass, Shard};
 use sstable::component::statistics::{DeltaBases, DeltaBasesCollector};
-use sstable::name::{Generation, SstableName};
+use sstable::name::{Generation, SSTableName};
 use sstable::read::{ChunkCache, SSTable};
-use sstable::version::Version;
 use sstable::write::{SSTableWriter, WriteOptions, remove_sstables};
 
 use super::error::JobError;
 use super::windows::Windows;
-use crate::large_data::LargeDataLog;
+use crate::options::SSTableForm;
 use crate::table::Table;
+use crate::table::large_data_log::LargeDataLog;
 
 /// Makes SSTables of one table on one shard.
-pub(super) struct Maker {
+pub(super) struct OutputFactory {
     pub(super) shard: Shard,
     pub(super) table: Rc<Table>,
     pub(super) schema: Arc<TableSchema>,
     pub(super) cache: Rc<ChunkCache>,
     pub(super) host_id: [u8; 16],
-    pub(super) sstable_version: Version,
+    pub(super) form: SSTableForm,
     pub(super) large_data: Rc<LargeDataLog>,
     pub(super) delta_bases: DeltaBases,
+    /// As [`Self::repaired_at_ms`] says.
+    pub(super) repaired_at_ms: i64,
     pub(super) expected_partitions: u64,
     /// The shard whose partitions they have.
     pub(super) owner: u32,
 }
 
-impl Maker {
+impl OutputFactory {
     /// What times in the merge of `inputs` are written as differences to.
     pub(super) fn delta_bases(inputs: &[Rc<SSTable>]) -> DeltaBases {
         let mut bases = DeltaBasesCollector::new();
         inputs.iter().for_each(|input| bases.merge(&input.statistics().header.bases));
         bases.finish()
+    }
+
+    /// When the merge of `inputs` was repaired: as early as any of them; 0 if one was not.
+    pub(super) fn repaired_at_ms(inputs: &[Rc<SSTable>]) -> i64 {
+        inputs.iter().map(|input| input.stats().repaired_at_ms).min().unwrap_or(0)
     }
 
     pub(super) async fn begin(
@@ -60,11 +67,13 @@ impl Maker {
         options.host_id = Some(self.host_id);
         options.expected_partitions = self.expected_partitions;
         options.delta_bases = self.delta_bases;
+        options.repaired_at_ms = self.repaired_at_ms;
         options.level = level;
         options.run_id = run_id;
+        self.form.apply_to(&mut options);
         self.large_data.apply_to(&mut options);
-        let number = self.table.take_generation(shards);
-        let name = SstableName::big(self.sstable_version, Generation::Number(number));
+        let number = self.table.sstables.take_generation(shards);
+        let name = SSTableName::big(self.form.version, Generation::Number(number));
         let files = self.shard.files();
         // On the heap, as what is long and rare: who awaits it is a task for each job.
         let create = SSTableWriter::create(files, &self.table.dir, name, self.schema.clone(), options);
@@ -88,7 +97,7 @@ impl Maker {
 
     /// Removes complete SSTables that were not committed.
     pub(super) async fn discard(&self, sstables: Vec<Rc<SSTable>>) {
-        let names: Vec<SstableName> = sstables.iter().map(|sstable| sstable.name()).collect();
+        let names: Vec<SSTableName> = sstables.iter().map(|sstable| sstable.name()).collect();
         drop(sstables);
         if !names.is_empty() {
             // What remains after an error is removed by the next start.
@@ -104,7 +113,7 @@ pub(super) enum Outputs {
 }
 
 impl Outputs {
-    pub(super) fn new(maker: Rc<Maker>, layout: Layout, origin: &'static str) -> Self {
+    pub(super) fn new(maker: Rc<OutputFactory>, layout: Layout, origin: &'static str) -> Self {
         match layout.split {
             Split::Windows { window_us, windows_max } => {
                 let each = Layout { split: Split::Nowhere, ..layout };
@@ -166,7 +175,7 @@ pub(super) enum Cut {
 
 /// Cuts a stream of fragments into SSTables.
 pub(super) struct Cutter {
-    maker: Rc<Maker>,
+    maker: Rc<OutputFactory>,
     layout: Layout,
     origin: &'static str,
     run_id: Option<[u8; 16]>,
@@ -184,7 +193,7 @@ pub(super) struct Cutter {
 }
 
 impl Cutter {
-    pub(super) fn new(maker: Rc<Maker>, layout: Layout, origin: &'static str) -> Self {
+    pub(super) fn new(maker: Rc<OutputFactory>, layout: Layout, origin: &'static str) -> Self {
         let run_id = layout.is_run.then(|| {
             let random = u128::from(maker.shard.random_u64()) << 64 | u128::from(maker.shard.random_u64());
             uuid::Builder::from_random_bytes(random.to_be_bytes()).into_uuid().into_bytes()

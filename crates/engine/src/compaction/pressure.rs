@@ -1,6 +1,7 @@
 //! What a shard's tables need, and what that does to others: flushes that wait, disk space that is spoken for, CPU
 //! shares by the backlog.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use compaction::DiskView;
@@ -8,38 +9,70 @@ use compaction::controller::Controller;
 use runtime::{CpuGroup, Shard};
 use sstable::read::SSTable;
 
-use super::managed::Managed;
 use super::manager::Manager;
+use super::table_state::TableState;
 use crate::table::Table;
 
 /// A flush is kept back for so long at most, and looks again so often.
 const FLUSH_WAIT_US_MAX: u64 = 10_000_000;
 const FLUSH_WAIT_STEP_US: u64 = 20_000;
-/// So much more is free than when a job found no room: it is tried again at once.
-const ROOM_AGAIN_BYTES: u64 = 1 << 20;
 /// A table whose next job has more runs than this, or than `max_threshold`, keeps flushes back.
 const RUNS_TO_MERGE_MAX: usize = 32;
+
+/// A shard's part of the disk, or of the budget that compactions have of it.
+pub(super) struct DiskSpace {
+    /// As it was measured last; `None` in the first seconds.
+    measured: Cell<Option<DiskView>>,
+    budget_bytes: Option<u64>,
+}
+
+impl DiskSpace {
+    /// `budget_bytes`: of all shards.
+    pub(super) fn new(budget_bytes: Option<u64>, shards: u32) -> Self {
+        Self { measured: Cell::new(None), budget_bytes: budget_bytes.map(|all| all / u64::from(shards)) }
+    }
+
+    /// `used_bytes`: what the shard's SSTables take.
+    fn set_free_bytes(&self, free_bytes: u64, used_bytes: impl FnOnce() -> u64) {
+        let all = || free_bytes.saturating_add(used_bytes());
+        let capacity_bytes = self.budget_bytes.unwrap_or_else(all);
+        self.measured.set(Some(DiskView::new(capacity_bytes, free_bytes)));
+    }
+
+    pub(super) fn free_bytes(&self) -> u64 {
+        self.measured.get().map_or(u64::MAX, |disk| disk.free_bytes)
+    }
+
+    /// What is left when jobs that run have taken `needed_bytes` more.
+    fn view(&self, needed_bytes: u64, used_bytes: impl FnOnce() -> u64) -> DiskView {
+        // The disk is measured within seconds of the start; the budget is known before.
+        let unmeasured = DiskView::new(self.budget_bytes.unwrap_or(u64::MAX), u64::MAX);
+        let disk = self.measured.get().unwrap_or(unmeasured);
+        if disk.free_bytes == u64::MAX && self.budget_bytes.is_none() {
+            return disk;
+        }
+        let used = if self.budget_bytes.is_some() { used_bytes() } else { 0 };
+        let left = disk.capacity_bytes.saturating_sub(used);
+        DiskView {
+            capacity_bytes: disk.capacity_bytes,
+            free_bytes: disk.free_bytes.min(left).saturating_sub(needed_bytes),
+            file_system_free_bytes: disk.free_bytes.saturating_sub(needed_bytes),
+        }
+    }
+}
 
 impl Manager {
     /// So much is free on the disk for all shards together.
     pub fn set_free_bytes(&self, free_bytes: u64) {
         let shards = u64::from(self.shard().shard_count());
         let free_bytes = free_bytes / shards;
-        let capacity_bytes = match self.options.disk_budget_bytes {
-            Some(budget_bytes) => budget_bytes / shards,
-            None => free_bytes.saturating_add(self.used_bytes()),
-        };
-        self.disk.set(Some(DiskView { capacity_bytes, free_bytes }));
+        self.disk.set_free_bytes(free_bytes, || self.used_bytes());
         // Jobs that found no room begin again when there is more.
-        for managed in self.tables.borrow().values() {
-            let short_at_bytes = managed.short_at_bytes.get();
-            if short_at_bytes.is_some_and(|short| free_bytes > short.saturating_add(ROOM_AGAIN_BYTES)) {
-                managed.short_at_bytes.set(None);
-                managed.pause_us.set(0);
-                managed.paused_until_us.set(0);
-                managed.wants.set(true);
-                self.work.signal();
-            }
+        for managed in
+            self.tables.borrow().values().filter(|managed| managed.pause.end_with_space(free_bytes))
+        {
+            managed.wants.set(true);
+            self.schedule.wake();
         }
     }
 
@@ -58,7 +91,8 @@ impl Manager {
     pub async fn wait_before_flush(&self, table: &Rc<Table>) {
         let until_us = self.shard().now_us() + FLUSH_WAIT_US_MAX;
         let mut waited_from = None;
-        while !self.stopping.get() && self.shard().now_us() < until_us && self.keeps_flush_back(table) {
+        while !self.schedule.is_stopping() && self.shard().now_us() < until_us && self.keeps_flush_back(table)
+        {
             waited_from.get_or_insert(self.shard().now_us());
             self.shard().sleep_us(FLUSH_WAIT_STEP_US).await;
         }
@@ -74,7 +108,7 @@ impl Manager {
         let disk = self.disk_view();
         let is_short = disk.free_bytes < u64::MAX
             && disk.free_bytes < self.with_view(&managed, |strategy, view| strategy.reserve_bytes(view));
-        if self.jobs_of(table.schema().id).is_empty() {
+        if self.running.of_table(table.schema().id).is_empty() {
             // A job that is about to begin may free some room; if there is none, waiting is in vain.
             return is_short
                 && self.may_begin(&managed)
@@ -85,14 +119,7 @@ impl Manager {
     }
 
     pub(super) fn disk_view(&self) -> DiskView {
-        let Some(disk) = self.disk.get() else {
-            return DiskView { capacity_bytes: u64::MAX, free_bytes: u64::MAX };
-        };
-        let needed: u64 = self.running.borrow().iter().map(|running| running.needs_bytes).sum();
-        let used = if self.options.disk_budget_bytes.is_some() { self.used_bytes() } else { 0 };
-        let left = disk.capacity_bytes.saturating_sub(used);
-        let disk = DiskView { free_bytes: disk.free_bytes.min(left), ..disk };
-        DiskView { free_bytes: disk.free_bytes.saturating_sub(needed), ..disk }
+        self.disk.view(self.running.needs_bytes(), || self.used_bytes())
     }
 
     /// Looks at the backlog and says how many CPU shares compactions get.
@@ -112,7 +139,7 @@ impl Manager {
     }
 
     /// The table's backlog, found out anew when its SSTables are others.
-    fn backlog_bytes(&self, managed: &Managed) -> f64 {
+    fn backlog_bytes(&self, managed: &TableState) -> f64 {
         let sstables = managed.table.sstables();
         let (known_of, known) = managed.backlog.take().unwrap_or_else(|| (Rc::default(), 0.0));
         let backlog = if Rc::ptr_eq(&known_of, &sstables) {

@@ -8,12 +8,12 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use base::HashSet;
+use base::{HashSet, broken};
 use compaction::SSTableId;
 use compaction::purge::{Blocker as HorizonBlocker, Outside, PurgeHorizon};
 use model::{PartitionKey, Purge};
 use reader::PurgePolicy;
-use sstable::name::SstableName;
+use sstable::name::SSTableName;
 use sstable::read::SSTable;
 
 use crate::table::Table;
@@ -25,6 +25,8 @@ pub enum Blocker {
     Young,
     /// The table has `tombstone_gc = {'mode': 'disabled'}`.
     Disabled,
+    /// The table has `only_purge_repaired_tombstones`, and an input is not repaired.
+    NotRepaired,
     /// This SSTable may hold something that is deleted by it.
     SSTable(String),
     Memtable,
@@ -36,7 +38,7 @@ pub enum Blocker {
 pub type KeptTombstones = BTreeMap<Blocker, u64>;
 
 /// The SSTables a job works on: its inputs, and what it has put into the table itself.
-pub(super) type OwnSSTables = Rc<RefCell<HashSet<SstableName>>>;
+pub(super) type OwnSSTables = Rc<RefCell<HashSet<SSTableName>>>;
 
 /// Answers for one job.
 pub(super) struct JobPurge {
@@ -140,10 +142,13 @@ impl JobPurge {
     /// Everything of the partition outside the job was written at this time or later.
     fn max_purgeable_us(&mut self, key: &PartitionKey) -> i64 {
         self.look();
+        if broken::is("tombstone_purge") {
+            return i64::MAX;
+        }
         let table = &self.table;
-        let memtables_since_us = table.memtable_min_timestamp_us();
+        let memtables_since_us = table.memtables.min_timestamp_us();
         let (mut max_us, blocker) =
-            self.horizon.max_purgeable(key, memtables_since_us, |key| table.memtables_since_us(key));
+            self.horizon.max_purgeable(key, memtables_since_us, |key| table.memtables.since_us_of(key));
         self.blocker = match blocker {
             Some(HorizonBlocker::SSTable(id)) => Blocked::SSTable(id),
             Some(HorizonBlocker::Memtable) | None => Blocked::Memtable,

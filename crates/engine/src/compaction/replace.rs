@@ -1,11 +1,11 @@
 //! SSTables take the place of others, on disk by a [`record`](super::record) and in memory in one step.
 //!
-//! 1. The table's roster does not name the inputs any more, and the record is made durable. Before, nothing has happened; from here
-//!    on the outputs count.
+//! 1. The table's SSTable manifest does not name the inputs any more, and the record is made durable. Before, nothing
+//!    has happened; from here on the outputs count.
 //! 2. In one turn the table gives the inputs up and has the outputs: no reader sees both or neither. Readers that are
 //!    open go on; they hold the files.
-//! 3. The outputs are sealed, the inputs removed, and then the record. Errors are waited out for a while; then the replacement is
-//!    unfinished, with the reason, and a task goes on trying.
+//! 3. The outputs are sealed, the inputs removed, and then the record. Errors are waited out for a while; then the
+//!    replacement is unfinished, with the reason, and a task goes on trying.
 //!
 //! The outputs must not be inputs of another job before 3 has ended.
 
@@ -16,8 +16,8 @@ use runtime::{CpuGroup, FileError, Shard};
 use sstable::read::SSTable;
 
 use super::error::JobError;
+use super::host::CompactionHost;
 use super::record::{self, NotStored, Record};
-use crate::shard::EngineShard;
 use crate::table::Table;
 
 /// The first pause after an error in step 3, and the longest.
@@ -58,7 +58,7 @@ impl Unfinished {
         let finish = async move {
             loop {
                 shard.sleep_us(RETRY_US_MAX).await;
-                let is_over = EngineShard::of(&shard).map_or(true, |engine| engine.is_stopping());
+                let is_over = CompactionHost::of(&shard).is_none_or(|host| host.is_stopping());
                 if is_over || table.is_dropped() {
                     return;
                 }
@@ -84,18 +84,18 @@ pub(super) async fn replace(
     let _files = table.files_lock.lock().await;
     let names = |sstables: &[Rc<SSTable>]| sstables.iter().map(|sstable| sstable.name()).collect();
     let record = Record { outputs: names(outputs), inputs: names(inputs) };
-    table.let_leave(shard.files(), &record.inputs).await;
-    let number = table.take_generation(shard.shard_count());
+    table.begin_removal(shard.files(), &record.inputs).await;
+    let number = table.sstables.take_generation(shard.shard_count());
     match record::store(shard.files(), &table.dir, number, &record).await {
         Ok(()) => {}
         Err(NotStored::Absent(error)) => {
-            table.have_left(shard.files(), &record.inputs).await;
+            table.commit_removal(shard.files(), &record.inputs).await;
             return Err(JobError::File(error));
         }
         Err(NotStored::InDoubt(error)) => return Err(JobError::InDoubt(error)),
     }
     table.replace_sstables(inputs, outputs);
-    table.have_left(shard.files(), &record.inputs).await;
+    table.commit_removal(shard.files(), &record.inputs).await;
     Ok(finish(shard, table, number, &record, must_leave).await)
 }
 

@@ -6,10 +6,12 @@ use std::rc::Rc;
 use compaction::amplification::live_disk_bytes;
 use model::TableId;
 
+use super::compaction_log::CompactionLog;
 use super::history::History;
-use super::managed::{Managed, Running};
 use super::manager::Manager;
 use super::purge::Blocker;
+use super::running::Running;
+use super::table_state::TableState;
 
 /// A job that runs.
 #[derive(Clone, Debug)]
@@ -48,8 +50,8 @@ impl Running {
             id: self.control.id,
             keyspace: schema.keyspace.clone(),
             table: schema.name.clone(),
-            kind: self.kind,
-            reason: self.reason.clone(),
+            kind: self.job.kind,
+            reason: self.job.reason.clone(),
             total_bytes: self.control.total_bytes,
             read_bytes: self.control.read_bytes.get().min(self.control.total_bytes),
             written_bytes: self.control.written_bytes.get(),
@@ -64,6 +66,8 @@ pub struct KeptCounts {
     pub young: u64,
     /// By `tombstone_gc`.
     pub disabled: u64,
+    /// By `only_purge_repaired_tombstones`.
+    pub not_repaired: u64,
     pub memtable: u64,
     pub commit_log: u64,
     pub sstable: u64,
@@ -79,6 +83,7 @@ impl KeptCounts {
         match blocker {
             Blocker::Young => self.young += count,
             Blocker::Disabled => self.disabled += count,
+            Blocker::NotRepaired => self.not_repaired += count,
             Blocker::Memtable => self.memtable += count,
             Blocker::CommitLog => self.commit_log += count,
             Blocker::SSTable(name) => {
@@ -94,6 +99,7 @@ impl KeptCounts {
     pub fn merge(&mut self, other: &Self) {
         self.young += other.young;
         self.disabled += other.disabled;
+        self.not_repaired += other.not_repaired;
         self.memtable += other.memtable;
         self.commit_log += other.commit_log;
         self.sstable += other.sstable;
@@ -113,6 +119,10 @@ pub struct ManagerStats {
     pub input_bytes: u64,
     pub output_bytes: u64,
     pub last_error: Option<String>,
+    /// Jobs that took more of the disk than `disk_budget` had left, since no smaller one could free anything, and what
+    /// the last of them was.
+    pub beyond_budget: u64,
+    pub last_beyond_budget: Option<String>,
     /// Flushes that were kept back since a table had too many runs or the disk too little room, and for how long.
     pub flush_waits: u64,
     pub flush_waited_us: u64,
@@ -138,13 +148,13 @@ pub struct CompactionReport {
 
 /// What a table's part on a shard needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TableState {
+pub struct TableNeeds {
     /// About how many jobs.
     pub pending: u64,
     /// Bytes on disk of its SSTables, as strategies count them.
     pub disk_bytes: u64,
-    /// Those of them that are live, about. `None` where partitions have several rows and lie in several SSTables: the sketches
-    /// know partitions and not rows, and cannot tell a partition that was overwritten from one that has grown.
+    /// Those of them that are live, about. `None` where partitions have several rows and lie in several SSTables: the
+    /// sketches know partitions and not rows, and cannot tell a partition that was overwritten from one that has grown.
     pub live_bytes: Option<u64>,
 }
 
@@ -152,8 +162,7 @@ impl Manager {
     /// Jobs that run, those that ended lately, and what was counted.
     pub fn report(&self) -> CompactionReport {
         let now_us = self.shard().now_us();
-        let running = self.running.borrow();
-        let mut tables: Vec<Rc<Managed>> = self.tables.borrow().values().cloned().collect();
+        let mut tables: Vec<Rc<TableState>> = self.tables.borrow().values().cloned().collect();
         tables.sort_by_cached_key(|managed| managed.table.schema().full_name());
         let pending = tables.iter().map(|managed| {
             let schema = managed.table.schema();
@@ -162,7 +171,7 @@ impl Manager {
         });
         CompactionReport {
             pending: pending.filter(|(_, pending)| *pending > 0).collect(),
-            running: running.iter().map(|running| running.report(now_us)).collect(),
+            running: self.running.all().iter().map(|running| running.report(now_us)).collect(),
             stats: self.stats.borrow().clone(),
             throughput_bytes_per_s: self.throughput(),
             jobs_max: self.jobs_max(),
@@ -171,14 +180,14 @@ impl Manager {
 
     /// What was counted since the start, and how many jobs run.
     pub fn stats(&self) -> (ManagerStats, usize) {
-        (self.stats.borrow().clone(), self.running.borrow().len())
+        (self.stats.borrow().clone(), self.running.len())
     }
 
     /// What the table needs; nothing if it is gone.
-    pub fn table_state(&self, id: TableId) -> TableState {
-        let Ok(managed) = self.managed(id) else { return TableState::default() };
+    pub fn table_needs(&self, id: TableId) -> TableNeeds {
+        let Ok(managed) = self.managed(id) else { return TableNeeds::default() };
         let has_rows = !managed.table.schema().clustering.is_empty();
-        self.with_view(&managed, |strategy, view| TableState {
+        self.with_view(&managed, |strategy, view| TableNeeds {
             pending: strategy.pending(view),
             disk_bytes: view.sstables.iter().map(|sstable| sstable.disk_bytes).sum(),
             live_bytes: (!has_rows || view.sstables.len() <= 1).then(|| live_disk_bytes(view.sstables)),
@@ -188,5 +197,9 @@ impl Manager {
     /// Jobs that ended on any shard.
     pub fn history(&self) -> &History {
         &self.history
+    }
+
+    pub(crate) fn log(&self) -> &CompactionLog {
+        &self.log
     }
 }

@@ -1,20 +1,21 @@
 //! SSTables from elsewhere, and all at a start, are brought to the shards that own them and into the strategy's form.
 //!
-//! What several shards read is dealt out first (`reshard`), each SSTable by the shard whose turn it is, whenever there is one.
-//! What has been loaded is then reshaped strictly, what was there at a start only where it would harm; each job is asked for with
-//! what the one before left, until the strategy wants none.
+//! What several shards read is dealt out first (`reshard`), each SSTable by the shard whose turn it is, whenever there
+//! is one. What has been loaded is then reshaped strictly, what was there at a start only where it would harm; each job
+//! is asked for with what the one before left, until the strategy wants none.
 
 use std::rc::Rc;
 
 use base::HashSet;
 use compaction::{Reshape, SSTableView, TableView};
 use model::TableId;
-use sstable::name::SstableName;
+use sstable::name::SSTableName;
 use sstable::read::SSTable;
 
-use super::managed::{Managed, Starting};
 use super::manager::Manager;
 use super::reshard;
+use super::running::NewJob;
+use super::table_state::TableState;
 use crate::error::EngineError;
 use crate::table::Table;
 
@@ -26,7 +27,7 @@ const ROUNDS_MAX: u32 = 100;
 /// What is being brought into form.
 pub(super) struct Reshaping {
     mode: Reshape,
-    names: HashSet<SstableName>,
+    names: HashSet<SSTableName>,
     rounds: u32,
 }
 
@@ -40,7 +41,7 @@ impl Manager {
     }
 
     /// These have been loaded into the table.
-    pub fn loaded(&self, id: TableId, names: &[SstableName]) -> Result<(), EngineError> {
+    pub fn loaded(&self, id: TableId, names: &[SSTableName]) -> Result<(), EngineError> {
         let managed = self.managed(id)?;
         {
             let mut reshaping = managed.reshaping.borrow_mut();
@@ -58,14 +59,14 @@ impl Manager {
     }
 
     /// A job has put these in the place of some of those that are reshaped.
-    pub(super) fn reshaped(&self, managed: &Managed, outputs: &[SstableName]) {
+    pub(super) fn reshaped(&self, managed: &TableState, outputs: &[SSTableName]) {
         if let Some(reshaping) = managed.reshaping.borrow_mut().as_mut() {
             reshaping.names.extend(outputs.iter().copied());
         }
     }
 
     /// `input` was dealt out; these are this shard's part of it.
-    pub(super) fn resharded(&self, table: &Rc<Table>, input: SstableName, outputs: &[SstableName]) {
+    pub(super) fn resharded(&self, table: &Rc<Table>, input: SSTableName, outputs: &[SSTableName]) {
         let Ok(managed) = self.managed(table.schema().id) else { return };
         if let Some(reshaping) = managed.reshaping.borrow_mut().as_mut()
             && reshaping.names.remove(&input)
@@ -75,13 +76,13 @@ impl Manager {
     }
 
     /// Begins to deal out an SSTable of several shards, if there is one and it is this shard's turn.
-    pub(super) fn start_reshard(self: &Rc<Self>, managed: &Rc<Managed>) {
+    pub(super) fn start_reshard(self: &Rc<Self>, managed: &Rc<TableState>) {
         let shards = self.shard().shard_count();
         let table = &managed.table;
         if shards == 1 || table.is_system() || !self.may_begin(managed) {
             return;
         }
-        if self.running.borrow().iter().any(|running| running.kind == RESHARD) {
+        if self.running.has_kind(RESHARD) {
             return;
         }
         let sstables = table.sstables();
@@ -89,8 +90,8 @@ impl Manager {
             let name = sstable.name();
             table.is_shared(sstable, shards)
                 && reshard::is_turn(self.shard(), name)
-                && !table.is_frozen(name)
-                && !table.is_quarantined(name)
+                && !table.sstables.is_frozen(name)
+                && !table.sstables.is_quarantined(name)
         };
         let Some(input) = sstables.iter().find(is_mine).cloned() else { return };
         let needs_bytes = input.data_bytes() + input.index_bytes();
@@ -98,7 +99,7 @@ impl Manager {
             return;
         }
         let layout = managed.strategy.borrow().layout(input.level());
-        let starting = Starting {
+        let new = NewJob {
             kind: RESHARD,
             reason: "it has partitions of several shards".to_string(),
             total_bytes: input.uncompressed_bytes(),
@@ -109,22 +110,19 @@ impl Manager {
         };
         let (around, table) = (self.around.clone(), table.clone());
         let run = async move |control| Box::pin(reshard::run(&around, &control, table, input, layout)).await;
-        match self.begin_job(managed, starting, None, run) {
+        match self.begin_job(managed, new, None, run) {
             Ok(job) => job.detach(),
             Err(error) => self.failed(managed, &error),
         }
     }
 
     /// Begins the next job that brings SSTables into form.
-    pub(super) fn start_reshape(self: &Rc<Self>, managed: &Rc<Managed>) {
+    pub(super) fn start_reshape(self: &Rc<Self>, managed: &Rc<TableState>) {
         if managed.reshaping.borrow().is_none() || !self.may_begin(managed) {
             return;
         }
-        let id = managed.table.schema().id;
-        let is_at_it = |running: &Rc<super::managed::Running>| {
-            running.kind == RESHAPE && running.table.schema().id == id
-        };
-        if self.running.borrow().iter().any(is_at_it) {
+        let jobs = self.running.of_table(managed.table.schema().id);
+        if jobs.iter().any(|running| running.job.kind == RESHAPE) {
             return;
         }
         let sstables = managed.table.sstables();
@@ -133,7 +131,7 @@ impl Manager {
         let plan = self.with_view(managed, |strategy, view| {
             let mut reshaping = managed.reshaping.borrow_mut();
             let reshaping = reshaping.as_mut()?;
-            let there: HashSet<SstableName> = sstables.iter().map(|sstable| sstable.name()).collect();
+            let there: HashSet<SSTableName> = sstables.iter().map(|sstable| sstable.name()).collect();
             reshaping.names.retain(|name| there.contains(name));
             if reshaping.rounds == ROUNDS_MAX {
                 return None;

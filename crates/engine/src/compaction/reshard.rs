@@ -1,14 +1,16 @@
 //! An SSTable with partitions of several shards becomes some for each shard.
 //!
 //! SSTables from elsewhere and those of a start with another number of shards are read by every shard, each leaving out
-//! what is not its own, and no shard may replace one by itself. So one shard, whose turn it is, reads it whole and deals its
-//! partitions out; nothing is merged and nothing purged.
+//! what is not its own, and no shard may replace one by itself. So one shard, whose turn it is, reads it whole and
+//! deals its partitions out; nothing is merged and nothing purged.
 //!
 //! 1. Every shard opens what was written for it, and holds its files still (in the order of the shards: two that
 //!    do this at once do not wait for each other).
 //! 2. The record is made durable: from here on the outputs count.
-//! 3. Every shard has its outputs in the place of the input, in one step each; what it shows before and after is the same.
-//! 4. When all have, the files are sealed and removed as after any job (`replace`). Until then no job takes the outputs.
+//! 3. Every shard has its outputs in the place of the input, in one step each; what it shows before and after is the
+//!    same.
+//! 4. When all have, the files are sealed and removed as after any job (`replace`). Until then no job takes the
+//!    outputs.
 
 use std::rc::Rc;
 
@@ -16,32 +18,32 @@ use compaction::Layout;
 use model::{PartitionRange, TableId};
 use reader::{Fragment, ReadSpec, Reader, Source, Step};
 use runtime::{CpuGroup, IoClass, Shard};
-use sstable::name::SstableName;
+use sstable::name::SSTableName;
 use sstable::read::{SSTable, SSTableSource};
 
 use super::error::JobError;
-use super::job::{Control, Done, FRAGMENTS_A_CHECK, Surroundings};
-use super::output::{Cutter, Maker};
+use super::host::CompactionHost;
+use super::job::{Control, FRAGMENTS_A_CHECK, JobContext, JobStats};
+use super::output::{Cutter, OutputFactory};
 use super::record::{self, NotStored, Record};
 use super::replace::{Replaced, finish};
 use crate::error::EngineError;
-use crate::shard::EngineShard;
 use crate::table::Table;
 
 /// The turn of a shard: SSTables are dealt out to those that read them by their names.
-pub(super) fn is_turn(shard: &Shard, name: SstableName) -> bool {
+pub(super) fn is_turn(shard: &Shard, name: SSTableName) -> bool {
     let number = crate::table::files::number(&name).unwrap_or(0);
     number % u64::from(shard.shard_count()) == u64::from(shard.id())
 }
 
 /// Deals `input` out. `layout` is how the table's strategy cuts a rewritten SSTable of its level.
 pub(super) async fn run(
-    around: &Surroundings,
+    around: &JobContext,
     control: &Rc<Control>,
     table: Rc<Table>,
     input: Rc<SSTable>,
     layout: Layout,
-) -> Result<Done, JobError> {
+) -> Result<JobStats, JobError> {
     let mut dealer = Dealer::new(around, control, table, input, layout, "reshard");
     match deal(&mut dealer).await {
         Ok(()) => dealer.commit().await,
@@ -54,7 +56,7 @@ pub(super) async fn run(
 
 /// What an SSTable has, written anew for the shards that own it, and then put in its place.
 pub(super) struct Dealer {
-    around: Surroundings,
+    around: JobContext,
     pub(super) control: Rc<Control>,
     table: Rc<Table>,
     input: Rc<SSTable>,
@@ -70,7 +72,7 @@ pub(super) struct Dealer {
 
 impl Dealer {
     pub(super) fn new(
-        around: &Surroundings,
+        around: &JobContext,
         control: &Rc<Control>,
         table: Rc<Table>,
         input: Rc<SSTable>,
@@ -97,15 +99,16 @@ impl Dealer {
         let owners = self.complete.len() as u32;
         let run_id = self.input.messina().and_then(|info| info.run_id).filter(|_| layout.is_run);
         let cutter = |owner: u32| {
-            let maker = Maker {
+            let maker = OutputFactory {
                 shard: self.around.shard.clone(),
                 table: self.table.clone(),
                 schema: self.table.schema(),
                 cache: self.around.cache.clone(),
                 host_id: self.around.host_id,
-                sstable_version: self.around.sstable_version,
+                form: self.around.form,
                 large_data: self.around.large_data.clone(),
-                delta_bases: Maker::delta_bases(std::slice::from_ref(&self.input)),
+                delta_bases: OutputFactory::delta_bases(std::slice::from_ref(&self.input)),
+                repaired_at_ms: OutputFactory::repaired_at_ms(std::slice::from_ref(&self.input)),
                 expected_partitions: self.input.partition_count().div_ceil(u64::from(owners)),
                 owner,
             };
@@ -154,7 +157,7 @@ impl Dealer {
     }
 
     /// Puts what is complete in the input's place.
-    pub(super) async fn commit(mut self) -> Result<Done, JobError> {
+    pub(super) async fn commit(mut self) -> Result<JobStats, JobError> {
         let outputs = std::mem::take(&mut self.complete);
         let Self { around, control, table, input, .. } = self;
         let shard = &around.shard;
@@ -162,7 +165,7 @@ impl Dealer {
             Ok(()) => {}
             Err(error @ JobError::InDoubt(_)) => return Err(error),
             Err(error) => {
-                let names: Vec<SstableName> = outputs.iter().flatten().map(|output| output.name()).collect();
+                let names: Vec<SSTableName> = outputs.iter().flatten().map(|output| output.name()).collect();
                 drop(outputs);
                 // What remains after an error is removed by the next start.
                 let _ = sstable::write::remove_sstables(shard.files(), &table.dir, &names).await;
@@ -170,7 +173,7 @@ impl Dealer {
             }
         }
         let sum = |bytes: fn(&SSTable) -> u64| outputs.iter().flatten().map(|output| bytes(output)).sum();
-        Ok(Done {
+        Ok(JobStats {
             input_bytes: input.data_bytes() + input.index_bytes(),
             output_bytes: sum(|output| output.data_bytes() + output.index_bytes()),
             plain_input_bytes: input.uncompressed_bytes(),
@@ -178,7 +181,7 @@ impl Dealer {
             input_partitions: input.partition_count(),
             output_partitions: sum(SSTable::partition_count),
             merged: vec![(1, input.partition_count())],
-            ..Done::default()
+            ..JobStats::default()
         })
     }
 
@@ -187,7 +190,7 @@ impl Dealer {
         for cutter in &mut self.cutters {
             cutter.abort().await;
         }
-        let names: Vec<SstableName> = self.complete.iter().flatten().map(|output| output.name()).collect();
+        let names: Vec<SSTableName> = self.complete.iter().flatten().map(|output| output.name()).collect();
         self.complete.clear();
         if !names.is_empty() {
             // What remains after an error is removed by the next start.
@@ -225,7 +228,7 @@ async fn commit(
     outputs: &[Vec<Rc<SSTable>>],
 ) -> Result<(), JobError> {
     let id = table.schema().id;
-    let names: Vec<Vec<SstableName>> =
+    let names: Vec<Vec<SSTableName>> =
         outputs.iter().map(|outputs| outputs.iter().map(|output| output.name()).collect()).collect();
     let mut held = 0;
     let prepared = prepare_all(shard, id, input.name(), &names, &mut held).await;
@@ -245,8 +248,8 @@ async fn commit(
 async fn prepare_all(
     shard: &Shard,
     id: TableId,
-    input: SstableName,
-    names: &[Vec<SstableName>],
+    input: SSTableName,
+    names: &[Vec<SSTableName>],
     held: &mut u32,
 ) -> Result<(), JobError> {
     for (owner, names) in (0..).zip(names) {
@@ -264,55 +267,49 @@ async fn prepare_all(
 async fn prepare(
     shard: &Shard,
     id: TableId,
-    input: SstableName,
-    names: &[SstableName],
+    input: SSTableName,
+    names: &[SSTableName],
 ) -> Result<(), EngineError> {
-    let engine = EngineShard::of(shard)?;
-    let table = known(shard, id)?;
+    let host = CompactionHost::of(shard).ok_or(EngineError::Stopped)?;
+    let table = host.table(id)?;
     table.files_lock.hold().await;
     for name in names {
-        let (files, cache) = (shard.files(), engine.cache());
+        let (files, cache) = (shard.files(), host.cache());
         let opened = SSTable::open_unsealed(files, &table.dir, *name, cache, IoClass::Compaction).await;
         let opened = opened.map_err(|error| EngineError::SSTable(error.to_string()))?;
-        table.incoming.borrow_mut().push(opened);
+        table.sstables.incoming.borrow_mut().push(opened);
     }
-    table.let_leave(shard.files(), &[input]).await;
+    table.begin_removal(shard.files(), &[input]).await;
     Ok(())
 }
 
 /// The end of step 1, and of it all, on each shard.
-async fn let_go(shard: &Shard, id: TableId, input: SstableName, in_doubt: bool) {
-    if let Ok(table) = known(shard, id) {
-        table.incoming.take();
+async fn let_go(shard: &Shard, id: TableId, input: SSTableName, in_doubt: bool) {
+    if let Some(Ok(table)) = CompactionHost::of(shard).map(|host| host.table(id)) {
+        table.sstables.incoming.take();
         if !in_doubt {
-            table.have_left(shard.files(), &[input]).await;
+            table.commit_removal(shard.files(), &[input]).await;
         }
         table.files_lock.release();
     }
-}
-
-/// The table as long as jobs of it may run: one that is being dropped too, since what ends first is its jobs, and one of
-/// them may wait for the files that are held.
-fn known(shard: &Shard, id: TableId) -> Result<Rc<Table>, EngineError> {
-    Ok(EngineShard::of(shard)?.compactions().managed(id)?.table.clone())
 }
 
 async fn commit_held(
     shard: &Shard,
     control: &Control,
     table: &Rc<Table>,
-    input: SstableName,
-    names: &[Vec<SstableName>],
+    input: SSTableName,
+    names: &[Vec<SSTableName>],
 ) -> Result<(), JobError> {
     control.check()?;
     let id = table.schema().id;
     let record = Record { outputs: names.concat(), inputs: vec![input] };
-    let number = table.take_generation(shard.shard_count());
+    let number = table.sstables.take_generation(shard.shard_count());
     match record::store(shard.files(), &table.dir, number, &record).await {
         Ok(()) => {}
         Err(NotStored::Absent(error)) => return Err(JobError::File(error)),
         Err(NotStored::InDoubt(error)) => {
-            table.freeze([input].into_iter());
+            table.sstables.freeze([input].into_iter());
             return Err(JobError::InDoubt(error));
         }
     }
@@ -327,8 +324,8 @@ async fn commit_held(
         Replaced::Unfinished(_) if control.leave.get() => {}
         Replaced::Unfinished(unfinished) => {
             // The outputs count: this is no reason to remove them.
-            if let Ok(engine) = EngineShard::of(shard) {
-                engine.compactions().tell(table, &JobError::Unfinished(unfinished.why.clone()));
+            if let Some(host) = CompactionHost::of(shard) {
+                host.report(table, &JobError::Unfinished(unfinished.why.clone()));
             }
             let thaw =
                 async move |shard: Shard, record: Record| thaw_all(&shard, id, owners, &record.outputs).await;
@@ -338,7 +335,7 @@ async fn commit_held(
     Ok(())
 }
 
-async fn thaw_all(shard: &Shard, id: TableId, owners: u32, names: &[SstableName]) {
+async fn thaw_all(shard: &Shard, id: TableId, owners: u32, names: &[SSTableName]) {
     for owner in 0..owners {
         let names = names.to_vec();
         let thaw = move |shard: Shard| async move { thaw(&shard, id, &names) };
@@ -347,22 +344,22 @@ async fn thaw_all(shard: &Shard, id: TableId, owners: u32, names: &[SstableName]
 }
 
 /// Step 3, on each shard.
-fn swap(shard: &Shard, id: TableId, input: SstableName) {
-    let Ok(engine) = EngineShard::of(shard) else { return };
-    let Ok(table) = engine.table(id) else { return };
-    let incoming = table.incoming.take();
-    let names: Vec<SstableName> = incoming.iter().map(|sstable| sstable.name()).collect();
-    table.freeze(names.iter().copied());
+fn swap(shard: &Shard, id: TableId, input: SSTableName) {
+    let Some(host) = CompactionHost::of(shard) else { return };
+    let Ok(table) = host.table(id) else { return };
+    let incoming = table.sstables.incoming.take();
+    let names: Vec<SSTableName> = incoming.iter().map(|sstable| sstable.name()).collect();
+    table.sstables.freeze(names.iter().copied());
     let gone: Vec<Rc<SSTable>> =
         table.sstables().iter().filter(|sstable| sstable.name() == input).cloned().collect();
     table.replace_sstables(&gone, &incoming);
-    engine.compactions().resharded(&table, input, &names);
+    host.resharded(&table, input, &names);
 }
 
 /// The end of step 4, on each shard.
-fn thaw(shard: &Shard, id: TableId, names: &[SstableName]) {
-    let Ok(engine) = EngineShard::of(shard) else { return };
-    let Ok(table) = engine.table(id) else { return };
-    table.thaw(names);
-    engine.compactions().nudge(&table);
+fn thaw(shard: &Shard, id: TableId, names: &[SSTableName]) {
+    let Some(host) = CompactionHost::of(shard) else { return };
+    let Ok(table) = host.table(id) else { return };
+    table.sstables.thaw(names);
+    host.nudge(&table);
 }

@@ -1,8 +1,9 @@
 //! A sample of what a merge would free: a few narrow ranges of tokens are merged in memory and thrown away.
 //!
-//! Nothing is written. What is read is bounded: a range with more than [`RANGE_BYTES_MAX`] in memory, as a huge partition
-//! makes one, is left out. Tombstones count as kept, so that a sample promises no more than a merge frees.
+//! Nothing is written. What is read is bounded: a range with more than [`RANGE_BYTES_MAX`] in memory, as a huge
+//! partition makes one, is left out. Tombstones count as kept, so that a sample promises no more than a merge frees.
 
+use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -17,16 +18,59 @@ use runtime::{CpuGroup, IoClass, Shard};
 use sstable::read::{SSTable, SSTableSource};
 
 use super::error::JobError;
-use super::managed::Managed;
 use super::manager::Manager;
-use crate::read::run::now_s;
+use super::table_state::TableState;
 
 /// Of one range, in memory; a sample as a whole is of a few MB.
 const RANGE_BYTES_MAX: usize = 4 << 20;
 
+/// What is known of a table by samples.
+#[derive(Default)]
+pub(super) struct Sampling {
+    /// What a merge of samples showed; forgotten when a job has ended.
+    overlap: RefCell<Option<SampledOverlap>>,
+    /// What is being sampled, or was last and showed nothing.
+    runs: RefCell<Vec<RunId>>,
+    is_running: Cell<bool>,
+}
+
+impl Sampling {
+    /// Whether these runs are to be sampled; they are not wanted twice.
+    fn wants(&self, runs: &[RunId]) -> bool {
+        let is_new = *self.runs.borrow() != runs;
+        if is_new {
+            *self.runs.borrow_mut() = runs.to_vec();
+        }
+        is_new
+    }
+
+    fn begin(&self) {
+        self.is_running.set(true);
+    }
+
+    fn end(&self, overlap: Option<SampledOverlap>) {
+        self.overlap.replace(overlap);
+        self.is_running.set(false);
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.is_running.get()
+    }
+
+    pub(super) fn overlap(&self) -> Ref<'_, Option<SampledOverlap>> {
+        self.overlap.borrow()
+    }
+
+    /// The table's runs are others now.
+    pub(super) fn forget(&self) {
+        self.overlap.replace(None);
+        self.runs.borrow_mut().clear();
+    }
+}
+
 impl Manager {
     /// Begins to take a sample if the strategy wants one to decide by.
-    pub(super) fn start_sample(self: &Rc<Self>, managed: &Rc<Managed>) -> bool {
+    pub(super) fn start_sample(self: &Rc<Self>, managed: &Rc<TableState>) -> bool {
         let wanted = self.with_view(managed, |strategy, view| {
             let plan = strategy.wants_sample(view)?;
             let of_run = |run: &RunId| {
@@ -36,29 +80,27 @@ impl Manager {
             Some((plan.runs.iter().map(of_run).collect::<Vec<_>>(), plan))
         });
         let Some((ids, plan)) = wanted else { return false };
-        if *managed.sampled_runs.borrow() == plan.runs {
+        if !managed.sampling.wants(&plan.runs) {
             return false;
         }
-        managed.sampled_runs.borrow_mut().clone_from(&plan.runs);
         let runs: Result<Vec<_>, JobError> = ids.iter().map(|ids| self.sstables(managed, ids)).collect();
         let Ok(runs) = runs else { return false };
-        managed.is_sampling.set(true);
+        managed.sampling.begin();
         let (this, managed) = (self.clone(), managed.clone());
         let sampling = async move { this.take_sample(&managed, plan, runs).await };
         self.shard().spawn(CpuGroup::Compaction, sampling).detach();
         true
     }
 
-    async fn take_sample(&self, managed: &Managed, plan: SamplePlan, runs: Vec<Vec<Rc<SSTable>>>) {
+    async fn take_sample(&self, managed: &TableState, plan: SamplePlan, runs: Vec<Vec<Rc<SSTable>>>) {
         let (shard, schema) = (self.shard(), managed.table.schema());
         // Without a sample the strategy goes by what it knows.
-        let taken = Box::pin(take(shard, &schema, plan, runs, now_s(shard))).await;
-        managed.sampled.replace(taken.ok());
-        managed.is_sampling.set(false);
+        let taken = Box::pin(take(shard, &schema, plan, runs, shard.wall_s())).await;
+        managed.sampling.end(taken.ok());
         self.stats.borrow_mut().samples += 1;
         managed.wants.set(true);
-        self.work.signal();
-        self.ended.signal();
+        self.schedule.wake();
+        self.running.signal_ended();
     }
 }
 

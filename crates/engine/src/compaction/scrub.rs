@@ -17,19 +17,18 @@ use std::rc::Rc;
 use compaction::{Layout, Split};
 use model::{ColumnKind, TableId};
 use reader::Fragment;
-use runtime::{CpuGroup, IoClass, JoinHandle, Shard};
-use sstable::name::{Component, SstableName};
+use runtime::{CpuGroup, IoClass, JoinHandle};
+use sstable::name::{Component, SSTableName};
 use sstable::read::{SSTable, SalvageLosses};
 use sstable::tools::ScrubRounds;
 
 use super::error::JobError;
-use super::job::{Control, Done, Surroundings};
-use super::managed::{Managed, Starting};
+use super::job::{Control, JobContext, JobStats};
 use super::manager::Manager;
 use super::reshard::{Dealer, is_turn};
+use super::running::NewJob;
+use super::table_state::TableState;
 use crate::error::EngineError;
-use crate::node::{SNAPSHOTS, flush, on_all, snapshot};
-use crate::shard::EngineShard;
 use crate::table::Table;
 
 /// So many partitions are looked at between two looks at the throughput.
@@ -47,7 +46,8 @@ pub struct ScrubOptions {
     pub no_snapshot: bool,
     /// Rows with values that are none of their column's type are kept.
     pub no_validate: bool,
-    /// So many SSTables at the same time on each shard; `None`: one. 0: as many as compactions may run, without a limit four.
+    /// So many SSTables at the same time on each shard; `None`: one. 0: as many as compactions may run, without a limit
+    /// four.
     pub jobs: Option<u32>,
 }
 
@@ -115,101 +115,12 @@ fn data_file(sstable: &SSTable) -> String {
     sstable.dir().join(sstable.name().file_name(&Component::Data)).display().to_string()
 }
 
-/// Scrubs every SSTable of the table on all shards, as many at the same time as the options say. May be called on any shard.
-///
-/// # Errors
-/// The snapshot cannot be made; then nothing has happened. An SSTable that cannot be scrubbed is no error: see
-/// [`Scrubbed::left`].
-pub async fn scrub(shard: &Shard, table: TableId, options: ScrubOptions) -> Result<Scrubbed, EngineError> {
-    flush(shard, vec![table]).await?;
-    let count = move |shard: Shard| async move {
-        let table = EngineShard::of(&shard)?.table(table).ok().filter(|table| !table.is_read_only());
-        Ok(table.map_or((0, vec![]), |table| (table.sstables().len(), table.unreadable_names())))
-    };
-    let mut sstables = 0;
-    let mut all = Scrubbed::default();
-    let mut unreadable: Vec<SstableName> = vec![];
-    for (count, names) in on_all(shard, CpuGroup::Maintenance, count).await? {
-        sstables += count;
-        unreadable.extend(names);
-    }
-    // Every shard tries to open those that several read.
-    unreadable.sort();
-    unreadable.dedup();
-    if sstables == 0 && unreadable.is_empty() {
-        return Ok(all);
-    }
-    if !options.no_snapshot {
-        let tag = format!("pre-scrub-{}", shard.wall_us() / 1000);
-        snapshot(shard, table, tag.clone()).await?;
-        link_unreadable(shard, table, &unreadable, &tag).await?;
-        all.snapshot = Some(tag);
-    }
-    let scrub = move |shard: Shard| async move {
-        let engine = EngineShard::of(&shard)?;
-        match engine.table(table) {
-            Ok(_) => engine.compactions().scrub(table, options).await,
-            // A system table lives on shard 0.
-            Err(_) => Ok(Scrubbed::default()),
-        }
-    };
-    on_all(shard, CpuGroup::Maintenance, scrub).await?.into_iter().for_each(|part| all.merge(part));
-    for name in unreadable {
-        let salvage = move |shard: Shard| async move {
-            EngineShard::of(&shard)?.compactions().scrub_unreadable(table, name, options).await
-        };
-        let salvaged = shard.call(0, CpuGroup::Maintenance, salvage).await??;
-        if salvaged.left.is_empty() {
-            let is_readable = move |shard: Shard| async move {
-                EngineShard::of(&shard)?.table(table).iter().for_each(|table| table.has_salvaged(name));
-                Ok(())
-            };
-            on_all(shard, CpuGroup::Maintenance, is_readable).await?;
-        }
-        all.merge(salvaged);
-    }
-    if !all.damaged.is_empty() || all.out_of_order > 0 {
-        // The row cache mirrors the SSTables, which say something else now.
-        let clear = move |shard: Shard| async move {
-            EngineShard::of(&shard)?.table(table).iter().for_each(|table| table.clear_cache());
-            Ok(())
-        };
-        on_all(shard, CpuGroup::Maintenance, clear).await?;
-    }
-    Ok(all)
-}
-
-/// The snapshot `tag` has the files of these too.
-async fn link_unreadable(
-    shard: &Shard,
-    table: TableId,
-    names: &[SstableName],
-    tag: &str,
-) -> Result<(), EngineError> {
-    if names.is_empty() {
-        return Ok(());
-    }
-    let (names, tag) = (names.to_vec(), tag.to_string());
-    let link = shard.call(0, CpuGroup::Maintenance, move |shard| async move {
-        let (table, files) = (EngineShard::of(&shard)?.table(table)?, shard.files());
-        let to = table.dir.join(SNAPSHOTS).join(tag);
-        for entry in files.read_dir(&table.dir).await?.into_iter().filter(|entry| !entry.is_dir) {
-            if SstableName::parse_file_name(&entry.name).is_ok_and(|(name, _)| names.contains(&name)) {
-                files.hard_link(&table.dir.join(&entry.name), &to.join(&entry.name)).await?;
-            }
-        }
-        files.sync_dir(&to).await?;
-        Ok(())
-    });
-    link.await?
-}
-
 impl Manager {
     /// Scrubs an SSTable that the table could not open. On the first shard.
-    async fn scrub_unreadable(
+    pub async fn scrub_unreadable(
         self: &Rc<Self>,
         id: TableId,
-        name: SstableName,
+        name: SSTableName,
         options: ScrubOptions,
     ) -> Result<Scrubbed, EngineError> {
         let managed = self.managed(id)?;
@@ -223,13 +134,13 @@ impl Manager {
             Ok(input) => input,
             Err(error) => return Ok(left(error.to_string())),
         };
-        self.hold(&managed).await;
+        self.acquire(&managed).await;
         let scrubbed: Rc<RefCell<Scrubbed>> = Rc::default();
         let ended = match self.begin_scrub(&managed, &input, options, &scrubbed) {
             Ok(job) => job.await,
             Err(error) => Err(error),
         };
-        self.let_go(&managed);
+        self.release(&managed);
         match ended {
             Ok(()) => {
                 let mut scrubbed = scrubbed.take();
@@ -244,10 +155,10 @@ impl Manager {
         }
     }
 
-    /// This shard's part of [`scrub`].
+    /// This shard's part of a scrub.
     pub async fn scrub(self: &Rc<Self>, id: TableId, options: ScrubOptions) -> Result<Scrubbed, EngineError> {
         let managed = self.managed(id)?;
-        self.hold(&managed).await;
+        self.acquire(&managed).await;
         let ours = Rc::new(Scrub {
             waiting: RefCell::new(managed.table.sstables().iter().cloned().collect()),
             options,
@@ -267,12 +178,12 @@ impl Manager {
         for worker in (0..jobs).map(work).collect::<Vec<_>>() {
             worker.await;
         }
-        self.let_go(&managed);
+        self.release(&managed);
         if ours.is_stopped.get() { Err(JobError::Stopped.into()) } else { Ok(ours.scrubbed.take()) }
     }
 
     /// Scrubs one after the other of those that wait.
-    async fn scrub_waiting(self: &Rc<Self>, managed: &Rc<Managed>, ours: &Scrub) {
+    async fn scrub_waiting(self: &Rc<Self>, managed: &Rc<TableState>, ours: &Scrub) {
         while !ours.is_stopped.get() {
             let Some(sstable) = ours.waiting.borrow_mut().pop_front() else { return };
             match self.scrub_one(managed, &sstable, ours.options, &ours.scrubbed).await {
@@ -288,7 +199,7 @@ impl Manager {
 
     async fn scrub_one(
         self: &Rc<Self>,
-        managed: &Rc<Managed>,
+        managed: &Rc<TableState>,
         input: &Rc<SSTable>,
         options: ScrubOptions,
         scrubbed: &Rc<RefCell<Scrubbed>>,
@@ -300,7 +211,7 @@ impl Manager {
         if !table.sstables().iter().any(|sstable| Rc::ptr_eq(sstable, input)) {
             return Err(JobError::Refused("another request has replaced it".to_string()));
         }
-        if table.is_frozen(input.name()) {
+        if table.sstables.is_frozen(input.name()) {
             return Err(JobError::Refused("what it replaces will be known after a restart".to_string()));
         }
         self.begin_scrub(managed, input, options, scrubbed)?.await
@@ -308,14 +219,14 @@ impl Manager {
 
     fn begin_scrub(
         self: &Rc<Self>,
-        managed: &Rc<Managed>,
+        managed: &Rc<TableState>,
         input: &Rc<SSTable>,
         options: ScrubOptions,
         scrubbed: &Rc<RefCell<Scrubbed>>,
     ) -> Result<JoinHandle<Result<(), JobError>>, JobError> {
         let layout = managed.strategy.borrow().layout(input.level());
         let needs_bytes = input.data_bytes() + input.index_bytes();
-        let starting = Starting {
+        let new = NewJob {
             kind: "Scrub",
             reason: "asked for: scrub".to_string(),
             total_bytes: input.uncompressed_bytes(),
@@ -333,19 +244,19 @@ impl Manager {
                 done
             })
         };
-        self.begin_job(managed, starting, None, run)
+        self.begin_job(managed, new, None, run)
     }
 }
 
 /// Scrubs one SSTable.
 async fn run(
-    around: &Surroundings,
+    around: &JobContext,
     control: &Rc<Control>,
     table: Rc<Table>,
     input: Rc<SSTable>,
     layout: Layout,
     ScrubOptions { skip_corrupted, no_validate, .. }: ScrubOptions,
-) -> Result<(Done, Scrubbed), JobError> {
+) -> Result<(JobStats, Scrubbed), JobError> {
     let schema = table.schema();
     let has_counters = schema.columns_of(ColumnKind::Regular).any(|column| column.ty.is_counter());
     let rounds = ScrubRounds::new(&input, &schema, IoClass::Compaction)?.validating(!no_validate);

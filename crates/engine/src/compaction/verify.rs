@@ -1,20 +1,18 @@
-//! `nodetool verify`: the SSTables of a table are read and checked where they are; what is damaged goes into quarantine.
+//! `nodetool verify`: the SSTables of a table are read and checked where they are; what is damaged goes into
+//! quarantine.
 //!
-//! An SSTable that several shards read is checked by the one whose turn it is. Nothing is written. One of which only a filter, a
-//! summary or Messina.db is damaged is told, and not put into quarantine: whatever is made of it is sound.
+//! An SSTable that several shards read is checked by the one whose turn it is. Nothing is written. One of which only a
+//! filter, a summary or Messina.db is damaged is told, and not put into quarantine: whatever is made of it is sound.
 
 use std::rc::Rc;
 
-use model::TableId;
-use runtime::{CpuGroup, IoClass, Shard};
+use runtime::{IoClass, Shard};
 use sstable::name::Component;
 use sstable::read::{ChunkCache, Depth, SSTable};
 use sstable::tools::{Finding, Findings};
 
 use super::reshard::is_turn;
-use crate::error::EngineError;
-use crate::node::on_all;
-use crate::shard::EngineShard;
+use crate::table::Table;
 
 /// So many findings of each SSTable are told; the rest is a number.
 const FINDINGS_MAX: usize = 10;
@@ -30,28 +28,10 @@ pub struct Verified {
     pub damaged: Vec<String>,
 }
 
-/// Checks every SSTable of the table on all shards, one after the other on each: checksums, and whether its files agree; with
-/// `rows` every row too. May be called on any shard.
-pub async fn verify(shard: &Shard, table: TableId, rows: bool) -> Result<Verified, EngineError> {
-    let depth = if rows { Depth::Rows } else { Depth::Components };
-    let check = move |shard: Shard| async move { verify_here(&shard, table, depth).await };
-    let mut all = Verified::default();
-    for of_shard in on_all(shard, CpuGroup::Maintenance, check).await? {
-        all.sstables += of_shard.sstables;
-        all.damaged.extend(of_shard.damaged);
-    }
-    // Each shard has tried to open what cannot be opened.
-    all.damaged.sort();
-    all.damaged.dedup();
-    Ok(all)
-}
-
-async fn verify_here(shard: &Shard, id: TableId, depth: Depth) -> Result<Verified, EngineError> {
-    let engine = EngineShard::of(shard)?;
+/// Checks the SSTables that this shard has of the table, one after the other.
+pub(crate) async fn verify_table(shard: &Shard, table: &Table, depth: Depth) -> Verified {
     let mut verified = Verified::default();
-    // A system table lives on shard 0.
-    let Ok(table) = engine.table(id) else { return Ok(verified) };
-    verified.damaged.extend(table.unreadable());
+    verified.damaged.extend(table.sstables.unreadable());
     for sstable in table.sstables().iter() {
         if table.is_shared(sstable, shard.shard_count()) && !is_turn(shard, sstable.name()) {
             continue;
@@ -84,17 +64,18 @@ async fn verify_here(shard: &Shard, id: TableId, depth: Depth) -> Result<Verifie
         let rebuilt = opened.iter().flat_map(|opened| opened.rebuilt());
         told.extend(rebuilt.map(|(component, why)| format!("{component} is damaged: {why}")));
         if !told.is_empty() && !is_there() {
-            // A compaction has replaced it meanwhile, or a truncate removed it, and some of its files were gone already.
+            // A compaction has replaced it meanwhile, or a truncate removed it, and some of its files were gone
+            // already.
             verified.sstables -= 1;
             continue;
         }
         let data = table.dir.join(sstable.name().file_name(&Component::Data));
         if count > 0 || ended.is_some() {
-            table.quarantine(&data);
+            table.sstables.quarantine(&data);
         }
         if !told.is_empty() {
             verified.damaged.push(format!("{}: {}", data.display(), told.join("; ")));
         }
     }
-    Ok(verified)
+    verified
 }

@@ -5,10 +5,11 @@ use std::rc::Rc;
 use base::HashMap;
 use compaction::{RunId, SSTableId, SSTableView};
 use model::NO_DELETION_TIME_S;
-use sstable::name::{Generation, SstableName};
+use sstable::name::{Generation, SSTableName};
 use sstable::read::SSTable;
 
 use super::futile::Futile;
+use super::read_rate::ReadRate;
 use crate::table::Table;
 
 /// Ids of SSTables whose generation is no number begin here.
@@ -17,12 +18,17 @@ const FOREIGN_IDS: u64 = 1 << 63;
 /// What was found out about each SSTable of a table, kept between views.
 #[derive(Default)]
 pub(super) struct Views {
-    known: HashMap<SstableName, SSTableView>,
+    known: HashMap<SSTableName, Known>,
     foreign: u64,
     /// SSTables that were there at the start have been seen.
     has_begun: bool,
     /// The views of the last call, for its memory.
     views: Vec<SSTableView>,
+}
+
+struct Known {
+    view: SSTableView,
+    reads: ReadRate,
 }
 
 impl Views {
@@ -33,23 +39,28 @@ impl Views {
         shard_count: u32,
         now_s: u32,
         gc_before_s: u32,
-        is_busy: impl Fn(SstableName) -> bool,
+        is_busy: impl Fn(SSTableName) -> bool,
         futile: &Futile,
     ) -> &[SSTableView] {
         let sstables = table.sstables();
         if self.known.len() > 2 * sstables.len() + 16 {
-            let there: base::HashSet<SstableName> = sstables.iter().map(|sstable| sstable.name()).collect();
+            let there: base::HashSet<SSTableName> = sstables.iter().map(|sstable| sstable.name()).collect();
             self.known.retain(|name, _| there.contains(name));
         }
         self.views.clear();
         for sstable in sstables.iter() {
             let name = sstable.name();
             let (foreign, is_new) = (&mut self.foreign, self.has_begun);
-            let known = self.known.entry(name).or_insert_with(|| view(sstable, now_s, is_new, foreign));
-            let mut view = known.clone();
+            let known = self.known.entry(name).or_insert_with(|| Known {
+                view: view(sstable, now_s, is_new, foreign),
+                reads: ReadRate::new(sstable.point_reads(), now_s),
+            });
+            let mut view = known.view.clone();
+            view.reads_per_s = known.reads.look(sstable.point_reads(), now_s);
             view.compacting = is_busy(name);
-            view.frozen =
-                table.is_frozen(name) || table.is_quarantined(name) || table.is_shared(sstable, shard_count);
+            view.frozen = table.sstables.is_frozen(name)
+                || table.sstables.is_quarantined(name)
+                || table.is_shared(sstable, shard_count);
             let ratio = droppable_ratio(sstable, gc_before_s);
             view.droppable_ratio = if ratio > 0.0 && futile.has(table, name) { 0.0 } else { ratio };
             self.views.push(view);
@@ -62,7 +73,7 @@ impl Views {
     pub(super) fn find(&self, table: &Table, id: SSTableId) -> Option<Rc<SSTable>> {
         let sstables = table.sstables();
         let is_it =
-            |sstable: &&Rc<SSTable>| self.known.get(&sstable.name()).is_some_and(|view| view.id == id);
+            |sstable: &&Rc<SSTable>| self.known.get(&sstable.name()).is_some_and(|known| known.view.id == id);
         sstables.iter().find(is_it).cloned()
     }
 }
@@ -96,6 +107,8 @@ fn view(sstable: &SSTable, now_s: u32, is_new: bool, foreign: &mut u64) -> SSTab
         keys: sstable.statistics().compaction.cardinality().ok().map(Rc::new),
         compacting: false,
         frozen: false,
+        reads_per_s: None,
+        is_repaired: sstable.stats().repaired_at_ms > 0,
     }
 }
 

@@ -13,7 +13,7 @@ use reader::{Fragment, RowFragment};
 use sstable::read::SSTable;
 
 use super::error::JobError;
-use super::output::{Cutter, Maker};
+use super::output::{Cutter, OutputFactory};
 
 struct Window {
     cutter: Cutter,
@@ -24,7 +24,7 @@ struct Window {
 
 /// See the head of this file.
 pub(super) struct Windows {
-    maker: Rc<Maker>,
+    maker: Rc<OutputFactory>,
     layout: Layout,
     origin: &'static str,
     window: i64,
@@ -37,7 +37,7 @@ pub(super) struct Windows {
 impl Windows {
     /// `layout` is that of each window; `window` its length in the unit of timestamps.
     pub(super) fn new(
-        maker: Rc<Maker>,
+        maker: Rc<OutputFactory>,
         layout: Layout,
         origin: &'static str,
         window: i64,

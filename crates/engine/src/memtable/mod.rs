@@ -17,7 +17,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ::reader::{ReadSpec, Reader, Source};
-use model::{Cell as ColumnCell, ColumnData, Mutation, PartitionKey, Row, TableSchema, Tombstone};
+use model::{Cell as ColumnCell, ColumnData, ColumnId, Mutation, PartitionKey, Row, TableSchema, Tombstone};
 use reader::{MemtableReader, PartitionReader};
 
 use partition::MemPartition;
@@ -46,7 +46,7 @@ impl LeastTimes {
         self.timestamp_us = self.timestamp_us.min(cell.timestamp_us);
         self.deletion_time_s = self.deletion_time_s.min(cell.local_deletion_time_s);
         if cell.ttl_s != 0 {
-            self.ttl_s = self.ttl_s.min(cell.ttl_s);
+            self.ttl_s = self.ttl_s.min(cell.ttl());
         }
     }
 
@@ -93,6 +93,30 @@ impl Memtable {
     /// The newest schema it was written with.
     pub fn schema(&self) -> Arc<TableSchema> {
         self.schema.borrow().clone()
+    }
+
+    /// The schema that an SSTable of it is written with: the newest, and in it the dropped columns of which there are
+    /// cells that come back if the column is made again.
+    pub fn schema_to_write(&self) -> Arc<TableSchema> {
+        let schema = self.schema();
+        let with_dropped = schema.with_dropped();
+        if Arc::ptr_eq(&schema, &with_dropped) {
+            return schema;
+        }
+        let back: Vec<(ColumnId, i64)> = with_dropped
+            .made_again()
+            .iter()
+            .filter(|(id, _)| schema.column(*id).is_none())
+            .copied()
+            .collect();
+        let partitions = self.partitions.borrow();
+        let mut cursor = partitions.cursor(|_| std::cmp::Ordering::Greater);
+        while let Some((_, partition)) = cursor.next() {
+            if partition.has_cells_after(&back) {
+                return with_dropped;
+            }
+        }
+        schema
     }
 
     pub fn set_schema(&self, schema: Arc<TableSchema>) {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use model::{ClusteringKey, Partition, RangeTombstones, Row, TableSchema, Tombstone};
+use model::{ClusteringKey, ColumnId, Partition, RangeTombstones, Row, TableSchema, Tombstone};
 
 use super::reader::touch;
 use super::tree::{RC_BYTES, Tree};
@@ -81,6 +81,21 @@ impl MemPartition {
         }
         after += self.rows.heap_bytes();
         (before, after)
+    }
+
+    /// Whether there is a cell of one of these columns that was written after the time beside it.
+    pub fn has_cells_after(&self, columns: &[(ColumnId, i64)]) -> bool {
+        let has = |row: &Row| {
+            let mut cells = row.cells().iter();
+            cells
+                .any(|(id, data)| columns.iter().any(|(other, us)| other == id && data.is_written_after(*us)))
+        };
+        let mut cursor = self.rows.clone().cursor(|_| std::cmp::Ordering::Greater);
+        let mut found = self.static_row.as_ref().is_some_and(|row| has(row));
+        while let Some((_, row)) = cursor.next().filter(|_| !found) {
+            found = has(row);
+        }
+        found
     }
 
     /// [`touch`] of the first row.

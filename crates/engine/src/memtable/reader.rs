@@ -235,9 +235,9 @@ impl InRange {
     }
 }
 
-/// Reads a byte of each piece of memory that a reader of this row will want. Rows lie scattered, and a memtable is larger
-/// than the CPU's cache: done for several in a row, the waits for their memory overlap, where a reader would wait for one
-/// after the other. Gives something that depends on all of it.
+/// Reads a byte of each piece of memory that a reader of this row will want. Rows lie scattered, and a memtable is
+/// larger than the CPU's cache: done for several in a row, the waits for their memory overlap, where a reader would
+/// wait for one after the other. Gives something that depends on all of it.
 #[inline]
 pub(super) fn touch(row: &Row) -> u64 {
     let mut left_bytes = TOUCHED_BYTES_MAX;

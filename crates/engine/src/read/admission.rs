@@ -1,8 +1,9 @@
 //! Which reads may begin: a permit for each, before any reader of it exists.
 //!
-//! Reads of system tables have a semaphore, and those of users one for each service level (CPU group), so that none keeps
-//! the others waiting; the levels divide the memory for reads of users, and lend each other half of it (`read_memory`). A read that cannot be admitted waits in line, for as long as the read timeout allows; what was going on when one was refused
-//! is told to the log, at most every `DUMP_PAUSE_US`.
+//! Reads of system tables have a semaphore, and those of users one for each service level (CPU group), so that none
+//! keeps the others waiting; the levels divide the memory for reads of users, and lend each other half of it
+//! (`read_memory`). A read that cannot be admitted waits in line, for as long as the read timeout allows; what was
+//! going on when one was refused is told to the log, at most every `DUMP_PAUSE_US`.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -11,7 +12,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use model::PartitionRange;
-use reader::semaphore::{PermitGroup, SemaphoreStats};
+use reader::semaphore::{PermitGroup, ReadKind, SemaphoreStats};
 use reader::{Permit, ReadAdmission, ReadCommand, ReadError, Refusal, Semaphore, SemaphoreLimits};
 use runtime::{CpuGroup, GROUPS_MAX, Shard};
 
@@ -22,8 +23,8 @@ use crate::table::Table;
 /// How long the log hears nothing of refused reads after it heard of one.
 const DUMP_PAUSE_US: u64 = 30_000_000;
 
-/// A read that has waited until less than this part of its time was left is not begun: it would not come to its end, and with many
-/// waiting all would be done in vain.
+/// A read that has waited until less than this part of its time was left is not begun: it would not come to its end,
+/// and with many waiting all would be done in vain.
 const LEFT_PART_MIN: u64 = 4;
 
 /// See the head of this file.
@@ -58,11 +59,20 @@ struct UserReads {
     shares: u32,
 }
 
+/// What reads of users may hold together on a shard of so much memory.
+fn limits_of_users(memory_bytes: u64, options: &ReadOptions) -> SemaphoreLimits {
+    SemaphoreLimits {
+        serialize_multiplier: options.serialize_limit_multiplier,
+        kill_multiplier: options.kill_limit_multiplier,
+        ..SemaphoreLimits::for_users(memory_bytes)
+    }
+}
+
 impl Admissions {
     /// `memory_bytes` is the shard's.
     pub fn new(memory_bytes: u64, options: ReadOptions) -> Self {
         let system = Semaphore::new("system", SemaphoreLimits::for_system(memory_bytes));
-        let default = Semaphore::new("sl:default", SemaphoreLimits::for_users(memory_bytes));
+        let default = Semaphore::new("sl:default", limits_of_users(memory_bytes, &options));
         let default = UserReads { admission: ReadAdmission::new(default), shares: 1000 };
         Self {
             users: RefCell::new(vec![Some(default)]),
@@ -94,7 +104,7 @@ impl Admissions {
             Some(reads) => reads.shares = shares,
             none => {
                 let name = shard.groups().name(group).unwrap_or_default();
-                let limits = SemaphoreLimits::for_users(self.memory_bytes);
+                let limits = limits_of_users(self.memory_bytes, &self.options);
                 let admission = ReadAdmission::new(Semaphore::new(name, limits));
                 *none = Some(UserReads { admission, shares });
             }
@@ -111,7 +121,7 @@ impl Admissions {
             let used_bytes = reads.admission.with(|semaphore| semaphore.used_bytes());
             *holder = Holder { shares: reads.shares, used_bytes };
         }
-        let whole = SemaphoreLimits::for_users(self.memory_bytes);
+        let whole = limits_of_users(self.memory_bytes, &self.options);
         let memory_bytes = read_memory::limit_bytes(whole.memory_bytes, &holders[..users.len()], index);
         if let Some(reads) = &users[index] {
             reads.admission.with(|semaphore| semaphore.set_limits(SemaphoreLimits { memory_bytes, ..whole }));
@@ -137,7 +147,11 @@ impl Admissions {
         command: &ReadCommand,
     ) -> Result<Rc<Permit>, ReadError> {
         let admission = &if table.is_system() { self.system.clone() } else { self.of_group(shard) };
-        let permit = match admission.enter(table.full_name(), "data-query") {
+        let kind = match command.partitions {
+            PartitionRange::Key(_) => ReadKind::Partition,
+            PartitionRange::Between { .. } => ReadKind::Range,
+        };
+        let permit = match admission.enter(table.full_name(), "data-query", kind) {
             Ok(permit) => permit,
             Err(error) => {
                 self.tell(shard, || admission.with(|semaphore| semaphore.dump("wait queue overload", None)));

@@ -1,16 +1,15 @@
 //! Answering reads.
 //!
 //! - [`admission`]: which reads may begin, and when;
-//! - [`run`]: driving readers until a page is full;
-//! - [`parked`]: reads between two pages;
-//! - [`traced`]: what a read did, for those who asked;
+//! - [`page`]: readers are opened, or gone on with, and driven until a page is full (`page_builder`);
+//! - [`trace`]: what a read did, for those who asked;
 //! - [`gather`]: one page out of the pages of several shards.
 
 pub mod admission;
 pub mod gather;
-pub mod parked;
+pub mod page;
+mod page_builder;
 mod read_memory;
-pub mod run;
-pub mod traced;
+pub mod trace;
 
 pub use reader::{Page, PagePlace, PagingState, PartitionPage, ReadCommand, UnfinishedPartition};

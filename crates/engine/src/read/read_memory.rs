@@ -1,7 +1,8 @@
 //! How much memory the reads of each group may hold: a part of its own, and a pool that all may borrow from. Pure.
 //!
-//! Half of the memory is divided by shares and lent to nobody, so that a group which comes back finds its part free. The other half is whoever's
-//! needs it: a group may hold its own part and what the others have not borrowed. With nobody else that is all there is.
+//! Half of the memory is divided by shares and lent to nobody, so that a group which comes back finds its part free.
+//! The other half is whoever's needs it: a group may hold its own part and what the others have not borrowed. With
+//! nobody else that is all there is.
 
 /// A group's reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,23 +1,24 @@
 //! What a drop leaves in a table's directory until all of it is gone: an empty file `dropped`.
 //!
 //! 1. It is there for good before the schema says that the table is gone ([`mark`]).
-//! 2. When the schema has said so, everything in the directory but snapshots is removed, and this file last ([`remove`]).
-//! 3. A start, or a table of the same id that is made, looks for it ([`settle`]): if the schema has the table, it was not dropped
-//!    after all; otherwise step 2 is done again.
+//! 2. When the schema has said so, everything in the directory but snapshots is removed, and this file last
+//!    ([`remove`]).
+//! 3. A start, or a table of the same id that is made, looks for it ([`settle`]): if the schema has the table, it was
+//!    not dropped after all; otherwise step 2 is done again.
 //!
-//! So what was dropped never comes back with a table of the same id, wherever a crash or a disk that fails ended the drop. A
-//! directory without this file may have been put there by somebody, and is left alone.
+//! So what was dropped never comes back with a table of the same id, wherever a crash or a disk that fails ended the
+//! drop. A directory without this file may have been put there by somebody, and is left alone.
 
 use std::path::Path;
 
 use runtime::{FileError, Files, IoClass};
 
-use super::files::{list, remove as remove_sstables};
-use crate::node::SNAPSHOTS;
+use super::files::{SNAPSHOTS, list, remove as remove_sstables};
 
 pub const FILE_NAME: &str = "dropped";
 
-/// The table in `dir` is about to be dropped. Durable when this returns, unless the disk is full: dropping is how it gets room.
+/// The table in `dir` is about to be dropped. Durable when this returns, unless the disk is full: dropping is how it
+/// gets room.
 pub async fn mark(files: &Files, dir: &Path) -> Result<(), FileError> {
     match files.write_all(&dir.join(FILE_NAME), &[], IoClass::Maintenance).await {
         // Somebody has taken the directory away.

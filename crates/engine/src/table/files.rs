@@ -7,20 +7,22 @@ use base::HashSet;
 use model::{PartitionKey, PartitionRange};
 use reader::{ReadSpec, Reader, Source, Step};
 use runtime::{FileError, Files, IoClass};
-use sstable::name::{Component, Generation, SstableName};
+use sstable::name::{Component, Generation, SSTableName};
 use sstable::read::{ChunkCache, SSTable, SSTableError, SSTableSource};
 use sstable::write::remove_sstable;
 
-use super::flushed::Flushed;
-use super::roster::{Content, Listed, Roster};
 use super::{Table, lost};
 use crate::error::EngineError;
+use crate::manifest::{Content, Flushed, Listed, SSTableManifest};
+
+/// The directory beside a table's SSTables that has its snapshots.
+pub const SNAPSHOTS: &str = "snapshots";
 
 /// The sealed SSTables in `dir`, by name. Files that belong to none are left alone.
-pub async fn list(files: &Files, dir: &Path) -> Result<Vec<SstableName>, FileError> {
-    let mut names: Vec<SstableName> = vec![];
+pub async fn list(files: &Files, dir: &Path) -> Result<Vec<SSTableName>, FileError> {
+    let mut names: Vec<SSTableName> = vec![];
     for entry in files.read_dir(dir).await?.into_iter().filter(|entry| !entry.is_dir) {
-        if let Ok((name, Component::Toc)) = SstableName::parse_file_name(&entry.name) {
+        if let Ok((name, Component::Toc)) = SSTableName::parse_file_name(&entry.name) {
             names.push(name);
         }
     }
@@ -36,7 +38,7 @@ fn is_too_many(error: &FileError) -> bool {
 }
 
 /// The number of an SSTable this node wrote; foreign ones may have UUIDs.
-pub fn number(name: &SstableName) -> Option<u64> {
+pub fn number(name: &SSTableName) -> Option<u64> {
     match name.generation {
         Generation::Number(number) => Some(number),
         Generation::Uuid(_) => None,
@@ -55,105 +57,108 @@ impl Table {
         let mut opened = vec![];
         let mut last_number = 0;
         let lost = lost::look(files, &self.dir).await?;
-        self.unreadable.borrow_mut().extend(lost.map(|why| (None, why)));
+        lost.into_iter().for_each(|why| self.sstables.add_unreadable(None, why));
         for name in list(files, &self.dir).await? {
             last_number = last_number.max(number(&name).unwrap_or(0));
             match SSTable::open(files, &self.dir, name, cache, IoClass::Maintenance).await {
                 Ok(sstable) => {
-                    let why = sstable.rebuilt().iter().map(|(component, why)| format!("{component}: {why}"));
-                    self.rebuilt.borrow_mut().extend(why);
+                    self.sstables.add_rebuilt(&sstable);
                     if self.may_own(&sstable, shard_count) {
                         opened.push(sstable);
                     }
                 }
                 // Nothing is wrong with it, and every other one would end so.
                 Err(SSTableError::File(error)) if is_too_many(&error) => return Err(error.into()),
-                Err(error) => self.unreadable.borrow_mut().push((Some(name), error.to_string())),
+                Err(error) => self.sstables.add_unreadable(Some(name), error.to_string()),
             }
         }
-        self.next_generation.set(self.first_generation_from(last_number + 1, shard_count));
+        self.sstables.begin_generations(last_number + 1, shard_count);
         self.set_sstables(opened);
         self.clear_cache();
         Ok(())
     }
 
-    /// At a start: notes which SSTables are missing that were there when the node stopped, by the table's own roster or another
-    /// shard's at `path`.
-    pub async fn compare_roster(&self, files: &Files, path: Option<&Path>) -> Result<(), FileError> {
-        let Some(roster) = &self.roster else { return Ok(()) };
+    /// At a start: notes which SSTables are missing that were there when the node stopped, by the table's own manifest
+    /// or another shard's at `path`.
+    pub async fn compare_manifest(&self, files: &Files, path: Option<&Path>) -> Result<(), FileError> {
+        let Some(manifest) = &self.sstables.manifest else { return Ok(()) };
         // Of one whose directory is gone all is told.
         if lost::look(files, &self.dir).await?.is_none() {
             let there = list(files, &self.dir).await?;
             let first_kept = self.truncation().first_generation;
-            let is_removed = |name: &SstableName| number(name).is_some_and(|number| number < first_kept);
+            let is_removed = |name: &SSTableName| number(name).is_some_and(|number| number < first_kept);
             let opened: Vec<Listed> = self.sstables().iter().map(|it| Listed::of(it)).collect();
-            roster.compare(files, path, &there, &opened, is_removed).await;
+            manifest.compare(files, path, &there, &opened, is_removed).await;
         }
         Ok(())
     }
 
     /// At a start: which entries of earlier runs' logs are in SSTables that this shard had and still has.
     pub(crate) fn flushed_earlier(&self) -> Flushed {
-        self.roster.as_ref().map_or_else(Flushed::default, Roster::flushed_earlier)
+        self.sstables.manifest.as_ref().map_or_else(Flushed::default, SSTableManifest::flushed_earlier)
     }
 
-    /// What the roster misses, for people.
+    /// What the manifest misses, for people.
     pub fn missing(&self) -> Vec<String> {
-        self.roster.as_ref().map_or(vec![], |roster| roster.complaints(&self.full_name, &self.dir))
+        self.sstables
+            .manifest
+            .as_ref()
+            .map_or(vec![], |manifest| manifest.complaints(&self.full_name, &self.dir))
     }
 
     /// How many SSTables were missing at the start.
     pub fn missing_count(&self) -> usize {
-        self.roster.as_ref().map_or(0, Roster::missing_count)
+        self.sstables.manifest.as_ref().map_or(0, SSTableManifest::missing_count)
     }
 
     /// The start has ended, and what was missing has been told.
     pub async fn accept_missing(&self, files: &Files) {
-        if let Some(roster) = &self.roster {
-            roster.accept();
-            self.store_roster(files, false).await;
+        if let Some(manifest) = &self.sstables.manifest {
+            manifest.accept();
+            self.store_manifest(files, false).await;
         }
     }
 
-    /// Makes the roster say what the table has now; see [`Roster::store`].
-    pub async fn store_roster(&self, files: &Files, is_durable: bool) {
-        if let Some(roster) = &self.roster
+    /// Makes the manifest say what the table has now; see [`SSTableManifest::store`].
+    pub async fn store_manifest(&self, files: &Files, is_durable: bool) {
+        if let Some(manifest) = &self.sstables.manifest
             && !self.is_dropped()
         {
             let content = || {
                 let sstables = self.sstables();
                 Content {
                     sstables: sstables.iter().map(|it| Listed::of(it)).collect(),
-                    flushed: self.flushed(),
+                    flushed: self.memtables.flushed(),
                 }
             };
-            roster.store(files, is_durable, content).await;
+            manifest.store(files, is_durable, content).await;
         }
     }
 
-    /// Makes the roster say that these are not needed any more, durably, before they are removed. To be followed by
-    /// [`Self::have_left`] when the table has given them up, or keeps them.
-    pub async fn let_leave(&self, files: &Files, names: &[SstableName]) {
-        if let Some(roster) = &self.roster {
-            roster.leave(names, true);
-            self.store_roster(files, true).await;
+    /// Makes the manifest say that these are not needed any more, durably, before they are removed. To be followed by
+    /// [`Self::commit_removal`] when the table has given them up, or keeps them.
+    pub async fn begin_removal(&self, files: &Files, names: &[SSTableName]) {
+        if let Some(manifest) = &self.sstables.manifest {
+            manifest.set_removing(names, true);
+            self.store_manifest(files, true).await;
         }
     }
 
-    pub async fn have_left(&self, files: &Files, names: &[SstableName]) {
-        if let Some(roster) = &self.roster {
-            roster.leave(names, false);
-            self.store_roster(files, false).await;
+    /// The table has given them up, or keeps them: the manifest names what it has.
+    pub async fn commit_removal(&self, files: &Files, names: &[SSTableName]) {
+        if let Some(manifest) = &self.sstables.manifest {
+            manifest.set_removing(names, false);
+            self.store_manifest(files, false).await;
         }
     }
 
-    /// Opens SSTables that have come into the table's directory since the start, and holds those that may have partitions of
-    /// this shard ready for [`Self::take_loading`]. Gives how many.
+    /// Opens SSTables that have come into the table's directory since the start, and holds those that may have
+    /// partitions of this shard ready for [`Self::take_loading`]. Gives how many.
     pub async fn open_loading(
         &self,
         files: &Files,
         cache: &Rc<ChunkCache>,
-        names: &[SstableName],
+        names: &[SSTableName],
         shard_count: u32,
     ) -> Result<usize, EngineError> {
         let mut opened = vec![];
@@ -165,15 +170,15 @@ impl Table {
             }
         }
         let count = opened.len();
-        *self.loading.borrow_mut() = opened;
+        *self.sstables.loading.borrow_mut() = opened;
         Ok(count)
     }
 
     /// Takes what was held ready into the table, all in one step. No job takes any of it before `thaw`: other shards
     /// may not have it yet.
     pub fn take_loading(&self) {
-        let opened = self.loading.take();
-        self.freeze(opened.iter().map(|sstable| sstable.name()));
+        let opened = self.sstables.loading.take();
+        self.sstables.freeze(opened.iter().map(|sstable| sstable.name()));
         opened.into_iter().for_each(|sstable| self.add_sstable(sstable));
         self.clear_cache();
     }
@@ -184,12 +189,6 @@ impl Table {
             (Some(_), Some(by)) if by.shard_count == Some(shard_count) => by.shard_id == Some(self.shard_id),
             _ => true,
         }
-    }
-
-    /// The first number from `from` on that is this shard's turn.
-    fn first_generation_from(&self, from: u64, shard_count: u32) -> u64 {
-        let (count, shard) = (u64::from(shard_count), u64::from(self.shard_id));
-        from + (shard + count - from % count) % count
     }
 
     /// The SSTables that have something of the partition; a bloom filter alone would name too many.
@@ -209,32 +208,15 @@ impl Table {
         Ok(found)
     }
 
-    /// The number of the next SSTable that this shard would write.
-    pub fn next_generation(&self) -> u64 {
-        self.next_generation.get()
-    }
-
-    /// From now on SSTables have numbers of at least `from`.
-    pub fn raise_generation(&self, from: u64, shard_count: u32) {
-        let from = from.max(self.next_generation.get());
-        self.next_generation.set(self.first_generation_from(from, shard_count));
-    }
-
-    pub fn take_generation(&self, shard_count: u32) -> u64 {
-        let number = self.next_generation.get();
-        self.next_generation.set(number + u64::from(shard_count));
-        number
-    }
-
     fn set_sstables(&self, sstables: Vec<Rc<SSTable>>) {
         self.parked.clear();
         sstables.iter().for_each(|sstable| sstable.count_fetched_in(&self.counters.fetched_bytes));
-        *self.sstables.borrow_mut() = Rc::new(sstables);
+        self.sstables.set_live(sstables);
     }
 
     /// One more SSTable. What it holds is to be made known to the row cache afterwards.
-    pub(super) fn add_sstable(&self, sstable: Rc<SSTable>) {
-        let mut sstables = (**self.sstables.borrow()).clone();
+    pub(crate) fn add_sstable(&self, sstable: Rc<SSTable>) {
+        let mut sstables = (*self.sstables()).clone();
         sstables.push(sstable);
         self.set_sstables(sstables);
         if let Some(cache) = self.cache() {
@@ -242,12 +224,11 @@ impl Table {
         }
     }
 
-    /// In one step, `inputs` are not in the table any more and `outputs` are. They say the same, but for what was purged, so
-    /// the row cache stays as it is.
+    /// In one step, `inputs` are not in the table any more and `outputs` are. They say the same, but for what was
+    /// purged, so the row cache stays as it is.
     pub(crate) fn replace_sstables(&self, inputs: &[Rc<SSTable>], outputs: &[Rc<SSTable>]) {
         let goes = |sstable: &&Rc<SSTable>| inputs.iter().any(|input| Rc::ptr_eq(input, sstable));
-        let mut sstables: Vec<_> =
-            self.sstables.borrow().iter().filter(|sstable| !goes(sstable)).cloned().collect();
+        let mut sstables: Vec<_> = self.sstables().iter().filter(|sstable| !goes(sstable)).cloned().collect();
         sstables.extend(outputs.iter().cloned());
         self.set_sstables(sstables);
     }
@@ -269,22 +250,23 @@ impl Table {
     /// Takes SSTables numbered below `first_kept` out of the table, unreadable ones included; readers that use
     /// them go on.
     pub fn take_sstables_below(&self, first_kept: u64) {
-        self.unreadable.borrow_mut().clear();
+        self.sstables.remove_unreadable(None);
         self.forget_flushed();
         let goes = |sstable: &Rc<SSTable>| number(&sstable.name()).is_none_or(|number| number < first_kept);
-        let kept: Vec<_> = self.sstables.borrow().iter().filter(|sstable| !goes(sstable)).cloned().collect();
+        let kept: Vec<_> = self.sstables().iter().filter(|sstable| !goes(sstable)).cloned().collect();
         self.set_sstables(kept);
         self.clear_cache();
     }
 
-    /// Links every SSTable of this shard into `to`, which exists.
+    /// Links every SSTable of this shard into `to`, which exists, those that cannot be opened included.
     pub async fn link_sstables(&self, files: &Files, to: &Path) -> Result<u64, FileError> {
         let _files = self.files_lock.lock().await;
         let sstables = self.sstables();
-        let names: HashSet<SstableName> = sstables.iter().map(|sstable| sstable.name()).collect();
+        let mut names: HashSet<SSTableName> = sstables.iter().map(|sstable| sstable.name()).collect();
+        names.extend(self.sstables.unreadable_names());
         let mut links = 0;
         for entry in files.read_dir(&self.dir).await?.into_iter().filter(|entry| !entry.is_dir) {
-            match SstableName::parse_file_name(&entry.name) {
+            match SSTableName::parse_file_name(&entry.name) {
                 Ok((name, _)) if names.contains(&name) => {
                     let linked = files.hard_link(&self.dir.join(&entry.name), &to.join(&entry.name)).await;
                     match linked {
@@ -304,13 +286,13 @@ impl Table {
 
 /// Removes the SSTables in `dir` that a truncate covers: those numbered below `first_kept`.
 pub async fn remove_below(files: &Files, dir: &Path, first_kept: u64) -> Result<(), FileError> {
-    let covered = |name: &SstableName| number(name).is_some_and(|number| number < first_kept);
-    let gone: Vec<SstableName> = list(files, dir).await?.into_iter().filter(covered).collect();
+    let covered = |name: &SSTableName| number(name).is_some_and(|number| number < first_kept);
+    let gone: Vec<SSTableName> = list(files, dir).await?.into_iter().filter(covered).collect();
     remove(files, dir, &gone).await
 }
 
 /// Removes the files of SSTables; ones that another shard has removed already are no error.
-pub async fn remove(files: &Files, dir: &Path, names: &[SstableName]) -> Result<(), FileError> {
+pub async fn remove(files: &Files, dir: &Path, names: &[SSTableName]) -> Result<(), FileError> {
     for name in names {
         if files.exists(&dir.join(name.file_name(&Component::Toc))).await? {
             remove_sstable(files, dir, name).await?;

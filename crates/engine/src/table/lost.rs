@@ -1,9 +1,9 @@
 //! A table whose directory was not there at a start: what was in it, nobody knows.
 //!
-//! A table's directory is durable before the schema says that there is the table, so one that is missing has been taken away, and
-//! with it every SSTable. It is made anew, with a file `lost` in it, and the table refuses reads, as one with an SSTable that
-//! cannot be opened does, until somebody has restored the SSTables and removes the file; or removes it to go on without
-//! them. A truncate removes it too.
+//! A table's directory is durable before the schema says that there is the table, so one that is missing has been taken
+//! away, and with it every SSTable. It is made anew, with a file `lost` in it, and the table refuses reads, as one with
+//! an SSTable that cannot be opened does, until somebody has restored the SSTables and removes the file; or removes it
+//! to go on without them. A truncate removes it too.
 
 use std::path::Path;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catalog::TableSettings;
 use compaction::{Layout, Plan, Reason, Split};
-use engine::compaction::node as compaction_node;
+use engine::node::compaction as compaction_node;
 use engine::options::CompactionOptions;
 use engine::shard::EngineShard;
 use engine::{Engine, EngineOptions, ReadCommand};
@@ -319,6 +319,7 @@ fn a_stop_and_a_drop_end_a_job_and_leave_nothing() {
     let dir = dir("compaction-stop");
     let mut slow = by_hand(&dir);
     slow.compaction.throughput_bytes_per_s = 50_000;
+    slow.auto_snapshot = false;
     let engine = open(slow, 1);
     let table = table(&engine);
     let value = "v".repeat(1000);

@@ -1,6 +1,9 @@
 //! A disk that fills up, fails and comes back, in simulation.
 
+use base::rng::Rng;
+use catalog::TableSettings;
 use engine::commitlog::{LogError, SyncMode};
+use engine::shard::EngineShard;
 use engine::{EngineError, EngineOptions, ReadCommand, node, recover};
 use model::{PartitionRange, TableSchema};
 use runtime::Shard;
@@ -20,14 +23,22 @@ fn options() -> EngineOptions {
 }
 
 async fn open(shard: &Shard) -> Arc<TableSchema> {
-    recover::open(shard, options()).await.unwrap_or_else(|error| panic!("{error}"));
+    open_with(shard, options()).await
+}
+
+async fn open_with(shard: &Shard, options: EngineOptions) -> Arc<TableSchema> {
+    open_table(shard, options, TableSettings::default()).await
+}
+
+async fn open_table(shard: &Shard, options: EngineOptions, settings: TableSettings) -> Arc<TableSchema> {
+    recover::open(shard, options).await.unwrap_or_else(|error| panic!("{error}"));
     if let Some(table) = node::catalog(shard).unwrap().schema("ks", "t") {
         return table.clone();
     }
     node::change_schema(shard, |catalog| catalog.create_keyspace(catalog::Keyspace::simple("ks")?))
         .await
         .unwrap();
-    node::change_schema(shard, |catalog| catalog.create_table(test_table(), Default::default()))
+    node::change_schema(shard, move |catalog| catalog.create_table(test_table(), settings.clone()))
         .await
         .unwrap();
     node::catalog(shard).unwrap().schema("ks", "t").unwrap().clone()
@@ -37,7 +48,9 @@ async fn count(shard: &Shard, table: &TableSchema) -> usize {
     let mut command = ReadCommand::new(table.id, PartitionRange::all());
     let mut rows = 0;
     loop {
-        let page = node::read(shard, command.clone()).await.unwrap_or_else(|error| panic!("{error}"));
+        let page = node::read(shard, command.clone(), node::Deadline::NONE)
+            .await
+            .unwrap_or_else(|error| panic!("{error}"));
         rows += page.partitions.iter().map(|partition| partition.rows.len()).sum::<usize>();
         match page.next {
             Some(next) => command.paging = Some(next),
@@ -51,7 +64,8 @@ async fn write_until_refused(shard: &Shard, table: &Arc<TableSchema>, from: i32)
     let value = "v".repeat(2000);
     for c in from.. {
         let key = format!("k{}", c % 50);
-        if let Err(error) = node::apply(shard, insert(table, &key, c, &value, 1)).await {
+        if let Err(error) = node::apply(shard, insert(table, &key, c, &value, 1), node::Deadline::NONE).await
+        {
             return (c - from, error);
         }
     }
@@ -82,7 +96,7 @@ fn a_full_disk_refuses_writes_serves_reads_and_loses_nothing() {
         let resumed = world.block_on(&node_1, 0, |shard| async move {
             for attempt in 0.. {
                 let key = format!("late{attempt}");
-                match node::apply(&shard, insert(&t, &key, 1, "x", 1)).await {
+                match node::apply(&shard, insert(&t, &key, 1, "x", 1), node::Deadline::NONE).await {
                     Ok(()) => break,
                     Err(error) => assert!(attempt < 60, "still refused after a minute: {error}"),
                 }
@@ -111,7 +125,7 @@ fn a_log_that_cannot_be_written_acknowledges_nothing_and_reads_go_on() {
         let t = table.clone();
         world
             .block_on(&node_1, 0, |shard| async move {
-                node::apply(&shard, insert(&t, "a", 1, "kept", 1)).await.unwrap();
+                node::apply(&shard, insert(&t, "a", 1, "kept", 1), node::Deadline::NONE).await.unwrap();
             })
             .unwrap();
         world.set_faults(|faults| {
@@ -124,7 +138,9 @@ fn a_log_that_cannot_be_written_acknowledges_nothing_and_reads_go_on() {
         world
             .block_on(&node_1, 0, |shard| async move {
                 for c in 2..5 {
-                    let error = node::apply(&shard, insert(&t, "a", c, "lost", 1)).await.unwrap_err();
+                    let error = node::apply(&shard, insert(&t, "a", c, "lost", 1), node::Deadline::NONE)
+                        .await
+                        .unwrap_err();
                     assert!(matches!(error, EngineError::Log(LogError::Failed(_))), "{error}");
                     assert!(error.to_string().contains("restarted"), "{error}");
                 }
@@ -136,10 +152,93 @@ fn a_log_that_cannot_be_written_acknowledges_nothing_and_reads_go_on() {
         let node_2 = world.start_node(|_| async {}).unwrap();
         let rows = world.block_on(&node_2, 0, |shard| async move {
             let table = open(&shard).await;
-            node::apply(&shard, insert(&table, "a", 9, "new", 1)).await.unwrap();
+            node::apply(&shard, insert(&table, "a", 9, "new", 1), node::Deadline::NONE).await.unwrap();
             count(&shard, &table).await
         });
         assert!(rows.unwrap() >= 2, "seed {seed}");
+    }
+}
+
+/// 4,000 bytes of text that compresses to a little less.
+fn noise(rng: &mut Rng) -> String {
+    (0..4000).map(|_| char::from(b'0' + rng.below(64) as u8)).collect()
+}
+
+/// The files of the commit logs, and their bytes on the disk.
+async fn log_files(shard: &Shard) -> (Vec<String>, u64) {
+    let (mut names, mut bytes) = (vec![], 0);
+    for dir in ["/data/commitlog", "/data/commitlog/schema"] {
+        let dir = std::path::Path::new(dir);
+        for entry in shard.files().read_dir(dir).await.unwrap().into_iter().filter(|entry| !entry.is_dir) {
+            let file =
+                shard.files().open(&dir.join(&entry.name), runtime::OpenOptions::read()).await.unwrap();
+            bytes += file.len_bytes().await.unwrap();
+            names.push(entry.name);
+        }
+    }
+    names.sort();
+    (names, bytes)
+}
+
+/// Nothing makes memtables be flushed, and the log may take more than the test writes.
+fn live_log() -> EngineOptions {
+    EngineOptions { commitlog_total_bytes: 16 << 20, ..large_log() }
+}
+
+/// All that is in the log of a killed node is live. Starts fail for want of room and leave nothing that takes more; with as much
+/// room as the flush needs, the node starts with all rows.
+#[test]
+fn a_node_killed_on_a_full_disk_starts_when_the_flush_has_room() {
+    for seed in 0..4 {
+        let world = SimWorld::new(SimOptions { seed, ..SimOptions::default() });
+        let node_1 = world.start_node(|_| async {}).unwrap();
+        let table = world.block_on(&node_1, 0, |shard| async move { open(&shard).await }).unwrap();
+        world.kill();
+        let node_2 = world.start_node(|_| async {}).unwrap();
+        let t = table.clone();
+        let written = world.block_on(&node_2, 0, move |shard| async move {
+            recover::open(&shard, live_log()).await.unwrap_or_else(|error| panic!("{error}"));
+            let mut rng = Rng::new(seed);
+            for c in 0..300 {
+                let row = insert(&t, &format!("k{}", c % 50), c, &noise(&mut rng), 1);
+                node::apply(&shard, row, node::Deadline::NONE).await.unwrap();
+            }
+            log_files(&shard).await.1
+        });
+        let log_bytes = written.unwrap_or_else(|stop| panic!("seed {seed}: {stop}"));
+        assert!(log_bytes > 1_200_000, "{log_bytes}: the rows are in the log");
+        world.kill();
+        // Too little for the flush, and enough for segments.
+        let used = world.disk().used_bytes();
+        world.set_faults(|faults| faults.capacity_bytes = Some(used + 400_000));
+        let mut first = None;
+        for attempt in 0..5 {
+            let node = world.start_node(|_| async {}).unwrap();
+            let failed = world.block_on(&node, 0, |shard| async move {
+                let error = recover::open(&shard, live_log()).await.map(drop).unwrap_err();
+                assert!(matches!(error, EngineError::NoSpace(_)), "{error}");
+                log_files(&shard).await
+            });
+            let (names, bytes) = failed.unwrap_or_else(|stop| panic!("seed {seed}, {attempt}: {stop}"));
+            world.kill();
+            let now = (names.len(), bytes, world.disk().used_bytes());
+            let expected = *first.get_or_insert(now);
+            assert_eq!(now, expected, "seed {seed}, start {attempt}: {names:?}");
+            assert!(
+                bytes < log_bytes + 100_000,
+                "seed {seed}, start {attempt}: {bytes} bytes, were {log_bytes}"
+            );
+        }
+        // SSTables take no more than the rows.
+        world.set_faults(|faults| faults.capacity_bytes = Some(used + 1_400_000));
+        let node_3 = world.start_node(|_| async {}).unwrap();
+        let t = table.clone();
+        let rows = world.block_on(&node_3, 0, |shard| async move {
+            recover::open(&shard, live_log()).await.unwrap_or_else(|error| panic!("{error}"));
+            node::apply(&shard, insert(&t, "new", 1, "x", 1), node::Deadline::NONE).await.unwrap();
+            count(&shard, &t).await
+        });
+        assert_eq!(rows.unwrap_or_else(|stop| panic!("seed {seed}: {stop}")), 301);
     }
 }
 
@@ -175,7 +274,9 @@ fn a_log_that_may_take_more_than_the_disk_has_is_flushed_and_goes_on() {
             let value = "v".repeat(2000);
             for c in 0..6000 {
                 let row = insert(&t, &format!("k{}", c % 50), c % 100, &value, i64::from(c) + 1);
-                node::apply(&shard, row).await.unwrap_or_else(|error| panic!("write {c}: {error}"));
+                node::apply(&shard, row, node::Deadline::NONE)
+                    .await
+                    .unwrap_or_else(|error| panic!("write {c}: {error}"));
             }
             count(&shard, &t).await
         });
@@ -189,4 +290,57 @@ fn a_log_that_may_take_more_than_the_disk_has_is_flushed_and_goes_on() {
         });
         assert_eq!(rows.unwrap(), 100, "seed {seed}");
     }
+}
+
+/// SSTables, and compactions that failed and that ended well.
+fn state(shard: &Shard, table: &TableSchema) -> (usize, u64, u64) {
+    let engine = EngineShard::of(shard).unwrap();
+    let stats = engine.compactions().stats().0;
+    (engine.table(table.id).unwrap().sstables().len(), stats.failed, stats.completed)
+}
+
+/// A merge fails on a full disk until its pause is minutes long. When the disk has room again, it is done within seconds.
+#[test]
+fn room_on_a_full_disk_ends_the_pause_of_compactions() {
+    let world = SimWorld::new(SimOptions { shards: 1, ..SimOptions::default() });
+    let node_1 = world.start_node(|_| async {}).unwrap();
+    let fill = |shard: Shard, table: Arc<TableSchema>, from: i32| async move {
+        let mut rng = Rng::new(from as u64);
+        for c in from..from + 80 {
+            let row = insert(&table, &format!("k{c}"), c, &noise(&mut rng), i64::from(c));
+            node::apply(&shard, row, node::Deadline::NONE).await.unwrap();
+        }
+        node::flush(&shard, vec![table.id]).await.unwrap();
+    };
+    let table = world.block_on(&node_1, 0, move |shard| async move {
+        let compaction = [("class".to_string(), "SizeTieredCompactionStrategy".to_string())].into();
+        let settings = TableSettings { compaction, ..TableSettings::default() };
+        let table = open_table(&shard, large_log(), settings).await;
+        for flush in 0..3 {
+            fill(shard.clone(), table.clone(), flush * 100).await;
+        }
+        table
+    });
+    let table = table.unwrap_or_else(|stop| panic!("{stop}"));
+    // Room for the fourth SSTable and for half of the merge of the four.
+    let room = world.disk().used_bytes() + 1_100_000;
+    world.set_faults(|faults| faults.capacity_bytes = Some(room));
+    let t = table.clone();
+    let before = world.block_on(&node_1, 0, move |shard| async move {
+        fill(shard.clone(), t.clone(), 300).await;
+        shard.sleep_us(200_000_000).await;
+        state(&shard, &t)
+    });
+    let (sstables, failed, completed) = before.unwrap_or_else(|stop| panic!("{stop}"));
+    assert!(sstables > 1 && (4..10).contains(&failed), "{sstables} SSTables, {failed} failures, {completed}");
+    world.set_faults(|faults| faults.capacity_bytes = None);
+    let after = world.block_on(&node_1, 0, move |shard| async move {
+        shard.sleep_us(5_000_000).await;
+        state(&shard, &table)
+    });
+    let (left, _, completed_after) = after.unwrap_or_else(|stop| panic!("{stop}"));
+    assert!(
+        left < sstables && completed_after > completed,
+        "{left} of {sstables} SSTables, {completed_after}"
+    );
 }

@@ -343,7 +343,7 @@ fn an_sstable_whose_files_are_gone_is_missed_once_and_one_that_a_job_removed_nev
     }
     let compact = |engine: &Engine| {
         let id = table.id;
-        let major = move |shard| async move { engine::compaction::node::major(&shard, id, false).await };
+        let major = move |shard| async move { engine::node::compaction::major(&shard, id, false).await };
         engine.ask(0, major).wait().unwrap();
     };
     compact(&engine);
@@ -400,8 +400,8 @@ fn an_sstable_whose_files_are_gone_is_missed_once_and_one_that_a_job_removed_nev
     let engine = open(options(&dir), 2);
     assert_eq!(missing(&engine).len(), 1);
     engine.close().unwrap();
-    let roster = files(&dir.join("sstables"), "").remove(0);
-    std::fs::write(&roster, b"torn").unwrap();
+    let manifest = files(&dir.join("sstables"), "").remove(0);
+    std::fs::write(&manifest, b"torn").unwrap();
     let engine = open(options(&dir), 2);
     let said = missing(&engine);
     assert!(said.len() == 1 && said[0].contains("cannot be read"), "{said:?}");
@@ -441,7 +441,7 @@ fn a_filter_that_has_changed_hides_nothing_and_a_verify_finds_it_while_the_node_
     engine.flush(vec![table.id]).unwrap();
     let verified = |engine: &Engine| {
         let id = table.id;
-        let verify = move |shard| async move { engine::compaction::verify::verify(&shard, id, false).await };
+        let verify = move |shard| async move { engine::node::verify::verify(&shard, id, false).await };
         engine.ask(0, verify).wait().unwrap().damaged
     };
     assert_eq!(verified(&engine), Vec::<String>::new());

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use engine::compaction::{Granularity, node as compaction_node};
+use engine::compaction::Granularity;
+use engine::node::compaction as compaction_node;
 use engine::options::CompactionOptions;
 use engine::shard::EngineShard;
 use engine::{Engine, EngineOptions};

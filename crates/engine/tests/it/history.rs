@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use engine::compaction::{Ended, node as compaction_node};
+use engine::compaction::Ended;
+use engine::node::compaction as compaction_node;
 use engine::options::CompactionOptions;
 use engine::{Engine, EngineOptions, ReadCommand};
 use model::{PartitionRange, TableSchema};

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use compaction::{Layout, Plan, Reason};
 use engine::commitlog::SyncMode;
 use engine::compaction::Granularity;
-use engine::compaction::node::{self as compactions, Rewrite};
-use engine::compaction::scrub::{ScrubOptions, scrub};
-use engine::compaction::verify::{self, Verified};
+use engine::node::compaction::{self as compactions, Rewrite};
+use engine::node::scrub::{ScrubOptions, scrub};
+use engine::node::verify::{self, Verified};
 use engine::options::CompactionOptions;
 use engine::shard::EngineShard;
 use engine::{EngineError, EngineOptions, ReadCommand, node, recover};
@@ -70,11 +70,16 @@ async fn fill(shard: &Shard) -> Result<Arc<TableSchema>, EngineError> {
         for row in 0..ROWS / FLUSHES {
             let value = format!("{flush} {row} {}", "v".repeat(300));
             let c = (flush * 1000 + row) as i32;
-            node::apply(shard, insert(&table, &format!("k{}", row % 20), c, &value, 100)).await?;
+            node::apply(
+                shard,
+                insert(&table, &format!("k{}", row % 20), c, &value, 100),
+                node::Deadline::NONE,
+            )
+            .await?;
         }
         let mut gone = Mutation::new(table.clone(), PartitionKey::new(format!("none{flush}").as_str()));
         gone.partition.tombstone = Tombstone::new(50, 1_700_000_000);
-        node::apply(shard, gone).await?;
+        node::apply(shard, gone, node::Deadline::NONE).await?;
         node::flush(shard, vec![table.id]).await?;
     }
     Ok(table)
@@ -85,7 +90,7 @@ async fn count(shard: &Shard, table: &TableSchema) -> Result<usize, EngineError>
     command.bypass_cache = true;
     let mut rows = 0;
     loop {
-        let page = node::read(shard, command.clone()).await?;
+        let page = node::read(shard, command.clone(), node::Deadline::NONE).await?;
         rows += page.partitions.iter().map(|partition| partition.rows.len()).sum::<usize>();
         match page.next {
             Some(next) => command.paging = Some(next),
@@ -254,7 +259,7 @@ fn a_damaged_input_is_put_aside_and_nothing_else_is_lost() {
         let in_quarantine: usize = (0..shards)
             .map(|shard| {
                 let asked = world.block_on(&node, shard, move |shard| async move {
-                    Ok::<_, EngineError>(EngineShard::of(&shard)?.table(id)?.quarantined().len())
+                    Ok::<_, EngineError>(EngineShard::of(&shard)?.table(id)?.sstables.quarantined().len())
                 });
                 asked.unwrap().unwrap()
             })

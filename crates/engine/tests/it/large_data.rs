@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use engine::large_data::{LargeItem, LargeKind};
+use engine::node::large_data::{LargeItem, LargeKind};
 use engine::{Engine, LargeDataOptions, node};
 use sstable::write::LargeDataLimits;
 
@@ -56,7 +56,7 @@ fn it_comes_with_an_sstable_and_goes_with_it() {
     // A compaction sees the whole partition, and what its inputs had is gone with them.
     let table_id = table.id;
     let operation = move |shard: runtime::Shard| async move {
-        engine::compaction::node::major(&shard, table_id, false).await
+        engine::node::compaction::major(&shard, table_id, false).await
     };
     engine.ask(0, operation).wait().unwrap();
     let items = large(&engine);

@@ -51,7 +51,7 @@ fn quiesce(engine: &Engine, table: &TableSchema, when: &str) {
         let asked = engine.ask(0, move |shard| async move {
             shard.sleep_us(10_000).await;
             let compactions = EngineShard::of(&shard)?.compactions().clone();
-            let is_idle = compactions.stats().1 == 0 && compactions.table_state(id).pending == 0;
+            let is_idle = compactions.stats().1 == 0 && compactions.table_needs(id).pending == 0;
             Ok(is_idle)
         });
         if asked.wait().unwrap() {

@@ -93,6 +93,12 @@ fn what_is_damaged_or_of_another_table_is_refused_and_nothing_is_taken() {
     let error = engine.refresh(table.id).unwrap_err().to_string();
     assert!(error.contains("is damaged, nothing was loaded") && error.contains("-Data.db"), "{error}");
     std::fs::write(&data, &sound).unwrap();
+    let toc = files(&upload, "-TOC.txt").pop().unwrap();
+    let listed = std::fs::read_to_string(&toc).unwrap();
+    std::fs::write(&toc, format!("{listed}Indez.db\n")).unwrap();
+    let error = engine.refresh(table.id).unwrap_err().to_string();
+    assert!(error.contains("TOC.txt lists Indez.db") && error.contains("nothing was loaded"), "{error}");
+    std::fs::write(&toc, &listed).unwrap();
 
     let other = TableSchema::builder("ks", "other").partition_key("p", CqlType::Text);
     let other = other.clustering("c", CqlType::BigInt).regular("w", CqlType::Int).build().unwrap();

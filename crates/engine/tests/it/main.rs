@@ -1,9 +1,13 @@
 //! The engine as its users see it: a directory, in and out.
 
+mod admission;
+mod budgets;
 mod comebacks;
 mod compaction;
 mod disk;
+mod dropped_columns;
 mod faults;
+mod futile;
 mod garbage;
 mod history;
 mod job_faults;
@@ -17,7 +21,9 @@ mod reshape;
 mod row_cache;
 mod scrub;
 mod slices;
+mod snapshots;
 mod storm;
+mod sub_options;
 mod support;
 mod traced;
 mod work;

@@ -43,7 +43,7 @@ async fn all(shard: &Shard, command: &ReadCommand, unpark: bool) -> Vec<(Partiti
     let mut command = command.clone();
     let mut all = vec![];
     loop {
-        let page = node::read(shard, command.clone()).await.unwrap();
+        let page = node::read(shard, command.clone(), node::Deadline::NONE).await.unwrap();
         all.extend(rows(&page));
         let Some(mut next) = page.next else { return all };
         if unpark {
@@ -57,7 +57,7 @@ async fn pages_agree(shard: Shard) {
     let table = open(&shard).await;
     for (number, key) in ["a", "b", "c", "d"].into_iter().enumerate() {
         for c in 0..60 {
-            node::apply(&shard, insert(&table, key, c, "value", 1)).await.unwrap();
+            node::apply(&shard, insert(&table, key, c, "value", 1), node::Deadline::NONE).await.unwrap();
         }
         if number != 2 {
             node::flush(&shard, vec![]).await.unwrap();
@@ -89,20 +89,20 @@ fn parked_reads_give_what_others_give() {
 async fn comes_and_goes(shard: Shard) {
     let table = open(&shard).await;
     for c in 0..10 {
-        node::apply(&shard, insert(&table, "a", 2 * c, "value", 1)).await.unwrap();
+        node::apply(&shard, insert(&table, "a", 2 * c, "value", 1), node::Deadline::NONE).await.unwrap();
     }
     let key = PartitionRange::Key(PartitionKey::new("a"));
     let first = ReadCommand { page_rows: 4, ..ReadCommand::new(table.id, key) };
     let second = |page: &Page| ReadCommand { paging: page.next.clone(), ..first.clone() };
     let read = |command: ReadCommand| {
         let shard = shard.clone();
-        async move { node::read(&shard, command).await.unwrap() }
+        async move { node::read(&shard, command, node::Deadline::NONE).await.unwrap() }
     };
 
     // All pages are of one state; a read that begins later sees what was written meanwhile.
     let page = read(first.clone()).await;
     assert_eq!(parked(&shard, &table), 1);
-    node::apply(&shard, insert(&table, "a", 9, "new", 2)).await.unwrap();
+    node::apply(&shard, insert(&table, "a", 9, "new", 2), node::Deadline::NONE).await.unwrap();
     let before = read(second(&page)).await;
     let anew = read(first.clone()).await;
     let after = read(second(&anew)).await;
@@ -116,7 +116,7 @@ async fn comes_and_goes(shard: Shard) {
     node::flush(&shard, vec![]).await.unwrap();
     assert_eq!(parked(&shard, &table), 0);
     let page = read(first.clone()).await;
-    shard.sleep_us(2 * engine::read::parked::PARKED_US_MAX).await;
+    shard.sleep_us(2 * engine::table::parked::PARKED_US_MAX).await;
     assert_eq!(parked(&shard, &table), 0);
     assert_eq!(rows(&read(second(&page)).await).len(), 4);
     let page = read(first.clone()).await;
@@ -128,7 +128,7 @@ async fn comes_and_goes(shard: Shard) {
 
     // Many that nobody goes on with do not keep others out: the oldest are evicted.
     for c in 0..10 {
-        node::apply(&shard, insert(&table, "a", 2 * c, "value", 3)).await.unwrap();
+        node::apply(&shard, insert(&table, "a", 2 * c, "value", 3), node::Deadline::NONE).await.unwrap();
     }
     for _ in 0..300 {
         read(first.clone()).await;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base::rng::Rng;
-use engine::compaction::node as compactions;
+use engine::node::compaction as compactions;
 use engine::shard::EngineShard;
 use engine::{EngineOptions, OpenReport, ReadCommand, node, recover};
 use model::{CqlType, PartitionRange, TableSchema};
@@ -69,9 +69,13 @@ fn write(world: &SimWorld, node: &SimNode, table: &Arc<TableSchema>, rows: std::
     let table = table.clone();
     on(world, node, |shard| async move {
         for c in rows {
-            node::apply(&shard, insert(&table, &format!("k{}", c % 20), c, "value", i64::from(c)))
-                .await
-                .unwrap();
+            node::apply(
+                &shard,
+                insert(&table, &format!("k{}", c % 20), c, "value", i64::from(c)),
+                node::Deadline::NONE,
+            )
+            .await
+            .unwrap();
         }
     });
 }
@@ -87,7 +91,7 @@ fn count(world: &SimWorld, node: &SimNode, table: &Arc<TableSchema>) -> usize {
         let mut command = ReadCommand::new(id, PartitionRange::all());
         let mut rows = 0;
         loop {
-            let page = node::read(&shard, command.clone()).await.unwrap();
+            let page = node::read(&shard, command.clone(), node::Deadline::NONE).await.unwrap();
             rows += page.partitions.iter().map(|partition| partition.rows.len()).sum::<usize>();
             match page.next {
                 Some(next) => command.paging = Some(next),

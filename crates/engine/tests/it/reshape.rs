@@ -1,6 +1,6 @@
 //! SSTables of other shards are dealt out to their owners, and what was loaded is brought into form.
 
-use engine::compaction::node as compaction_node;
+use engine::node::compaction as compaction_node;
 use engine::shard::EngineShard;
 use engine::{Engine, EngineOptions};
 use model::TableSchema;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use engine::compaction::node as compaction_node;
-use engine::compaction::scrub::{ScrubOptions, Scrubbed, scrub};
+use engine::node::compaction as compaction_node;
+use engine::node::scrub::{ScrubOptions, Scrubbed, scrub};
 use engine::options::CompactionOptions;
 use engine::{Engine, EngineError, EngineOptions};
 use model::TableId;

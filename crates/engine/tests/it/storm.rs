@@ -42,15 +42,17 @@ async fn storm(shard: Shard, reads: ReadOptions) -> Outcomes {
     let table = open(&shard, reads).await;
     let value = "v".repeat(1000);
     for c in 0..4000 {
-        node::apply(&shard, insert(&table, "large", c, &value, 1)).await.unwrap();
+        node::apply(&shard, insert(&table, "large", c, &value, 1), node::Deadline::NONE).await.unwrap();
     }
-    node::apply(&shard, insert(&table, "small", 1, "value", 1)).await.unwrap();
+    node::apply(&shard, insert(&table, "small", 1, "value", 1), node::Deadline::NONE).await.unwrap();
     node::flush(&shard, vec![]).await.unwrap();
     let engine = EngineShard::of(&shard).unwrap();
     let tasks: Vec<_> = (0..READS)
         .map(|_| {
             let (shard, command) = (shard.clone(), ReadCommand { bypass_cache: true, ..of(&table, "large") });
-            shard.clone().spawn(CpuGroup::Statement, async move { node::read(&shard, command).await })
+            shard.clone().spawn(CpuGroup::Statement, async move {
+                node::read(&shard, command, node::Deadline::NONE).await
+            })
         })
         .collect();
     let mut outcomes = Outcomes::default();
@@ -84,7 +86,7 @@ async fn storm(shard: Shard, reads: ReadOptions) -> Outcomes {
         assert!(stats.used_bytes_max <= bytes_max, "{} of {bytes_max}", stats.used_bytes_max);
         assert!(stats.queued <= limits.queue_max);
         if number % 100 == 50 && stats.queued < limits.queue_max {
-            match node::read(&shard, of(&table, "small")).await {
+            match node::read(&shard, of(&table, "small"), node::Deadline::NONE).await {
                 Ok(page) => assert_eq!(page.row_count(), 1),
                 Err(EngineError::Read(ReadError::Refused(Refusal::TimedOut(_)))) => {}
                 Err(other) => panic!("{other}"),
@@ -92,7 +94,7 @@ async fn storm(shard: Shard, reads: ReadOptions) -> Outcomes {
         }
     }
     // Nobody asks for the next pages.
-    shard.sleep_us(2 * engine::read::parked::PARKED_US_MAX).await;
+    shard.sleep_us(2 * engine::table::parked::PARKED_US_MAX).await;
     let stats = engine.report().reads[0].2;
     assert_eq!((stats.permits, stats.used_count, stats.used_bytes, stats.queued), (0, 0, 0, 0));
     let dump = node::read_diagnostics(&shard).await.unwrap().remove(0).remove(0);
@@ -100,7 +102,7 @@ async fn storm(shard: Shard, reads: ReadOptions) -> Outcomes {
         dump.starts_with("Semaphore sl:default with 0/100 count and 0/1048576 memory resources"),
         "{dump}"
     );
-    assert_eq!(node::read(&shard, of(&table, "small")).await.unwrap().row_count(), 1);
+    assert_eq!(node::read(&shard, of(&table, "small"), node::Deadline::NONE).await.unwrap().row_count(), 1);
     outcomes
 }
 

@@ -1,14 +1,15 @@
-//! Decisions as text: what is asked of a queue, and who goes when.
+//! Scheduling decisions as text: requests to a queue, and the order in which they start.
 //!
 //! ```text
 //! push 10us a 1: read 4K     request `a` of class 1 arrives
-//! done 20us a                the disk is done with it, and has moved all of it
-//! done 20us a: 1K            and has moved 1 KiB of it
-//! gone 20us a                nobody wants it any more, and the disk never had it
-//! look 30us                  who may go now?
+//! done 20us a                the disk completes it and has moved all bytes
+//! done 20us a: 1K            the disk completes it and has moved 1 KiB
+//! gone 20us a                it is cancelled and never reached the disk
+//! look 30us                  which requests may start now?
 //! ```
 //!
-//! The disk: 100k requests of either kind a second, 1 GB/s, so a read of 4 KiB is 14.096 us of it; 750 us in advance.
+//! The disk serves 100k requests of either kind per second at 1 GB/s, so a read of 4 KiB costs 14.096 us; 750
+//! us may be given in advance.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -105,7 +106,8 @@ fn what_is_too_much_at_once_waits_for_the_disks_time() {
         look 1318us
         look 1319us
         look 1395us";
-    // 750 us were there, a took 534.288, b takes as much; c, 75.536, stays behind b.
+    // 750 us were available and `a` took 534.288. `b` takes as much, and `c`, which takes 75.536 us, comes
+    // after `b`.
     check(
         Some(MODEL),
         script,
@@ -142,7 +144,8 @@ fn a_read_that_comes_late_goes_before_writes_that_wait() {
 
 #[test]
 fn beside_others_that_read_a_class_may_have_its_part_under_way() {
-    // A quarter of 3 ms, since nobody measured: one of 512 KiB at a time, once there was a read. 100 ms after it, all of it again.
+    // The quota is a quarter of 3 ms, since the disk is not measured: one request of 512 KiB at a time once
+    // there was a read. 100 ms after that read the quota is the whole limit again.
     let script = "
         shares 1 333
         push 1000us w1 1: write 512K
@@ -219,7 +222,8 @@ fn a_cap_holds_though_the_disk_is_idle() {
         push 1200000us r 0: read 4K
         look 1200000us
         look 1500001us";
-    // 1 MiB a second, and 1 MiB ahead: c is half a MiB too much, which d waits for. The other class does not.
+    // The cap is 1 MiB per second with a burst of 1 MiB. `c` exceeds it by half a MiB, for which `d` waits.
+    // The other class does not wait.
     check(
         Some(MODEL),
         script,
@@ -274,7 +278,8 @@ fn what_a_request_did_not_move_goes_back_to_the_disk_and_to_the_cap() {
              look 1000011us"
         )
     };
-    // Of the burst of 1 MiB the second request may take the rest, but of the disk's 750 us 215.712 are left.
+    // The second request may use the remainder of the burst of 1 MiB, but of the disk's 750 us only 215.712
+    // are left.
     check(Some(MODEL), &script("done 1000010us a"), "a at once\n look again at 1000319us");
     check(Some(MODEL), &script("done 1000010us a: 4K"), "a at once\n b at once");
     check(Some(MODEL), &script("gone 1000010us a"), "a at once\n b at once");
@@ -285,7 +290,7 @@ fn a_cap_counts_moved_bytes() {
     let disk = Arc::new(Disk::new(DiskOptions::default()));
     disk.set_cap(0, Some(1 << 20));
     let mut queue: IoQueue<()> = IoQueue::new(disk);
-    // In no time at all: a hundred requests that ask for 1 MiB each and find 1 KiB.
+    // At one instant: a hundred requests that ask for 1 MiB each and get 1 KiB.
     for _ in 0..100 {
         let ticket = queue.start(0, Direction::Read, 1 << 20, 1_000_000_000).expect("the cap has room");
         queue.complete(ticket, Outcome::Moved { bytes: 1 << 10, is_direct: true }, 1_000_000_010);
@@ -296,5 +301,5 @@ fn a_cap_counts_moved_bytes() {
     assert_eq!((stats.reads, stats.read_bytes), (100, 100 << 10));
     assert_eq!(stats.consumed_ns, 100 * DiskModel::NOMINAL.cost_ns(Direction::Read, 1 << 10));
     assert_eq!(queue.disk().traffic().read_bytes, 100 << 10);
-    assert_eq!((stats.executing, queue.disk().under_way_ns()), (0, 0));
+    assert_eq!((stats.executing, queue.disk().inflight_ns()), (0, 0));
 }

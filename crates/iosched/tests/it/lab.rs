@@ -1,4 +1,4 @@
-//! Shards, a disk and time, all made up: workloads that always keep so many requests before the disk.
+//! Simulated shards, disk and time. A workload keeps a constant number of requests outstanding.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use iosched::{Direction, Disk, DiskModel, DiskOptions, IoQueue, Outcome, Ticket};
 
-/// Always `depth` requests of `bytes` each, on one shard.
+/// A workload: `depth` requests of `bytes` each are always outstanding on one shard.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     pub shard: usize,
@@ -32,7 +32,7 @@ pub struct Started {
     pub bytes: u64,
     pub cost_ns: u64,
     pub waited_ns: u64,
-    /// From its issue to its end.
+    /// Time from the arrival of the request to its completion.
     pub took_ns: u64,
 }
 
@@ -40,13 +40,13 @@ pub struct Lab {
     pub disk: Arc<Disk>,
     pub queues: Vec<IoQueue<(usize, u64)>>,
     pub started: Vec<Started>,
-    pub under_way_max_ns: u64,
-    /// The real disk.
+    pub inflight_max_ns: u64,
+    /// Rates of the simulated disk; the scheduler may have been given others.
     real: DiskModel,
     free_at_ns: u64,
     in_disk: BTreeMap<u64, (usize, usize, Ticket)>,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
-    /// When each shard looks next.
+    /// The next time at which each shard polls its queue.
     looks_at_ns: Vec<u64>,
     count: u64,
 }
@@ -69,7 +69,7 @@ impl Lab {
             queues: (0..shards).map(|_| IoQueue::new(Arc::clone(&disk))).collect(),
             disk,
             started: vec![],
-            under_way_max_ns: 0,
+            inflight_max_ns: 0,
             real,
             free_at_ns: 0,
             in_disk: BTreeMap::new(),
@@ -141,9 +141,9 @@ impl Lab {
     fn begin(&mut self, loads: &[Load], number: usize, since_ns: u64, now_ns: u64, ticket: Ticket) {
         let Load { shard, class, direction, bytes, .. } = loads[number];
         let cost_ns = self.disk.model().cost_ns(direction, bytes);
-        self.under_way_max_ns = self.under_way_max_ns.max(self.disk.under_way_ns());
+        self.inflight_max_ns = self.inflight_max_ns.max(self.disk.inflight_ns());
         self.free_at_ns = self.free_at_ns.max(now_ns) + self.real.cost_ns(direction, bytes);
-        // The way there and back.
+        // 50 us of latency for the way to the disk and back.
         let completes_ns = self.free_at_ns + 50_000;
         let (waited_ns, took_ns) = (now_ns - since_ns, completes_ns - since_ns);
         self.started.push(Started { at_ns: now_ns, class, bytes, cost_ns, waited_ns, took_ns });
@@ -153,7 +153,7 @@ impl Lab {
         self.at(completes_ns, Event::Complete(id));
     }
 
-    /// How long 95 of 100 requests of a class took at most that were started in a time.
+    /// 95th percentile of the time that requests of a class took that started in a period.
     pub fn p95_ns(&self, class: usize, from_ns: u64, until_ns: u64) -> u64 {
         let started = self.started.iter().filter(|started| started.class == class);
         let started = started.filter(|started| (from_ns..until_ns).contains(&started.at_ns));
@@ -162,7 +162,7 @@ impl Lab {
         took_ns[took_ns.len() * 95 / 100]
     }
 
-    /// The cost of what a class started in a time.
+    /// Total cost of the requests of a class that started in a period.
     pub fn cost_ns(&self, class: usize, from_ns: u64, until_ns: u64) -> u64 {
         let started = self.started.iter().filter(|started| started.class == class);
         started

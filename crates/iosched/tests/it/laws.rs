@@ -1,4 +1,4 @@
-//! What holds for any disk, any shares and any load.
+//! Laws for any disk, any shares and any load.
 
 use iosched::{Direction, DiskModel, FORGIVEN_NS};
 use proptest::prelude::*;
@@ -23,13 +23,13 @@ fn direction() -> impl Strategy<Value = Direction> {
     prop_oneof![Just(Direction::Read), Just(Direction::Write)]
 }
 
-/// Requests of up to 64 KiB, which every disk takes whole.
+/// A workload of requests up to 64 KiB, which no disk splits.
 fn load(classes: usize) -> impl Strategy<Value = Load> {
     (0..classes, direction(), 1..=128_u64, 1..40_usize)
         .prop_map(|(class, direction, sectors, depth)| Load::new(class, direction, sectors * 512, depth))
 }
 
-/// Enough of it to keep any of these disks busy.
+/// A workload with a depth that keeps any of these disks busy.
 fn saturating(class: usize, direction: Direction, bytes: u64) -> Load {
     Load::new(class, direction, bytes, 200)
 }
@@ -140,7 +140,7 @@ proptest! {
         let loads: Vec<Load> = loads.into_iter().map(|load| Load { depth: 500, ..load }).collect();
         lab.run(&loads, S / 2);
         let lanes = if model.duplex { 2 } else { 1 };
-        prop_assert!(lab.under_way_max_ns <= lab.disk.latency_goal_ns() * 4 * lanes);
+        prop_assert!(lab.inflight_max_ns <= lab.disk.latency_goal_ns() * 4 * lanes);
         let used_ns: u64 = (0..3).map(|class| lab.cost_ns(class, 0, S / 2)).sum();
         let could_ns = S / 2 * percent / 100;
         prop_assert!(used_ns >= could_ns * 95 / 100, "{used_ns} of {could_ns}");

@@ -1,4 +1,4 @@
-//! What is learned of a disk from loads that pass through the queues, beside what the disk really is.
+//! Rates estimated from loads that pass through the queues, compared with the rates of the simulated disk.
 
 use iosched::{
     BUSY_WINDOWS_MIN, Direction, DiskModel, Learned, Learner, Observation, STEPS, Traffic, WINDOW_NS,
@@ -16,7 +16,7 @@ const REAL: DiskModel = DiskModel {
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Loads of so many requests at once: reads of 4 KiB and 1 MiB, writes of 4 KiB and 256 KiB.
+/// Loads of one second with these depths: reads of 4 KiB and 1 MiB, writes of 4 KiB and 256 KiB.
 fn mix(depths: [usize; 4], shard: usize, second: u64) -> Vec<Load> {
     use Direction::{Read, Write};
     let kinds = [(Read, 4096), (Read, 1 << 20), (Write, 4096), (Write, 256 << 10)];
@@ -42,7 +42,7 @@ fn learn(believed: DiskModel, shards: usize, seconds: &[[usize; 4]]) -> Learned 
     learned
 }
 
-/// A second alone for each kind, then mixes that are more than the disk can do.
+/// For each kind one second without other load, then mixes that exceed the disk.
 const BUSY: [[usize; 4]; 10] = [
     [1, 0, 0, 0],
     [0, 1, 0, 0],
@@ -91,7 +91,7 @@ fn only_what_was_busy_is_fitted() {
     assert_eq!((learned.write_iops.fitted_s, learned.write_bandwidth.fitted_s), (None, None));
 }
 
-/// Costs that always come in the same proportion cannot be told apart, so neither is given.
+/// Costs that always occur in the same proportion cannot be separated, so neither is reported.
 #[test]
 fn what_busy_windows_do_not_tell_apart_is_not_given() {
     let mut learner = Learner::new(DiskModel::NOMINAL);
@@ -113,7 +113,7 @@ fn what_busy_windows_do_not_tell_apart_is_not_given() {
     near(learned.read_iops.greatest_s as u64, 50_000);
 }
 
-/// A start reads some hundred small files in a burst: this says nothing of what a disk can do.
+/// A start reads some hundred small files in a burst, which is too little to estimate the disk's rates.
 #[test]
 fn too_little_is_not_fitted() {
     let seconds = [[1, 0, 0, 0], [64, 16, 0, 0]];
@@ -121,7 +121,7 @@ fn too_little_is_not_fitted() {
     lab.disk.set_bypassed(true);
     let mut loads: Vec<Load> =
         seconds.iter().enumerate().flat_map(|(second, depths)| mix(*depths, 0, second as u64)).collect();
-    // Half a second of it.
+    // Half a second of the burst.
     loads.iter_mut().for_each(|load| load.until_ns = load.until_ns.min(SECOND_NS * 3 / 2));
     lab.run(&loads, 2 * SECOND_NS);
     let learned = lab.queues[0].learned();

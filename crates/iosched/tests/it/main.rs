@@ -1,7 +1,7 @@
-//! Queues of several shards before a disk that serves first come, first served.
+//! Tests of the queues of several shards with a simulated disk that serves requests in order of arrival.
 
 mod cases;
 mod lab;
 mod laws;
 mod learned;
-mod rooms;
+mod quota;

@@ -1,23 +1,24 @@
-//! Dates, times of day and timestamps as text, in the proleptic Gregorian calendar and UTC.
+//! Text of dates, times of day and timestamps, in the proleptic Gregorian calendar and UTC.
 //!
-//! Own arithmetic because CQL's range is wider than the libraries': a `date` reaches from year -5877641 to
-//! 5881580, a `timestamp` to ±292 million. Time zones are offsets, `Z`, `UTC` or `GMT`, perhaps with an offset behind
-//! them; other names need a database of zones and are refused. Of a timestamp, a day of 29 to 31 that its month does
-//! not have is the last of the month, and 24:00 is the next day's begin; a date must be a day.
+//! The arithmetic is implemented here because CQL's range is wider than that of the libraries: a `date`
+//! ranges from year -5877641 to 5881580, a `timestamp` to ±292 million. A time zone is an offset, `Z`, `UTC`
+//! or `GMT`, of which the latter two may be followed by an offset, or a region of the IANA time zone database,
+//! which is built in (jiff). In a timestamp, a day of 29 to 31 that its month does not have becomes the last
+//! day of the month, and 24:00 is the start of the next day. In a date, the day must exist.
 //!
-//! Source: Cassandra 5.0, what it reads; `serializers/{SimpleDate,Time,Timestamp}Serializer.java`.
+//! Source: the texts that Cassandra 5.0 accepts; `serializers/{SimpleDate,Time,Timestamp}Serializer.java`.
 
 use std::fmt::Write;
 
 const MS_PER_DAY: i64 = 86_400_000;
 pub(crate) const NS_PER_DAY: i64 = 86_400_000_000_000;
-/// A `date` counts from here: the epoch is in the middle of the u32 range.
+/// Offset of a `date`: the epoch is in the middle of the u32 range.
 const DATE_BIAS_DAYS: i64 = 1 << 31;
-/// From 0000-03-01, the start of the calendar's 400-year cycle, to 1970-01-01.
+/// Days from 0000-03-01, the start of the calendar's 400-year cycle, to 1970-01-01.
 const CYCLE_TO_EPOCH_DAYS: i64 = 719_468;
 const CYCLE_DAYS: i64 = 146_097;
 
-/// `None` if there is no such month.
+/// `None` if the month does not exist.
 fn days_in_month(year: i64, month: i64) -> Option<i64> {
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     Some(match month {
@@ -28,12 +29,12 @@ fn days_in_month(year: i64, month: i64) -> Option<i64> {
     })
 }
 
-/// Days since the epoch; `None` if there is no such day.
+/// Days since the epoch; `None` if the day does not exist.
 fn days_of(year: i64, month: i64, day: i64) -> Option<i64> {
     if !(1..=days_in_month(year, month)?).contains(&day) {
         return None;
     }
-    // Counted from March, leap days come last in the year.
+    // In years that start in March, leap days come last.
     let (march_year, march_month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let (cycle, year_in_cycle) = (march_year.div_euclid(400), march_year.rem_euclid(400));
     let day_in_year = (153 * march_month + 2) / 5 + day - 1;
@@ -41,11 +42,11 @@ fn days_of(year: i64, month: i64, day: i64) -> Option<i64> {
     Some(cycle * CYCLE_DAYS + year_in_cycle * 365 + leap_days + day_in_year - CYCLE_TO_EPOCH_DAYS)
 }
 
-/// Year, month and day.
+/// Year, month and day of a number of days since the epoch.
 fn civil_of(days: i64) -> (i64, i64, i64) {
     let shifted = days + CYCLE_TO_EPOCH_DAYS;
     let (cycle, day_in_cycle) = (shifted.div_euclid(CYCLE_DAYS), shifted.rem_euclid(CYCLE_DAYS));
-    // Taking the leap days out (one per 1,460 days, none per 36,524, one per cycle) leaves years of 365.
+    // Without the leap days (one per 1,460 days, none per 36,524, one per cycle) all years have 365 days.
     let leap_days = day_in_cycle / 1_460 - day_in_cycle / 36_524 + day_in_cycle / 146_096;
     let year_in_cycle = (day_in_cycle - leap_days) / 365;
     let day_in_year = day_in_cycle - (365 * year_in_cycle + year_in_cycle / 4 - year_in_cycle / 100);
@@ -55,7 +56,7 @@ fn civil_of(days: i64) -> (i64, i64, i64) {
     (cycle * 400 + year_in_cycle + i64::from(month <= 2), month, day)
 }
 
-/// `1970-01-01`; a year above 9999 with `+`, a negative one with `-`.
+/// Writes a date like `1970-01-01`; a year above 9999 with `+`, a negative one with `-`.
 pub(crate) fn write_date(out: &mut String, date: u32) {
     let (year, month, day) = civil_of(i64::from(date) - DATE_BIAS_DAYS);
     let sign = if year < 0 {
@@ -68,7 +69,7 @@ pub(crate) fn write_date(out: &mut String, date: u32) {
     let _infallible = write!(out, "{sign}{:04}-{month:02}-{day:02}", year.abs());
 }
 
-/// A date or the raw u32 in decimal.
+/// Parses a date, or the raw u32 in decimal.
 pub(crate) fn parse_date(text: &str) -> Option<u32> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return text.parse().ok();
@@ -82,7 +83,7 @@ pub(crate) fn parse_date(text: &str) -> Option<u32> {
     u32::try_from(days + DATE_BIAS_DAYS).ok()
 }
 
-/// `13:30:54.234000000`; `None` if the nanoseconds are not within a day.
+/// Writes a time like `13:30:54.234000000`; `None` if the nanoseconds are not within a day.
 pub(crate) fn write_time(out: &mut String, time_ns: i64) -> Option<()> {
     if !(0..NS_PER_DAY).contains(&time_ns) {
         return None;
@@ -93,7 +94,7 @@ pub(crate) fn write_time(out: &mut String, time_ns: i64) -> Option<()> {
     Some(())
 }
 
-/// `hh:mm:ss[.fffffffff]` or the nanoseconds in decimal.
+/// Parses `hh:mm:ss[.fffffffff]`, or the nanoseconds in decimal.
 pub(crate) fn parse_time(text: &str) -> Option<i64> {
     let text = text.trim();
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -110,7 +111,7 @@ pub(crate) fn parse_time(text: &str) -> Option<i64> {
     in_range.then_some(((hour * 60 + minute) * 60 + second) * 1_000_000_000 + nanos)
 }
 
-/// What stands between the date and the time of day.
+/// Separator between the date and the time of day.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Separator {
     /// `2020-01-31T…`, in CQL.
@@ -119,8 +120,8 @@ pub(crate) enum Separator {
     Space,
 }
 
-/// `2020-01-31T13:30:54.234Z`. The year is the year of its era, as in Cassandra: text for a year before 1
-/// or after 9999 does not read back.
+/// Writes a timestamp like `2020-01-31T13:30:54.234Z`. The year is the year of its era, as in Cassandra, so
+/// the text of a year before 1 or after 9999 cannot be parsed back.
 pub(crate) fn write_timestamp(out: &mut String, timestamp_ms: i64, separator: Separator) {
     let (days, ms) = (timestamp_ms.div_euclid(MS_PER_DAY), timestamp_ms.rem_euclid(MS_PER_DAY));
     let (year, month, day) = civil_of(days);
@@ -135,13 +136,13 @@ pub(crate) fn write_timestamp(out: &mut String, timestamp_ms: i64, separator: Se
     );
 }
 
-/// Whether [`write_timestamp`]'s text reads back as the same timestamp.
+/// Whether the text of [`write_timestamp`] is parsed back to the same timestamp.
 pub(crate) fn timestamp_has_text(timestamp_ms: i64) -> bool {
     (1..=9_999).contains(&civil_of(timestamp_ms.div_euclid(MS_PER_DAY)).0)
 }
 
-/// `2020-01-31`, `2020-01-31 13:30`, `…T13:30:54.234+01:00` and the like (no zone is UTC), or the
-/// milliseconds in decimal. Digits of the second beyond the milliseconds are dropped.
+/// Parses `2020-01-31`, `2020-01-31 13:30`, `…T13:30:54.234+01:00`, `… 13:30 Europe/Berlin` and similar texts
+/// (without a zone: UTC), or the milliseconds in decimal. Digits beyond the milliseconds are dropped.
 pub(crate) fn parse_timestamp(text: &str) -> Option<i64> {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     if !unsigned.is_empty() && unsigned.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -169,15 +170,34 @@ pub(crate) fn parse_timestamp(text: &str) -> Option<i64> {
         }
         of_day_ms = ((hour * 60 + minute) * 60 + second) * 1_000 + nanos / 1_000_000;
     }
-    let offset_ms = scan.zone_ms()?;
-    days.checked_mul(MS_PER_DAY)?.checked_add(of_day_ms - offset_ms)
+    let local_ms = days.checked_mul(MS_PER_DAY)?.checked_add(of_day_ms)?;
+    let offset_ms = match scan.zone_ms() {
+        Some(offset_ms) => offset_ms,
+        None => region_offset_ms(scan.rest.strip_prefix(' ')?, local_ms)?,
+    };
+    local_ms.checked_sub(offset_ms)
+}
+
+/// Returns the offset from UTC, in milliseconds, of a region of the IANA time zone database (`Europe/Berlin`)
+/// at a local time. A local time that a change of the clock skips counts from before the change; of one that
+/// occurs twice the first is taken, as in Java.
+///
+/// `None`: there is no such region, or the year is outside -9999 to 9999.
+fn region_offset_ms(region: &str, local_ms: i64) -> Option<i64> {
+    let zone = jiff::tz::TimeZone::get(region).ok().filter(|zone| zone.iana_name() == Some(region))?;
+    let (year, month, day) = civil_of(local_ms.div_euclid(MS_PER_DAY));
+    let date = jiff::civil::Date::new(year.try_into().ok()?, month as i8, day as i8).ok()?;
+    let second = local_ms.rem_euclid(MS_PER_DAY) / 1_000;
+    let time = date.at((second / 3_600) as i8, (second / 60 % 60) as i8, (second % 60) as i8, 0);
+    let utc_s = zone.to_ambiguous_timestamp(time).compatible().ok()?.as_second();
+    Some((local_ms.div_euclid(1_000) - utc_s) * 1_000)
 }
 
 fn digit(c: char) -> bool {
     c.is_ascii_digit()
 }
 
-/// What is left of the text; a `None` may leave it anywhere.
+/// The text that remains. After a `None` its position is unspecified.
 struct Scan<'a> {
     rest: &'a str,
 }
@@ -198,7 +218,7 @@ impl Scan<'_> {
         number.parse().ok()
     }
 
-    /// The year has four digits; one with more has a sign.
+    /// A year has four digits, or a sign and more than four; a negative year may have four.
     fn year_month_day(&mut self) -> Option<(i64, i64, i64)> {
         let (has_plus, has_minus) = (self.literal("+").is_some(), self.rest.starts_with('-'));
         if has_minus {
@@ -217,7 +237,7 @@ impl Scan<'_> {
         Some((if has_minus { -year } else { year }, month, self.number(2..=2)?))
     }
 
-    /// Nothing, or a point and one to nine digits.
+    /// Parses an empty text, or a point and one to nine digits.
     fn fraction_ns(&mut self) -> Option<i64> {
         if self.literal(".").is_none() {
             return Some(0);
@@ -228,8 +248,8 @@ impl Scan<'_> {
         Some(fraction * 10i64.pow(9 - digits as u32))
     }
 
-    /// Everything that is left must be a zone, or nothing.
-    fn zone_ms(&mut self) -> Option<i64> {
+    /// Parses the remaining text as an offset from UTC; an empty text is UTC. The text stays unread.
+    fn zone_ms(&self) -> Option<i64> {
         let behind_blank = self.rest.strip_prefix(' ');
         let zone = match behind_blank {
             Some(zone) => zone.strip_prefix("UTC").or(zone.strip_prefix("GMT")).unwrap_or(zone),
@@ -295,6 +315,26 @@ mod tests {
         ] {
             assert_eq!(parse_timestamp(text), Some(expect), "{text}");
         }
+        for (text, utc) in [
+            ("2020-01-31 14:30:54.234 Europe/Berlin", "2020-01-31 13:30:54.234"),
+            ("2020-07-31T15:30 Europe/Berlin", "2020-07-31 13:30"),
+            ("2020-01-31 America/New_York", "2020-01-31 05:00"),
+            ("2020-01-31 24:00 Asia/Kathmandu", "2020-01-31 18:15"),
+            // The clock goes from 2 to 3.
+            ("2020-03-29 02:30 Europe/Berlin", "2020-03-29 01:30"),
+            // And from 3 to 2.
+            ("2020-10-25 02:30 Europe/Berlin", "2020-10-25 00:30"),
+        ] {
+            assert!(parse_timestamp(utc).is_some(), "{utc}");
+            assert_eq!(parse_timestamp(text), parse_timestamp(utc), "{text}");
+        }
+        for wrong in [
+            "2020-01-31 13:30Europe/Berlin",
+            "2020-01-31 13:30 europe/berlin",
+            "2020-01-31 13:30 Europe/Bonn",
+        ] {
+            assert_eq!(parse_timestamp(wrong), None, "{wrong}");
+        }
         assert_eq!(parse_timestamp("2020-01-31"), Some(1_580_428_800_000));
         assert_eq!(parse_timestamp("2020-01-31 +0100"), Some(1_580_425_200_000));
         assert_eq!(parse_timestamp("2020-01-31T13:30"), Some(1_580_477_400_000));
@@ -306,7 +346,7 @@ mod tests {
         ] {
             assert_eq!(parse_timestamp(text), parse_timestamp(same), "{text}");
         }
-        // Of Cassandra 5.0.
+        // Results of Cassandra 5.0.
         assert_eq!(parse_timestamp("-0001-01-01"), Some(-62_198_755_200_000));
         assert_eq!(parse_timestamp("+12011-02-03"), Some(316_866_211_200_000));
         assert_eq!(parse_timestamp("2011-02-03 04:05+18:00"), Some(1_296_641_100_000));
@@ -331,9 +371,7 @@ mod tests {
         ] {
             assert_eq!(parse_timestamp(text), None, "{text}");
         }
-        for text in
-            ["2020-01-31 Europe/Rome", "2020-01-31T13:30:54.", "999999999-01-01", "2020-01-31 +19", "é"]
-        {
+        for text in ["2020-01-31 PST", "2020-01-31T13:30:54.", "999999999-01-01", "2020-01-31 +19", "é"] {
             assert_eq!(parse_timestamp(text), None, "{text}");
         }
     }

@@ -1,19 +1,19 @@
-//! The layout of values that hold values: frozen collections, tuples, vectors and composite keys.
+//! Encoding of nested values: frozen collections, tuples, vectors and composite keys.
 //!
-//! Lists and sets are an i32 count and, per element, an i32 length and the bytes; maps alternate keys
-//! and values and count pairs (the native protocol's form since v3, also on disk). Tuples and UDTs have
-//! no count. A vector has no lengths if its element type has a fixed one, otherwise vint lengths. A
-//! composite is a u16 length, the bytes and an end-of-component byte per component.
+//! Lists and sets are an i32 count and, per element, an i32 length and the bytes. Maps alternate keys and
+//! values, and count pairs. (This is the native protocol's form since v3, also on disk.) Tuples and UDTs have
+//! no count. A vector has no lengths if its element type has a fixed one, otherwise vint lengths. A composite
+//! is, per component, a u16 length, the bytes and an end-of-component byte.
 //!
-//! The iterators borrow and never allocate. They trust no count and no length: a value that ends early
-//! or leaves bytes over gives `Err` as its last item.
+//! The iterators borrow and never allocate. They trust neither counts nor lengths: for a value that is too
+//! short or has bytes left over, the last item is `Err`.
 
 use base::bytes::{Take, put_u16_bytes, put_vint_bytes};
 
 use super::error::type_err;
 use super::{CqlType, TypeError};
 
-/// An element; `None` is null (a negative length), which only tuples and UDTs may hold.
+/// An element; `None` is null (a negative length), which is allowed only in tuples and UDTs.
 pub type Element<'a> = Option<&'a [u8]>;
 
 fn take_element<'a>(take: &mut Take<'a>) -> Result<Element<'a>, TypeError> {
@@ -26,7 +26,7 @@ fn take_element<'a>(take: &mut Take<'a>) -> Result<Element<'a>, TypeError> {
     }
 }
 
-/// The elements of a serialized list or set; with [`MapIter`] the entries of a map.
+/// The elements of a serialized list or set. [`MapIter`] uses it for the entries of a map.
 #[derive(Clone, Debug)]
 pub struct CollectionIter<'a> {
     take: Take<'a>,
@@ -36,7 +36,7 @@ pub struct CollectionIter<'a> {
 
 impl<'a> CollectionIter<'a> {
     /// # Errors
-    /// No room for the count, or a negative count. The count is not otherwise believed.
+    /// The bytes are too short for the count, or the count is negative. The count is not verified otherwise.
     pub fn new(bytes: &'a [u8]) -> Result<Self, TypeError> {
         Self::with_elements_per_count(bytes, 1)
     }
@@ -52,13 +52,13 @@ impl<'a> CollectionIter<'a> {
         Ok(Self { take, left: count.saturating_mul(per_count), done: false })
     }
 
-    /// How many elements (keys and values of a map count singly) the value says are still to come: a
-    /// hint to be capped, not a fact.
+    /// The number of elements that remain according to the count in the value; keys and values of a map count
+    /// separately. It is not verified, so a caller must limit it before it allocates memory.
     pub fn claimed_len(&self) -> usize {
         self.left
     }
 
-    /// Bytes not yet read; each element takes at least 4 of them.
+    /// The number of bytes not yet read; each element takes at least 4.
     pub fn remaining_bytes(&self) -> usize {
         self.take.remaining()
     }
@@ -96,7 +96,7 @@ impl<'a> MapIter<'a> {
         CollectionIter::with_elements_per_count(bytes, 2).map(|inner| Self { inner })
     }
 
-    /// Keys and values singly, in turn.
+    /// Keys and values as separate elements, alternating.
     pub fn into_elements(self) -> CollectionIter<'a> {
         self.inner
     }
@@ -116,8 +116,8 @@ impl<'a> Iterator for MapIter<'a> {
     }
 }
 
-/// The fields of a serialized tuple or UDT, as many as are there; the caller supplies nulls for the
-/// rest (a value written before a field was added is short).
+/// The fields of a serialized tuple or UDT, as many as are present. The caller supplies nulls for the missing
+/// ones: a value written before a field was added is shorter.
 #[derive(Clone, Debug)]
 pub struct TupleIter<'a> {
     take: Take<'a>,
@@ -129,7 +129,7 @@ impl<'a> TupleIter<'a> {
         Self { take: Take::new(bytes), done: false }
     }
 
-    /// What has not been read.
+    /// The bytes that have not been read.
     pub fn rest(&self) -> &'a [u8] {
         self.take.rest()
     }
@@ -162,7 +162,7 @@ impl<'a> VectorIter<'a> {
         Self { take: Take::new(bytes), fixed_len: element.sstable_fixed_len(), left: dimension, done: false }
     }
 
-    /// What has not been read.
+    /// The bytes that have not been read.
     pub fn rest(&self) -> &'a [u8] {
         self.take.rest()
     }
@@ -203,7 +203,7 @@ impl<'a> CompositeIter<'a> {
         Self { take: Take::new(bytes), done: false }
     }
 
-    /// What has not been read.
+    /// The bytes that have not been read.
     pub fn rest(&self) -> &'a [u8] {
         self.take.rest()
     }
@@ -232,7 +232,7 @@ impl<'a> Iterator for CompositeIter<'a> {
     }
 }
 
-/// Appends elements to a serialized list, set or map without knowing their number beforehand.
+/// Builds a serialized list, set or map whose number of elements is not known beforehand.
 #[derive(Clone, Debug)]
 pub struct CollectionBuilder {
     bytes: Vec<u8>,
@@ -250,19 +250,19 @@ impl CollectionBuilder {
         Self::default()
     }
 
-    /// An element, or a map's key or value in turn.
+    /// Appends an element, or alternately a map's key and value.
     pub fn push(&mut self, element: &[u8]) {
         push_element(&mut self.bytes, Some(element));
         self.elements += 1;
     }
 
-    /// A list's or set's bytes.
+    /// The bytes of a list or set.
     pub fn finish(self) -> Vec<u8> {
         let count = self.elements;
         self.finish_with(count)
     }
 
-    /// A map's bytes; the pushes were keys and values in turn.
+    /// The bytes of a map; keys and values must have been pushed alternately.
     pub fn finish_map(self) -> Vec<u8> {
         assert!(self.elements.is_multiple_of(2), "a map's last key has no value");
         let count = self.elements / 2;
@@ -289,7 +289,7 @@ fn push_element(out: &mut Vec<u8>, element: Element<'_>) {
     }
 }
 
-/// A tuple's or UDT's bytes.
+/// The bytes of a tuple or UDT.
 pub fn build_tuple<'a>(fields: impl IntoIterator<Item = Element<'a>>) -> Vec<u8> {
     let mut out = vec![];
     for field in fields {
@@ -298,7 +298,7 @@ pub fn build_tuple<'a>(fields: impl IntoIterator<Item = Element<'a>>) -> Vec<u8>
     out
 }
 
-/// A vector's bytes; elements of a fixed-length type must have that length.
+/// The bytes of a vector; elements of a fixed-length type must have that length.
 pub fn build_vector<'a>(element: &CqlType, elements: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     let fixed_len = element.sstable_fixed_len();
     let mut out = vec![];
@@ -314,7 +314,7 @@ pub fn build_vector<'a>(element: &CqlType, elements: impl IntoIterator<Item = &'
     out
 }
 
-/// The serialized partition key of several columns. Each component must be at most 65,535 bytes.
+/// The serialized partition key of several columns. Each component must have at most 65,535 bytes.
 pub fn build_composite<'a>(components: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut out = vec![];
     for component in components {

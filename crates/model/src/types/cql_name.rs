@@ -1,10 +1,10 @@
-//! Types as CQL writes them: `frozen<map<text, list<int>>>`.
+//! CQL names of types: `frozen<map<text, list<int>>>`.
 //!
-//! Printing follows Cassandra's schema tables: `frozen<…>` stands around every frozen collection, UDT and
-//! tuple, at every level; user-defined types print without their keyspace. Internal types print as their
-//! class name in quotes, which is how CQL names a custom type, and read back.
-//! Reading takes the shorter forms too: what is inside something frozen is frozen.
-//! Source: Cassandra 4.1 `cql3/CQL3Type.java`, `ColumnIdentifier.java`, `reserved_keywords.txt`.
+//! Names are printed as in Cassandra's schema tables: `frozen<…>` surrounds every frozen collection, UDT and
+//! tuple, at every level; user-defined types are printed without their keyspace. Internal types are printed
+//! as their quoted class name, which is CQL's syntax for custom types, and can be parsed back. The parser
+//! also accepts shorter forms: types inside a frozen type are frozen. Source: Cassandra 4.1
+//! `cql3/CQL3Type.java`, `ColumnIdentifier.java`, `reserved_keywords.txt`.
 
 use super::error::{excerpt, type_err};
 use super::{CqlType, MAX_DEPTH, TypeError};
@@ -34,7 +34,7 @@ const NATIVE: &[(&str, CqlType)] = &[
     ("varint", CqlType::Varint),
 ];
 
-/// Words that are no identifier unless quoted.
+/// Reserved words, which are identifiers only if quoted.
 const RESERVED: &[&str] = &[
     "add",
     "allow",
@@ -95,7 +95,7 @@ const RESERVED: &[&str] = &[
     "with",
 ];
 
-/// Appends a name as CQL reads it back: in double quotes if it is not lower case, or is reserved.
+/// Appends a name such that CQL parses it back: in double quotes if it is not lower case or is reserved.
 pub fn push_identifier(out: &mut String, name: &str) {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
@@ -110,7 +110,7 @@ pub fn push_identifier(out: &mut String, name: &str) {
 }
 
 impl CqlType {
-    /// The type in CQL. The order of a reversed type is not part of its CQL name.
+    /// The CQL name of the type. The order of a reversed type is not part of it.
     pub fn to_cql(&self) -> String {
         let mut out = String::new();
         self.write_cql(&mut out);
@@ -128,7 +128,7 @@ impl CqlType {
             Self::Set { element, .. } => write_arguments(out, "set", [&**element]),
             Self::Map { entry, .. } => write_arguments(out, "map", [&entry.0, &entry.1]),
             Self::Tuple(components) => write_arguments(out, "tuple", components.iter()),
-            // Without quotes it would be the type that everybody has by that name.
+            // Without quotes it would be parsed as the native type of that name.
             Self::Udt { user, .. } if NATIVE.iter().any(|(native, _)| *native == user.name) => {
                 out.push_str(&format!("\"{}\"", user.name));
             }
@@ -155,13 +155,12 @@ impl CqlType {
         }
     }
 
-    /// The type that a CQL name stands for. `udts` is asked for every name that is not CQL's own, in the
-    /// form `name` or `keyspace.name`, unquoted (lower case if it was not quoted), and gives the
-    /// non-frozen type.
+    /// Parses a CQL name. `udts` is called for every name that is not native, in the form `name` or
+    /// `keyspace.name`, without quotes (lower case if it was not quoted), and returns the non-frozen type.
     ///
     /// # Errors
-    /// Bad syntax, an unknown type, a non-frozen collection or UDT in a non-frozen collection, a counter
-    /// inside anything, a duration in a set or as a map's key, or more than [`MAX_DEPTH`] levels.
+    /// Invalid syntax, an unknown type, a non-frozen collection or UDT in a non-frozen collection, a counter
+    /// inside another type, a duration in a set or as a map's key, or more than [`MAX_DEPTH`] levels.
     pub fn from_cql(text: &str, udts: &dyn Fn(&str) -> Option<CqlType>) -> Result<CqlType, TypeError> {
         let mut scanner = Scanner::new(text);
         let parsed = type_at(&mut scanner, udts, 0, false)?;
@@ -180,7 +179,7 @@ fn write_arguments<'a>(out: &mut String, name: &str, arguments: impl IntoIterato
     out.push('>');
 }
 
-/// `in_frozen`: something around it is frozen, so what is not marked is frozen as well.
+/// `in_frozen`: a surrounding type is frozen, so this one is frozen even without the keyword.
 fn type_at(
     scanner: &mut Scanner<'_>,
     udts: &dyn Fn(&str) -> Option<CqlType>,
@@ -287,7 +286,7 @@ fn element_at(
     )
 }
 
-/// A cursor over CQL text: the lexical forms that type names and literals share.
+/// A scanner of CQL text: the lexical forms that type names and literals share.
 pub(crate) struct Scanner<'a> {
     pub(crate) text: &'a str,
     offset: usize,
@@ -298,7 +297,7 @@ impl<'a> Scanner<'a> {
         Self { text, offset: 0 }
     }
 
-    /// What is left, without leading blanks.
+    /// The remaining text, without leading blanks.
     fn rest(&mut self) -> &'a str {
         let rest = &self.text[self.offset..];
         let trimmed = rest.trim_start();
@@ -318,7 +317,7 @@ impl<'a> Scanner<'a> {
         self.rest().starts_with(c)
     }
 
-    /// Takes `c` if it is next.
+    /// Consumes `c` if it is next.
     pub(crate) fn take(&mut self, c: char) -> bool {
         let found = self.at(c);
         self.offset += if found { c.len_utf8() } else { 0 };
@@ -329,7 +328,7 @@ impl<'a> Scanner<'a> {
         if self.take(c) { Ok(()) } else { self.fail(&format!("'{c}'")) }
     }
 
-    /// After an element: a comma (more follow) or the closing bracket.
+    /// After an element: consumes a comma (true: more elements follow) or the closing bracket (false).
     pub(crate) fn more(&mut self, close: char) -> Result<bool, TypeError> {
         if self.take(',') {
             Ok(true)
@@ -344,7 +343,7 @@ impl<'a> Scanner<'a> {
         if self.rest().is_empty() { Ok(()) } else { self.fail("the end") }
     }
 
-    /// Takes `word`, in any case, if it is the next bare token.
+    /// Consumes `word`, in any case, if it is the next bare token.
     pub(crate) fn take_word(&mut self, word: &str) -> bool {
         let before = self.offset;
         let found = self.bare_token().eq_ignore_ascii_case(word);
@@ -354,7 +353,7 @@ impl<'a> Scanner<'a> {
         found
     }
 
-    /// Everything up to a blank, a bracket, a quote, a comma or a colon; may be empty.
+    /// Consumes the text up to a blank, a bracket, a quote, a comma or a colon; it may be empty.
     pub(crate) fn bare_token(&mut self) -> &'a str {
         let rest = self.rest();
         let end = rest.find(|c: char| c.is_whitespace() || "[]{}()<>,:'\"".contains(c)).unwrap_or(rest.len());
@@ -362,7 +361,7 @@ impl<'a> Scanner<'a> {
         &rest[..end]
     }
 
-    /// The digits of `0x…`, if that is next.
+    /// Consumes a constant `0x…` if it is next, and returns its digits.
     pub(crate) fn hex_constant(&mut self) -> Option<&'a str> {
         let rest = self.rest();
         if !rest.starts_with("0x") && !rest.starts_with("0X") {
@@ -371,7 +370,7 @@ impl<'a> Scanner<'a> {
         Some(&self.bare_token()[2..])
     }
 
-    /// `'it''s'` or `$$it's$$`, if one is next.
+    /// Consumes a string like `'it''s'` or `$$it's$$` if one is next.
     pub(crate) fn quoted_string(&mut self) -> Result<Option<String>, TypeError> {
         let rest = self.rest();
         if let Some(raw) = rest.strip_prefix("$$") {
@@ -384,7 +383,7 @@ impl<'a> Scanner<'a> {
         self.quoted('\'')
     }
 
-    /// A name: lower case unless in double quotes.
+    /// Consumes a name; it is converted to lower case unless it is in double quotes.
     pub(crate) fn identifier(&mut self) -> Result<String, TypeError> {
         if let Some(quoted) = self.quoted('"')? {
             return Ok(quoted);

@@ -1,33 +1,33 @@
-//! The type enum: which CQL types there are and what shape a value of each has.
+//! The CQL types, and the properties of their values.
 //!
-//! Nested types are behind `Arc`, so a clone is at most one reference count. Two types are equal when
-//! their names in an SSTable header are equal; `text` and `varchar` are one type.
+//! Nested types are held in an `Arc`, so a clone is at most one reference count. Two types are equal if their
+//! names in an SSTable header are equal; `text` and `varchar` are one type.
 
 use std::sync::Arc;
 
 use super::TypeError;
 use super::error::type_err;
 
-/// How deep types may nest, in names read from outside. Cassandra has no limit and overflows its stack.
+/// The deepest nesting in type names from outside. Cassandra has no limit and overflows its stack.
 pub const MAX_DEPTH: usize = 100;
 
-/// A CQL type, or one of the internal types that SSTable headers name.
+/// A CQL type, or one of the internal types that occur in SSTable headers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CqlType {
     Ascii,
     BigInt,
     Blob,
     Boolean,
-    /// In a cell the bytes are a counter context; at the protocol an 8-byte integer.
+    /// In a cell the bytes are a counter context; in the protocol they are an 8-byte integer.
     Counter,
     /// u32, days since the epoch plus 2^31.
     Date,
-    /// i32 scale and a big-endian two's complement unscaled value.
+    /// An i32 scale and an unscaled value in big-endian two's complement.
     Decimal,
     Double,
     /// Three zigzag vints: months, days, nanoseconds.
     Duration,
-    /// The value of a set's cell: no bytes.
+    /// The type of the values of a set's cells, which are empty.
     Empty,
     Float,
     Inet,
@@ -39,7 +39,7 @@ pub enum CqlType {
     Time,
     /// i64, milliseconds since the epoch.
     Timestamp,
-    /// `DateType`, the predecessor of `timestamp`: the same bytes, but compared unsigned.
+    /// `DateType`, the predecessor of `timestamp`: the same bytes, compared as unsigned integers.
     LegacyTimestamp,
     TimeUuid,
     TinyInt,
@@ -65,32 +65,34 @@ pub enum CqlType {
         user: Arc<UserType>,
         multi_cell: bool,
     },
-    /// Always frozen. Make it with [`CqlType::vector`], which bounds its size.
+    /// Always frozen. Created by [`CqlType::vector`], which limits its size.
     Vector {
         element: Arc<CqlType>,
         dimension: u32,
     },
-    /// A partition key of several columns, as SSTable headers name it; no CQL column has it.
+    /// A partition key of several columns, as in SSTable headers; no CQL column has this type.
     Composite(Arc<[CqlType]>),
-    /// A clustering column with `CLUSTERING ORDER BY (… DESC)`: the same bytes, the order flipped.
+    /// A clustering column with `CLUSTERING ORDER BY (… DESC)`: the same bytes in reversed order.
     Reversed(Arc<CqlType>),
 }
 
-/// A user-defined type's name and fields; whether it is frozen stands in [`CqlType::Udt`].
+/// Name and fields of a user-defined type. [`CqlType::Udt`] states whether it is frozen.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UserType {
     pub keyspace: String,
     pub name: String,
+    /// The fields, in the order of their indexes.
     pub fields: Vec<UdtField>,
 }
 
+/// A field of a user-defined type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UdtField {
     pub name: String,
     pub field_type: CqlType,
 }
 
-/// Cell paths that no schema spells out.
+/// Types of cell paths that are not part of a schema.
 static LIST_PATH: CqlType = CqlType::TimeUuid;
 static FIELD_PATH: CqlType = CqlType::SmallInt;
 static NO_VALUE: CqlType = CqlType::Empty;
@@ -111,7 +113,7 @@ impl CqlType {
         Self::Map { entry: Arc::new((key, value)), multi_cell: true }
     }
 
-    /// Components are frozen, as everything inside a tuple is.
+    /// A tuple. The components are frozen, as all types inside a tuple are.
     pub fn tuple(components: impl IntoIterator<Item = CqlType>) -> Self {
         Self::Tuple(components.into_iter().map(|component| component.freeze()).collect())
     }
@@ -121,11 +123,11 @@ impl CqlType {
         Self::Udt { user: Arc::new(user), multi_cell: true }
     }
 
-    /// The element is frozen.
+    /// A vector. The element type is frozen.
     ///
     /// # Errors
-    /// A dimension of 0 or above 2^31-1, elements of no bytes, or of so many that the vector has more than
-    /// 2^31-1.
+    /// The dimension is 0 or above 2^31-1, the elements are always empty, or the vector would have more than
+    /// 2^31-1 bytes.
     pub fn vector(element: CqlType, dimension: u32) -> Result<Self, TypeError> {
         const LARGEST: u64 = i32::MAX as u64;
         if dimension == 0 {
@@ -147,11 +149,52 @@ impl CqlType {
         Self::Composite(components.into_iter().collect())
     }
 
+    /// The same type in reversed order.
     pub fn reversed(base: CqlType) -> Self {
         Self::Reversed(Arc::new(base))
     }
 
-    /// Stored as one cell per element or field: a non-frozen list, set, map or user-defined type.
+    /// Whether the values of both types are the same bytes with the same meaning, regardless of the names of
+    /// user-defined types in them. A frozen user-defined type has the same values as the tuple of its fields.
+    pub fn has_same_values(&self, other: &Self) -> bool {
+        let all = |a: &[&Self], b: &[&Self]| {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.has_same_values(b))
+        };
+        let parts = |ty: &Self| -> Option<(u8, bool, u32)> {
+            Some(match ty {
+                Self::List { multi_cell, .. } => (0, *multi_cell, 0),
+                Self::Set { multi_cell, .. } => (1, *multi_cell, 0),
+                Self::Map { multi_cell, .. } => (2, *multi_cell, 0),
+                Self::Tuple(_) => (3, false, 0),
+                Self::Udt { multi_cell, .. } => (3, *multi_cell, 0),
+                Self::Vector { dimension, .. } => (4, false, *dimension),
+                Self::Composite(_) => (5, false, 0),
+                Self::Reversed(_) => (6, false, 0),
+                _ => return None,
+            })
+        };
+        match (parts(self), parts(other)) {
+            (None, None) => self == other,
+            (mine, theirs) => mine == theirs && all(&self.inner(), &other.inner()),
+        }
+    }
+
+    /// The types of which this type is composed.
+    fn inner(&self) -> Vec<&Self> {
+        match self {
+            Self::List { element, .. } | Self::Set { element, .. } | Self::Vector { element, .. } => {
+                vec![element]
+            }
+            Self::Map { entry, .. } => vec![&entry.0, &entry.1],
+            Self::Tuple(types) | Self::Composite(types) => types.iter().collect(),
+            Self::Udt { user, .. } => user.fields.iter().map(|field| &field.field_type).collect(),
+            Self::Reversed(ty) => vec![ty],
+            _ => vec![],
+        }
+    }
+
+    /// Whether it is stored as one cell per element or field: a non-frozen list, set, map or user-defined
+    /// type.
     pub fn is_multi_cell(&self) -> bool {
         match self {
             Self::List { multi_cell, .. }
@@ -166,7 +209,7 @@ impl CqlType {
         matches!(self, Self::Counter)
     }
 
-    /// A list, set or map, frozen or not.
+    /// Whether it is a list, set or map, frozen or not.
     pub fn is_collection(&self) -> bool {
         matches!(self, Self::List { .. } | Self::Set { .. } | Self::Map { .. })
     }
@@ -175,7 +218,7 @@ impl CqlType {
         matches!(self, Self::Reversed(_))
     }
 
-    /// The type under any `Reversed`.
+    /// The type without `Reversed`.
     pub fn without_reversed(&self) -> &CqlType {
         let mut base = self;
         while let Self::Reversed(inner) = base {
@@ -184,8 +227,8 @@ impl CqlType {
         base
     }
 
-    /// What the cell paths of a multi-cell type are: a timeuuid (list), the element (set), the key (map),
-    /// the i16 field index (UDT). `None` for a type that is one cell.
+    /// The type of the cell paths of a multi-cell type: a timeuuid (list), the element (set), the key (map),
+    /// the i16 field index (UDT). `None` for a type of one cell.
     pub fn cell_path_type(&self) -> Option<&CqlType> {
         if !self.is_multi_cell() {
             return None;
@@ -199,8 +242,9 @@ impl CqlType {
         }
     }
 
-    /// What the value of a cell is. A type of one cell ignores `path` and gives itself (a reversed type
-    /// its base); a UDT looks up the field that `path` (i16) names, `None` if there is no such field.
+    /// The type of a cell's value. For a type of one cell it is the type itself (of a reversed type the
+    /// base), and `path` is ignored. For a UDT it is the type of the field with index `path` (i16), `None` if
+    /// the field does not exist.
     pub fn cell_value_type(&self, path: &[u8]) -> Option<&CqlType> {
         match self {
             Self::List { element, multi_cell: true } => Some(element),
@@ -215,8 +259,8 @@ impl CqlType {
         }
     }
 
-    /// The frozen form: one cell, and so is everything inside it. A type that cannot be multi-cell is
-    /// itself.
+    /// The frozen form: it and all types inside it are single cells. A type that cannot be multi-cell is
+    /// returned unchanged.
     pub fn freeze(&self) -> CqlType {
         match self {
             Self::List { element, .. } => Self::List { element: frozen_arc(element), multi_cell: false },
@@ -252,7 +296,7 @@ impl CqlType {
         }
     }
 
-    /// Nothing in it is multi-cell. Tuples, vectors and composites are built frozen.
+    /// Whether no type in it is multi-cell. Tuples, vectors and composites are always built frozen.
     fn is_deeply_frozen(&self) -> bool {
         match self {
             Self::List { element, multi_cell } | Self::Set { element, multi_cell } => {
@@ -268,10 +312,11 @@ impl CqlType {
         }
     }
 
-    /// The length of every non-empty value in an SSTable, if the format writes the type without a length.
+    /// The length of every non-empty value in an SSTable, if the format stores values of the type without a
+    /// length.
     ///
-    /// This is the format's table, not the CQL width: tinyint, smallint, date and time are written with a
-    /// length. Source: facts `sstable-format.md` §3.
+    /// This is the table of the format, not the width in CQL: tinyint, smallint, date and time are stored
+    /// with a length. Source: facts `sstable-format.md` §3.
     pub fn sstable_fixed_len(&self) -> Option<usize> {
         match self {
             Self::Empty => Some(0),
@@ -287,8 +332,8 @@ impl CqlType {
         }
     }
 
-    /// A value of no bytes is accepted but carries no information (Cassandra's `isEmptyValueMeaningless`):
-    /// true for numbers and other fixed shapes, false for strings, blobs and everything nested.
+    /// Whether an empty value is accepted but carries no information (Cassandra's `isEmptyValueMeaningless`):
+    /// true for numbers and other types with a fixed structure, false for strings, blobs and nested types.
     pub fn is_empty_value_meaningless(&self) -> bool {
         match self {
             Self::Boolean
@@ -310,7 +355,7 @@ impl CqlType {
         }
     }
 
-    /// A duration somewhere inside: such a type has no order and may not be a key.
+    /// Whether it contains a duration: such a type has no order and may not be a key.
     pub fn references_duration(&self) -> bool {
         self.any(&|inner| matches!(inner, Self::Duration))
     }

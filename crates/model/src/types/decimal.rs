@@ -1,8 +1,8 @@
-//! Decimals: an i32 scale and a two's complement unscaled value, worth `unscaled × 10^-scale`.
+//! Decimals: an i32 scale and an unscaled value in two's complement. The number is `unscaled × 10^-scale`.
 //!
-//! Comparison is by value (`1.0` and `1.00` are equal). Scales come from outside and may be ±2^31, so
-//! nothing here ever scales a number up unless the two operands are within a few digits of each other;
-//! then the difference of the scales is bounded by the length of the operands.
+//! Comparison is by number (`1.0` and `1.00` are equal). Scales come from outside and may be ±2^31, so a
+//! number is scaled up only if the two operands have about the same magnitude. The difference of their scales
+//! is then bounded by the length of the operands.
 
 use std::cmp::Ordering;
 
@@ -10,14 +10,14 @@ use num_bigint::{BigInt, Sign};
 
 use super::varint;
 
-/// A decimal's parts. No unscaled bytes (four bytes in all, which Cassandra accepts but cannot compare)
-/// count as zero.
+/// The scale and the unscaled value. An empty unscaled value (four bytes in total, which Cassandra accepts
+/// but cannot compare) counts as zero.
 pub(crate) fn split(bytes: &[u8]) -> Option<(i32, &[u8])> {
     let (scale, unscaled) = bytes.split_first_chunk::<4>()?;
     Some((i32::from_be_bytes(*scale), unscaled))
 }
 
-/// By value; both operands as [`split`] gave them.
+/// Compares two numbers, given as the parts returned by [`split`].
 pub(crate) fn compare(a: (i32, &[u8]), b: (i32, &[u8])) -> Ordering {
     if a.0 == b.0 {
         return match (varint::to_i128(a.1), varint::to_i128(b.1)) {
@@ -37,7 +37,7 @@ fn zero_if_empty(unscaled: &[u8]) -> &[u8] {
     if unscaled.is_empty() { &[0] } else { unscaled }
 }
 
-/// -1, 0 or 1.
+/// The sign of the number: -1, 0 or 1.
 fn sign(unscaled: &[u8]) -> i8 {
     match varint::minimal(unscaled) {
         [] | [0] => 0,
@@ -46,9 +46,10 @@ fn sign(unscaled: &[u8]) -> i8 {
     }
 }
 
-/// Same sign, neither zero, scales that differ.
+/// Compares magnitudes. The numbers have the same sign, neither is zero, and their scales differ.
 fn compare_magnitudes(a: (i32, &[u8]), b: (i32, &[u8])) -> Ordering {
-    // |unscaled| is in [2^(bits-1), 2^bits], which bounds log10 of the value to less than a digit.
+    // The magnitude of `unscaled` is in [2^(bits-9), 2^bits], which bounds log10 of the number to an interval
+    // of less than three digits.
     let exponent = |(scale, unscaled): (i32, &[u8])| {
         let bits = varint::minimal(unscaled).len() as f64 * 8.0;
         let high = bits * std::f64::consts::LOG10_2 - f64::from(scale);
@@ -62,7 +63,8 @@ fn compare_magnitudes(a: (i32, &[u8]), b: (i32, &[u8])) -> Ordering {
     if low_b > high_a {
         return Ordering::Less;
     }
-    // Their exponents overlap: the scales differ by no more digits than the unscaled lengths do, plus a few.
+    // The intervals overlap: the difference of the scales is at most that of the unscaled lengths in digits,
+    // plus a few.
     let shift = a.0.abs_diff(b.0);
     if let Some(order) = compare_small(a, b, shift) {
         return order;
@@ -78,7 +80,7 @@ fn compare_magnitudes(a: (i32, &[u8]), b: (i32, &[u8])) -> Ordering {
     value_a.cmp(&value_b)
 }
 
-/// [`compare_magnitudes`] in 128 bits, if they are enough.
+/// [`compare_magnitudes`] in 128-bit arithmetic; `None` if the numbers do not fit.
 fn compare_small(a: (i32, &[u8]), b: (i32, &[u8]), shift: u32) -> Option<Ordering> {
     let value_a = varint::to_i128(a.1)?.unsigned_abs();
     let value_b = varint::to_i128(b.1)?.unsigned_abs();
@@ -90,7 +92,7 @@ fn compare_small(a: (i32, &[u8]), b: (i32, &[u8]), shift: u32) -> Option<Orderin
     }
 }
 
-/// A decimal's bytes.
+/// Encodes a decimal.
 pub(crate) fn join(scale: i32, unscaled: &BigInt) -> Vec<u8> {
     let mut out = scale.to_be_bytes().to_vec();
     if unscaled.sign() == Sign::NoSign {

@@ -1,15 +1,15 @@
-//! Durations: months, days and nanoseconds, all of one sign; three zigzag vints in bytes.
+//! Durations: months, days and nanoseconds with the same sign, encoded as three zigzag vints.
 //!
-//! Text is `1y2mo3d4h5m6s7ms8us9ns` (units in this order, each at most once, weeks too), or ISO 8601:
-//! `P1Y2M3DT4H5M6S`, `P4W`, `P0001-02-03T04:05:06`. A leading `-` makes all parts negative.
-//! Source: Cassandra 4.1 `cql3/Duration.java`.
+//! The text form is `1y2mo3d4h5m6s7ms8us9ns` (units in this order, each at most once, also weeks), or ISO
+//! 8601: `P1Y2M3DT4H5M6S`, `P4W`, `P0001-02-03T04:05:06`. A leading `-` makes all parts negative. Source:
+//! Cassandra 4.1 `cql3/Duration.java`.
 
 use std::fmt::Write;
 
 use base::bytes::Take;
 use base::vint;
 
-/// The parts of a duration; months and days have no fixed length, so they are kept apart.
+/// The parts of a duration. Months and days have no fixed length, so they are separate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Duration {
     pub months: i32,
@@ -17,7 +17,7 @@ pub struct Duration {
     pub nanoseconds: i64,
 }
 
-/// Where a unit belongs, its place in the order, and how many of the part it is.
+/// A unit: its suffix, the part to which it contributes, and its size in that part.
 struct Unit {
     suffix: &'static str,
     part: Part,
@@ -56,7 +56,7 @@ const MINUTES: usize = 5;
 const SECONDS: usize = 6;
 
 impl Duration {
-    /// `None` if the bytes are not three vints that fit, or are followed by more.
+    /// Decodes a duration; `None` if the bytes are not exactly three vints that fit.
     pub fn from_bytes(bytes: &[u8]) -> Option<Duration> {
         let mut take = Take::new(bytes);
         let months = take.vint_signed().ok()?.try_into().ok()?;
@@ -65,6 +65,7 @@ impl Duration {
         take.is_empty().then_some(Duration { months, days, nanoseconds })
     }
 
+    /// The encoded duration: three zigzag vints.
     pub fn to_bytes(self) -> Vec<u8> {
         let mut out = vec![];
         for part in [i64::from(self.months), i64::from(self.days), self.nanoseconds] {
@@ -73,7 +74,7 @@ impl Duration {
         out
     }
 
-    /// Appends `-1y2mo…`; nothing for a duration of zero.
+    /// Appends text like `-1y2mo…`; an empty text for a duration of zero.
     pub(crate) fn write(self, out: &mut String) {
         if self.months < 0 || self.days < 0 || self.nanoseconds < 0 {
             out.push('-');
@@ -97,7 +98,7 @@ impl Duration {
         }
     }
 
-    /// `None` if the text is no duration or a part does not fit.
+    /// Parses a duration; `None` if the text is invalid or a part does not fit.
     pub fn parse(text: &str) -> Option<Duration> {
         let (negative, source) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -117,7 +118,7 @@ impl Duration {
 }
 
 impl std::fmt::Display for Duration {
-    /// As CQL has it, `-1y2mo…`; nothing for a duration of zero.
+    /// The CQL text, like `-1y2mo…`; empty for a duration of zero.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut out = String::new();
         self.write(&mut out);
@@ -130,7 +131,7 @@ fn number(digits: &str) -> Option<u64> {
     if all_digits { digits.parse().ok() } else { None }
 }
 
-/// Digits, then everything up to the next digit: `12mo3d` is (12, "mo", "3d").
+/// Splits off digits and the following text up to the next digit: `12mo3d` gives (12, "mo", "3d").
 fn number_and_suffix(text: &str) -> Option<(u64, &str, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (count, rest) = text.split_at(digits);
@@ -139,7 +140,7 @@ fn number_and_suffix(text: &str) -> Option<(u64, &str, &str)> {
     Some((number(count)?, suffix, rest))
 }
 
-/// Adds units up, each larger than the one after it.
+/// Sums units, which must come in falling order.
 #[derive(Default)]
 struct Sum {
     /// Indexed by [`Part`].
@@ -189,7 +190,7 @@ impl Sum {
         Some(())
     }
 
-    /// `0001-02-03T04:05:06`
+    /// Parses the alternative ISO form, like `0001-02-03T04:05:06`.
     fn add_iso_alternative(&mut self, text: &str) -> Option<()> {
         const SHAPE: &[u8] = b"0000-00-00T00:00:00";
         let fits = text.len() == SHAPE.len()

@@ -1,9 +1,9 @@
-//! What can be wrong with a type's name, with bytes said to be of a type, or with a literal.
+//! Errors of type names, of serialized values, and of literals.
 
 use std::fmt;
 
-/// One sentence a person can act on: what was expected, what was found and, where there is a position,
-/// at which byte. The wording of value errors follows Cassandra's, since clients already match on it.
+/// One sentence for a user: the expected and the found text and, if there is a position, the byte offset. The
+/// wording of value errors is Cassandra's, because clients already match on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeError {
     message: Box<str>,
@@ -35,7 +35,7 @@ macro_rules! type_err {
 }
 pub(crate) use type_err;
 
-/// At most the first 60 characters of `text`, for an error that repeats what it was given.
+/// The first 60 characters of `text` at most, for errors that quote their input.
 pub(crate) fn excerpt(text: &str) -> String {
     let mut chars = text.chars();
     let head: String = chars.by_ref().take(60).collect();

@@ -1,9 +1,10 @@
-//! Floating-point numbers as Java prints them, since `sstabledump` and JSON results do.
+//! Floating-point numbers in Java's format, which `sstabledump` and JSON results use.
 //!
-//! The shortest digits that read back (at least two), plain from 10^-3 up to 10^7 and with `E` beyond.
-//! Java before version 19 sometimes prints one digit more than needed; the value is the same.
+//! The format has the fewest digits that parse back to the same number (at least two): plain from 10^-3 to
+//! 10^7, otherwise with `E`. Java before version 19 sometimes prints one digit more than necessary; the value
+//! is the same.
 
-/// `1.0`, `1.0E10`, `-0.0`, `NaN`, `Infinity`.
+/// Writes a number like `1.0`, `1.0E10`, `-0.0`, `NaN`, `Infinity`.
 pub(crate) fn write_f64(out: &mut String, value: f64) {
     if !value.is_finite() {
         return write_non_finite(out, value.is_nan(), value > 0.0);
@@ -28,7 +29,7 @@ fn write_non_finite(out: &mut String, nan: bool, positive: bool) {
     });
 }
 
-/// `scientific` is `-d.ddd` and `e` and an exponent.
+/// `scientific` has the form `-d.ddd`, `e`, exponent.
 fn write_finite(out: &mut String, scientific: String) {
     let (mantissa, exponent) = scientific.split_once('e').expect("Rust prints an exponent");
     let exponent: i32 = exponent.parse().expect("Rust prints a small exponent");
@@ -59,13 +60,14 @@ fn write_finite(out: &mut String, scientific: String) {
     }
 }
 
-/// Whether `text` is spelled as CQL spells a number, so that it may go to Rust's parser (which takes more).
+/// Whether `text` has only the characters of CQL numbers. Must be checked before Rust's parser, which accepts
+/// more.
 pub(crate) fn is_number(text: &str) -> bool {
     let digits = text.bytes().any(|byte| byte.is_ascii_digit());
     digits && text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte))
 }
 
-/// `NaN` and `Infinity` in any case, the latter with a sign.
+/// Parses `NaN` and `Infinity` in any case, with an optional sign.
 pub(crate) fn parse_non_finite(text: &str) -> Option<f64> {
     let (sign, name) = match text.strip_prefix('-') {
         Some(rest) => (-1.0, rest),

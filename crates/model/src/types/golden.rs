@@ -1,6 +1,7 @@
-//! What the Python driver and Cassandra itself say about names, values and order, against what we say.
+//! Golden tests: names, values and order of types, compared with the Python driver and Cassandra.
 //!
-//! The files in `testdata/` were written by the programs beside them; run those again to add cases.
+//! The files in `testdata/` were written by the programs next to them; to add cases, the programs are run
+//! again.
 
 use std::cmp::Ordering;
 
@@ -27,7 +28,7 @@ fn cassandra(kind: &str) -> impl Iterator<Item = Vec<&str>> {
     CASSANDRA.into_iter().flat_map(move |file| lines(file, kind))
 }
 
-/// The fields of the lines that start with `kind`, `kind` left out.
+/// The fields of the lines that start with `kind`, without `kind`.
 fn lines<'a>(file: &'a str, kind: &'a str) -> impl Iterator<Item = Vec<&'a str>> {
     let fields = file.split('\n').map(|line| line.split('\t').collect::<Vec<_>>());
     fields.filter(move |fields| fields[0] == kind).map(|mut fields| fields.split_off(1))
@@ -90,7 +91,8 @@ fn cassandras_type_names_are_ours() {
             let parsed = parsed.unwrap_or_else(|error| panic!("{given}: {error}"));
             assert_eq!(parsed.to_java_name(), printed);
             assert_eq!(CqlType::from_java_name(printed).unwrap(), parsed);
-            // Cassandra freezes only the outermost type it is told to; what is inside is stored frozen anyway.
+            // Cassandra freezes only the outermost type that is marked as frozen; types inside it are stored
+            // frozen anyway.
             let same =
                 parsed.to_cql() == cql_name || CqlType::from_cql(cql_name, &|_| None).as_ref() == Ok(&parsed);
             assert!(same, "{} and {cql_name}", parsed.to_cql());
@@ -114,7 +116,8 @@ fn cassandras_verdicts_and_texts_are_ours() {
             }
         };
         let ours = cql_type.validate(&bytes).map_or_else(|error| error.to_string(), |()| "ok".to_owned());
-        // Ours may say more after theirs; theirs may be an accident of Java's buffers.
+        // The text here may continue after Cassandra's. For short input, Cassandra's text may come from
+        // Java's buffers.
         let short = ["Not enough bytes", "newLimit > capacity"];
         let same_kind = |text: &str| short.iter().any(|start| text.starts_with(start));
         let agree = ours.starts_with(verdict) || (same_kind(&ours) && same_kind(verdict));
@@ -158,7 +161,7 @@ fn cassandras_order_is_ours() {
                     '<' => Ordering::Less,
                     '>' => Ordering::Greater,
                     '=' => Ordering::Equal,
-                    // Cassandra throws: an empty tinyint in a collection, a counter.
+                    // Cassandra throws an exception for an empty tinyint in a collection, and for a counter.
                     '!' => continue,
                     other => panic!("{other}"),
                 };

@@ -1,11 +1,11 @@
-//! Types as SSTable headers and `system_schema.dropped_columns` name them: Cassandra's class names.
+//! Cassandra's class names of types, as in SSTable headers and `system_schema.dropped_columns`.
 //!
-//! `org.apache.cassandra.db.marshal.Int32Type`, `ListType(…)`, `FrozenType(ListType(…))`,
-//! `UserType(ks,hex name,hex field:type,…)`, `VectorType(… , 3)`. A class may come without its package.
-//! Printing follows Cassandra to the letter, since other tools compare these strings: `FrozenType` stands
-//! only around the outermost frozen type, and never inside a tuple.
+//! Examples: `org.apache.cassandra.db.marshal.Int32Type`, `ListType(…)`, `FrozenType(ListType(…))`,
+//! `UserType(ks,hex name,hex field:type,…)`, `VectorType(… , 3)`. The package of a class may be omitted. The
+//! printed names are exactly Cassandra's, because other tools compare these strings: `FrozenType` surrounds
+//! only the outermost frozen type, and does not occur inside a tuple.
 //!
-//! More strict than Cassandra: nothing may follow a type, and the empty string is no type.
+//! The parser is stricter than Cassandra's: no text may follow a type, and the empty string is not a type.
 //! Source: Cassandra `db/marshal/TypeParser.java`, `UserType.java`, `TupleType.java`, `VectorType.java`.
 
 use std::fmt::Write;
@@ -15,7 +15,7 @@ use super::{CqlType, MAX_DEPTH, TypeError, UdtField, UserType};
 
 const PACKAGE: &str = "org.apache.cassandra.db.marshal.";
 
-/// Class names without parameters. The first name of a type is the one printed.
+/// Class names without parameters. The first name of a type is printed.
 const SIMPLE: &[(&str, CqlType)] = &[
     ("AsciiType", CqlType::Ascii),
     ("LongType", CqlType::BigInt),
@@ -44,11 +44,11 @@ const SIMPLE: &[(&str, CqlType)] = &[
 ];
 
 impl CqlType {
-    /// The type that a class name stands for.
+    /// Parses a class name.
     ///
     /// # Errors
-    /// An unknown class (named), a syntax error (with its position in bytes), or more than [`MAX_DEPTH`]
-    /// levels.
+    /// An unknown class (with its name), a syntax error (with its position in bytes), or more than
+    /// [`MAX_DEPTH`] levels.
     pub fn from_java_name(name: &str) -> Result<CqlType, TypeError> {
         let mut parser = Parser { text: name, at: 0 };
         let parsed = parser.type_at(0)?;
@@ -59,7 +59,7 @@ impl CqlType {
         Ok(parsed)
     }
 
-    /// The fully-qualified class name, as Cassandra writes it into an SSTable header.
+    /// The fully qualified class name, as Cassandra writes it into an SSTable header.
     pub fn to_java_name(&self) -> String {
         let mut out = String::new();
         self.write_java_name(&mut out, false);
@@ -127,7 +127,7 @@ fn write_parameters<'a>(
     out.push(')');
 }
 
-/// Lower-case hexadecimal digits, two per byte.
+/// Appends lower-case hexadecimal digits, two per byte.
 pub(crate) fn push_hex(out: &mut String, bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     out.reserve(bytes.len() * 2);
@@ -137,7 +137,7 @@ pub(crate) fn push_hex(out: &mut String, bytes: &[u8]) {
     }
 }
 
-/// The bytes that an even number of hexadecimal digits stands for.
+/// Parses an even number of hexadecimal digits.
 pub(crate) fn parse_hex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     if !digits.len().is_multiple_of(2) {
@@ -175,7 +175,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Blanks and at most one comma.
+    /// Skips blanks and at most one comma.
     fn skip_separator(&mut self) {
         self.skip_blank();
         if self.peek() == Some(b',') {
@@ -193,7 +193,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Takes `byte` if it is next.
+    /// Consumes `byte` if it is next.
     fn take(&mut self, byte: u8) -> bool {
         self.skip_blank();
         let found = self.peek() == Some(byte);
@@ -299,7 +299,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `Int32Type(reversed=true)`, as Cassandra 0.8 wrote a descending order.
+    /// Parses parameters like `Int32Type(reversed=true)`, which Cassandra 0.8 wrote for a descending order.
     fn legacy_parameters(&mut self, base: CqlType) -> Result<CqlType, TypeError> {
         if !self.take(b'(') {
             return Ok(base);
@@ -360,7 +360,7 @@ mod tests {
     use super::*;
 
     fn full(short: &str) -> String {
-        // Every capitalised word that ends in "Type" gets the package.
+        // The package is added to every word that ends in "Type".
         let mut out = String::new();
         for token in short.split_inclusive(['(', ',', ')', ':', ' ']) {
             if token.trim_end_matches(['(', ',', ')', ':', ' ']).ends_with("Type") {

@@ -1,30 +1,31 @@
-//! JSON text as a tree. Numbers keep their digits: which type they are of, the column says.
+//! JSON parser. Numbers keep their digits, because the type of the column determines their type.
 //!
-//! Source: RFC 8259. Of equal keys of an object the last stays, as Cassandra's reader has it.
+//! Source: RFC 8259. If an object has duplicate keys, the last value is kept, as in Cassandra's parser.
 
 use std::fmt;
 
 use super::TypeError;
 use super::error::{excerpt, type_err};
 
-/// Objects and arrays inside each other; a deeper text is refused.
+/// The deepest nesting of objects and arrays; a deeper text is refused.
 const DEPTH_MAX: usize = 100;
 
+/// A JSON value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Json {
     Null,
     Bool(bool),
-    /// As it was written.
+    /// The text of the number, unchanged.
     Number(String),
     String(String),
     Array(Vec<Json>),
-    /// Each key once, in the order of the text.
+    /// Keys are unique, in the order of the text.
     Object(Vec<(String, Json)>),
 }
 
 impl Json {
     /// # Errors
-    /// The text is no JSON value, or one too deep: says at which byte.
+    /// The text is not a JSON value, or is nested too deeply; the error contains the byte offset.
     pub fn parse(text: &str) -> Result<Self, TypeError> {
         let mut parser = Parser { text, at: 0 };
         let value = parser.value(0)?;
@@ -35,7 +36,7 @@ impl Json {
         }
     }
 
-    /// What Cassandra's errors call it: a class of Java.
+    /// The kind of the value in Cassandra's errors: a Java class name.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -51,7 +52,7 @@ impl Json {
     }
 }
 
-/// As Java shows it, which is what errors repeat.
+/// The text that Java prints for the value, as in Cassandra's errors.
 impl fmt::Display for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -220,7 +221,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// What follows `\u`: a character, perhaps of two halves.
+    /// Parses the digits after `\u`: a character, possibly a surrogate pair.
     fn unicode(&mut self) -> Result<char, TypeError> {
         let first = self.four_digits()?;
         let code = match first {
@@ -230,7 +231,7 @@ impl<'t> Parser<'t> {
             }
             code => code,
         };
-        // Half a character is none.
+        // An unpaired surrogate becomes the replacement character.
         Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER))
     }
 
@@ -246,7 +247,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// Each key once, with its last value.
+/// Keeps each key once, with its last value.
 fn last_of_each(fields: Vec<(String, Json)>) -> Vec<(String, Json)> {
     let mut last: base::HashMap<String, usize> = base::HashMap::default();
     let mut out: Vec<(String, Json)> = Vec::with_capacity(fields.len());

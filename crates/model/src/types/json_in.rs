@@ -1,20 +1,21 @@
-//! JSON to the bytes of a value: what `INSERT JSON` and `fromJson` take.
+//! Conversion of JSON to serialized values, for `INSERT JSON` and `fromJson`.
 //!
-//! Strings are taken for values of every type, as keys of objects can be nothing else: a string stands for what is
-//! written in it. Texts of errors follow Cassandra 4.1 `AbstractType.fromJSONObject`, vectors 5.0.
+//! Strings are accepted for values of every type, because keys of objects are always strings: the content of
+//! the string is parsed. Error texts follow Cassandra 4.1 `AbstractType.fromJSONObject`, for vectors
+//! Cassandra 5.0.
 
 use super::collection::{CollectionBuilder, build_tuple, build_vector};
 use super::error::type_err;
 use super::{CqlType, Json, TypeError, UserType, scalar_text};
 
 impl CqlType {
-    /// The serialized value that a JSON value stands for; null is none and has to be met before.
+    /// Serializes a JSON value. Null has no serialized form and must be handled before.
     ///
     /// # Errors
-    /// It is no value of this type, or has a null where none can be.
+    /// It is not a value of this type, or contains a null where none is allowed.
     pub fn bytes_of_json(&self, json: &Json) -> Result<Vec<u8>, TypeError> {
         if !self.is_scalar() {
-            // What is written in a string.
+            // The content of a string is parsed as JSON.
             return match json {
                 Json::String(text) => match Json::parse(text) {
                     Ok(inner @ (Json::Array(_) | Json::Object(_))) => self.collected(&inner),
@@ -49,7 +50,7 @@ impl CqlType {
                 }
                 _ => scalar_text::parse(self, text),
             },
-            // Whatever is not true.
+            // Any string other than "true" is false.
             (Self::Boolean, Json::String(text)) => Ok(vec![u8::from(text.eq_ignore_ascii_case("true"))]),
             (_, Json::String(text)) => scalar_text::parse(self, text),
             (Self::Boolean, Json::Bool(value)) => Ok(vec![u8::from(*value)]),
@@ -60,7 +61,8 @@ impl CqlType {
                 ("Integer", _) | ("Long", Self::BigInt | Self::Counter) => scalar_text::parse(self, number),
                 _ => self.unexpected(json),
             },
-            // Cassandra takes numbers that need 64 bits only: the first 25 days of 1970 are strings.
+            // Cassandra accepts only numbers that need 64 bits; timestamps of the first 25 days of 1970 must
+            // be strings.
             (Self::Timestamp, Json::Number(number)) if json.kind() == "Long" => {
                 scalar_text::parse(self, number)
             }
@@ -194,7 +196,8 @@ fn udt(user: &UserType, fields: &[(String, Json)]) -> Result<Vec<u8>, TypeError>
     Ok(build_tuple(values.iter().map(Option::as_deref)))
 }
 
-/// The name that a key of an object means: as in CQL in small letters, unless it is in double quotes of its own.
+/// The name denoted by a key of an object: converted to lower case as in CQL, unless the key itself contains
+/// double quotes.
 pub fn json_name(key: &str) -> String {
     match key.strip_prefix('"').and_then(|key| key.strip_suffix('"')) {
         Some(quoted) => quoted.to_string(),

@@ -1,21 +1,21 @@
-//! A value as JSON text, character by character as Cassandra's `AbstractType.toJSONString` writes it:
-//! what `sstabledump` and `SELECT JSON` print.
+//! Conversion of values to JSON, for `sstabledump` and `SELECT JSON`. The text is exactly that of Cassandra's
+//! `AbstractType.toJSONString`.
 //!
-//! Where Cassandra would throw (bytes that are no value of the type, an empty boolean, a tuple shorter than
-//! its type) this prints something sensible instead: `"0x…"`, `""`, `null`.
-//! Source: Cassandra 4.1 `db/marshal/*Type.java`, vectors 5.0; Jackson's string escapes.
+//! Cassandra throws an exception for invalid bytes, an empty boolean, and a tuple shorter than its type. This
+//! code writes `"0x…"`, `""` and `null` instead. Source: Cassandra 4.1 `db/marshal/*Type.java`, vectors 5.0;
+//! Jackson's string escapes.
 
 use super::civil::Separator;
 use super::collection::{CollectionIter, MapIter, TupleIter, VectorIter};
 use super::scalar_text::{self, Dialect};
 use super::{CqlType, TypeError};
 
-/// A map's key that is a map doubles the backslashes of what is inside, level by level; a key whose JSON is
-/// more than this many times its bytes (and some) is written as `"0x…"`.
+/// A map as a key of a map doubles the backslashes inside it at each level. A key whose JSON is longer than
+/// approximately this multiple of its bytes is written as `"0x…"`.
 const MAX_KEY_GROWTH: usize = 64;
 
 impl CqlType {
-    /// The JSON for serialized bytes.
+    /// The JSON text of serialized bytes.
     pub fn json_of(&self, bytes: &[u8]) -> String {
         let mut out = String::new();
         self.write_json(bytes, &mut out);
@@ -31,7 +31,7 @@ impl CqlType {
         }
     }
 
-    /// `None`, with `out` in any state, if the bytes are no value of the type.
+    /// `None` if the bytes are not a value of the type; `out` may then contain partial text.
     fn try_write_json(&self, bytes: &[u8], out: &mut String) -> Option<()> {
         match self {
             Self::Reversed(base) => return base.try_write_json(bytes, out),
@@ -52,7 +52,7 @@ impl CqlType {
                 for (i, pair) in MapIter::new(bytes).ok()?.enumerate() {
                     let (key, value) = pair.ok()?;
                     out.push_str(if i > 0 { ", " } else { "" });
-                    // A key must be a string: any other JSON becomes one.
+                    // A key must be a string, so other JSON is written into a string.
                     let key_bytes = key?;
                     let key = entry.0.json_of(key_bytes);
                     if key.len() > MAX_KEY_GROWTH * (key_bytes.len() + MAX_KEY_GROWTH) {
@@ -82,7 +82,8 @@ impl CqlType {
                 let mut fields = TupleIter::new(bytes);
                 for (i, field) in user.fields.iter().enumerate() {
                     out.push_str(if i > 0 { ", " } else { "" });
-                    // A name that CQL would fold to lower case keeps its double quotes, inside JSON's.
+                    // A name that CQL would convert to lower case keeps its double quotes inside the JSON
+                    // string.
                     if field.name != field.name.to_lowercase() {
                         push_json_string(out, &format!("\"{}\"", field.name));
                     } else {
@@ -153,8 +154,8 @@ fn write_field(out: &mut String, fields: &mut TupleIter<'_>, field_type: &CqlTyp
     Some(())
 }
 
-/// A JSON string: short escapes where JSON has them, upper-case `\u00XX` for other control characters,
-/// everything else as it is.
+/// Appends a JSON string: with JSON's short escapes, upper-case `\u00XX` for other control characters, and
+/// all other characters unchanged.
 pub fn push_json_string(out: &mut String, text: &str) {
     out.push('"');
     for c in text.chars() {

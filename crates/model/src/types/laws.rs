@@ -1,5 +1,5 @@
-//! What must hold for every type and every value: order is total, text and JSON and values read back,
-//! what is encoded is valid, and no bytes and no text make anything panic.
+//! Laws for all types and values: the order is total; text, JSON and values can be parsed back; encoded
+//! values are valid; no input causes a panic.
 
 use std::cmp::Ordering;
 
@@ -47,7 +47,7 @@ fn user_type(fields: Vec<CqlType>) -> CqlType {
     CqlType::udt(UserType { keyspace: "ks".into(), name: "Address".into(), fields })
 }
 
-/// Any type; what is nested is frozen, as CQL demands.
+/// Any type; nested types are frozen, as CQL requires.
 fn any_type() -> impl Strategy<Value = CqlType> {
     scalar_type().prop_recursive(3, 12, 4, |inner| {
         let frozen = inner.prop_map(|inner| inner.freeze());
@@ -65,7 +65,7 @@ fn any_type() -> impl Strategy<Value = CqlType> {
     })
 }
 
-/// A small integer, often one with few bits set, so that equal and neighbouring values are common.
+/// An integer, often small or with few bits set, so that equal and neighbouring values are common.
 fn number() -> impl Strategy<Value = i64> {
     prop_oneof![-2i64..3, any::<i64>(), (0u32..64).prop_map(|shift| 1i64 << shift)]
 }
@@ -148,7 +148,7 @@ fn value_of(cql_type: &CqlType) -> BoxedStrategy<CqlValue> {
     }
 }
 
-/// All fields, some of them null.
+/// Values of all fields, some of them null.
 fn fields_of<'t>(types: impl Iterator<Item = &'t CqlType>) -> BoxedStrategy<CqlValue> {
     let fields: Vec<_> =
         types.map(|field_type| proptest::option::weighted(0.8, value_of(field_type))).collect();
@@ -167,7 +167,7 @@ fn type_and_value() -> impl Strategy<Value = (CqlType, Vec<u8>)> {
     })
 }
 
-/// Valid values, and values with a byte changed, cut off or put on, and noise.
+/// Valid values; values with a byte changed, cut off or appended; and random bytes.
 fn damaged(cql_type: &CqlType) -> impl Strategy<Value = Vec<u8>> + use<> {
     let damage = (encoded(cql_type), 0u8..5, any::<prop::sample::Index>(), any::<u8>());
     let damaged = damage.prop_map(|(mut bytes, kind, at, byte)| {
@@ -229,7 +229,7 @@ proptest! {
         let cql_type = if reverse { CqlType::reversed(cql_type) } else { cql_type };
         prop_assert_eq!(CqlType::from_java_name(&cql_type.to_java_name()), Ok(cql_type.clone()));
         let hidden = |inner: &CqlType| matches!(inner, CqlType::LegacyTimestamp | CqlType::Udt { .. } | CqlType::Reversed(_));
-        // A UDT needs a schema, and these print as another type.
+        // A UDT needs a schema, and the other types are printed as another type.
         if !cql_type.any(&hidden) && !cql_type.any(&|inner| matches!(inner, CqlType::Counter | CqlType::Duration)) {
             prop_assert_eq!(CqlType::from_cql(&cql_type.to_cql(), &|_| None), Ok(cql_type));
         }
@@ -246,7 +246,7 @@ proptest! {
         prop_assert!(read.is_ok(), "{}: {:?}", text, read);
         let read = read.unwrap();
         prop_assert_eq!(cql_type.compare(&read, &bytes), Ordering::Equal, "{}", text);
-        // All else equal, only a NaN's payload is lost, and signs of zero are kept.
+        // The bytes are identical, including signs of zero; only the payload of a NaN is lost.
         if !text.contains("NaN") {
             prop_assert_eq!(&read, &bytes, "{}", text);
         }
@@ -259,7 +259,8 @@ proptest! {
             let decoded = CqlValue::decode(&cql_type, bytes);
             prop_assert!(valid || decoded.is_err());
             let (text, raw, json) = (cql_type.text_of(bytes), cql_type.raw_text_of(bytes), cql_type.json_of(bytes));
-            // The longest per byte: a control character in JSON, inside a key that is a string of JSON.
+            // The longest text per byte is a control character in JSON, inside a key that is a string of
+            // JSON.
             let bound = 1_000 + 200 * (bytes.len() + 1) * 8;
             prop_assert!(text.len() + raw.len() + json.len() <= bound, "{} {} {}", text, raw, json);
         }
@@ -267,7 +268,7 @@ proptest! {
 
     #[test]
     fn text_of_nested_map_keys_stays_small(depth in 1usize..90, text in "[\"\\\\a]{0,8}") {
-        // Each level would escape the quotes of the level below once more.
+        // Each level would escape the quotes of the level below again.
         let (mut cql_type, mut bytes) = (CqlType::Text, text.into_bytes());
         for _ in 0..depth {
             cql_type = CqlType::map(cql_type, CqlType::Int).freeze();
@@ -299,7 +300,7 @@ proptest! {
         })
     ) {
         let raw = cql_type.raw_text_of(&bytes);
-        // Java prints years of an era and durations of nothing in ways that do not read back.
+        // Java's text of a year of an era, and of a duration of zero, cannot be parsed back.
         let lossy = matches!(cql_type, CqlType::Timestamp | CqlType::LegacyTimestamp | CqlType::Counter)
             || raw.is_empty() || raw == "NaN";
         if !lossy && !matches!(cql_type, CqlType::Blob) {

@@ -1,11 +1,11 @@
-//! CQL types: what a column's bytes mean, how they compare, and how they are named and written as text.
+//! CQL types: the meaning of a column's bytes, their order, names of types, and text forms of values.
 //!
-//! A value is always its serialized bytes (the native protocol's form, v3 and later); a [`CqlType`] is
-//! the key to them. Every question about the two has a file of its own:
+//! A value is always represented by its serialized bytes (the native protocol's form, v3 and later), which a
+//! [`CqlType`] interprets. Each aspect has a file of its own:
 //!
 //! | question | file |
 //! |---|---|
-//! | which types are there, what is their shape | `cql_type.rs` |
+//! | the types and the properties of their values | `cql_type.rs` |
 //! | how does an SSTable header or a schema table name a type | `java_name.rs`, `cql_name.rs` |
 //! | which of two values sorts first | `order.rs` (numbers: `decimal.rs`, `varint.rs`) |
 //! | are these bytes a value of the type | `validate.rs` |
@@ -16,8 +16,8 @@
 //! | a value as JSON and back | `json_out.rs`, `json_in.rs` |
 //! | a value as a Rust enum | `value.rs` |
 //!
-//! **Guarantee:** nothing here panics on bytes or text from outside, recurses deeper than
-//! [`MAX_DEPTH`], or allocates more than a small multiple of its input.
+//! **Guarantee:** no function here panics on bytes or text from outside, recurses deeper than [`MAX_DEPTH`],
+//! or allocates more than a small multiple of its input.
 
 mod civil;
 mod collection;

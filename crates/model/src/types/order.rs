@@ -1,11 +1,11 @@
-//! Which of two serialized values sorts first: Cassandra's `AbstractType.compare`, type by type.
+//! Order of serialized values: Cassandra's `AbstractType.compare`, type by type.
 //!
-//! Where a type lets a value be empty, empty sorts first. Bytes that are no value of the type still have
-//! a place: for each type the order is total over all byte strings (reflexive, antisymmetric up to
-//! equality, transitive), so that a sort or a binary search over damaged data cannot go astray. On
-//! values, it is exactly Cassandra's order; counters and durations, which have none there, compare as bytes.
+//! If a type allows empty values, they sort first. Bytes that are not a value of the type have a position
+//! too: for each type the order is total over all byte strings (reflexive, antisymmetric up to equality,
+//! transitive), so that sorting and binary search work on corrupt data. For valid values the order is exactly
+//! Cassandra's. Counters and durations have no order in Cassandra; here they compare as bytes.
 //!
-//! Nothing allocates, but for two decimals of different scale beyond 128 bits.
+//! No comparison allocates, except for two decimals of different scale beyond 128 bits.
 //!
 //! Source: Cassandra 4.1 `db/marshal/*Type.java` (`compareCustom`), vectors 5.0.
 
@@ -15,7 +15,7 @@ use super::collection::{CollectionIter, CompositeIter, Element, MapIter, TupleIt
 use super::{CqlType, TypeError, decimal, varint};
 
 impl CqlType {
-    /// Orders two serialized values; never panics, whatever the bytes.
+    /// Compares two serialized values. Never panics.
     #[inline]
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         match self {
@@ -69,7 +69,7 @@ impl CqlType {
     }
 }
 
-/// Empty before everything else; `order` sees two values of at least a byte.
+/// Empty values sort first; `order` compares two values of at least one byte.
 #[inline]
 fn nonempty(a: &[u8], b: &[u8], order: impl FnOnce(&[u8], &[u8]) -> Ordering) -> Ordering {
     match (a.is_empty(), b.is_empty()) {
@@ -78,7 +78,7 @@ fn nonempty(a: &[u8], b: &[u8], order: impl FnOnce(&[u8], &[u8]) -> Ordering) ->
     }
 }
 
-/// Empty, then bytes of a wrong length (as bytes), then values by `order`.
+/// Empty values sort first, then bytes of a wrong length (as bytes), then values by `order`.
 #[inline]
 fn fixed<const N: usize>(a: &[u8], b: &[u8], order: impl FnOnce(&[u8; N], &[u8; N]) -> Ordering) -> Ordering {
     match (<&[u8; N]>::try_from(a), <&[u8; N]>::try_from(b)) {
@@ -89,8 +89,8 @@ fn fixed<const N: usize>(a: &[u8], b: &[u8], order: impl FnOnce(&[u8; N], &[u8; 
     }
 }
 
-/// Big-endian two's complement of equal lengths: the first byte signed, the rest unsigned. Cassandra
-/// compares other lengths the same way.
+/// Compares big-endian two's complement numbers of equal length: the first byte signed, the others unsigned.
+/// Cassandra compares other lengths in the same way.
 fn signed_bytes(a: &[u8], b: &[u8]) -> Ordering {
     match (a.split_first(), b.split_first()) {
         (Some((first_a, rest_a)), Some((first_b, rest_b))) => {
@@ -116,7 +116,7 @@ fn int64(a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-/// Only the first byte counts, and any byte but 0 is true.
+/// Only the first byte is relevant; any byte other than 0 is true.
 fn boolean_rank(bytes: &[u8]) -> u8 {
     match bytes.first() {
         None => 0,
@@ -125,7 +125,7 @@ fn boolean_rank(bytes: &[u8]) -> u8 {
     }
 }
 
-/// Java's `Float.compareTo`: -0.0 before 0.0, every NaN equal and after infinity.
+/// Order of Java's `Float.compareTo`: -0.0 before 0.0; all NaNs are equal and after infinity.
 fn float_key(bytes: &[u8; 4]) -> i32 {
     let bits = i32::from_be_bytes(*bytes);
     if f32::from_be_bytes(*bytes).is_nan() { i32::MAX } else { bits ^ (((bits >> 31) as u32) >> 1) as i32 }
@@ -147,24 +147,25 @@ fn signed_halves(bytes: &[u8; 16]) -> (i64, i64) {
     (high as i64, low as i64)
 }
 
-/// `time_low-time_mid-version+time_high` turned round, so that it compares by time.
+/// Rearranges `time_low-time_mid-version+time_high` so that it compares by time.
 #[inline]
 fn time_first(high: u64) -> u64 {
     (high << 48) | ((high << 16) & 0xffff_0000_0000) | (high >> 32)
 }
 
-/// By timestamp, then by the last eight bytes, each of them signed.
+/// Compares by timestamp, then by the last eight bytes, each of them signed.
 #[inline]
 fn time_uuid(a: &[u8; 16], b: &[u8; 16]) -> Ordering {
     let ((high_a, low_a), (high_b, low_b)) = (halves(a), halves(b));
-    // The sign bit of the first byte stays, since the eight compare as one signed number.
+    // The sign bit of the first byte is kept, because the eight bytes compare as one signed number.
     let signed = |low: u64| (low ^ 0x0080_8080_8080_8080) as i64;
     (time_first(high_a) as i64)
         .cmp(&(time_first(high_b) as i64))
         .then_with(|| signed(low_a).cmp(&signed(low_b)))
 }
 
-/// By version; version 1 by timestamp, others by their first half unsigned; then the second half unsigned.
+/// Compares by version; version 1 by timestamp, others by the first half unsigned; then by the second half
+/// unsigned.
 #[inline]
 fn uuid(a: &[u8; 16], b: &[u8; 16]) -> Ordering {
     let ((high_a, low_a), (high_b, low_b)) = (halves(a), halves(b));
@@ -184,16 +185,16 @@ fn decimals(a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-/// A value that holds values, as a row of elements that compares element by element. The end sorts before
-/// damage, damage (by all the value's bytes) before null, null before an element. As each row follows from
-/// its own bytes alone, the order of rows is total.
+/// A nested value as a sequence of elements that compares element by element. At the same place, the end
+/// sorts before an invalid element, an invalid element (compared by all bytes of the value) before null, and
+/// null before a valid element. Each sequence depends only on the value's own bytes, so the order is total.
 struct Row<'a> {
     whole: &'a [u8],
     elements: Elements<'a>,
 }
 
 enum Elements<'a> {
-    /// The count cannot be read.
+    /// The count is invalid.
     Damaged,
     Counted(CollectionIter<'a>),
     Vector(VectorIter<'a>),
@@ -216,7 +217,7 @@ impl<'a> Row<'a> {
     fn next(&mut self) -> Option<Result<Element<'a>, Damage>> {
         let element = match &mut self.elements {
             Elements::Damaged => return Some(Err(Damage)),
-            // Bytes after the last element do not count, as in Cassandra.
+            // Bytes after the last element are ignored, as in Cassandra.
             Elements::Counted(elements) if elements.claimed_len() == 0 => return None,
             Elements::Counted(elements) => elements.next()?,
             Elements::Vector(elements) => elements.next()?.map(Some),
@@ -252,8 +253,8 @@ fn nulls_first(a: Element<'_>, b: Element<'_>, element_type: &CqlType) -> Orderi
     }
 }
 
-/// Field by field; a missing field is null. Fields beyond the type's (of a newer version of it) compare
-/// as bytes, unless all are null, which is the same as none.
+/// Compares field by field; a missing field is null. Fields beyond those of the type (from a newer version of
+/// it) compare as bytes, unless all are null, which is the same as absent.
 fn tuples<'t>(a: &[u8], b: &[u8], len: usize, field_type: impl Fn(usize) -> &'t CqlType) -> Ordering {
     let (mut fields_a, mut fields_b) = (TupleIter::new(a), TupleIter::new(b));
     for i in 0..len {
@@ -280,8 +281,8 @@ fn extra_fields<'a>(fields: &TupleIter<'a>) -> &'a [u8] {
     if all_null { &[] } else { fields.rest() }
 }
 
-/// Component by component, then the end-of-component byte (signed). A value that starts with the static
-/// marker 0xffff sorts before one that does not.
+/// Compares component by component, by value and then by the end-of-component byte (signed). A value that
+/// starts with the static marker 0xffff sorts before one without it.
 fn composites(a: &[u8], b: &[u8], components: &[CqlType]) -> Ordering {
     let (not_static_a, rest_a) = split_static(a);
     let (not_static_b, rest_b) = split_static(b);

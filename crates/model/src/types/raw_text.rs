@@ -1,10 +1,10 @@
-//! Unquoted text as Cassandra's `getString` and `fromString` have it: how `sstabledump` prints a partition
-//! key and takes one on its command line.
+//! Unquoted text of values, as in Cassandra's `getString` and `fromString`. `sstabledump` uses it for
+//! partition keys, in its output and on its command line.
 //!
-//! Strings are as they are, blobs hexadecimal digits without `0x`, collections and vectors the digits of
-//! their bytes. A composite key is its parts joined by `:` (a `:` in a part is `\:`); a tuple or UDT
-//! likewise, with `@` for null and `\@` for an `@`.
-//! Source: Cassandra 4.1 `AbstractType.getString`, `AbstractCompositeType.java`, `TupleType.java`.
+//! Strings are unchanged; blobs are hexadecimal digits without `0x`; collections and vectors are the digits
+//! of their bytes. The components of a composite key are joined by `:`, and a `:` in a component is written
+//! as `\:`. A tuple or UDT has the same form, with `@` for null and `\@` for an `@`. Source: Cassandra 4.1
+//! `AbstractType.getString`, `AbstractCompositeType.java`, `TupleType.java`.
 
 use super::civil::Separator;
 use super::collection::{CompositeIter, TupleIter, build_composite, build_tuple};
@@ -14,7 +14,7 @@ use super::scalar_text::{self, Dialect};
 use super::{CqlType, TypeError};
 
 impl CqlType {
-    /// The unquoted text of serialized bytes; of bytes that are no value of the type, their digits.
+    /// The unquoted text of serialized bytes; hexadecimal digits for bytes that are not a value of the type.
     pub fn raw_text_of(&self, bytes: &[u8]) -> String {
         let mut out = String::new();
         if self.try_write_raw(bytes, &mut out).is_none() {
@@ -63,10 +63,10 @@ impl CqlType {
         }
     }
 
-    /// The serialized value of unquoted text.
+    /// Parses unquoted text into a serialized value.
     ///
     /// # Errors
-    /// The text is no value of this type, or has more parts than the type.
+    /// The text is not a value of this type, or has more parts than the type.
     pub fn bytes_of_raw_text(&self, text: &str) -> Result<Vec<u8>, TypeError> {
         match self {
             Self::Reversed(base) => base.bytes_of_raw_text(text),
@@ -138,7 +138,7 @@ fn too_many<T>(text: &str, expected: usize, found: usize) -> Result<T, TypeError
     type_err!("'{}' has too many parts: expected {expected} but got {found}", excerpt(text))
 }
 
-/// At every `:` that has no `\` before it. No text, no parts.
+/// Splits at each `:` that does not follow a `\`. An empty text has no parts.
 fn split(text: &str) -> Vec<&str> {
     if text.is_empty() {
         return vec![];
@@ -155,7 +155,7 @@ fn split(text: &str) -> Vec<&str> {
     parts
 }
 
-/// `:` becomes `\:`; a last `\` or `!` gets a `!` after it, so that it escapes nothing.
+/// Replaces `:` by `\:`, and appends a `!` to a final `\` or `!`, so that it escapes nothing.
 fn escape_component(text: &str) -> String {
     let mut escaped = text.replace(':', "\\:");
     if escaped.ends_with(['\\', '!']) {

@@ -1,7 +1,7 @@
-//! One scalar value as unquoted text, and back. Quotes, brackets and JSON are the callers'.
+//! Unquoted text of scalar values, and its parser. Quotes, brackets and JSON are added by the callers.
 //!
-//! Two dialects differ in a few types only: [`Dialect::Cql`] is for people and reads back exactly,
-//! [`Dialect::Java`] is what Cassandra's `toString` gives, which its tools print.
+//! There are two dialects, which differ in few types: [`Dialect::Cql`] is for people and can be parsed back
+//! exactly; [`Dialect::Java`] is the text of Cassandra's `toString`, which its tools print.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -13,21 +13,22 @@ use super::error::excerpt;
 use super::java_name::{parse_hex, push_hex};
 use super::{CqlType, TypeError, decimal, float_text};
 
-/// A varint's or decimal's digits take time quadratic in its length; longer ones print as hexadecimal.
+/// The conversion of a varint or decimal takes time quadratic in its length; longer ones are printed as
+/// hexadecimal digits.
 const MAX_NUMBER_BYTES: usize = 64 * 1024;
-/// As many digits as [`MAX_NUMBER_BYTES`] bytes have.
+/// The number of decimal digits of [`MAX_NUMBER_BYTES`] bytes.
 const MAX_NUMBER_DIGITS: usize = 157_826;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// `::1`; `0s`; timestamps outside years 1 to 9999 as milliseconds.
+    /// `::1`; `0s`; timestamps outside the years 1 to 9999 as milliseconds.
     Cql,
-    /// `0:0:0:0:0:0:0:1`; nothing for a duration of zero; the year of the era; `now` for no type.
+    /// `0:0:0:0:0:0:0:1`; an empty text for a duration of zero; the year of the era; `now` for no type.
     Java(Separator),
 }
 
-/// Appends the text of a value of a scalar type. `None` (and nothing appended) if the bytes are empty,
-/// no value of the type, or have no text; strings are the callers', who know how to quote them.
+/// Appends the text of a value of a scalar type. `None` (and nothing appended) if the bytes are empty, not a
+/// value of the type, or without a text. Strings are handled by the callers, which quote them.
 pub(crate) fn write(cql_type: &CqlType, bytes: &[u8], dialect: Dialect, out: &mut String) -> Option<()> {
     let to_string = |out: &mut String, value: &dyn std::fmt::Display| {
         use std::fmt::Write;
@@ -101,8 +102,8 @@ fn write_displayed(out: &mut String, value: &dyn std::fmt::Display) -> Option<()
     write!(out, "{value}").ok()
 }
 
-/// The 8 bytes of the protocol, or the sum over the shards of a cell's context: i16 n, n × i16 index, then
-/// per shard a 16-byte id, i64 clock and i64 count.
+/// The value of a counter: the 8 bytes of the protocol, or the sum over the shards of a cell's context (i16
+/// n, n × i16 index, then per shard a 16-byte id, i64 clock and i64 count).
 fn counter(bytes: &[u8]) -> Option<i64> {
     if let Ok(plain) = <[u8; 8]>::try_from(bytes) {
         return Some(i64::from_be_bytes(plain));
@@ -117,8 +118,8 @@ fn counter(bytes: &[u8]) -> Option<i64> {
     Some(shards.chunks_exact(32).map(count).fold(0, i64::wrapping_add))
 }
 
-/// Java's `BigDecimal.toString`: plain while the scale is not negative and at most six zeros lead, else
-/// with an exponent. Never longer than the digits and a few more, however large the scale.
+/// Java's `BigDecimal.toString`: plain if the scale is not negative and at most six zeros lead, otherwise
+/// with an exponent. The text is at most a few characters longer than the digits, for any scale.
 fn write_decimal(out: &mut String, bytes: &[u8]) -> Option<()> {
     if bytes.len() > MAX_NUMBER_BYTES {
         return None;
@@ -156,10 +157,10 @@ fn write_decimal(out: &mut String, bytes: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// The bytes of unquoted text. An empty text is the empty value where the type has one.
+/// Parses unquoted text. An empty text is the empty value if the type has one.
 ///
 /// # Errors
-/// The text is no value of the type. Type names in the messages are CQL's.
+/// The text is not a value of the type. Messages contain the CQL name of the type.
 pub(crate) fn parse(cql_type: &CqlType, text: &str) -> Result<Vec<u8>, TypeError> {
     if text.is_empty() && cql_type.validate(&[]).is_ok() {
         return Ok(vec![]);
@@ -220,7 +221,7 @@ pub(crate) fn parse(cql_type: &CqlType, text: &str) -> Result<Vec<u8>, TypeError
     }
 }
 
-/// In the words of Cassandra's `AbstractType.fromString`, which clients know.
+/// The error with the text of Cassandra's `AbstractType.fromString`, which clients know.
 fn unreadable(cql_type: &CqlType, text: &str) -> TypeError {
     let text = excerpt(text);
     let made = match cql_type {
@@ -260,9 +261,9 @@ fn is_integer(text: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// An address as Java's `InetAddress` reads it: of version 6 also in brackets and with a scope, which is left out; of
-/// version 4 one to four decimal numbers, of which the last one fills what the others leave. `localhost` is the one name
-/// that needs nobody to be asked.
+/// Parses an address as Java's `InetAddress` does. An IPv6 address may be in brackets and have a scope, which
+/// is dropped. An IPv4 address has one to four decimal numbers, of which the last fills the remaining bytes.
+/// `localhost` is the only name that is accepted, since it needs no lookup.
 fn parse_inet(text: &str) -> Option<IpAddr> {
     if text.eq_ignore_ascii_case("localhost") {
         return Some(Ipv4Addr::LOCALHOST.into());
@@ -286,7 +287,7 @@ fn parse_inet(text: &str) -> Option<IpAddr> {
     Some(Ipv4Addr::from(u32::try_from(upper | last).ok()?).into())
 }
 
-/// An optional sign and at most [`MAX_NUMBER_DIGITS`] digits.
+/// Parses an optional sign and at most [`MAX_NUMBER_DIGITS`] digits.
 fn parse_integer(text: &str) -> Option<BigInt> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let fits =
@@ -294,8 +295,8 @@ fn parse_integer(text: &str) -> Option<BigInt> {
     if fits { text.parse().ok() } else { None }
 }
 
-/// `-12.50E+3`: the digits without point are the unscaled value, the scale is the digits after the point
-/// less the exponent.
+/// Parses a number like `-12.50E+3`. The digits without the point are the unscaled value; the scale is the
+/// number of digits after the point minus the exponent.
 fn parse_decimal(text: &str) -> Option<Vec<u8>> {
     let (number, exponent) = match text.split_once(['e', 'E']) {
         Some((number, exponent)) => (number, exponent.parse::<i64>().ok()?),
@@ -304,11 +305,11 @@ fn parse_decimal(text: &str) -> Option<Vec<u8>> {
     let (integer, fraction) = number.split_once('.').unwrap_or((number, ""));
     let unscaled = parse_integer(&format!("{integer}{fraction}"))?;
     let scale = i32::try_from((fraction.len() as i64).checked_sub(exponent)?).ok()?;
-    // A sign may stand only in front: "1.-5" is no number.
+    // A sign is allowed only at the start: "1.-5" is not a number.
     (!fraction.starts_with(['+', '-'])).then(|| decimal::join(scale, &unscaled))
 }
 
-/// Appends `0x…`, the text of bytes that have no other.
+/// Appends `0x…`, the text of bytes without another text form.
 pub(crate) fn write_blob(out: &mut String, bytes: &[u8]) {
     out.push_str("0x");
     push_hex(out, bytes);

@@ -1,10 +1,10 @@
-//! A CQL literal to the bytes it stands for.
+//! Parser of CQL literals.
 //!
-//! Takes what CQL takes and what `text_out.rs` writes: `'quoted'` with `''` for a quote, `$$raw$$`, `0x…`,
-//! bare numbers, UUIDs, booleans and durations, `[list]`, `{set}`, `{map: value}`, `(tuple)`,
-//! `{field: value}`, `[vector]`. Sets and maps are put in order and lose duplicates (of a map's equal keys
-//! the last stays). A scalar of any type may be quoted, and a whole text that is one scalar may be bare
-//! even where CQL wants quotes (`2020-01-31 13:30`), but for strings. `0x…` gives the bytes of any type.
+//! It accepts the syntax of CQL and the output of `text_out.rs`: `'quoted'` with `''` for a quote, `$$raw$$`,
+//! `0x…`, bare numbers, UUIDs, booleans and durations, `[list]`, `{set}`, `{map: value}`, `(tuple)`,
+//! `{field: value}`, `[vector]`. Sets and maps are sorted and lose duplicates; of equal keys in a map the
+//! last is kept. A scalar of any type may be quoted. A text that consists of one scalar may be bare even if
+//! CQL requires quotes (`2020-01-31 13:30`), except for strings. `0x…` gives the bytes of any type.
 
 use std::cmp::Ordering;
 
@@ -15,10 +15,10 @@ use super::java_name::parse_hex;
 use super::{CqlType, TypeError, scalar_text};
 
 impl CqlType {
-    /// The serialized value that a CQL literal stands for.
+    /// The serialized value of a CQL literal.
     ///
     /// # Errors
-    /// The text is no literal of this type: says what was expected and at which byte.
+    /// The text is not a literal of this type; the error contains the expected text and the byte offset.
     pub fn bytes_of(&self, text: &str) -> Result<Vec<u8>, TypeError> {
         let base = self.without_reversed();
         let trimmed = text.trim();
@@ -31,7 +31,7 @@ impl CqlType {
         Ok(bytes)
     }
 
-    /// Neither a collection, tuple, UDT, vector nor composite.
+    /// Whether it is neither a collection, tuple, UDT, vector nor composite.
     pub(crate) fn is_scalar(&self) -> bool {
         !matches!(
             self,
@@ -58,7 +58,7 @@ fn bare_scalar(cql_type: &CqlType, text: &str) -> Result<Vec<u8>, TypeError> {
     scalar_text::parse(cql_type, text)
 }
 
-/// Recursion is bounded by the depth of the type.
+/// Parses a value. The depth of the type bounds the recursion.
 fn value(cql_type: &CqlType, scanner: &mut Scanner<'_>) -> Result<Vec<u8>, TypeError> {
     if let Some(hex) = scanner.hex_constant() {
         let Some(bytes) = parse_hex(hex) else {
@@ -176,7 +176,7 @@ fn map(key_type: &CqlType, value_type: &CqlType, scanner: &mut Scanner<'_>) -> R
             }
         }
     }
-    // Stable, so that of equal keys the last one written is the last of its group.
+    // The sort is stable, so of equal keys the last one written is the last of its group.
     entries.sort_by(|(a, _), (b, _)| key_type.compare(a, b));
     let mut map = CollectionBuilder::new();
     for (i, (key, value)) in entries.iter().enumerate() {
@@ -189,7 +189,7 @@ fn map(key_type: &CqlType, value_type: &CqlType, scanner: &mut Scanner<'_>) -> R
     Ok(map.finish_map())
 }
 
-/// As many components as are written: the rest are missing, which is the same as null.
+/// Parses a tuple. Components at the end may be omitted, which is the same as null.
 fn tuple(components: &[CqlType], scanner: &mut Scanner<'_>) -> Result<Vec<u8>, TypeError> {
     scanner.expect('(')?;
     let mut fields: Vec<Option<Vec<u8>>> = vec![];

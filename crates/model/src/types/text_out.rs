@@ -1,9 +1,9 @@
-//! A value as the CQL literal that stands for it.
+//! Conversion of values to CQL literals.
 //!
-//! Strings, timestamps, dates, times and addresses are quoted, nested values are in `[]`, `{}` or `()`.
-//! Reading the text back (`text_in.rs`) gives the same value. An empty value of a type other than a
-//! string or blob is `''`; bytes that are no value of the type, and numbers of tens of thousands of
-//! digits, are `0x…`. A NaN loses its payload.
+//! Strings, timestamps, dates, times and addresses are quoted; nested values are in `[]`, `{}` or `()`.
+//! Parsing the text (`text_in.rs`) gives the same value, except that a NaN loses its payload. An empty value
+//! of a type other than a string or blob is `''`. Bytes that are not a value of the type, and numbers of tens
+//! of thousands of digits, are `0x…`.
 
 use super::collection::{CollectionIter, MapIter, TupleIter, VectorIter};
 use super::cql_name::push_identifier;
@@ -11,7 +11,7 @@ use super::scalar_text::{self, Dialect};
 use super::{CqlType, TypeError};
 
 impl CqlType {
-    /// The CQL literal for serialized bytes.
+    /// The CQL literal of serialized bytes.
     pub fn text_of(&self, bytes: &[u8]) -> String {
         let mut out = String::new();
         self.write_text(bytes, &mut out);
@@ -26,7 +26,7 @@ impl CqlType {
         }
     }
 
-    /// `None`, with `out` in any state, if the bytes are no value of the type.
+    /// `None` if the bytes are not a value of the type; `out` may then contain partial text.
     fn try_write_text(&self, bytes: &[u8], out: &mut String) -> Option<()> {
         match self {
             Self::Reversed(base) => return base.try_write_text(bytes, out),
@@ -39,7 +39,7 @@ impl CqlType {
             Self::Inet | Self::Date | Self::Time | Self::Timestamp | Self::LegacyTimestamp => {
                 let mut text = String::new();
                 scalar_text::write(self, bytes, Dialect::Cql, &mut text)?;
-                // A timestamp beyond the calendar's text is a number, and bare.
+                // A timestamp outside the range of the text form is a number, without quotes.
                 if text.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit()) {
                     out.push_str(&text);
                 } else {
@@ -120,7 +120,7 @@ enum FieldPart<'a> {
     Value(usize, &'a [u8]),
 }
 
-/// The fields that are there: a value older than a field ends before it.
+/// Writes the fields that are present; a value that is older than a field ends before it.
 fn write_fields(
     out: &mut String,
     bytes: &[u8],
@@ -141,7 +141,7 @@ fn write_fields(
     Some(())
 }
 
-/// `'it''s'`
+/// Writes a string like `'it''s'`.
 fn push_quoted(out: &mut String, text: &str) {
     out.push('\'');
     for (i, part) in text.split('\'').enumerate() {

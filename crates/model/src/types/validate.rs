@@ -1,8 +1,8 @@
-//! Whether bytes are a value of a type, with Cassandra's words when they are not.
+//! Validation of serialized values, with Cassandra's error texts.
 //!
-//! Accepts what Cassandra accepts, empty values where it does, and is stricter in three places where
-//! Cassandra stores what it later cannot read: text must be UTF-8 (no surrogates), a list's, set's or
-//! map's count may not be negative, and a duration may have no bytes after it.
+//! It accepts the same values as Cassandra, including empty ones, and is stricter in three cases in which
+//! Cassandra stores data that it cannot read later: text must be UTF-8 (without surrogates), the count of a
+//! list, set or map must not be negative, and no bytes may follow a duration.
 //!
 //! Source: Cassandra 4.1 `serializers/*.java`, `utils/TimeUUID.java`, `AbstractCompositeType.java`.
 
@@ -14,9 +14,11 @@ use super::java_name::push_hex;
 use super::{CqlType, TypeError};
 
 impl CqlType {
+    /// Checks that bytes are a value of this type.
+    ///
     /// # Errors
-    /// The bytes are no value of this type. For a counter this checks the protocol's 8 bytes, not the
-    /// context that a cell holds.
+    /// The bytes are not a value of this type. For a counter this checks the protocol's 8 bytes, not the
+    /// context in a cell.
     pub fn validate(&self, bytes: &[u8]) -> Result<(), TypeError> {
         let len = bytes.len();
         match self {
@@ -119,7 +121,7 @@ impl CqlType {
             }
             Self::Composite(components) => composite(bytes, components),
             Self::Reversed(base) => base.validate(bytes),
-            // The guarded arms above found nothing to object to.
+            // The checks above have found no error.
             _ => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! A value as a Rust enum, for programs that embed the engine and for tests; the engine itself keeps bytes.
+//! Values as a Rust enum, for programs that embed the engine and for tests. The engine itself uses bytes.
 
 use std::cmp::Ordering;
 use std::net::IpAddr;
@@ -12,17 +12,18 @@ use super::duration::Duration;
 use super::error::type_err;
 use super::{CqlType, TypeError, decimal};
 
-/// One value. The CQL type decides what the bytes are; a value fits one type, `text` and `ascii` apart.
+/// A value. The CQL type determines its encoding. Except for `text` and `ascii`, each variant belongs to one
+/// type or one group of similar types.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CqlValue {
-    /// Ascii, text.
+    /// ascii and text.
     Text(String),
     Blob(Vec<u8>),
     Boolean(bool),
     TinyInt(i8),
     SmallInt(i16),
     Int(i32),
-    /// Also the protocol's form of a counter.
+    /// bigint, and the protocol's form of a counter.
     BigInt(i64),
     Varint(BigInt),
     /// `unscaled × 10^-scale`
@@ -39,18 +40,18 @@ pub enum CqlValue {
     /// Milliseconds since the epoch.
     Timestamp(i64),
     Duration(Duration),
-    /// Every kind of UUID.
+    /// All kinds of UUIDs.
     Uuid([u8; 16]),
     Inet(IpAddr),
-    /// A list's or vector's elements, in their order.
+    /// The elements of a list or vector, in order.
     List(Vec<CqlValue>),
-    /// A set's elements; encoding puts them in order and drops duplicates.
+    /// The elements of a set; encoding sorts them and drops duplicates.
     Set(Vec<CqlValue>),
-    /// A map's entries; encoding puts them in order, and of equal keys keeps the last.
+    /// The entries of a map; encoding sorts them, and of equal keys keeps the last.
     Map(Vec<(CqlValue, CqlValue)>),
-    /// A tuple's or UDT's fields; as many as were written, or fewer than the type has.
+    /// The fields of a tuple or UDT; there may be fewer than the type has.
     Tuple(Vec<Option<CqlValue>>),
-    /// No bytes: the empty value that numbers and other types have besides null.
+    /// The empty value, which numbers and other types have besides null.
     Empty,
 }
 
@@ -58,7 +59,7 @@ impl CqlValue {
     /// The serialized value.
     ///
     /// # Errors
-    /// The value is of another shape than the type, or is not legal in it.
+    /// The value has another structure than the type, or is not valid for it.
     pub fn encode(&self, cql_type: &CqlType) -> Result<Vec<u8>, TypeError> {
         let bytes = match (cql_type.without_reversed(), self) {
             (CqlType::Ascii | CqlType::Text, Self::Text(text)) => text.as_bytes().to_vec(),
@@ -115,7 +116,7 @@ impl CqlValue {
                 let encode =
                     |(key, value): &(Self, Self)| Ok((key.encode(key_type)?, value.encode(value_type)?));
                 let mut encoded: Vec<_> = entries.iter().map(encode).collect::<Result<_, TypeError>>()?;
-                // Stable, so of equal keys the last given is the last of its group.
+                // The sort is stable, so of equal keys the last one given is the last of its group.
                 encoded.sort_by(|(a, _), (b, _)| key_type.compare(a, b));
                 let mut map = CollectionBuilder::new();
                 for (i, (key, value)) in encoded.iter().enumerate() {
@@ -141,10 +142,10 @@ impl CqlValue {
         Ok(bytes)
     }
 
-    /// The value that serialized bytes stand for.
+    /// Decodes serialized bytes.
     ///
     /// # Errors
-    /// As [`CqlType::validate`]; a composite key has no such value.
+    /// As [`CqlType::validate`]; a composite key cannot be decoded.
     pub fn decode(cql_type: &CqlType, bytes: &[u8]) -> Result<CqlValue, TypeError> {
         cql_type.validate(bytes)?;
         decode_valid(cql_type, bytes).ok_or_else(|| {

@@ -1,8 +1,8 @@
-//! Big-endian two's complement integers of any length, compared without building a big number.
+//! Big-endian two's complement integers of any length, compared without a big-number library.
 
 use std::cmp::Ordering;
 
-/// The shortest form of the same number: no leading byte that only repeats the sign.
+/// The shortest encoding of the same number, without leading bytes that only repeat the sign.
 pub(crate) fn minimal(bytes: &[u8]) -> &[u8] {
     let mut rest = bytes;
     while let [first, second, ..] = rest {
@@ -15,7 +15,7 @@ pub(crate) fn minimal(bytes: &[u8]) -> &[u8] {
     rest
 }
 
-/// By value. No bytes at all sort first; redundant leading bytes do not count.
+/// Compares by number. An empty value sorts first; redundant leading bytes are ignored.
 pub(crate) fn compare(a: &[u8], b: &[u8]) -> Ordering {
     let (a, b) = (minimal(a), minimal(b));
     match (a.first(), b.first()) {
@@ -26,13 +26,13 @@ pub(crate) fn compare(a: &[u8], b: &[u8]) -> Ordering {
                 return negative_b.cmp(&negative_a);
             }
             let longer = if negative_a { b.len().cmp(&a.len()) } else { a.len().cmp(&b.len()) };
-            // Same sign and length: two's complement compares as unsigned bytes.
+            // With the same sign and length, two's complement compares as unsigned bytes.
             longer.then_with(|| a.cmp(b))
         }
     }
 }
 
-/// The value if it fits.
+/// The number as i128, if it fits.
 pub(crate) fn to_i128(bytes: &[u8]) -> Option<i128> {
     let bytes = minimal(bytes);
     if bytes.len() > 16 {

@@ -1,7 +1,8 @@
-//! Linux AIO: direct reads and writes by io_submit, for places that block io_uring (containers mostly).
+//! Linux AIO: direct reads and writes by io_submit, for systems that block io_uring (mostly containers).
 //!
-//! Only direct files: on buffered ones io_submit would do the work on the spot and block the shard, so those, and
-//! syncs, go to helper threads. Completions ring the shard's doorbell, so one eventfd wakes it for everything.
+//! Only direct files use it. For buffered files io_submit would execute the work synchronously and block the
+//! shard, so those, and syncs, go to helper threads. Completions ring the shard's doorbell, so one eventfd
+//! wakes the shard for all events.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,12 +14,13 @@ use super::calls;
 use super::eventfd::EventFd;
 use super::helpers::Helpers;
 use super::poller::Poller;
-use super::reactor::{AtSlot, Reactor, Slot, Transfer, TransferKind, UnderWay, refused};
+use super::reactor::{Reactor, Slot, SlotFuture, Transfer, TransferKind, UnderWay, refused};
 use super::threads::on_helper;
-use crate::backend::{Op, Transferred};
-use crate::io_gate::Pass;
+use crate::shard::backend::{Op, Transferred};
+use crate::shard::io_gate::Pass;
 
-/// Operations the kernel may hold at once for one shard. The machine-wide limit (fs.aio-max-nr) is often 65,536.
+/// The most operations in the kernel at a time for one shard. The machine-wide limit (fs.aio-max-nr) is often
+/// 65,536.
 const EVENTS_MAX: usize = 128;
 
 const IOCB_CMD_PREAD: u16 = 0;
@@ -58,7 +60,7 @@ struct Event {
 pub(crate) struct Aio {
     context: libc::c_ulong,
     under_way: RefCell<UnderWay>,
-    /// Taken on, not yet submitted.
+    /// Operations that were accepted but not yet submitted.
     backlog: RefCell<VecDeque<usize>>,
     in_kernel: Cell<usize>,
     helpers: Helpers,
@@ -69,7 +71,7 @@ pub(crate) struct Aio {
 impl Aio {
     pub(crate) fn new(helpers: Helpers, doorbell: EventFd, sockets: Rc<Poller>) -> io::Result<Self> {
         let mut context: libc::c_ulong = 0;
-        // SAFETY: the kernel fills `context`, which is 0 as it wants.
+        // SAFETY: the kernel fills `context`, which must be 0 before.
         check(unsafe { libc::syscall(libc::SYS_io_setup, EVENTS_MAX, &mut context) })?;
         Ok(Self {
             context,
@@ -123,7 +125,7 @@ impl Reactor for Aio {
         let slot = Slot::new(pass);
         let number = self.under_way.borrow_mut().insert(transfer, Rc::clone(&slot));
         self.backlog.borrow_mut().push_back(number);
-        Box::pin(AtSlot(slot))
+        Box::pin(SlotFuture(slot))
     }
 
     fn waiting(&self) -> usize {
@@ -140,8 +142,8 @@ impl Reactor for Aio {
             let blocks: Vec<ControlBlock> =
                 numbers.iter().map(|number| self.control_block(*number)).collect();
             let pointers: Vec<*const ControlBlock> = blocks.iter().map(std::ptr::from_ref).collect();
-            // SAFETY: as many valid blocks as said; the kernel copies them. The buffers they point to stay in
-            // `under_way` until their completion arrives.
+            // SAFETY: the array contains `pointers.len()` valid blocks, which the kernel copies. The buffers
+            // to which they point stay in `under_way` until their completion arrives.
             let submitted = check(unsafe {
                 libc::syscall(libc::SYS_io_submit, self.context, pointers.len(), pointers.as_ptr())
             });
@@ -158,7 +160,7 @@ impl Reactor for Aio {
                     return;
                 }
                 Err(error) => {
-                    // The first one is to blame; the others get their turn.
+                    // The error belongs to the first operation; the others are submitted again.
                     let first = self.backlog.borrow_mut().pop_front().expect("something was submitted");
                     self.finish(first, Err(error));
                 }
@@ -171,7 +173,7 @@ impl Reactor for Aio {
         while self.in_kernel.get() > 0 {
             let mut events = [Event::default(); 64];
             let mut no_wait = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-            // SAFETY: room for as many events as said, and a timeout that lives until the call returns.
+            // SAFETY: `events` has space for `room` entries, and the timeout lives until the call returns.
             let got = check(unsafe {
                 let (room, events) = (events.len(), events.as_mut_ptr());
                 libc::syscall(libc::SYS_io_getevents, self.context, 0_usize, room, events, &mut no_wait)
@@ -206,7 +208,8 @@ impl Reactor for Aio {
 
 impl Drop for Aio {
     fn drop(&mut self) {
-        // SAFETY: our context, used no more; the call waits for what the kernel still has.
+        // SAFETY: the context is owned and not used any more; the call waits for operations that the kernel
+        // still has.
         unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
     }
 }

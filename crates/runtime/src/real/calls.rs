@@ -1,4 +1,4 @@
-//! The system calls behind file operations, each blocking, for helper threads.
+//! Blocking system calls of file operations, for helper threads.
 
 use std::ffi::CString;
 use std::fs;
@@ -8,16 +8,26 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::buf::ALIGNMENT_BYTES;
-use crate::files::{DirEntry, LOCK_FILE_NAME, OpenOptions};
+use crate::shard::files::{DirEntry, LOCK_FILE_NAME, OpenOptions};
 
-/// -1 is `errno`.
+/// The result of a system call; -1 means an error in `errno`.
 pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Opens a file; if it is direct, with the unit of its reads. Direct I/O is switched on after opening, so that a file
-/// system which refuses it leaves an open buffered file and not half a creation.
+/// Opens a file; for a direct file also returns the unit of its reads. Direct I/O is switched on after
+/// opening, so that a file system that refuses it leaves an open buffered file and no partly created one.
+///
+/// A pipe, a socket or a device is refused before it is opened, because opening a pipe waits for its other
+/// end, possibly forever.
 pub(crate) fn open(path: &Path, options: &OpenOptions) -> io::Result<(OwnedFd, Option<usize>)> {
+    if let Ok(metadata) = fs::metadata(path)
+        && !metadata.is_file()
+        && !metadata.is_dir()
+    {
+        let what = "not a regular file but a pipe, a socket or a device; put a file in its place";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    }
     let file = fs::OpenOptions::new()
         .read(options.read)
         .write(options.write)
@@ -33,13 +43,13 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> io::Result<(OwnedFd, O
     Ok((file.into(), read_unit_bytes))
 }
 
-/// Of what offsets and lengths of direct reads are multiples. Kernels before 6.1 and some file systems do not say;
-/// [`ALIGNMENT_BYTES`] holds everywhere.
+/// The unit in bytes of offsets and lengths of direct reads. Kernels before 6.1 and some file systems do not
+/// report it; [`ALIGNMENT_BYTES`] is valid everywhere.
 fn direct_read_unit_bytes(fd: RawFd) -> usize {
     // SAFETY: all zeros is a valid `statx`.
     let mut stat = unsafe { std::mem::zeroed::<libc::statx>() };
     let wanted = libc::STATX_DIOALIGN | libc::STATX_DIO_READ_ALIGN;
-    // SAFETY: the path is empty and ends with a NUL, and `stat` is ours to be filled.
+    // SAFETY: the path is empty and ends with a NUL, and `stat` is an owned structure to be filled.
     let result = unsafe { libc::statx(fd, c"".as_ptr(), libc::AT_EMPTY_PATH, wanted, &mut stat) };
     let unit = match result {
         0 if stat.stx_mask & libc::STATX_DIO_READ_ALIGN != 0 && stat.stx_dio_read_offset_align > 0 => {
@@ -55,7 +65,7 @@ fn direct_read_unit_bytes(fd: RawFd) -> usize {
 }
 
 fn set_direct(fd: RawFd) -> io::Result<bool> {
-    // SAFETY: plain calls on a descriptor that is open.
+    // SAFETY: the descriptor is open.
     let flags = check(unsafe { libc::fcntl(fd, libc::F_GETFL) })?;
     // SAFETY: as above.
     match check(unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_DIRECT) }) {
@@ -66,7 +76,7 @@ fn set_direct(fd: RawFd) -> io::Result<bool> {
 }
 
 pub(crate) fn sync_data(fd: RawFd) -> io::Result<()> {
-    // SAFETY: a plain call on a descriptor that is open.
+    // SAFETY: the descriptor is open.
     check(unsafe { libc::fdatasync(fd) }).map(drop)
 }
 
@@ -76,7 +86,7 @@ pub(crate) fn allocate(fd: RawFd, offset_bytes: u64, len_bytes: u64) -> io::Resu
     }
     let (offset, len) = (signed(offset_bytes)?, signed(len_bytes)?);
     loop {
-        // SAFETY: a plain call on a descriptor that is open.
+        // SAFETY: the descriptor is open.
         match check(unsafe { libc::fallocate(fd, 0, offset, len) }) {
             Ok(_) => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
@@ -90,19 +100,19 @@ pub(crate) fn allocate(fd: RawFd, offset_bytes: u64, len_bytes: u64) -> io::Resu
 
 pub(crate) fn truncate(fd: RawFd, len_bytes: u64) -> io::Result<()> {
     let len = signed(len_bytes)?;
-    // SAFETY: a plain call on a descriptor that is open.
+    // SAFETY: the descriptor is open.
     check(unsafe { libc::ftruncate(fd, len) }).map(drop)
 }
 
 pub(crate) fn len_bytes(fd: RawFd) -> io::Result<u64> {
     // SAFETY: all zeros is a valid `stat`.
     let mut stat = unsafe { std::mem::zeroed::<libc::stat>() };
-    // SAFETY: `stat` is ours to be filled.
+    // SAFETY: `stat` is an owned structure to be filled.
     check(unsafe { libc::fstat(fd, &mut stat) })?;
     u64::try_from(stat.st_size).map_err(|_negative| io::ErrorKind::InvalidData.into())
 }
 
-/// A place in a file as the kernel counts it.
+/// A file offset or length as the kernel represents it. Fails with EINVAL if it is too large.
 pub(crate) fn signed(bytes: u64) -> io::Result<i64> {
     i64::try_from(bytes).map_err(|_too_big| io::Error::from_raw_os_error(libc::EINVAL))
 }
@@ -116,13 +126,13 @@ pub(crate) fn read_dir(path: &Path) -> io::Result<Vec<DirEntry>> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
-        // Of a link what it leads to: directories of tables may be on other disks.
+        // Links are followed: directories of tables may be on other disks.
         match fs::metadata(entry.path()) {
             Ok(data) => {
                 let is_dir = data.is_dir();
                 entries.push(DirEntry { name, is_dir, len_bytes: if is_dir { 0 } else { data.len() } });
             }
-            // Removed since it was listed.
+            // The entry was removed after it was listed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => (),
             Err(error) => return Err(error),
         }
@@ -134,17 +144,17 @@ pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
     let path = CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)?;
     // SAFETY: all zeros is a valid `statvfs`.
     let mut stat = unsafe { std::mem::zeroed::<libc::statvfs>() };
-    // SAFETY: the path ends with a NUL and `stat` is ours to be filled.
+    // SAFETY: the path ends with a NUL, and `stat` is an owned structure to be filled.
     check(unsafe { libc::statvfs(path.as_ptr(), &mut stat) })?;
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// Takes the directory until what is returned is dropped: a lock on its lock file, which names the holder, and one on
-/// the directory itself, which is there when somebody has removed that file.
+/// Locks a directory until the result is dropped: by a lock on its lock file, which names the holder, and by
+/// one on the directory itself, which holds even if the lock file was removed.
 pub(crate) fn lock_dir(path: &Path) -> io::Result<[fs::File; 2]> {
     let dir = fs::File::open(path)?;
     let lock_path = path.join(LOCK_FILE_NAME);
-    // Some network file systems lock files only.
+    // Some network file systems can lock only files.
     if matches!(flock(&dir), Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
         return Err(taken_by(fs::read_to_string(&lock_path).unwrap_or_default().trim()));
     }
@@ -164,14 +174,14 @@ pub(crate) fn lock_dir(path: &Path) -> io::Result<[fs::File; 2]> {
     Ok([dir, file])
 }
 
-/// An exclusive lock until the file is closed, or [`io::ErrorKind::WouldBlock`].
+/// Takes an exclusive lock until the file is closed, or fails with [`io::ErrorKind::WouldBlock`].
 fn flock(file: &fs::File) -> io::Result<()> {
-    // SAFETY: a plain call on a descriptor that is open.
+    // SAFETY: the descriptor is open.
     check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) })?;
     Ok(())
 }
 
-/// The error of a second holder.
+/// The error for a second holder of a lock.
 pub(crate) fn taken_by(pid: &str) -> io::Error {
     let holder = if pid.is_empty() { "another process".to_string() } else { format!("process {pid}") };
     let text = format!("{holder} uses it; stop that process or choose another directory");

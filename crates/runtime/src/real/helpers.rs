@@ -1,15 +1,15 @@
-//! Helper threads for system calls that block: open, rename, unlink, fallocate, fsync, readdir, and all transfers
-//! where the kernel offers nothing better.
+//! Helper threads for blocking system calls: open, rename, unlink, fallocate, fsync, readdir, and all
+//! transfers if the kernel has no asynchronous interface.
 //!
-//! One pool per runtime. A thread is added when a job arrives and none is idle, up to a limit; threads stay. Jobs
-//! left when the runtime stops are still done: they may be somebody's fsync.
+//! A runtime has one pool. A thread is added when a job arrives and none is idle, up to a limit; threads
+//! stay. Jobs that remain when the runtime stops are still executed, since one of them may be an fsync.
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use crate::reply::{Reply, reply};
+use crate::shard::reply::{Reply, reply};
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -27,32 +27,34 @@ struct Shared {
     threads_max: usize,
 }
 
-/// What a helper asks the kernel's scheduler for at a time, in nanoseconds: the least it takes.
+/// Time slice that a helper requests from the kernel's scheduler, in nanoseconds: the minimum that the kernel
+/// accepts.
 const SLICE_NS: u64 = 100_000;
 
-/// Helpers sleep nearly always, and a flush or a compaction waits for what they do. Who asks for shorter slices than the
-/// shard on the same core runs at once when woken, and not after the shard's slice of some milliseconds (EEVDF, from
-/// Linux 6.12 on). Where the kernel refuses, all is as it was.
+/// Requests a short time slice for this thread. Helpers sleep most of the time, and flushes and compactions
+/// wait for their work. A thread with a shorter slice than the shard on the same core runs at once when
+/// woken, and not after the shard's slice of some milliseconds (EEVDF, from Linux 6.12 on). If the kernel
+/// refuses, nothing changes.
 fn run_soon() {
     // SAFETY: all zeros is a valid `sched_attr`.
     let mut attributes = unsafe { std::mem::zeroed::<libc::sched_attr>() };
     let size_bytes = size_of_val(&attributes) as libc::c_uint;
-    // SAFETY: of this thread, into memory of ours that is as long as said.
+    // SAFETY: the call reads attributes of this thread into an owned structure of `size_bytes` bytes.
     let got = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size_bytes, 0) };
     if got == 0 && attributes.sched_policy == libc::SCHED_OTHER as u32 {
         attributes.sched_runtime = SLICE_NS;
-        // SAFETY: of this thread, from memory of ours that is valid and knows its length.
+        // SAFETY: the call sets attributes of this thread from a valid structure that contains its length.
         let _refused = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
     }
 }
 
-/// The pool, as its users hold it.
+/// Handle to the pool.
 #[derive(Clone)]
 pub(crate) struct Helpers(Arc<Shared>);
 
 impl Helpers {
-    /// A pool that grows up to `threads_max` threads; the first is started now, so that a machine that allows none
-    /// is found out early.
+    /// Creates a pool that grows to at most `threads_max` threads. The first is started now, so that a system
+    /// that allows no threads is detected early.
     pub(crate) fn start(threads_max: usize) -> io::Result<Self> {
         let shared =
             Shared { state: Mutex::default(), arrived: Condvar::new(), threads_max: threads_max.max(1) };
@@ -63,7 +65,7 @@ impl Helpers {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Jobs run outside the lock, so a poisoned state is still whole.
+        // Jobs run outside the lock, so the state is consistent even if the lock is poisoned.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -74,18 +76,18 @@ impl Helpers {
         reply
     }
 
-    /// Has a helper thread run `job` some time; nobody waits.
+    /// Queues `job` for a helper thread, without a reply.
     pub(crate) fn push(&self, job: Job) {
         let mut state = self.lock();
         if state.stopping && state.threads.is_empty() {
             drop(state);
-            // Too late for a thread: the last owners of files are being dropped.
+            // No thread is left: the last owners of files are being dropped.
             job();
             return;
         }
         state.jobs.push_back(job);
         if state.jobs.len() > state.idle && state.threads.len() < self.0.threads_max && !state.stopping {
-            // Without another thread the job waits for one of those there are.
+            // If no thread can be added, the job waits for an existing one.
             if let Ok(thread) = self.spawn_thread(state.threads.len()) {
                 state.threads.push(thread);
             }
@@ -126,7 +128,7 @@ impl Helpers {
         };
         self.0.arrived.notify_all();
         for thread in threads {
-            // A job that panicked has told its caller by dropping the answer.
+            // A job that panicked has dropped its reply, which notifies its caller.
             drop(thread.join());
         }
     }

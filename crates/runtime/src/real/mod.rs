@@ -1,13 +1,14 @@
-//! The real back end: one OS thread per shard, the kernel's files, clocks and random numbers.
+//! The real back end: one OS thread per shard, with the kernel's files, clocks and random numbers.
 //!
-//! 1. `Runtime::start` tries the ways of doing I/O in order (io_uring, Linux AIO, helper threads), or the one asked
-//!    for, on every shard's own thread; what failed, and why, is kept for the log.
-//! 2. It runs `init` on every shard and returns when all have finished. `init` may leave tasks behind.
+//! 1. `Runtime::start` tries the I/O back ends in order (io_uring, Linux AIO, helper threads), or the
+//!    requested one, on each shard's own thread. Back ends that failed are recorded with the reason, for the
+//!    log.
+//! 2. It runs `init` on every shard and returns when all have finished. `init` may leave tasks running.
 //! 3. Threads of the process reach the shards by `Runtime::remote`.
-//! 4. `shutdown` drops whatever tasks are left. Work that must end well is told so before, by a call.
+//! 4. `shutdown` drops the remaining tasks. Work that must end in order has to be stopped before, by a call.
 //!
-//! A panic in a task stops its shard: its tasks are dropped, calls to it answer `ShardGone`, and `shutdown` says which
-//! shard and why. The other shards run on.
+//! A panic in a task stops its shard: the shard's tasks are dropped, calls to it return `ShardGone`, and
+//! `shutdown` returns the shard and the message of the panic. The other shards continue.
 
 mod aio;
 mod calls;
@@ -36,18 +37,18 @@ use iosched::{Disk, DiskOptions};
 use crate::ShardId;
 use crate::group::CpuGroup;
 use crate::groups::Groups;
-use crate::queue::{Doorbell, Inbox, Parcel};
-use crate::remote::Remote;
+use crate::shard::queue::{Doorbell, Inbox, Message};
+use crate::shard::remote::Remote;
 use crate::shard::{Shard, call_message};
 use crate::stall::StallOptions;
 use eventfd::EventFd;
 use helpers::Helpers;
 use run_loop::{ShardThread, Turn};
 
-/// Which way of doing I/O to use.
+/// Choice of the I/O back end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BackendChoice {
-    /// The first of the others that works, in their order.
+    /// The first of the other choices that works, in their order.
     #[default]
     Auto,
     IoUring,
@@ -55,7 +56,7 @@ pub enum BackendChoice {
     Threads,
 }
 
-/// A way of doing I/O.
+/// An I/O back end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackendKind {
     IoUring,
@@ -73,11 +74,11 @@ impl fmt::Display for BackendKind {
     }
 }
 
-/// Which way of doing I/O a runtime uses, and why not an earlier one.
+/// The I/O back end of a runtime, and the reasons against earlier ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendInUse {
     pub kind: BackendKind,
-    /// What was tried before, each with the reason it did not work.
+    /// Back ends that were tried before, each with the reason why it does not work.
     pub unavailable: Vec<(BackendKind, String)>,
 }
 
@@ -91,21 +92,22 @@ impl fmt::Display for BackendInUse {
     }
 }
 
-/// How to start a runtime.
+/// Options of a runtime.
 #[derive(Clone, Debug)]
 pub struct RuntimeOptions {
-    /// How many shards; at least 1.
+    /// The number of shards; at least 1.
     pub shards: u32,
     pub backend: BackendChoice,
-    /// Pin each shard's thread to one of the process's cores.
+    /// Whether each shard's thread is pinned to one of the process's cores.
     pub pin: bool,
-    /// How long an idle shard looks for work before it sleeps. Waking it then costs tens of microseconds.
+    /// The time in microseconds for which an idle shard polls for work before it sleeps. Waking a sleeping
+    /// shard costs tens of microseconds.
     pub idle_poll_us: u64,
-    /// How long a turn of tasks may last before I/O and mail are looked at.
+    /// The longest turn of tasks in microseconds, after which I/O and messages are checked.
     pub task_quota_us: u64,
-    /// How many helper threads there may be for blocking system calls.
+    /// The most helper threads for blocking system calls.
     pub helper_threads_max: usize,
-    /// What the disk can do; the number of shards is filled in.
+    /// Speed of the disk; the number of shards is filled in.
     pub disk: DiskOptions,
     pub stalls: StallOptions,
 }
@@ -125,12 +127,12 @@ impl Default for RuntimeOptions {
     }
 }
 
-/// A runtime could not be started, or did not end well.
+/// A runtime could not be started.
 #[derive(Debug)]
 pub enum StartError {
-    /// The back end asked for (or, with `Auto`, every one) does not work here.
+    /// The requested back end (with `Auto`, every one) does not work on this system.
     Unavailable { tried: Vec<(BackendKind, String)> },
-    /// The system refused something that every back end needs.
+    /// The system refused a resource that every back end needs.
     System { what: &'static str, source: io::Error },
     /// `init` panicked on a shard.
     Panicked(ShardPanicked),
@@ -154,11 +156,11 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
-/// A task panicked and took its shard with it.
+/// A task panicked and stopped its shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardPanicked {
     pub shard: ShardId,
-    /// What the panic said.
+    /// The message of the panic.
     pub message: String,
 }
 
@@ -226,7 +228,7 @@ impl Runtime {
                     let here = Location::caller();
                     call_message(CpuGroup::Maintenance, here, move |shard| init(shard), true)
                 };
-                inbox.deliver([Parcel::Call(message)]);
+                inbox.deliver([Message::Call(message)]);
                 reply
             })
             .collect();
@@ -238,18 +240,18 @@ impl Runtime {
         Ok(self)
     }
 
-    /// How threads reach the shards.
+    /// Access to the shards from other threads.
     pub fn remote(&self) -> Remote {
         Remote::new(Arc::clone(&self.shards.inboxes), Arc::clone(&self.shards.groups), true)
     }
 
-    /// Which way of doing I/O is in use, and why not an earlier one. For the log.
+    /// The I/O back end in use, and the reasons against earlier ones. For the log.
     pub fn backend_in_use(&self) -> &BackendInUse {
         &self.backend
     }
 
-    /// Stops the shards, drops the tasks that are left, waits for I/O under way and for the threads. Says so if a
-    /// task had panicked.
+    /// Stops the shards, drops the remaining tasks, and waits for I/O in flight and for the threads. Returns
+    /// an error if a task panicked.
     pub fn shutdown(mut self) -> Result<(), ShardPanicked> {
         self.shards.stop()
     }
@@ -257,7 +259,8 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        // Whoever wants to know calls `shutdown`, after which nothing is left to stop; the panic was printed.
+        // Callers that need the result call `shutdown`, after which nothing is left to stop; the panic was
+        // printed.
         drop(self.shards.stop());
     }
 }
@@ -269,7 +272,7 @@ impl fmt::Debug for Runtime {
 }
 
 impl Shards {
-    /// Starts the threads; the inner error says why this kind of I/O does not work here.
+    /// Starts the threads. The inner error is the reason why this back end does not work on this system.
     fn start(options: &RuntimeOptions, kind: BackendKind) -> Result<Result<Self, io::Error>, StartError> {
         let system = |what| move |source| StartError::System { what, source };
         let doorbells: Vec<EventFd> = (0..options.shards)
@@ -285,7 +288,7 @@ impl Shards {
             Self { inboxes, doorbells, stop: Arc::default(), threads: Vec::new(), helpers, groups };
         let disk = Arc::new(Disk::new(DiskOptions {
             shards: options.shards,
-            divides_room: options.disk.divides_room && kind != BackendKind::Threads,
+            uses_quotas: options.disk.uses_quotas && kind != BackendKind::Threads,
             ..options.disk
         }));
         let cores = if options.pin { run_loop::allowed_cores() } else { Ok(Vec::new()) };

@@ -1,11 +1,12 @@
-//! Which sockets of a shard are ready: one epoll instance, looked at once a turn.
+//! Readiness of a shard's sockets: one epoll instance, polled once per turn.
 //!
-//! A socket is registered once, edge-triggered, for both directions. What epoll reports is remembered in its
-//! [`Source`] until a system call says that it would block, so whoever waits asks the memory and not the kernel.
-//! A sleeping shard is woken through the descriptor of the epoll instance, which every reactor watches.
+//! A socket is registered once, edge-triggered, for both directions. A report of epoll is kept in the
+//! socket's [`Source`] until a system call returns that it would block, so a task that waits checks this
+//! state and makes no system call. A sleeping shard is woken through the descriptor of the epoll instance,
+//! which every reactor watches.
 //!
-//! Closing a socket takes it out of the epoll instance. A report on its way then finds the generation of its entry
-//! changed and is ignored.
+//! Closing a socket removes it from the epoll instance. If a report is still pending, the changed generation
+//! of its entry causes the report to be ignored.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -20,10 +21,10 @@ const EVENTS_MAX: usize = 512;
 
 const READABLE: u8 = 1;
 const WRITABLE: u8 = 2;
-/// The peer sends no more: there is always something to read, if only the end.
+/// The peer sends no more: a read always succeeds, at least with the end of the stream.
 const ENDED: u8 = 4;
 
-/// What is known of one socket, and who waits for it.
+/// Known readiness of one socket, and the tasks that wait for it.
 pub(crate) struct Source {
     ready: Cell<u8>,
     reader: RefCell<Option<Waker>>,
@@ -72,24 +73,25 @@ impl Source {
         self.ready.get() & WRITABLE != 0
     }
 
-    /// A read would block: epoll will report whatever comes.
+    /// Records that a read would block; epoll reports the next event.
     pub(crate) fn emptied(&self) {
         self.ready.set(self.ready.get() & !(READABLE | ENDED));
     }
 
-    /// A read took everything there was: epoll will report the next bytes. The end it may have reported already.
+    /// Records that a read returned all bytes; epoll reports the next ones. The end may have been reported
+    /// already and is kept.
     pub(crate) fn drained(&self) {
         if self.ready.get() & ENDED == 0 {
             self.ready.set(self.ready.get() & !READABLE);
         }
     }
 
-    /// A write would block: epoll will report room.
+    /// Records that a write would block; epoll reports when the socket is writable again.
     pub(crate) fn filled(&self) {
         self.ready.set(self.ready.get() & !WRITABLE);
     }
 
-    /// Wakes everybody.
+    /// Wakes all waiting tasks.
     pub(crate) fn end(&self) {
         self.add(READABLE | WRITABLE | ENDED);
     }
@@ -143,20 +145,20 @@ pub(crate) struct Poller {
 
 impl Poller {
     pub(crate) fn new() -> io::Result<Self> {
-        // SAFETY: a plain call.
+        // SAFETY: the call has no preconditions.
         let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: the descriptor was just made and nobody else owns it.
+        // SAFETY: the descriptor was just created and has no other owner.
         let epoll = unsafe { OwnedFd::from_raw_fd(fd) };
         Ok(Self { epoll, entries: RefCell::default(), events: RefCell::default() })
     }
 
-    /// Readable when a socket has something to report.
+    /// A descriptor that is readable when a socket has an event.
     pub(crate) fn fd(&self) -> RawFd {
         self.epoll.as_raw_fd()
     }
 
-    /// Watches a socket until the returned value is dropped. It counts as writable; epoll reports at once what there
-    /// is to read.
+    /// Watches a socket until the result is dropped. The socket counts as writable; epoll reports at once
+    /// whether it is readable.
     pub(crate) fn register(self: &Rc<Self>, fd: RawFd) -> io::Result<Registered> {
         let source = Rc::new(Source {
             ready: Cell::new(WRITABLE),
@@ -173,7 +175,7 @@ impl Poller {
         Ok(registered)
     }
 
-    /// Takes in what the kernel has to report; returns how many sockets that was.
+    /// Processes pending events of the kernel; returns the number of sockets with an event.
     pub(crate) fn poll(&self) -> usize {
         if self.entries.borrow().is_empty() {
             return 0;
@@ -181,13 +183,13 @@ impl Poller {
         let mut events = self.events.take();
         events.reserve(EVENTS_MAX);
         let (room, at) = (EVENTS_MAX as libc::c_int, events.as_mut_ptr());
-        // SAFETY: room for as many events as said.
+        // SAFETY: `events` has space for `room` entries.
         let got = match check(unsafe { libc::epoll_wait(self.fd(), at, room, 0) }) {
             Ok(got) => got as usize,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
             Err(error) => panic!("epoll_wait gives no reports: {error}"),
         };
-        // SAFETY: the kernel filled as many.
+        // SAFETY: the kernel filled `got` entries.
         unsafe { events.set_len(got) };
         for event in events.drain(..) {
             let (flags, key) = (event.events as libc::c_int, event.u64);
@@ -212,7 +214,7 @@ impl Poller {
     }
 }
 
-/// A socket's place among those that are watched.
+/// Registration of a socket with the poller.
 pub(crate) struct Registered {
     poller: Rc<Poller>,
     number: u32,

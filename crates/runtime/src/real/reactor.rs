@@ -1,7 +1,9 @@
-//! What carries reads, writes and syncs of one shard to the kernel, and puts the shard to sleep.
+//! Interface of the I/O back ends: passes reads, writes and syncs of one shard to the kernel, and puts the
+//! shard to sleep.
 //!
-//! Three ways: `uring`, `aio`, `threads`. An operation owns its buffer and its descriptor until the kernel is done
-//! with both; whoever waits holds only a slot, and may go away.
+//! There are three implementations: `uring`, `aio`, `threads`. An operation owns its buffer and its
+//! descriptor until the kernel has finished with both. A task that waits holds only a slot, and may be
+//! dropped.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -12,9 +14,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use crate::backend::{Op, Transferred};
 use crate::buf::IoBuf;
-use crate::io_gate::Pass;
+use crate::shard::backend::{Op, Transferred};
+use crate::shard::io_gate::Pass;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TransferKind {
@@ -23,7 +25,7 @@ pub(crate) enum TransferKind {
     SyncData,
 }
 
-/// One operation for the kernel: `len` bytes of the memory of `buf` from byte `at` on.
+/// One operation for the kernel, on `len` bytes of the memory of `buf` from byte `at` on.
 pub(crate) struct Transfer {
     pub(crate) kind: TransferKind,
     pub(crate) fd: Arc<OwnedFd>,
@@ -35,7 +37,8 @@ pub(crate) struct Transfer {
 }
 
 impl Transfer {
-    /// Where the kernel reads or writes. The memory does not move while the buffer is owned by the operation.
+    /// The address at which the kernel reads or writes. The memory does not move while the operation owns the
+    /// buffer.
     pub(crate) fn memory(&mut self) -> *mut u8 {
         assert!(self.at + self.len <= self.buf.capacity(), "a transfer stays inside its buffer");
         self.buf.raw_at(self.at)
@@ -43,28 +46,28 @@ impl Transfer {
 }
 
 pub(crate) trait Reactor {
-    /// Takes an operation on; it may wait for `push`. `pass` is finished when the kernel is done with it.
+    /// Accepts an operation, which may wait for `push`. `pass` is finished when the kernel has completed it.
     fn submit(&self, transfer: Transfer, pass: Option<Pass>) -> Op<Transferred>;
-    /// How many operations were taken on and wait for `push`.
+    /// The number of accepted operations that wait for `push`.
     fn waiting(&self) -> usize;
-    /// Gives the kernel what was taken on.
+    /// Submits the accepted operations to the kernel.
     fn push(&self);
-    /// Hands out what has completed; returns how much.
+    /// Delivers the results of completed operations; returns their number.
     fn reap(&self) -> usize;
-    /// Whether `reap` would find something, as far as can be told without a system call.
+    /// Whether `reap` would find a completion, as far as is known without a system call.
     fn has_completed(&self) -> bool {
         false
     }
-    /// From now on `has_completed` also says whether a socket has something to report, until it has said so once.
+    /// Lets `has_completed` also report the next event of a socket, once.
     fn watch_sockets(&self) {}
-    /// Sleeps until something completes, the doorbell rings, a socket has something to report or the time
-    /// is over. May return early.
+    /// Sleeps until an operation completes, the doorbell rings, a socket has an event or the timeout passes.
+    /// May return early.
     fn park(&self, timeout_us: Option<u64>);
-    /// Operations that the kernel still holds memory of.
+    /// The number of operations whose memory the kernel still uses.
     fn in_flight(&self) -> usize;
 }
 
-/// The outcome of an operation that the kernel is not asked for.
+/// The result of an operation that is refused without a system call.
 pub(crate) fn refused(transfer: Transfer, pass: Option<Pass>, error: io::Error) -> Op<Transferred> {
     let moved = Err(error);
     if let Some(pass) = pass {
@@ -73,7 +76,7 @@ pub(crate) fn refused(transfer: Transfer, pass: Option<Pass>, error: io::Error) 
     Box::pin(std::future::ready((transfer.buf, moved)))
 }
 
-/// Where one waiter finds the outcome of one operation.
+/// Place where one waiting task finds the result of one operation.
 pub(crate) struct Slot {
     state: RefCell<(Option<Waker>, Option<Transferred>)>,
     pass: Cell<Option<Pass>>,
@@ -99,10 +102,10 @@ impl Slot {
     }
 }
 
-/// Waits at a slot.
-pub(crate) struct AtSlot(pub(crate) Rc<Slot>);
+/// Waits for the result in a slot.
+pub(crate) struct SlotFuture(pub(crate) Rc<Slot>);
 
-impl Future for AtSlot {
+impl Future for SlotFuture {
     type Output = Transferred;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Transferred> {
@@ -117,7 +120,7 @@ impl Future for AtSlot {
     }
 }
 
-/// Operations under way, by number.
+/// Operations in flight, by number.
 #[derive(Default)]
 pub(crate) struct UnderWay {
     entries: Vec<Option<(Transfer, Rc<Slot>)>>,

@@ -1,11 +1,16 @@
-//! The life of a shard's thread.
+//! Run loop of a shard's thread.
 //!
-//! A turn: take in mail, reap I/O, ask which sockets are ready, fire timers, let waiting I/O go, run ready tasks up to
-//! the quota, deliver the outbox, submit I/O. I/O is also submitted as soon as there is some of it, when the task that was
-//! polled goes on at once, and before another group's task runs; after a long poll it is reaped, and sockets are watched so
-//! that a request that comes meanwhile ends the next one. The clock is read once before the tasks and once after each: this
-//! is what groups are charged by. An idle shard looks for work for `idle_poll_us` and then sleeps until a completion, a timer
-//! or the doorbell. Before it sleeps it says so and looks once more at its mail (`Inbox::fall_asleep`), so no ring is missed.
+//! A turn consists of: handle messages, reap I/O, poll sockets for readiness, fire timers, start I/O requests
+//! that waited, run ready tasks up to the time quota, deliver the outbox, submit I/O.
+//!
+//! I/O is also submitted within a turn: as soon as there are some requests, if the polled task continues at
+//! once, and before a task of another group runs. After a long poll I/O is reaped, and sockets are watched so
+//! that a request that arrives meanwhile ends the next long poll.
+//!
+//! The clock is read once before the tasks and once after each of them; groups are charged by these times. An
+//! idle shard polls for work for `idle_poll_us` and then sleeps until a completion, a timer or the doorbell.
+//! Before it sleeps, the shard declares itself asleep and checks its inbox once more (`Inbox::fall_asleep`),
+//! so no ring is missed.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,26 +32,27 @@ use super::threads::Threads;
 use super::uring::Uring;
 use super::world::RealBackend;
 use crate::ShardId;
-use crate::backend::Backend;
 use crate::groups::Groups;
-use crate::queue::{Inbox, LocalQueue};
+use crate::shard::backend::Backend;
+use crate::shard::queue::{Inbox, LocalQueue};
 use crate::shard::{Ran, Shard};
 use crate::stall::StallOptions;
 
-/// How long between looks for stragglers while a shard stops.
+/// Pause between checks for remaining tasks while a shard stops.
 const STOPPING_PAUSE: Duration = Duration::from_micros(50);
 
-/// So many operations are not kept from the disk while tasks run: it would be idle until the turn ends, and then the CPU would be.
+/// This number of requests is submitted at once and does not wait for the end of the turn: otherwise the disk
+/// would be idle until then, and afterwards the CPU.
 const PUSHED_AT: usize = 4;
 
-/// How long a turn and an idle look may last.
+/// Durations of a turn and of idle polling.
 #[derive(Clone, Copy)]
 pub(crate) struct Turn {
     pub(crate) quota_us: u64,
     pub(crate) idle_poll_us: u64,
 }
 
-/// What a shard's thread is born with.
+/// Everything that a shard's thread needs at its start.
 pub(crate) struct ShardThread {
     pub(crate) id: ShardId,
     pub(crate) kind: BackendKind,
@@ -63,13 +69,14 @@ pub(crate) struct ShardThread {
 }
 
 impl ShardThread {
-    /// Runs until told to stop; an error is what a task's panic said. Whether it could start goes to `ready`.
+    /// Runs until it is stopped; an error is the message of a task's panic. The result of the start is sent
+    /// to `ready`.
     pub(crate) fn run(self, ready: &mpsc::Sender<io::Result<()>>) -> Result<(), String> {
         let made = self.make();
         let (reactor, backend) = match made {
             Ok(made) => made,
             Err(error) => {
-                // If nobody listens any more, somebody else's error was enough.
+                // The receiver was dropped if another shard has failed already.
                 drop(ready.send(Err(error)));
                 return Ok(());
             }
@@ -91,7 +98,7 @@ impl ShardThread {
         );
         let entered = queue.enter();
         let outcome = catch_unwind(AssertUnwindSafe(|| self.turns(&shard, &backend, &*reactor)));
-        // A singleton that is dropped may leave a last task behind.
+        // A singleton that is dropped may spawn a last task.
         for what_is_left in [Shard::drop_locals, |_: &Shard| ()] {
             while !shard.drop_tasks() {
                 pause();
@@ -132,7 +139,7 @@ impl ShardThread {
         let quota_ns = self.turn.quota_us.saturating_mul(1000);
         while !self.stop.load(Ordering::Acquire) {
             shard.stats_cell().add(|stats| stats.turns += 1);
-            let mut done = shard.handle_mail() + reactor.reap() + backend.poll_sockets();
+            let mut done = shard.handle_messages() + reactor.reap() + backend.poll_sockets();
             let now_ns = backend.now_ns();
             let ends_ns = now_ns + quota_ns;
             backend.end_turn_at_ns(ends_ns);
@@ -143,14 +150,15 @@ impl ShardThread {
                 if now_ns >= ends_ns {
                     break;
                 }
-                if backend.owes_completions(now_ns) {
+                if backend.has_completions(now_ns) {
                     done += reactor.reap() + backend.poll_sockets();
                 } else if backend.was_long(now_ns) && shard.queue().ready_tasks() > 0 {
                     reactor.watch_sockets();
                 }
                 backend.begin_poll_at_ns(now_ns);
-                // What a group asked the disk for does not wait for another group's work, nor for much of its own, nor for
-                // that of a task which goes on while the disk works, as who reads ahead does.
+                // Requests of a group are submitted before a task of another group runs, and at the latest
+                // when there are a few of them. They are also submitted if the polled task continues while
+                // the disk works, as a task that reads ahead does.
                 let waiting = reactor.waiting();
                 if waiting >= PUSHED_AT
                     || (goes_on && waiting > 0)
@@ -172,19 +180,20 @@ impl ShardThread {
         let deadline_us = shard.next_deadline_us().unwrap_or(u64::MAX);
         let mut now_us = since_us;
         while now_us < since_us + self.turn.idle_poll_us {
-            if inbox.has_mail() || now_us >= deadline_us || reactor.reap() + backend.poll_sockets() > 0 {
+            if inbox.has_messages() || now_us >= deadline_us || reactor.reap() + backend.poll_sockets() > 0 {
                 break;
             }
             std::hint::spin_loop();
             now_us = backend.now_us();
         }
         shard.stats_cell().add(|stats| stats.idle_spin_us += now_us - since_us);
-        // What arrives from now on is ready since now.
+        // Tasks that arrive from now on are ready since this time.
         shard.queue().set_now_ns(backend.now_ns());
         if now_us >= deadline_us || shard.queue().ready_tasks() > 0 || !inbox.fall_asleep() {
             return;
         }
-        // The stopping thread sets the flag before it rings, so whoever misses the flag is woken by the ring.
+        // The stopping thread sets the flag before it rings, so a shard that misses the flag is woken by the
+        // ring.
         if !self.stop.load(Ordering::Acquire) {
             shard.stats_cell().add(|stats| stats.parks += 1);
             reactor.park((deadline_us != u64::MAX).then(|| deadline_us - now_us));
@@ -199,11 +208,11 @@ fn pause() {
     std::thread::sleep(STOPPING_PAUSE);
 }
 
-/// The cores this process may use.
+/// The cores that this process may use.
 pub(crate) fn allowed_cores() -> io::Result<Vec<usize>> {
     // SAFETY: all zeros is an empty set.
     let mut set = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
-    // SAFETY: `set` is ours to be filled and as long as said.
+    // SAFETY: `set` is an owned structure of the given size, to be filled.
     check(unsafe { libc::sched_getaffinity(0, size_of_val(&set), &mut set) })?;
     // SAFETY: the core numbers are below the size of the set.
     Ok((0..libc::CPU_SETSIZE as usize).filter(|core| unsafe { libc::CPU_ISSET(*core, &set) }).collect())
@@ -214,6 +223,6 @@ fn pin_to(core: usize) -> io::Result<()> {
     let mut set = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
     // SAFETY: `core` came from `allowed_cores`.
     unsafe { libc::CPU_SET(core, &mut set) };
-    // SAFETY: `set` is as long as said; 0 is this thread.
+    // SAFETY: `set` has the given size; 0 is this thread.
     check(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) }).map(drop)
 }

@@ -1,4 +1,5 @@
-//! The kernel's TCP sockets, never blocking: each call is tried, and only a refusal makes somebody wait.
+//! Non-blocking TCP sockets of the kernel: a call is tried first, and a task waits only if the call would
+//! block.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -10,28 +11,28 @@ use std::task::{Context, Poll};
 
 use super::calls::check;
 use super::poller::{Poller, Registered};
-use crate::backend::{BackendListener, BackendStream, End};
-use crate::net::ListenOptions;
+use crate::shard::backend::{BackendListener, BackendStream, End};
+use crate::shard::net::ListenOptions;
 
-/// Whoever does not answer is asked this often before the connection is given up.
+/// The number of keepalive probes without an answer after which a connection is closed.
 const KEEPALIVE_PROBES: libc::c_int = 4;
 
 fn socket(addr: &SocketAddr) -> io::Result<OwnedFd> {
     let family = if addr.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: a plain call.
+    // SAFETY: the call has no preconditions.
     let fd = check(unsafe { libc::socket(family, kind, 0) })?;
-    // SAFETY: the descriptor was just made and nobody else owns it.
+    // SAFETY: the descriptor was just created and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 fn set_option(fd: RawFd, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
     let len = size_of_val(&value) as libc::socklen_t;
-    // SAFETY: the value is as long as said; the kernel copies it.
+    // SAFETY: the value has the given length; the kernel copies it.
     check(unsafe { libc::setsockopt(fd, level, name, (&raw const value).cast(), len) }).map(drop)
 }
 
-/// Calls `f` with the address as the system wants it.
+/// Calls `f` with the address in the system's format.
 fn with_address(
     addr: &SocketAddr,
     f: impl FnOnce(*const libc::sockaddr, libc::socklen_t) -> libc::c_int,
@@ -67,15 +68,16 @@ pub(crate) fn listen(
 ) -> io::Result<Box<dyn BackendListener>> {
     let fd = socket(&addr)?;
     let raw = fd.as_raw_fd();
-    // Otherwise a server that is started again would have to wait for the last one's connections to fade.
+    // Without this option a restarted server would have to wait until the old connections have left the
+    // TIME_WAIT state.
     set_option(raw, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
     if options.reuse_port {
         set_option(raw, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
     }
-    // SAFETY: an address as long as said; the kernel copies it.
+    // SAFETY: the address has the given length; the kernel copies it.
     with_address(&addr, |addr, len| unsafe { libc::bind(raw, addr, len) })?;
     let backlog = libc::c_int::try_from(options.backlog).unwrap_or(libc::c_int::MAX);
-    // SAFETY: a plain call on a descriptor that is open.
+    // SAFETY: the descriptor is open.
     check(unsafe { libc::listen(raw, backlog) })?;
     let listener = TcpListener::from(fd);
     let local_addr = listener.local_addr()?;
@@ -83,11 +85,11 @@ pub(crate) fn listen(
     Ok(Box::new(RealListener { listener, registered, local_addr }))
 }
 
-/// A connection once the peer has taken it.
+/// Connects; returns once the connection is established.
 pub(crate) async fn connect(poller: Rc<Poller>, addr: SocketAddr) -> io::Result<Box<dyn BackendStream>> {
     let fd = socket(&addr)?;
     let raw = fd.as_raw_fd();
-    // SAFETY: an address as long as said; the kernel copies it.
+    // SAFETY: the address has the given length; the kernel copies it.
     let begun = with_address(&addr, |addr, len| unsafe { libc::connect(raw, addr, len) });
     let under_way = match begun {
         Ok(()) => false,
@@ -133,9 +135,9 @@ impl BackendListener for RealListener {
     }
 
     fn close(&self) {
-        // On a listening socket this refuses new connections at once, whoever still holds the descriptor. It cannot
-        // fail on one that listens.
-        // SAFETY: a plain call on a descriptor that is open.
+        // On a listening socket this refuses new connections at once, even if other owners of the descriptor
+        // exist. It cannot fail on a socket that listens.
+        // SAFETY: the descriptor is open.
         unsafe { libc::shutdown(self.listener.as_raw_fd(), libc::SHUT_RDWR) };
         self.registered.source.end();
     }
@@ -161,7 +163,7 @@ impl RealStream {
     }
 }
 
-/// The outcome of a transfer; none if a signal came in between.
+/// The result of a transfer; `None` if a signal interrupted the call.
 fn moved(result: libc::ssize_t) -> Option<io::Result<usize>> {
     match usize::try_from(result) {
         Ok(moved) => Some(Ok(moved)),
@@ -179,13 +181,13 @@ impl BackendStream for RealStream {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         let got = loop {
-            // SAFETY: memory of ours as long as said.
+            // SAFETY: the buffer has the given length.
             let got = unsafe { libc::recv(self.fd(), into.as_mut_ptr().cast(), into.len(), 0) };
             if let Some(got) = moved(got) {
                 break got;
             }
         };
-        // A short read took everything there was; the next byte is a new edge.
+        // A short read returned all bytes; the next byte causes a new edge.
         match &got {
             Ok(got) if 0 < *got && *got < into.len() => source.drained(),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => source.emptied(),
@@ -201,7 +203,7 @@ impl BackendStream for RealStream {
         }
         let put = loop {
             let put = match parts {
-                // SAFETY: bytes of ours, as many as said.
+                // SAFETY: the buffer has the given length.
                 [part] => unsafe {
                     libc::send(self.fd(), part.as_ptr().cast(), part.len(), libc::MSG_NOSIGNAL)
                 },
@@ -211,7 +213,7 @@ impl BackendStream for RealStream {
                     // `IoSlice` has the layout of `iovec`.
                     message.msg_iov = parts.as_ptr().cast_mut().cast();
                     message.msg_iovlen = parts.len() as _;
-                    // SAFETY: as many slices as said, which the kernel reads only.
+                    // SAFETY: the message contains the given number of slices, which the kernel only reads.
                     unsafe { libc::sendmsg(self.fd(), &message, libc::MSG_NOSIGNAL) }
                 }
             };
@@ -240,7 +242,7 @@ impl BackendStream for RealStream {
             self.registered.source.end();
         }
         match done {
-            // The peer was faster.
+            // The peer has closed the connection before.
             Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
             done => done,
         }
@@ -258,7 +260,7 @@ impl BackendStream for RealStream {
         let Some(after_s) = after_s else {
             return set_option(self.fd(), libc::SOL_SOCKET, libc::SO_KEEPALIVE, 0);
         };
-        // The system takes 1 to 32767 seconds.
+        // The system accepts 1 to 32767 seconds.
         let after_s = after_s.clamp(1, 32_767) as libc::c_int;
         set_option(self.fd(), libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, after_s)?;
         set_option(self.fd(), libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, after_s)?;

@@ -1,4 +1,4 @@
-//! The fallback that works everywhere: helper threads do pread, pwrite and fdatasync.
+//! The fallback back end, which works on every system: helper threads call pread, pwrite and fdatasync.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -9,9 +9,9 @@ use super::eventfd::EventFd;
 use super::helpers::Helpers;
 use super::poller::Poller;
 use super::reactor::{Reactor, Transfer, TransferKind};
-use crate::backend::{Op, Transferred};
 use crate::buf::IoBuf;
-use crate::io_gate::Pass;
+use crate::shard::backend::{Op, Transferred};
+use crate::shard::io_gate::Pass;
 
 pub(crate) struct Threads {
     helpers: Helpers,
@@ -50,7 +50,8 @@ impl Reactor for Threads {
     }
 }
 
-/// Has a helper thread do the operation. A pass cannot go to another thread: it is finished when the outcome is looked at.
+/// Executes the operation on a helper thread. A pass cannot be sent to another thread, so it is finished when
+/// the result is polled.
 pub(crate) fn on_helper(helpers: &Helpers, transfer: Transfer, pass: Option<Pass>) -> Op<Transferred> {
     let reply = helpers.run(move || blocking(transfer));
     Box::pin(async move {
@@ -73,7 +74,8 @@ fn move_bytes(transfer: &mut Transfer) -> io::Result<usize> {
     let offset = calls::signed(transfer.offset_bytes)?;
     let (memory, len) = (transfer.memory(), transfer.len);
     let moved = match transfer.kind {
-        // SAFETY: `len` bytes from `memory` on lie in the buffer that the transfer owns until we return.
+        // SAFETY: `len` bytes from `memory` on are in the buffer, which the transfer owns until this function
+        // returns.
         TransferKind::Read => unsafe { libc::pread(fd, memory.cast(), len, offset) },
         // SAFETY: as above.
         TransferKind::Write => unsafe { libc::pwrite(fd, memory.cast_const().cast(), len, offset) },

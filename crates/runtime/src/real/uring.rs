@@ -1,8 +1,9 @@
-//! io_uring: reads, writes and data syncs go straight into the kernel's queue, one system call per turn.
+//! io_uring: reads, writes and data syncs are put directly into the kernel's queue, with one system call per
+//! turn.
 //!
-//! The ring is made on the shard's thread, with single issuer and deferred task work where the kernel has them, and
-//! with less where it has not. Sleeping is waiting for one completion; doorbell and sockets are a poll request each in
-//! the ring.
+//! The ring is created on the shard's thread, with single issuer and deferred task work if the kernel
+//! supports them, otherwise with fewer features. To sleep, the shard waits for one completion; the doorbell
+//! and the sockets have a poll request each in the ring.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -16,26 +17,26 @@ use io_uring::{IoUring, opcode, squeue};
 use super::calls;
 use super::eventfd::EventFd;
 use super::poller::Poller;
-use super::reactor::{AtSlot, Reactor, Slot, Transfer, TransferKind, UnderWay, refused};
-use crate::backend::{Op, Transferred};
-use crate::io_gate::Pass;
+use super::reactor::{Reactor, Slot, SlotFuture, Transfer, TransferKind, UnderWay, refused};
+use crate::shard::backend::{Op, Transferred};
+use crate::shard::io_gate::Pass;
 
-/// Slots of the submission queue; the completion queue has twice as many.
+/// Entries of the submission queue; the completion queue has twice that number.
 const ENTRIES: u32 = 256;
 
-/// The user data of the poll requests; operations are numbered from 0.
+/// User data of the poll requests; operations are numbered from 0.
 const DOORBELL: u64 = u64::MAX;
 const SOCKETS: u64 = u64::MAX - 1;
 
 pub(crate) struct Uring {
     ring: RefCell<IoUring>,
     under_way: RefCell<UnderWay>,
-    /// Taken on, not yet in the ring.
+    /// Operations that were accepted but are not yet in the ring.
     backlog: RefCell<VecDeque<usize>>,
     in_ring: Cell<usize>,
-    /// The doorbell's poll request is in the ring.
+    /// Whether the poll request of the doorbell is in the ring.
     hears_doorbell: Cell<bool>,
-    /// That of the sockets is.
+    /// Whether the poll request of the sockets is in the ring.
     hears_sockets: Cell<bool>,
     doorbell: EventFd,
     sockets: Rc<Poller>,
@@ -60,7 +61,8 @@ impl Uring {
         })
     }
 
-    /// Moves the backlog into the ring as far as it fits; true if anything waits to be submitted.
+    /// Moves operations from the backlog into the ring as far as they fit; true if entries wait to be
+    /// submitted.
     fn fill(&self, ring: &mut IoUring) -> bool {
         let room = ring.params().cq_entries() as usize - 1;
         let mut backlog = self.backlog.borrow_mut();
@@ -69,14 +71,14 @@ impl Uring {
         while self.in_ring.get() < room && !queue.is_full() {
             let Some(number) = backlog.pop_front() else { break };
             let entry = entry(under_way.get_mut(number)).user_data(number as u64);
-            // SAFETY: buffer and descriptor are in `under_way` until the completion arrives.
+            // SAFETY: the buffer and the descriptor stay in `under_way` until the completion arrives.
             unsafe { queue.push(&entry) }.expect("the queue was not full");
             self.in_ring.set(self.in_ring.get() + 1);
         }
         !queue.is_empty()
     }
 
-    /// Puts the poll requests into the ring that are not there; true if both are.
+    /// Adds the poll requests that are not in the ring; true if both are.
     fn listen(&self, ring: &mut IoUring) -> bool {
         let sources = [
             (&self.hears_doorbell, self.doorbell.fd(), DOORBELL),
@@ -85,7 +87,7 @@ impl Uring {
         for (hears, fd, user_data) in sources {
             if !hears.get() {
                 let poll = opcode::PollAdd::new(Fd(fd), libc::POLLIN as u32).build();
-                // SAFETY: the descriptor is ours and outlives the ring.
+                // SAFETY: the descriptor is owned and outlives the ring.
                 let pushed = unsafe { ring.submission().push(&poll.user_data(user_data)) };
                 hears.set(pushed.is_ok());
             }
@@ -94,7 +96,7 @@ impl Uring {
     }
 }
 
-/// The kernel takes no more just now; the next turn tries again.
+/// Whether the kernel accepts no more entries at the moment; the next turn tries again.
 fn is_busy(error: &io::Error) -> bool {
     let code = error.raw_os_error();
     matches!(code, Some(libc::EINTR | libc::EAGAIN | libc::EBUSY | libc::ETIME))
@@ -127,7 +129,8 @@ fn build() -> io::Result<IoUring> {
 fn entry(transfer: &mut Transfer) -> squeue::Entry {
     let fd = Fd(transfer.fd.as_raw_fd());
     let (memory, offset) = (transfer.memory(), transfer.offset_bytes);
-    // The kernel moves at most this much at once anyway; the rest is a short transfer.
+    // The kernel moves at most this number of bytes at once anyway; a longer request becomes a short
+    // transfer.
     let len = transfer.len.min(1 << 30) as u32;
     match transfer.kind {
         TransferKind::Read => opcode::Read::new(fd, memory, len).offset(offset).build(),
@@ -145,7 +148,7 @@ impl Reactor for Uring {
         let slot = Slot::new(pass);
         let number = self.under_way.borrow_mut().insert(transfer, Rc::clone(&slot));
         self.backlog.borrow_mut().push_back(number);
-        Box::pin(AtSlot(slot))
+        Box::pin(SlotFuture(slot))
     }
 
     fn waiting(&self) -> usize {
@@ -224,13 +227,13 @@ impl Reactor for Uring {
         }
         let ring = &mut *self.ring.borrow_mut();
         self.listen(ring);
-        // A kernel that takes nothing now leaves it to the next turn.
+        // If the kernel accepts nothing now, the next turn submits the entries.
         let _ = ring.submit();
     }
 
     fn park(&self, timeout_us: Option<u64>) {
         let ring = &mut *self.ring.borrow_mut();
-        // With a full submission queue the next turn makes room first.
+        // With a full submission queue, the next turn submits entries first.
         if !self.listen(ring) || !ring.completion().is_empty() {
             return;
         }

@@ -1,5 +1,5 @@
-//! The real machine as a shard sees it: the system's clocks and random numbers, files by way of the reactor and the
-//! helper threads, sockets by way of the poller.
+//! Back end of a shard on the real machine: the system's clocks and random numbers, files through the reactor
+//! and the helper threads, sockets through the poller.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -20,13 +20,16 @@ use super::helpers::Helpers;
 use super::poller::Poller;
 use super::reactor::{Reactor, Transfer, TransferKind};
 use super::sockets;
-use crate::backend::{Backend, BackendFile, BackendListener, BackendStream, End, Op, Part, Transferred};
 use crate::buf::IoBuf;
-use crate::files::{DirEntry, OpenOptions};
-use crate::io_gate::Pass;
-use crate::net::ListenOptions;
+use crate::shard::backend::{
+    Backend, BackendFile, BackendListener, BackendStream, End, Op, Part, Transferred,
+};
+use crate::shard::files::{DirEntry, OpenOptions};
+use crate::shard::io_gate::Pass;
+use crate::shard::net::ListenOptions;
 
-/// From here on completions are looked for after a poll, and not only once a turn. A point read's polls are shorter.
+/// After a poll of at least this duration, completions are checked at once, not only once per turn. Polls of
+/// a point read are shorter.
 const LONG_POLL_NS: u64 = 50_000;
 
 /// The machine, for one shard.
@@ -57,7 +60,7 @@ fn wall_us() -> i64 {
 fn random_seed() -> io::Result<u64> {
     let mut seed = 0_u64;
     loop {
-        // SAFETY: eight bytes of ours to be filled.
+        // SAFETY: the buffer has eight bytes.
         match unsafe { libc::getrandom((&raw mut seed).cast(), 8, 0) } {
             8 => return Ok(seed),
             got if got < 0 => {
@@ -90,27 +93,27 @@ impl RealBackend {
         })
     }
 
-    /// A task is about to be polled.
+    /// Records the beginning of a task's poll.
     pub(crate) fn begin_poll_at_ns(&self, now_ns: u64) {
         self.poll_began_ns.set(now_ns);
     }
 
-    /// The poll that began last has taken so long that others should not wait for the turn's end.
+    /// Whether the latest poll was long. Completions should then not wait for the end of the turn.
     pub(crate) fn was_long(&self, now_ns: u64) -> bool {
         now_ns.saturating_sub(self.poll_began_ns.get()) >= LONG_POLL_NS
     }
 
-    /// I/O has completed during a long poll, or a socket that is watched has something to report.
-    pub(crate) fn owes_completions(&self, now_ns: u64) -> bool {
+    /// Whether I/O has completed during a long poll, or a watched socket has an event.
+    pub(crate) fn has_completions(&self, now_ns: u64) -> bool {
         self.was_long(now_ns) && self.reactor.has_completed()
     }
 
-    /// The turn that has begun may take until `at_ns`.
+    /// Sets the time at which the current turn has used its quota.
     pub(crate) fn end_turn_at_ns(&self, at_ns: u64) {
         self.turn_ends_ns.set(at_ns);
     }
 
-    /// Takes in which sockets are ready; returns how many reported something.
+    /// Processes the events of sockets; returns the number of sockets with an event.
     pub(crate) fn poll_sockets(&self) -> usize {
         self.poller.poll()
     }
@@ -146,7 +149,7 @@ impl Backend for RealBackend {
 
     fn need_preempt(&self) -> bool {
         let now_ns = self.now_ns();
-        now_ns >= self.turn_ends_ns.get() || self.owes_completions(now_ns)
+        now_ns >= self.turn_ends_ns.get() || self.has_completions(now_ns)
     }
 
     fn open(&self, path: &Path, options: &OpenOptions) -> Op<io::Result<Rc<dyn BackendFile>>> {
@@ -270,14 +273,14 @@ impl BackendFile for RealFile {
     }
 
     fn len_bytes(&self) -> Op<io::Result<u64>> {
-        // The inode of an open file is in memory: no helper thread is needed.
+        // The inode of an open file is in memory, so no helper thread is needed.
         Box::pin(ready(calls::len_bytes(self.fd.as_raw_fd())))
     }
 }
 
 impl Drop for RealFile {
     fn drop(&mut self) {
-        // The last close of a removed file frees its blocks, which takes a while.
+        // The last close of a removed file frees its blocks, which may take long, so a helper thread does it.
         let fd = Arc::clone(&self.fd);
         self.helpers.push(Box::new(move || drop(fd)));
     }

@@ -1,7 +1,8 @@
-//! A simulated process as a shard sees it: the world's clock and network, and file operations that take a while and may fail.
+//! Back end of a shard in a simulated process: the world's clock and network, and file operations that take
+//! virtual time and may fail.
 //!
-//! An operation takes effect at once when it completes; until then nothing of it is visible. It holds its file open,
-//! like the kernel, whatever becomes of the future that waits for it.
+//! An operation takes effect atomically when it completes, and has no visible effect before. It keeps its
+//! file open, as the kernel does, even if the future that waits for it is dropped.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -19,17 +20,19 @@ use super::faults::FaultPlan;
 use super::inode::{FileData, SECTOR_BYTES};
 use super::net;
 use super::world::World;
-use crate::backend::{Backend, BackendFile, BackendListener, BackendStream, End, Op, Part, Transferred};
 use crate::buf::{ALIGNMENT_BYTES, IoBuf};
-use crate::files::{DirEntry, LOCK_FILE_NAME, OpenOptions};
-use crate::io_gate::Pass;
-use crate::net::ListenOptions;
 use crate::real::taken_by;
+use crate::shard::backend::{
+    Backend, BackendFile, BackendListener, BackendStream, End, Op, Part, Transferred,
+};
+use crate::shard::files::{DirEntry, LOCK_FILE_NAME, OpenOptions};
+use crate::shard::io_gate::Pass;
+use crate::shard::net::ListenOptions;
 
-/// Files live in memory here; a longer one is a mistake and gets EFBIG.
+/// Simulated files are kept in memory; a longer file is a bug of the test and gets EFBIG.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 
-/// The free space of a disk without a capacity.
+/// The free space reported for a disk without a capacity, in bytes.
 const FREE_BYTES_UNLIMITED: u64 = 1 << 40;
 
 pub(crate) struct SimBackend {
@@ -45,12 +48,12 @@ impl SimBackend {
     }
 }
 
-/// Begins an operation; what it gives back arrives when it has happened.
+/// Begins an operation; its result arrives when `happen` has run.
 pub(super) fn begin<T: 'static>(world: &World, happen: impl FnOnce(&World) -> T + 'static) -> Op<T> {
     begin_moving(world, None, happen)
 }
 
-/// The same for an operation that moves bytes.
+/// As [`begin`], for an operation that moves bytes.
 fn begin_moving<T: 'static>(
     world: &World,
     moves: Option<(Direction, usize)>,
@@ -242,7 +245,7 @@ impl Drop for SimLock {
     }
 }
 
-/// A descriptor: held by the process and by each of its operations.
+/// A file descriptor: held by the process and by each of its operations.
 struct OpenFile {
     world: Rc<World>,
     alive: Rc<Cell<bool>>,
@@ -253,7 +256,7 @@ struct OpenFile {
 
 impl Drop for OpenFile {
     fn drop(&mut self) {
-        // The kernel has closed a dead process's files.
+        // The files of a dead process are closed already, as by the kernel.
         if self.alive.get() {
             self.world.disk.borrow_mut().closed(self.inode);
         }
@@ -261,7 +264,7 @@ impl Drop for OpenFile {
 }
 
 impl OpenFile {
-    /// Lets `change` change the file if it may grow to `len_bytes`.
+    /// Applies `change` to the file if it may grow to `len_bytes`.
     fn grow<T>(
         &self,
         world: &World,
@@ -275,7 +278,7 @@ impl OpenFile {
         self.change(world, change)
     }
 
-    /// How long the file may be, if it wants to be `len_bytes`.
+    /// The length that the file may have if it needs `len_bytes`.
     fn room(&self, world: &World, len_bytes: u64) -> io::Result<u64> {
         if !self.options.write {
             return Err(os_error(libc::EBADF));
@@ -302,7 +305,7 @@ impl OpenFile {
         if fails { Err(os_error(libc::EIO)) } else { Ok(()) }
     }
 
-    /// How many of `len` bytes are moved this time.
+    /// The number of bytes that this transfer moves, of `len`.
     fn moved(&self, world: &World, len: usize) -> usize {
         let moved = world.faults.borrow().moved(&mut world.rng.borrow_mut(), len);
         if self.options.direct && moved < len {
@@ -332,7 +335,7 @@ impl OpenFile {
         let room = self.room(world, end_bytes)?;
         let mut moved = self.moved(world, bytes.len());
         if room < end_bytes {
-            // What fits is written, as a file system does.
+            // The part that fits is written, as in a real file system.
             let fits = room.saturating_sub(offset) as usize;
             let fits = if self.options.direct { fits - fits % ALIGNMENT_BYTES } else { fits };
             if fits == 0 {

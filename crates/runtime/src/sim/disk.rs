@@ -1,166 +1,185 @@
-//! The simulated disk's names: directories, files by inode, and which changes to names would survive a loss of power.
+//! Names of the simulated disk: directories, files by inode, and the durability of changes to names.
 //!
-//! `current` is what processes see; `durable` what the device holds for certain. A change (create, link, rename,
-//! remove) is pending until one of its directories is synced. A loss of power lets each pending change land or not,
-//! independently, with two laws: a rename lands whole; a later change to the same file or the same name lands only if
-//! the earlier ones did (so that a change never takes a name from another file than the one it was meant for).
+//! `current` is the state that processes see; `durable` is the state that the device certainly holds. A
+//! change (create, link, rename, remove) is pending until one of its directories is synced. A loss of power
+//! applies or drops each pending change independently, with two laws. A rename is applied completely or not
+//! at all. A later change to the same file or the same name is applied only if the earlier ones were, so that
+//! a change never takes a name from another file than the intended one.
+//!
+//! Names are kept per directory, and each inode counts its names, so that no operation searches all names.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
 
-use base::HashSet;
 use base::rng::Rng;
+use base::{HashMap, HashSet};
 
 use super::inode::FileData;
-use crate::files::DirEntry;
-
-pub(crate) type InodeId = u64;
-
-type Names = BTreeMap<(InodeId, String), InodeId>;
+pub(crate) use super::names::InodeId;
+use super::names::{Name, NameChange, Names, Tied};
+use crate::shard::files::DirEntry;
 
 const ROOT: InodeId = 0;
 
-#[derive(Clone)]
-enum Inode {
+/// Content of an inode.
+enum Content {
     Dir,
     File { data: FileData, open: u32 },
 }
 
-/// A change to names: at most one name goes, at most one comes.
-#[derive(Clone, Debug)]
-struct NameChange {
-    number: u64,
-    inode: InodeId,
-    removes: Option<(InodeId, String)>,
-    adds: Option<(InodeId, String)>,
+struct Inode {
+    content: Content,
+    /// Number of names that processes see.
+    current: u32,
+    /// Number of names on the device, and of pending changes that may restore a name.
+    lasting: u32,
 }
 
-impl NameChange {
-    fn touches(&self, dir: InodeId) -> bool {
-        [&self.removes, &self.adds].into_iter().flatten().any(|(parent, _)| *parent == dir)
+impl Inode {
+    fn new(content: Content) -> Self {
+        Self { content, current: 0, lasting: 0 }
     }
 
-    fn apply(&self, names: &mut Names) {
-        if let Some(name) = &self.removes
-            && names.get(name) == Some(&self.inode)
-        {
-            names.remove(name);
+    fn is_reachable(&self) -> bool {
+        self.current > 0 || self.lasting > 0 || matches!(self.content, Content::File { open: 1.., .. })
+    }
+
+    /// Bytes that count as used space: those of a file that has a name or is open.
+    fn counted_bytes(&self) -> u64 {
+        match &self.content {
+            Content::File { data, open } if *open > 0 || self.current > 0 => data.len() as u64,
+            Content::File { .. } | Content::Dir => 0,
         }
-        if let Some(name) = &self.adds {
-            names.insert(name.clone(), self.inode);
-        }
     }
 }
 
-/// Files and names that tie changes together: those of one file, and those of one name, happen in order.
-#[derive(Default)]
-struct Tied {
-    inodes: HashSet<InodeId>,
-    names: HashSet<(InodeId, String)>,
-}
-
-impl Tied {
-    fn ties(&self, change: &NameChange) -> bool {
-        let mut names = [&change.removes, &change.adds].into_iter().flatten();
-        self.inodes.contains(&change.inode) || names.any(|name| self.names.contains(name))
-    }
-
-    fn tie(&mut self, change: &NameChange) {
-        self.inodes.insert(change.inode);
-        self.names.extend([&change.removes, &change.adds].into_iter().flatten().cloned());
-    }
-}
-
-/// A disk without a clock: every operation is instant and infallible but for its own rules.
+/// A disk without a clock: every operation is instant and fails only by its own rules.
 pub(crate) struct Disk {
-    inodes: BTreeMap<InodeId, Inode>,
+    inodes: HashMap<InodeId, Inode>,
     current: Names,
     durable: Names,
-    pending: Vec<NameChange>,
+    pending: VecDeque<NameChange>,
+    /// Inodes that lost a name or a change. Those without any are removed at the next sync of a directory.
+    shrunk: Vec<InodeId>,
     numbers: u64,
     used_bytes: u64,
 }
 
 impl Disk {
     pub(crate) fn new() -> Self {
-        let inodes = BTreeMap::from([(ROOT, Inode::Dir)]);
+        let mut root = Inode::new(Content::Dir);
+        root.lasting = 1;
         Self {
-            inodes,
-            current: Names::new(),
-            durable: Names::new(),
-            pending: Vec::new(),
+            inodes: std::iter::once((ROOT, root)).collect(),
+            current: Names::default(),
+            durable: Names::default(),
+            pending: VecDeque::new(),
+            shrunk: Vec::new(),
             numbers: 0,
             used_bytes: 0,
         }
     }
 
-    /// Bytes of all files that have a name or are open.
+    /// Total length in bytes of all files that have a name or are open.
     pub(crate) fn used_bytes(&self) -> u64 {
         self.used_bytes
     }
 
     pub(crate) fn lookup(&self, path: &Path) -> io::Result<InodeId> {
+        self.lookup_parts(&parts(path)?)
+    }
+
+    fn lookup_parts(&self, names: &[&str]) -> io::Result<InodeId> {
         let mut at = ROOT;
-        for name in parts(path)? {
-            if !matches!(self.inodes.get(&at), Some(Inode::Dir)) {
+        for name in names {
+            if !self.is_dir(at) {
                 return Err(io::ErrorKind::NotADirectory.into());
             }
-            at = *self.current.get(&(at, name)).ok_or(io::ErrorKind::NotFound)?;
+            at = self.current.get(at, name).ok_or(io::ErrorKind::NotFound)?;
         }
         Ok(at)
     }
 
-    /// The directory a path's last name is in, and that name.
-    fn parent(&self, path: &Path) -> io::Result<(InodeId, String)> {
+    /// The directory that contains the last name of a path, and that name.
+    fn parent(&self, path: &Path) -> io::Result<Name> {
         let mut names = parts(path)?;
         let last = names.pop().ok_or(io::ErrorKind::InvalidInput)?;
-        let dir = self.lookup(&names.iter().collect::<PathBuf>())?;
+        let dir = self.lookup_parts(&names)?;
         if !self.is_dir(dir) {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        Ok((dir, last))
+        Ok((dir, last.into()))
     }
 
     pub(crate) fn is_dir(&self, inode: InodeId) -> bool {
-        matches!(self.inodes.get(&inode), Some(Inode::Dir))
+        self.inodes.get(&inode).is_some_and(|inode| matches!(inode.content, Content::Dir))
     }
 
     pub(crate) fn create(&mut self, path: &Path) -> io::Result<InodeId> {
         let name = self.parent(path)?;
-        if self.current.contains_key(&name) {
+        if self.current.get(name.0, &name.1).is_some() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        Ok(self.add_new(name, Inode::File { data: FileData::default(), open: 0 }))
+        Ok(self.add_new(name, Content::File { data: FileData::default(), open: 0 }))
     }
 
-    fn add_new(&mut self, name: (InodeId, String), inode: Inode) -> InodeId {
+    fn add_new(&mut self, name: Name, content: Content) -> InodeId {
         self.numbers += 1;
         let id = self.numbers;
-        self.inodes.insert(id, inode);
+        self.inodes.insert(id, Inode::new(content));
         self.change(id, None, Some(name));
         id
     }
 
-    fn change(
-        &mut self,
-        inode: InodeId,
-        removes: Option<(InodeId, String)>,
-        adds: Option<(InodeId, String)>,
-    ) {
+    /// Changes the names that processes see. Durability is decided later.
+    fn change(&mut self, inode: InodeId, removes: Option<Name>, adds: Option<Name>) {
         self.numbers += 1;
-        let change = NameChange { number: self.numbers, inode, removes, adds };
-        change.apply(&mut self.current);
-        self.pending.push(change);
+        let before = self.counted_bytes(inode);
+        if let Some(name) = &removes
+            && self.current.remove_if(name, inode)
+        {
+            self.count_current(inode, -1);
+        }
+        if let Some(name) = &adds {
+            if let Some(replaced) = self.current.insert(name, inode) {
+                let before = self.counted_bytes(replaced);
+                self.count_current(replaced, -1);
+                self.used_bytes = self.used_bytes + self.counted_bytes(replaced) - before;
+            }
+            self.count_current(inode, 1);
+        }
+        self.used_bytes = self.used_bytes + self.counted_bytes(inode) - before;
+        self.count_lasting(inode, 1);
+        self.pending.push_back(NameChange { number: self.numbers, inode, removes, adds });
+    }
+
+    fn count_current(&mut self, inode: InodeId, by: i32) {
+        if let Some(counted) = self.inodes.get_mut(&inode) {
+            counted.current = counted.current.checked_add_signed(by).expect("names are counted");
+            if by < 0 {
+                self.shrunk.push(inode);
+            }
+        }
+    }
+
+    fn count_lasting(&mut self, inode: InodeId, by: i32) {
+        if let Some(counted) = self.inodes.get_mut(&inode) {
+            counted.lasting = counted.lasting.checked_add_signed(by).expect("names are counted");
+            if by < 0 {
+                self.shrunk.push(inode);
+            }
+        }
     }
 
     pub(crate) fn create_dir_all(&mut self, path: &Path) -> io::Result<()> {
         let mut at = ROOT;
         for name in parts(path)? {
-            at = match self.current.get(&(at, name.clone())) {
-                Some(inode) if self.is_dir(*inode) => *inode,
+            at = match self.current.get(at, name) {
+                Some(inode) if self.is_dir(inode) => inode,
                 Some(_) => return Err(io::ErrorKind::NotADirectory.into()),
-                None => self.add_new((at, name), Inode::Dir),
+                None => self.add_new((at, name.into()), Content::Dir),
             };
         }
         Ok(())
@@ -172,31 +191,27 @@ impl Disk {
             return Err(io::ErrorKind::IsADirectory.into());
         }
         let name = self.parent(path)?;
-        self.change_and_recount(inode, Some(name), None);
+        self.change(inode, Some(name), None);
         Ok(())
     }
 
     pub(crate) fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
         let inode = self.lookup(from)?;
         let (from, to_name) = (self.parent(from)?, self.parent(to)?);
-        let replaced = self.current.get(&to_name).copied();
-        match replaced {
+        match self.current.get(to_name.0, &to_name.1) {
             Some(same) if same == inode => return Ok(()),
             Some(other) if self.is_dir(other) => {
                 if !self.is_dir(inode) {
                     return Err(io::ErrorKind::IsADirectory.into());
                 }
-                if self.children(other).next().is_some() {
+                if self.current.inside(other).next().is_some() {
                     return Err(io::ErrorKind::DirectoryNotEmpty.into());
                 }
             }
             Some(_) if self.is_dir(inode) => return Err(io::ErrorKind::NotADirectory.into()),
             Some(_) | None => (),
         }
-        let before = replaced.map_or(0, |other| self.counted_bytes(other));
         self.change(inode, Some(from), Some(to_name));
-        let after = replaced.map_or(0, |other| self.counted_bytes(other));
-        self.used_bytes = self.used_bytes + after - before;
         Ok(())
     }
 
@@ -206,7 +221,7 @@ impl Disk {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let name = self.parent(to)?;
-        if self.current.contains_key(&name) {
+        if self.current.get(name.0, &name.1).is_some() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         self.change(inode, None, Some(name));
@@ -218,12 +233,13 @@ impl Disk {
         if !self.is_dir(inode) {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        let children: Vec<_> = self.children(inode).map(|(name, id)| (name.to_owned(), id)).collect();
+        let children: Vec<(Rc<str>, InodeId)> =
+            self.current.inside(inode).map(|(name, id)| (Rc::clone(name), id)).collect();
         for (name, child) in children {
             if self.is_dir(child) {
-                self.remove_dir_all(&path.join(name))?;
+                self.remove_dir_all(&path.join(&*name))?;
             } else {
-                self.change_and_recount(child, Some((inode, name)), None);
+                self.change(child, Some((inode, name)), None);
             }
         }
         if inode != ROOT {
@@ -233,38 +249,33 @@ impl Disk {
         Ok(())
     }
 
-    fn children(&self, dir: InodeId) -> impl Iterator<Item = (&str, InodeId)> {
-        let from = (dir, String::new());
-        let inside = self.current.range(from..).take_while(move |((parent, _), _)| *parent == dir);
-        inside.map(|((_, name), inode)| (name.as_str(), *inode))
-    }
-
     pub(crate) fn read_dir(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
         let dir = self.lookup(path)?;
         if !self.is_dir(dir) {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        let entry = |(name, id): (&str, InodeId)| match &self.inodes[&id] {
-            Inode::Dir => DirEntry { name: name.to_owned(), is_dir: true, len_bytes: 0 },
-            Inode::File { data, .. } => {
-                DirEntry { name: name.to_owned(), is_dir: false, len_bytes: data.len() as u64 }
-            }
+        let entry = |(name, id): (&Rc<str>, InodeId)| {
+            let (is_dir, len_bytes) = match &self.inodes[&id].content {
+                Content::Dir => (true, 0),
+                Content::File { data, .. } => (false, data.len() as u64),
+            };
+            DirEntry { name: name.as_ref().to_owned(), is_dir, len_bytes }
         };
-        Ok(self.children(dir).map(entry).collect())
+        Ok(self.current.inside(dir).map(entry).collect())
     }
 
-    /// The number of the latest change of names: what a directory sync that begins now covers.
+    /// The number of the latest change of names, which a directory sync that begins now covers.
     pub(crate) fn latest_change(&self) -> u64 {
         self.numbers
     }
 
-    /// Makes the changes in a directory up to number `covered` durable, with those they depend on.
+    /// Makes the changes in a directory up to number `covered` durable, with the changes they depend on.
     pub(crate) fn sync_dir(&mut self, path: &Path, covered: u64) -> io::Result<()> {
         let dir = self.lookup(path)?;
         if !self.is_dir(dir) {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        // A change lands if it is one of this directory, or if a later one that lands depends on it.
+        // A change is applied if it belongs to this directory, or if a later applied change depends on it.
         let mut tied = Tied::default();
         let pending = std::mem::take(&mut self.pending);
         let mut lands: Vec<bool> = Vec::with_capacity(pending.len());
@@ -277,154 +288,164 @@ impl Disk {
         }
         for (change, lands) in pending.into_iter().zip(lands.into_iter().rev()) {
             if lands {
-                change.apply(&mut self.durable);
+                self.land(&change);
             } else {
-                self.pending.push(change);
+                self.pending.push_back(change);
             }
         }
         self.forget_unreachable();
         Ok(())
     }
 
-    /// Drops the inodes that no name, present or to come back, leads to.
+    /// Applies a pending change to the device.
+    fn land(&mut self, change: &NameChange) {
+        if let Some(name) = &change.removes
+            && self.durable.remove_if(name, change.inode)
+        {
+            self.count_lasting(change.inode, -1);
+        }
+        if let Some(name) = &change.adds {
+            if let Some(replaced) = self.durable.insert(name, change.inode) {
+                self.count_lasting(replaced, -1);
+            }
+            self.count_lasting(change.inode, 1);
+        }
+        self.count_lasting(change.inode, -1);
+    }
+
+    /// Removes the inodes without any current, durable or pending name.
     fn forget_unreachable(&mut self) {
-        let pending = self.pending.iter().map(|change| change.inode);
-        let mut reachable: HashSet<InodeId> =
-            self.current.values().chain(self.durable.values()).copied().chain(pending).collect();
-        reachable.insert(ROOT);
-        self.inodes.retain(|id, inode| match inode {
-            Inode::File { open, .. } => *open > 0 || reachable.contains(id),
-            Inode::Dir => reachable.contains(id),
-        });
+        for inode in std::mem::take(&mut self.shrunk) {
+            match self.inodes.get(&inode) {
+                Some(shrunk) if !shrunk.is_reachable() => {
+                    self.inodes.remove(&inode);
+                }
+                Some(_) | None => {}
+            }
+        }
     }
 
     pub(crate) fn opened(&mut self, inode: InodeId) {
-        if let Some(Inode::File { open, .. }) = self.inodes.get_mut(&inode) {
+        if let Some(Inode { content: Content::File { open, .. }, .. }) = self.inodes.get_mut(&inode) {
             *open += 1;
         }
     }
 
     pub(crate) fn closed(&mut self, inode: InodeId) {
-        let before = self.counted_bytes(inode);
-        if let Some(Inode::File { open, .. }) = self.inodes.get_mut(&inode) {
+        let Some(closed) = self.inodes.get_mut(&inode) else { return };
+        let before = closed.counted_bytes();
+        if let Content::File { open, .. } = &mut closed.content {
             *open -= 1;
         }
-        self.used_bytes = self.used_bytes + self.counted_bytes(inode) - before;
-    }
-
-    fn change_and_recount(
-        &mut self,
-        inode: InodeId,
-        removes: Option<(InodeId, String)>,
-        adds: Option<(InodeId, String)>,
-    ) {
-        let before = self.counted_bytes(inode);
-        self.change(inode, removes, adds);
-        self.used_bytes = self.used_bytes + self.counted_bytes(inode) - before;
+        self.used_bytes = self.used_bytes + closed.counted_bytes() - before;
+        self.shrunk.push(inode);
     }
 
     fn counted_bytes(&self, inode: InodeId) -> u64 {
-        match self.inodes.get(&inode) {
-            Some(Inode::File { data, open }) if *open > 0 || self.has_name(inode) => data.len() as u64,
-            _ => 0,
-        }
-    }
-
-    fn has_name(&self, inode: InodeId) -> bool {
-        self.current.values().any(|named| *named == inode)
+        self.inodes.get(&inode).map_or(0, Inode::counted_bytes)
     }
 
     pub(crate) fn file(&self, inode: InodeId) -> Option<&FileData> {
-        match self.inodes.get(&inode)? {
-            Inode::File { data, .. } => Some(data),
-            Inode::Dir => None,
+        match &self.inodes.get(&inode)?.content {
+            Content::File { data, .. } => Some(data),
+            Content::Dir => None,
         }
     }
 
-    /// Lets `change` change a file that has a name or is open, and keeps the books.
+    /// Applies `change` to a file that has a name or is open, and updates the used space.
     pub(crate) fn with_file<T>(
         &mut self,
         inode: InodeId,
         change: impl FnOnce(&mut FileData) -> T,
     ) -> Option<T> {
-        let Some(Inode::File { data, .. }) = self.inodes.get_mut(&inode) else { return None };
+        let Content::File { data, .. } = &mut self.inodes.get_mut(&inode)?.content else { return None };
         let before = data.len() as u64;
         let result = change(data);
         self.used_bytes = self.used_bytes + data.len() as u64 - before;
         Some(result)
     }
 
-    /// The processes are gone, the kernel lives on: files without a name go.
+    /// Closes the files of all processes, as the kernel does after their end; files without a name are
+    /// removed.
     pub(crate) fn close_all(&mut self) {
-        for inode in self.inodes.values_mut() {
-            if let Inode::File { open, .. } = inode {
-                *open = 0;
+        for (id, inode) in &mut self.inodes {
+            if let Content::File { open, .. } = &mut inode.content
+                && std::mem::take(open) > 0
+            {
+                self.shrunk.push(*id);
             }
         }
         self.recount();
     }
 
     fn recount(&mut self) {
-        let named: HashSet<InodeId> = self.current.values().copied().collect();
-        self.used_bytes = (self.inodes.iter())
-            .map(|(id, inode)| match inode {
-                Inode::File { data, .. } if named.contains(id) => data.len() as u64,
-                _ => 0,
-            })
-            .sum();
+        self.used_bytes = self.inodes.values().map(Inode::counted_bytes).sum();
     }
 
-    /// Power is lost: what is on the device becomes the disk. All files are closed.
+    /// Loss of power: the state of the device becomes the state of the disk. All files are closed.
     pub(crate) fn lose_power(&mut self, rng: &mut Rng) {
         let mut lost = Tied::default();
         for change in std::mem::take(&mut self.pending) {
             if !lost.ties(&change) && rng.chance(1, 2) {
-                change.apply(&mut self.durable);
+                self.land(&change);
             } else {
                 lost.tie(&change);
             }
         }
         self.drop_orphans();
         self.current.clone_from(&self.durable);
+        let mut ids: Vec<InodeId> = self.inodes.keys().copied().collect();
+        ids.sort_unstable();
         for inode in self.inodes.values_mut() {
-            if let Inode::File { data, open } = inode {
+            (inode.current, inode.lasting) = (0, 0);
+        }
+        for named in self.durable.inodes() {
+            let inode = self.inodes.get_mut(&named).expect("a name on the device leads to an inode");
+            inode.current += 1;
+            inode.lasting += 1;
+        }
+        self.inodes.get_mut(&ROOT).expect("there is a root").lasting += 1;
+        for id in ids {
+            let inode = self.inodes.get_mut(&id).expect("it was just listed");
+            if let Content::File { data, open } = &mut inode.content {
                 data.lose_power(rng);
                 *open = 0;
             }
         }
-        self.forget_unreachable();
+        self.inodes.retain(|_, inode| inode.is_reachable());
+        self.shrunk.clear();
         self.recount();
     }
 
-    /// Names in directories that did not make it lead nowhere.
+    /// Removes names in directories that did not become durable.
     fn drop_orphans(&mut self) {
         loop {
-            let dirs: HashSet<InodeId> = self.durable.values().copied().chain([ROOT]).collect();
-            let before = self.durable.len();
-            self.durable.retain(|(parent, _), _| dirs.contains(parent));
-            if self.durable.len() == before {
+            let dirs: HashSet<InodeId> = self.durable.inodes().chain([ROOT]).collect();
+            let before = self.durable.dir_count();
+            self.durable.retain_dirs(|dir| dirs.contains(&dir));
+            if self.durable.dir_count() == before {
                 return;
             }
         }
     }
 
-    /// All files: path, what processes see, and what is durable for certain (if the name is).
+    /// Visits all files with their paths; their data has the current and the durable bytes.
     pub(crate) fn walk(&self, mut visit: impl FnMut(&Path, &FileData)) {
         self.walk_dir(ROOT, &mut PathBuf::from("/"), &mut visit);
     }
 
     fn walk_dir(&self, dir: InodeId, path: &mut PathBuf, visit: &mut impl FnMut(&Path, &FileData)) {
-        for (name, id) in self.children(dir) {
-            path.push(name);
-            match &self.inodes[&id] {
-                Inode::Dir => self.walk_dir(id, path, visit),
-                Inode::File { data, .. } => visit(path, data),
+        for (name, id) in self.current.inside(dir) {
+            path.push(&**name);
+            match &self.inodes[&id].content {
+                Content::Dir => self.walk_dir(id, path, visit),
+                Content::File { data, .. } => visit(path, data),
             }
             path.pop();
         }
     }
 
-    /// Every name and byte, current and durable, as one number.
+    /// Hash of all names and bytes, current and durable.
     pub(crate) fn hash(&self) -> u64 {
         let mut hash = Mix(0x6d65_7373_696e_6121);
         self.walk(|path, data| {
@@ -432,17 +453,19 @@ impl Disk {
             hash.bytes(data.bytes());
             hash.bytes(data.durable_bytes());
         });
-        for ((parent, name), inode) in &self.durable {
-            hash.word(*parent);
-            hash.bytes(name.as_bytes());
-            hash.word(*inode);
+        for dir in self.durable.dirs() {
+            for (name, inode) in self.durable.inside(dir) {
+                hash.word(dir);
+                hash.bytes(name.as_bytes());
+                hash.word(inode);
+            }
         }
         hash.word(self.pending.len() as u64);
         hash.0
     }
 }
 
-/// A hash that is the same on every machine.
+/// A hash function with the same results on every machine.
 struct Mix(u64);
 
 impl Mix {
@@ -458,14 +481,12 @@ impl Mix {
     }
 }
 
-/// The names along a path, from the root; relative paths start there too.
-fn parts(path: &Path) -> io::Result<Vec<String>> {
-    let mut names = Vec::new();
+/// The names of a path, from the root; relative paths start at the root too.
+fn parts(path: &Path) -> io::Result<Vec<&str>> {
+    let mut names = Vec::with_capacity(8);
     for part in path.components() {
         match part {
-            Component::Normal(name) => {
-                names.push(name.to_str().ok_or(io::ErrorKind::InvalidFilename)?.to_owned());
-            }
+            Component::Normal(name) => names.push(name.to_str().ok_or(io::ErrorKind::InvalidFilename)?),
             Component::ParentDir => {
                 names.pop();
             }
@@ -549,5 +570,23 @@ mod tests {
         assert_eq!(disk.used_bytes(), 100);
         disk.closed(inode);
         assert_eq!(disk.used_bytes(), 0);
+        disk.sync_dir(path("/"), disk.latest_change()).unwrap();
+        assert!(disk.file(inode).is_none(), "a file without a name that nobody has open is gone");
+    }
+
+    #[test]
+    fn a_file_that_is_renamed_over_keeps_its_space_while_it_is_open() {
+        let mut disk = Disk::new();
+        let old = disk.create(path("old")).unwrap();
+        disk.opened(old);
+        disk.with_file(old, |data| data.write(0, &[1; 100]));
+        let new = disk.create(path("new")).unwrap();
+        disk.with_file(new, |data| data.write(0, &[1; 10]));
+        disk.rename(path("new"), path("old")).unwrap();
+        assert_eq!(disk.used_bytes(), 110);
+        disk.closed(old);
+        assert_eq!(disk.used_bytes(), 10);
+        disk.sync_dir(path("/"), disk.latest_change()).unwrap();
+        assert!(disk.file(old).is_none() && disk.file(new).is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! Which faults a simulated world makes, and how often. May be changed while the world runs.
+//! Fault plan: the faults of a simulated world and their frequency. May be changed while the world runs.
 
 use std::fmt;
 use std::path::Path;
@@ -7,17 +7,17 @@ use std::rc::Rc;
 use base::rng::Rng;
 use iosched::DiskModel;
 
-/// Chooses files.
+/// A predicate on paths of files.
 pub type PathFilter = Rc<dyn Fn(&Path) -> bool>;
 
-/// The faults of a world. The default makes none but delays and reordering.
+/// The faults of a world. The default has only delays and reordering.
 #[derive(Clone)]
 pub struct FaultPlan {
     /// Probability that a read fails with EIO.
     pub read_error: f64,
-    /// Probability that a write fails with EIO (nothing of it is written).
+    /// Probability that a write fails with EIO; a failed write writes nothing.
     pub write_error: f64,
-    /// Probability that a sync fails with EIO; what was not synced before may be lost then.
+    /// Probability that a sync fails with EIO. Data that was not synced before may then be lost.
     pub sync_error: f64,
     /// Every read of these files fails with EIO.
     pub read_error_paths: Option<PathFilter>,
@@ -25,29 +25,33 @@ pub struct FaultPlan {
     pub write_error_paths: Option<PathFilter>,
     /// Every removal of these files fails with EIO.
     pub remove_error_paths: Option<PathFilter>,
-    /// Probability that a read or write, of a file or a socket, moves fewer bytes than asked for.
+    /// Probability that a read or write of a file or socket moves fewer bytes than requested.
     pub short_transfer: f64,
-    /// The file system cannot reserve space: `allocate` falls back to writing zeros.
+    /// Whether the file system cannot reserve space, so that `allocate` falls back to writing zeros.
     pub allocate_unsupported: bool,
-    /// The disk's size: what does not fit fails with ENOSPC.
+    /// The size of the disk; a write that does not fit fails with ENOSPC.
     pub capacity_bytes: Option<u64>,
-    /// An operation takes this long at least, in microseconds.
+    /// The minimal latency of an operation, in microseconds.
     pub latency_us_min: u64,
-    /// And this long at most, unless it is a spike.
+    /// The maximal latency of an operation without a spike, in microseconds.
     pub latency_us_max: u64,
-    /// How fast the disk is: transfers wait for those before them, then take as long as this says, then the latency.
+    /// The speed of the disk: a transfer waits for earlier ones, then takes its cost by this model, then the
+    /// latency. `None`: only the latency.
     pub disk_speed: Option<DiskModel>,
-    /// How many transfers it does at once, each so much slower; long ones use several.
+    /// The number of transfers that the disk serves in parallel, each slower by this factor; long transfers
+    /// use several channels.
     pub disk_channels: usize,
     /// Probability that an operation takes `spike_us` longer.
     pub spike: f64,
+    /// Duration of a spike in microseconds.
     pub spike_us: u64,
     /// Probability that a connection breaks, for both ends, when bytes arrive.
     pub net_reset: f64,
-    /// Probability that an end which closes does not tell its peer, as when a machine vanishes: the peer gets neither
-    /// the end nor an error, and its writes fill up.
+    /// Probability that a closing end does not notify its peer, as when a machine vanishes. The peer then
+    /// gets neither the end nor an error, and its writes fill the buffers.
     pub net_silent_close: f64,
-    /// The world stops before it does the operation after this many, counted since it was made.
+    /// The world stops before it executes the operation after this number of operations, counted since its
+    /// creation.
     pub crash_after_ops: Option<u64>,
 }
 
@@ -99,7 +103,7 @@ impl FaultPlan {
         chance(rng, self.sync_error) || chosen(self.write_error_paths.as_ref(), path)
     }
 
-    /// How many of `len` bytes are moved; at least one.
+    /// The number of bytes that a transfer of `len` moves; at least one.
     pub(crate) fn moved(&self, rng: &mut Rng, len: usize) -> usize {
         if len > 1 && chance(rng, self.short_transfer) { 1 + rng.index(len) } else { len }
     }
@@ -124,7 +128,7 @@ fn chosen(filter: Option<&PathFilter>, path: &Path) -> bool {
     filter.is_some_and(|filter| filter(path))
 }
 
-/// True with this probability; draws only if it is above 0.
+/// True with this probability. Draws a random number only if the probability is above 0.
 pub(crate) fn chance(rng: &mut Rng, probability: f64) -> bool {
     const WHOLE: f64 = (1_u64 << 32) as f64;
     probability > 0.0 && (rng.below(1 << 32) as f64) < probability * WHOLE

@@ -1,12 +1,13 @@
-//! The bytes of one simulated file: what processes see, and what would survive a loss of power.
+//! Content of a simulated file: the current bytes, and the bytes that would survive a loss of power.
 //!
-//! `current` is the page cache's view. `durable` is what the device holds for certain. `unsynced` are the changes
-//! between the two, in order. A sync applies the changes that were there when it began. A loss of power lets each
-//! change land whole, land in some of its 512-byte sectors, or vanish, whatever happened to the ones before.
+//! `current` is the state of the page cache; `durable` is the state that the device certainly holds;
+//! `unsynced` are the changes between the two, in order. A sync applies the changes that existed when it
+//! began. At a loss of power each change is applied completely, applied to some of its 512-byte sectors, or
+//! dropped, regardless of earlier changes.
 
 use base::rng::Rng;
 
-/// What the device writes in one piece.
+/// The unit that the device writes atomically, in bytes.
 pub(crate) const SECTOR_BYTES: usize = 512;
 
 #[derive(Clone)]
@@ -19,7 +20,7 @@ enum Change {
 pub(crate) struct FileData {
     current: Vec<u8>,
     durable: Vec<u8>,
-    /// Each with its number, which rises over the life of the file.
+    /// Changes with their numbers, which rise over the life of the file.
     unsynced: Vec<(u64, Change)>,
     changes: u64,
 }
@@ -54,7 +55,7 @@ impl FileData {
         self.unsynced.push((self.changes, change));
     }
 
-    /// The number of the latest change: what a sync that begins now will cover.
+    /// The number of the latest change, which a sync that begins now covers.
     pub(crate) fn latest_change(&self) -> u64 {
         self.changes
     }
@@ -70,7 +71,7 @@ impl FileData {
         }
     }
 
-    /// Overwrites bytes on the device itself, as decay does: seen at once, and after any crash.
+    /// Overwrites bytes on the device itself, like bit rot: visible at once, and after any crash.
     pub(crate) fn overwrite(&mut self, offset: usize, bytes: &[u8]) {
         for copy in [&mut self.current, &mut self.durable] {
             let end = copy.len().min(offset + bytes.len());
@@ -80,8 +81,8 @@ impl FileData {
         }
     }
 
-    /// A sync failed: the kernel marks pages clean that it could not write. They are readable until evicted, but
-    /// no later sync will write them; here each unsynced change is dropped at once or kept.
+    /// Effect of a failed sync. The kernel marks pages clean that it could not write: they are readable until
+    /// evicted, but no later sync writes them. Here each unsynced change is at once either dropped or kept.
     pub(crate) fn lose_some(&mut self, rng: &mut Rng) {
         let lost = self.after_power_loss(rng);
         if rng.chance(1, 2) {
@@ -89,7 +90,7 @@ impl FileData {
             self.unsynced.clear();
             let len = self.current.len();
             if rng.chance(1, 2) {
-                // Evicted: from now on reads see what the device has.
+                // The pages were evicted: reads return the bytes of the device from now on.
                 self.current.clone_from(&self.durable);
                 self.current.resize(len, 0);
             }
@@ -99,7 +100,7 @@ impl FileData {
         }
     }
 
-    /// Power is lost: the device's bytes become the file.
+    /// Loss of power: the bytes of the device become the content of the file.
     pub(crate) fn lose_power(&mut self, rng: &mut Rng) {
         self.durable = self.after_power_loss(rng);
         self.current.clone_from(&self.durable);
@@ -123,7 +124,7 @@ impl FileData {
             }
         }
         if !self.unsynced.is_empty() && self.durable.len() != self.current.len() {
-            // The length is metadata: it goes its own way.
+            // The length is metadata, and is lost or kept independently of the data.
             match rng.below(4) {
                 0 if bytes.len() > self.durable.len() => bytes.truncate(self.durable.len()),
                 1 if bytes.len() < self.current.len() => bytes.resize(self.current.len(), 0),
@@ -142,7 +143,7 @@ fn land(target: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
     target[offset..end].copy_from_slice(bytes);
 }
 
-/// Some of the sectors land.
+/// Applies some of the sectors of a write.
 fn land_torn(target: &mut Vec<u8>, offset: usize, bytes: &[u8], rng: &mut Rng) {
     let mut from = 0;
     while from < bytes.len() {

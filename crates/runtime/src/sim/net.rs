@@ -1,11 +1,11 @@
-//! The simulated network: listeners by address, and connections of two pipes each.
+//! Simulated network: listeners by address, and connections of two pipes each.
 //!
-//! Bytes that are written are on their way for as long as an operation takes and arrive in pieces of any size, in
-//! order. The end of a direction comes after its last byte. Who closes with unread bytes, or whose peer writes after
-//! it has closed, breaks the connection: what was on its way is lost, what had arrived is read, and then both ends
-//! get ECONNRESET, as TCP has it.
+//! Written bytes are in transit for the latency of an operation and arrive in order, in pieces of any size.
+//! The end of a direction follows its last byte. A side that closes with unread bytes, or to which its peer
+//! writes after it has closed, breaks the connection. Bytes in transit are then lost, bytes that have arrived
+//! can be read, and afterwards both ends get ECONNRESET, as in TCP.
 //!
-//! A connection is behind a lock because its ends may go from shard to shard; there is only one thread.
+//! A connection is protected by a lock because its ends may be sent between shards; there is only one thread.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -19,16 +19,16 @@ use std::task::{Context, Poll, Waker};
 use super::backend::{begin, os_error};
 use super::faults::chance;
 use super::world::World;
-use crate::backend::{BackendListener, BackendStream, End, Op};
-use crate::net::ListenOptions;
+use crate::shard::backend::{BackendListener, BackendStream, End, Op};
+use crate::shard::net::ListenOptions;
 
-/// What a pipe holds, on its way and unread, unless told otherwise.
+/// Default capacity of a pipe in bytes, for bytes in transit and unread.
 const PIPE_BYTES: usize = 64 << 10;
 
-/// The first port that the network chooses by itself.
+/// The first port that the network assigns.
 const FIRST_FREE_PORT: u16 = 32_768;
 
-/// Who listens where, in all nodes of a world.
+/// The listeners by address, of all nodes of a world.
 #[derive(Default)]
 pub(crate) struct Network {
     listeners: BTreeMap<SocketAddr, Vec<Weak<Listening>>>,
@@ -47,7 +47,8 @@ impl Network {
         listeners.filter_map(Weak::upgrade).filter(|listening| !listening.closed.get()).collect()
     }
 
-    /// Who gets connections to `addr`: listeners on the address itself, else those on every address.
+    /// The listeners that get connections to `addr`: those of the address itself, otherwise those of the
+    /// unspecified address.
     fn reached_by(&self, addr: SocketAddr) -> Vec<Rc<Listening>> {
         let exactly = self.at(addr);
         if exactly.is_empty() { self.at(unspecified(addr)) } else { exactly }
@@ -67,11 +68,11 @@ fn unspecified(addr: SocketAddr) -> SocketAddr {
 struct Pipe {
     on_its_way: VecDeque<u8>,
     arrived: VecDeque<u8>,
-    /// An operation that lets bytes arrive is under way.
+    /// Whether an operation that delivers bytes is in flight.
     delivering: bool,
-    /// No more bytes are written.
+    /// Whether no further bytes will be written.
     ended: bool,
-    /// Nobody will read.
+    /// Whether the reading end is closed.
     unread: bool,
     capacity: usize,
     reader: Option<Waker>,
@@ -101,7 +102,7 @@ impl Pipe {
     }
 }
 
-/// A connection; side 0 made it, side 1 accepted it. A side writes to the pipe of its number.
+/// A connection; side 0 connected, side 1 accepted. A side writes to the pipe of its number.
 struct Link {
     pipes: [Pipe; 2],
     broken: bool,
@@ -118,21 +119,21 @@ impl Link {
     }
 }
 
-/// One side of a connection. Dropping it closes it.
+/// One side of a connection. Dropping it closes the side.
 struct SimEnd {
     link: Arc<Mutex<Link>>,
     side: usize,
     addr: SocketAddr,
-    /// The peer learns nothing of the close.
+    /// Whether the peer is not notified of the close.
     silent: bool,
 }
 
 fn locked(link: &Mutex<Link>) -> MutexGuard<'_, Link> {
-    // One thread; a panic ends the world.
+    // There is one thread, and a panic ends the world.
     link.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Works on a connection, and wakes whom it says, once the lock is free.
+/// Changes a connection under its lock, and afterwards wakes the wakers that `work` has collected.
 fn change<T>(link: &Mutex<Link>, work: impl FnOnce(&mut Link, &mut Vec<Waker>) -> T) -> T {
     let mut wake = Vec::new();
     let result = work(&mut locked(link), &mut wake);
@@ -171,7 +172,7 @@ impl Drop for SimEnd {
     }
 }
 
-/// Lets bytes of a pipe arrive after a while, and again until none is on its way.
+/// Delivers bytes of a pipe after a delay, repeatedly until none is in transit.
 fn deliver(world: &World, link: &Arc<Mutex<Link>>, side: usize) {
     let link = Arc::clone(link);
     world.begin(
@@ -201,7 +202,7 @@ fn deliver(world: &World, link: &Arc<Mutex<Link>>, side: usize) {
     );
 }
 
-/// What a listener and those who connect to it share.
+/// The state that a listener shares with the clients that connect to it.
 struct Listening {
     waiting: RefCell<VecDeque<(SimEnd, SocketAddr)>>,
     acceptor: RefCell<Option<Waker>>,
@@ -235,7 +236,7 @@ pub(super) fn listen(
     Ok(Box::new(SimListener { listening, addr }))
 }
 
-/// A full backlog times out: nobody answers.
+/// Connects to a listener. A full backlog ends in a timeout, as no answer arrives.
 pub(super) fn connect(world: &Rc<World>, addr: SocketAddr) -> Op<io::Result<Box<dyn BackendStream>>> {
     let shared = Rc::clone(world);
     begin(world, move |world| {
@@ -316,7 +317,7 @@ struct SimStream {
 }
 
 impl SimStream {
-    /// How many of `len` bytes are moved this time.
+    /// The number of bytes that this transfer moves, of `len`.
     fn moved(&self, len: usize) -> usize {
         self.world.faults.borrow().moved(&mut self.world.rng.borrow_mut(), len)
     }
@@ -426,7 +427,7 @@ impl BackendStream for SimStream {
         Ok(())
     }
 
-    /// Of the direction that this end writes.
+    /// Sets the buffer of the direction that this end writes.
     fn set_buffer_bytes(&self, bytes: u32) -> io::Result<()> {
         locked(&self.end.link).pipes[self.end.side].capacity = (bytes as usize).max(1);
         Ok(())

@@ -1,4 +1,4 @@
-//! The simulated disk from outside: for tests that look at files, plant them, or let them decay.
+//! Access to the simulated disk from outside, for tests that inspect, create or damage files.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::world::World;
 
-/// The disk of a world. What is done here is instant and durable, and counts as no operation.
+/// The disk of a world. Its methods are instant and durable, and do not count as I/O operations.
 #[derive(Clone)]
 pub struct SimDisk(pub(crate) Rc<World>);
 
@@ -18,7 +18,7 @@ impl SimDisk {
         files
     }
 
-    /// A file's bytes, as a process sees them.
+    /// The bytes of a file as processes see them.
     pub fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let disk = self.0.disk.borrow();
         let inode = disk.lookup(path)?;
@@ -26,7 +26,7 @@ impl SimDisk {
         Ok(file.bytes().to_vec())
     }
 
-    /// Makes a file of these bytes, directories included, and everything durable.
+    /// Creates a file with these bytes, and its directories, durably.
     pub fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut disk = self.0.disk.borrow_mut();
         let dir = path.parent().unwrap_or(Path::new("/"));
@@ -48,13 +48,13 @@ impl SimDisk {
         Ok(())
     }
 
-    /// Exclusive-ors one byte with `mask`, on the device and in the page cache.
+    /// Flips the bits of `mask` (XOR) in one byte, on the device and in the page cache.
     pub fn flip(&self, path: &Path, offset_bytes: u64, mask: u8) -> io::Result<()> {
         let byte = *self.read(path)?.get(offset_bytes as usize).ok_or(io::ErrorKind::UnexpectedEof)?;
         self.overwrite(path, offset_bytes, &[byte ^ mask])
     }
 
-    /// Overwrites bytes inside a file, on the device and in the page cache; its length stays.
+    /// Overwrites bytes inside a file, on the device and in the page cache; the length does not change.
     pub fn overwrite(&self, path: &Path, offset_bytes: u64, bytes: &[u8]) -> io::Result<()> {
         let mut disk = self.0.disk.borrow_mut();
         let inode = disk.lookup(path)?;
@@ -62,7 +62,7 @@ impl SimDisk {
         changed.ok_or(io::ErrorKind::IsADirectory.into())
     }
 
-    /// Cuts a file, durably.
+    /// Sets the length of a file, durably.
     pub fn truncate(&self, path: &Path, len_bytes: u64) -> io::Result<()> {
         let mut disk = self.0.disk.borrow_mut();
         let inode = disk.lookup(path)?;
@@ -81,7 +81,18 @@ impl SimDisk {
         disk.sync_dir(path.parent().unwrap_or(Path::new("/")), covered)
     }
 
-    /// Bytes of all files.
+    /// Total length of the files in a directory and its subdirectories.
+    pub fn used_bytes_in(&self, dir: &Path) -> u64 {
+        let mut bytes = 0;
+        self.0.disk.borrow().walk(|path, data| {
+            if path.starts_with(dir) {
+                bytes += data.bytes().len() as u64;
+            }
+        });
+        bytes
+    }
+
+    /// Total length of all files.
     pub fn used_bytes(&self) -> u64 {
         self.0.disk.borrow().used_bytes()
     }

@@ -1,4 +1,4 @@
-//! The simulated world's run loop: nodes, virtual time, operations under way, and how it all ends.
+//! The run loop of the simulated world: nodes, virtual time, operations in flight, and ways to stop.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -21,38 +21,39 @@ use super::sim_disk::SimDisk;
 use crate::ShardId;
 use crate::group::CpuGroup;
 use crate::groups::Groups;
-use crate::queue::{Inbox, LocalQueue, Parcel};
-use crate::remote::Remote;
-use crate::reply::Reply;
+use crate::shard::queue::{Inbox, LocalQueue, Message};
+use crate::shard::remote::Remote;
+use crate::shard::reply::Reply;
 use crate::shard::{Shard, call_message};
 use crate::stall::StallOptions;
 
-/// The wall clock's zero: 2026-01-01T00:00:00Z.
+/// The initial wall clock time: 2026-01-01T00:00:00Z.
 const WALL_START_US: i64 = 1_767_225_600_000_000;
 
-/// A poll that takes twice as long overruns.
+/// Time quota of a poll. A poll that takes more than twice as long is an overrun.
 const TASK_QUOTA_US: u64 = 500;
 
-/// What one channel of a disk takes of a long transfer.
+/// Bytes of a long transfer that one channel of a disk serves at a time.
 const STRIPE_BYTES: usize = 16 << 10;
 
-/// The most often `need_preempt` says no in one poll.
+/// The most calls of `need_preempt` in one poll that return false.
 const UNPREEMPTED_CALLS_MAX: u64 = 200;
 
-/// What a world is made from.
+/// Parameters of a world.
 #[derive(Clone, Debug)]
 pub struct SimOptions {
     pub seed: u64,
-    /// Shards of each node.
+    /// Number of shards of each node.
     pub shards: u32,
     pub faults: FaultPlan,
-    /// Run the ready task whose group's turn it is, and not any of them.
+    /// Whether the ready task that runs is chosen by the shares of the groups, and not at random.
     pub by_shares: bool,
-    /// What the I/O scheduler believes of the disk; the number of shards is filled in.
+    /// The disk as the I/O scheduler models it; the number of shards is filled in.
     pub disk: DiskOptions,
-    /// `run_until` gives up after this much virtual time.
+    /// The virtual time after which `run_until` stops with an error.
     pub run_us_max: u64,
-    /// `run_until` gives up after this many steps, since tasks that only yield get nowhere.
+    /// The number of steps after which `run_until` stops with an error, since tasks that only yield make no
+    /// progress.
     pub run_steps_max: u64,
 }
 
@@ -70,16 +71,16 @@ impl Default for SimOptions {
     }
 }
 
-/// Why a world stopped before the answer was there.
+/// Reason for which a world stopped before the reply arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SimStop {
-    /// The fault plan's operation was reached: `kill` or `power_loss` goes on from here.
+    /// The operation of the fault plan was reached; to be continued with `kill` or `power_loss`.
     Crashed,
     /// The shard's tasks were dropped.
     ShardGone,
-    /// Nothing is ready, under way or scheduled: the answer cannot come.
+    /// No task is ready, and nothing is in flight or scheduled: the reply cannot arrive.
     Stuck,
-    /// Too much virtual time or too many steps went by.
+    /// The limit of virtual time or of steps was reached.
     TooLong,
 }
 
@@ -104,7 +105,7 @@ pub(crate) struct Operation {
 }
 
 struct Node {
-    /// Falls when the node dies.
+    /// Becomes false when the node dies.
     alive: Rc<Cell<bool>>,
     shards: Vec<Shard>,
 }
@@ -114,24 +115,24 @@ pub(crate) struct World {
     pub(crate) disk: RefCell<Disk>,
     pub(crate) network: RefCell<Network>,
     pub(crate) faults: RefCell<FaultPlan>,
-    /// Who has locked which directory, by process id.
+    /// Process id of the lock's holder, by directory.
     pub(crate) locks: RefCell<BTreeMap<InodeId, u32>>,
     now_us: Cell<u64>,
     under_way: RefCell<Vec<Operation>>,
     nodes: RefCell<Vec<Node>>,
     crashed: Cell<bool>,
-    /// By how much somebody has set the wall clock.
+    /// The total adjustment of the wall clock by tests.
     wall_set_us: Cell<i64>,
     by_shares: bool,
-    /// Until when each channel of the disk is busy, if it has a speed.
+    /// The time until which each channel of the disk is busy, if the disk has a speed.
     disk_busy_until_ns: RefCell<Vec<u64>>,
-    /// What a step may choose from; kept for its memory.
+    /// The choices of a step; kept between steps to reuse the allocation.
     choices: RefCell<Vec<Choice>>,
     ops: Cell<u64>,
     steps: Cell<u64>,
     pids: Cell<u32>,
     calls_until_preempt: Cell<u64>,
-    /// Every choice so far and its time, in one number.
+    /// Hash of every choice so far and its time.
     trace: Cell<u64>,
 }
 
@@ -150,7 +151,7 @@ impl World {
         left == 0
     }
 
-    /// Lets `happen` happen after the time an operation takes; one that moves bytes waits for the disk before.
+    /// Runs `happen` after the latency of an operation. One that moves bytes waits for the disk before.
     pub(crate) fn begin(&self, moves: Option<(Direction, usize)>, happen: Box<dyn FnOnce(&Self)>) {
         let faults = self.faults.borrow();
         let latency_us = faults.latency_us(&mut self.rng.borrow_mut());
@@ -177,7 +178,7 @@ impl World {
         self.trace.set(mixed);
     }
 
-    /// One step, or why there is none.
+    /// Executes one step, or returns the reason why none is possible.
     fn step(&self) -> Result<(), SimStop> {
         if self.crashed.get() {
             return Err(SimStop::Crashed);
@@ -189,7 +190,7 @@ impl World {
         let mut next_us = u64::MAX;
         for (node, shards) in self.nodes.borrow().iter().enumerate() {
             for (at, shard) in shards.shards.iter().enumerate() {
-                if shard.queue().ready_tasks() > 0 || shard.queue().inbox().has_mail() {
+                if shard.queue().ready_tasks() > 0 || shard.queue().inbox().has_messages() {
                     choices.push(Choice::Shard(node, at));
                 }
                 if let Some(deadline_us) = shard.next_deadline_us() {
@@ -235,7 +236,7 @@ impl World {
         let _entered = shard.queue().enter();
         shard.stats_cell().add(|stats| stats.turns += 1);
         shard.queue().set_now_ns(self.now_us.get() * 1000);
-        shard.handle_mail();
+        shard.handle_messages();
         let ready = shard.queue().ready_tasks();
         if ready > 0 {
             let (task, calls, passes_us) = {
@@ -268,7 +269,7 @@ impl World {
         Ok(())
     }
 
-    /// Drops all processes; what they had under way happens or not.
+    /// Kills all processes. Each of their operations in flight is executed or not.
     fn kill(&self) {
         self.crashed.set(false);
         let nodes = std::mem::take(&mut *self.nodes.borrow_mut());
@@ -279,7 +280,7 @@ impl World {
                 let _entered = shard.queue().enter();
                 shard.drop_locals();
             }
-            // A singleton that is dropped may leave a last task behind.
+            // A singleton that is dropped may spawn a last task.
             drop_all_tasks(&node.shards);
         }
         let mut under_way = self.under_way.take();
@@ -332,14 +333,14 @@ pub struct SimNode {
 }
 
 impl SimNode {
-    /// How the test reaches the shards; pass the replies to [`SimWorld::run_until`].
+    /// Access to the shards from the test; replies are passed to [`SimWorld::run_until`].
     pub fn remote(&self) -> &Remote {
         &self.remote
     }
 }
 
 impl SimWorld {
-    /// An empty world: no process, an empty disk.
+    /// An empty world, without processes and with an empty disk.
     pub fn new(options: SimOptions) -> Self {
         let world = World {
             rng: RefCell::new(Rng::new(options.seed)),
@@ -364,7 +365,8 @@ impl SimWorld {
         Self { world: Rc::new(world), options }
     }
 
-    /// Starts a process on the disk as it is, runs `init` on each of its shards, and returns when all have finished.
+    /// Starts a process on the current disk, runs `init` on each of its shards, and returns when all have
+    /// finished.
     pub fn start_node<F, Fut>(&self, init: F) -> Result<SimNode, SimStop>
     where
         F: Fn(Shard) -> Fut + Send + Sync + 'static,
@@ -397,7 +399,7 @@ impl SimWorld {
                     let here = Location::caller();
                     call_message(CpuGroup::Maintenance, here, move |shard| init(shard), false)
                 };
-                inbox.deliver([Parcel::Call(message)]);
+                inbox.deliver([Message::Call(message)]);
                 reply
             })
             .collect();
@@ -407,7 +409,7 @@ impl SimWorld {
         Ok(node)
     }
 
-    /// Lets the world run until the reply is there.
+    /// Runs the world until the reply arrives.
     pub fn run_until<T>(&self, reply: Reply<T>) -> Result<T, SimStop> {
         let mut reply = pin!(reply);
         self.run_while(|| !reply.is_ready())?;
@@ -417,7 +419,8 @@ impl SimWorld {
         }
     }
 
-    /// Runs `f` as a task on a shard of `node` until it finishes; unlike a call, nothing needs to be `Send`.
+    /// Runs `f` as a task on a shard of `node` until it finishes. Unlike in a call, nothing needs to be
+    /// `Send`.
     pub fn block_on<T, F, Fut>(&self, node: &SimNode, shard: ShardId, f: F) -> Result<T, SimStop>
     where
         T: 'static,
@@ -435,12 +438,12 @@ impl SimWorld {
             };
             shard.spawn(CpuGroup::Statement, task).detach();
         }
-        // If the task is dropped, nobody else holds the slot any more.
+        // If the task is dropped, this is the only reference to the slot.
         self.run_while(|| slot.borrow().is_none() && Rc::strong_count(&slot) > 1)?;
         slot.take().ok_or(SimStop::ShardGone)
     }
 
-    /// Lets the world run for `us` of virtual time, or until nothing is left to do.
+    /// Runs the world for `us` of virtual time, even if no work is left before.
     pub fn run_for_us(&self, us: u64) -> Result<(), SimStop> {
         let end_us = self.world.now_us() + us;
         match self.run_while(|| self.world.now_us() < end_us) {
@@ -464,19 +467,20 @@ impl SimWorld {
         Ok(())
     }
 
-    /// All processes die at once. What they had written stays in the page cache; what was under way happened or not.
+    /// Kills all processes at once. Completed writes stay in the page cache; operations in flight are
+    /// executed or not.
     pub fn kill(&self) {
         self.world.kill();
     }
 
-    /// Power is lost: all processes die, and of what was not synced some lands, some tears, some vanishes.
+    /// Loss of power: all processes die. Unsynced data is applied, torn or dropped.
     pub fn power_loss(&self) {
         self.world.kill();
         let mut rng = self.world.rng.borrow_mut();
         self.world.disk.borrow_mut().lose_power(&mut rng);
     }
 
-    /// Nodes started from now on have this many shards.
+    /// Sets the number of shards of nodes that are started from now on.
     pub fn set_shards(&mut self, shards: u32) {
         self.options.shards = shards;
     }
@@ -486,43 +490,48 @@ impl SimWorld {
         change(&mut self.world.faults.borrow_mut());
     }
 
-    /// The world stops before it does the operation after `ops` more.
+    /// Stops the world before it executes the operation after `ops` further ones.
     pub fn crash_after(&self, ops: u64) {
         let at = self.world.ops.get() + ops;
         self.set_faults(|faults| faults.crash_after_ops = Some(at));
     }
 
-    /// I/O operations done so far.
+    /// The number of I/O operations so far.
     pub fn io_ops(&self) -> u64 {
         self.world.ops.get()
     }
 
-    /// The world's monotonic clock.
+    /// The world's monotonic clock, in microseconds.
     pub fn now_us(&self) -> u64 {
         self.world.now_us()
     }
 
-    /// The clock as tasks may push it: what they compute takes no time otherwise.
+    /// The wall clock, in microseconds since 1970.
+    pub fn wall_us(&self) -> i64 {
+        self.world.wall_us()
+    }
+
+    /// A clock that tasks can advance, since their computation takes no virtual time otherwise.
     pub fn clock(&self) -> SimClock {
         SimClock(Rc::clone(&self.world))
     }
 
-    /// The disk, to look at and to damage.
+    /// The disk, to inspect and to damage.
     pub fn disk(&self) -> SimDisk {
         SimDisk(Rc::clone(&self.world))
     }
 
-    /// Every name and byte of the disk as one number.
+    /// Hash of all names and bytes of the disk.
     pub fn disk_snapshot_hash(&self) -> u64 {
         self.world.disk.borrow().hash()
     }
 
-    /// Every choice of the schedule so far, and its time, as one number.
+    /// Hash of all choices of the schedule so far, with their times.
     pub fn schedule_hash(&self) -> u64 {
         self.world.trace.get()
     }
 
-    /// What it was made from.
+    /// The seed of the world.
     pub fn seed(&self) -> u64 {
         self.options.seed
     }
@@ -533,12 +542,17 @@ impl SimWorld {
 pub struct SimClock(Rc<World>);
 
 impl SimClock {
-    /// Somebody sets the wall clock by `us`, forward or back.
+    /// The world's monotonic clock, in microseconds.
+    pub fn now_us(&self) -> u64 {
+        self.0.now_us.get()
+    }
+
+    /// Adjusts the wall clock by `us`, forward or back.
     pub fn set_wall_by_us(&self, us: i64) {
         self.0.wall_set_us.set(self.0.wall_set_us.get() + us);
     }
 
-    /// The task that runs takes `us` longer.
+    /// Advances the clock, as if the running task took `us` longer.
     pub fn pass_us(&self, us: u64) {
         self.0.now_us.set(self.0.now_us.get() + us);
     }
@@ -553,7 +567,8 @@ impl fmt::Debug for SimClock {
 impl Drop for SimWorld {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // Tasks may be in the middle of anything: leave them. The seed is what the reader needs.
+            // Tasks may be in an inconsistent state and are not dropped. The seed is printed to reproduce the
+            // failure.
             eprintln!(
                 "simulated world: seed {}, {} us, {} I/O operations, {} steps",
                 self.options.seed,

@@ -1,4 +1,5 @@
-//! The I/O scheduler before a disk of limited speed, in virtual time: what reads wait for while compaction takes all it gets.
+//! The I/O scheduler with a simulated disk of limited speed, in virtual time: latency of reads while
+//! compaction uses all it gets.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -8,7 +9,7 @@ use std::rc::Rc;
 use runtime::sim::{FaultPlan, SimOptions, SimWorld};
 use runtime::{DiskModel, DiskOptions, Files, IoBuf, IoClass, OpenOptions, Shard};
 
-/// The real disk of these tests.
+/// The simulated disk.
 const DISK: DiskModel = DiskModel {
     read_bandwidth_bytes_s: 1_000_000_000,
     write_bandwidth_bytes_s: 500_000_000,
@@ -20,13 +21,13 @@ const DISK: DiskModel = DiskModel {
 const RUN_US: u64 = 1_000_000;
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// What the scheduler is told.
+/// Configuration of the scheduler.
 #[derive(Clone, Copy)]
 enum Belief {
     Model(DiskModel),
-    /// Nothing: the node was never measured.
+    /// No model: the disk was never measured.
     Nothing,
-    /// To let everything through.
+    /// The scheduler is bypassed.
     Off,
 }
 
@@ -48,7 +49,7 @@ fn world(seed: u64, believed: Belief) -> SimWorld {
     world
 }
 
-/// Reads 4 KiB every so often, whether the one before is back or not; how long each took.
+/// Reads 4 KiB at a fixed interval, without waiting for earlier reads. Returns the sorted latencies.
 async fn reads(shard: Shard, every_us: u64) -> Vec<u64> {
     let file = shard.files().open(Path::new("/data/a"), OpenOptions::read()).await.unwrap();
     let latencies = Rc::new(RefCell::new(vec![]));
@@ -73,7 +74,7 @@ async fn reads(shard: Shard, every_us: u64) -> Vec<u64> {
     latencies
 }
 
-/// Reads and writes whole chunks as fast as it can, many at a time; bytes so far are in `moved`.
+/// Reads and writes whole chunks as fast as possible; `moved` counts the bytes.
 async fn compact(files: Files, number: usize, stop: Rc<Cell<bool>>, moved: Rc<Cell<u64>>) {
     let from = files.open(Path::new("/data/a"), OpenOptions::read()).await.unwrap();
     let to = files.open(Path::new(&format!("/data/out-{number}")), OpenOptions::create_new()).await.unwrap();
@@ -113,7 +114,7 @@ fn measure(believed: Belief, compactions: usize, cap_bytes_s: Option<u64>) -> Me
         for task in compacting {
             task.await;
         }
-        assert_eq!(shard.disk().under_way_ns(), 0, "all that was started has completed");
+        assert_eq!(shard.disk().inflight_ns(), 0, "all that was started has completed");
         Measured { p95_us: latencies[latencies.len() * 95 / 100], compacted }
     });
     measured.unwrap()
@@ -131,7 +132,7 @@ fn reads_do_not_wait_for_compaction() {
     println!("compacted: off {} MB/s, on {} MB/s", off.compacted / 1_000_000, on.compacted / 1_000_000);
     assert!(on.p95_us <= 2 * idle.p95_us, "on {} us, idle {} us", on.p95_us, idle.p95_us);
     assert!(off.p95_us >= 4 * on.p95_us, "on {} us, off {} us", on.p95_us, off.p95_us);
-    // What the reads leave of nine tenths of the disk, by the model.
+    // The part of nine tenths of the disk that the reads leave, by the model.
     let reads_ns = DISK.scaled(0.9).cost_ns(runtime::Direction::Read, 4096) * 5_000;
     let pair_ns = DISK.scaled(0.9).cost_ns(runtime::Direction::Read, 64 << 10)
         + DISK.scaled(0.9).cost_ns(runtime::Direction::Write, 64 << 10);
@@ -150,7 +151,7 @@ fn a_disk_slower_than_its_model_holds_back_too() {
 #[test]
 fn a_cap_holds_on_an_idle_disk() {
     let capped = measure(Belief::Model(DISK), 4, Some(20 << 20));
-    // Ten MiB may be ahead, and a chunk of each under way.
+    // The burst is 10 MiB, and each of the compactions may have a chunk in flight.
     assert!((20 << 20..38 << 20).contains(&capped.compacted), "{}", capped.compacted);
 }
 
@@ -180,12 +181,13 @@ fn long_requests_are_split_and_dropped_ones_leave_no_trace() {
             assert!(io(&shard).waiting > 0);
             drop(tasks);
             shard.sleep_us(200_000).await;
-            assert_eq!((io(&shard).waiting, io(&shard).executing, shard.disk().under_way_ns()), (0, 0, 0));
+            assert_eq!((io(&shard).waiting, io(&shard).executing, shard.disk().inflight_ns()), (0, 0, 0));
         })
         .unwrap();
 }
 
-/// A task with many reads under way looks at one of them: none of the others is in its way, be it done or still to begin.
+/// A task with many reads in flight polls only one of them. The others, whether complete or not yet started,
+/// must not block it.
 #[test]
 fn requests_that_nobody_looks_at_come_and_go() {
     for believed in [Belief::Nothing, Belief::Model(DISK)] {
@@ -208,18 +210,19 @@ fn requests_that_nobody_looks_at_come_and_go() {
                     std::future::poll_fn(|context| std::task::Poll::Ready(request.as_mut().poll(context)));
                 assert!(polled.await.is_pending());
             }
-            // The one that was asked for last.
+            // The last one that was requested.
             let last = ahead.pop().unwrap().await.unwrap();
             assert_eq!(last.len(), CHUNK_BYTES / 2);
             shard.now_us() - began_us
         });
-        // 32 MiB at 1 GB/s. With a model long requests are split, and only the first piece is begun unseen.
+        // 32 MiB at 1 GB/s. With a model, long requests are split, and only their first part is started
+        // without being polled.
         let took_us = took.unwrap();
         assert!(took_us < 60_000, "{took_us} us");
     }
 }
 
-/// A cap counts the bytes of files, not what a reader of whole files might have asked for.
+/// A cap counts the bytes of files, not the buffer size of a function that reads whole files.
 #[test]
 fn small_files_are_read_at_once_under_a_cap() {
     let world = world(7, Belief::Nothing);

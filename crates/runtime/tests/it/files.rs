@@ -1,4 +1,4 @@
-//! Files: what was written is read, at any offset, direct or not; directories; errors; the lock.
+//! Files: written data is read back at any offset, direct or not; directories; errors; locks.
 
 use std::path::PathBuf;
 
@@ -140,7 +140,7 @@ fn a_directory_has_one_holder() {
         let pid = String::from_utf8(pid).unwrap();
         assert!(error.is_locked(), "{error}");
         assert!(error.to_string().contains(&format!("process {pid}")), "{error} does not name {pid}");
-        // Who tidies up takes the file away, not the directory.
+        // A cleanup may remove the lock file, but not the directory.
         shard.files().remove(&dir.join("messina.lock")).await.unwrap();
         let error = shard.files().lock_dir(&dir).await.unwrap_err();
         assert!(error.is_locked(), "{error}");
@@ -174,7 +174,7 @@ fn a_dropped_operation_keeps_its_buffer_until_it_is_done() {
                 shard.yield_now().await;
             }
             drop((reading, writing));
-            // New buffers take the place of freed ones: a late transfer would land in them.
+            // New buffers reuse the memory of freed ones, so a late transfer would overwrite them.
             let fresh: Vec<IoBuf> = (0..4).map(|_| IoBuf::zeroed(1 << 20)).collect();
             shard.sleep_us(200).await;
             assert!(fresh.iter().all(|buf| buf.iter().all(|byte| *byte == 0)), "round {round}");
@@ -216,7 +216,7 @@ fn many_operations_at_once_all_arrive() {
     in_every_world("many", test);
 }
 
-/// Bytes that are asked for and not there are not counted, at whichever length a file ends.
+/// Counters contain the bytes moved, not the bytes requested, for files of any length.
 #[test]
 fn counters_say_what_was_moved() {
     async fn test(shard: Shard, dir: PathBuf) {

@@ -1,4 +1,4 @@
-//! What the runtime promises, checked on every back end.
+//! Guarantees of the runtime, tested on every back end.
 
 mod calls;
 mod disk_time;

@@ -1,4 +1,4 @@
-//! Sockets, in every world: bytes arrive as they were sent, ends and errors where they belong.
+//! Sockets in every world: bytes arrive as sent, and ends and errors are reported correctly.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ pub fn listen(shard: &Shard) -> Listener {
     shard.net().listen(any_port(), ListenOptions::default()).unwrap()
 }
 
-/// Both ends of a new connection: who connected, who accepted.
+/// Both ends of a new connection: the client and the server.
 pub async fn pair(shard: &Shard) -> (Stream, Stream) {
     let listener = listen(shard);
     let client = shard.net().connect(listener.local_addr()).await.unwrap();
@@ -29,7 +29,7 @@ pub async fn pair(shard: &Shard) -> (Stream, Stream) {
     (client, server)
 }
 
-/// Sends back whatever comes, until the end.
+/// Returns all received bytes to the sender, until the end.
 pub async fn echo(stream: Stream) -> io::Result<u64> {
     let (mut bytes, mut sum) = (Vec::new(), 0);
     while stream.read(&mut bytes, 4096).await? > 0 {
@@ -40,7 +40,7 @@ pub async fn echo(stream: Stream) -> io::Result<u64> {
     Ok(sum)
 }
 
-/// Accepts and echoes until the listener is closed.
+/// Accepts connections and echoes their bytes until the listener is closed.
 pub fn echo_server(shard: &Shard, listener: Rc<Listener>) -> JoinHandle<()> {
     let shard = shard.clone();
     shard.clone().spawn(GROUP, async move {
@@ -142,7 +142,7 @@ fn one_byte_at_a_time() {
     in_every_world("net-bytewise", test);
 }
 
-/// Two tasks at each end, one for each direction, with buffers that are full most of the time.
+/// Two tasks at each end, one per direction, with buffers that are full most of the time.
 pub async fn both_ways(shard: Shard, len: usize, buffer_bytes: u32) {
     let (client, server) = pair(&shard).await;
     let tasks: Vec<_> = [Rc::new(client), Rc::new(server)]
@@ -153,7 +153,7 @@ pub async fn both_ways(shard: Shard, len: usize, buffer_bytes: u32) {
             let reader = Rc::clone(&stream);
             let writing = shard.spawn(GROUP, async move {
                 for piece in pattern(len, side).chunks(100_000) {
-                    // By vectored writes, the first part empty.
+                    // Vectored writes, of which the first part is empty.
                     let mut at = 0;
                     while at < piece.len() {
                         let middle = at + (piece.len() - at) / 2;
@@ -223,7 +223,8 @@ fn a_reset_ends_reading_and_writing_with_an_error() {
         assert_eq!(client.try_write(b"x").unwrap_err().kind(), io::ErrorKind::BrokenPipe);
         drop(client);
 
-        // One that writes to a peer which is gone learns it in time, also while it waits for room.
+        // A client that writes to a closed peer gets an error eventually, even while it waits for buffer
+        // space.
         let (client, server) = pair(&shard).await;
         let writing = shard.spawn(GROUP, async move { client.write_all(&vec![7; 50 << 20]).await });
         read_exactly(&server, 1000).await;
@@ -244,7 +245,7 @@ fn waiting_tasks_end_by_cancel_and_by_shutdown() {
         let waiting = shard.spawn(GROUP, async move { reader.read(&mut Vec::new(), 10).await.is_ok() });
         shard.sleep_us(300).await;
         assert_eq!(waiting.cancel().await, None);
-        // Another task may wait after it.
+        // Another task may wait afterwards.
         let reader = Rc::clone(&client);
         let waiting = shard.spawn(GROUP, async move { reader.read(&mut Vec::new(), 10).await });
         shard.sleep_us(300).await;
@@ -254,7 +255,7 @@ fn waiting_tasks_end_by_cancel_and_by_shutdown() {
         assert_eq!(server.read(&mut Vec::new(), 1).await.unwrap(), 0);
         drop((client, server));
 
-        // The stream goes with the task that waits.
+        // The stream is dropped with the task that waits.
         let (client, server) = pair(&shard).await;
         let waiting = shard.spawn(GROUP, async move { client.read(&mut Vec::new(), 10).await.is_ok() });
         shard.sleep_us(300).await;
@@ -286,7 +287,7 @@ fn one_shard_accepts_and_another_serves() {
             assert_eq!(served.await, Ok(10_000));
             assert_eq!(client.read(&mut Vec::new(), 1).await.unwrap(), 0);
         }
-        // One that nobody wants is closed.
+        // A connection that is not adopted is closed.
         let client = shard.net().connect(addr).await.unwrap();
         drop(listener.accept().await.unwrap());
         assert_eq!(client.read(&mut Vec::new(), 1).await.unwrap(), 0);

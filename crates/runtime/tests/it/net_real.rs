@@ -1,4 +1,4 @@
-//! Sockets of the real world: sleeping and waking, thousands of idle connections, running out of descriptors.
+//! Sockets on real back ends: sleeping and waking, thousands of idle connections, exhausted descriptors.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,7 +13,7 @@ use crate::worlds::{REAL, start};
 
 const GROUP: CpuGroup = CpuGroup::Statement;
 
-/// Has shard 0 echo; where.
+/// Starts an echo server on shard 0; returns its address.
 fn serve_echo(runtime: &Runtime) -> SocketAddr {
     let served = runtime.remote().call(0, GROUP, |shard| async move {
         let listener = Rc::new(listen(&shard));
@@ -68,14 +68,14 @@ fn a_sleeping_shard_is_woken_by_a_socket() {
 
 fn limit_of_open_files() -> libc::rlimit {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the limit is ours to be filled.
+    // SAFETY: the limit is an owned structure to be filled.
     assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) }, 0);
     limit
 }
 
 fn set_limit_of_open_files(soft: u64) {
     let limit = libc::rlimit { rlim_cur: soft, ..limit_of_open_files() };
-    // SAFETY: a limit of ours.
+    // SAFETY: the limit is a valid structure.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
 }
 
@@ -84,7 +84,7 @@ fn resident_bytes() -> u64 {
     text.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
 
-/// In a process of its own, which other tests do not disturb.
+/// Runs a test in a process of its own, so that other tests do not disturb it.
 fn alone(name: &str) {
     let this = std::env::current_exe().unwrap();
     let ran = Command::new(this).args(["--ignored", "--exact", "--nocapture", name]).output().unwrap();
@@ -112,7 +112,7 @@ fn alone_idle_connections_cost_little() {
         while stats(&runtime).open_sockets < connections as u64 {}
         let each_bytes = resident_bytes().saturating_sub(before_bytes) / clients.len() as u64;
         let idle = stats(&runtime);
-        // The clock of a sleeping shard, so that the thread waits without a clock of its own.
+        // Uses the timer of a sleeping shard, so that the test thread needs no clock.
         runtime.remote().call(1, GROUP, |shard| async move { shard.sleep_us(300_000).await }).wait().unwrap();
         let later = stats(&runtime);
         println!(

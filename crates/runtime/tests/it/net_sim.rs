@@ -1,4 +1,4 @@
-//! The simulated network keeps its word: same seed same transcript, and each fault does what it says.
+//! The simulated network: the same seed gives the same transcript, and each fault has its documented effect.
 
 use std::cell::RefCell;
 use std::io;
@@ -17,7 +17,7 @@ fn world(seed: u64, faults: FaultPlan) -> SimWorld {
     SimWorld::new(SimOptions { seed, shards: 2, faults, ..SimOptions::default() })
 }
 
-/// Who read how many bytes when, of three connections to an echo, with their ends.
+/// The reads of three connections to an echo server, with client number, time and result.
 async fn transcript(shard: Shard) -> Vec<String> {
     let lines = Rc::new(RefCell::new(Vec::new()));
     let listener = Rc::new(listen(&shard));

@@ -1,4 +1,4 @@
-//! What only real threads can show: wake-ups across threads, sleeping, shutdown, panics, back ends.
+//! Behaviour that only real threads can show: wake-ups across threads, sleeping, shutdown, panics, back ends.
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
@@ -45,7 +45,8 @@ fn the_disk_works_while_the_task_that_asked_it_goes_on() {
             let is_asked = poll_fn(|context| Poll::Ready(write.as_mut().poll(context).is_pending())).await;
             assert!(is_asked, "it is not done at once");
             shard.yield_now().await;
-            // From here on the task keeps its thread busy, and nobody else can hand the write to the disk.
+            // From here on the task keeps its thread busy, so the write must already have been submitted to
+            // the disk.
             let written = (0..1_000_000).any(|_| std::fs::read(&path).is_ok_and(|found| found == bytes));
             assert!(written, "what was asked for before the task yielded is done while it works");
             write.await.unwrap();
@@ -114,8 +115,8 @@ fn a_panic_takes_its_shard_and_no_other() {
     assert_eq!((panicked.shard, panicked.message.as_str()), (1, "a broken invariant (on purpose)"));
 }
 
-/// The shard sleeps after every call, and the next call comes at about the moment it falls asleep: a ring that is
-/// lost in between leaves it asleep with mail.
+/// The shard sleeps after every call, and the next call arrives at about the moment when it falls asleep. A
+/// lost ring would leave it asleep with a message in its inbox.
 #[test]
 fn no_ring_is_lost() {
     const CALLS: u32 = 40_000;
@@ -149,7 +150,7 @@ fn no_ring_is_lost() {
     }
 }
 
-/// The same with a thread that blocks for each answer, so that both sides sleep, and several at once.
+/// The same with several threads that block for each reply, so that both sides sleep.
 #[test]
 fn blocked_threads_and_sleeping_shards_wake_each_other() {
     let options = RuntimeOptions { shards: 2, idle_poll_us: 0, ..RuntimeOptions::default() };
@@ -202,7 +203,7 @@ fn a_million_calls_between_two_shards() {
     runtime.shutdown().unwrap();
 }
 
-/// A waker of a shard's task, used from other threads while the task runs, sleeps and ends.
+/// A waker of a shard's task is used from other threads while the task runs, sleeps and ends.
 #[test]
 fn tasks_are_woken_from_other_threads() {
     let runtime = start(BackendChoice::Auto).unwrap();
@@ -272,7 +273,8 @@ fn a_file_that_cannot_be_direct_is_opened_buffered() {
     std::fs::remove_dir_all(dir).unwrap();
 }
 
-/// Has the kernel refuse these system calls to this thread and those it starts, as container hosts do.
+/// Lets the kernel refuse these system calls for this thread and the threads it starts, as container hosts
+/// do.
 fn forbid(calls: &[libc::c_long]) {
     let statement = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
     let number = statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0);
@@ -284,7 +286,7 @@ fn forbid(calls: &[libc::c_long]) {
     }
     program.push(statement(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW));
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-    // SAFETY: the program lives until the calls return; the kernel copies and checks it.
+    // SAFETY: the program lives until the calls return; the kernel copies and verifies it.
     unsafe {
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &filter), 0);

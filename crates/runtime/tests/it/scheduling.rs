@@ -1,4 +1,4 @@
-//! CPU groups and stalls: who runs, for how long, and what is said of it.
+//! CPU groups and stalls: which tasks run, for how long, and what is reported.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ fn of(shard: &Shard, group: CpuGroup) -> GroupStats {
     shard.group_stats().into_iter().find(|stats| stats.group == group).unwrap()
 }
 
-/// Keeps the CPU busy in steps, and lets others go between them, until told.
+/// Keeps the CPU busy in steps and yields between them, until `stop` is set.
 async fn hog(shard: Shard, step_us: u64, stop: Rc<Cell<bool>>) {
     while !stop.get() {
         let end_us = shard.now_us() + step_us;
@@ -56,7 +56,7 @@ fn busy_groups_get_the_cpu_by_their_shares() {
     let all: u64 = ran.iter().sum();
     for (ran_ns, shares) in ran.iter().zip([1000, 200, 100]) {
         let due_ns = all * shares / 1300;
-        // The system may take the thread off its core in the middle of a poll, at most so long.
+        // The system may take the thread off its core in the middle of a poll, for at most this time.
         let slack_ns = due_ns / 6 + 60_000_000;
         assert!(ran_ns.abs_diff(due_ns) < slack_ns, "{ran:?}: not as 10 to 2 to 1");
     }
@@ -70,7 +70,7 @@ fn groups_are_created_for_all_shards() {
         assert_eq!(shard.groups().by_name("sl:olap"), Some(group));
         for target in 0..shard.shard_count() {
             let seen = shard.call(target, group, move |there| async move {
-                // A shard takes a new group over at its next turn, and begins to count then.
+                // A shard applies the new group at its next turn, and starts to count then.
                 there.sleep_us(2_000).await;
                 there.yield_now().await;
                 (there.current_group(), of(&there, group))
@@ -108,7 +108,7 @@ fn stalls_are_counted_and_told() {
             shard.yield_now().await;
         }
         let stats = of(&shard, CpuGroup::Compaction);
-        (stats.stalls_us.count(), stats.counters.overrun_ns, shard.stats().stalls_told)
+        (stats.stalls_us.count(), stats.counters.overrun_ns, shard.stats().stalls_reported)
     });
     let (stalls, overrun_ns, told_count) = stalled.wait().unwrap();
     assert!(stalls >= 3 && overrun_ns >= 3 * 5_000_000, "{stalls} stalls, {overrun_ns} ns");

@@ -1,4 +1,5 @@
-//! The simulated world keeps its own word: same seed same end, and each fault does what it says and no more.
+//! The simulated world: the same seed gives the same result, and each fault has its documented effect and no
+//! other.
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ fn world(seed: u64, shards: u32) -> SimWorld {
     SimWorld::new(SimOptions { seed, shards, ..SimOptions::default() })
 }
 
-/// Some of everything: files, calls, timers, yields.
+/// A mix of operations: files, calls, timers, yields.
 async fn churn(shard: Shard) {
     let dir = format!("/data/{}", shard.id());
     shard.files().create_dir_all(Path::new(&dir)).await.unwrap();
@@ -114,7 +115,7 @@ fn a_killed_process_leaves_what_it_wrote() {
         let written = world.block_on(&node, 0, |shard| async move {
             let _held = shard.files().lock_dir(Path::new("/")).await.unwrap();
             let file = write(shard.files(), "/log", b"acknowledged").await;
-            // Under way when the process dies.
+            // In flight when the process dies.
             shard
                 .spawn(CpuGroup::Statement, async move {
                     drop(file.write_at(12, IoBuf::copy_from(b" maybe"), CLASS).await);
@@ -294,8 +295,9 @@ fn a_test_can_damage_the_disk() {
     assert!(world.disk().flip(path, 2, 1).is_err());
 }
 
-/// The protocol every file of ours is replaced by: written aside, synced, renamed, directory synced. Cut off at every
-/// operation by a loss of power or a kill, it leaves the old bytes or the new ones.
+/// The protocol for replacing a file atomically: write a temporary file, sync it, rename it, sync the
+/// directory. If a loss of power or a kill interrupts it at any operation, either the old or the new bytes
+/// are left.
 #[test]
 fn a_file_is_replaced_whole_wherever_it_is_cut_off() {
     async fn replace(shard: Shard) {

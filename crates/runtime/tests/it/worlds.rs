@@ -1,4 +1,4 @@
-//! Runs one test in every world: each real back end that works here, and simulated ones.
+//! Runs a test in every world: on each real back end that works on this system, and in simulated worlds.
 
 use std::fs;
 use std::future::Future;
@@ -9,7 +9,7 @@ use runtime::{BackendChoice, CpuGroup, Runtime, RuntimeOptions, Shard, StartErro
 
 pub const SHARDS: u32 = 3;
 
-/// An empty directory for one test in one world, on the disk that the build is on.
+/// An empty directory for one test in one world, on the disk of the build directory.
 pub fn fresh_dir(name: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     if fs::exists(&dir).unwrap() {
@@ -19,8 +19,8 @@ pub fn fresh_dir(name: &str) -> PathBuf {
     dir
 }
 
-/// A runtime with this back end, or nothing (and a line that says so) where io_uring is blocked. The other two work
-/// everywhere.
+/// A runtime with this back end. `None`, with a printed line, if io_uring is blocked on this system; the
+/// other two work everywhere.
 pub fn start(backend: BackendChoice) -> Option<Runtime> {
     let options = RuntimeOptions { shards: SHARDS, backend, ..RuntimeOptions::default() };
     match Runtime::start(options, |_shard| async {}) {

@@ -3,19 +3,19 @@
 use axum::Json;
 use axum::extract::{Query, State};
 use engine::compaction::Granularity;
-use engine::compaction::node as compactions;
-use engine::compaction::node::Rewrite;
-use engine::compaction::scrub::{self, ScrubOptions};
-use engine::compaction::verify;
+use engine::node::compaction as compactions;
+use engine::node::compaction::Rewrite;
+use engine::node::scrub::{self, ScrubOptions};
+use engine::node::verify;
 use serde::Deserialize;
 
-use super::answers::{
-    AutoCompaction, Compactions, ConcurrentCompactors, Done, EndedCompaction, PendingCompactions,
-    RunningCompaction, Scrubbed, Throughput, Verified,
-};
 use super::error::ApiError;
 use super::tables::{names, select};
 use super::{Answer, OfNode, check_serving};
+use crate::api::answers::{
+    AutoCompaction, Compactions, ConcurrentCompactors, Done, EndedCompaction, PendingCompactions,
+    RunningCompaction, Scrubbed, Throughput, Verified,
+};
 use crate::node::Node;
 
 #[derive(Deserialize)]

@@ -3,11 +3,10 @@
 //! Files may come and go meanwhile; what is gone counts nothing.
 
 use std::fs::{self, DirEntry, Metadata};
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use sstable::name::SstableName;
+use sstable::name::SSTableName;
 
 const SNAPSHOTS: &str = "snapshots";
 
@@ -21,10 +20,10 @@ pub struct TableSpace {
     pub snapshot_bytes: u64,
 }
 
-/// A snapshot of one table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Bytes of the files of a snapshot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SnapshotSpace {
-    pub tag: String,
+    /// Of the files that nobody else has: what the disk would have free without the snapshot.
     pub true_bytes: u64,
     pub disk_bytes: u64,
 }
@@ -40,46 +39,38 @@ fn files(dir: &Path) -> impl Iterator<Item = (String, Metadata)> {
     })
 }
 
-pub fn table_space(dir: &Path, live: &[SstableName]) -> TableSpace {
+pub fn table_space(dir: &Path, live: &[SSTableName]) -> TableSpace {
     let mut space = TableSpace::default();
     for (name, metadata) in files(dir) {
-        let Ok((sstable, _)) = SstableName::parse_file_name(&name) else { continue };
+        let Ok((sstable, _)) = SSTableName::parse_file_name(&name) else { continue };
         space.total_bytes += metadata.len();
         if live.contains(&sstable) {
             space.live_bytes += metadata.len();
         }
     }
-    space.snapshot_bytes = snapshots(dir).iter().map(|snapshot| snapshot.true_bytes).sum();
+    let of_tag = |tag: &String| snapshot_space(&dir.join(SNAPSHOTS).join(tag)).true_bytes;
+    space.snapshot_bytes = snapshot_tags(dir).iter().map(of_tag).sum();
     space
 }
 
-/// By tag.
-pub fn snapshots(dir: &Path) -> Vec<SnapshotSpace> {
-    let one = |entry: DirEntry| {
-        let tag = entry.file_name().into_string().ok()?;
-        if !entry.file_type().ok()?.is_dir() {
-            return None;
-        }
-        let mut snapshot = SnapshotSpace { tag, true_bytes: 0, disk_bytes: 0 };
-        for (_, metadata) in files(&entry.path()) {
-            snapshot.disk_bytes += metadata.len();
-            if metadata.nlink() == 1 {
-                snapshot.true_bytes += metadata.len();
-            }
-        }
-        Some(snapshot)
+/// The tags of the snapshots of the table in `dir`, in order.
+pub fn snapshot_tags(dir: &Path) -> Vec<String> {
+    let tag = |entry: DirEntry| {
+        let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        entry.file_name().into_string().ok().filter(|_| is_dir)
     };
-    let mut found: Vec<SnapshotSpace> = entries(&dir.join(SNAPSHOTS)).filter_map(one).collect();
-    found.sort_by(|a, b| a.tag.cmp(&b.tag));
+    let mut found: Vec<String> = entries(&dir.join(SNAPSHOTS)).filter_map(tag).collect();
+    found.sort();
     found
 }
 
-/// Removes a table's snapshots, all if no tag is given; says how many.
-pub fn clear_snapshots(dir: &Path, tag: Option<&str>) -> io::Result<u64> {
-    let mut count = 0;
-    for snapshot in snapshots(dir).into_iter().filter(|found| tag.is_none_or(|tag| found.tag == tag)) {
-        fs::remove_dir_all(dir.join(SNAPSHOTS).join(&snapshot.tag))?;
-        count += 1;
+pub fn snapshot_space(dir: &Path) -> SnapshotSpace {
+    let mut space = SnapshotSpace::default();
+    for (_, metadata) in files(dir) {
+        space.disk_bytes += metadata.len();
+        if metadata.nlink() == 1 {
+            space.true_bytes += metadata.len();
+        }
     }
-    Ok(count)
+    space
 }

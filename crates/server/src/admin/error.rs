@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use engine::EngineError;
 
-use super::answers::Failure;
+use crate::api::answers::Failure;
 
 pub struct ApiError {
     pub status: StatusCode,

@@ -4,8 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use iosched::{DiskModel, Learned, Rate, STEPS, WINDOW_NS};
 
-use super::answers::{DiskRates, IoModel, LearnedRate, PlaneCell};
 use super::{Answer, OfNode};
+use crate::api::answers::{DiskRates, IoModel, LearnedRate, PlaneCell};
 
 pub async fn io_model(State(node): OfNode) -> Answer<IoModel> {
     let shards = node.engine.remote().shard_count();

@@ -5,7 +5,8 @@
 
 use std::fmt::{Display, Write};
 
-use engine::report::{Latencies, ShardReport, TableReport};
+use engine::report::{ShardReport, TableReport};
+use engine::table::counters::Latencies;
 use reader::{SemaphoreLimits, SemaphoreStats};
 use runtime::{GroupStats, IoStats};
 use sstable::pool::{CacheClass, ClassStats};
@@ -154,6 +155,7 @@ const OF_SHARD: &[OfShard] = &[
     ("scylla_commitlog_bytes_written", "counter", "Bytes of entries written to the commit log.", |s| {
         s.log_appended_bytes
     }),
+    ("messina_commitlog_syncs_total", "counter", "Syncs of the commit log to disk.", |s| s.log_syncs),
     ("scylla_sstables_currently_open_for_reading", "gauge", "Open SSTables.", |s| s.sstables as u64),
     ("messina_flushes_total", "counter", "Memtables that became SSTables.", |s| s.flushes.flushes),
     ("messina_flush_failures_total", "counter", "Flushes that failed and were tried again.", |s| {
@@ -209,6 +211,12 @@ const OF_SHARD: &[OfShard] = &[
         "counter",
         "Tombstones kept: tombstone_gc is disabled.",
         |s| s.compactions.kept_tombstones.disabled,
+    ),
+    (
+        "messina_compaction_kept_not_repaired_tombstones_total",
+        "counter",
+        "Tombstones kept: only_purge_repaired_tombstones is set, and an SSTable of the compaction is not repaired.",
+        |s| s.compactions.kept_tombstones.not_repaired,
     ),
     ("messina_compaction_samples_total", "counter", "Samples of merges, taken to decide by.", |s| {
         s.compactions.samples
@@ -402,7 +410,7 @@ fn of_groups(page: &mut Page, shards: &[ShardReport]) {
     }
     let mut family = page.family("scylla_stall_detector_reported", "counter", "Stalls that were logged.");
     for (shard, report) in shards.iter().enumerate() {
-        family.sample(&[("shard", &shard)], report.runtime.stalls_told);
+        family.sample(&[("shard", &shard)], report.runtime.stalls_reported);
     }
 }
 
@@ -619,7 +627,7 @@ mod tests {
             writes,
             point_reads: 0,
             point_read_sstables: 0,
-            sstables_per_read: engine::report::SSTablesPerRead::default(),
+            sstables_per_read: engine::table::counters::SSTablesPerRead::default(),
             skipped_by_partition: 0,
             skipped_by_clustering: 0,
             fetched_bytes: 0,

@@ -21,15 +21,15 @@
 //! | `GET /v1/sstables?keyspace=&table=&key=` | the SSTables that have a partition |
 //! | `GET /v1/snapshots`, `POST …?tag=&keyspace=&table=`, `DELETE …?tag=&keyspace=` | snapshots |
 //!
-//! Answers are the types of [`answers`]; errors are `{"error": "…"}` with a status that says whose fault it is.
+//! Answers are the types of [`crate::api::answers`]; errors are `{"error": "…"}` with a status that says whose fault it is.
 //! Requests that change something need the header `X-Requested-By`.
 
-pub mod answers;
 mod compactions;
 mod disk;
 mod error;
 pub mod guard;
 mod io_model;
+pub mod listener;
 pub mod metrics;
 mod snapshots;
 mod tables;
@@ -43,8 +43,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 
-use crate::node::{Mode, Node, resident_bytes};
-use answers::{Cache, Done, Info, Memory, MemoryClass, Version};
+use crate::api::answers::{Cache, Done, Info, Memory, MemoryClass, Version};
+use crate::memory_governor::resident_bytes;
+use crate::node::{Mode, Node};
 use error::ApiError;
 use guard::Guard;
 

@@ -2,13 +2,13 @@
 
 use axum::Json;
 use axum::extract::{Query, State};
-use engine::node;
+use engine::node::{self, Clear, SnapshotReport};
 use serde::Deserialize;
 
-use super::answers::{Done, Snapshot};
 use super::error::ApiError;
 use super::tables::select;
 use super::{Answer, OfNode, check_serving, disk};
+use crate::api::answers::{Done, Snapshot};
 
 #[derive(Deserialize)]
 pub struct SnapshotQuery {
@@ -17,21 +17,20 @@ pub struct SnapshotQuery {
     table: Option<String>,
 }
 
-/// By keyspace, table and tag.
+/// By keyspace, table and tag; of dropped tables too.
 pub async fn list(State(node): OfNode) -> Answer<Vec<Snapshot>> {
-    let catalog = node.catalog().await?;
-    let mut found = vec![];
-    for table in select(&catalog, None, &[])? {
-        let dir = node::table_dir(&node.config.data_dir, &table.schema);
-        found.extend(disk::snapshots(&dir).into_iter().map(|snapshot| Snapshot {
-            tag: snapshot.tag,
-            keyspace: table.schema.keyspace.clone(),
-            table: table.schema.name.clone(),
-            true_bytes: snapshot.true_bytes,
-            disk_bytes: snapshot.disk_bytes,
-        }));
-    }
-    Ok(Json(found))
+    let found = node.engine.ask(0, |shard| async move { node::snapshots(&shard).await }).get().await?;
+    let snapshot = |report: SnapshotReport| {
+        let space = disk::snapshot_space(&report.dir);
+        Snapshot {
+            tag: report.tag,
+            keyspace: report.keyspace,
+            table: report.table,
+            true_bytes: space.true_bytes,
+            disk_bytes: space.disk_bytes,
+        }
+    };
+    Ok(Json(found.into_iter().map(snapshot).collect()))
 }
 
 pub async fn take(State(node): OfNode, Query(query): Query<SnapshotQuery>) -> Answer<Done> {
@@ -43,7 +42,7 @@ pub async fn take(State(node): OfNode, Query(query): Query<SnapshotQuery>) -> An
     // All or none: a tag that some table has is refused before the first is made.
     for table in &tables {
         let dir = node::table_dir(&node.config.data_dir, &table.schema);
-        if disk::snapshots(&dir).iter().any(|snapshot| snapshot.tag == tag) {
+        if disk::snapshot_tags(&dir).contains(&tag) {
             let name = table.schema.full_name();
             return Err(ApiError::bad_request(format!("{name} has a snapshot {tag} already")));
         }
@@ -55,18 +54,17 @@ pub async fn take(State(node): OfNode, Query(query): Query<SnapshotQuery>) -> An
     Ok(Json(Done { count: tables.len() as u64 }))
 }
 
+/// Snapshots of dropped tables and keyspaces are cleared too.
 pub async fn clear(State(node): OfNode, Query(query): Query<SnapshotQuery>) -> Answer<Done> {
-    let catalog = node.catalog().await?;
-    let mut count = 0;
-    for table in
-        select(&catalog, query.keyspace.as_deref(), &query.table.as_deref().into_iter().collect::<Vec<_>>())?
-    {
-        let dir = node::table_dir(&node.config.data_dir, &table.schema);
-        let cleared = disk::clear_snapshots(&dir, query.tag.as_deref());
-        count += cleared.map_err(|error| {
-            let text = format!("cannot remove a snapshot in {}: {error}", dir.display());
-            ApiError::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, text)
-        })?;
+    let SnapshotQuery { tag, keyspace, table } = query;
+    let found = node.engine.ask(0, |shard| async move { node::snapshots(&shard).await }).get().await?;
+    let is_asked = |asked: &Option<String>, name: &str| asked.as_ref().is_none_or(|asked| asked == name);
+    if !found.iter().any(|it| is_asked(&keyspace, &it.keyspace) && is_asked(&table, &it.table)) {
+        // A name that nothing has is a mistake; a table without snapshots is not.
+        let catalog = node.catalog().await?;
+        select(&catalog, keyspace.as_deref(), &table.as_deref().into_iter().collect::<Vec<_>>())?;
     }
-    Ok(Json(Done { count }))
+    let which = Clear { keyspace, table, tag };
+    let clear = move |shard| async move { node::clear_snapshots(&shard, which).await };
+    Ok(Json(Done { count: node.engine.ask(0, clear).get().await? }))
 }

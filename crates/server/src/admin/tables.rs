@@ -10,17 +10,18 @@ use base::HashSet;
 use base::histogram::EstimatedHistogram;
 use catalog::Table;
 use engine::node;
-use engine::report::{Latencies, SSTableReport, SSTablesPerRead, TableReport};
-use engine::upload;
+use engine::node::upload;
+use engine::report::{SSTableReport, TableReport};
+use engine::table::counters::{Latencies, SSTablesPerRead};
 use model::key::composite_key;
 use model::{PartitionKey, TableSchema};
 use serde::Deserialize;
-use sstable::name::SstableName;
+use sstable::name::SSTableName;
 
-use super::answers::{Done, Loaded, RequestStats, SSTables, TableStats};
 use super::disk;
 use super::error::ApiError;
 use super::{Answer, OfNode, check_serving};
+use crate::api::answers::{Done, Loaded, RequestStats, SSTables, TableStats};
 use crate::node::Node;
 
 #[derive(Deserialize)]
@@ -80,7 +81,7 @@ fn table_stats(node: &Node, schema: &TableSchema, parts: &[&TableReport]) -> Tab
     let mut seen = HashSet::default();
     let sstables: Vec<&SSTableReport> =
         parts.iter().flat_map(|part| &part.sstables).filter(|sstable| seen.insert(sstable.name)).collect();
-    let live: Vec<SstableName> = sstables.iter().map(|sstable| sstable.name).collect();
+    let live: Vec<SSTableName> = sstables.iter().map(|sstable| sstable.name).collect();
     // An attached table's is somebody else's.
     let dir = parts.first().map(|part| part.dir.clone());
     let dir = dir.unwrap_or_else(|| node::table_dir(&node.config.data_dir, schema));

@@ -1,5 +1,10 @@
-//! Options of Cassandra and ScyllaDB that mean nothing here. They are accepted, so that a file which served one of
-//! them serves here, and the log says once which were set.
+//! Options of Cassandra and ScyllaDB that the node does not have. They are accepted, so that a file which served one of
+//! them serves here, and the log warns of those that were set, with their lines.
+
+mod names;
+
+use super::index::Word;
+use names::{NOT_BUILT, OTHER_DESIGN, SINGLE_NODE};
 
 /// Why an option has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -8,16 +13,37 @@ pub enum Why {
     SingleNode,
     /// Messina does this by itself, or has no such part.
     OtherDesign,
-    /// What it would steer is not there yet.
-    NotYet,
+    /// The feature is not built.
+    NotBuilt,
 }
 
 impl Why {
+    const ALL: [(Self, &'static str); 3] =
+        [(Self::SingleNode, SINGLE_NODE), (Self::OtherDesign, OTHER_DESIGN), (Self::NotBuilt, NOT_BUILT)];
+
+    /// The word of the index.
+    pub fn word(self) -> Word {
+        match self {
+            Self::SingleNode | Self::OtherDesign => Word::NoMeaning,
+            Self::NotBuilt => Word::NotBuilt,
+        }
+    }
+
+    /// The remark of the index.
+    pub fn remark(self) -> &'static str {
+        match self {
+            Self::SingleNode => "about other nodes",
+            Self::OtherDesign => "a part that Messina does not have, or a size that it chooses itself",
+            Self::NotBuilt => "",
+        }
+    }
+
+    /// For the log.
     pub fn text(self) -> &'static str {
         match self {
-            Self::SingleNode => "has no effect on a single node",
-            Self::OtherDesign => "has no effect here",
-            Self::NotYet => "has no effect yet",
+            Self::SingleNode => "no meaning on one node, so without effect",
+            Self::OtherDesign => "no meaning on one node (Messina has no such part), so without effect",
+            Self::NotBuilt => "not built yet, so without effect",
         }
     }
 }
@@ -26,15 +52,14 @@ impl Why {
 pub fn why(name: &str) -> Option<Why> {
     let top = name.split('.').next().unwrap_or(name);
     [top, without_unit(top)].into_iter().find_map(|name| {
-        let lists =
-            [(SINGLE_NODE, Why::SingleNode), (OTHER_DESIGN, Why::OtherDesign), (NOT_YET, Why::NotYet)];
-        lists.iter().find(|(list, _)| list.contains(&name)).map(|(_, why)| *why)
+        let has = |names: &str| names.split_whitespace().any(|known| known == name);
+        Why::ALL.iter().find(|(_, names)| has(names)).map(|(why, _)| *why)
     })
 }
 
 /// Whether `value` asks for something that is not built, so that whoever set it would miss it.
 pub fn is_missed(name: &str, value: &str) -> bool {
-    if why(name) != Some(Why::NotYet) {
+    if why(name) != Some(Why::NotBuilt) {
         return false;
     }
     match value.trim().to_ascii_lowercase().as_str() {
@@ -44,32 +69,70 @@ pub fn is_missed(name: &str, value: &str) -> bool {
     }
 }
 
-/// Those of [`NOT_YET`] that are `true` in the peers unless they are set.
+/// What the value of an option without effect must be, if another one would make other data of the same file.
+pub fn expected(name: &str, value: &str) -> Option<&'static str> {
+    const PARTITIONER: &str = "Murmur3Partitioner";
+    let is_ours = value.trim().rsplit('.').next() == Some(PARTITIONER);
+    (name == "partitioner" && !is_ours).then_some(PARTITIONER)
+}
+
+/// Those of [`NOT_BUILT`] that are `true` in the peers unless they are set.
 const ON_BY_DEFAULT: &[&str] = &[
     "allow_filtering_enabled",
     "alter_table_enabled",
+    "autocompaction_on_startup_enabled",
+    "client_request_size_metrics_enabled",
     "compact_tables_enabled",
+    "cql_duplicate_bind_variable_names_refer_to_same_variable",
+    "default_secondary_index_enabled",
+    "denylist_range_reads_enabled",
+    "denylist_reads_enabled",
+    "denylist_writes_enabled",
     "drop_keyspace_enabled",
     "drop_truncate_table_enabled",
+    "enable_commitlog",
+    "enable_cql_config_updates",
+    "enable_node_aggregated_table_metrics",
+    "enable_shard_aware_drivers",
     "enable_user_defined_functions_threads",
     "group_by_enabled",
+    "intersect_filtering_query_enabled",
+    "large_data_cql_warnings",
+    "live_updatable_config_params_changeable_via_cql",
+    "logstor_format_on_startup",
+    "native_transport_allow_older_protocols",
+    "non_partition_restricted_index_query_enabled",
     "read_before_write_list_operations_enabled",
+    "relaxed_dml_ttl_enforcement",
+    "restrict_future_timestamp",
+    "rpc_keepalive",
     "secondary_indexes_enabled",
+    "sstable_compression_dictionaries_enable_writing",
+    "start_native_transport",
+    "strict_allow_filtering",
+    "strict_is_not_null_in_views",
+    "top_partitions_enabled",
     "uncompressed_tables_enabled",
     "user_defined_functions_threads_enabled",
     "user_timestamps_enabled",
     "vector_type_enabled",
+    "view_building",
     "zero_ttl_on_twcs_enabled",
     "zero_ttl_on_twcs_warned",
 ];
 
 /// All names, for suggestions.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    SINGLE_NODE.iter().chain(OTHER_DESIGN).chain(NOT_YET).copied()
+    all().map(|(name, _)| name)
+}
+
+/// All names, and why they have no effect.
+pub fn all() -> impl Iterator<Item = (&'static str, Why)> {
+    Why::ALL.into_iter().flat_map(|(why, names)| names.split_whitespace().map(move |name| (name, why)))
 }
 
 fn without_unit(name: &str) -> &str {
-    const UNITS: [&str; 9] = [
+    const UNITS: [&str; 14] = [
         "_in_ms",
         "_in_mb",
         "_in_kb",
@@ -79,455 +142,14 @@ fn without_unit(name: &str) -> &str {
         "_in_bytes",
         "_mb_per_sec",
         "_megabits_per_sec",
+        "_bytes",
+        "_seconds",
+        "_mb",
+        "_kb",
+        "_ms",
     ];
     UNITS.iter().find_map(|unit| name.strip_suffix(unit)).unwrap_or(name)
 }
-
-const SINGLE_NODE: &[&str] = &[
-    "allocate_tokens_for_keyspace",
-    "allocate_tokens_for_local_replication_factor",
-    "auto_bootstrap",
-    "auto_adjust_shard_count",
-    "auto_hints_cleanup_enabled",
-    "auto_optimise_full_repair_streams",
-    "auto_optimise_inc_repair_streams",
-    "auto_optimise_preview_repair_streams",
-    "auto_repair",
-    "batchlog_endpoint_strategy",
-    "batchlog_replay_throttle",
-    "batchlog_replay_cleanup_after_replays",
-    "block_for_peers_in_remote_dcs",
-    "block_for_peers_timeout",
-    "broadcast_address",
-    "consistent_cluster_management",
-    "cross_node_timeout",
-    "default_keyspace_rf",
-    "dynamic_snitch",
-    "dynamic_snitch_badness_threshold",
-    "dynamic_snitch_reset_interval",
-    "dynamic_snitch_update_interval",
-    "enable_transient_replication",
-    "endpoint_snitch",
-    "failure_detector",
-    "failure_detector_timeout",
-    "gossip_settle_min_wait",
-    "hint_window_persistent_enabled",
-    "hinted_handoff_disabled_datacenters",
-    "hinted_handoff_enabled",
-    "hinted_handoff_throttle",
-    "hints_compression",
-    "hints_directory",
-    "hints_flush_period",
-    "ideal_consistency_level",
-    "initial_location_provider",
-    "initial_token",
-    "internode_application_send_queue_capacity",
-    "internode_application_receive_queue_capacity",
-    "internode_authenticator",
-    "internode_compression",
-    "internode_compression_zstd_factor",
-    "internode_encryption",
-    "internode_error_reporting_exclusions",
-    "internode_max_message_size",
-    "internode_recv_buff_size",
-    "internode_send_buff_size",
-    "internode_socket_receive_buffer_size",
-    "internode_socket_send_buffer_size",
-    "internode_streaming_tcp_user_timeout",
-    "internode_tcp_connect_timeout",
-    "internode_tcp_user_timeout",
-    "internode_timeout",
-    "inter_dc_stream_throughput_outbound",
-    "inter_dc_tcp_nodelay",
-    "ignore_dead_nodes_for_replace",
-    "join_ring",
-    "listen_interface",
-    "listen_interface_prefer_ipv6",
-    "listen_on_broadcast_address",
-    "load_balance",
-    "max_hint_window",
-    "max_hints_delivery_threads",
-    "max_hints_file_size",
-    "max_hints_size_per_host",
-    "max_streaming_retries",
-    "maximum_replication_factor_fail_threshold",
-    "maximum_replication_factor_warn_threshold",
-    "minimum_replication_factor_fail_threshold",
-    "minimum_replication_factor_warn_threshold",
-    "minimum_keyspace_rf",
-    "max_hinted_handoff_concurrency",
-    "network_authorizer",
-    "node_proximity",
-    "num_tokens",
-    "otc_coalescing_strategy",
-    "otc_coalescing_window_us",
-    "override_decommission",
-    "phi_convict_threshold",
-    "progress_barrier_default_consistency_level",
-    "progress_barrier_timeout",
-    "read_consistency_levels_disallowed",
-    "read_consistency_levels_warned",
-    "write_consistency_levels_disallowed",
-    "write_consistency_levels_warned",
-    "replace_address",
-    "replace_address_first_boot",
-    "replace_node_first_boot",
-    "repair_command_pool_full_strategy",
-    "repair_command_pool_size",
-    "repair_request_timeout",
-    "repair_session_max_tree_depth",
-    "repair_session_space",
-    "repair_state_expires",
-    "repair_state_size",
-    "repair_hints_batchlog_flush_cache_time",
-    "repaired_data_tracking_for_partition_reads_enabled",
-    "repaired_data_tracking_for_range_reads_enabled",
-    "report_unconfirmed_repaired_data_mismatches",
-    "replication_strategy_fail_list",
-    "replication_strategy_warn_list",
-    "restrict_replication_simplestrategy",
-    "ring_delay",
-    "rpc_interface",
-    "rpc_interface_prefer_ipv6",
-    "seed_provider",
-    "seeds",
-    "server_encryption_options",
-    "shutdown_announce",
-    "snitch",
-    "ssl_storage_port",
-    "storage_port",
-    "stream_entire_sstables",
-    "stream_throughput_outbound",
-    "streaming_connections_per_host",
-    "streaming_keep_alive_period",
-    "streaming_slow_events_log_timeout",
-    "streaming_state_expires",
-    "streaming_state_size",
-    "streaming_socket_timeout",
-    "entire_sstable_stream_throughput_outbound",
-    "entire_sstable_inter_dc_stream_throughput_outbound",
-    "strict_replication_constraint",
-    "tablets_initial_scale_factor",
-    "tablets_mode_for_new_keyspaces",
-    "enable_tablets",
-    "transferred_hints",
-    "accord",
-    "cms_default_max_retries",
-    "paxos_variant",
-    "paxos_purge_grace_period",
-    "paxos_state_purging",
-    "paxos_repair_enabled",
-    "v2_paxos_strategy",
-    "skip_paxos_repair_on_topology_change",
-    "use_deterministic_table_id",
-    "use_statements_enabled",
-    "wait_for_tracing_events_timeout",
-    "rf_rack_valid_keyspaces",
-    "enable_repair_based_node_ops",
-    "allowed_repair_based_node_ops",
-    "max_concurrent_automatic_sstable_upgrades",
-];
-
-const OTHER_DESIGN: &[&str] = &[
-    "abort_on_lsa_bad_alloc",
-    "abort_on_internal_error",
-    "api_doc_dir",
-    "api_ui_dir",
-    "available_processors",
-    "background_write_scheduling_quota",
-    "blacklist_bad_disks",
-    "buffer_pool_use_heap_if_exhausted",
-    "cdc_block_writes",
-    "check_for_duplicate_rows_during_compaction",
-    "check_for_duplicate_rows_during_reads",
-    "client_error_reporting_exclusions",
-    "commit_failure_policy",
-    "commitlog_compression",
-    "commitlog_directory",
-    "commitlog_disk_access_mode",
-    "commitlog_flush_threshold",
-    "commitlog_max_compression_buffers_in_pool",
-    "commitlog_reuse_segments",
-    "commitlog_use_hard_size_limit",
-    "commitlog_use_o_dsync",
-    "concurrent_counter_writes",
-    "concurrent_materialized_view_builders",
-    "concurrent_materialized_view_writes",
-    "concurrent_merkle_tree_requests",
-    "concurrent_reads",
-    "concurrent_replicates",
-    "concurrent_validations",
-    "concurrent_writes",
-    "corrupted_tombstone_strategy",
-    "cpu_scheduler",
-    "credentials_cache_active_update",
-    "credentials_cache_max_entries",
-    "credentials_update_interval",
-    "credentials_validity",
-    "crypto_provider",
-    "default_log_level",
-    "developer_mode",
-    "defragment_memory_on_idle",
-    "diagnostic_events_enabled",
-    "disk_access_mode",
-    "disk_failure_policy",
-    "disk_optimization_estimate_percentile",
-    "disk_optimization_page_cross_chance",
-    "disk_optimization_strategy",
-    "dump_heap_on_uncaught_exception",
-    "enable_commitlog",
-    "enable_dangerous_direct_import_of_cassandra_counters",
-    "enable_in_memory_data_store",
-    "enable_sstable_data_integrity_check",
-    "enable_sstable_key_validation",
-    "enable_sstables_mc_format",
-    "enable_sstables_md_format",
-    "experimental",
-    "experimental_features",
-    "file_cache_enabled",
-    "file_cache_round_up",
-    "file_cache_size",
-    "flush_compression",
-    "flush_schema_tables_after_modification",
-    "force_schema_commit_log",
-    "gc_log_threshold",
-    "gc_warn_threshold",
-    "heap_dump_path",
-    "host_id",
-    "index_cache_fraction",
-    "index_interval",
-    "index_summary_capacity",
-    "index_summary_resize_interval",
-    "in_memory_compaction_limit",
-    "internode_max_message_size",
-    "jmx_server_options",
-    "key_cache_invalidate_after_sstable_deletion",
-    "key_cache_keys_to_save",
-    "key_cache_migrate_during_compaction",
-    "key_cache_save_period",
-    "key_cache_size",
-    "log_to_stdout",
-    "log_to_syslog",
-    "logger_log_level",
-    "lsa_reclamation_step",
-    "max_mutation_size",
-    "max_value_size",
-    "max_space_usable_for_compactions_in_percentage",
-    "memory_allocator",
-    "memtable",
-    "memtable_allocation_type",
-    "memtable_cleanup_threshold",
-    "memtable_flush_queue_size",
-    "memtable_flush_static_shares",
-    "memtable_flush_writers",
-    "memtable_heap_space",
-    "memtable_offheap_space",
-    "memtable_total_space",
-    "min_free_space_per_drive",
-    "min_tracked_partition_size",
-    "native_transport_allow_older_protocols",
-    "native_transport_flush_in_batches_legacy",
-    "native_transport_max_auth_threads",
-    "native_transport_max_backoff_on_overload",
-    "native_transport_max_concurrent_connections_per_ip",
-    "native_transport_max_concurrent_requests_in_bytes_per_ip",
-    "native_transport_max_message_size",
-    "native_transport_max_negotiable_protocol_version",
-    "native_transport_max_request_data_in_flight",
-    "native_transport_max_request_data_in_flight_per_ip",
-    "native_transport_max_requests_per_second",
-    "native_transport_max_threads",
-    "native_transport_min_backoff_on_overload",
-    "native_transport_queue_max_item_age_threshold",
-    "native_transport_rate_limiting_enabled",
-    "native_transport_receive_queue_capacity",
-    "native_transport_throw_on_overload",
-    "native_transport_timeout",
-    "networking_cache_size",
-    "partition_index_cache_size",
-    "partitioner",
-    "periodic_commitlog_sync_lag_block",
-    "prepared_statements_cache_size",
-    "prometheus_prefix",
-    "relaxed_dml_ttl_enforcement",
-    "request_timeout",
-    "rpc_keepalive",
-    "row_cache_class_name",
-    "row_cache_keys_to_save",
-    "row_cache_save_period",
-    "row_cache_size",
-    "rpc_max_threads",
-    "rpc_min_threads",
-    "rpc_port",
-    "rpc_recv_buff_size",
-    "rpc_send_buff_size",
-    "rpc_server_type",
-    "saved_caches_directory",
-    "slow_query_log_timeout",
-    "snapshot_before_compaction",
-    "snapshot_links_per_second",
-    "snapshot_on_duplicate_row_detection",
-    "snapshot_on_repaired_data_mismatch",
-    "sstable",
-    "sstable_preemptive_open_interval",
-    "start_native_transport",
-    "start_rpc",
-    "storage_compatibility_mode",
-    "thrift_framed_transport_size",
-    "thrift_max_message_length",
-    "tracetype_query_ttl",
-    "tracetype_repair_ttl",
-    "trickle_fsync",
-    "trickle_fsync_interval",
-    "trie_index_format_version",
-    "unspooled_dirty_soft_limit",
-    "user_function_timeout_policy",
-    "view_building",
-    "virtual_dirty_soft_limit",
-    "volatile_system_keyspace_for_testing",
-    "windows_timer_interval",
-    "allow_extra_insecure_udfs",
-    "allow_insecure_udfs",
-    "counter_cache_keys_to_save",
-    "counter_cache_save_period",
-    "counter_cache_size",
-    "cache_load_timeout",
-    "column_index_cache_size",
-];
-
-const NOT_YET: &[&str] = &[
-    "alternator_address",
-    "alternator_enforce_authorization",
-    "alternator_https_port",
-    "alternator_port",
-    "alternator_write_isolation",
-    "audit",
-    "audit_categories",
-    "audit_keyspaces",
-    "audit_logging_options",
-    "audit_tables",
-    "auth_cache_warming_enabled",
-    "auth_read_consistency_level",
-    "auth_superuser_name",
-    "auth_superuser_salted_password",
-    "auth_write_consistency_level",
-    "authentication_options",
-    "auto_hints",
-    "automatic_sstable_upgrade",
-    "auto_snapshot_ttl",
-    "cdc_enabled",
-    "cdc_free_space_check_interval",
-    "cdc_on_repair_enabled",
-    "cdc_raw_directory",
-    "cdc_total_space",
-    "column_index_auto_scale_threshold",
-    "column_index_size",
-    "collection_size_fail_threshold",
-    "collection_size_warn_threshold",
-    "compact_tables_enabled",
-    "compaction_tombstone_warning_threshold",
-    "concurrent_index_builders",
-    "coordinator_read_size_fail_threshold",
-    "coordinator_read_size_warn_threshold",
-    "data_disk_usage_percentage_fail_threshold",
-    "data_disk_usage_percentage_warn_threshold",
-    "default_compaction",
-    "default_secondary_index",
-    "denylist_consistency_level",
-    "drop_keyspace_enabled",
-    "drop_truncate_table_enabled",
-    "dynamic_data_masking_enabled",
-    "enable_drop_compact_storage",
-    "enable_materialized_views",
-    "enable_sasi_indexes",
-    "enable_scripted_user_defined_functions",
-    "enable_user_defined_functions",
-    "enable_user_defined_functions_threads",
-    "fields_per_udt_fail_threshold",
-    "fields_per_udt_warn_threshold",
-    "full_query_logging_options",
-    "group_by_enabled",
-    "in_select_cartesian_product_fail_threshold",
-    "in_select_cartesian_product_warn_threshold",
-    "items_per_collection_fail_threshold",
-    "items_per_collection_warn_threshold",
-    "keyspaces_fail_threshold",
-    "keyspaces_warn_threshold",
-    "large_partition_warning_threshold",
-    "ldap_url_template",
-    "local_read_size_fail_threshold",
-    "local_read_size_warn_threshold",
-    "materialized_views_enabled",
-    "materialized_views_per_table_fail_threshold",
-    "materialized_views_per_table_warn_threshold",
-    "page_size_fail_threshold",
-    "page_size_warn_threshold",
-    "partition_denylist_enabled",
-    "partition_keys_in_select_fail_threshold",
-    "partition_keys_in_select_warn_threshold",
-    "partition_size_fail_threshold",
-    "partition_size_warn_threshold",
-    "permissions_cache_active_update",
-    "permissions_cache_max_entries",
-    "permissions_update_interval",
-    "permissions_validity",
-    "read_before_write_list_operations_enabled",
-    "read_thresholds_enabled",
-    "replica_filtering_protection",
-    "role_manager",
-    "roles_cache_active_update",
-    "roles_cache_max_entries",
-    "roles_update_interval",
-    "roles_validity",
-    "row_index_read_size_fail_threshold",
-    "row_index_read_size_warn_threshold",
-    "sasi_indexes_enabled",
-    "scripted_user_defined_functions_enabled",
-    "secondary_indexes_enabled",
-    "secondary_indexes_per_table_fail_threshold",
-    "secondary_indexes_per_table_warn_threshold",
-    "sai_options",
-    "table_properties_disallowed",
-    "table_properties_ignored",
-    "table_properties_warned",
-    "tables_fail_threshold",
-    "tables_warn_threshold",
-    "transient_replication_enabled",
-    "transparent_data_encryption_options",
-    "ttl_warn_threshold",
-    "uncompressed_tables_enabled",
-    "user_defined_aggregates_enabled",
-    "user_defined_functions_enabled",
-    "user_defined_functions_fail_timeout",
-    "user_defined_functions_threads_enabled",
-    "user_defined_functions_warn_timeout",
-    "user_info_encryption",
-    "system_info_encryption",
-    "system_key_directory",
-    "kmip_hosts",
-    "user_timestamps_enabled",
-    "vector_type_enabled",
-    "columns_per_table_fail_threshold",
-    "columns_per_table_warn_threshold",
-    "vector_dimensions_fail_threshold",
-    "vector_dimensions_warn_threshold",
-    "zero_ttl_on_twcs_enabled",
-    "zero_ttl_on_twcs_warned",
-    "maximum_timestamp_fail_threshold",
-    "maximum_timestamp_warn_threshold",
-    "minimum_timestamp_fail_threshold",
-    "minimum_timestamp_warn_threshold",
-    "write_size_warn_threshold",
-    "alter_table_enabled",
-    "allow_filtering_enabled",
-    "cidr_authorizer",
-    "io_properties",
-    "max_io_requests",
-    "task_quota",
-    "stall_detector_threshold",
-    "heap_usage_threshold",
-    "batch_size_guardrails",
-];
 
 #[cfg(test)]
 mod tests {
@@ -540,7 +162,7 @@ mod tests {
         check("num_tokens", Some(Why::SingleNode));
         check("max_hint_window_in_ms", Some(Why::SingleNode));
         check("server_encryption_options.internode_encryption", Some(Why::SingleNode));
-        check("compaction_tombstone_warning_threshold", Some(Why::NotYet));
+        check("compaction_tombstone_warning_threshold", Some(Why::NotBuilt));
         check("memtable_heap_space_in_mb", Some(Why::OtherDesign));
         check("nmu_tokens", None);
         check("native_transport_port", None);
@@ -554,6 +176,7 @@ mod tests {
             ("audit_logging_options.enabled", "true", true),
             ("drop_keyspace_enabled", "false", true),
             ("drop_keyspace_enabled", "true", false),
+            ("start_native_transport", "false", true),
             ("tables_fail_threshold", "100", true),
             ("tables_fail_threshold", "-1", false),
             ("replica_filtering_protection.cached_rows_fail_threshold", "32000", false),
@@ -562,13 +185,18 @@ mod tests {
             assert_eq!(is_missed(name, value), expected, "{name}: {value}");
         }
         for name in ON_BY_DEFAULT {
-            assert_eq!(why(name), Some(Why::NotYet), "{name}");
+            assert_eq!(why(name), Some(Why::NotBuilt), "{name}");
         }
     }
 
     #[test]
-    fn no_option_is_here_and_in_the_table() {
+    fn no_option_is_here_and_in_the_table_or_here_twice() {
         let both: Vec<&str> = names().filter(|name| options::find(name).is_some()).collect();
         assert_eq!(both, Vec::<&str>::new());
+        let mut all: Vec<&str> = names().collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use yaml_serde::Value;
 
 use super::Config;
-use super::ignored::{self, Why};
+use super::ignored;
 use super::options::{self, At, OPTIONS};
 use super::ports;
 use super::security::{self, Verdict};
@@ -99,10 +99,17 @@ pub fn variable(name: &str) -> String {
 /// The settings of a YAML file.
 ///
 /// # Errors
-/// It is not YAML, or not names with values.
+/// It is not YAML, not names with values, or a name stands in it twice.
 pub fn from_yaml(path: &Path, text: &str) -> Result<Vec<Setting>, ConfigErrors> {
     let wrong = |what: String| ConfigErrors::of(format!("{}: {what}", path.display()));
-    let value: Value = yaml_serde::from_str(text).map_err(|error| wrong(format!("not YAML: {error}")))?;
+    let not_yaml = |error: yaml_serde::Error| match doubled_name(text) {
+        Some((name, first, second)) if error.to_string().contains("duplicate") => ConfigErrors::of(format!(
+            "{}, line {second}: {name} stands on line {first} already; remove one of them",
+            path.display()
+        )),
+        _ => wrong(format!("not YAML: {error}")),
+    };
+    let value: Value = yaml_serde::from_str(text).map_err(not_yaml)?;
     let mut settings = vec![];
     match value {
         Value::Null => {}
@@ -156,16 +163,59 @@ fn line_of(text: &str, name: &str) -> Option<usize> {
     let mut indent = None;
     for part in name.split('.') {
         let begins = |(_, line): &(usize, &str)| {
-            let inner = line.trim_start().trim_start_matches(['"', '\'']);
-            let rest = inner.strip_prefix(part).map(|rest| rest.trim_start_matches(['"', '\'']).trim_start());
-            let depth = line.len() - line.trim_start().len();
+            let (depth, inner) = behind_indentation(line);
+            let rest = inner.trim_start_matches(['"', '\'']).strip_prefix(part);
+            let rest = rest.map(|rest| rest.trim_start_matches(['"', '\'']).trim_start());
             rest.is_some_and(|rest| rest.starts_with(':')) && indent.map_or(depth == 0, |least| depth > least)
         };
         let (line, found) = text.lines().enumerate().skip(from).find(begins)?;
-        indent = Some(found.len() - found.trim_start().len());
+        indent = Some(behind_indentation(found).0);
         from = line + 1;
     }
     Some(from)
+}
+
+/// How far in the text of a line begins, and that text. The dash of a list's item counts as indentation.
+fn behind_indentation(line: &str) -> (usize, &str) {
+    let mut inner = line.trim_start();
+    while let Some(rest) = inner.strip_prefix("- ") {
+        inner = rest.trim_start();
+    }
+    (line.len() - inner.len(), inner)
+}
+
+/// The first name that stands twice in the same mapping of a YAML text in block style, and both its lines, from 1.
+fn doubled_name(text: &str) -> Option<(String, usize, usize)> {
+    // The mappings that the line is in, each with its indentation.
+    let mut mappings: Vec<(usize, Vec<(&str, usize)>)> = vec![];
+    for (line, text) in (1..).zip(text.lines()) {
+        let mut inner = text.trim_start();
+        let mut indent = text.len() - inner.len();
+        if inner.is_empty() || inner.starts_with('#') {
+            continue;
+        }
+        while let Some(rest) = inner.strip_prefix("- ") {
+            // An item begins a mapping of its own.
+            mappings.retain(|(of, _)| *of <= indent);
+            indent += inner.len() - rest.trim_start().len();
+            inner = rest.trim_start();
+        }
+        let Some((name, rest)) = inner.split_once(':') else { continue };
+        if !rest.is_empty() && !rest.starts_with(' ') {
+            continue;
+        }
+        let name = name.trim_end().trim_matches(['"', '\'']);
+        mappings.retain(|(of, _)| *of <= indent);
+        if mappings.last().is_none_or(|(of, _)| *of < indent) {
+            mappings.push((indent, vec![]));
+        }
+        let names = &mut mappings.last_mut()?.1;
+        if let Some((_, first)) = names.iter().find(|(known, _)| *known == name) {
+            return Some((name.to_string(), *first, line));
+        }
+        names.push((name, line));
+    }
+    None
 }
 
 /// The settings among the environment's variables.
@@ -199,23 +249,20 @@ pub fn apply(settings: Vec<Setting>) -> Result<(Config, Vec<Note>), ConfigErrors
     let mut config = Config::default();
     let mut notes = vec![];
     let mut errors = vec![];
-    let mut without_effect: Vec<(Why, String)> = vec![];
-    let (settings, refused) = secured(settings, &mut notes);
+    let mut without_effect = vec![];
+    let (settings, refused) = secured(settings, &mut without_effect);
     errors.extend(refused);
+    errors.extend(doubled_options(&settings));
     for setting in settings {
         let Some((option, bare)) = options::find(&setting.name) else {
             match ignored::why(&setting.name) {
-                Some(why) => {
-                    if let Given::One(value) = &setting.value
-                        && ignored::is_missed(&setting.name, value)
-                    {
-                        let text =
-                            format!("{}: {value} is not built yet, and has no effect", setting.place());
-                        notes.push(Note { is_warning: true, text });
-                    } else {
-                        without_effect.push((why, setting.name.clone()));
-                    }
-                }
+                Some(why) => match not_as_it_must_be(&setting) {
+                    Some(error) => errors.push(error),
+                    None => match missed(&setting) {
+                        Some(note) => notes.push(note),
+                        None => without_effect.push(WithoutEffect::of(why.text(), &setting)),
+                    },
+                },
                 None => unknown(&setting, &mut notes, &mut errors),
             }
             continue;
@@ -244,8 +291,72 @@ pub fn apply(settings: Vec<Setting>) -> Result<(Config, Vec<Note>), ConfigErrors
     if errors.is_empty() { Ok((config, notes)) } else { Err(ConfigErrors(errors)) }
 }
 
+/// A setting that changes nothing, for a line of the log that names all of its kind.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct WithoutEffect {
+    /// Who set it: the file, the environment, a flag.
+    source: String,
+    why: &'static str,
+    /// With the line.
+    name: String,
+}
+
+impl WithoutEffect {
+    fn of(why: &'static str, setting: &Setting) -> Self {
+        let (source, name) = match &setting.origin {
+            Origin::File { path, line } => {
+                let line = line.map(|line| format!(" (line {line})")).unwrap_or_default();
+                (path.display().to_string(), format!("{}{line}", setting.name))
+            }
+            Origin::Environment => ("environment".to_string(), variable(&setting.name)),
+            Origin::Flag(flag) => (flag.clone(), setting.name.clone()),
+        };
+        Self { source, why, name }
+    }
+}
+
+/// Options that one source sets in two spellings: which one counts, nobody can see.
+fn doubled_options(settings: &[Setting]) -> Vec<String> {
+    let mut errors = vec![];
+    for (at, setting) in settings.iter().enumerate() {
+        let Some((option, _)) = options::find(&setting.name) else { continue };
+        let is_same_source = |earlier: &&Setting| match (&earlier.origin, &setting.origin) {
+            (Origin::File { path, .. }, Origin::File { path: other, .. }) => path == other,
+            (Origin::Environment, Origin::Environment) => true,
+            _ => false,
+        };
+        let is_other_spelling = |earlier: &&Setting| {
+            earlier.name != setting.name
+                && options::find(&earlier.name).is_some_and(|(other, _)| other.name == option.name)
+        };
+        let earlier = settings[..at].iter().filter(is_same_source).find(is_other_spelling);
+        if let Some(earlier) = earlier {
+            errors.push(format!(
+                "{}: {} is another spelling of it; remove one of them",
+                setting.place(),
+                earlier.place()
+            ));
+        }
+    }
+    errors
+}
+
+/// An option without effect whose value would make a difference.
+fn not_as_it_must_be(setting: &Setting) -> Option<String> {
+    let Given::One(value) = &setting.value else { return None };
+    let expected = ignored::expected(&setting.name, value)?;
+    Some(format!("{}: {value:?} is not allowed; expected {expected}", setting.place()))
+}
+
+/// The warning of a value that asks for a feature which is not built.
+fn missed(setting: &Setting) -> Option<Note> {
+    let Given::One(value) = &setting.value else { return None };
+    let text = format!("{}: {value} is not built yet, and has no effect", setting.place());
+    ignored::is_missed(&setting.name, value).then_some(Note { is_warning: true, text })
+}
+
 /// The settings with those about security as the table of options has them, and why the node must not start.
-fn secured(settings: Vec<Setting>, notes: &mut Vec<Note>) -> (Vec<Setting>, Vec<String>) {
+fn secured(settings: Vec<Setting>, without_effect: &mut Vec<WithoutEffect>) -> (Vec<Setting>, Vec<String>) {
     let (mut kept, mut errors) = (vec![], vec![]);
     for setting in &settings {
         match security::judge(setting, &settings) {
@@ -255,10 +366,7 @@ fn secured(settings: Vec<Setting>, notes: &mut Vec<Note>) -> (Vec<Setting>, Vec<
                 value: Given::One(value),
                 origin: setting.origin.clone(),
             })),
-            Verdict::Inert(why) => {
-                let note = Note { is_warning: false, text: format!("{}: {why}", setting.name) };
-                notes.push(note);
-            }
+            Verdict::Inert(why) => without_effect.push(WithoutEffect::of(why, setting)),
             Verdict::Refused(why) => errors.push(format!("{}: {why}", setting.place())),
         }
     }
@@ -281,14 +389,17 @@ fn unknown(setting: &Setting, notes: &mut Vec<Note>, errors: &mut Vec<String>) {
     }
 }
 
-fn say_without_effect(mut names: Vec<(Why, String)>) -> Vec<Note> {
-    names.sort();
-    names.dedup();
-    let say = |group: &[(Why, String)]| {
-        let list: Vec<&str> = group.iter().map(|(_, name)| name.as_str()).collect();
-        Note { is_warning: false, text: format!("{}: {}", group[0].0.text(), list.join(", ")) }
+/// One warning for each source and reason, with all names.
+fn say_without_effect(mut settings: Vec<WithoutEffect>) -> Vec<Note> {
+    // Names stay in the order of the file.
+    settings.sort_by(|a, b| (&a.source, a.why).cmp(&(&b.source, b.why)));
+    settings.dedup();
+    let say = |group: &[WithoutEffect]| {
+        let names: Vec<&str> = group.iter().map(|it| it.name.as_str()).collect();
+        let text = format!("{}: {}: {}", group[0].source, group[0].why, names.join(", "));
+        Note { is_warning: true, text }
     };
-    names.chunk_by(|a, b| a.0 == b.0).map(say).collect()
+    settings.chunk_by(|a, b| (&a.source, a.why) == (&b.source, b.why)).map(say).collect()
 }
 
 /// What is allowed alone and not together.

@@ -9,7 +9,8 @@
 //! - [`security`]: every spelling of options about security that the peers have: obeyed, or the start is refused;
 //! - [`encryption`], [`ports`]: TLS of a door, and which ports are opened;
 //! - [`http_protection`]: who may use the admin API and read the metrics;
-//! - [`ignored`]: options of the peers that mean nothing on a single node;
+//! - [`ignored`]: options of the peers that the node does not have;
+//! - [`index`]: the index of all options, each with one of three words;
 //! - [`parts`]: the parts that a [`Config`] is made of, one for each consumer;
 //! - [`storage`]: the engine's options, made of its parts.
 //!
@@ -19,6 +20,7 @@ pub mod encryption;
 pub mod flags;
 pub mod http_protection;
 pub mod ignored;
+pub mod index;
 pub mod layers;
 pub mod options;
 pub mod parts;
@@ -34,7 +36,7 @@ use std::path::{Path, PathBuf};
 pub use encryption::Encryption;
 pub use http_protection::HttpProtection;
 pub use layers::{ConfigErrors, Note, Setting};
-pub use options::{CommitlogSync, IoBackend, LogLevel, OnDamagedCommitlog, SstableFormat};
+pub use options::{CommitlogSync, IoBackend, LogLevel, OnDamagedCommitlog, SSTableFormat};
 pub use parts::{
     BatchConfig, CommitlogConfig, CompactionConfig, HttpConfig, IdentityConfig, LargeDataConfig,
     ListenConfig, MachineConfig, PlaceConfig, ReadConfig, RequestConfig, ResultConfig, SSTableConfig,

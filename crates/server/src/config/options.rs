@@ -40,6 +40,8 @@ pub enum At<'a> {
     /// Bytes per second: `64MiB/s`; 0 is no limit.
     Rate(&'a mut u64),
     Choice(&'a mut dyn Choose),
+    /// From 0 to 1.
+    Part(&'a mut f64),
 }
 
 /// A value of an enumeration, by name.
@@ -93,7 +95,7 @@ choice! {
 }
 choice! {
     /// What SSTables are written as.
-    SstableFormat { Me = "me", Nb = "nb" }
+    SSTableFormat { Me = "me", Nb = "nb" }
 }
 choice! {
     /// How I/O is done.
@@ -157,8 +159,8 @@ pub const OPTIONS: &[OptionDef] = &[
     option("concurrent_compactors", &[], |c| At::AutoNumber(&mut c.compaction.concurrent_compactors, 1..=1024), "Compactions that run at a time on a shard. `auto`: one of each size class."),
     option("compaction_enforce_min_threshold", &[], |c| At::Bool(&mut c.compaction.enforce_min_threshold), "Never merge fewer SSTables than a table's `min_threshold`, even if there is nothing else to do."),
     option("compaction_static_shares", &[], |c| At::Number(&mut c.compaction.static_shares), "CPU shares of compactions; 0: more when there is more to do."),
-    option("compaction_max_shares", &[], |c| At::Number(&mut c.compaction.max_shares), "CPU shares that compactions get at most."),
-    option("disk_budget", &[], |c| At::AutoBytes(&mut c.compaction.disk_budget_bytes, MEMORY), "What SSTables may take of the disk, with compactions under way. `auto`: all of it."),
+    option("compaction_max_shares", &[], |c| At::Number(&mut c.compaction.max_shares), "CPU shares that compactions get at most; less than 100 counts as 100."),
+    option("disk_budget", &[], |c| At::AutoBytes(&mut c.compaction.disk_budget_bytes, MEMORY), "What SSTables may take of the disk, with compactions under way, as IncrementalCompactionStrategy plans them; other strategies do not look at it. `auto`: all of it."),
     option("compaction_large_partition_warning_threshold", &[("compaction_large_partition_warning_threshold_mb", Bare::MiB)], |c| At::Bytes(&mut c.large_data.partition_bytes), "A partition of which a new SSTable has more is told to the log and shown in `system.large_partitions`."),
     option("compaction_rows_count_warning_threshold", &[], |c| At::Number(&mut c.large_data.partition_rows), "The same for a partition of which a new SSTable has more rows."),
     option("compaction_large_row_warning_threshold", &[("compaction_large_row_warning_threshold_mb", Bare::MiB)], |c| At::Bytes(&mut c.large_data.row_bytes), "A larger row is told to the log and shown in `system.large_rows`."),
@@ -166,7 +168,8 @@ pub const OPTIONS: &[OptionDef] = &[
     option("compaction_collection_elements_count_warning_threshold", &[], |c| At::Number(&mut c.large_data.collection_elements), "The same for a collection with more elements."),
     option("compaction_large_data_records_per_sstable", &[], |c| At::Number(&mut c.large_data.records_per_sstable), "So many partitions, rows and cells of an SSTable are shown there, those that are furthest beyond the threshold."),
     option("sstable_format", &[], |c| At::Choice(&mut c.sstables.format), "What new SSTables are written as: `me` is read by Cassandra from 3.11 and by ScyllaDB, `nb` by Cassandra from 4.0."),
-    option("auto_snapshot", &[], |c| At::Bool(&mut c.sstables.auto_snapshot), "Not built yet: TRUNCATE and DROP leave no snapshot, whatever is set."),
+    option("sstable_summary_ratio", &[], |c| At::Part(&mut c.sstables.summary_ratio), "Bytes of an SSTable's summary, which stays in memory, for each byte of rows before compression: more make lookups of partitions read less of Index.db. The table's `min_index_interval` and `max_index_interval` bound the partitions between two entries."),
+    option("auto_snapshot", &[], |c| At::Bool(&mut c.sstables.auto_snapshot), "Take a snapshot of a table before TRUNCATE and DROP; without room for one they are refused. A table says otherwise with `allow_auto_snapshot`."),
     option("listen_address", &[], |c| At::Text(&mut c.listen.listen_address), "Where CQL is spoken, unless `rpc_address` says otherwise."),
     option("rpc_address", &[("native_transport_address", NONE)], |c| At::AutoText(&mut c.listen.rpc_address), "Where CQL is spoken. `auto`: `listen_address`."),
     option("broadcast_rpc_address", &[("broadcast_native_address", NONE)], |c| At::AutoText(&mut c.identity.broadcast_rpc_address), "The address that clients are told. `auto`: the one where CQL is spoken."),
@@ -178,7 +181,7 @@ pub const OPTIONS: &[OptionDef] = &[
     option("native_transport_max_concurrent_connections", &[], |c| At::AutoNumber(&mut c.requests.connections_max, 1..=u64::MAX), "More connections are refused. `auto`: no limit but the system's."),
     option("native_transport_max_concurrent_requests_in_bytes", &[], |c| At::AutoBytes(&mut c.requests.in_flight_bytes_max, 1 << 20..=1 << 40), "Bytes of requests under way on a shard; beyond, interactive ones are refused and others wait in their sockets. `auto`: 64MiB."),
     option("max_concurrent_requests_per_shard", &[], |c| At::AutoNumber(&mut c.requests.in_flight_max, 1..=u32::MAX as u64), "Requests under way on a shard; beyond, they are refused. `auto`: no limit."),
-    option("native_transport_idle_timeout", &[("native_transport_idle_timeout_in_ms", MS)], |c| At::Millis(&mut c.requests.idle_timeout_ms, 0..=u64::MAX), "Connections without requests in flight on which no bytes came or went for so long are closed; 0: never."),
+    option("native_transport_idle_timeout", &[("native_transport_idle_timeout_in_ms", MS)], |c| At::Millis(&mut c.requests.idle_timeout_ms, 0..=u64::MAX), "Connections on which no bytes came or went for so long are closed, unless requests are in flight and the client takes its answers; 0: never."),
     option("client_encryption_options.enabled", &[], |c| At::Bool(&mut c.security.client_encryption.enabled), "TLS for clients: no port serves plain text, unless `optional`. See docs/security.md."),
     option("client_encryption_options.optional", &[], |c| At::Bool(&mut c.security.client_encryption.optional), "Serve clients without TLS on the same port too."),
     option("client_encryption_options.certificate", &[], |c| At::AutoPath(&mut c.security.client_encryption.certificate), "The server's certificate chain, PEM."),
@@ -205,6 +208,8 @@ pub const OPTIONS: &[OptionDef] = &[
     option("max_memory_for_unlimited_query_soft_limit", &[], |c| At::Bytes(&mut c.results.unpaged_soft_bytes), "An unpaged read that takes more memory is logged. A bare number counts bytes."),
     option("max_memory_for_unlimited_query_hard_limit", &[("max_memory_for_unlimited_query", Bare::Bytes)], |c| At::Bytes(&mut c.results.unpaged_hard_bytes), "An unpaged read that takes more memory is refused. A bare number counts bytes."),
     option("query_page_size_in_bytes", &[], |c| At::Bytes(&mut c.results.page_bytes), "A page of results ends when it takes more. A bare number counts bytes."),
+    option("reader_concurrency_semaphore_serialize_limit_multiplier", &[], |c| At::Number(&mut c.reads.serialize_limit_multiplier), "When reads of a shard hold more than so many times the memory that they are admitted for, only one at a time gets more; 0: no such limit."),
+    option("reader_concurrency_semaphore_kill_limit_multiplier", &[], |c| At::Number(&mut c.reads.kill_limit_multiplier), "When they hold more than so many times that memory, reads that ask for more are refused; 0: no such limit."),
     option("enable_cache", &[], |c| At::Bool(&mut c.reads.enable_cache), "Keep rows in memory that reads of single partitions have found, for all tables whose `caching` does not say otherwise."),
     option("cache_index_pages", &[], |c| At::Bool(&mut c.reads.cache_index_pages), "Keep pages of SSTables' indexes in memory. Without, a read of a large partition searches its index on disk each time."),
     option("api_address", &[], |c| At::Text(&mut c.http.api_address), "Where the admin API and `nodetool` are served."),
@@ -216,7 +221,7 @@ pub const OPTIONS: &[OptionDef] = &[
     option("prometheus_allow_anonymous", &[], |c| At::Bool(&mut c.http.protection.prometheus_allow_anonymous), "Ask nobody who reads the metrics, wherever they are served."),
     option("blocked_reactor_notify", &[("blocked_reactor_notify_ms", MS)], |c| At::Millis(&mut c.machine.blocked_reactor_notify_ms, TIMEOUT), "A task that runs longer without a pause is counted as a stall, and some are logged."),
     option("blocked_reactor_reports_per_minute", &[], |c| At::Number(&mut c.machine.blocked_reactor_reports_per_minute), "How many stalls a shard logs in a minute."),
-    option("log_level", &[], |c| At::Choice(&mut c.log_level), "What is logged to standard error."),
+    option("log_level", &[("default_log_level", NONE)], |c| At::Choice(&mut c.log_level), "What is logged to standard error."),
 ];
 
 /// Bare numbers of these count bytes also under their own name, as in ScyllaDB.
@@ -313,6 +318,10 @@ impl At<'_> {
                     Some(in_range(units::parse_bytes(text, bare), &range, allowed)?)
                 };
             }
+            Self::Part(at) => {
+                let part = text.parse().ok().filter(|part| (0.0..=1.0).contains(part));
+                *at = part.ok_or("a number from 0 to 1")?;
+            }
             Self::Choice(at) => {
                 if !at.choose(text) {
                     return Err(at.names().join(" or "));
@@ -343,6 +352,7 @@ impl At<'_> {
             Self::Bytes(at) => units::show_bytes(*at),
             Self::AutoBytes(at, _) => at.map_or_else(auto, units::show_bytes),
             Self::Rate(at) => units::show_bytes(*at) + "/s",
+            Self::Part(at) => at.to_string(),
             Self::Choice(at) => at.name().to_string(),
         }
     }
@@ -359,6 +369,7 @@ impl At<'_> {
             Self::Millis(..) | Self::Micros(..) => "duration".into(),
             Self::Bytes(_) | Self::AutoBytes(..) => "size".into(),
             Self::Rate(_) => "size per second".into(),
+            Self::Part(_) => "number from 0 to 1".into(),
             Self::Choice(at) => at.names().join(", "),
         }
     }

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use super::encryption::Encryption;
 use super::http_protection::HttpProtection;
 use super::options::{
-    Authenticator, Authorizer, CommitlogSync, IoBackend, OnDamagedCommitlog, SstableFormat,
+    Authenticator, Authorizer, CommitlogSync, IoBackend, OnDamagedCommitlog, SSTableFormat,
 };
 use super::ports;
 
@@ -138,13 +138,19 @@ impl Default for CompactionConfig {
 /// How SSTables are written, and what is kept of those that go.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SSTableConfig {
-    pub format: SstableFormat,
+    pub format: SSTableFormat,
+    /// Bytes of a summary for each byte of rows.
+    pub summary_ratio: f64,
     pub auto_snapshot: bool,
 }
 
 impl Default for SSTableConfig {
     fn default() -> Self {
-        Self { format: SstableFormat::Me, auto_snapshot: true }
+        Self {
+            format: SSTableFormat::Me,
+            summary_ratio: sstable::write::SUMMARY_RATIO_DEFAULT,
+            auto_snapshot: true,
+        }
     }
 }
 
@@ -179,11 +185,21 @@ pub struct ReadConfig {
     pub tombstone_failure_threshold: u64,
     pub enable_cache: bool,
     pub cache_index_pages: bool,
+    /// 0: no limit.
+    pub serialize_limit_multiplier: u64,
+    /// 0: no limit.
+    pub kill_limit_multiplier: u64,
 }
 
 impl Default for ReadConfig {
     fn default() -> Self {
-        Self { tombstone_failure_threshold: 100_000, enable_cache: true, cache_index_pages: true }
+        Self {
+            tombstone_failure_threshold: 100_000,
+            enable_cache: true,
+            cache_index_pages: true,
+            serialize_limit_multiplier: 2,
+            kill_limit_multiplier: 4,
+        }
     }
 }
 

@@ -24,10 +24,10 @@ pub enum Verdict {
 
 use Verdict::{Inert, Means, Ordinary, Refused};
 
-const CACHE: &str = "has no effect here (roles are not cached)";
-const INTERNODE: &str = "has no effect on a single node (no port for other nodes is opened)";
-const OFF: &str = "has no effect (what it belongs to is off)";
-const NO_PORT: &str = "has no effect (no such port is opened)";
+const CACHE: &str = "no meaning on one node (roles are not cached), so without effect";
+const INTERNODE: &str = "no meaning on one node (no port for other nodes is opened), so without effect";
+const OFF: &str = "without effect, since what they belong to is off";
+const NO_PORT: &str = "not built yet (no such port is opened), so without effect";
 
 const CLASSES: [(&str, &[&str]); 5] = [
     ("authenticator", &["AllowAllAuthenticator", "PasswordAuthenticator"]),
@@ -146,7 +146,7 @@ pub fn judge(setting: &Setting, all: &[Setting]) -> Verdict {
         | "internode_encryption"
         | "ssl_storage_port" => Inert(INTERNODE),
         "jmx_encryption_options" | "jmx_server_options" => Inert(NO_PORT),
-        _ if top.starts_with("alternator_") => Inert(NO_PORT),
+        _ if top.starts_with("alternator_") || top == "vector_store_encryption_options" => Inert(NO_PORT),
         _ if TUNING.contains(&name) => Inert(CACHE),
         "full_query_logging_options" if rest != "log_dir" || is_off => Inert(OFF),
         "full_query_logging_options" => not_built("a log of all queries"),
@@ -167,6 +167,7 @@ pub fn judge(setting: &Setting, all: &[Setting]) -> Verdict {
         "audit_categories"
         | "audit_tables"
         | "audit_keyspaces"
+        | "audit_rules"
         | "audit_unix_socket_path"
         | "audit_syslog_write_buffer_size" => {
             let audit = last("audit", all);
@@ -182,16 +183,18 @@ pub fn judge(setting: &Setting, all: &[Setting]) -> Verdict {
                 "" | "class_name" if !is_known => Refused(format!(
                     "{text} is not there, TLS is rustls's with ring's cryptography; remove the option"
                 )),
-                _ => Inert("has no effect here (TLS is rustls's)"),
+                _ => Inert("without effect, since TLS is rustls's"),
             }
         }
         "dynamic_data_masking_enabled" if is_off => Inert(OFF),
-        "system_key_directory" => Inert("has no effect (data are not encrypted on disk)"),
+        "system_key_directory" => Inert("without effect, since data are not encrypted on disk"),
         // The functions that they let in are not there.
         "allow_insecure_udfs" | "allow_extra_insecure_udfs" => {
-            Inert("has no effect (there are no user-defined functions)")
+            Inert("without effect, since there are no user-defined functions")
         }
-        "auth_superuser_name" if text == "cassandra" => Inert("is what the first superuser is called"),
+        "auth_superuser_name" if text == "cassandra" => {
+            Inert("without effect, since the first superuser is called so anyway")
+        }
         _ if smells(name) && (super::ignored::why(name).is_none() || !is_off) => {
             refuse_unknown(name, is_known(top))
         }
@@ -206,6 +209,7 @@ pub fn judge(setting: &Setting, all: &[Setting]) -> Verdict {
 
 /// Options of the peers about security that are not built.
 const KNOWN: &[&str] = &[
+    "auth_certificate_role_queries",
     "auth_superuser_name",
     "auth_superuser_salted_password",
     "authentication_options",
@@ -287,7 +291,7 @@ fn class(option: &'static str, rest: &str, value: &Given, classes: &[&'static st
     };
     match option {
         "authenticator" | "authorizer" => Means(vec![(option, known.to_string())]),
-        _ => Inert("is the only one there is"),
+        _ => Inert("without effect, since there is no other"),
     }
 }
 
@@ -317,24 +321,24 @@ fn client_encryption(rest: &str, value: &Given, text: &str, all: &[Setting]) -> 
             ("client_encryption_options.certificate", text.to_string()),
             ("client_encryption_options.keyfile", text.to_string()),
         ]),
-        "keystore" if has_pem => Inert("has no effect (certificate and keyfile count)"),
+        "keystore" if has_pem => Inert("without effect, since certificate and keyfile count"),
         "keystore" => Refused(format!(
             "a Java keystore cannot be read; give certificate and keyfile as PEM files; {}",
             to_pem(text)
         )),
-        "keystore_password" | "keystore_password_file" if has_pem => Inert("has no effect (certificate and keyfile count)"),
+        "keystore_password" | "keystore_password_file" if has_pem => Inert("without effect, since certificate and keyfile count"),
         "keystore_password" | "keystore_password_file" => {
             Refused("keys with a password cannot be read; decrypt it: openssl pkey -in KEY -out key.pem".to_string())
         }
         "truststore_password" | "truststore_password_file" | "algorithm" | "store_type" | "enable_session_tickets" => {
-            Inert("has no effect (files are PEM)")
+            Inert("without effect, since files are PEM")
         }
-        "protocol" if of("accepted_protocols").is_some() => Inert("has no effect (accepted_protocols count)"),
+        "protocol" if of("accepted_protocols").is_some() => Inert("without effect, since accepted_protocols count"),
         "protocol" => Means(vec![("client_encryption_options.accepted_protocols", text.to_string())]),
         "ssl_context_factory" | "ssl_context_factory.class_name"
             if is_pem || text.ends_with("DefaultSslContextFactory") =>
         {
-            Inert("has no effect (files are PEM)")
+            Inert("without effect, since files are PEM")
         }
         "require_endpoint_verification" if is_false(text) => Inert(OFF),
         "priority_string" if text.is_empty() || text.eq_ignore_ascii_case("none") => Inert(OFF),

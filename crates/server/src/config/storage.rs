@@ -14,7 +14,7 @@ use sstable::write::LargeDataLimits;
 
 use super::{
     CommitlogConfig, CommitlogSync, CompactionConfig, IoBackend, LargeDataConfig, LogLevel, MachineConfig,
-    OnDamagedCommitlog, ReadConfig, SSTableConfig, SstableFormat,
+    OnDamagedCommitlog, ReadConfig, SSTableConfig, SSTableFormat,
 };
 use crate::logging::log;
 
@@ -170,8 +170,14 @@ impl EngineParts {
             total_bytes,
             on_damaged,
         } = commitlog;
-        let SSTableConfig { format, auto_snapshot } = sstables;
-        let ReadConfig { tombstone_failure_threshold, enable_cache, cache_index_pages } = reads;
+        let SSTableConfig { format, summary_ratio, auto_snapshot } = sstables;
+        let ReadConfig {
+            tombstone_failure_threshold,
+            enable_cache,
+            cache_index_pages,
+            serialize_limit_multiplier,
+            kill_limit_multiplier,
+        } = reads;
         let default_segment = if in_memory { IN_MEMORY_SEGMENT_BYTES } else { SEGMENT_BYTES };
         let segment_bytes = segment_bytes.unwrap_or(default_segment);
         let least_log_bytes = SEGMENTS_A_SHARD * segment_bytes * u64::from(shards);
@@ -192,12 +198,17 @@ impl EngineParts {
                 OnDamagedCommitlog::Skip => OnDamagedLog::Skip,
             },
             compaction: compaction.options(),
+            tell_compacted: |shard, text| {
+                log(LogLevel::Info, format_args!("shard {shard}"), "compaction", format_args!("{text}"));
+            },
             reads: ReadOptions {
                 timeout_us: read_timeout_us,
                 range_timeout_us,
                 tombstone_failure_threshold,
                 cache_index_pages,
                 cache_rows: enable_cache,
+                serialize_limit_multiplier,
+                kill_limit_multiplier,
                 tell: |shard, text| {
                     log(
                         LogLevel::Info,
@@ -209,13 +220,15 @@ impl EngineParts {
                 ..ReadOptions::default()
             },
             sstable_version: match format {
-                SstableFormat::Me => Version::Me,
-                SstableFormat::Nb => Version::Nb,
+                SSTableFormat::Me => Version::Me,
+                SSTableFormat::Nb => Version::Nb,
             },
+            sstable_summary_ratio: summary_ratio,
             // Nothing outlives the process.
             auto_snapshot: auto_snapshot && !in_memory,
             large_data: large_data.options(),
             attachments,
+            progress: Arc::default(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::index::{Entry, Word};
 use super::layers::{apply, from_environment, from_yaml, variable};
 use super::options::{At, OPTIONS, find};
 use super::*;
@@ -128,7 +129,29 @@ fn what_is_no_yaml_is_an_error_with_its_place() {
     let broken = error("a: 1\nb: [1\nc: 2");
     assert!(broken.starts_with("m.yaml: not YAML: ") && broken.contains("line 3"), "{broken}");
     assert!(error("- a\n- b").contains("expected lines of the form `name: value`"));
-    assert!(error("smp: 1\nsmp: 2").contains("duplicate"), "{}", error("smp: 1\nsmp: 2"));
+    for (text, expected) in [
+        ("smp: 1\n# two\nsmp: 2", "m.yaml, line 3: smp stands on line 1 already; remove one of them"),
+        (
+            "a:\n  enabled: true\nb:\n  enabled: false\n  \"enabled\": true",
+            "m.yaml, line 5: enabled stands on line 4 already; remove one of them",
+        ),
+        (
+            "l:\n  - x: 1\n    y: 1\n  - x: 2\n    x: 3",
+            "m.yaml, line 5: x stands on line 4 already; remove one of them",
+        ),
+        (
+            "commitlog_sync_period: 5s\nsmp: 1\ncommitlog_sync_period_in_ms: 7",
+            "m.yaml, line 3: commitlog_sync_period_in_ms: m.yaml, line 1: commitlog_sync_period is another spelling of it; \
+             remove one of them",
+        ),
+        (
+            "partitioner: org.apache.cassandra.dht.RandomPartitioner",
+            "m.yaml, line 1: partitioner: \"org.apache.cassandra.dht.RandomPartitioner\" is not allowed; expected \
+             Murmur3Partitioner",
+        ),
+    ] {
+        assert_eq!(error(text), expected);
+    }
     // Hostile: references to references, and depth.
     let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
     for i in 1..20 {
@@ -151,7 +174,10 @@ fn unknown_names_are_noted_with_the_nearest_known_one() {
                 true,
                 "m.yaml, line 1: native_transport_prot: unknown option, ignored; did you mean native_transport_port?"
             ),
-            (false, "has no effect on a single node: num_tokens, seed_provider"),
+            (
+                true,
+                "m.yaml: no meaning on one node, so without effect: num_tokens (line 2), seed_provider (line 3)"
+            ),
         ]
     );
     let variables = [("MESSINA_MEMROY".to_string(), "1G".to_string())];
@@ -209,6 +235,54 @@ fn the_documentation_has_the_table() {
     let page = std::fs::read_to_string(root().join("docs/configuration.md")).unwrap();
     let table = documentation();
     assert!(page.contains(&table), "docs/configuration.md: its table must be\n{table}");
+}
+
+#[test]
+fn the_documentation_has_the_index() {
+    let page = std::fs::read_to_string(root().join("docs/configuration.md")).unwrap();
+    let index = super::index::markdown();
+    assert!(page.ends_with(&index), "docs/configuration.md must end with\n{index}");
+}
+
+/// The names of the documents of the peers, all of which are recognised.
+#[test]
+fn every_option_of_the_peers_is_in_the_index() {
+    let known: Vec<&str> = super::index::entries().iter().map(|entry| entry.name).collect();
+    for file in ["cassandra-5.0.options", "scylla.options"] {
+        let path = root().join("crates/server/tests/data").join(file);
+        let names = std::fs::read_to_string(&path).unwrap();
+        for name in names.split_whitespace() {
+            let is_known = known.contains(&name)
+                || super::ignored::why(name).is_some()
+                || known.iter().any(|known| known.starts_with(&format!("{name}.")));
+            assert!(is_known, "{}: {name}", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_name_of_the_index_acts_or_warns() {
+    for Entry { name, word, .. } in super::index::entries() {
+        let text = match (word, name.split_once('.')) {
+            (Word::Acts, _) => continue,
+            (_, Some((section, name))) => format!("{section}:\n  {name}: 1"),
+            // `none` and `false` are off for those that would stop the start otherwise.
+            (_, None) if name == "partitioner" => "partitioner: Murmur3Partitioner".to_string(),
+            (_, None) => format!("{name}: 1"),
+        };
+        match yaml(&text) {
+            Ok((_, notes)) => {
+                let is_said = |note: &Note| {
+                    note.is_warning
+                        && note.text.contains("m.yaml")
+                        && note.text.contains("line 1")
+                        && note.text.contains(name)
+                };
+                assert!(notes.iter().any(is_said), "{text}: {notes:?}");
+            }
+            Err(error) => assert!(error.to_string().starts_with("m.yaml, line 1: "), "{text}: {error}"),
+        }
+    }
 }
 
 #[test]

@@ -5,22 +5,26 @@
 //! the session's service level (`overload`), or too many bytes of answers wait, or are to be expected, because the
 //! client does not take them.
 //!
+//! Large unpaged answers leave block by block and hold a reservation of the shard's `ResultMemory` until they have left. A client
+//! that takes them too slowly is disconnected when others wait for that memory (`taking`).
+//!
 //! Guarantees: an idle connection keeps a few kilobytes; all together keep what `CqlOptions` allows, whatever clients
 //! send or do not read, plus the messages and pages that are just being worked on.
 
 use std::cell::{Cell, RefCell};
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::task::Poll;
 
+use base::broken;
 use catalog::Workload;
-use cql::CqlError;
-use cql::protocol::{
-    Envelope, Event as Pushed, EventType, Header, Inbound, Outbound, ProtocolVersion, Reply, Side,
-};
+use cql::CellBlocks;
 use cql::system::ClientInfo;
+use protocol::{
+    CqlError, Envelope, Event as Pushed, EventType, Header, Inbound, Outbound, ProtocolVersion, Reply, Side,
+};
 use runtime::{CpuGroup, Event};
 
 use super::CqlShard;
@@ -28,6 +32,7 @@ use super::levels::{Level, count};
 use super::login::{self, Stage};
 use super::overload::{Reason, Verdict};
 use super::session::{self, Arrival, Session};
+use super::taking::{Taking, Verdict as TakingVerdict};
 use super::transport::Transport;
 use crate::config::LogLevel;
 use crate::logging::log;
@@ -63,7 +68,7 @@ pub(crate) struct Connection {
     this: Weak<Self>,
     pub cql: Rc<CqlShard>,
     transport: Transport,
-    outbound: RefCell<Outbound>,
+    outbound: RefCell<Outbound<CellBlocks>>,
     pub session: Session,
     requests: Cell<u32>,
     /// Answers since the last write.
@@ -72,6 +77,8 @@ pub(crate) struct Connection {
     is_send_queued: Cell<bool>,
     /// The socket takes nothing more for now.
     is_blocked: Cell<bool>,
+    /// How the client takes its large answers.
+    taking: Cell<Taking>,
     requests_total: Cell<u64>,
     /// When bytes last came or went, or a request was in flight; kept if there is an idle timeout.
     last_active_us: Cell<u64>,
@@ -99,6 +106,9 @@ struct Refusing {
     error: CqlError,
 }
 
+/// A client that has not shaken hands by then is not waited for: it holds a socket and the keys of its TLS for nothing.
+const HANDSHAKE_US_MAX: u64 = 10_000_000;
+
 /// An answer may be made. Held while it is: what it is expected to take counts until it is known.
 struct AnswerRoom {
     cql: Rc<CqlShard>,
@@ -124,12 +134,13 @@ impl Connection {
             this: this.clone(),
             cql: cql.clone(),
             transport,
-            outbound: RefCell::new(Outbound::new()),
+            outbound: RefCell::default(),
             session: Session::default(),
             requests: Cell::new(0),
             unsent_answers: Cell::new(0),
             is_send_queued: Cell::new(false),
             is_blocked: Cell::new(false),
+            taking: Cell::default(),
             requests_total: Cell::new(0),
             last_active_us: Cell::new(cql.shard.now_us()),
             expected_bytes: Cell::new(FIRST_ANSWER_BYTES),
@@ -143,7 +154,8 @@ impl Connection {
         });
         let id = cql.add_connection(this.clone());
         let sending = cql.shard.spawn(CpuGroup::Statement, this.clone().send());
-        // Who breaks off is not complained about; what is under way ends by itself.
+        // Who breaks off is not complained about; what is under way ends by itself. Whoever was idle for too long takes no
+        // answers either: what is left of them is not waited for.
         if this.clone().receive().await.is_err() {
             this.close();
         } else {
@@ -151,7 +163,7 @@ impl Connection {
         }
         this.keeps_unfinished(0);
         sending.await;
-        *this.outbound.borrow_mut() = Outbound::new();
+        *this.outbound.borrow_mut() = Outbound::default();
         this.keeps_answers();
         cql.connections.borrow_mut().remove(&id);
     }
@@ -166,6 +178,7 @@ impl Connection {
 
     async fn receive(self: Rc<Self>) -> io::Result<()> {
         let mut inbound = Inbound::new(Side::Server, self.cql.options.body_bytes_max);
+        let began_us = self.cql.shard.now_us();
         loop {
             loop {
                 match inbound.next() {
@@ -183,7 +196,7 @@ impl Connection {
                     }
                 }
                 if !self.may_read() {
-                    self.wait_for_relief().await;
+                    self.wait_for_relief(began_us).await;
                     self.refusing.take();
                 }
                 if self.is_ending() {
@@ -196,7 +209,7 @@ impl Connection {
                 }
             }
             if self.is_to_be_delayed() {
-                self.wait_for_relief().await;
+                self.wait_for_relief(began_us).await;
             }
             self.keeps_unfinished(inbound.memory_bytes());
             if self.is_too_much() {
@@ -211,7 +224,10 @@ impl Connection {
                             inbound.release_memory();
                             self.keeps_unfinished(inbound.memory_bytes());
                         }
-                        if !self.becomes_readable().await || self.is_ending() {
+                        if self.unless_silent(began_us, self.transport.readable()).await.is_none() {
+                            return Err(io::ErrorKind::TimedOut.into());
+                        }
+                        if self.is_ending() {
                             return Ok(());
                         }
                     }
@@ -227,42 +243,44 @@ impl Connection {
         }
     }
 
-    /// Waits until there is something to read; `false`: the connection was idle for too long and is to be closed. One with
-    /// requests in flight is not idle.
-    async fn becomes_readable(&self) -> bool {
-        let mut readable = pin!(self.transport.readable());
-        let Some(timeout_us) = self.cql.options.idle_timeout_us else {
-            readable.await;
-            return true;
-        };
+    /// Waits for `wanted`; `None`: the client was silent for too long meanwhile, and the connection is to be closed. `began_us`: when
+    /// the connection was taken.
+    async fn unless_silent<T>(&self, began_us: u64, wanted: impl Future<Output = T>) -> Option<T> {
+        let mut wanted = pin!(wanted);
         loop {
+            let Some((deadline_us, why)) = self.patience(began_us) else { return Some(wanted.await) };
             let now_us = self.cql.shard.now_us();
-            if self.requests.get() > 0 {
-                self.last_active_us.set(now_us);
+            if now_us >= deadline_us && !broken::is("idle_closed") {
+                let place = format_args!("shard {}", self.cql.shard.id());
+                let text = format_args!("closing the connection of {}, {why}", self.peer_addr());
+                log(LogLevel::Info, place, "cql", text);
+                return None;
             }
-            let idle_us = now_us.saturating_sub(self.last_active_us.get());
-            if idle_us >= timeout_us {
-                log(
-                    LogLevel::Info,
-                    format_args!("shard {}", self.cql.shard.id()),
-                    "cql",
-                    format_args!(
-                        "closing the connection of {}, idle for {} ms",
-                        self.peer_addr(),
-                        idle_us / 1000
-                    ),
-                );
-                return false;
-            }
-            let mut alarm = pin!(self.cql.shard.sleep_us(timeout_us - idle_us));
-            let is_readable = poll_fn(|context| match readable.as_mut().poll(context) {
-                Poll::Ready(()) => Poll::Ready(true),
-                Poll::Pending => alarm.as_mut().poll(context).map(|()| false),
+            let mut alarm = pin!(self.cql.shard.sleep_us(deadline_us.saturating_sub(now_us).max(1000)));
+            let done = poll_fn(|context| match wanted.as_mut().poll(context) {
+                Poll::Ready(value) => Poll::Ready(Some(value)),
+                Poll::Pending => alarm.as_mut().poll(context).map(|()| None),
             });
-            if is_readable.await {
-                return true;
+            if let Some(value) = done.await {
+                return Some(value);
             }
         }
+    }
+
+    /// Until when the client may be silent, and what is said of it then. A client with requests in flight is not idle, unless its
+    /// socket takes nothing: then the requests may be waiting for room of its own answers.
+    fn patience(&self, began_us: u64) -> Option<(u64, String)> {
+        if self.transport.is_shaking_hands() {
+            let why = format!("whose TLS handshake took more than {} s", HANDSHAKE_US_MAX / 1_000_000);
+            return Some((began_us + HANDSHAKE_US_MAX, why));
+        }
+        let timeout_us = self.cql.options.idle_timeout_us?;
+        if self.requests.get() > 0 && !self.is_blocked.get() {
+            self.last_active_us.set(self.cql.shard.now_us());
+        }
+        let takes_nothing = if self.is_blocked.get() { ", and takes no answers" } else { "" };
+        let why = format!("idle for {} ms{takes_nothing}", timeout_us / 1000);
+        Some((self.last_active_us.get() + timeout_us, why))
     }
 
     /// Bytes have come or gone.
@@ -412,7 +430,7 @@ impl Connection {
         self.cql.answer_bytes.get() >= self.cql.options.answer_bytes_max
     }
 
-    async fn wait_for_relief(&self) {
+    async fn wait_for_relief(&self, began_us: u64) {
         if self.is_to_be_delayed() {
             count(&self.session.served(&self.cql.levels).level.counters.delayed);
         }
@@ -420,10 +438,15 @@ impl Connection {
             if self.is_ending() || self.may_read() {
                 return;
             }
-            if self.is_to_be_delayed() {
+            if self.is_to_be_delayed() && !self.is_blocked.get() {
                 self.cql.released.next().await;
-            } else {
-                self.relieved.next().await;
+            } else if self.is_to_be_delayed() {
+                if self.unless_silent(began_us, self.cql.released.next()).await.is_none() {
+                    self.close();
+                }
+            } else if self.unless_silent(began_us, self.relieved.next()).await.is_none() {
+                // Its client takes no answers.
+                self.close();
             }
         }
     }
@@ -452,7 +475,9 @@ impl Connection {
     }
 
     fn answer_room(&self) -> Option<AnswerRoom> {
-        let (cql, expected) = (self.cql.clone(), self.expected_bytes.get());
+        let cql = self.cql.clone();
+        // More than half is not waited for: connections at rest keep a little, so that all of it is hardly ever free.
+        let expected = self.expected_bytes.get().min(cql.options.answer_bytes_max / 2);
         if self.is_ending() || self.outbound.borrow().pending_bytes() + expected <= ANSWER_BYTES_MAX_IN_NEED {
             return Some(AnswerRoom { cql, bytes: 0, page_bytes_max: u64::MAX });
         }
@@ -471,6 +496,25 @@ impl Connection {
         self.append(append, 1);
     }
 
+    /// Appends a large answer, which `append` begins and `rest` ends.
+    pub fn answer_streamed(&self, append: impl FnOnce(&mut Vec<u8>), rest: CellBlocks) {
+        if self.closed.get() {
+            return;
+        }
+        let mut outbound = self.outbound.borrow_mut();
+        let was_taken = outbound.streamed_bytes() == 0;
+        outbound.streamed(append, rest);
+        let (now_us, bytes) = (self.cql.shard.now_us(), outbound.streamed_bytes() as u64);
+        drop(outbound);
+        self.taking.set(if was_taken {
+            Taking::begin(now_us, bytes)
+        } else {
+            self.taking.get().with_more(bytes)
+        });
+        self.keeps_answers();
+        self.send_soon();
+    }
+
     /// Refuses a request at once. A flood of refusals is sent when all that has arrived is looked through.
     fn refuse(&self, header: Header, refusing: &Refusing) {
         count(&refusing.level.counters.shed);
@@ -479,7 +523,8 @@ impl Connection {
     }
 
     fn append(&self, append: impl FnOnce(&mut Vec<u8>), counts: u32) {
-        if !self.closed.get() {
+        let is_lost = broken::is("answer_sent") && self.requests_total.get().is_multiple_of(16);
+        if !self.closed.get() && !is_lost {
             let mut outbound = self.outbound.borrow_mut();
             let before = outbound.pending_bytes();
             outbound.envelope(append);
@@ -527,11 +572,19 @@ impl Connection {
         match &sent {
             Ok(sent) => {
                 self.unsent_answers.set(0);
+                self.is_blocked.set(false);
+                self.is_active();
+                self.taking.set(self.taking.get().took(*sent as u64));
                 outbound.sent(*sent);
                 drop(outbound);
                 self.release_outbound();
             }
-            Err(_) => self.is_blocked.set(true),
+            Err(_) => {
+                if !self.is_blocked.replace(true) {
+                    // Up to now the requests in flight counted.
+                    self.is_active();
+                }
+            }
         }
         Some(sent)
     }
@@ -577,18 +630,60 @@ impl Connection {
                     self.keeps_answers();
                     more.await;
                 }
-                Some(Ok(_)) => {
-                    self.is_active();
-                    self.relieved.signal();
-                }
+                Some(Ok(_)) => self.relieved.signal(),
                 Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.transport.writable().await;
+                    if !self.becomes_writable().await {
+                        break;
+                    }
                     self.is_blocked.set(false);
                 }
                 Some(Err(_)) => break,
             }
         }
         self.close();
+    }
+
+    /// Waits until the socket takes something; `false`: the client takes its large answers too slowly.
+    async fn becomes_writable(&self) -> bool {
+        let mut writable = pin!(self.transport.writable());
+        loop {
+            let large_bytes = self.outbound.borrow().streamed_bytes();
+            if large_bytes == 0 {
+                writable.await;
+                return true;
+            }
+            let (now_us, period_us) = (self.cql.shard.now_us(), self.cql.options.timeouts.write_us);
+            let others_wait = self.cql.result_memory.large_waiting() > 0;
+            let mut taking = self.taking.get();
+            let verdict = taking.judge(now_us, period_us, others_wait);
+            self.taking.set(taking);
+            let left_us = match verdict {
+                TakingVerdict::WaitUs(left_us) => left_us,
+                TakingVerdict::TooSlow { taken_bytes, least_bytes } => {
+                    log(
+                        LogLevel::Warn,
+                        format_args!("shard {}", self.cql.shard.id()),
+                        "cql",
+                        format_args!(
+                            "closing the connection of {}: it took {taken_bytes} bytes of a large answer in {} ms \
+                             (write_request_timeout), less than {least_bytes}, while other results wait for memory; \
+                             {large_bytes} bytes are lost",
+                            self.peer_addr(),
+                            period_us / 1000
+                        ),
+                    );
+                    return false;
+                }
+            };
+            let mut alarm = pin!(self.cql.shard.sleep_us(left_us));
+            let is_writable = poll_fn(|context| match writable.as_mut().poll(context) {
+                Poll::Ready(()) => Poll::Ready(true),
+                Poll::Pending => alarm.as_mut().poll(context).map(|()| false),
+            });
+            if is_writable.await {
+                return true;
+            }
+        }
     }
 
     /// Ends the connection now.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use catalog::SchemaChange;
-use cql::protocol::{Event, StatusChange};
+use protocol::{Event, StatusChange};
 use runtime::Shard;
 
 use super::{CqlShard, on_all_shards};

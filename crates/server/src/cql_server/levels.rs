@@ -16,8 +16,8 @@ use std::sync::Arc;
 use catalog::{Access, DEFAULT_LEVEL, DRIVER_LEVEL, DRIVER_SHARES, Workload};
 use engine::EngineError;
 use engine::node::NodeShard;
-use engine::report::LatencyCounter;
 use engine::shard::EngineShard;
+use engine::table::counters::LatencyCounter;
 use runtime::{CpuGroup, GROUPS_MAX, GroupError, Shard};
 
 use super::overload::Pace;
@@ -228,7 +228,7 @@ pub struct LevelReport {
     pub delayed: u64,
     pub timed_out: u64,
     pub under_way: u32,
-    pub latency: engine::report::Latencies,
+    pub latency: engine::table::counters::Latencies,
 }
 
 /// Of every shard, the default level first.

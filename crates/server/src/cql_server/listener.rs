@@ -10,8 +10,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use cql::protocol::StatusChange;
 use engine::EngineError;
+use protocol::StatusChange;
 use runtime::{Accepted, CpuGroup, ListenOptions, Listener, NetError, Remote, Shard};
 
 use super::connection::Connection;
@@ -82,7 +82,7 @@ pub struct Opened {
 }
 
 /// What shard 0 keeps of the listeners.
-struct Doors {
+struct Endpoints {
     listeners: Vec<Rc<Listener>>,
     /// By shard.
     open_connections: Vec<Cell<usize>>,
@@ -122,10 +122,10 @@ pub async fn start(shard: &Shard, mut options: CqlOptions, ports: Vec<Port>) -> 
     let open_connections = (0..shard.shard_count()).map(|_| Cell::new(0)).collect();
     let listeners: Vec<_> = open.iter().map(|(_, listener)| listener.clone()).collect();
     let addresses = open.iter().map(|(port, listener)| (port.name(), listener.local_addr())).collect();
-    let doors = Rc::new(Doors { listeners, open_connections });
-    shard.set_local(doors.clone());
+    let endpoints = Rc::new(Endpoints { listeners, open_connections });
+    shard.set_local(endpoints.clone());
     for (port, listener) in open {
-        let accepting = accept(shard.clone(), doors.clone(), port, listener, options.clone());
+        let accepting = accept(shard.clone(), endpoints.clone(), port, listener, options.clone());
         shard.spawn(CpuGroup::Statement, accepting).detach();
     }
     Ok(Opened { addresses, missing })
@@ -135,8 +135,8 @@ pub async fn start(shard: &Shard, mut options: CqlOptions, ports: Vec<Port>) -> 
 /// closes what is open.
 pub async fn stop(remote: &Remote, address: SocketAddr) {
     let stop_listening = move |shard: Shard| async move {
-        if let Some(doors) = shard.local::<Doors>() {
-            doors.listeners.iter().for_each(|listener| listener.close());
+        if let Some(endpoints) = shard.local::<Endpoints>() {
+            endpoints.listeners.iter().for_each(|listener| listener.close());
         }
         events::status_changed(&shard, StatusChange::Down, address).await;
     };
@@ -161,32 +161,32 @@ pub async fn stop(remote: &Remote, address: SocketAddr) {
 
 async fn accept(
     shard: Shard,
-    doors: Rc<Doors>,
+    endpoints: Rc<Endpoints>,
     port: Port,
     listener: Rc<Listener>,
     options: Arc<CqlOptions>,
 ) {
     while let Some(accepted) = listener.accept().await {
-        let open: usize = doors.open_connections.iter().map(Cell::get).sum();
+        let open: usize = endpoints.open_connections.iter().map(Cell::get).sum();
         if open >= options.connections_max {
             continue;
         }
         let target = if port.is_shard_aware {
             u32::from(accepted.peer_addr().port()) % shard.shard_count()
         } else {
-            let counts = doors.open_connections.iter().map(Cell::get);
+            let counts = endpoints.open_connections.iter().map(Cell::get);
             counts.enumerate().min_by_key(|(_, count)| *count).map_or(0, |(target, _)| target as u32)
         };
-        let count = &doors.open_connections[target as usize];
+        let count = &endpoints.open_connections[target as usize];
         count.set(count.get() + 1);
         options.open_connections.fetch_add(1, Ordering::Relaxed);
         let open_connections = options.open_connections.clone();
         let encryption = port.encryption.clone();
         let served = shard.call(target, CpuGroup::Statement, move |shard| serve(shard, accepted, encryption));
-        let doors = doors.clone();
+        let endpoints = endpoints.clone();
         let ended = async move {
             let _ = served.await;
-            let count = &doors.open_connections[target as usize];
+            let count = &endpoints.open_connections[target as usize];
             count.set(count.get() - 1);
             open_connections.fetch_sub(1, Ordering::Relaxed);
         };

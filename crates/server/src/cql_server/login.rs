@@ -5,9 +5,8 @@
 
 use std::rc::Rc;
 
-use cql::CqlError;
-use cql::protocol::{Header, Reply};
 use engine::node::NodeShard;
+use protocol::{CqlError, Header, Reply};
 
 use super::connection::Connection;
 use super::passwords::Passwords;

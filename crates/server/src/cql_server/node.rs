@@ -5,26 +5,26 @@ use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use base::broken;
 use catalog::{Catalog, SchemaChange};
 use cql::modify::{BatchLimits, BatchSeverity};
 use cql::system::{self, NodeInfo};
-use cql::{ChangeSchema, Coordinator, CqlError, Decide, FailureReason, ResultLimits, ResultMemory};
+use cql::{ChangeSchema, Coordinator, Decide, ResultLimits, ResultMemory};
 use engine::EngineError;
 use engine::commitlog::LogError;
 use engine::node::{self, Deadline, NodeShard};
 use model::{Mutation, PartitionKey, PartitionRange, TableId, TableSchema};
+use protocol::{CqlError, FailureReason};
 use reader::{LimitExceeded, Page, ReadCommand, ReadError, Refusal};
 use runtime::{CpuGroup, Shard};
 use uuid::Uuid;
 
+use super::levels::Level;
 use super::traces::Recorder;
-use super::{CqlShard, Timeouts, events, inside, levels};
+use super::{CqlShard, Timeouts, events, introspection, levels};
 
 /// Of a statement's text in a warning.
 const WARNED_QUERY_BYTES_MAX: usize = 512;
-
-/// While pages are to be short, a result without pages may be as long as so many of them.
-const SHORT_PAGES_UNPAGED: u64 = 8;
 
 /// The node as statements see it, on the shard of their connection.
 pub(crate) struct Node {
@@ -38,10 +38,31 @@ pub(crate) struct Node {
     /// When what is under way is given up.
     deadline: Cell<Deadline>,
     page_bytes_max: u64,
+    /// At which the request is served; `None`: at none.
+    level: Option<Rc<Level>>,
     /// Notes what is done, if the client wants to know.
     trace: Option<Rc<Recorder>>,
     /// The page that met most tombstones, if those were too many.
     dead: Cell<Option<DeadPage>>,
+}
+
+/// A request of this level waits for memory and is not under way until this is dropped.
+struct Aside<'n> {
+    shard: &'n Shard,
+    level: &'n Level,
+}
+
+impl<'n> Aside<'n> {
+    fn begin(shard: &'n Shard, level: &'n Level) -> Self {
+        level.pace.borrow_mut().set_aside(shard.now_us());
+        Self { shard, level }
+    }
+}
+
+impl Drop for Aside<'_> {
+    fn drop(&mut self) {
+        self.level.pace.borrow_mut().began(self.shard.now_us());
+    }
 }
 
 /// A page that was slow for a reason.
@@ -65,7 +86,14 @@ impl Node {
         let (group, deadline) = Default::default();
         let dead = Cell::default();
         let (shard, cql) = (cql.shard.clone(), cql.clone());
-        Ok(Self { shard, cql, node, user, group, deadline, page_bytes_max: u64::MAX, trace, dead })
+        let (page_bytes_max, level) = (u64::MAX, None);
+        Ok(Self { shard, cql, node, user, group, deadline, page_bytes_max, level, trace, dead })
+    }
+
+    /// The request is served at this level.
+    #[must_use]
+    pub fn at_level(self, level: &Rc<Level>) -> Self {
+        Self { level: Some(level.clone()), ..self }
     }
 
     /// Pages have at most about so many bytes.
@@ -209,7 +237,9 @@ impl Node {
             return Ok(None);
         };
         let mut info = self.node_info();
-        inside::look(&self.shard, &table.schema, &mut info).await.map_err(|error| cql_error(&error))?;
+        introspection::look(&self.shard, &table.schema, &mut info)
+            .await
+            .map_err(|error| cql_error(&error))?;
         let now_s = u32::try_from(self.shard.wall_us() / 1_000_000).unwrap_or(0);
         system::read_virtual(command, now_s, &info, &catalog)
     }
@@ -226,7 +256,7 @@ fn key_of(command: &ReadCommand) -> Option<PartitionKey> {
 pub(crate) fn cql_error(error: &EngineError) -> CqlError {
     match error {
         EngineError::Invalid(text) => CqlError::Invalid(text.clone()),
-        EngineError::Schema(error) => error.clone().into(),
+        EngineError::Schema(error) => cql::from_catalog(error.clone()),
         EngineError::UnknownTable(_) | EngineError::Log(LogError::TooLarge { .. }) => {
             CqlError::Invalid(error.to_string())
         }
@@ -289,11 +319,14 @@ impl Coordinator for Node {
 
     fn result_limits(&self) -> ResultLimits {
         let limits = self.cql.options.result_limits;
-        ResultLimits {
-            page_bytes: limits.page_bytes.min(self.page_bytes_max),
-            unpaged_room_bytes: self.page_bytes_max.saturating_mul(SHORT_PAGES_UNPAGED),
-            ..limits
-        }
+        ResultLimits { page_bytes: limits.page_bytes.min(self.page_bytes_max), ..limits }
+    }
+
+    async fn set_aside<F: Future<Output = ()>>(&self, turn: F) {
+        self.traced(|| "Waiting for memory of large unpaged results".to_string());
+        let aside = self.level.as_ref().map(|level| Aside::begin(&self.shard, level));
+        turn.await;
+        drop(aside);
     }
 
     fn result_memory(&self) -> Option<Rc<ResultMemory>> {
@@ -351,7 +384,10 @@ impl Coordinator for Node {
 
     async fn apply(&self, mutation: Mutation) -> Result<(), CqlError> {
         let place = self.trace.as_ref().map(|_| self.place(&mutation.schema, Some(mutation.key.token())));
-        let applied = node::apply_by(&self.shard, mutation, self.deadline.get()).await;
+        if broken::is("write_applied") && self.shard.random_u64().is_multiple_of(8) {
+            return Ok(());
+        }
+        let applied = node::apply(&self.shard, mutation, self.deadline.get()).await;
         applied.map_err(|error| cql_error(&error))?;
         self.traced(|| format!("Wrote a mutation of {}", place.unwrap_or_default()));
         Ok(())
@@ -359,7 +395,7 @@ impl Coordinator for Node {
 
     async fn apply_together(&self, mutations: Vec<Mutation>) -> Result<(), CqlError> {
         let count = mutations.len();
-        let applied = node::apply_together_by(&self.shard, mutations, self.deadline.get()).await;
+        let applied = node::apply_batch(&self.shard, mutations, self.deadline.get()).await;
         applied.map_err(|error| cql_error(&error))?;
         self.traced(|| format!("Wrote {count} mutations together"));
         Ok(())
@@ -375,23 +411,30 @@ impl Coordinator for Node {
         let (shard, deadline) = (self.shard.clone(), self.deadline.get());
         let page = match self.group.get() {
             Some(group) => {
-                let read = async move { node::read_by(&shard, command, deadline).await };
+                let read = async move { node::read(&shard, command, deadline).await };
                 self.shard.spawn(group, read).await
             }
-            None => node::read_by(&shard, command, deadline).await,
+            None => node::read(&shard, command, deadline).await,
         };
-        let page = page.map_err(|error| self.read_error(&error))?;
+        let mut page = page.map_err(|error| self.read_error(&error))?;
+        if page.next.is_some() && broken::is("page_whole") {
+            page.partitions.pop();
+        }
         self.warn_of_tombstones(table, key.as_ref(), &page);
         self.page_read(traced, &page);
         Ok(page)
     }
 
     async fn read_and_write(&self, mut command: ReadCommand, decide: Decide) -> Result<Page, CqlError> {
-        let decide = move |page: &Page| decide(page).map_err(Refused::Decided);
+        // The clock of the shard that has the partition: those who decide there never get the same time.
+        let decide = move |shard: &Shard, page: &Page| {
+            let timestamp_us = CqlShard::of(shard)?.timestamp_us();
+            decide(page, timestamp_us).map_err(Refused::Decided)
+        };
         let (table, key) = (command.table, key_of(&command));
         let traced = self.to_trace(&command);
         command.trace = self.trace.as_ref().map(|trace| trace.begin_read());
-        let page = node::read_and_write_by(&self.shard, command, self.deadline.get(), decide).await;
+        let page = node::read_modify_write(&self.shard, command, self.deadline.get(), decide).await;
         let page = page.map_err(|refused| match refused {
             Refused::Decided(error) => error,
             Refused::Failed(error) => self.read_error(&error),
@@ -403,6 +446,9 @@ impl Coordinator for Node {
     }
 
     async fn change_schema(&self, change: ChangeSchema) -> Result<Vec<SchemaChange>, CqlError> {
+        if broken::is("schema_changed") && self.shard.random_u64().is_multiple_of(8) {
+            return Ok(vec![]);
+        }
         let access = self.node.catalog.borrow().access().clone();
         let changes = node::change_schema(&self.shard, change).await.map_err(|error| cql_error(&error))?;
         if !Arc::ptr_eq(&access, self.node.catalog.borrow().access()) {

@@ -64,6 +64,16 @@ impl Pace {
         self.under_way -= 1;
     }
 
+    /// A request waits for something else than the CPU: it is not under way meanwhile.
+    ///
+    /// # Panics
+    /// None is under way.
+    pub fn set_aside(&mut self, now_us: u64) {
+        assert!(self.under_way > 0, "what is set aside has begun");
+        self.look(now_us);
+        self.under_way -= 1;
+    }
+
     fn look(&mut self, now_us: u64) {
         if self.under_way > 0 {
             self.busy_us += now_us.saturating_sub(self.looked_us);
@@ -272,5 +282,16 @@ mod tests {
         assert_eq!(pace.rate_per_s(now_us), Some(2));
         // After a long time nothing is known.
         assert_eq!(pace.rate_per_s(now_us + 10_000_000), None);
+        // Those that are set aside keep nobody waiting, and their time is not the level's.
+        let mut pace = Pace::default();
+        pace.began(now_us);
+        (0..40).for_each(|_| pace.began(now_us));
+        (0..40).for_each(|_| pace.set_aside(now_us));
+        for _ in 0..100 {
+            now_us += 1000;
+            pace.ended(now_us);
+            pace.began(now_us);
+        }
+        assert_eq!((pace.under_way(), pace.wait_us(now_us)), (1, Some(1000)));
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
 use bcrypt::Version;
-use cql::CqlError;
+use protocol::CqlError;
 use tokio::sync::oneshot;
 
 /// Cassandra's number of rounds: two to the power of it.

@@ -11,17 +11,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-use cql::protocol::{
-    BatchQuery, Compression, Envelope, EventType, Execute, Header, HeaderFlags, Opcode, PreparedReply,
-    ProtocolVersion, QueryParameters, Reply, Request, RequestMessage, SendMetadata, ShardingInfo, Startup,
-    Supported, Values,
-};
-use cql::{
-    ConsistencyLevels, Coordinator, CqlError, Execution, Outcome, Prepared, ResultRows, StatementKind,
-    WriteKind,
-};
+use cql::{ConsistencyLevels, Coordinator, Execution, Outcome, Prepared, ResultRows, StatementKind};
 use engine::node::Deadline;
 use engine::sharder::IGNORE_MSB;
+use protocol::{
+    BatchQuery, Compression, CqlError, Envelope, EventType, Execute, Header, HeaderFlags, Opcode,
+    PreparedReply, ProtocolVersion, QueryParameters, Reply, Request, RequestMessage, SendMetadata,
+    ShardingInfo, Startup, Supported, Values, WriteKind,
+};
 
 use super::connection::Connection;
 use super::levels::{Effective, Levels, count};
@@ -314,6 +311,12 @@ pub(crate) async fn answer(connection: &Rc<Connection>, header: Header, body: &[
     };
     match answer {
         Ok(Answer::Outcome { outcome: Outcome::Void, .. }) => connection.answer(|out| reply.void(out)),
+        Ok(Answer::Outcome { outcome: Outcome::Rows(rows), metadata }) if rows.charge.is_large() => {
+            let (count, cells_bytes, columns) = (rows.count(), rows.cells_bytes(), rows.columns.clone());
+            let head =
+                |out: &mut Vec<u8>| reply.rows(out, &columns, metadata).finish_head(cells_bytes, count);
+            connection.answer_streamed(head, rows.into_blocks());
+        }
         Ok(Answer::Outcome { outcome: Outcome::Rows(rows), metadata }) => {
             connection.answer(|out| write_rows(&reply, out, &rows, metadata));
         }
@@ -368,7 +371,9 @@ async fn run(
     if let Some(trace) = &trace {
         trace.request(&message.request);
     }
-    let node = Node::on(cql, connection.session.user(), trace.clone())?.with_pages_of(arrival.page_bytes_max);
+    let node = Node::on(cql, connection.session.user(), trace.clone())?
+        .with_pages_of(arrival.page_bytes_max)
+        .at_level(&arrival.served.level);
     let session_keyspace = connection.session.keyspace.borrow().clone();
     match message.request {
         Request::Query { text, parameters } => {

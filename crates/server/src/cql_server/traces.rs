@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use cql::protocol::{BatchQuery, Header, Opcode, QueryParameters, Request};
 use cql::system::{Trace, TraceEvent};
+use protocol::{BatchQuery, Header, Opcode, QueryParameters, Request};
 use reader::trace::{Note, ReadTrace};
 use runtime::Shard;
 use uuid::Uuid;

@@ -81,6 +81,15 @@ impl Transport {
         Some((version, suite))
     }
 
+    /// Whether the client has not yet shaken hands; on a port where TLS is optional, whether it has said nothing.
+    pub fn is_shaking_hands(&self) -> bool {
+        match &*self.mode.borrow() {
+            Mode::Plain => false,
+            Mode::Tls(tls) => tls.is_handshaking(),
+            Mode::Undecided(_) => true,
+        }
+    }
+
     /// Reads what there is; 0 is the end.
     ///
     /// # Errors

@@ -146,7 +146,6 @@ pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientList
             page_tombstones: if tombstone_page_limit == 0 { u64::MAX } else { tombstone_page_limit },
             unpaged_soft_bytes,
             unpaged_hard_bytes,
-            unpaged_room_bytes: u64::MAX,
         },
         batch_limits: batch_limits(batches),
         result_bytes_max: (shard_bytes / RESULT_PART).max(RESULT_BYTES_MIN),

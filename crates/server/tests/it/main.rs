@@ -1,14 +1,3 @@
-//! The program itself, as its users meet it: started, asked, stopped, started again.
+//! Statements through the engine and through a storage in memory, compared.
 
-mod bad_input;
-mod certificates;
-mod doors;
-mod inside;
-mod io_accounting;
-mod iotune;
-mod levels;
 mod paged_scans;
-mod process;
-mod raw_client;
-mod serve;
-mod sstables;

@@ -14,10 +14,9 @@ use std::cell::{Cell as Counter, RefCell};
 use std::sync::Arc;
 
 use catalog::{Catalog, SchemaChange, TableSettings};
-use cql::protocol::Values;
 use cql::system::NodeInfo;
 use cql::testing::MemoryCoordinator;
-use cql::{ChangeSchema, Coordinator, CqlError, Decide, Execution, Outcome, Prepared, ResultLimits};
+use cql::{ChangeSchema, Coordinator, Decide, Execution, Outcome, Prepared, ResultLimits};
 use engine::{EngineOptions, node, recover};
 use model::{
     Cell, ClusteringKey, CqlType, Liveness, Mutation, PartitionKey, TableId, TableSchema, Tombstone,
@@ -25,6 +24,7 @@ use model::{
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use protocol::{CqlError, Values};
 use reader::{Page, ReadCommand};
 use runtime::Shard;
 use uuid::Uuid;
@@ -280,7 +280,9 @@ impl Coordinator for EngineCoordinator {
         if let Some(paging) = command.paging.as_mut().filter(|_| self.is_reopened) {
             paging.read_id = paging.read_id.wrapping_add(1).max(1);
         }
-        node::read(&self.shard, command).await.map_err(|error| CqlError::Server(error.to_string()))
+        node::read(&self.shard, command, node::Deadline::NONE)
+            .await
+            .map_err(|error| CqlError::Server(error.to_string()))
     }
 
     async fn apply(&self, _: Mutation) -> Result<(), CqlError> {
@@ -308,7 +310,8 @@ impl Coordinator for EngineCoordinator {
 type Rows = Vec<Vec<Option<Vec<u8>>>>;
 
 fn rows_of(result: &cql::ResultRows, columns: usize, into: &mut Rows) {
-    let mut rest = result.cells();
+    let cells = result.joined_cells();
+    let mut rest = &cells[..];
     for _ in 0..result.count() {
         let row = (0..columns).map(|_| {
             let (len, tail) = rest.split_first_chunk::<4>().expect("a length");
@@ -363,7 +366,7 @@ async fn check(shard: Shard, contents: Vec<Content>, scans: Vec<Scan>) -> Result
     for (number, content) in contents.iter().enumerate() {
         for mutation in mutations(&schema, number, content) {
             memory.write(&mutation);
-            node::apply(&shard, mutation).await.map_err(|error| error.to_string())?;
+            node::apply(&shard, mutation, node::Deadline::NONE).await.map_err(|error| error.to_string())?;
         }
         if content.is_flushed {
             node::flush(&shard, vec![]).await.map_err(|error| error.to_string())?;
@@ -469,7 +472,7 @@ fn an_unpaged_result_within_one_page_of_storage_keeps_its_limits() {
             open(&shard, &schema).await.unwrap();
             let runs = vec![Run { kind: Kind::Live, rows: 100 }];
             for mutation in mutations(&schema, 0, &Content { has_static: false, runs, is_flushed: false }) {
-                node::apply(&shard, mutation).await.unwrap();
+                node::apply(&shard, mutation, node::Deadline::NONE).await.unwrap();
             }
             let limits = ResultLimits { unpaged_soft_bytes, unpaged_hard_bytes, ..ResultLimits::default() };
             let warnings = RefCell::default();

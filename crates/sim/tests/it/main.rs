@@ -2,12 +2,14 @@
 //!
 //! - [`map`]: ARCHITECTURE.md and the other pages name what is there, and all of it;
 //! - [`arrows`]: crates depend on what the table in ARCHITECTURE.md allows;
+//! - [`rooms`]: modules of a crate use each other as its row there allows;
 //! - [`figures`]: tables of figures in bench/README.md rest on records;
 //! - [`tidy`]: doors for clocks and the like, lints, test binaries, decisions, formats.
 
 mod arrows;
 mod figures;
 mod map;
+mod rooms;
 mod tidy;
 
 use std::fs;

@@ -10,11 +10,17 @@ const DOORS: &[(&str, &str)] = &[
     ("crates/runtime/src/real/", "the real back end is where clocks, randomness and threads come in"),
     ("crates/base/src/hash.rs", "the alias that everybody uses instead of std's maps"),
     ("crates/sim/src/main.rs", "fresh seeds differ from run to run, and are printed"),
-    ("crates/sim/src/bin/ledger.rs", "a host process with threads and moments of its own is what is tested"),
-    ("crates/cql/src/protocol/tests/cost.rs", "prints how long things take"),
-    ("crates/cql/src/syntax/tests/speed.rs", "prints how long things take"),
-    ("crates/server/tests/it/", "processes and clients outside live in the real world's time"),
+    ("crates/sim/src/bin/ledger/", "a host process with threads and moments of its own is what is tested"),
+    ("crates/protocol/src/tests/cost.rs", "prints how long things take"),
+    ("crates/syntax/src/tests/speed.rs", "prints how long things take"),
+    ("crates/messina/tests/it/", "processes and clients outside live in the real world's time"),
+    (
+        "crates/shell/src/",
+        "the shell reads the environment for its user, and its tests have places and servers of their own",
+    ),
+    ("crates/bench/src/", "benchmarks measure the real machine in its time"),
     ("crates/server/src/", "the server reads the environment and its own clock for its user"),
+    ("crates/messina/src/", "the programs read arguments, environment and clock for their user"),
 ];
 
 #[test]
@@ -168,4 +174,31 @@ fn texts_speak_of_the_project_alone() {
             assert!(found.is_none(), "{file}:{}: a path of one machine: {}", number + 1, line.trim());
         }
     }
+}
+
+/// The names that the code gives to `broken::is`.
+fn broken_names(code: &str) -> Vec<String> {
+    let calls = code.split(concat!("broken::", "is(\"")).skip(1);
+    calls.filter_map(|rest| Some(rest.split_once('"')?.0.to_string())).collect()
+}
+
+#[test]
+fn each_promise_is_broken_somewhere_and_each_place_has_a_promise() {
+    let simulation: String = files_below("crates/sim/src", ".rs").iter().map(|file| text(file)).collect();
+    let mut named = BTreeSet::new();
+    for file in files_below("crates", ".rs").iter().filter(|file| !file.starts_with("crates/base/")) {
+        for name in broken_names(&text(file)) {
+            assert!(
+                simulation.contains(&format!("\"{name}\"")),
+                "{file} breaks {name}, of which the simulation knows nothing: add it to PROMISES"
+            );
+            named.insert(name);
+        }
+    }
+    let engine = sim::promises::PROMISES.iter().map(|promise| promise.name);
+    let server = sim::serving::promises::PROMISES.iter().map(|promise| promise.name);
+    for name in engine.chain(server) {
+        assert!(named.contains(name), "nothing asks broken::is for {name}: remove it from PROMISES");
+    }
+    assert_eq!(broken_names(concat!("if broken::", "is(\"a\") || broken::", "is(\"b\") {")), ["a", "b"]);
 }

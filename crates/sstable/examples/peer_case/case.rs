@@ -1,4 +1,4 @@
-//! One SSTable that is to be written.
+//! A case: one SSTable to be written.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use model::{Compression, Mutation, TableSchema};
 use sstable::component::statistics::DeltaBases;
 use sstable::version::Version;
 
-/// When everything here was written.
+/// Time at which all data of the cases were written, in seconds since 1970.
 pub const NOW_S: u32 = 1_700_000_000;
 pub const NOW_US: i64 = NOW_S as i64 * 1_000_000;
 
@@ -16,7 +16,7 @@ pub struct Case {
     pub version: Version,
     pub compression: Option<Compression>,
     pub bases: DeltaBases,
-    /// A block of a partition is closed once it has this many bytes.
+    /// A block of the row index ends once it has this number of bytes.
     pub column_index_bytes: u32,
     pub mutations: Vec<Mutation>,
 }

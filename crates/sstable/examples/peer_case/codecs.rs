@@ -1,5 +1,5 @@
-//! A table whose SSTables are compressed in every way, in both versions: each codec, small and large chunks, chunks
-//! that do not shrink.
+//! A table whose SSTables use every compression in both versions: each codec, short and long chunks,
+//! incompressible chunks.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub fn table(keyspace: &str) -> Arc<TableSchema> {
     table.build().expect("this is a table")
 }
 
-/// An SSTable for each version, codec and length of chunks.
+/// One SSTable for each version, codec and chunk length.
 pub fn cases(seed: u64, schema: &Arc<TableSchema>) -> Vec<Case> {
     let codecs = [
         Codec::Noop,
@@ -41,7 +41,7 @@ pub fn cases(seed: u64, schema: &Arc<TableSchema>) -> Vec<Case> {
             (Version::Me, 256, Compression::ALWAYS),
             (Version::Nb, 4, Compression::ALWAYS),
             (Version::Nb, 64, Compression::ALWAYS),
-            // Half of it does not shrink so far.
+            // About half of the chunks do not compress to this length.
             (Version::Nb, 1, 700),
             (Version::Nb, 16, 16 * 1024),
         ] {
@@ -61,7 +61,8 @@ pub fn cases(seed: u64, schema: &Arc<TableSchema>) -> Vec<Case> {
     cases
 }
 
-/// Words in one column, noise in the other, of very different lengths. Each SSTable has partitions of its own.
+/// Words in one column, random bytes in the other, with very different lengths. Each SSTable has its own
+/// partitions.
 fn mutations(rng: &mut Rng, schema: &Arc<TableSchema>, generation: u64) -> Vec<Mutation> {
     let named = |name: &str| schema.column_named(name).expect("the table has it");
     let (text, blob) = (named("t"), named("b"));

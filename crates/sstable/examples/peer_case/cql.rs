@@ -1,4 +1,4 @@
-//! The statements that make the tables in Cassandra.
+//! CQL statements that create the tables in Cassandra.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ pub fn create_type(user: &UserType) -> String {
     format!("CREATE TYPE {}.{} ({fields});\n", quoted(&user.keyspace), quoted(&user.name))
 }
 
-/// With the table's id, by which its directory is named.
+/// The statement includes the table's id, from which the name of its directory follows.
 pub fn create_table(schema: &TableSchema) -> String {
     let mut columns = vec![];
     for key in schema.partition_key.iter().chain(&schema.clustering) {

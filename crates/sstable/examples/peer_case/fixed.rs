@@ -1,4 +1,5 @@
-//! The fixed cases: tables of known shapes (the model's own, all types, composite keys, many columns), random data.
+//! The fixed cases: random data in tables of fixed shapes (the model's own tables, all types, composite keys,
+//! many columns).
 
 use std::sync::Arc;
 
@@ -53,7 +54,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
     cases
 }
 
-/// The tables of the model's own tests, and those that they do not have.
+/// The tables of the model's own tests, and further ones.
 fn tables() -> Vec<Arc<TableSchema>> {
     let mut tables = sample::tables();
     let table = |name: &str| TableSchema::builder(KEYSPACE, name);
@@ -68,7 +69,7 @@ fn tables() -> Vec<Arc<TableSchema>> {
     tables
 }
 
-/// `schema.cql` for [`tables`].
+/// The content of `schema.cql` for [`tables`].
 pub fn schema_cql() -> String {
     let mut out = cql::create_keyspace(KEYSPACE) + &cql::create_type(&point_type());
     tables().iter().for_each(|table| out.push_str(&cql::create_table(table)));
@@ -141,14 +142,14 @@ fn keys_table() -> model::schema::TableBuilder {
         .regular("v", CqlType::Boolean)
 }
 
-/// What says nothing is left out: no SSTable holds it.
+/// Random mutations. Empty ones are left out, because no SSTable stores them.
 fn mutations(rng: &mut Rng, schema: &Arc<TableSchema>, generation: u64) -> Vec<Mutation> {
     let is_models = sample::tables().iter().any(|table| table.name == schema.name);
     if !is_models {
         let mutations = (0..60).map(|_| mutation(rng, schema));
         return mutations.filter(|mutation| !mutation.partition.is_empty()).collect();
     }
-    // The second is wide enough to have promoted indexes.
+    // The second SSTable has partitions that are long enough for promoted indexes.
     let variety = match generation {
         2 => Variety { rows: 400, value_bytes: 2000, partitions: 3, ..Variety::default() },
         _ => Variety { partitions: 300, ..Variety::default() },
@@ -158,7 +159,7 @@ fn mutations(rng: &mut Rng, schema: &Arc<TableSchema>, generation: u64) -> Vec<M
 }
 
 fn mutation(rng: &mut Rng, schema: &Arc<TableSchema>) -> Mutation {
-    // Few partitions, so that mutations meet.
+    // Few partitions, so that several mutations hit the same partition.
     let mut keys = Rng::new(rng.below(12));
     let values: Vec<Vec<u8>> = schema.partition_key.iter().map(|c| value(&mut keys, &c.ty, true)).collect();
     let key = match &values[..] {
@@ -219,7 +220,7 @@ fn row(rng: &mut Rng, schema: &TableSchema, kind: ColumnKind) -> Row {
             _ => Liveness::new(timestamp(rng)),
         };
     }
-    // Sometimes few columns, sometimes most.
+    // The probability of a column varies from row to row: sometimes few columns, sometimes most.
     let of_ten = rng.below(11);
     for column in schema.columns_of(kind) {
         if rng.below(10) >= of_ten {

@@ -1,16 +1,17 @@
-//! Writes a case for `tests/peers/verify.py`: SSTables in Cassandra's directory layout, their schema, and what
-//! `sstabledump -t` must print of them.
+//! Writes a case for `tests/peers/verify.py`: SSTables in Cassandra's directory layout, their schema, and the
+//! expected output of `sstabledump -t`.
 //!
-//! `cargo run -p sstable --example peer_case -- DIR fixed [SEED]` or `-- DIR random SEED [--vectors]` makes
+//! `cargo run -p sstable --example peer_case -- DIR fixed [SEED]` or `-- DIR random SEED [--vectors]` creates
 //! ```text
 //! DIR/schema.cql
 //! DIR/data/<keyspace>/<table>-<table id>/{me,nb}-<generation>-big-*.db
-//! DIR/written/<keyspace>.<table>/<generation>.json     the dump of the writes, without an SSTable
-//! DIR/read/<keyspace>.<table>/<generation>.json        the dump of what our reader reads from the SSTable
+//! DIR/written/<keyspace>.<table>/<generation>.json     dump of the writes, without an SSTable
+//! DIR/read/<keyspace>.<table>/<generation>.json        dump of the SSTable, read by Messina
 //! ```
-//! `fixed` are tables of chosen shapes (fixed.rs) and one that is compressed in all ways (codecs.rs), `random` tables with random columns and types (random.rs), of
-//! vectors too if asked. The seed decides everything. The two dumps are expected to be equal; whoever runs this
-//! compares them with each other and with Cassandra's.
+//! `fixed` creates tables of fixed shapes (fixed.rs) and a table that uses every compression (codecs.rs);
+//! `random` creates tables with random columns and types (random.rs), with `--vectors` also of vectors. The
+//! seed determines everything. The two dumps must be equal; the calling script compares them with each other
+//! and with Cassandra's dump.
 
 mod case;
 mod codecs;
@@ -28,7 +29,7 @@ use model::{PartitionRange, TableSchema};
 use reader::{MemorySource, ReadSpec, Reader, Source};
 use runtime::{CpuGroup, IoClass, Runtime, RuntimeOptions, Shard};
 use sstable::dump::{DumpOptions, dump_reader, schema_of_header};
-use sstable::name::{Generation, SstableName, TableDirectory};
+use sstable::name::{Generation, SSTableName, TableDirectory};
 use sstable::read::{ChunkCache, SSTable, SSTableSource};
 use sstable::write::{WriteOptions, write_reader};
 
@@ -42,7 +43,7 @@ fn checked<T, E: std::fmt::Display>(result: Result<T, E>) -> T {
 async fn write_cases(shard: Shard, root: PathBuf, cases: Vec<Case>, statements: String) {
     let cache = ChunkCache::new(16 << 20);
     for case in &cases {
-        // The writer's state is large.
+        // Boxed, because the writer's state is large.
         Box::pin(write_case(&shard, &root, case, &cache)).await;
     }
     write_text(&shard, &root.join("schema.cql"), &statements).await;
@@ -68,7 +69,7 @@ async fn write_case(shard: &Shard, root: &Path, case: &Case, cache: &Rc<ChunkCac
         host_id: Some([7; 16]),
         ..WriteOptions::for_table(schema, "memtable", IoClass::MemtableFlush)
     };
-    let name = SstableName::big(case.version, Generation::Number(case.generation));
+    let name = SSTableName::big(case.version, Generation::Number(case.generation));
     let reader = &mut *source.reader(&spec);
     let written =
         checked(write_reader(shard.files(), &dir, name, schema.clone(), options, reader, shard).await);
@@ -84,7 +85,7 @@ async fn write_case(shard: &Shard, root: &Path, case: &Case, cache: &Rc<ChunkCac
 
     let table = checked(SSTable::open(shard.files(), &dir, name, cache, IoClass::Maintenance).await);
     checked(table.check(IoClass::Maintenance).await);
-    // By the types that the SSTable itself names, as sstabledump does.
+    // Use the types in the SSTable's own header, as sstabledump does.
     let described = checked(schema_of_header(&table.statistics().header));
     let spec = ReadSpec::new(described.clone(), PartitionRange::all());
     let source = SSTableSource::new(table, IoClass::Maintenance);

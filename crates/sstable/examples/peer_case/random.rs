@@ -1,8 +1,8 @@
-//! Random tables with random data: everything in them follows from the seed.
+//! Random tables with random data, determined by the seed.
 //!
-//! Each table gets one SSTable, so that nothing else of the table shadows what is in it. By turns a table has few
-//! partitions whose writes meet, partitions with many rows (and so a promoted index), or many small partitions
-//! (and so a summary of several entries).
+//! Each table has one SSTable, so that no other SSTable shadows its data. Tables alternate between few
+//! partitions with overlapping writes, partitions with many rows (and so a promoted index), and many small
+//! partitions (and so a summary of several entries).
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ use crate::random_data::{DataShape, Writer};
 
 const TABLES: u64 = 18;
 
-/// What the release that is to read them knows.
+/// Features of the release that will read the SSTables.
 #[derive(Clone, Copy)]
 pub struct Limits {
-    /// 5.0 has vectors.
+    /// Cassandra 5.0 has vectors.
     pub has_vectors: bool,
 }
 
-/// All SSTables of a seed, and `schema.cql`.
+/// All SSTables of a seed, and the content of `schema.cql`.
 pub fn cases(seed: u64, limits: Limits) -> (Vec<Case>, String) {
     let mut rng = Rng::new(seed);
     let keyspace = format!("seed_{seed}");
@@ -64,7 +64,7 @@ fn case(rng: &mut Rng, schema: Arc<TableSchema>, shape: DataShape) -> Case {
     }
 }
 
-/// Each codec, all chunk lengths, and chunks that are stored as they are.
+/// Any codec, any chunk length, possibly with chunks that are stored uncompressed.
 fn compression(rng: &mut Rng) -> Compression {
     let codec = match rng.below(6) {
         0 => Codec::Noop,
@@ -90,17 +90,18 @@ struct Schemas {
     user_types: Vec<UserType>,
 }
 
-/// Where a type is to stand.
+/// The place where a type is used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// In a key, a set, or a map's keys: no duration.
+    /// In a key, a set, or the keys of a map: no duration.
     Key,
-    /// Inside another type, or in a cell of its own.
+    /// In another type, or in a cell.
     Value,
 }
 
 impl Schemas {
-    /// Adds one whose fields may be of those that are there. Fields are frozen: Cassandra does not split them.
+    /// Adds a type whose fields may have the types added before. Fields are frozen, because Cassandra does
+    /// not split them.
     fn user_type(&mut self, number: usize) {
         let fields = (0..1 + self.rng.below(4)).map(|field| UdtField {
             name: self.name("f", field),
@@ -123,7 +124,7 @@ impl Schemas {
         };
         for key in 0..clustering {
             let ty = match key {
-                // Enough values for many rows.
+                // A type with enough values for many rows.
                 0 if shape == DataShape::Wide => {
                     self.rng.pick(&[CqlType::Int, CqlType::Text, CqlType::TimeUuid]).clone()
                 }
@@ -142,7 +143,8 @@ impl Schemas {
             let ty = column(self);
             table = table.static_column(self.name("s", number), ty);
         }
-        // Cassandra takes a table without columns for one with a column of no bytes; a counter table has one.
+        // Cassandra reads a table without columns as one with a column of no bytes. A counter table has at
+        // least one column.
         let least = u64::from(counters);
         for number in 0..least + self.rng.below(9) {
             let ty = column(self);
@@ -151,7 +153,7 @@ impl Schemas {
         table.build().expect("this is a table")
     }
 
-    /// Different for different numbers; most plain, some that CQL wants quoted.
+    /// Different names for different numbers: most plain, some that must be quoted in CQL.
     fn name(&mut self, plain: &str, number: u64) -> String {
         match self.rng.below(12) {
             0 => format!("{}Mixed{number}", plain.to_uppercase()),

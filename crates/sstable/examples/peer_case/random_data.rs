@@ -14,10 +14,10 @@ use model::{
 use crate::case::{NOW_S, NOW_US};
 use crate::values::{value, value_or_empty};
 
-/// How the rows spread.
+/// The distribution of the rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum DataShape {
-    /// Few partitions of few rows: writes meet.
+    /// Few partitions of few rows: writes overlap.
     Meeting,
     /// Few partitions of many rows.
     Wide,
@@ -29,7 +29,7 @@ pub struct Writer {
     rng: Rng,
     schema: Arc<TableSchema>,
     shape: DataShape,
-    /// The keys that writes choose from follow from it.
+    /// Seed of the keys among which writes choose.
     key_seed: u64,
 }
 
@@ -38,7 +38,7 @@ impl Writer {
         Self { key_seed: rng.next_u64(), rng, schema, shape }
     }
 
-    /// At least one, none of them empty.
+    /// At least one mutation; none is empty.
     pub fn mutations(mut self) -> Vec<Mutation> {
         let count = match self.shape {
             DataShape::Meeting => 80,
@@ -81,7 +81,7 @@ impl Writer {
             let range =
                 ClusteringRange { start: self.bound(Position::START), end: self.bound(Position::END) };
             let tombstone = self.tombstone();
-            // The ends may be the wrong way round; then the other range is deleted.
+            // If the ends are in the wrong order, they are exchanged.
             let turned = self.schema.compare_positions(&range.start, &range.end).is_gt();
             let range = match turned {
                 true => ClusteringRange { start: range.end, end: range.start },
@@ -103,7 +103,7 @@ impl Writer {
         PartitionKey::new(composite_key(values.iter().map(Vec::as_slice)))
     }
 
-    /// The first `len` values of a clustering key, from as many as the shape has.
+    /// The first `len` values of a clustering key, chosen among as many as the shape has.
     fn prefix(&mut self, len: usize) -> ClusteringPrefix {
         let mut values = vec![];
         for (number, column) in self.schema.clustering[..len].iter().enumerate() {
@@ -127,7 +127,7 @@ impl Writer {
         if self.rng.chance(1, 2) { Position::before(prefix) } else { Position::after(prefix) }
     }
 
-    /// Close together, so that writes of one time meet; some far away.
+    /// Most timestamps are close together, so that some are equal; some are far away.
     fn timestamp(&mut self) -> i64 {
         match self.rng.below(40) {
             0 => self.rng.next_u64() as i64 >> 8,
@@ -136,7 +136,8 @@ impl Writer {
         }
     }
 
-    /// Counters merge to the later of their times, so what deletes some is later than all.
+    /// Counters merge to the later of their timestamps, so a deletion of counters needs a later timestamp
+    /// than all of them.
     fn tombstone(&mut self) -> Tombstone {
         let timestamp_us = match self.schema.has_counters() {
             true => (1 << 60) + self.rng.below(8) as i64,
@@ -153,7 +154,7 @@ impl Writer {
         }
     }
 
-    /// At most so long that it ends before 2038: 4.1 refuses what expires later.
+    /// The TTL ends before 2038, because Cassandra 4.1 refuses later expiry times.
     fn ttl(&mut self) -> u32 {
         match self.rng.below(4) {
             0 => 1 + self.rng.below(400_000_000) as u32,
@@ -175,7 +176,7 @@ impl Writer {
                 _ => Liveness::new(self.timestamp()),
             };
         }
-        // Sometimes few columns, sometimes most.
+        // The probability of a column varies from row to row: sometimes few columns, sometimes most.
         let of_ten = self.rng.below(11);
         let schema = self.schema.clone();
         for column in schema.columns_of(kind) {
@@ -213,7 +214,7 @@ impl Writer {
         }
     }
 
-    /// Often written with the row's marker.
+    /// Often has the timestamp and TTL of the row marker.
     fn cell(&mut self, ty: &CqlType, row: Liveness) -> Cell {
         let with_row = !row.is_none() && self.rng.chance(1, 2);
         let timestamp_us = if with_row { row.timestamp_us } else { self.timestamp() };

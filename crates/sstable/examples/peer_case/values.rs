@@ -1,16 +1,18 @@
-//! Random values of every type: ordinary ones, the smallest and largest, and empty ones where Cassandra takes them.
+//! Random values of every type: ordinary values, the smallest and largest ones, and empty ones where
+//! Cassandra accepts them.
 //!
-//! Floats are such as Java prints in the shortest form; before 19 it does not always.
+//! Floats are limited to those for which Java prints the shortest form; before version 19 Java does not
+//! always do so.
 
 use std::net::Ipv6Addr;
 
 use base::rng::Rng;
 use model::types::{CollectionBuilder, CqlType, CqlValue, Duration, build_tuple, build_vector};
 
-/// A value of a cell or of a clustering column, sometimes the empty one.
+/// A value of a cell or of a clustering column, sometimes empty.
 pub fn value_or_empty(rng: &mut Rng, ty: &CqlType) -> Vec<u8> {
     let ty = ty.without_reversed();
-    // Cassandra stores an empty boolean, but cannot print it.
+    // Cassandra stores an empty boolean but cannot print it.
     let may_be_empty = !matches!(ty, CqlType::Boolean) && ty.validate(&[]).is_ok();
     if may_be_empty && ty.is_empty_value_meaningless() && rng.chance(1, 15) {
         return vec![];
@@ -18,8 +20,8 @@ pub fn value_or_empty(rng: &mut Rng, ty: &CqlType) -> Vec<u8> {
     value(rng, ty, false)
 }
 
-/// A random value. `in_key`: one that may stand in a key, so with bytes, and finite: maps print as objects whose
-/// names are the keys, and all that is not finite prints as null.
+/// A random value. With `in_key` it can be used in a key: it is not empty, and it is finite. Maps are printed
+/// as objects whose names are the keys, and all values that are not finite are printed as null.
 pub fn value(rng: &mut Rng, ty: &CqlType, in_key: bool) -> Vec<u8> {
     let bits = bits(rng);
     let simple = |value: CqlValue| value.encode(ty.without_reversed()).expect("a value of the type");
@@ -94,7 +96,7 @@ pub fn value(rng: &mut Rng, ty: &CqlType, in_key: bool) -> Vec<u8> {
     }
 }
 
-/// All magnitudes, both signs, and the ends.
+/// Numbers of all magnitudes and both signs, and the limits.
 fn bits(rng: &mut Rng) -> u64 {
     match rng.below(12) {
         0 => 0,
@@ -115,7 +117,7 @@ fn text(rng: &mut Rng, in_key: bool) -> String {
 }
 
 fn duration(rng: &mut Rng) -> Duration {
-    // One sign for all parts.
+    // All parts have the same sign.
     let sign = if rng.chance(1, 3) { -1 } else { 1 };
     let mut part = |most: u64| if rng.chance(1, 4) { 0 } else { rng.below(most) as i64 };
     Duration {
@@ -130,7 +132,7 @@ fn fields_of<'a>(rng: &mut Rng, types: impl Iterator<Item = &'a CqlType>) -> Vec
     build_tuple(fields.iter().map(Option::as_deref))
 }
 
-/// Rising and different.
+/// Rising keys without duplicates.
 fn keys(rng: &mut Rng, ty: &CqlType) -> Vec<Vec<u8>> {
     let mut keys: Vec<_> = (0..rng.below(4)).map(|_| value(rng, ty, true)).collect();
     keys.sort_by(|a, b| ty.compare(a, b));
@@ -138,7 +140,7 @@ fn keys(rng: &mut Rng, ty: &CqlType) -> Vec<Vec<u8>> {
     keys
 }
 
-/// Two's complement without bytes that say nothing, as Java writes a `BigInteger`; up to 24 bytes.
+/// A two's complement number without redundant bytes, as Java writes a `BigInteger`; up to 24 bytes.
 fn integer(rng: &mut Rng) -> Vec<u8> {
     let mut bytes = bits(rng).to_be_bytes().to_vec();
     if rng.chance(1, 6) {

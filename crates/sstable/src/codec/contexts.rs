@@ -1,5 +1,6 @@
-//! What compressors work in: a few hundred kilobytes to a few megabytes each, made at the first use on a thread and
-//! kept, so that a chunk allocates nothing. They carry nothing from one chunk to the next.
+//! Per-thread contexts of compressors and decompressors, of a few hundred kilobytes to a few megabytes each.
+//! A context is created at its first use on a thread and reused, so that a chunk needs no allocation. No
+//! state passes from one chunk to the next.
 
 use std::cell::RefCell;
 
@@ -8,7 +9,7 @@ use zstd_safe::{CCtx, DCtx};
 
 use super::lz4;
 
-/// What Java's `Deflater` does unless told otherwise.
+/// The default level of Java's `Deflater`.
 const DEFLATE_LEVEL: i32 = 6;
 
 #[derive(Default)]
@@ -26,7 +27,7 @@ thread_local! {
     static CONTEXTS: RefCell<Contexts> = RefCell::default();
 }
 
-/// Calls `work` with the contexts of this thread. It must not call this again.
+/// Calls `work` with the contexts of this thread. `work` must not call this function again.
 pub(super) fn with_contexts<T>(work: impl FnOnce(&mut Contexts) -> T) -> T {
     CONTEXTS.with_borrow_mut(work)
 }

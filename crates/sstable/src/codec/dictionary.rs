@@ -1,26 +1,29 @@
-//! Dictionaries: what the chunks of a table have in common, said once for all of them.
+//! Trains compression dictionaries: bytes that the chunks of a table have in common, stored once for all
+//! chunks.
 //!
-//! zstd's trainer (COVER, by Liao, Petri, Moffat and Wirth) picks the segments that occur in most samples. For LZ4,
-//! which has no entropy tables, the same bytes are text to look back into. A dictionary is trained from the first
-//! [`SAMPLE_BYTES_MAX`] of an SSTable and kept only if it saves more than it costs; see [`train`].
+//! zstd's trainer (COVER, by Liao, Petri, Moffat and Wirth) selects the segments that occur in most samples.
+//! LZ4 has no entropy tables and uses the same bytes as history to refer back to. A dictionary is trained
+//! from the first [`SAMPLE_BYTES_MAX`] bytes of an SSTable, and used only if it saves more than its own
+//! length; see [`train`].
 
 use model::{Codec, Compression};
 
 use super::Compressor;
 
-/// So much of an SSTable is looked at.
+/// Maximum number of bytes from which a dictionary is trained.
 pub const SAMPLE_BYTES_MAX: usize = 1 << 20;
-/// From less, no dictionary is made: the plain compressor does as well.
+/// Minimum number of bytes for a training. With fewer, the compressor without a dictionary does as well.
 const SAMPLE_BYTES_MIN: usize = 128 * 1024;
-/// What the trainer compares with one another.
+/// Length in bytes of a sample for the trainer.
 const SAMPLE_BYTES: usize = 1024;
-/// The longest dictionary that is written. More saves little more, and each chunk's compression pays for it.
+/// The longest dictionary in bytes that is written. A longer one saves little more and slows down the
+/// compression of each chunk.
 const DICTIONARY_BYTES_MAX: usize = 32 * 1024;
-/// A dictionary is at most this part of what it is trained from.
+/// A dictionary has at most this fraction (one part in 16) of the bytes from which it is trained.
 const SHARE: usize = 16;
 
-/// A dictionary for `sample`, the beginning of the data; `None` if compressing with one would not save the
-/// dictionary's own length over the sample, or the codec has none.
+/// A dictionary for `sample`, the beginning of the data. `None` if the codec has no dictionaries, or if a
+/// dictionary saves less than its own length on the sample.
 pub fn train(compression: &Compression, sample: &[u8]) -> Option<Vec<u8>> {
     if !compression.dictionary || !has_dictionaries(compression.codec) || sample.len() < SAMPLE_BYTES_MIN {
         return None;

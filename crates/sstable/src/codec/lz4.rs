@@ -1,17 +1,17 @@
-//! LZ4 blocks by the C library, which has what the rest of the codecs have too: contexts that are kept, a slow
-//! search, and a dictionary that is looked up once and then attached to every chunk.
+//! LZ4 blocks by the C library, which provides what the other codecs have too: reusable contexts, a slow
+//! search with better compression, and a dictionary that is indexed once and then attached to every chunk.
 //!
-//! All unsafe code of the codecs is here. What the library is told of a buffer comes from a slice; lengths are
-//! checked to fit its 32-bit integers ([`CHUNK_BYTES_MAX`](crate::component::compression_info::CHUNK_BYTES_MAX) is
-//! far below).
+//! All unsafe code of the codecs is in this file. Pointers and lengths of buffers come from slices. The
+//! lengths fit the library's 32-bit integers, because they are checked and
+//! [`CHUNK_BYTES_MAX`](crate::component::compression_info::CHUNK_BYTES_MAX) is far below their range.
 
 use std::ffi::{c_char, c_int};
 use std::ptr::{NonNull, null};
 
-// The library is linked by it.
+// Links the library.
 use lz4_sys as _;
 
-/// LZ4 looks back so far, and uses no more of a dictionary.
+/// The window of LZ4 in bytes. Of a longer dictionary only the last part is used.
 const WINDOW_BYTES: usize = 64 * 1024;
 
 #[repr(C)]
@@ -73,34 +73,35 @@ fn c_len(bytes: &[u8]) -> c_int {
     c_int::try_from(bytes.len()).expect("a chunk has less than 2 GiB")
 }
 
-/// The most that `bytes` can become.
+/// Upper bound of the block's length for `bytes` bytes.
 pub(super) fn bound(bytes: usize) -> usize {
     let bytes = c_int::try_from(bytes).expect("a chunk has less than 2 GiB");
-    // SAFETY: computes with its argument only.
+    // SAFETY: the function only computes with its argument.
     let bound = unsafe { LZ4_compressBound(bytes) };
     usize::try_from(bound).expect("a length")
 }
 
-/// The library counts back from the end of its input, which for an empty slice may lie at the lowest addresses.
+/// The library computes addresses before the end of its input. For an empty slice they could lie below
+/// address 0.
 fn empty_block(out: &mut [u8]) -> usize {
     out[0] = 0;
     1
 }
 
-/// A context of the fast search.
+/// A context for the fast search.
 pub(super) struct Stream(NonNull<CStream>);
 
-/// A context of the slow search.
+/// A context for the slow search.
 pub(super) struct StreamHigh(NonNull<CStreamHigh>);
 
 impl Stream {
     pub(super) fn new() -> Self {
-        // SAFETY: makes a context, which is freed once, in `drop`.
+        // SAFETY: creates a context, which `drop` frees once.
         let stream = unsafe { LZ4_createStream() };
         Self(NonNull::new(stream).expect("memory for an LZ4 context"))
     }
 
-    /// Gives the block's length. `out` has room for [`bound`].
+    /// Returns the length of the block. `out` must have at least [`bound`] bytes.
     pub(super) fn compress(&mut self, dictionary: Option<&Stream>, chunk: &[u8], out: &mut [u8]) -> usize {
         assert!(out.len() >= bound(chunk.len()), "room for the longest block");
         if chunk.is_empty() {
@@ -108,8 +109,9 @@ impl Stream {
         }
         let (from, to) = (chunk.as_ptr().cast(), out.as_mut_ptr().cast());
         let stream = self.0.as_ptr();
-        // SAFETY: both contexts are live, the slices are as long as told and do not overlap; the dictionary's
-        // bytes outlive the call (`Dictionary` owns both) and are forgotten at its end.
+        // SAFETY: both contexts are live, and the slices have the passed lengths and do not overlap. The
+        // dictionary's bytes outlive the call (`Dictionary` owns both), and the library drops its reference
+        // to them at the end of the call.
         let done = unsafe {
             match dictionary {
                 None => LZ4_compress_fast_extState(stream, from, to, c_len(chunk), c_len(out), 1),
@@ -126,14 +128,14 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // SAFETY: made by `new`, and nobody has it any more.
+        // SAFETY: the context was created by `new` and is not used any more.
         unsafe { LZ4_freeStream(self.0.as_ptr()) };
     }
 }
 
 impl StreamHigh {
     pub(super) fn new() -> Self {
-        // SAFETY: makes a context, which is freed once, in `drop`.
+        // SAFETY: creates a context, which `drop` frees once.
         let stream = unsafe { LZ4_createStreamHC() };
         Self(NonNull::new(stream).expect("memory for an LZ4 context"))
     }
@@ -152,7 +154,7 @@ impl StreamHigh {
         }
         let (from, to) = (chunk.as_ptr().cast(), out.as_mut_ptr().cast());
         let stream = self.0.as_ptr();
-        // SAFETY: as in `Stream::compress`; the reset takes away what the stream knew of the chunk before.
+        // SAFETY: as in `Stream::compress`. The reset removes the context's references to the chunk before.
         let done = unsafe {
             LZ4_resetStreamHC_fast(stream, level);
             LZ4_attach_HC_dictionary(stream, dictionary.map_or(null(), |it| it.0.as_ptr().cast_const()));
@@ -166,7 +168,7 @@ impl StreamHigh {
 
 impl Drop for StreamHigh {
     fn drop(&mut self) {
-        // SAFETY: made by `new`, and nobody has it any more.
+        // SAFETY: the context was created by `new` and is not used any more.
         unsafe { LZ4_freeStreamHC(self.0.as_ptr()) };
     }
 }
@@ -176,28 +178,29 @@ enum Prepared {
     High(StreamHigh, i32),
 }
 
-/// A dictionary, looked up for one search.
+/// A dictionary that was indexed for one kind of search.
 pub(super) struct Dictionary {
     prepared: Prepared,
-    /// What the contexts point to: stays where it is.
+    /// The bytes to which the contexts point. They must not move.
     _bytes: Box<[u8]>,
 }
 
 impl Dictionary {
-    /// For the slow search if there is a `level`.
+    /// Indexes the dictionary for the slow search at `level`, or for the fast search if there is none.
     pub(super) fn new(dictionary: &[u8], level: Option<i32>) -> Self {
         let bytes: Box<[u8]> = window(dictionary).into();
         let (from, len) = (bytes.as_ptr().cast(), c_len(&bytes));
         let prepared = match level {
             None => {
                 let stream = Stream::new();
-                // SAFETY: the context is live; it keeps pointers into `bytes`, which `self` owns beside it.
+                // SAFETY: the context is live. It keeps pointers into `bytes`, which `self` owns together
+                // with it.
                 unsafe { LZ4_loadDictSlow(stream.0.as_ptr(), from, len) };
                 Prepared::Fast(stream)
             }
             Some(level) => {
                 let stream = StreamHigh::new();
-                // SAFETY: as above.
+                // SAFETY: as for the fast search.
                 unsafe {
                     LZ4_resetStreamHC_fast(stream.0.as_ptr(), level);
                     LZ4_loadDictHC(stream.0.as_ptr(), from, len);
@@ -223,16 +226,17 @@ impl Dictionary {
     }
 }
 
-/// What of a dictionary LZ4 can use.
+/// The part of a dictionary that LZ4 can use.
 pub(super) fn window(dictionary: &[u8]) -> &[u8] {
     &dictionary[dictionary.len().saturating_sub(WINDOW_BYTES)..]
 }
 
-/// Decompresses a block that must fill `out`, or says what is wrong. `dictionary` may be empty.
+/// Decompresses a block that must fill `out`, or returns a description of the error. `dictionary` may be
+/// empty.
 pub(super) fn decompress(block: &[u8], dictionary: &[u8], out: &mut [u8]) -> Result<(), String> {
     let dictionary = window(dictionary);
-    // SAFETY: the slices are as long as told and do not overlap; the library stays inside of them whatever the
-    // block says.
+    // SAFETY: the slices have the passed lengths and do not overlap. The library stays within them whatever
+    // the block contains.
     let done = unsafe {
         LZ4_decompress_safe_usingDict(
             block.as_ptr().cast(),

@@ -1,4 +1,4 @@
-//! The bytes of a chunk to its payload, and back.
+//! Codecs: convert the bytes of a chunk to its payload and back.
 //!
 //! | codec | payload |
 //! |---|---|
@@ -8,8 +8,9 @@
 //! | Deflate | a zlib stream |
 //! | zstd | a frame with its length, without a checksum: the chunk has one |
 //!
-//! Both ways are given their room by the caller, and nothing is allocated for a chunk (`contexts.rs`). Payloads come
-//! from outside: [`Decompressor::check`] refuses one that cannot hold the wanted length before there is room for it.
+//! In both directions the caller provides the output buffer, and no memory is allocated for a chunk
+//! (`contexts.rs`). Payloads are untrusted: before the caller allocates the output buffer,
+//! [`Decompressor::check`] refuses a payload that cannot contain the wanted length.
 
 mod contexts;
 mod dictionary;
@@ -26,7 +27,7 @@ pub use dictionary::{SAMPLE_BYTES_MAX, train};
 const LZ4_LENGTH_BYTES: usize = 4;
 const NO_ROOM: &str = "a payload fits into its bound";
 
-/// How payloads are read.
+/// The compression method of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     Noop,
@@ -36,7 +37,8 @@ pub enum Method {
     Zstd,
 }
 
-/// The class names of CompressionInfo.db: with Cassandra's compressors' come ScyllaDB's of those with dictionaries.
+/// The class names in CompressionInfo.db: those of Cassandra's compressors and those of ScyllaDB's
+/// compressors with dictionaries.
 const CLASSES: [(&str, Method, bool); 7] = [
     ("LZ4Compressor", Method::Lz4, false),
     ("SnappyCompressor", Method::Snappy, false),
@@ -48,15 +50,15 @@ const CLASSES: [(&str, Method, bool); 7] = [
 ];
 
 impl Method {
-    /// By the class name in CompressionInfo.db, and whether its files may have a dictionary; `None` if this build
-    /// cannot read it.
+    /// The method of a class name in CompressionInfo.db, and whether the class may have a dictionary. `None`
+    /// if this build cannot read it.
     pub fn named(name: &str) -> Option<(Self, bool)> {
         let simple = name.rsplit('.').next()?;
         let found = CLASSES.iter().find(|(class, ..)| *class == simple);
         found.map(|(_, method, has_dictionaries)| (*method, *has_dictionaries))
     }
 
-    /// Of all class names, for errors.
+    /// All class names, for errors.
     pub fn names() -> String {
         CLASSES.map(|(class, ..)| class).join(", ")
     }
@@ -71,24 +73,24 @@ impl Method {
         }
     }
 
-    /// The most bytes that a payload can decompress to.
+    /// Upper bound of the bytes to which a payload can decompress.
     fn most_bytes(self, payload_bytes: usize) -> u64 {
         let payload = payload_bytes as u64;
         match self {
             Self::Noop => payload,
-            // A byte of a length says 255 at most.
+            // Each byte of a length adds at most 255 bytes.
             Self::Lz4 => (payload + 1) * 255,
-            // A copy of three bytes makes 64.
+            // A copy element of three bytes yields 64 bytes.
             Self::Snappy => (payload + 1) * 32,
-            // A match of two bits makes 258 bytes.
+            // A match of two bits yields 258 bytes.
             Self::Deflate => (payload + 1) * 1032,
-            // A block of four bytes repeats one 128 Ki times.
+            // A block of four bytes repeats one byte 128 Ki times.
             Self::Zstd => (payload / 4 + 1) * (128 << 10),
         }
     }
 }
 
-/// How CompressionInfo.db says it: class, and what the class must be told.
+/// The class name and its options for CompressionInfo.db.
 pub fn class_and_options(codec: Codec, with_dictionary: bool) -> (&'static str, Vec<(String, Vec<u8>)>) {
     let method = Method::of(codec);
     let class = CLASSES.iter().find(|(_, of, dictionary)| (*of, *dictionary) == (method, with_dictionary));
@@ -128,7 +130,7 @@ impl Compressor {
         Self { codec, dictionary }
     }
 
-    /// The longest payload of a chunk of `chunk_bytes`.
+    /// Upper bound of the payload's length for a chunk of `chunk_bytes` bytes.
     pub fn bound(&self, chunk_bytes: usize) -> usize {
         match self.codec {
             Codec::Noop => chunk_bytes,
@@ -139,7 +141,8 @@ impl Compressor {
         }
     }
 
-    /// Writes the chunk's payload to the front of `out`, which has at least [`Self::bound`] bytes; gives its length.
+    /// Writes the chunk's payload to the start of `out`, which must have at least [`Self::bound`] bytes.
+    /// Returns the length of the payload.
     pub fn compress(&mut self, chunk: &[u8], out: &mut [u8]) -> usize {
         with_contexts(|contexts| match (self.codec, &self.dictionary) {
             (Codec::Noop, _) => {
@@ -166,7 +169,7 @@ impl Compressor {
     }
 }
 
-/// The length is written; what is left is for the block.
+/// Writes the length of the chunk. Returns the remaining part of `out` for the block.
 fn lz4_block<'a>(chunk: &[u8], out: &'a mut [u8]) -> &'a mut [u8] {
     let (length, block) = out.split_at_mut(LZ4_LENGTH_BYTES);
     length.copy_from_slice(&(chunk.len() as u32).to_le_bytes());
@@ -182,7 +185,8 @@ fn lz4_dictionary(dictionary: Option<&CompressionDictionary>) -> Option<&lz4::Di
 
 enum DecompressionDictionary {
     Lz4(Vec<u8>),
-    Zstd(DDict<'static>),
+    /// Prepared, and its length as stored.
+    Zstd(DDict<'static>, usize),
 }
 
 /// Decompresses the chunks of one file.
@@ -192,38 +196,43 @@ pub struct Decompressor {
 }
 
 impl Decompressor {
-    /// For chunks that are stored as they are.
+    /// For chunks that are stored uncompressed.
     pub const NOOP: Self = Self { method: Method::Noop, dictionary: None };
 
     pub fn new(method: Method) -> Self {
         Self { method, dictionary: None }
     }
 
-    /// For what was compressed with this dictionary; `None` if the method has none or the bytes are none.
+    /// For chunks that were compressed with this dictionary. `None` if the method has no dictionaries, or the
+    /// bytes are not a dictionary.
     pub fn with_dictionary(method: Method, bytes: Vec<u8>) -> Option<Self> {
         let dictionary = match method {
             Method::Lz4 => DecompressionDictionary::Lz4(bytes),
-            Method::Zstd => DecompressionDictionary::Zstd(DDict::try_create(&bytes)?),
+            Method::Zstd => DecompressionDictionary::Zstd(DDict::try_create(&bytes)?, bytes.len()),
             Method::Noop | Method::Snappy | Method::Deflate => return None,
         };
         Some(Self { method, dictionary: Some(dictionary) })
     }
 
-    pub fn has_dictionary(&self) -> bool {
-        self.dictionary.is_some()
+    /// The length of the dictionary as it is stored; `None` without one.
+    pub fn dictionary_bytes(&self) -> Option<usize> {
+        self.dictionary.as_ref().map(|dictionary| match dictionary {
+            DecompressionDictionary::Lz4(bytes) => bytes.len(),
+            DecompressionDictionary::Zstd(_, stored_bytes) => *stored_bytes,
+        })
     }
 
-    /// Bytes on the heap.
+    /// Bytes of heap memory in use.
     pub fn memory_bytes(&self) -> usize {
         match &self.dictionary {
             None => 0,
             Some(DecompressionDictionary::Lz4(bytes)) => bytes.capacity(),
-            Some(DecompressionDictionary::Zstd(dictionary)) => dictionary.sizeof(),
+            Some(DecompressionDictionary::Zstd(dictionary, _)) => dictionary.sizeof(),
         }
     }
 
-    /// Whether `payload` may be that of a chunk of `wanted` bytes, judged by its first bytes and its length; or what
-    /// is wrong with it. Call it before making room for the chunk.
+    /// Checks by its length and first bytes whether `payload` can decompress to `wanted` bytes. Must be
+    /// called before the output buffer is allocated. Returns a description of the error.
     pub fn check(&self, payload: &[u8], wanted: usize) -> Result<(), String> {
         let method = self.method;
         if wanted as u64 > method.most_bytes(payload.len()) {
@@ -252,12 +261,12 @@ impl Decompressor {
         }
     }
 
-    /// Decompresses a payload, which was [checked](Self::check), into `out`, which it must fill; or says what is
-    /// wrong with it.
+    /// Decompresses a [checked](Self::check) payload into `out`, which it must fill. Returns a description of
+    /// the error.
     pub fn decompress(&self, payload: &[u8], out: &mut [u8]) -> Result<(), String> {
         let wanted = out.len();
         let done = match self.method {
-            // Behind the bytes there may be zeros, if the chunk is stored raw.
+            // An uncompressed chunk may be padded with zeros.
             Method::Noop => payload.get(..wanted).map(|data| {
                 out.copy_from_slice(data);
                 wanted
@@ -280,7 +289,7 @@ impl Decompressor {
             }
             Method::Zstd => {
                 let done = with_contexts(|contexts| match &self.dictionary {
-                    Some(DecompressionDictionary::Zstd(dictionary)) => {
+                    Some(DecompressionDictionary::Zstd(dictionary, _)) => {
                         contexts.unzstd().decompress_using_ddict(out, payload, dictionary)
                     }
                     _ => contexts.unzstd().decompress(out, payload),

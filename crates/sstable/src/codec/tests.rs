@@ -30,7 +30,7 @@ fn unpacked(decompressor: &Decompressor, payload: &[u8], wanted: usize) -> Resul
     decompressor.decompress(payload, &mut out).map(|()| out)
 }
 
-/// Words, so that it shrinks.
+/// Words, so that the text is compressible.
 fn text(rng: &mut Rng, len: usize) -> Vec<u8> {
     let mut out = vec![];
     while out.len() < len {
@@ -113,7 +113,7 @@ fn frames_with_a_checksum_or_without_a_length_are_read() {
 
 #[test]
 fn more_than_a_payload_can_hold_is_refused_before_there_is_room() {
-    // A frame header that says 1 GiB, and nothing behind it.
+    // The frame header states 1 GiB, and no data follow.
     let bomb =
         [&0xfd2f_b528_u32.to_le_bytes()[..], &[0xa0], &(1u32 << 30).to_le_bytes(), &[1, 0, 0]].concat();
     assert_eq!(zstd_safe::get_frame_content_size(&bomb).unwrap(), Some(1 << 30));
@@ -124,7 +124,7 @@ fn more_than_a_payload_can_hold_is_refused_before_there_is_room() {
     for method in [Method::Lz4, Method::Snappy, Method::Deflate, Method::Noop] {
         assert!(Decompressor::new(method).check(&[0x80; 64], 256 << 20).is_err(), "{method:?}");
     }
-    // What shrinks most is still let through.
+    // The check accepts the most compressible data.
     for codec in CODECS {
         let payload = packed(&mut Compressor::new(codec, None), &vec![0; 4 << 20]);
         assert_eq!(Decompressor::new(Method::of(codec)).check(&payload, 4 << 20), Ok(()), "{codec:?}");
@@ -135,7 +135,7 @@ fn with_dictionary(codec: Codec) -> Compression {
     Compression { dictionary: true, ..Compression::new(codec, 1024) }
 }
 
-/// Rows of one form, whose values differ.
+/// Rows of the same form with different values.
 fn rows(rng: &mut Rng, len: usize) -> Vec<u8> {
     let mut out = vec![];
     while out.len() < len {
@@ -169,7 +169,7 @@ fn a_dictionary_makes_small_chunks_smaller_and_is_needed_to_read_them() {
         let mut without = Compressor::new(codec, None);
         let right = Decompressor::with_dictionary(method, dictionary).unwrap();
         let wrong = Decompressor::with_dictionary(method, other).unwrap();
-        assert!(right.has_dictionary() && right.memory_bytes() > 1000);
+        assert!(right.dictionary_bytes().is_some() && right.memory_bytes() > 1000);
         for len in [1, 500, 1024, 16 * 1024, 256 * 1024] {
             let chunk = rows(&mut rng, len);
             let payload = packed(&mut with, &chunk);
@@ -188,7 +188,7 @@ fn a_dictionary_makes_small_chunks_smaller_and_is_needed_to_read_them() {
                     assert!(unpacked(&Decompressor::new(method), &payload, len).is_err());
                 }
             }
-            // The contexts are shared with those who have none.
+            // Compressors without a dictionary use the same contexts.
             assert_eq!(packed(&mut without, &chunk), packed(&mut Compressor::new(codec, None), &chunk));
         }
     }

@@ -1,30 +1,31 @@
-//! Clustering values and prefixes as Data.db and Index.db write them.
+//! The encoding of clustering values and prefixes in Data.db and Index.db.
 //!
 //! ```text
 //! values := for each group of up to 32: vint header, 2 bits a value (low bit: empty, high bit: null),
 //!           then each value that is neither, raw if its type has a fixed length, else with a vint length
 //! prefix := u8 kind, [u16 number of values, unless kind is a row's], values
 //! ```
-//! A row has a value for every clustering column and no count. A bound or boundary has as many as it names.
+//! A row has a value for every clustering column, and no count. A bound or boundary has a count and that
+//! number of values.
 //!
-//! Types are not known here: callers pass the fixed length of each clustering column's type, or `None` where
-//! values carry a length. A value is `Option<&[u8]>`: `None` is null, `Some(&[])` is empty. Decoding borrows
-//! and allocates nothing.
+//! This module does not know types: callers pass the fixed length of each clustering column's type, or `None`
+//! if values store their length. A value is `Option<&[u8]>`: `None` is null, `Some(&[])` is empty. Decoding
+//! borrows from the input and does not allocate.
 
 use base::bytes::{Take, Truncated};
 use base::vint;
 
 use crate::component::{FormatError, Named};
 
-/// Values that share one header.
+/// Number of values that share one header.
 const GROUP: usize = 32;
 
-/// The fixed length of each clustering column's type, in bytes; `None` if values carry their length.
+/// The fixed length in bytes of each clustering column's type; `None` if values store their length.
 pub type FixedLengths<'f> = &'f [Option<usize>];
 
 /// Appends `values`, which belong to the first columns of `fixed`.
 ///
-/// Asserts that there are no more values than columns and that a fixed-length value has its length.
+/// Panics if there are more values than columns, or if the length of a fixed-length value is wrong.
 pub fn encode_values(out: &mut Vec<u8>, values: &[Option<&[u8]>], fixed: FixedLengths<'_>) {
     assert!(values.len() <= fixed.len(), "{} values for {} columns", values.len(), fixed.len());
     for (values, fixed) in values.chunks(GROUP).zip(fixed.chunks(GROUP)) {
@@ -40,7 +41,7 @@ pub fn encode_values(out: &mut Vec<u8>, values: &[Option<&[u8]>], fixed: FixedLe
     }
 }
 
-/// How many bytes [`encode_values`] will append.
+/// Number of bytes that [`encode_values`] appends.
 pub fn values_len(values: &[Option<&[u8]>], fixed: FixedLengths<'_>) -> usize {
     let headers = values.chunks(GROUP).map(|values| vint::unsigned_len(header_of(values))).sum::<usize>();
     let value_len = |(value, fixed): (&Option<&[u8]>, &Option<usize>)| match value {
@@ -59,7 +60,8 @@ fn header_of(values: &[Option<&[u8]>]) -> u64 {
     })
 }
 
-/// Reads the values of one clustering in order. After the last, [`Self::into_take`] stands behind them.
+/// Reads the values of a clustering in order. [`Self::into_take`] returns the position after the last value
+/// read.
 #[derive(Clone, Debug)]
 pub struct ValueReader<'a, 'f> {
     take: Take<'a>,
@@ -69,12 +71,12 @@ pub struct ValueReader<'a, 'f> {
 }
 
 impl<'a, 'f> ValueReader<'a, 'f> {
-    /// For `fixed.len()` values that start where `take` stands.
+    /// Reads `fixed.len()` values from the position of `take` on.
     pub fn new(take: Take<'a>, fixed: FixedLengths<'f>) -> Self {
         Self { take, fixed, next: 0, header: 0 }
     }
 
-    /// The next value, or `None` after the last. After an error, the reader must not be used further.
+    /// The next value; `None` after the last. After an error the reader must not be used any more.
     #[inline]
     pub fn next_value(&mut self) -> Option<Result<Option<&'a [u8]>, Truncated>> {
         let fixed = *self.fixed.get(self.next)?;
@@ -94,12 +96,12 @@ impl<'a, 'f> ValueReader<'a, 'f> {
                 None => self.take.vint_bytes().map(Some),
             },
             1 => Ok(Some(&[])),
-            // Null, whatever the other bit says.
+            // Null, whatever the other bit is.
             _ => Ok(None),
         }
     }
 
-    /// The cursor behind what was read.
+    /// The position after the values that were read.
     pub fn into_take(self) -> Take<'a> {
         self.take
     }
@@ -114,7 +116,7 @@ impl<'a> Iterator for ValueReader<'a, '_> {
     }
 }
 
-/// Moves `take` behind `fixed.len()` values.
+/// Skips `fixed.len()` values.
 #[inline]
 pub fn skip_values(take: &mut Take<'_>, fixed: FixedLengths<'_>) -> Result<(), Truncated> {
     let mut reader = ValueReader::new(*take, fixed);
@@ -125,23 +127,23 @@ pub fn skip_values(take: &mut Take<'_>, fixed: FixedLengths<'_>) -> Result<(), T
     Ok(())
 }
 
-/// What a prefix is: a row, or an end of a range tombstone. The numbers are the format's.
+/// The kind of a prefix: a row, or a bound of a range tombstone. The numbers are part of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum PrefixKind {
     ExclEnd = 0,
     InclStart = 1,
-    /// One range ends before the prefix and another starts with it.
+    /// A boundary: one range ends before the prefix and another starts with it.
     ExclEndInclStart = 2,
     Row = 4,
-    /// One range ends with the prefix and another starts after it.
+    /// A boundary: one range ends with the prefix and another starts after it.
     InclEndExclStart = 5,
     InclEnd = 6,
     ExclStart = 7,
 }
 
 impl PrefixKind {
-    /// The kind of this number; `None` of 3 (a static row, which has no prefix) and of anything above 7.
+    /// The kind with this number; `None` for 3 (a static row, which has no prefix) and for numbers above 7.
     pub fn from_u8(number: u8) -> Option<Self> {
         Some(match number {
             0 => Self::ExclEnd,
@@ -155,23 +157,24 @@ impl PrefixKind {
         })
     }
 
-    /// A boundary ends one range and starts another; its marker has two deletion times.
+    /// Whether the prefix is a boundary: it ends one range and starts another, and its marker has two
+    /// deletion times.
     pub fn is_boundary(self) -> bool {
         matches!(self, Self::ExclEndInclStart | Self::InclEndExclStart)
     }
 
-    /// A range starts here (a boundary both ends and starts).
+    /// Whether a range starts here. A boundary is both a start and an end.
     pub fn is_start(self) -> bool {
         self.is_boundary() || matches!(self, Self::InclStart | Self::ExclStart)
     }
 
-    /// A range ends here.
+    /// Whether a range ends here.
     pub fn is_end(self) -> bool {
         self.is_boundary() || matches!(self, Self::ExclEnd | Self::InclEnd)
     }
 
-    /// Where it sorts against a clustering that begins with its values: before it (-1), as it (0, rows only),
-    /// or after it (1). Kinds with the same weight are equal.
+    /// The order relative to a clustering that begins with the prefix's values: before it (-1), equal (0,
+    /// rows only) or after it (1). Kinds of the same weight are equal.
     pub fn weight(self) -> i8 {
         match self {
             Self::ExclEnd | Self::InclStart | Self::ExclEndInclStart => -1,
@@ -181,18 +184,19 @@ impl PrefixKind {
     }
 }
 
-/// A prefix whose values are still encoded.
+/// A prefix with encoded values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawPrefix<'a> {
+    /// The kind of position that the prefix describes.
     pub kind: PrefixKind,
-    /// How many values it has; all columns' if it is a row.
+    /// Number of values; for a row the number of all clustering columns.
     pub count: usize,
     /// The encoded values.
     pub values: &'a [u8],
 }
 
 impl<'a> RawPrefix<'a> {
-    /// Reads the prefix at `take` and moves behind it. An error leaves `take` somewhere within it.
+    /// Reads the prefix at `take` and moves after it. After an error the position of `take` is unspecified.
     pub fn decode(take: &mut Take<'a>, fixed: FixedLengths<'_>) -> Result<Self, FormatError> {
         let at = take.offset();
         let number = take.u8().named("prefix kind")?;
@@ -215,13 +219,13 @@ impl<'a> RawPrefix<'a> {
         Ok(Self { kind, count, values })
     }
 
-    /// Its values in column order; `fixed` as it was decoded with.
+    /// The values in column order. `fixed` must be the same as for decoding.
     pub fn values<'f>(&self, fixed: FixedLengths<'f>) -> ValueReader<'a, 'f> {
         ValueReader::new(Take::new(self.values), &fixed[..self.count])
     }
 }
 
-/// Appends a prefix. A row must have a value (perhaps null) for every column.
+/// Appends a prefix. A row must have a value, possibly null, for every column.
 pub fn encode_prefix(out: &mut Vec<u8>, kind: PrefixKind, values: &[Option<&[u8]>], fixed: FixedLengths<'_>) {
     out.push(kind as u8);
     if kind == PrefixKind::Row {
@@ -266,7 +270,7 @@ mod tests {
         check(&[Some(&[0, 0, 0, 7])], INT_TEXT_INT, &[0, 0, 0, 0, 7]);
         let all: [Option<&[u8]>; 3] = [Some(&[0, 0, 0, 7]), Some(b"ab"), Some(&[1, 2, 3, 4])];
         check(&all, INT_TEXT_INT, &[0, 0, 0, 0, 7, 2, b'a', b'b', 1, 2, 3, 4]);
-        // The text empty (bit 2), the last null (bit 5).
+        // The text is empty (bit 2), the last value is null (bit 5).
         check(&[Some(&[0, 0, 0, 7]), Some(&[]), None], INT_TEXT_INT, &[0b10_0100, 0, 0, 0, 7]);
     }
 

@@ -1,15 +1,17 @@
-//! CompressionInfo.db: how Data.db is compressed and where each of its chunks starts.
+//! CompressionInfo.db: how Data.db is compressed, and the offset of each chunk.
 //!
 //! ```text
-//! str16 compressor | u32 n, n * (str16 key, str16 value) | u32 chunk length | [na+: u32 max compressed length]
+//! str16 compressor | u32 n, n * (str16 key, str16 value) | u32 chunk length
+//! [na+: u32 max compressed length]
 //! u64 uncompressed length | u32 chunks | u64 offset * chunks
 //! ```
-//! A chunk on disk is its payload and a CRC-32 of it; the payload ends 4 bytes before the next chunk starts.
-//! In memory an offset takes 4.25 bytes ([`ChunkOffsets`]), since a big SSTable has millions.
+//! A stored chunk is its payload and the payload's CRC-32; the payload ends 4 bytes before the next chunk
+//! starts. In memory an offset takes 4.25 bytes ([`ChunkOffsets`]), because a large SSTable has millions of
+//! them.
 //!
 //! The option `crc_check_chance` is read but never written: Cassandra 5 refuses an SSTable that has it.
 //!
-//! A dictionary is cut into options `.dictionary.00000000`, `.dictionary.00000001`, …, where ScyllaDB has it too.
+//! A dictionary is divided into options `.dictionary.00000000`, `.dictionary.00000001`, …, as in ScyllaDB.
 
 use base::bytes::{Take, put_u16_bytes};
 use model::Compression;
@@ -18,55 +20,58 @@ use crate::component::error::check_count;
 use crate::component::{FormatError, Named};
 use crate::version::Version;
 
-/// Bytes of the checksum behind each chunk's payload.
+/// Length of the checksum after each chunk's payload in bytes.
 pub const CHUNK_CRC_BYTES: u64 = 4;
-/// The largest chunk length that is read; peers write 4 KiB to 128 KiB.
+/// Largest chunk length in bytes that is read. Cassandra and ScyllaDB write 4 KiB to 128 KiB.
 pub const CHUNK_BYTES_MAX: u32 = 1 << 28;
-/// Every chunk is stored compressed, however little it shrinks.
+/// Every chunk is stored compressed, even if it does not shrink.
 pub const ALWAYS_COMPRESSED: u32 = Compression::ALWAYS;
 
 const OPTION_DICTIONARY: &str = ".dictionary.";
 const OPTION_BYTES_MAX: usize = 65534;
 const OPTION_NEVER_WRITTEN: &str = "crc_check_chance";
 
-/// The file's content.
+/// The content of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompressionInfo {
-    /// The compressor's class name without its package: `LZ4Compressor`.
+    /// Class name of the compressor without its package: `LZ4Compressor`.
     pub compressor: String,
-    /// The compressor's options in file order. Values are bytes, since ScyllaDB keeps dictionaries in them.
+    /// Options of the compressor in file order. Values are bytes, because ScyllaDB stores dictionaries in
+    /// them.
     pub options: Vec<(String, Vec<u8>)>,
-    /// Uncompressed bytes of every chunk but the last; a power of two.
+    /// Uncompressed length in bytes of every chunk but the last; a power of two.
     pub chunk_bytes: u32,
-    /// A payload of at least this length is stored uncompressed. [`ALWAYS_COMPRESSED`] before version na.
+    /// Payloads of at least this number of bytes are stored uncompressed. [`ALWAYS_COMPRESSED`] before
+    /// version na.
     pub max_compressed_bytes: u32,
-    /// Uncompressed length of Data.db; positions in Index.db count in it.
+    /// Uncompressed length of Data.db. Positions in Index.db are positions in the uncompressed data.
     pub data_bytes: u64,
+    /// File offset of each chunk in Data.db.
     pub offsets: ChunkOffsets,
 }
 
-/// Where one chunk lies.
+/// Location of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// Where its payload starts in Data.db; the checksum follows the payload.
+    /// File offset of the payload in Data.db. The checksum follows the payload.
     pub stored_at: u64,
     /// Length of the payload.
     pub stored_bytes: u64,
-    /// The position of its first byte in the uncompressed data.
+    /// Position of the chunk's first byte in the uncompressed data.
     pub data_at: u64,
-    /// Its uncompressed length.
+    /// Uncompressed length of the chunk in bytes.
     pub data_bytes: u32,
 }
 
 impl CompressionInfo {
-    /// The index of the chunk that holds uncompressed position `position`; `None` beyond the end.
+    /// The number of the chunk that contains `position` of the uncompressed data; `None` after the end.
     pub fn chunk_index(&self, position: u64) -> Option<usize> {
         (position < self.data_bytes).then(|| (position / u64::from(self.chunk_bytes)) as usize)
     }
 
-    /// Where chunk `index` lies; `file_bytes` is the length of Data.db on disk, which ends the last chunk.
+    /// Location of chunk `index`. `file_bytes` is the length of Data.db on disk, where the last chunk ends.
     ///
-    /// Errors: the file is too short for the chunk. Asserts that the chunk exists.
+    /// Fails if the file is too short for the chunk. Panics if the chunk does not exist.
     pub fn chunk(&self, index: usize, file_bytes: u64) -> Result<Chunk, FormatError> {
         let stored_at = self.offsets.get(index);
         let is_last = index + 1 == self.offsets.len();
@@ -83,7 +88,7 @@ impl CompressionInfo {
         Ok(Chunk { stored_at, stored_bytes, data_at, data_bytes })
     }
 
-    /// The dictionary among the options; `None` if there is none.
+    /// The dictionary in the options; `None` if there is none.
     pub fn dictionary(&self) -> Option<Vec<u8>> {
         let part = |number: usize| {
             let name = dictionary_option(number);
@@ -93,7 +98,7 @@ impl CompressionInfo {
         (!parts.is_empty()).then(|| parts.concat())
     }
 
-    /// Makes a dictionary the only one among the options, or takes it from there.
+    /// Replaces the dictionary in the options, or removes it.
     pub fn set_dictionary(&mut self, dictionary: Option<&[u8]>) {
         self.options.retain(|(key, _)| !key.starts_with(OPTION_DICTIONARY));
         let parts = dictionary.into_iter().flat_map(|bytes| bytes.chunks(OPTION_BYTES_MAX));
@@ -101,13 +106,13 @@ impl CompressionInfo {
             .extend(parts.enumerate().map(|(number, part)| (dictionary_option(number), part.to_vec())));
     }
 
-    /// Bytes on the heap.
+    /// Bytes of heap memory in use.
     pub fn memory_bytes(&self) -> usize {
         let options = self.options.iter().map(|(key, value)| key.capacity() + value.capacity() + 48);
         self.compressor.capacity() + options.sum::<usize>() + self.offsets.memory_bytes()
     }
 
-    /// The file's bytes.
+    /// Encodes the file.
     pub fn encode(&self, version: Version) -> Vec<u8> {
         self.assert_sound();
         let mut out = vec![];
@@ -138,12 +143,12 @@ impl CompressionInfo {
         assert!(i32::try_from(chunks).is_ok(), "the format counts chunks in 31 bits");
     }
 
-    /// Reads the file.
+    /// Decodes the file.
     pub fn decode(bytes: &[u8], version: Version) -> Result<Self, FormatError> {
         let mut take = Take::new(bytes);
         let compressor = text(&mut take, "compressor name")?;
         let count = take.u32().named("number of options")?;
-        // Not allocated ahead: an option takes at least four bytes of the file, and each is pushed as read.
+        // No memory is reserved for the stated count. An option takes at least four bytes of the file.
         let mut options = vec![];
         for _ in 0..count {
             let key = text(&mut take, "option name")?;
@@ -174,7 +179,7 @@ impl CompressionInfo {
         for _ in 0..count {
             let at = take.offset();
             let offset = take.u64().named("chunk offset")?;
-            // Each chunk takes room for its checksum at least, and offsets are signed in Java.
+            // Each chunk has at least the bytes of its checksum. Offsets are signed in Java.
             let lowest = last.map_or(0, |last: u64| last + CHUNK_CRC_BYTES);
             if offset < lowest || offset > i64::MAX as u64 - CHUNK_CRC_BYTES {
                 let expected = format!("{lowest} or more");
@@ -203,13 +208,13 @@ fn text(take: &mut Take<'_>, what: &'static str) -> Result<String, FormatError> 
     Ok(text.to_owned())
 }
 
-/// Rising file offsets: one full offset for each group of 32, and 32-bit distances from it.
+/// Rising file offsets, compressed: one complete offset for each group of 32, and 32-bit distances from it.
 ///
-/// A distance that does not fit (32 chunks of more than 4 GiB together) makes the whole list plain u64s.
+/// If a distance does not fit (32 chunks have more than 4 GiB together), the whole list is stored as u64.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChunkOffsets {
     groups: Vec<u64>,
-    /// Distances from the group's offset; empty once `wide` is used.
+    /// Distances from the group's offset; empty if `wide` is used.
     distances: Vec<u32>,
     wide: Vec<u64>,
 }
@@ -217,7 +222,7 @@ pub struct ChunkOffsets {
 const GROUP: usize = 32;
 
 impl ChunkOffsets {
-    /// Appends the next chunk's offset, which must be above the last.
+    /// Appends the offset of the next chunk, which must be greater than the last one.
     pub fn push(&mut self, offset: u64) {
         if let Some(last) = self.len().checked_sub(1) {
             assert!(self.get(last) < offset, "chunk offsets rise: {} then {offset}", self.get(last));
@@ -240,6 +245,7 @@ impl ChunkOffsets {
         }
     }
 
+    /// Number of chunks.
     pub fn len(&self) -> usize {
         self.distances.len() + self.wide.len()
     }
@@ -257,18 +263,19 @@ impl ChunkOffsets {
         }
     }
 
+    /// The offsets in order.
     pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         (0..self.len()).map(|index| self.get(index))
     }
 
-    /// Gives back memory that was reserved for more offsets.
+    /// Frees memory that was reserved for further offsets.
     pub fn shrink(&mut self) {
         self.groups.shrink_to_fit();
         self.distances.shrink_to_fit();
         self.wide.shrink_to_fit();
     }
 
-    /// Bytes on the heap.
+    /// Bytes of heap memory in use.
     pub fn memory_bytes(&self) -> usize {
         (self.groups.capacity() + self.wide.capacity()) * size_of::<u64>()
             + self.distances.capacity() * size_of::<u32>()

@@ -1,15 +1,15 @@
-//! CRC.db: a CRC-32 of each chunk of an uncompressed Data.db, so that a read checks what it read.
+//! CRC.db: the CRC-32 of each chunk of an uncompressed Data.db, so that reads can verify their data.
 //!
-//! Layout: u32 chunk size, then one u32 a chunk; the last chunk may be short. A compressed Data.db carries its
-//! checksums inline and has no CRC.db.
+//! Layout: u32 chunk size, then one u32 for each chunk; the last chunk may be short. A compressed Data.db
+//! stores the checksums with its chunks and has no CRC.db.
 
 use base::bytes::Take;
 use base::crc::{Crc32, crc32};
 
 use crate::component::{FormatError, Named};
 
-/// The chunk size that we write: what a read of one row fetches, so that every read is checked. The peers write
-/// 64 KiB, and read any.
+/// Bytes of a chunk in CRC.db that Messina writes: the length that a read of one row fetches, so that every
+/// read is verified. Cassandra and ScyllaDB write 64 KiB, and read any length.
 pub const CHUNK_BYTES_DEFAULT: u32 = 16 * 1024;
 
 /// The checksums of a Data.db.
@@ -20,33 +20,34 @@ pub struct ChunkCrcs {
 }
 
 impl ChunkCrcs {
-    /// Bytes of Data.db to a checksum; never 0.
+    /// Bytes of Data.db for each checksum; never 0.
     pub fn chunk_bytes(&self) -> u32 {
         self.chunk_bytes
     }
 
-    /// One checksum a chunk, in file order.
+    /// The checksums, in file order.
     pub fn crcs(&self) -> &[u32] {
         &self.crcs
     }
 
-    /// Whether `chunk`, the whole chunk `index` as read, is what was written. `None` if there is no such chunk.
+    /// Whether `chunk`, the complete chunk `index` as read, has the stored checksum. `None` if there is no
+    /// such chunk.
     pub fn matches(&self, index: usize, chunk: &[u8]) -> Option<bool> {
         self.crcs.get(index).map(|crc| *crc == crc32(chunk))
     }
 
-    /// Bytes on the heap.
+    /// Bytes of heap memory in use.
     pub fn memory_bytes(&self) -> usize {
         self.crcs.capacity() * size_of::<u32>()
     }
 
-    /// The file's bytes.
+    /// Encodes the file.
     pub fn encode(&self) -> Vec<u8> {
         let head = self.chunk_bytes.to_be_bytes().into_iter();
         head.chain(self.crcs.iter().flat_map(|crc| crc.to_be_bytes())).collect()
     }
 
-    /// Reads the file. `data_bytes` is the length of Data.db, which says how many checksums there must be.
+    /// Decodes the file. `data_bytes` is the length of Data.db, from which the number of checksums follows.
     pub fn decode(bytes: &[u8], data_bytes: u64) -> Result<Self, FormatError> {
         let mut take = Take::new(bytes);
         let chunk_bytes = take.u32().named("chunk size")?;
@@ -68,7 +69,7 @@ impl ChunkCrcs {
     }
 }
 
-/// Computes the checksums while Data.db is written, in parts of any size.
+/// Computes the checksums from the bytes of Data.db, in parts of any length.
 pub struct ChunkCrcsBuilder {
     chunk_bytes: u32,
     crcs: Vec<u32>,
@@ -77,12 +78,13 @@ pub struct ChunkCrcsBuilder {
 }
 
 impl ChunkCrcsBuilder {
+    /// A builder of one checksum for each `chunk_bytes` bytes.
     pub fn new(chunk_bytes: u32) -> Self {
         assert!(chunk_bytes > 0, "a chunk has bytes");
         Self { chunk_bytes, crcs: vec![], current: Crc32::new(), current_bytes: 0 }
     }
 
-    /// The next bytes of Data.db.
+    /// Adds the next bytes of Data.db.
     pub fn update(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let room = (self.chunk_bytes - self.current_bytes) as usize;
@@ -102,7 +104,7 @@ impl ChunkCrcsBuilder {
         self.current_bytes = 0;
     }
 
-    /// The checksums of everything fed.
+    /// The checksums of all bytes added.
     pub fn finish(mut self) -> ChunkCrcs {
         if self.current_bytes > 0 {
             self.cut();

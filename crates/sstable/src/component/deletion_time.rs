@@ -1,53 +1,55 @@
-//! A deletion time as partitions and index entries store it.
+//! The deletion time of partitions and index entries.
 //!
 //! ```text
 //! mc to nb: i32 local deletion time in seconds, i64 marked-for-delete-at in microseconds;
 //!           nothing deleted is the largest local time and the smallest timestamp
 //! oa, da:   80 if nothing is deleted, else i64 marked-for-delete-at (not negative), u32 local deletion time
 //! ```
-//! In memory a local deletion time is an `i32` as in the versions that we write, and a time after 2038, which
-//! only `oa` and `da` can have, wraps to a negative one: read as unsigned it is right. The one second that is
-//! [`NO_DELETION_TIME_S`] in 31 bits becomes the second before.
+//! In memory a local deletion time is an `i32`, as in the versions that Messina writes. A time after 2038,
+//! which only `oa` and `da` can store, wraps to a negative number and is correct when read as unsigned. The
+//! one second that equals [`NO_DELETION_TIME_S`] in 31 bits becomes the second before.
 
 use base::bytes::Take;
 
 use crate::component::{FormatError, Named};
 use crate::version::Version;
 
-/// Written where no deletion happened, and by cells that do not expire.
+/// Stored if nothing is deleted, and for cells that do not expire.
 pub const NO_DELETION_TIME_S: i32 = i32::MAX;
 
-/// The first byte of nothing deleted, from version oa on.
+/// The first byte if nothing is deleted, from version oa on.
 const LIVE_BYTE: u8 = 0x80;
 
-/// When something was deleted, by the client's clock and by ours.
+/// The time of a deletion, by the client's clock and by the server's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeletionTime {
-    /// Data written at or before this is deleted: the client's timestamp.
+    /// The client's timestamp in microseconds. Data with this or a smaller timestamp are deleted.
     pub marked_for_delete_at_us: i64,
-    /// When the server learnt of it, in seconds since 1970; gc grace counts from here.
+    /// Time at which the server received the deletion, in seconds since 1970. `gc_grace_seconds` counts from
+    /// here.
     pub local_deletion_time_s: i32,
 }
 
 impl DeletionTime {
-    /// The longest form.
+    /// The longest encoding in bytes.
     pub const SIZE_BYTES_MAX: usize = 12;
 
     /// Nothing is deleted.
     pub const LIVE: Self =
         Self { marked_for_delete_at_us: i64::MIN, local_deletion_time_s: NO_DELETION_TIME_S };
 
+    /// Whether nothing is deleted.
     pub fn is_live(&self) -> bool {
         *self == Self::LIVE
     }
 
-    /// Appends the form of the versions that we write.
+    /// Appends the encoding of the versions that Messina writes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.local_deletion_time_s.to_be_bytes());
         out.extend_from_slice(&self.marked_for_delete_at_us.to_be_bytes());
     }
 
-    /// Reads the form of `version`. `what` names the field in errors.
+    /// Reads the encoding of `version`. `what` names the field in errors.
     #[inline]
     pub fn decode(take: &mut Take<'_>, version: Version, what: &'static str) -> Result<Self, FormatError> {
         if version.has_uint_deletion_time() {
@@ -79,7 +81,7 @@ impl DeletionTime {
     }
 }
 
-/// A local deletion time of version oa as it is in memory.
+/// Converts a local deletion time of version oa to the form in memory.
 pub(crate) fn local_time_of_u32(stored_s: u32) -> i32 {
     match stored_s {
         u32::MAX => NO_DELETION_TIME_S,

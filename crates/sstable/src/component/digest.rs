@@ -1,13 +1,13 @@
-//! Digest.crc32: the CRC-32 of the whole Data.db as stored, in decimal digits, without a line feed.
+//! Digest.crc32: the CRC-32 of the whole stored Data.db, as decimal digits without a line feed.
 
 use crate::component::FormatError;
 
-/// The file's text.
+/// Encodes the file.
 pub fn encode(crc: u32) -> Vec<u8> {
     crc.to_string().into_bytes()
 }
 
-/// The checksum. White space after it (an editor's line feed) is ignored.
+/// Decodes the file. White space after the number (an editor's line feed) is ignored.
 pub fn decode(bytes: &[u8]) -> Result<u32, FormatError> {
     let digits = bytes.trim_ascii_end();
     let text = std::str::from_utf8(digits).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));

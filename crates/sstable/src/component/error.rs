@@ -1,29 +1,30 @@
-//! What is wrong with a component's bytes: where, what stood there, and what should have.
+//! Errors of decoding a component: the field, its offset, the expected and the found value.
 //!
-//! A codec sees a slice and no file, so [`FormatError`] carries an offset within that slice; whoever read the
-//! file adds its name (and, for a part of a file, shifts the offset with [`FormatError::shifted`]).
-//! Running out of bytes is the commonest case: [`Named::named`] turns a [`Truncated`] into a `FormatError`
-//! that says which field was cut.
+//! A codec decodes a slice and does not know the file, so [`FormatError`] has an offset within that slice.
+//! The reader of the file adds the file's name, and for a part of a file shifts the offset with
+//! [`FormatError::shifted`]. The most frequent error is a slice that is too short: [`Named::named`] converts
+//! a [`Truncated`] into a `FormatError` that names the truncated field.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use base::bytes::Truncated;
 
-/// Bytes that are not what the format says.
+/// Bytes that do not conform to the format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormatError {
     /// The field, in the format's terms: "chunk count", "first key".
     pub what: &'static str,
-    /// Where the field starts, counted from the start of the slice that was decoded.
+    /// Start of the field, counted from the start of the decoded slice.
     pub offset_bytes: u64,
-    /// What a correct file has there.
+    /// The value in a correct file.
     pub expected: Cow<'static, str>,
-    /// What this one has.
+    /// The value in this file.
     pub found: Cow<'static, str>,
 }
 
 impl FormatError {
+    /// An error about the field `what` at byte `offset_bytes` of the decoded slice.
     pub fn new(
         what: &'static str,
         offset_bytes: usize,
@@ -33,7 +34,7 @@ impl FormatError {
         Self { what, offset_bytes: offset_bytes as u64, expected: expected.into(), found: found.into() }
     }
 
-    /// The same error for a slice that began `by_bytes` into its file.
+    /// The same error for a slice that began at byte `by_bytes` of its file.
     pub fn shifted(mut self, by_bytes: u64) -> Self {
         self.offset_bytes = self.offset_bytes.saturating_add(by_bytes);
         self
@@ -49,7 +50,7 @@ impl fmt::Display for FormatError {
 
 impl std::error::Error for FormatError {}
 
-/// Names the field that was cut off.
+/// Adds the name of the truncated field to an error.
 pub trait Named<T> {
     fn named(self, what: &'static str) -> Result<T, FormatError>;
 }
@@ -67,8 +68,8 @@ fn cut_off(truncated: Truncated, what: &'static str) -> FormatError {
     FormatError::new(what, truncated.offset_bytes, expected, "the end of the data")
 }
 
-/// Checks that `count` items of at least `item_bytes` fit into what remains, so that a decoder may allocate
-/// for them. `offset_bytes` is where the count stood.
+/// Checks that `count` items of at least `item_bytes` bytes fit into the remaining bytes, so that the decoder
+/// can reserve memory for them. `offset_bytes` is the offset of the count.
 pub(crate) fn check_count(
     what: &'static str,
     offset_bytes: usize,

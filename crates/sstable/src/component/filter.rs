@@ -1,27 +1,28 @@
-//! Filter.db: a bloom filter over partition keys. "No" is certain; "yes" is wrong with a chosen chance.
+//! Filter.db: a bloom filter of partition keys. "No" is certain; "yes" is wrong with a chosen probability.
 //!
 //! Layout: u32 number of hashes `k`, u32 number of 64-bit words, the words. Versions mc to me write each word
-//! big-endian; na and later write the bit set's bytes, which is each word little-endian.
+//! big-endian; na and later write the bytes of the bit set, so each word is little-endian.
 //!
-//! The `k` bits of a key come from its 128-bit hash `(h1, h2)` (`base::murmur3::hash128`): index `j` is
-//! `|h2 + j * h1|` modulo the number of bits, in wrapping signed arithmetic. Sizes are chosen as Cassandra does
-//! (its `BloomCalculations`), so that a filter of the same keys has the same bytes.
+//! The `k` bits of a key follow from its 128-bit hash `(h1, h2)` (`base::murmur3::hash128`): index `j` is
+//! `|h2 + j * h1|` modulo the number of bits, in wrapping signed arithmetic. Sizes are chosen as in
+//! Cassandra's `BloomCalculations`, so that a filter of the same keys has the same bytes.
 
 use base::bytes::Take;
 
 use crate::component::{FormatError, Named};
 use crate::version::Version;
 
-/// More hashes than any writer uses; beyond it a lookup would only burn time.
+/// Upper limit of the number of hashes. No writer uses more, and a lookup with more would only waste time.
 const HASHES_MAX: u32 = 64;
-/// Bits beyond those of the keys, as Cassandra adds them.
+/// Bits in addition to those of the keys, as in Cassandra.
 const EXCESS_BITS: u64 = 20;
 const WORD_BITS: u64 = 64;
 /// See [`Filter::encode_parts`].
 const PART_BYTES: usize = 128 * 1024;
 
-/// False-positive rates by bits per key (row, from 2) and number of hashes (column, from 1), from Fan, Cao and
-/// others, "Summary Cache" (Bloom filters, the math), rounded as there; Cassandra uses the same figures.
+/// False-positive rates by bits per key (row, from 2) and number of hashes (column, from 1), from Fan, Cao
+/// and others, "Summary Cache" (Bloom filters, the math), with the same rounding. Cassandra uses the same
+/// figures.
 const RATES: [&[f64]; 19] = [
     &[0.393, 0.400],
     &[0.283, 0.237, 0.253],
@@ -56,23 +57,26 @@ const RATES: [&[f64]; 19] = [
     ],
 ];
 
-/// The lowest false-positive chance a filter can be built for.
+/// The lowest false-positive probability for which a filter can be built.
 pub const FP_CHANCE_MIN: f64 = 6.71e-5;
 
-/// How a filter for a false-positive chance is dimensioned.
+/// The dimensions of a filter for a false-positive probability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterSpec {
+    /// Bits of the filter for each expected key.
     pub bits_per_key: u32,
+    /// Hashes computed for each key.
     pub hashes: u32,
 }
 
 impl FilterSpec {
-    /// The fewest bits per key, then the fewest hashes, that give at most `fp_chance`, which is between
-    /// [`FP_CHANCE_MIN`] (the schema check refuses less) and 1 (exclusive: with 1 a table has no filter).
+    /// The fewest bits per key, and with these the fewest hashes, whose false-positive probability is at most
+    /// `fp_chance`. `fp_chance` must be at least [`FP_CHANCE_MIN`] (the schema check refuses less) and less
+    /// than 1 (with 1 a table has no filter).
     pub fn for_chance(fp_chance: f64) -> Self {
         assert!((FP_CHANCE_MIN..1.0).contains(&fp_chance), "no filter has a chance of {fp_chance}");
         if fp_chance >= RATES[0][0] {
-            // Cassandra's special case for rates this loose; it spends one bit a key and two hashes.
+            // Cassandra's special case for high probabilities: one bit per key and two hashes.
             return Self { bits_per_key: 1, hashes: 2 };
         }
         let best = |rates: &[f64]| {
@@ -94,20 +98,20 @@ impl FilterSpec {
     }
 }
 
-/// The filter of one SSTable.
+/// The bloom filter of an SSTable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
     hashes: u32,
-    /// Never empty. Bit `i` of the filter is bit `i % 64` (low bit first) of word `i / 64`.
+    /// Never empty. Bit `i` of the filter is bit `i % 64` (lowest bit first) of word `i / 64`.
     words: Vec<u64>,
 }
 
 impl Filter {
-    /// An empty filter for about `expected_keys` keys, for [`Self::add`].
+    /// An empty filter for about `expected_keys` keys, to be filled with [`Self::add`].
     pub fn builder(expected_keys: u64, fp_chance: f64) -> Self {
         let spec = FilterSpec::for_chance(fp_chance);
         let bits = expected_keys.saturating_mul(u64::from(spec.bits_per_key)).saturating_add(EXCESS_BITS);
-        // The file counts words in 31 bits; a filter that would need more is as good as that many can be.
+        // The file counts words in 31 bits. A larger filter is limited to that number of words.
         let words = bits.div_ceil(WORD_BITS).min(i32::MAX as u64);
         Self { hashes: spec.hashes, words: vec![0; words as usize] }
     }
@@ -133,7 +137,7 @@ impl Filter {
         })
     }
 
-    /// Adds a key by its hash (`base::murmur3::hash128` of the serialized partition key).
+    /// Adds a key by its hash: `base::murmur3::hash128` of the serialized partition key.
     pub fn add(&mut self, hash128: (u64, u64)) {
         for (word, bit) in self.indexes(hash128) {
             self.words[word] |= bit;
@@ -146,23 +150,24 @@ impl Filter {
         self.indexes(hash128).all(|(word, bit)| self.words[word] & bit != 0)
     }
 
-    /// The share of bits that are set; the false-positive chance is this to the power of [`Self::hashes`].
+    /// The fraction of bits that are set. The false-positive probability is this fraction to the power of
+    /// [`Self::hashes`].
     pub fn fill(&self) -> f64 {
         let set: u64 = self.words.iter().map(|word| u64::from(word.count_ones())).sum();
         set as f64 / self.bits() as f64
     }
 
-    /// Bytes on the heap.
+    /// Bytes of heap memory in use.
     pub fn memory_bytes(&self) -> usize {
         self.words.capacity() * size_of::<u64>()
     }
 
-    /// The file's bytes.
+    /// Encodes the file.
     pub fn encode(&self, version: Version) -> Vec<u8> {
         self.encode_parts(version).collect::<Vec<_>>().concat()
     }
 
-    /// The file's bytes, in parts of 128 KiB: a filter of millions of keys takes a while.
+    /// Encodes the file in parts of 128 KiB, because encoding a filter of millions of keys takes long.
     pub fn encode_parts(&self, version: Version) -> impl Iterator<Item = Vec<u8>> {
         let head = [self.hashes.to_be_bytes(), (self.words.len() as u32).to_be_bytes()].concat();
         let little_endian = version.has_bloom_little_endian();
@@ -171,7 +176,7 @@ impl Filter {
         std::iter::once(head).chain(self.words.chunks(PART_BYTES / 8).map(part))
     }
 
-    /// Reads the file.
+    /// Decodes the file.
     pub fn decode(bytes: &[u8], version: Version) -> Result<Self, FormatError> {
         let mut take = Take::new(bytes);
         let hashes = take.u32().named("number of hashes")?;
@@ -242,7 +247,7 @@ mod tests {
     fn a_filter_of_the_same_keys_is_cassandras_byte_for_byte() {
         let mut filter = Filter::builder(1000, 0.01);
         (0..1000u32).for_each(|number| filter.add(hash128(&number.to_be_bytes())));
-        // The CRC-32 of what Cassandra 4.1 serializes for these keys.
+        // CRC-32 of the filter that Cassandra 4.1 serializes for these keys.
         assert_eq!(base::crc::crc32(&filter.encode(Version::Nb)), 0xcb59_97ed);
     }
 

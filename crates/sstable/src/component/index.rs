@@ -1,17 +1,19 @@
-//! Index.db: where each partition starts, and within a large partition where its blocks of rows start.
+//! Index.db: the position of each partition, and for a large partition the positions of its blocks of rows.
 //!
 //! ```text
 //! entry    := str16 key, vint data_position, vint promoted_size, promoted
-//! promoted := vint header_length, deletion time, vint block_count, block * block_count, u32 offset * block_count
-//! block    := prefix first, prefix last, vint offset, signed vint (width - 65536), u8 has_open, [deletion time]
+//! promoted := vint header_length, deletion time, vint block_count, block * block_count,
+//!             u32 offset * block_count
+//! block    := prefix first, prefix last, vint offset, signed vint (width - 65536), u8 has_open,
+//!             [deletion time]
 //! ```
-//! A promoted index exists from two blocks on. Its trailing offsets, relative to the first block, make it
-//! searchable as it lies on disk, without reading what is before; so it can be searched page by page:
-//! [`PromotedHead`] says where offsets and blocks are, [`IndexBlock`] decodes one of them, and
-//! [`PromotedIndex`] does both over one slice.
+//! A partition of two or more blocks has a promoted index. The offsets at its end are relative to the first
+//! block and allow a binary search on disk, page by page, without reading the blocks before. [`PromotedHead`]
+//! gives the positions of offsets and blocks, [`IndexBlock`] decodes one block, and [`PromotedIndex`] does
+//! both in a slice in memory.
 //!
-//! The last block's width includes the partition's end byte in some writers and not in others: never derive the
-//! next partition's position from it. Source: facts `sstable-format.md` §6.
+//! The width of the last block includes the partition's end byte in files of some writers and not in others,
+//! so the position of the next partition must never be derived from it. Source: facts `sstable-format.md` §6.
 
 use base::bytes::{Take, put_u16_bytes};
 use base::vint;
@@ -22,25 +24,25 @@ use crate::component::error::check_count;
 use crate::component::{FormatError, Named};
 use crate::version::Version;
 
-/// A block of rows is closed once it has this many bytes, unless configured otherwise.
+/// Default length in bytes at which a block of rows ends.
 pub const BLOCK_BYTES_DEFAULT: u32 = 64 * 1024;
 
-/// What widths are relative to, whatever the configured block size.
+/// The value to which widths are relative, whatever block size is configured.
 const WIDTH_BASE: i64 = 65536;
 
-/// One partition in Index.db.
+/// A partition in Index.db.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexEntry<'a> {
     /// The serialized partition key.
     pub key: &'a [u8],
-    /// Where the partition starts in the uncompressed data.
+    /// Start of the partition in the uncompressed data.
     pub data_position: u64,
     /// The promoted index; empty if the partition has fewer than two blocks.
     pub promoted: &'a [u8],
 }
 
 impl<'a> IndexEntry<'a> {
-    /// Appends the entry. The key is at most 65,535 bytes (the schema check refuses longer ones).
+    /// Appends the entry. The key has at most 65,535 bytes; the schema check refuses longer ones.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_u16_bytes(out, self.key);
         vint::write_unsigned(out, self.data_position);
@@ -48,7 +50,7 @@ impl<'a> IndexEntry<'a> {
         out.extend_from_slice(self.promoted);
     }
 
-    /// Reads the entry at `take` and moves behind it.
+    /// Reads the entry at `take` and moves after it.
     pub fn decode(take: &mut Take<'a>) -> Result<Self, FormatError> {
         let head = IndexEntryHead::decode(take)?;
         let at = take.offset();
@@ -61,19 +63,22 @@ impl<'a> IndexEntry<'a> {
     }
 }
 
-/// An entry up to where its promoted index begins, for callers that do not want to read a large one.
+/// An entry without its promoted index, for callers that do not want to read a large promoted index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexEntryHead<'a> {
+    /// The serialized partition key.
     pub key: &'a [u8],
+    /// Start of the partition in the uncompressed data.
     pub data_position: u64,
+    /// Length of the promoted index in bytes; 0 if there is none.
     pub promoted_bytes: u64,
 }
 
 impl<'a> IndexEntryHead<'a> {
-    /// The longest head: key with its length, and two vints.
+    /// The longest head in bytes: the key with its length, and two vints.
     pub const SIZE_BYTES_MAX: usize = 2 + u16::MAX as usize + 2 * vint::MAX_BYTES;
 
-    /// Reads the head at `take` and moves to the promoted index (or the next entry, if there is none).
+    /// Reads the head at `take` and moves to the promoted index, or to the next entry if there is none.
     pub fn decode(take: &mut Take<'a>) -> Result<Self, FormatError> {
         let key = take.u16_bytes().named("partition key")?;
         let at = take.offset();
@@ -86,7 +91,7 @@ impl<'a> IndexEntryHead<'a> {
     }
 }
 
-/// Builds the promoted index of one partition after the other; the buffers are kept between them.
+/// Builds the promoted indexes of partitions, one after the other. Reuses its buffers.
 #[derive(Default)]
 pub struct PromotedIndexBuilder {
     blocks: Vec<u8>,
@@ -95,7 +100,7 @@ pub struct PromotedIndexBuilder {
     end: u64,
 }
 
-/// The first block, which is not encoded before there is a second.
+/// The first block. It is encoded only when a second block is added.
 struct OnlyBlock {
     first: Vec<u8>,
     last: Vec<u8>,
@@ -109,9 +114,9 @@ impl PromotedIndexBuilder {
         Self::default()
     }
 
-    /// The next block. `first` and `last` are the encoded prefixes (`clustering::encode_prefix`) of its first
-    /// and last row or marker, `offset` its distance from the partition's start, `width` its length, and
-    /// `open` the deletion of a range tombstone that goes on behind its end.
+    /// Adds the next block. `first` and `last` are the encoded prefixes (`clustering::encode_prefix`) of its
+    /// first and last row or marker, `offset` is its distance from the partition's start, `width` its length,
+    /// and `open` the deletion of a range tombstone that continues after its end.
     pub fn add_block(
         &mut self,
         first: &[u8],
@@ -149,18 +154,19 @@ impl PromotedIndexBuilder {
         }
     }
 
-    /// How many blocks the partition has so far.
+    /// Number of blocks of the partition so far.
     pub fn block_count(&self) -> usize {
         self.offsets.len() + usize::from(self.first.is_some())
     }
 
-    /// Bytes that the blocks take so far.
+    /// Encoded bytes of the blocks so far.
     pub fn blocks_bytes(&self) -> usize {
         self.blocks.len()
     }
 
-    /// Ends the partition: appends its promoted index to `out`, or nothing if there are fewer than two blocks,
-    /// and begins the next. `header_bytes` is the length of the partition's key, deletion and static row.
+    /// Ends the partition: appends its promoted index to `out`, or nothing if there are fewer than two
+    /// blocks, and begins the next partition. `header_bytes` is the length of the partition's key, deletion
+    /// and static row.
     pub fn finish(&mut self, header_bytes: u64, deletion: DeletionTime, out: &mut Vec<u8>) {
         if !self.offsets.is_empty() {
             vint::write_unsigned(out, header_bytes);
@@ -175,26 +181,27 @@ impl PromotedIndexBuilder {
     }
 }
 
-/// The start of a promoted index, and where the rest of it is.
+/// The start of a promoted index, and the positions of its other parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PromotedHead {
-    /// From the partition's start to its first clustered row or marker.
+    /// Distance in bytes from the partition's start to its first row or marker.
     pub header_bytes: u64,
     /// The partition's deletion.
     pub deletion: DeletionTime,
     /// At least 1.
     pub block_count: usize,
-    /// Where the first block starts, from the promoted index's start.
+    /// Start of the first block, counted from the start of the promoted index.
     pub blocks_at: u64,
-    /// Where the offsets start: behind the last block.
+    /// Start of the offsets, after the last block, counted from the start of the promoted index.
     pub offsets_at: u64,
 }
 
 impl PromotedHead {
-    /// Reading this many bytes of a promoted index (or all, if it is shorter) is enough for its head.
+    /// Number of bytes of a promoted index that are sufficient for its head; all of them if the index is
+    /// shorter.
     pub const SIZE_BYTES_MAX: usize = 2 * vint::MAX_BYTES + DeletionTime::SIZE_BYTES_MAX;
 
-    /// Reads the head from the first bytes of a promoted index of `promoted_bytes` bytes.
+    /// Decodes the head from the first bytes of a promoted index of `promoted_bytes` bytes.
     pub fn decode(bytes: &[u8], promoted_bytes: u64, version: Version) -> Result<Self, FormatError> {
         let mut take = Take::new(bytes);
         let header_bytes = take.vint().named("length of the partition's header")?;
@@ -202,7 +209,7 @@ impl PromotedHead {
         let at = take.offset();
         let block_count = take.vint().named("number of blocks")?;
         let blocks_at = take.offset() as u64;
-        // A block takes at least two prefixes of a byte, two vints, a flag and its offset at the end.
+        // A block takes at least two prefixes of a byte each, two vints, a flag, and its offset at the end.
         let left = usize::try_from(promoted_bytes.saturating_sub(blocks_at)).unwrap_or(usize::MAX);
         let block_count = check_count("number of blocks", at, block_count, 9, left)?;
         if block_count == 0 {
@@ -212,13 +219,14 @@ impl PromotedHead {
         Ok(Self { header_bytes, deletion, block_count, blocks_at, offsets_at })
     }
 
-    /// Where the u32 (big-endian) offset of block `index` is, from the promoted index's start.
+    /// Position of the u32 (big-endian) offset of block `index`, counted from the start of the promoted
+    /// index.
     pub fn offset_at(&self, index: usize) -> u64 {
         assert!(index < self.block_count);
         self.offsets_at + index as u64 * 4
     }
 
-    /// Where the block with this offset starts, from the promoted index's start.
+    /// Start of the block with this offset, counted from the start of the promoted index.
     pub fn block_at(&self, offset: u32) -> Result<u64, FormatError> {
         let at = self.blocks_at + u64::from(offset);
         if at >= self.offsets_at {
@@ -229,23 +237,23 @@ impl PromotedHead {
     }
 }
 
-/// One block of rows of a partition.
+/// A block of rows of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexBlock<'a> {
-    /// Its first row or marker.
+    /// The first row or marker of the block.
     pub first: RawPrefix<'a>,
-    /// Its last row or marker.
+    /// The last row or marker of the block.
     pub last: RawPrefix<'a>,
-    /// From the partition's start to the block's.
+    /// Distance in bytes from the partition's start to the block.
     pub offset: u64,
-    /// Its length in bytes; see the module about the last block's.
+    /// Length in bytes. See the module for the last block.
     pub width: u64,
-    /// The deletion of the range tombstone that goes on behind the block's end.
+    /// The deletion of the range tombstone that continues after the block's end.
     pub open: Option<DeletionTime>,
 }
 
 impl<'a> IndexBlock<'a> {
-    /// Reads the block at `take` and moves behind it.
+    /// Reads the block at `take` and moves after it.
     pub fn decode(
         take: &mut Take<'a>,
         fixed: FixedLengths<'_>,
@@ -273,7 +281,7 @@ impl<'a> IndexBlock<'a> {
     }
 }
 
-/// A promoted index that lies in memory as one slice.
+/// A promoted index in memory, in one slice.
 #[derive(Clone, Copy, Debug)]
 pub struct PromotedIndex<'a, 'f> {
     bytes: &'a [u8],
@@ -283,7 +291,7 @@ pub struct PromotedIndex<'a, 'f> {
 }
 
 impl<'a, 'f> PromotedIndex<'a, 'f> {
-    /// `bytes` is the whole promoted index, as [`IndexEntry::promoted`] has it, and not empty.
+    /// `bytes` is the whole promoted index, as in [`IndexEntry::promoted`], and not empty.
     pub fn decode(bytes: &'a [u8], fixed: FixedLengths<'f>, version: Version) -> Result<Self, FormatError> {
         let head = PromotedHead::decode(bytes, bytes.len() as u64, version)?;
         Ok(Self { bytes, head, fixed, version })
@@ -293,11 +301,12 @@ impl<'a, 'f> PromotedIndex<'a, 'f> {
         &self.head
     }
 
+    /// Number of blocks; at least 1.
     pub fn block_count(&self) -> usize {
         self.head.block_count
     }
 
-    /// Block `index`, which must be below the count. It must end where the next one starts.
+    /// Block `index`, which must be less than the count. The block must end where the next one starts.
     pub fn block(&self, index: usize) -> Result<IndexBlock<'a>, FormatError> {
         let start = self.block_start(index)?;
         let end = if index + 1 == self.block_count() {
@@ -325,9 +334,9 @@ impl<'a, 'f> PromotedIndex<'a, 'f> {
         self.head.block_at(offset).map(|start| start as usize).map_err(|error| error.shifted(at as u64))
     }
 
-    /// The number of blocks from the front for which `is_before` holds, by binary search; it must hold for none
-    /// behind one for which it does not. With "its last prefix is before the target", that is the first block
-    /// that can hold the target.
+    /// Number of leading blocks for which `is_before` holds, by binary search. `is_before` must not hold for
+    /// a block after one for which it does not hold. If `is_before` tests whether the last prefix of a block
+    /// is before a target, the result is the first block that can contain the target.
     pub fn partition_point(
         &self,
         mut is_before: impl FnMut(&IndexBlock<'a>) -> bool,
@@ -363,7 +372,7 @@ mod tests {
 
     const DELETED: DeletionTime = DeletionTime { marked_for_delete_at_us: 3, local_deletion_time_s: 2 };
 
-    /// Blocks of rows 0..=9, 10..=19, …, with a width of 100.
+    /// A promoted index of blocks with rows 0..=9, 10..=19, …, each 100 bytes wide.
     fn promoted(blocks: u32) -> Vec<u8> {
         let mut builder = PromotedIndexBuilder::new();
         for block in 0..blocks {
@@ -386,7 +395,7 @@ mod tests {
         let mut golden = vec![30];
         golden.extend(live);
         golden.push(2);
-        // Width 100 is 100 - 65536 = -65436, zigzag 130871.
+        // Width 100 is stored as 100 - 65536 = -65436, in zigzag encoding 130871.
         golden.extend([4, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 9, 30, 0xc1, 0xff, 0x37, 0]);
         golden.extend([4, 0, 0, 0, 0, 10, 4, 0, 0, 0, 0, 19, 0x80, 130, 0xc1, 0xff, 0x37, 1]);
         golden.extend([0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3]);

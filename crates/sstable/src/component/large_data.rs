@@ -1,7 +1,7 @@
-//! What in an SSTable is larger than somebody wants: a field of Messina.db.
+//! The large partitions, rows and cells of an SSTable: a field of Messina.db.
 //!
-//! Of partitions, rows and cells the largest few, so that those who look for the reason of a slow read find it without
-//! reading data. The layout is in `docs/formats/messina-db.md`.
+//! The field lists the largest few of each kind, so that operators find the reason of a slow read without
+//! reading the data. The layout is in `docs/formats/messina-db.md`.
 
 use base::bytes::{Take, Truncated, put_u16_bytes};
 
@@ -11,43 +11,49 @@ const CELL: u8 = 3;
 
 const IS_STATIC: u8 = 1;
 
-/// See the head of this file. Each list falls by how far its members are beyond what was allowed.
+/// See the head of this file. Each list is sorted by the factor by which the limit is exceeded, largest
+/// first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LargeData {
-    /// When the SSTable was written: milliseconds since 1970.
+    /// Time of the write in milliseconds since 1970.
     pub written_ms: i64,
+    /// Partitions with too many bytes or rows.
     pub partitions: Vec<LargePartition>,
+    /// Rows with too many bytes.
     pub rows: Vec<LargeRow>,
+    /// Cells with too many bytes, and collections with too many elements.
     pub cells: Vec<LargeCell>,
 }
 
-/// A partition's part in the SSTable.
+/// The part of a partition in the SSTable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LargePartition {
-    /// As Data.db has it.
+    /// The serialized key, as in Data.db.
     pub key: Vec<u8>,
-    /// Before compression.
+    /// Length before compression in bytes.
     pub bytes: u64,
-    /// Static rows are not among them.
+    /// Number of rows without static rows.
     pub rows: u64,
-    /// Rows that have no live cell and are not live themselves.
+    /// Rows that are neither live themselves nor have a live cell.
     pub dead_rows: u64,
-    /// Places at which the range deletion in force changes.
+    /// Number of positions at which the range deletion in force changes.
     pub range_tombstones: u64,
 }
 
-/// A row's place.
+/// Identifies a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowPlace {
+    /// The serialized partition key.
     pub key: Vec<u8>,
-    /// The values of the clustering columns; `None`: the static row.
+    /// The values of the clustering columns; `None` for the static row.
     pub clustering: Option<Vec<Vec<u8>>>,
 }
 
+/// A row of the SSTable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LargeRow {
     pub place: RowPlace,
-    /// Before compression.
+    /// Length before compression in bytes.
     pub bytes: u64,
 }
 
@@ -55,10 +61,11 @@ pub struct LargeRow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LargeCell {
     pub place: RowPlace,
+    /// Name of the column.
     pub column: String,
-    /// Of its value, of a collection with the keys.
+    /// Length of the value in bytes; of a collection, of all values and keys.
     pub bytes: u64,
-    /// Of a collection; `None` of a single cell.
+    /// Number of elements of a collection; `None` for a single cell.
     pub elements: Option<u64>,
 }
 
@@ -67,7 +74,7 @@ impl LargeData {
         self.partitions.is_empty() && self.rows.is_empty() && self.cells.is_empty()
     }
 
-    /// Bytes on the heap.
+    /// Bytes of heap memory in use.
     pub fn memory_bytes(&self) -> usize {
         let place = |place: &RowPlace| {
             let values = place.clustering.iter().flatten();
@@ -82,7 +89,7 @@ impl LargeData {
                 .sum::<usize>()
     }
 
-    /// The field's payload.
+    /// Encodes the payload of the field.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = self.written_ms.to_be_bytes().to_vec();
         for LargePartition { key, bytes, rows, dead_rows, range_tombstones } in &self.partitions {
@@ -108,7 +115,7 @@ impl LargeData {
         out
     }
 
-    /// Reads the field's payload; `None` if there is something else in it.
+    /// Decodes the payload of the field; `None` if it does not have this form.
     pub(super) fn decode(payload: &[u8]) -> Option<Self> {
         let mut take = Take::new(payload);
         let mut data = Self { written_ms: take.i64().ok()?, ..Self::default() };

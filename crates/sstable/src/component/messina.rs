@@ -1,9 +1,11 @@
-//! Messina.db: what Messina knows of an SSTable and the common components have no place for.
+//! Messina.db: facts about an SSTable for which the common components have no place.
 //!
-//! Which shard wrote it (so that a restart with the same number of shards need not look at keys), which run it
-//! is a fragment of, what made it, exact counts, what it has nothing of, and checksums of components that have none of their own: a
-//! bit of a filter or a key of the index that has changed would make partitions invisible. Other readers ignore the file; an
-//! SSTable without it is a foreign one, and everything here is then unknown. The layout is in `docs/formats/messina-db.md`.
+//! It contains the shard that wrote the SSTable (so that a restart with the same number of shards need not
+//! read keys), the run of which it is a fragment, the kind of job that wrote it, exact counts, kinds of
+//! contents that it does not have, and checksums of components without checksums of their own: a changed bit
+//! in a filter, or a changed key in the index, would make partitions invisible. Other servers ignore the
+//! file. An SSTable without it was written by another server, and all these facts are unknown. The layout is
+//! in `docs/formats/messina-db.md`.
 
 use base::bytes::Take;
 use base::crc::crc32;
@@ -29,22 +31,22 @@ const TAG_COMPONENT_CRCS: u16 = 10;
 const TAG_INDEX_CRCS: u16 = 11;
 const TAG_LAST: u16 = TAG_INDEX_CRCS;
 
-/// The components that may have a checksum here, with the byte that stands for each.
+/// The components that may have a checksum here, each with its number in the file.
 const WITH_CRC: [(u8, Component); 3] =
     [(1, Component::Summary), (2, Component::Filter), (5, Component::Statistics)];
 
 const HAS_PARTITION_DELETIONS: u8 = 1;
 const HAS_STATIC_ROWS: u8 = 2;
 
-/// The longest origin that is written or read.
+/// The longest origin in bytes that is written or read.
 pub const ORIGIN_BYTES_MAX: usize = 255;
 
-/// What is in an SSTable that its bounds of clusterings say nothing of.
+/// Contents of an SSTable that its clustering bounds do not cover.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// Some partition is deleted as a whole.
+    /// Whether a partition is deleted as a whole.
     pub has_partition_deletions: bool,
-    /// Some static row says something.
+    /// Whether a static row is not empty.
     pub has_static_rows: bool,
 }
 
@@ -63,40 +65,43 @@ impl Contents {
     }
 }
 
-/// The file's content. A field that the file does not have is `None`.
+/// The content of the file. A field that the file does not have is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessinaInfo {
-    /// How many shards the node had that wrote it.
+    /// Number of shards of the node that wrote the SSTable.
     pub shard_count: Option<u32>,
-    /// The shard whose tokens it holds; below `shard_count`.
+    /// The shard that owns the SSTable's tokens; less than `shard_count`.
     pub shard_id: Option<u32>,
-    /// The run of which this is a fragment: a UUID.
+    /// UUID of the run of which the SSTable is a fragment.
     pub run_id: Option<[u8; 16]>,
-    /// What made it: "memtable", "compaction", "reshard", …; at most [`ORIGIN_BYTES_MAX`] bytes.
+    /// The kind of job that wrote it: "memtable", "compaction", "reshard", …; at most [`ORIGIN_BYTES_MAX`]
+    /// bytes.
     pub origin: Option<String>,
-    /// Partitions in the SSTable, exactly.
+    /// Exact number of partitions.
     pub partition_count: Option<u64>,
-    /// Rows in the SSTable, static rows among them, exactly.
+    /// Exact number of rows, including static rows.
     pub row_count: Option<u64>,
     /// CRC-32 of the dictionary in CompressionInfo.db; `None` if there is none.
     pub dictionary_crc: Option<u32>,
-    /// What was found to be large; `None` if nothing was.
+    /// The large partitions, rows and cells; `None` if there are none.
     pub large_data: Option<LargeData>,
+    /// Contents outside the clustering bounds; `None` if unknown.
     pub contents: Option<Contents>,
-    /// CRC-32 of the whole file of Summary.db and of Filter.db; that of Statistics.db is
+    /// CRC-32 of the whole Summary.db and Filter.db. For Statistics.db the checksum is
     /// [`Statistics::lasting_crc`](super::statistics::Statistics::lasting_crc).
     pub component_crcs: Vec<(Component, u32)>,
-    /// [`ChunkCrcs`](super::crc::ChunkCrcs) of Index.db, encoded; to be decoded when its length is known.
+    /// Encoded [`ChunkCrcs`](super::crc::ChunkCrcs) of Index.db, to be decoded when the length of Index.db is
+    /// known.
     pub index_crcs: Option<Vec<u8>>,
 }
 
 impl MessinaInfo {
-    /// The component's CRC-32, if it is known.
+    /// The CRC-32 of the component, if it is known.
     pub fn crc_of(&self, component: &Component) -> Option<u32> {
         self.component_crcs.iter().find(|(known, _)| known == component).map(|(_, crc)| *crc)
     }
 
-    /// The file's bytes.
+    /// Encodes the file.
     pub fn encode(&self) -> Vec<u8> {
         self.check_shard(0).expect("a shard's id is below their number");
         let mut out = MAGIC.to_vec();
@@ -135,7 +140,7 @@ impl MessinaInfo {
         out
     }
 
-    /// Reads the file. Fields with unknown tags are skipped: a newer build may have written them.
+    /// Decodes the file. Fields with unknown tags are skipped, since a newer build may have written them.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         let mut take = Take::new(bytes);
         let magic = take.array::<4>().named("magic")?;
@@ -220,7 +225,7 @@ fn sized<const N: usize>(payload: &[u8], what: &'static str, at: usize) -> Resul
     payload.try_into().map_err(wrong)
 }
 
-/// Those of components that this build does not know are skipped.
+/// Checksums of components that this build does not know are skipped.
 fn component_crcs(payload: &[u8], at: usize) -> Result<Vec<(Component, u32)>, FormatError> {
     let mut take = Take::new(payload);
     let mut crcs = vec![];
@@ -263,7 +268,7 @@ mod tests {
         }
     }
 
-    /// The hexadecimal digits of the page's worked example, without its comments.
+    /// The bytes of the page's worked example, without its comments.
     fn documented_bytes() -> Vec<u8> {
         let page = include_str!("../../../../docs/formats/messina-db.md");
         let (_, example) = page.split_once("```hex\n").expect("the page has an example");
@@ -278,7 +283,7 @@ mod tests {
         assert_eq!(MessinaInfo::decode(&documented_bytes()), Ok(sample()));
     }
 
-    /// `body` with its checksum behind it.
+    /// Appends the checksum to `body`.
     fn sealed(body: &[u8]) -> Vec<u8> {
         [body, &crc32(body).to_be_bytes()].concat()
     }

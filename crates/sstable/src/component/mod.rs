@@ -1,9 +1,9 @@
-//! The files of an SSTable as values: one module a component, each from bytes and to bytes, without I/O.
+//! Codecs of an SSTable's files: one module for each component, which decodes and encodes bytes without I/O.
 //!
-//! Decoding is total: any bytes give a value or a [`FormatError`], and memory stays in proportion to the bytes.
-//! Rows and cells of Data.db are not here, since they need the data model; what Data.db shares with Index.db
-//! and Statistics.db is: clustering values ([`clustering`]) and deletion times ([`deletion_time`]).
-//! Layouts: facts `sstable-format.md`; `docs/formats/` for our own Messina.db.
+//! Decoding is total: any bytes give a value or a [`FormatError`], and the memory is proportional to the
+//! number of bytes. Rows and cells of Data.db are not decoded here, because they need the data model. The
+//! parts that Data.db shares with Index.db and Statistics.db are here: clustering values ([`clustering`]) and
+//! deletion times ([`deletion_time`]). Layouts: facts `sstable-format.md`; `docs/formats/` for Messina.db.
 
 pub mod clustering;
 pub mod compression_info;

@@ -1,13 +1,16 @@
-//! Partitions.db: a trie from partition keys to where their partitions are, with its head at the end.
+//! Partitions.db: a trie from partition keys to the positions of partitions. Its footer is at the end.
 //!
 //! ```text
-//! nodes in pages | str16 smallest key, str16 largest key | u64 position of the keys, u64 count, u64 position of the root
+//! nodes in pages | str16 smallest key, str16 largest key
+//! u64 position of the keys, u64 count, u64 position of the root
 //! ```
-//! The trie has of each key only the first bytes that no other key shares (`read::trie::byte_comparable` is how
-//! a key becomes bytes); what is found must be compared with the key that stands where the payload points.
-//! A payload of `bits` is, from 8 on, the lowest byte of the key's second hash and a number of `bits - 7` bytes;
-//! below, a number of `bits` bytes. A number that is not negative is a place in Rows.db, else its complement is
-//! the partition's place in the data. Source: Cassandra's `BtiFormat.md`, `PartitionIndex`.
+//! Of each key the trie has only the shortest prefix that no other key shares (`read::trie::byte_comparable`
+//! converts keys to bytes). So a found key must be compared with the key at the position in the payload.
+//!
+//! If the payload's `bits` are 8 or more, the payload is the lowest byte of the key's second hash and a
+//! number of `bits - 7` bytes; otherwise it is a number of `bits` bytes. A number that is not negative is a
+//! position in Rows.db; the complement of a negative number is the partition's position in the data. Source:
+//! Cassandra's `BtiFormat.md`, `PartitionIndex`.
 
 use base::bytes::Take;
 
@@ -16,12 +19,12 @@ use crate::component::{FormatError, Named};
 
 const HAS_HASH: u8 = 8;
 
-/// Where the trie is, and what is known of its keys without it.
+/// The position of the trie, and facts about its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionsFooter {
-    /// Where the root node is.
+    /// Position of the root node.
     pub root: u64,
-    /// How many partitions there are; at least 1.
+    /// Number of partitions; at least 1.
     pub key_count: u64,
     /// The smallest key by (token, key).
     pub first_key: Vec<u8>,
@@ -30,12 +33,14 @@ pub struct PartitionsFooter {
 }
 
 impl PartitionsFooter {
-    /// The three numbers at the end.
+    /// Length in bytes of the three numbers at the end.
     pub const TAIL_BYTES: usize = 24;
-    /// The footer takes no more than this from the end of the file, unless bytes are between keys and numbers.
+    /// Upper bound of the footer's length in bytes, if there are no other bytes between the keys and the
+    /// numbers.
     pub const SIZE_BYTES_MAX: usize = Self::TAIL_BYTES + 2 * (2 + u16::MAX as usize);
 
-    /// Reads it from the last bytes of a file of `file_bytes`: [`Self::SIZE_BYTES_MAX`] of them, or all.
+    /// Decodes the footer from `tail`, the last bytes of a file of `file_bytes` bytes:
+    /// [`Self::SIZE_BYTES_MAX`] bytes, or the whole file.
     pub fn decode(tail: &[u8], file_bytes: u64) -> Result<Self, FormatError> {
         let tail_at = file_bytes - tail.len() as u64;
         let numbers_at = tail.len().checked_sub(Self::TAIL_BYTES).ok_or_else(|| {
@@ -56,7 +61,7 @@ impl PartitionsFooter {
         };
         let at = take.offset();
         let key_count = take.u64().named("number of keys")?;
-        // Every key is a node of at least three bytes, and the last stands for itself.
+        // Every key has a node of at least three bytes, so there are fewer keys than bytes.
         if key_count == 0 || key_count > file_bytes {
             return Err(wrong("number of keys", at, format!("1 to {file_bytes}"), key_count));
         }
@@ -74,28 +79,30 @@ impl PartitionsFooter {
     }
 }
 
-/// Where a partition is.
+/// Location of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartitionPlace {
-    /// At this position of the uncompressed data; it has no row index.
+    /// Position in the uncompressed data; the partition has no row index.
     Data(u64),
-    /// At this position of Rows.db is its entry.
+    /// Position of the partition's entry in Rows.db.
     Rows(u64),
 }
 
-/// What a node of the trie says about a key.
+/// The payload of a node: facts about a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartitionPayload {
     /// The lowest byte of the key's second hash.
     pub hash: Option<u8>,
+    /// Where the partition, or its entry in Rows.db, is.
     pub place: PartitionPlace,
 }
 
 impl PartitionPayload {
-    /// The longest payload.
+    /// The longest payload in bytes.
     pub const SIZE_BYTES_MAX: usize = 9;
 
-    /// The payload that `bits`, which are not 0, describe. Offsets in errors are counted from its start.
+    /// Decodes the payload that `bits`, which are not 0, describe. Errors carry offsets from the start of the
+    /// payload.
     pub fn decode(bits: u8, bytes: &[u8]) -> Result<Self, FormatError> {
         let mut take = Take::new(bytes);
         let (hash, len) = match bits.checked_sub(HAS_HASH) {
@@ -132,7 +139,7 @@ mod tests {
         let expect =
             PartitionsFooter { root: 4, key_count: 2, first_key: b"a".to_vec(), last_key: b"zz".to_vec() };
         assert_eq!(decode(&bytes), Ok(expect.clone()));
-        // Of a larger file only the end is given.
+        // Of a larger file only the end is passed.
         let large = footer(1005, 2, 1004);
         assert_eq!(PartitionsFooter::decode(&large, 1036), Ok(PartitionsFooter { root: 1004, ..expect }));
         for wrong in [footer(6, 2, 4), footer(100, 2, 4), footer(5, 0, 4), footer(5, 99, 4), footer(5, 2, 5)]

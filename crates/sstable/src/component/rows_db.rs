@@ -1,12 +1,16 @@
-//! Rows.db: of each large partition a trie from clusterings to blocks of rows, and an entry that names its root.
+//! Rows.db: for each large partition a trie from clusterings to blocks of rows, and an entry with the
+//! position of the trie's root.
 //!
 //! ```text
-//! entry   := str16 key, vint position in the data, signed vint (root - position behind the key), vint blocks, deletion time
-//! payload := the block's distance from the partition's start in `bits & 7` bytes, [the deletion open at its start] if `bits & 8`
+//! entry   := str16 key, vint position in the data, signed vint (root - position after the key), vint blocks,
+//!            deletion time
+//! payload := the block's distance from the partition's start in `bits & 7` bytes,
+//!            [the deletion open at its start] if `bits & 8`
 //! ```
-//! The trie's keys separate the blocks: each is above the last row of the block before and at most the first of
-//! its own; that of the first block is empty. One more key behind the last row has the distance of the
-//! partition's end byte. Source: Cassandra's `BtiFormat.md`, `RowIndexReader`, `TrieIndexEntry`.
+//! The keys of the trie separate the blocks: each is greater than the last row of the block before and at
+//! most the first row of its own block; the key of the first block is empty. One more key after the last row
+//! has the distance of the partition's end byte. Source: Cassandra's `BtiFormat.md`, `RowIndexReader`,
+//! `TrieIndexEntry`.
 
 use base::bytes::Take;
 use base::vint;
@@ -18,27 +22,27 @@ use crate::version::Version;
 
 const HAS_OPEN_DELETION: u8 = 8;
 
-/// The row index of one partition.
+/// The row index of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowsEntry<'a> {
     /// The serialized partition key.
     pub key: &'a [u8],
-    /// Where the partition starts in the uncompressed data.
+    /// Start of the partition in the uncompressed data.
     pub data_position: u64,
-    /// Where the trie's root is in Rows.db.
+    /// Position of the trie's root in Rows.db.
     pub root: u64,
-    /// At least 2.
+    /// Number of blocks; at least 2.
     pub block_count: u64,
     /// The partition's deletion.
     pub deletion: DeletionTime,
 }
 
 impl<'a> RowsEntry<'a> {
-    /// The longest entry.
+    /// The longest entry in bytes.
     pub const SIZE_BYTES_MAX: usize =
         2 + u16::MAX as usize + 3 * vint::MAX_BYTES + DeletionTime::SIZE_BYTES_MAX;
 
-    /// Reads the entry at `position` of Rows.db, which starts with `bytes`.
+    /// Decodes the entry at `position` of Rows.db. `bytes` starts with the entry.
     pub fn decode(bytes: &'a [u8], position: u64, version: Version) -> Result<Self, FormatError> {
         let mut take = Take::new(bytes);
         Self::take(&mut take, position, version).map_err(|error| error.shifted(position))
@@ -54,14 +58,14 @@ impl<'a> RowsEntry<'a> {
         }
         let at = take.offset();
         let distance = take.vint_signed().named("distance to the root")?;
-        // Nodes are written before the entry that names their root.
+        // Nodes are written before the entry that refers to their root.
         let root = base.checked_add_signed(distance).filter(|root| *root < position).ok_or_else(|| {
             let expected = format!("a node in front of byte {position}");
             FormatError::new("distance to the root", at, expected, distance.to_string())
         })?;
         let at = take.offset();
         let block_count = take.vint().named("number of blocks")?;
-        // A block takes at least two bytes of the nodes before.
+        // A block takes at least two bytes of the nodes before the entry.
         if !(2..=position).contains(&block_count) {
             let expected = format!("2 to {position}");
             return Err(FormatError::new("number of blocks", at, expected, block_count.to_string()));
@@ -71,20 +75,21 @@ impl<'a> RowsEntry<'a> {
     }
 }
 
-/// What a node of the trie says about a block.
+/// The payload of a node: facts about a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowsPayload {
-    /// From the partition's start to the block's.
+    /// Distance in bytes from the partition's start to the block.
     pub offset: u64,
-    /// The deletion of a range tombstone that is open at the block's start.
+    /// The range deletion in force at the block's start.
     pub open: DeletionTime,
 }
 
 impl RowsPayload {
-    /// The longest payload.
+    /// The longest payload in bytes.
     pub const SIZE_BYTES_MAX: usize = 7 + DeletionTime::SIZE_BYTES_MAX;
 
-    /// The payload that `bits`, which are not 0, describe. Offsets in errors are counted from its start.
+    /// Decodes the payload that `bits`, which are not 0, describe. Errors carry offsets from the start of the
+    /// payload.
     pub fn decode(bits: u8, bytes: &[u8], version: Version) -> Result<Self, FormatError> {
         let mut take = Take::new(bytes);
         let what = "offset of a block";

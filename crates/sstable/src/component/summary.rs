@@ -1,4 +1,5 @@
-//! Summary.db: a sample of the keys in Index.db, held in memory, so that a lookup reads one page of the index.
+//! Summary.db: a sample of the keys in Index.db. It is held in memory, so that a lookup reads one page of the
+//! index.
 //!
 //! ```text
 //! u32 min_index_interval | u32 n | u64 memory size | u32 sampling level | u32 size at full sampling
@@ -6,11 +7,15 @@
 //! (key, u64-LE Index.db position) * n      a key ends where its position begins
 //! str32 first key | str32 last key
 //! ```
-//! We write as Cassandra does, the first partition and every `min_index_interval`-th after it; and, as ScyllaDB does,
-//! more of them where entries are long: a sample once [`SAMPLE_INDEX_BYTES`] of Index.db are behind the last one, so that
-//! looking for a partition among large ones does not lead past the promoted indexes of a hundred. We read any spacing.
+//! A [`Spacing`] determines which partitions are sampled. The first partition always is. After a sample, the
+//! next one is due when the bytes of Data.db since then, times the ratio (ScyllaDB's
+//! `sstable_summary_ratio`), reach the bytes that the sample takes. The distance between two samples is at
+//! least `min_index_interval` and at most `max_index_interval` partitions (Cassandra's table options). Where
+//! index entries are long there are more samples: one for each [`SAMPLE_INDEX_BYTES`] of Index.db, so that a
+//! search among large partitions does not have to pass hundreds of promoted indexes. Summaries of any spacing
+//! can be read.
 //!
-//! A summary that does not decode is rebuilt from Index.db; nothing is lost with it.
+//! A summary that cannot be decoded is rebuilt from Index.db without a loss.
 
 use std::cmp::Ordering;
 
@@ -20,24 +25,24 @@ use base::murmur3;
 use crate::component::error::check_count;
 use crate::component::{FormatError, Named};
 
-/// How many partitions a sample stands for unless the schema says otherwise.
-pub const MIN_INDEX_INTERVAL_DEFAULT: u32 = 128;
-/// The level that says that no sample was thinned out.
+/// ScyllaDB's default of `sstable_summary_ratio`.
+pub const SUMMARY_RATIO_DEFAULT: f64 = 0.0005;
+/// The sampling level of a summary from which no samples were removed.
 pub const SAMPLING_LEVEL_FULL: u32 = 128;
 
-/// Of Index.db a sample stands for at most so much, and one entry.
+/// A sample covers at most this number of bytes of Index.db, plus one entry.
 pub const SAMPLE_INDEX_BYTES: u64 = 64 * 1024;
 
 const HEAD_BYTES: usize = 24;
 const POSITION_BYTES: usize = 8;
 
-/// The summary of one SSTable.
+/// The summary of an SSTable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     min_index_interval: u32,
     sampling_level: u32,
     size_at_full_sampling: u32,
-    /// The sampled keys, one behind the other.
+    /// The sampled keys, concatenated.
     keys: Vec<u8>,
     samples: Vec<Sample>,
     first_key: Vec<u8>,
@@ -47,16 +52,17 @@ pub struct Summary {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sample {
     token: i64,
-    /// Where the entry starts in Index.db.
+    /// Start of the entry in Index.db.
     index_position: u64,
-    /// Where the key ends in `keys`; it starts where the one before ends.
+    /// End of the key in `keys`; its start is the end of the key before.
     key_end: u32,
 }
 
-/// A part of Index.db: from `start` to before `end`, or to the end of the file.
+/// A range of Index.db from `start` up to, but not including, `end`, or up to the end of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexRange {
     pub start: u64,
+    /// `None`: the end of the file.
     pub end: Option<u64>,
 }
 
@@ -66,7 +72,7 @@ impl Summary {
         self.min_index_interval
     }
 
-    /// [`SAMPLING_LEVEL_FULL`], or less if samples were thinned out.
+    /// [`SAMPLING_LEVEL_FULL`], or less if samples were removed.
     pub fn sampling_level(&self) -> u32 {
         self.sampling_level
     }
@@ -81,17 +87,17 @@ impl Summary {
         &self.last_key
     }
 
-    /// How many keys are sampled; at least one.
+    /// Number of sampled keys; at least one.
     pub fn len(&self) -> usize {
         self.samples.len()
     }
 
-    /// Never: an SSTable has a partition.
+    /// Never true: an SSTable has at least one partition.
     pub fn is_empty(&self) -> bool {
         self.samples.is_empty()
     }
 
-    /// The sampled key `index`, its token, and where its entry starts in Index.db.
+    /// The token of sample `index`, its key, and the start of its entry in Index.db.
     pub fn sample(&self, index: usize) -> (i64, &[u8], u64) {
         let sample = &self.samples[index];
         (sample.token, self.key(index), sample.index_position)
@@ -102,7 +108,7 @@ impl Summary {
         &self.keys[start..self.samples[index].key_end as usize]
     }
 
-    /// The index of the last sample at or before (token, key); `None` if the key is before the first.
+    /// The last sample at or before (token, key); `None` if the key is before the first sample.
     fn floor(&self, token: i64, key: &[u8]) -> Option<usize> {
         let (mut low, mut high) = (0, self.samples.len());
         while low < high {
@@ -117,30 +123,31 @@ impl Summary {
         low.checked_sub(1)
     }
 
-    /// The sample whose range has the entry of (token, key), if there is one. A key before the first sample or behind
-    /// the last key gets the range next to it, in which it will not be found.
+    /// The sample whose range contains the entry of (token, key), if the entry exists. For a key before the
+    /// first sample or after the last key, the nearest range, which does not contain the key.
     pub fn sample_of(&self, token: i64, key: &[u8]) -> usize {
         self.floor(token, key).unwrap_or(0)
     }
 
-    /// Where the entry of (token, key) is in Index.db, if it has one; see [`Self::sample_of`].
+    /// The range of Index.db that contains the entry of (token, key), if the entry exists; see
+    /// [`Self::sample_of`].
     pub fn search(&self, token: i64, key: &[u8]) -> IndexRange {
         self.range_at(self.sample_of(token, key))
     }
 
-    /// The part of Index.db that begins at sample `index`.
+    /// The range of Index.db that begins at sample `index`.
     pub fn range_at(&self, index: usize) -> IndexRange {
         let end = self.samples.get(index + 1).map(|next| next.index_position);
         IndexRange { start: self.samples[index].index_position, end }
     }
 
-    /// Where a scan of the tokens from `token` on starts in Index.db: no entry before it has such a token.
+    /// Start in Index.db of a scan of the tokens from `token` on: no entry before it has such a token.
     pub fn start_of_tokens(&self, token: i64) -> u64 {
         let below = self.samples.partition_point(|sample| sample.token < token);
         self.samples[below.saturating_sub(1)].index_position
     }
 
-    /// Bytes on the heap.
+    /// Bytes of heap memory in use.
     pub fn memory_bytes(&self) -> usize {
         self.keys.capacity()
             + self.samples.capacity() * size_of::<Sample>()
@@ -148,7 +155,7 @@ impl Summary {
             + self.last_key.capacity()
     }
 
-    /// The file's bytes.
+    /// Encodes the file.
     pub fn encode(&self) -> Vec<u8> {
         let positions_bytes = self.samples.len() * 4;
         let memory_bytes = positions_bytes + self.keys.len() + self.samples.len() * POSITION_BYTES;
@@ -175,7 +182,7 @@ impl Summary {
         out
     }
 
-    /// Reads the file. Keys must rise by (token, key), and their positions too.
+    /// Decodes the file. Keys must rise by (token, key), and so must their positions.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         let mut take = Take::new(bytes);
         let min_index_interval = take.u32().named("min_index_interval")?;
@@ -228,7 +235,7 @@ impl Summary {
                 }
             }
             keys.extend_from_slice(key);
-            // The area's positions are 32 bits, and keys are part of it.
+            // Positions in the area of samples have 32 bits, and the keys are part of this area.
             samples.push(Sample { token, index_position, key_end: keys.len() as u32 });
         }
         let first_key = take.u32_bytes().named("first key")?.to_vec();
@@ -245,10 +252,39 @@ impl Summary {
     }
 }
 
-/// Builds the summary while Index.db is written (or read, to rebuild it).
+/// Determines which partitions are sampled.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spacing {
+    /// Minimum distance between two samples in partitions; at least 1. A table option.
+    pub min_index_interval: u32,
+    /// Maximum distance between two samples in partitions. A table option.
+    pub max_index_interval: u32,
+    /// Bytes of the summary for each byte of Data.db before compression, from 0 to 1.
+    pub ratio: f64,
+}
+
+impl Default for Spacing {
+    fn default() -> Self {
+        Self { min_index_interval: 128, max_index_interval: 2048, ratio: SUMMARY_RATIO_DEFAULT }
+    }
+}
+
+impl Spacing {
+    /// Whether a partition has to be sampled, `partitions` partitions and `data_bytes` bytes of Data.db after
+    /// the last sample. Its sample takes `sample_bytes` bytes.
+    fn is_due(&self, partitions: u64, data_bytes: u64, sample_bytes: usize) -> bool {
+        let is_paid = data_bytes as f64 * self.ratio >= sample_bytes as f64;
+        partitions >= u64::from(self.max_index_interval)
+            || partitions >= u64::from(self.min_index_interval) && is_paid
+    }
+}
+
+/// Builds the summary while Index.db is written, or is read for a rebuild.
 pub struct SummaryBuilder {
-    min_index_interval: u32,
-    /// Since the last sample, it included.
+    spacing: Spacing,
+    /// Start of the last sampled partition in the uncompressed data.
+    sampled_data_position: u64,
+    /// Number of partitions from the last sample on, including it.
     partitions: u64,
     keys: Vec<u8>,
     samples: Vec<Sample>,
@@ -257,15 +293,15 @@ pub struct SummaryBuilder {
 }
 
 impl SummaryBuilder {
-    /// `min_index_interval` is the table's option, at least 1.
-    pub fn new(min_index_interval: u32) -> Self {
-        assert!(min_index_interval > 0, "min_index_interval is at least 1");
+    pub fn new(spacing: Spacing) -> Self {
+        assert!(spacing.min_index_interval > 0, "min_index_interval is at least 1");
         let (keys, samples, first_key) = (vec![], vec![], vec![]);
-        Self { min_index_interval, partitions: 0, keys, samples, first_key, last: None }
+        Self { spacing, sampled_data_position: 0, partitions: 0, keys, samples, first_key, last: None }
     }
 
-    /// The next partition, whose entry starts at `index_position` in Index.db. All partitions, in order.
-    pub fn add(&mut self, token: i64, key: &[u8], index_position: u64) {
+    /// Adds the next partition. Its entry starts at `index_position` in Index.db, its data at `data_position`
+    /// in the uncompressed data. All partitions must be added, in order.
+    pub fn add(&mut self, token: i64, key: &[u8], index_position: u64, data_position: u64) {
         match &mut self.last {
             None => {
                 self.first_key = key.to_vec();
@@ -279,26 +315,29 @@ impl SummaryBuilder {
             }
         }
         let is_sampled = self.samples.last().is_none_or(|last| {
-            self.partitions >= u64::from(self.min_index_interval)
+            let data_bytes = data_position.saturating_sub(self.sampled_data_position);
+            self.spacing.is_due(self.partitions, data_bytes, key.len() + 4 + POSITION_BYTES)
                 || index_position - last.index_position >= SAMPLE_INDEX_BYTES
         });
-        // The file counts the area in 31 bits. Beyond that, as in Cassandra, the last sample stands for the rest.
+        // The file stores the length of the area in 31 bits. When it is full, the last sample covers all
+        // remaining partitions, as in Cassandra.
         let area_bytes = self.keys.len() + key.len() + (self.samples.len() + 1) * (4 + POSITION_BYTES);
         if is_sampled && i32::try_from(area_bytes).is_ok() {
             self.keys.extend_from_slice(key);
             self.samples.push(Sample { token, index_position, key_end: self.keys.len() as u32 });
+            self.sampled_data_position = data_position;
             self.partitions = 0;
         }
         self.partitions += 1;
     }
 
-    /// The summary. Asserts that there was a partition.
+    /// The summary. Panics if no partition was added.
     pub fn finish(mut self) -> Summary {
         let (_, last_key) = self.last.expect("an SSTable has a partition");
         self.keys.shrink_to_fit();
         self.samples.shrink_to_fit();
         Summary {
-            min_index_interval: self.min_index_interval,
+            min_index_interval: self.spacing.min_index_interval,
             sampling_level: SAMPLING_LEVEL_FULL,
             size_at_full_sampling: u32::try_from(self.samples.len()).unwrap_or(u32::MAX),
             keys: self.keys,
@@ -315,7 +354,7 @@ mod tests {
 
     use super::*;
 
-    /// `(token, key, index position)` of `count` keys in their order, entries 10 bytes apart.
+    /// `(token, key, index position)` of `count` keys in order, with entries of 10 bytes.
     fn partitions(count: u32) -> Vec<(i64, Vec<u8>, u64)> {
         let keys = (0..count).map(|number| number.to_be_bytes().to_vec());
         let mut sorted: Vec<_> = keys.map(|key| (murmur3::token(&key), key)).collect();
@@ -324,19 +363,25 @@ mod tests {
         numbered.map(|((token, key), number)| (token, key, number * 10)).collect()
     }
 
+    /// A builder that samples every `interval` partitions.
+    fn every(interval: u32) -> SummaryBuilder {
+        let intervals = Spacing { min_index_interval: interval, max_index_interval: interval, ratio: 0.0 };
+        SummaryBuilder::new(intervals)
+    }
+
     fn summary_of(partitions: &[(i64, Vec<u8>, u64)], interval: u32) -> Summary {
-        let mut builder = SummaryBuilder::new(interval);
-        partitions.iter().for_each(|(token, key, position)| builder.add(*token, key, *position));
+        let mut builder = every(interval);
+        partitions.iter().for_each(|(token, key, position)| builder.add(*token, key, *position, 0));
         builder.finish()
     }
 
     #[test]
     fn golden_bytes() {
-        let mut builder = SummaryBuilder::new(2);
-        // Tokens of the Python driver: "123" before the 16 zeros.
-        builder.add(-7468325962851647638, b"123", 0);
-        builder.add(-7468325962851647637, b"skipped", 5);
-        builder.add(5457549051747178710, &[0; 16], 0x102);
+        let mut builder = every(2);
+        // Token computed by the Python driver; "123" sorts before the 16 zeros.
+        builder.add(-7468325962851647638, b"123", 0, 0);
+        builder.add(-7468325962851647637, b"skipped", 5, 0);
+        builder.add(5457549051747178710, &[0; 16], 0x102, 0);
         let mut golden = vec![0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 43, 0, 0, 0, 128, 0, 0, 0, 2];
         golden.extend([8, 0, 0, 0, 19, 0, 0, 0]);
         golden.extend(b"123\0\0\0\0\0\0\0\0");
@@ -372,15 +417,38 @@ mod tests {
 
     #[test]
     fn long_entries_are_sampled_more_often() {
-        let mut builder = SummaryBuilder::new(128);
+        let mut builder = every(128);
         for (number, (token, key, _)) in (0..).zip(partitions(300)) {
-            builder.add(token, &key, if number < 150 { number * 10 } else { number * 30_000 });
+            let position = if number < 150 { number * 10 } else { number * 30_000 };
+            builder.add(token, &key, position, 0);
         }
         let summary = builder.finish();
-        // 0, 128, the first long one, and then each third.
+        // Samples are partitions 0 and 128, the first long one, and then every third.
         assert_eq!(summary.len(), 3 + 49);
         let spans = (0..summary.len() - 1).map(|index| summary.range_at(index));
         assert!(spans.skip(2).all(|span| span.end.unwrap() - span.start == 90_000));
+    }
+
+    /// Samples take 16 bytes each, and partitions 100 bytes each.
+    #[test]
+    fn the_ratio_spaces_samples_within_the_intervals() {
+        let samples = |min_index_interval, max_index_interval, ratio| {
+            let mut builder = SummaryBuilder::new(Spacing { min_index_interval, max_index_interval, ratio });
+            for (number, (token, key, position)) in (0..).zip(partitions(10_000)) {
+                builder.add(token, &key, position, number * 100);
+            }
+            builder.finish().len()
+        };
+        // One byte for each 2000 bytes of data: a sample of 16 bytes for 320 partitions. Other ratios give
+        // proportionally more or fewer samples.
+        assert_eq!(samples(128, 2048, SUMMARY_RATIO_DEFAULT), 10_000_usize.div_ceil(320));
+        assert_eq!(samples(128, 2048, 0.00025), 10_000_usize.div_ceil(640));
+        assert_eq!(samples(1, 2048, 0.01), 10_000_usize.div_ceil(16));
+        // The table's intervals take precedence over the ratio.
+        assert_eq!(samples(128, 2048, 1.0), 10_000_usize.div_ceil(128));
+        assert_eq!(samples(128, 2048, 0.0), 10_000_usize.div_ceil(2048));
+        assert_eq!(samples(500, 2048, SUMMARY_RATIO_DEFAULT), 20);
+        assert_eq!(samples(128, 200, SUMMARY_RATIO_DEFAULT), 50);
     }
 
     #[test]

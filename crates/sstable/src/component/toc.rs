@@ -1,13 +1,13 @@
-//! TOC.txt: which components an SSTable has, one file name ending a line.
+//! TOC.txt: the components of an SSTable, one file name ending in each line.
 //!
-//! Its presence is what makes the files an SSTable: it is written under a temporary name and renamed last.
-//! Order is free, and components that this build does not know are kept, since deleting or moving the SSTable
-//! must take them along.
+//! The SSTable exists if and only if this file exists: the file is written under a temporary name and renamed
+//! last. The order of the lines is free. Components that this build does not know are kept, because deleting
+//! or moving the SSTable must include them.
 
 use crate::component::FormatError;
 use crate::name::Component;
 
-/// The file's text: each component's ending and a line feed, in the order given.
+/// Encodes the file: the name ending of each component and a line feed, in the given order.
 pub fn encode<'a>(components: impl IntoIterator<Item = &'a Component>) -> Vec<u8> {
     let mut out = vec![];
     for component in components {
@@ -18,9 +18,11 @@ pub fn encode<'a>(components: impl IntoIterator<Item = &'a Component>) -> Vec<u8
     out
 }
 
-/// The components in the file's order, each once. Blank lines and space around a name are ignored.
+/// Decodes the file: the components in file order, without duplicates. Blank lines and space around a name
+/// are ignored.
 ///
-/// Errors: text that is not UTF-8, a line that is no file name, or no Data.db (which every SSTable has).
+/// Fails if the text is not UTF-8, if a line is no file name, or if Data.db, which every SSTable has, is
+/// missing.
 pub fn decode(bytes: &[u8]) -> Result<Vec<Component>, FormatError> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| FormatError::new("component name", error.valid_up_to(), "UTF-8", "other bytes"))?;

@@ -1,8 +1,9 @@
-//! A node of a trie on disk, as Partitions.db and Rows.db consist of them.
+//! A node of a trie on disk, in Partitions.db and Rows.db.
 //!
-//! A node begins with four bits of type and four bits that say what payload stands behind it. It names its
-//! children by the byte that leads there and the distance back to them: children are written before their
-//! parents, so every step down is a step towards the start of the file. No node crosses a page of 4096 bytes.
+//! A node begins with four bits of type and four bits that describe the payload after the node. Each child is
+//! stored as the transition byte that leads to it and the distance back to it: children are written before
+//! their parents, so every step down leads towards the start of the file. No node crosses a page of 4096
+//! bytes.
 //!
 //! ```text
 //!  0  no children
@@ -16,13 +17,13 @@
 
 use crate::component::FormatError;
 
-/// Nodes do not cross the boundaries of pages of this length.
+/// Length of a page in bytes. No node crosses the boundary of a page.
 pub const PAGE_BYTES: u64 = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     Leaf,
-    /// Where the transition byte is.
+    /// One child. `byte_at` is the offset of the transition byte.
     One {
         byte_at: usize,
     },
@@ -35,15 +36,15 @@ enum Shape {
     },
 }
 
-/// A node that lies in memory.
+/// A node in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Node<'a> {
-    /// Where it is in the file.
+    /// Position in the file.
     position: u64,
-    /// From its start to the end of its page.
+    /// The bytes from the node's start to the end of its page.
     bytes: &'a [u8],
     shape: Shape,
-    /// Where its distances start.
+    /// Offset of the distances.
     distances_at: usize,
     /// Bits of a distance: 4, 8, 12, 16, 24, 32, 40 or 64.
     distance_bits: usize,
@@ -51,7 +52,7 @@ pub struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// The node at `position`, of which `bytes` is everything up to the end of its page (or of the file).
+    /// Decodes the node at `position`. `bytes` extends to the end of its page, or of the file.
     pub fn decode(bytes: &'a [u8], position: u64) -> Result<Self, FormatError> {
         let cut = || {
             let found = format!("a page that ends after {} bytes", bytes.len());
@@ -95,17 +96,17 @@ impl<'a> Node<'a> {
 
     /// The four bits that describe the payload; 0 if there is none.
     pub fn payload_bits(&self) -> u8 {
-        // Two kinds have their distance there.
+        // Nodes of two types store their distance in these bits.
         let has_none = matches!(self.shape, Shape::One { .. }) && self.distances_at == 0;
         if has_none { 0 } else { self.bytes[0] & 0x0f }
     }
 
-    /// The bytes behind the node, of which the payload takes as many as its bits say.
+    /// The bytes after the node. The payload's length follows from its bits.
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[self.payload_at..]
     }
 
-    /// How many slots for children it has, in the order of their bytes.
+    /// Number of slots for children, in the order of their transition bytes.
     pub fn slots(&self) -> usize {
         match self.shape {
             Shape::Leaf => 0,
@@ -114,7 +115,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The slot of the child for `byte`, or the first slot whose byte is above it.
+    /// The slot of the child for `byte`, or else the first slot with a greater byte.
     pub fn search(&self, byte: u8) -> Result<usize, usize> {
         match self.shape {
             Shape::Leaf => Err(0),
@@ -133,7 +134,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The byte of slot `slot` and where its child is; `None` if the slot, which must exist, is empty.
+    /// Transition byte and position of the child in `slot`; `None` if the slot, which must exist, is empty.
     pub fn child(&self, slot: usize) -> Result<Option<(u8, u64)>, FormatError> {
         assert!(slot < self.slots(), "slot {slot} of {}", self.slots());
         let distance = self.distance(slot);
@@ -141,7 +142,7 @@ impl<'a> Node<'a> {
             Shape::Leaf => unreachable!("a leaf has no slots"),
             Shape::One { byte_at } => self.bytes[byte_at],
             Shape::List { .. } => self.bytes[2 + slot],
-            // A span that goes beyond 255 has no children there.
+            // A span that extends beyond 255 has no children there.
             Shape::Span { first, .. } => match u8::try_from(usize::from(first) + slot) {
                 Ok(byte) if distance != 0 => byte,
                 _ => return Ok(None),
@@ -164,7 +165,8 @@ impl<'a> Node<'a> {
             12 => {
                 let at = at + slot * 3 / 2;
                 let pair = u64::from(u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]]));
-                // One alone has its bits behind those of its type; of two, the first is the upper one.
+                // A single 12-bit distance follows the bits of the type. In a list, the first of two
+                // distances is the upper one.
                 let is_upper = self.distances_at > 0 && slot.is_multiple_of(2);
                 if is_upper { pair >> 4 } else { pair & 0x0fff }
             }
@@ -177,7 +179,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// The signed number of `bytes.len()` bytes, 1 to 8, big-endian, as payloads have them.
+/// Decodes a signed big-endian number of `bytes.len()` bytes, 1 to 8, as in payloads.
 pub(crate) fn sized_int(bytes: &[u8]) -> i64 {
     assert!((1..=8).contains(&bytes.len()), "1 to 8 bytes");
     let start = if bytes[0] & 0x80 != 0 { -1 } else { 0 };
@@ -190,7 +192,8 @@ mod tests {
 
     use super::*;
 
-    /// Children by slot, and the payload's bits and bytes.
+    /// Decodes a node. `children` are its children in slot order as (byte, distance); `bits` describe
+    /// `payload`.
     #[track_caller]
     fn check(bytes: &[u8], children: &[(u8, u64)], bits: u8, payload: &[u8]) {
         let node = Node::decode(bytes, 0x10_0000).unwrap();

@@ -1,8 +1,8 @@
-//! Fragments to the JSON of `sstabledump`. Fields are in its order, and left out where it leaves them out.
+//! Converts fragments to the JSON of `sstabledump`, with the same fields in the same order.
 //!
-//! A range deletion changes at a position; on disk that is a bound, or a boundary if one deletion ends where
-//! the next begins, so the deletion in force is remembered from one change to the next.
-//! Source: Cassandra 4.1 `tools/JsonTransformer.java`; `tests/peers/README.md` describes the document.
+//! A range deletion changes at a position. On disk the change is a bound, or a boundary if one deletion ends
+//! where the next begins. So the dump remembers the deletion in force from one change to the next. Source:
+//! Cassandra 4.1 `tools/JsonTransformer.java`; `tests/peers/README.md` describes the document.
 
 use std::sync::Arc;
 
@@ -16,40 +16,40 @@ use reader::{Fragment, ReadError, Reader, Step};
 use super::layout::Layout;
 use super::times::{seconds_text, timestamp_text};
 
-/// What `sstabledump` can be told, and the clock it would ask.
+/// Options of `sstabledump`, and the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DumpOptions {
-    /// `-t`: times as numbers (in strings), not as ISO 8601.
+    /// `-t`: prints times as numbers (in strings), not as ISO 8601.
     pub raw_times: bool,
-    /// What has expired by then is said to be.
+    /// Time in seconds since 1970. Cells that have expired by then are printed as expired.
     pub now_s: u32,
 }
 
-/// How the partitions are laid out.
+/// The layout of the partitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JsonShape {
-    /// One array of all, over many lines.
+    /// One array of all partitions, over many lines.
     #[default]
     Array,
-    /// `-l`: an object for each partition, in one line.
+    /// `-l`: one object for each partition, on one line.
     Lines,
 }
 
-/// Prints the fragments of forward reads.
+/// Prints the fragments of a forward read.
 pub struct JsonDump {
     schema: Arc<TableSchema>,
     options: DumpOptions,
     layout: Layout,
     in_force: Tombstone,
-    /// The partition's fields are printed, its rows have begun.
+    /// Whether the array of the partition's rows has begun, after the fields of the partition.
     in_rows: bool,
     shape: JsonShape,
 }
 
-/// How much text [`dump_reader`] gathers before it hands it on.
+/// Number of bytes of text that [`dump_reader`] collects before it writes them.
 const TEXT_BYTES: usize = 64 << 10;
 
-/// Prints everything of a forward reader; `write` gets the text in pieces.
+/// Prints all fragments of a forward reader. `write` gets the text in pieces.
 pub async fn dump_reader(
     reader: &mut dyn Reader,
     schema: Arc<TableSchema>,
@@ -76,12 +76,12 @@ pub async fn dump_reader(
 }
 
 impl JsonDump {
-    /// Values are printed by the types of `schema`, the one for which the fragments were read.
+    /// Prints values with the types of `schema`, which must be the schema of the read.
     pub fn new(schema: Arc<TableSchema>, options: DumpOptions) -> Self {
         Self::shaped(schema, options, JsonShape::Array)
     }
 
-    /// As [`Self::new`], in another shape.
+    /// As [`Self::new`], with another layout of the partitions.
     pub fn shaped(schema: Arc<TableSchema>, options: DumpOptions, shape: JsonShape) -> Self {
         let mut layout = Layout::new();
         match shape {
@@ -91,12 +91,12 @@ impl JsonDump {
         Self { schema, options, layout, in_force: Tombstone::LIVE, in_rows: false, shape }
     }
 
-    /// The text since the last call.
+    /// The text printed since the last call.
     pub fn take(&mut self) -> String {
         self.layout.take()
     }
 
-    /// The rest of the text; the last partition has ended.
+    /// Ends the document and returns the remaining text. The last partition must have ended.
     pub fn finish(mut self) -> String {
         assert!(!self.in_rows, "a dump ends between partitions");
         if self.shape == JsonShape::Array {
@@ -105,7 +105,7 @@ impl JsonDump {
         self.layout.take()
     }
 
-    /// Prints a key alone, as `-e` does.
+    /// Prints only a key, as `-e` does.
     pub fn push_key(&mut self, partition_key: &PartitionKey) {
         let texts = key_texts(&self.schema, partition_key);
         self.strings(texts.iter().map(String::as_str));
@@ -114,11 +114,12 @@ impl JsonDump {
         }
     }
 
+    /// Prints a fragment without its position in Data.db.
     pub fn push(&mut self, fragment: &Fragment) {
         self.push_at(fragment, None);
     }
 
-    /// With the fragment's place in Data.db, if it is known.
+    /// Prints a fragment, with its position in Data.db if it is known.
     pub fn push_at(&mut self, fragment: &Fragment, position: Option<u64>) {
         match fragment {
             Fragment::PartitionStart { key, tombstone } => self.begin_partition(key, *tombstone, position),
@@ -161,7 +162,7 @@ impl JsonDump {
         self.layout.begin_array();
     }
 
-    /// An array of strings on one line.
+    /// Prints an array of strings on one line.
     fn strings<'a>(&mut self, texts: impl Iterator<Item = &'a str>) {
         let layout = &mut self.layout;
         layout.compact_arrays = true;
@@ -171,7 +172,7 @@ impl JsonDump {
         layout.compact_arrays = false;
     }
 
-    /// A static row has no key.
+    /// Prints a row; a static row has no key.
     fn row(&mut self, key: Option<&ClusteringPrefix>, row: &Row, position: Option<u64>) {
         self.layout.begin_object();
         self.text("type", if key.is_some() { "row" } else { "static_block" });
@@ -191,7 +192,7 @@ impl JsonDump {
         let column_of = |id| schema.column(id).expect("fragments are read for this schema");
         let mut columns: Vec<(&Column, &ColumnData)> =
             row.cells().iter().map(|(id, data)| (column_of(*id), data)).collect();
-        // Rows are sorted by column id, which an added column has out of disk order.
+        // Sort into disk order. A row has the order of column ids, which differs for added columns.
         columns.sort_by_key(|(column, _)| (column.is_complex(), column.name.as_bytes()));
         for (column, data) in columns {
             match data {
@@ -210,7 +211,8 @@ impl JsonDump {
         self.layout.end_object();
     }
 
-    /// As many values as the table has clustering columns: `"*"` for those the prefix does not reach.
+    /// Prints one value for each clustering column of the table: `"*"` for the columns after the end of the
+    /// prefix.
     fn clustering(&mut self, prefix: &ClusteringPrefix) {
         if prefix.is_empty() {
             return;
@@ -284,7 +286,7 @@ impl JsonDump {
             self.layout.begin_object();
             self.seconds("local_delete_time", cell.local_deletion_time_s);
             self.layout.end_object();
-            // Here the peers' printer goes back to a line for each entry, inside the cell.
+            // Here Cassandra's printer switches back to one entry per line, inside the cell.
             self.layout.compact_objects = false;
         } else {
             self.layout.name("value");
@@ -293,9 +295,9 @@ impl JsonDump {
         if row.is_none() || cell.timestamp_us != row.timestamp_us {
             self.timestamp("tstamp", cell.timestamp_us);
         }
-        if cell.is_expiring() && (row.is_none() || cell.ttl_s != row.ttl_s) {
+        if cell.is_expiring() && (row.is_none() || cell.ttl() != row.ttl_s) {
             let expired = !cell.is_live_at(self.options.now_s);
-            self.expiry(cell.ttl_s, cell.local_deletion_time_s, expired);
+            self.expiry(cell.ttl(), cell.local_deletion_time_s, expired);
         }
         self.layout.end_object();
         self.layout.compact_objects = false;
@@ -316,7 +318,7 @@ impl JsonDump {
         self.layout.end_object();
     }
 
-    /// `inclusive`: the side on which the position includes the rows of its prefix.
+    /// Prints a bound. `inclusive` is the side on which a position includes the rows of its prefix.
     fn bound(&mut self, which: &str, position: &Position, inclusive: Side, tombstone: Tombstone) {
         self.layout.name(which);
         self.layout.begin_object();
@@ -348,21 +350,21 @@ impl JsonDump {
     }
 }
 
-/// The values of a partition key, each as text.
+/// The values of a partition key as text.
 pub(crate) fn key_texts(schema: &TableSchema, partition_key: &PartitionKey) -> Vec<String> {
     let types: Vec<&CqlType> = schema.partition_key.iter().map(|column| &column.ty).collect();
     match (&types[..], key::split_composite_key(partition_key.bytes())) {
         ([_, _, ..], Ok(values)) if values.len() == types.len() => {
             types.iter().zip(values).map(|(ty, value)| ty.raw_text_of(value)).collect()
         }
-        // A composite that is none has no parts to print.
+        // The key is not a valid composite, so it has no parts to print.
         ([_, _, ..], _) => vec![CqlType::Blob.raw_text_of(partition_key.bytes())],
         ([only], _) => vec![only.raw_text_of(partition_key.bytes())],
         ([], _) => unreachable!("a table has a partition key"),
     }
 }
 
-/// A field by its name, an element by its text.
+/// The name of a field, or the text of an element's path.
 pub(super) fn path_text(ty: &CqlType, path: &[u8]) -> String {
     let field = |fields: &[model::types::UdtField]| {
         let number = u16::from_be_bytes(path.try_into().ok()?);
@@ -378,7 +380,7 @@ pub(super) fn path_text(ty: &CqlType, path: &[u8]) -> String {
 
 fn value_json(ty: &CqlType, path: &[u8], value: &[u8]) -> String {
     match ty.cell_value_type(path) {
-        // The peers take the first eight bytes of a counter's shards for the count.
+        // Cassandra's tool prints the first eight bytes of a counter's shards as its count.
         Some(CqlType::Counter) => CqlType::Counter.json_of(value.get(..8).unwrap_or(value)),
         Some(ty) => ty.json_of(value),
         None => CqlType::Blob.json_of(value),

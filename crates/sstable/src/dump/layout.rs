@@ -1,8 +1,8 @@
-//! The white space of a dump: which values share a line.
+//! The white space of a dump: decides which values share a line.
 //!
-//! `sstabledump` switches the line breaks of objects and of arrays off and on while it prints, so a line may
-//! break in the middle of an object: the two switches are kept here as it keeps them.
-//! Source: Cassandra 4.1 `tools/JsonTransformer.java` and the pretty printer of Jackson that it configures.
+//! `sstabledump` switches the line breaks of objects and of arrays off and on while it prints, so a line can
+//! break in the middle of an object. The two switches are reproduced here. Source: Cassandra 4.1
+//! `tools/JsonTransformer.java` and the pretty printer of Jackson that it configures.
 
 use model::types::push_json_string;
 
@@ -12,16 +12,16 @@ enum Scope {
     Array,
 }
 
-/// JSON text under construction, indented by two spaces a level.
+/// JSON text under construction, indented by two spaces per level.
 pub(crate) struct Layout {
     text: String,
-    /// The open objects and arrays, each with whether it has an entry already.
+    /// The open objects and arrays, each with a flag whether it has an entry.
     open: Vec<(Scope, bool)>,
-    /// Entries of objects follow on the same line.
+    /// Whether entries of objects are printed on the same line.
     pub(crate) compact_objects: bool,
-    /// Elements of arrays follow on the same line.
+    /// Whether elements of arrays are printed on the same line.
     pub(crate) compact_arrays: bool,
-    /// No line breaks and no space anywhere.
+    /// Whether line breaks and spaces are omitted everywhere.
     pub(crate) minimal: bool,
 }
 
@@ -36,7 +36,7 @@ impl Layout {
         }
     }
 
-    /// What was printed since the last call.
+    /// The text printed since the last call.
     pub(crate) fn take(&mut self) -> String {
         std::mem::take(&mut self.text)
     }
@@ -61,7 +61,7 @@ impl Layout {
         self.end(Scope::Array, ']');
     }
 
-    /// The name of an entry, whose value follows.
+    /// Prints the name of an entry. Its value must follow.
     pub(crate) fn name(&mut self, name: &str) {
         self.begin_entry(Scope::Object);
         push_json_string(&mut self.text, name);
@@ -73,25 +73,25 @@ impl Layout {
         push_json_string(&mut self.text, text);
     }
 
-    /// `name` and a text.
+    /// Prints an entry with a text as its value.
     pub(crate) fn text_field(&mut self, name: &str, text: &str) {
         self.name(name);
         self.string(text);
     }
 
-    /// `name` and a value that is JSON already.
+    /// Prints an entry whose value is JSON.
     pub(crate) fn raw_field(&mut self, name: &str, json: impl std::fmt::Display) {
         self.name(name);
         self.raw(&json.to_string());
     }
 
-    /// A line feed behind a whole document, of which there are several.
+    /// Ends a document with a line feed; several documents may follow one another.
     pub(crate) fn end_line(&mut self) {
         assert!(self.open.is_empty(), "a document has ended");
         self.text.push('\n');
     }
 
-    /// A value that is JSON already.
+    /// Prints a value that is JSON.
     pub(crate) fn raw(&mut self, json: &str) {
         self.before_value();
         self.text.push_str(json);

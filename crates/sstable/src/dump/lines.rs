@@ -1,8 +1,8 @@
-//! Fragments to the lines of `sstabledump -d`: each row as Cassandra writes it for itself.
+//! Converts fragments to the lines of `sstabledump -d`, which prints rows in Cassandra's internal notation.
 //!
-//! `[key]@position Row[info=[ts=1] ]: clustering | [name=value ts=1], …`. The position is that of the partition for its
-//! first line, then where the row before ended. Source: Cassandra 4.1 `tools/SSTableExport.java`, `db/rows/AbstractRow.java`,
-//! `AbstractCell.java`.
+//! A line has the form `[key]@position Row[info=[ts=1] ]: clustering | [name=value ts=1], …`. The position on
+//! the first line of a partition is that of the partition, on each further line the end of the row before.
+//! Source: Cassandra 4.1 `tools/SSTableExport.java`, `db/rows/AbstractRow.java`, `AbstractCell.java`.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use reader::Fragment;
 
 use super::json::{key_texts, path_text};
 
-/// Prints the fragments of forward reads, one line for each row, marker and deletion of a partition.
+/// Prints the fragments of a forward read: one line for each row, marker and partition deletion.
 pub struct LineDump {
     schema: Arc<TableSchema>,
     text: String,
@@ -25,17 +25,17 @@ pub struct LineDump {
 }
 
 impl LineDump {
-    /// Values are printed by the types of `schema`, the one for which the fragments were read.
+    /// Prints values with the types of `schema`, which must be the schema of the read.
     pub fn new(schema: Arc<TableSchema>) -> Self {
         Self { schema, text: String::new(), key: String::new(), in_force: Tombstone::LIVE }
     }
 
-    /// The text since the last call.
+    /// The text printed since the last call.
     pub fn take(&mut self) -> String {
         std::mem::take(&mut self.text)
     }
 
-    /// With the fragment's place in Data.db.
+    /// Prints a fragment with its position in Data.db.
     pub fn push_at(&mut self, fragment: &Fragment, position: u64) {
         match fragment {
             Fragment::PartitionStart { key, tombstone } => {
@@ -131,7 +131,7 @@ impl LineDump {
     }
 }
 
-/// The values of a clustering prefix, each as text.
+/// The values of a clustering prefix as text.
 pub(crate) fn prefix_texts(schema: &TableSchema, prefix: &ClusteringPrefix) -> Vec<String> {
     let columns = schema.clustering.iter().zip(prefix.values());
     columns.map(|(column, value)| column.ty.raw_text_of(value)).collect()
@@ -163,7 +163,7 @@ fn simple(column: &Column, path: Option<&[u8]>, cell: &Cell) -> String {
     let value = if cell.is_tombstone() { "<tombstone>".to_owned() } else { ty.raw_text_of(&cell.value) };
     let mut times = format!("ts={}", cell.timestamp_us);
     if cell.is_expiring() {
-        write!(times, " ttl={} ldt={}", cell.ttl_s, cell.local_deletion_time_s).expect("a String takes all");
+        write!(times, " ttl={} ldt={}", cell.ttl(), cell.local_deletion_time_s).expect("a String takes all");
     } else if cell.is_tombstone() {
         write!(times, " ldt={}", cell.local_deletion_time_s).expect("a String takes all");
     }

@@ -1,14 +1,14 @@
-//! What is in an SSTable as JSON text, character for character as Cassandra's `sstabledump` prints it.
+//! Dumps the content of an SSTable as JSON, with the same characters as Cassandra's `sstabledump`.
 //!
 //! ```text
 //! fragments -> json (partitions, rows, cells, markers) -> layout (lines, indents)
-//!           -> lines (each row as Cassandra writes it for itself: sstabledump -d)
+//!           -> lines (rows in Cassandra's internal notation: sstabledump -d)
 //!              times (microseconds and seconds as text)
-//! schema       the table as an SSTable describes itself, when no other schema is at hand
+//! schema       the table that an SSTable's header describes, if no other schema is available
 //! ```
-//! It prints fragments, whoever yields them: an SSTable's reader, or partitions in memory whose dump is to be
-//! compared. Where in Data.db something stands fragments do not know: `"position"` is printed of those that come
-//! with one. **Left to others:** opening SSTables.
+//! A dump prints fragments from any source: the reader of an SSTable, or partitions in memory whose dump is
+//! to be compared. Fragments do not contain their position in Data.db, so `"position"` is printed only for
+//! fragments that are passed with one. **Not done here:** opening SSTables.
 
 mod json;
 pub(crate) mod layout;

@@ -1,4 +1,4 @@
-//! The table as an SSTable describes itself: `sstabledump` is given files and no schema.
+//! Derives a table schema from the header of an SSTable, because `sstabledump` gets files and no schema.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use model::{TableSchema, schema::SchemaError};
 
 use crate::component::statistics::{HeaderColumn, SerializationHeader};
 
-/// Why a header in Statistics.db describes no table.
+/// Why a header in Statistics.db does not describe a table.
 #[derive(Debug)]
 pub enum HeaderError {
-    /// A column's type is none that this build knows.
+    /// This build does not support the type of a column.
     Type {
         class: String,
         error: TypeError,
     },
-    /// A column's name is not UTF-8.
+    /// The name of a column is not UTF-8.
     Name {
         bytes: Vec<u8>,
     },
@@ -35,8 +35,8 @@ impl fmt::Display for HeaderError {
 
 impl std::error::Error for HeaderError {}
 
-/// The table of the columns that Data.db was written with. Key columns have no names there and get some that
-/// no column has; neither has the table.
+/// The table with the columns with which Data.db was written. The header has no names of key columns and of
+/// the table, so the table gets a fixed name, and key columns get names that no other column has.
 pub fn schema_of_header(header: &SerializationHeader) -> Result<Arc<TableSchema>, HeaderError> {
     let columns = || header.static_columns.iter().chain(&header.regular_columns);
     let mut marks = String::new();
@@ -48,8 +48,9 @@ pub fn schema_of_header(header: &SerializationHeader) -> Result<Arc<TableSchema>
     build(header, ("sstable", "rows"), &partition_key, &clustering)
 }
 
-/// As [`schema_of_header`], for people who write CQL: the key columns are `key` (`key1`, `key2` if there are several)
-/// and `clustering1` and so on, with an underscore behind where another column has that name.
+/// As [`schema_of_header`], with names that are convenient in CQL. The key columns are `key` (`key1`, `key2`,
+/// … if there are several) and `clustering1`, `clustering2`, …; an underscore is appended if another column
+/// has that name.
 pub fn named_schema(
     header: &SerializationHeader,
     keyspace: &str,

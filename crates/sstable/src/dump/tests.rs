@@ -1,4 +1,4 @@
-//! What the samples of `read/tests/samples.rs` do not show: texts of times, and the table of a header.
+//! Cases that the samples of `read/tests/samples.rs` do not cover: texts of times, and the table of a header.
 
 use std::rc::Rc;
 

@@ -1,23 +1,23 @@
-//! Times in a dump: the decimal number, or what Java's `Instant.toString` makes of it.
+//! Times in a dump: as a decimal number, or in the format of Java's `Instant.toString`.
 
 use std::fmt::Write;
 
-/// A write timestamp, µs since 1970.
+/// A write timestamp in microseconds since 1970.
 pub(crate) fn timestamp_text(timestamp_us: i64, raw: bool) -> String {
     if raw {
         return timestamp_us.to_string();
     }
-    // The peers round the seconds towards zero and the rest down, so a fraction of a second before 1970 is
-    // printed a second late, and the nanoseconds stop at what 64 bits hold, in 2262.
+    // Cassandra rounds the seconds towards zero and the nanoseconds down. So a fraction of a second before
+    // 1970 is printed one second late, and the nanoseconds saturate at the range of 64 bits, in 2262.
     instant(timestamp_us / 1_000_000, timestamp_us.saturating_mul(1000).rem_euclid(1_000_000_000))
 }
 
-/// A local deletion time, s since 1970.
+/// A local deletion time in seconds since 1970.
 pub(crate) fn seconds_text(time_s: u32, raw: bool) -> String {
     if raw { time_s.to_string() } else { instant(i64::from(time_s), 0) }
 }
 
-/// `2023-11-14T22:13:20.000105Z`: as many groups of three digits as are needed.
+/// A time as `2023-11-14T22:13:20.000105Z`, with as many groups of three decimals as necessary.
 fn instant(time_s: i64, nanos: i64) -> String {
     let (year, month, day) = civil(time_s.div_euclid(86_400));
     let of_day = time_s.rem_euclid(86_400);
@@ -38,10 +38,10 @@ fn instant(time_s: i64, nanos: i64) -> String {
     out + "Z"
 }
 
-/// Year, month and day of a number of days since 1970 in the Gregorian calendar, also before it was made.
+/// Year, month and day of a number of days since 1970 in the proleptic Gregorian calendar.
 ///
-/// Years are counted from March, so that the leap day is the last of its year: then month lengths repeat in
-/// fives of 153 days.
+/// Years are counted from March, so that the leap day is the last day of its year. Then the lengths of months
+/// repeat every five months, in 153 days.
 pub(crate) fn civil(days: i64) -> (i64, i64, i64) {
     const DAYS_OF_400_YEARS: i64 = 146_097;
     let since_march_0000 = days + 719_468;

@@ -1,10 +1,11 @@
-//! The budget, and the books: what each class of items has and how often it was of use.
+//! The memory budget of a shard's caches, with accounting by class: bytes, entries, hits and misses.
 //!
-//! A cache [joins](MemoryPool::join) with a way to be told that an item of it has been evicted, and enters each item
-//! that it takes in. Entering makes room; when the budget shrinks, items go at once.
+//! A cache [joins](MemoryPool::join) with an `Owner` that is called when an item is evicted. The cache enters
+//! each item that it keeps. Entering an item evicts others if memory is needed; when the budget shrinks,
+//! items are evicted at once.
 //!
-//! Guarantees: the bytes of all items never exceed the budget; owners are called while the pool is not borrowed, so they
-//! may call it. What readers still hold after it was evicted is theirs, and not counted here.
+//! Guarantees: the bytes of all items never exceed the budget. Owners are called while the pool is not
+//! borrowed, so they may call it. Memory that readers still hold after an eviction is not counted here.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -12,12 +13,12 @@ use std::rc::{Rc, Weak};
 
 use super::order::{EvictionOrder, EvictionPolicy, SLOT_BYTES, Slot};
 
-/// Kinds of items, for the books.
+/// Classes of items, for the accounting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheClass {
     /// Chunks of Data.db.
     Chunks,
-    /// Pages of index files as they lie there.
+    /// Pages of index files as stored.
     IndexPages,
     /// Parsed parts of partition indexes.
     IndexEntries,
@@ -29,25 +30,29 @@ impl CacheClass {
     pub const ALL: [Self; 4] = [Self::Chunks, Self::IndexPages, Self::IndexEntries, Self::Rows];
 }
 
-/// What one class of items has done and holds.
+/// Counters of a class of items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassStats {
+    /// Searches that found the item.
     pub hits: u64,
+    /// Searches that did not find the item, including shared loads.
     pub misses: u64,
-    /// Misses that were another reader's too, and waited for that one's load.
+    /// Misses during another reader's load of the same item. The reader waited for this load.
     pub shared_loads: u64,
-    /// Items taken in.
+    /// Items entered.
     pub populations: u64,
+    /// Items removed to make room for others or for a smaller budget.
     pub evictions: u64,
-    /// Items now.
+    /// Items at present.
     pub entries: u64,
-    /// Bytes charged now.
+    /// Bytes charged at present.
     pub bytes: usize,
 }
 
-/// What a pool has done and holds.
+/// Counters of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolStats {
+    /// Maximum of `used_bytes()`.
     pub budget_bytes: usize,
     pub chunks: ClassStats,
     pub index_pages: ClassStats,
@@ -79,6 +84,7 @@ impl PoolStats {
         self.of_mut(item.class).bytes -= item.bytes;
     }
 
+    /// Bytes charged for the items of all classes, overhead included.
     pub fn used_bytes(&self) -> usize {
         CacheClass::ALL.iter().map(|class| self.of(*class).bytes).sum()
     }
@@ -86,11 +92,11 @@ impl PoolStats {
 
 /// A cache in a pool.
 pub trait Owner {
-    /// The item of that number has been evicted: forget it.
+    /// Called when item `item` has been evicted. The cache must drop it.
     fn evicted(&self, item: u32);
 }
 
-/// Which cache of a pool.
+/// The number of a cache in its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberId(u16);
 
@@ -104,7 +110,7 @@ struct Item {
 
 struct Inner {
     order: EvictionOrder,
-    /// By slot.
+    /// Items by slot.
     items: Vec<Item>,
     members: Vec<Weak<dyn Owner>>,
     stats: PoolStats,
@@ -117,10 +123,10 @@ pub struct MemoryPool {
 }
 
 impl MemoryPool {
-    /// What the pool takes for each item besides the item's own bytes.
+    /// Memory of the pool for each item, besides the item's own bytes.
     pub const ITEM_OVERHEAD_BYTES: usize = SLOT_BYTES + size_of::<Item>();
 
-    /// A pool of at most `budget_bytes`, overhead included. 0: nothing is kept.
+    /// A pool of at most `budget_bytes`, overhead included. With 0 the pool keeps nothing.
     pub fn new(budget_bytes: usize, policy: EvictionPolicy) -> Rc<Self> {
         Rc::new(Self {
             inner: RefCell::new(Inner {
@@ -133,14 +139,16 @@ impl MemoryPool {
         })
     }
 
+    /// Adds a cache to the pool. `owner` is called for each evicted item.
     pub fn join(&self, owner: Weak<dyn Owner>) -> MemberId {
         let members = &mut self.inner.borrow_mut().members;
         members.push(owner);
         MemberId(u16::try_from(members.len() - 1).expect("a pool has few members"))
     }
 
-    /// Enters item `number` of a member and makes room for it. `None`: it is larger than the whole budget, and must
-    /// not be kept. `bytes` without the pool's overhead; `reread_us` and `fingerprint` as for [`EvictionOrder::insert`].
+    /// Enters item `number` of a member and evicts others if necessary. `bytes` excludes the pool's overhead;
+    /// `reread_us` and `fingerprint` are as for [`EvictionOrder::insert`]. `None`: the item is larger than
+    /// the whole budget and must not be kept.
     pub fn enter(
         &self,
         member: MemberId,
@@ -169,7 +177,7 @@ impl MemoryPool {
         Some(slot)
     }
 
-    /// An item was found and used.
+    /// Records that an item was found and used.
     #[inline]
     pub fn hit(&self, class: CacheClass, slot: Slot) {
         let inner = &mut *self.inner.borrow_mut();
@@ -177,14 +185,15 @@ impl MemoryPool {
         inner.order.touch(slot);
     }
 
-    /// An item was not there. `shared`: another reader is getting it already.
+    /// Records that an item was not found. `shared`: another reader's load of it is in flight.
     pub fn missed(&self, class: CacheClass, shared: bool) {
         let stats = &mut self.inner.borrow_mut().stats;
         stats.of_mut(class).misses += 1;
         stats.of_mut(class).shared_loads += u64::from(shared);
     }
 
-    /// An item takes so many bytes now, without the pool's overhead. Others may have to go for it, or it itself.
+    /// Changes the size of an item, without the pool's overhead, to `bytes`. May evict other items or this
+    /// one.
     pub fn resize(&self, slot: Slot, bytes: usize) {
         let bytes = bytes + Self::ITEM_OVERHEAD_BYTES;
         {
@@ -198,7 +207,7 @@ impl MemoryPool {
         self.shrink_to(self.budget_bytes.get());
     }
 
-    /// Its owner gives an item up.
+    /// Removes an item at the request of its owner.
     pub fn leave(&self, slot: Slot) {
         let inner = &mut *self.inner.borrow_mut();
         inner.order.remove(slot);
@@ -208,14 +217,14 @@ impl MemoryPool {
 
     fn shrink_to(&self, bytes: usize) {
         while let Some((owner, number)) = self.take_victim(bytes) {
-            // The pool is not borrowed any more: the owner may call it.
+            // The pool is not borrowed here, so the owner may call it.
             if let Some(owner) = owner {
                 owner.evicted(number);
             }
         }
     }
 
-    /// The next item to go, out of the books; `None` if what is left fits into `bytes`.
+    /// Removes the next item to evict from the accounting; `None` if the items fit into `bytes`.
     fn take_victim(&self, bytes: usize) -> Option<(Option<Rc<dyn Owner>>, u32)> {
         let inner = &mut *self.inner.borrow_mut();
         if inner.order.bytes() <= bytes {
@@ -228,7 +237,7 @@ impl MemoryPool {
         Some((inner.members[usize::from(item.member.0)].upgrade(), item.number))
     }
 
-    /// Changes the budget; what does not fit any more is evicted now.
+    /// Changes the budget. Evicts the items that do not fit any more.
     pub fn set_budget_bytes(&self, budget_bytes: usize) {
         self.budget_bytes.set(budget_bytes);
         self.shrink_to(budget_bytes);

@@ -1,9 +1,9 @@
-//! One budget of memory for everything that a shard keeps to read faster: chunks of data, pages of indexes, parsed
-//! pages, and whatever joins later.
+//! One memory budget for everything that a shard caches: chunks of data, pages of indexes, parsed pages,
+//! rows.
 //!
-//! Caches keep their values and their maps; the pool knows of each item only its size and what it costs to get it
-//! back ([`MemoryPool`]), and [`EvictionOrder`] decides who goes when there is no room. So the kinds of items
-//! compete, and none has a share of its own.
+//! Caches own their values and maps. The pool knows only the size of each item and the cost of getting it
+//! back ([`MemoryPool`]); [`EvictionOrder`] chooses the items to evict when memory runs out. So the classes
+//! of items compete, and no class has a reserved share.
 
 mod memory_pool;
 mod order;

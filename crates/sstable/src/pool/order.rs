@@ -1,23 +1,25 @@
-//! Who goes first when memory runs out: an order of items by size and by what it costs to get them back. Pure: it knows
-//! no values and no clock.
+//! S3-FIFO with cost-aware eviction: an order of items by size and by the cost of getting them back. Pure: it
+//! contains no values and no clock.
 //!
 //! Two policies:
-//! - [`EvictionPolicy::Lru`]: what was not used for longest. A scan drives everything out, and a large item that is used
-//!   once is worth as much as a small one that is used always.
-//! - [`EvictionPolicy::CostAware`], the default: S3-FIFO with chances by worth. New items go into a queue on
-//!   probation, a tenth of the memory; who is not used there goes. Who is used comes into the main queue, and whoever
-//!   comes back soon after it was evicted goes there at once (`Ghosts`). The main queue is a clock: at the end of a queue an
-//!   item spends a chance and goes to the start of the main queue, or goes. Each use gives as many chances as the item has worth: the cost of getting
-//!   it back for each byte it takes. So a 4 KiB page outlives a 64 KiB chunk that is used as often, since in its place
-//!   sixteen such pages fit.
+//! - [`EvictionPolicy::Lru`]: evicts the least recently used item. A scan evicts everything, and a large item
+//!   that is used once counts as much as a small item that is used often.
+//! - [`EvictionPolicy::CostAware`], the default: S3-FIFO, where a use counts more for items of higher worth.
+//!   New items enter the probation queue, which takes a tenth of the memory. An item that is not used there
+//!   is evicted; a used one moves to the main queue. An item that returns soon after its eviction enters the
+//!   main queue at once (`Ghosts`). At the end of a queue an item spends a chance and moves to the start of
+//!   the main queue; an item without a chance is evicted. Each use gives as many chances as the item's worth,
+//!   the cost of getting it back per byte of memory. So a 4 KiB page outlives a 64 KiB chunk that is used as
+//!   often, because sixteen such pages fit into the chunk's memory.
 //!
-//! Source: Yang et al., "FIFO queues are all you need for cache eviction" (SOSP 2023) for queue and ghosts; Cao and Irani,
-//! "Cost-aware WWW proxy caching algorithms" (1997) for cost over size. `examples/eviction.rs` measures both policies.
+//! Source: Yang et al., "FIFO queues are all you need for cache eviction" (SOSP 2023) for queues and ghosts;
+//! Cao and Irani, "Cost-aware WWW proxy caching algorithms" (1997) for cost over size. `examples/eviction.rs`
+//! measures both policies.
 //!
-//! Guarantees: a use is O(1) without an allocation and, with `CostAware`, without moving anything; insert, remove and
-//! victim are O(1), the last one amortized.
+//! Guarantees: a use is O(1) without an allocation and, with `CostAware`, without moving anything. Insert,
+//! remove and victim are O(1), victim amortized.
 
-/// When items go.
+/// The order of evictions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EvictionPolicy {
     Lru,
@@ -25,12 +27,12 @@ pub enum EvictionPolicy {
     CostAware,
 }
 
-/// An item's place in the order. Given again after the item is gone.
+/// An item's number in the order. A slot is reused after its item was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(u32);
 
 impl Slot {
-    /// Slots are counted from 0, without gaps.
+    /// Slots are numbered from 0, without gaps.
     pub(super) fn index(self) -> usize {
         self.0 as usize
     }
@@ -38,14 +40,14 @@ impl Slot {
 
 /// "No node", at either end of a queue.
 const NONE: u32 = u32::MAX;
-/// Of all bytes, what may be on probation before it is looked through for victims.
+/// The probation queue may hold one part in this number of all bytes before its items are evicted first.
 const PROBATION_SHARE: usize = 10;
-/// An item of worth 1 costs one read of [`WORTH_READ_US`] for so many bytes.
+/// An item of this number of bytes that takes [`WORTH_READ_US`] to get back has worth 1.
 const WORTH_BYTES: u64 = 16 * 1024;
-/// What reading a chunk takes on an SSD.
+/// Microseconds to read a chunk from an SSD.
 const WORTH_READ_US: u64 = 100;
 const WORTH_MAX: u64 = 7;
-/// More uses than this between two looks count as this many.
+/// Uses of an item that count between two of its turns at the end of a queue.
 const USES_MAX: u8 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +58,7 @@ enum Place {
 }
 
 struct Node {
-    /// Towards the newer end.
+    /// The neighbour towards the newer end.
     before: u32,
     after: u32,
     bytes: usize,
@@ -66,7 +68,7 @@ struct Node {
     worth: u8,
 }
 
-/// What the order itself takes for each item.
+/// Memory of the order for each item.
 pub const SLOT_BYTES: usize = size_of::<Node>() + size_of::<Ghost>();
 
 #[derive(Clone, Copy)]
@@ -92,11 +94,12 @@ impl EvictionOrder {
         Self { policy, nodes: vec![], free: vec![], probation: empty, main: empty, ghosts: Ghosts::default() }
     }
 
-    /// Bytes of all items.
+    /// Total bytes of all items.
     pub fn bytes(&self) -> usize {
         self.probation.bytes + self.main.bytes
     }
 
+    /// Number of items.
     pub fn len(&self) -> usize {
         self.nodes.len() - self.free.len()
     }
@@ -105,8 +108,8 @@ impl EvictionOrder {
         self.len() == 0
     }
 
-    /// A new item of `bytes`, which takes about `reread_us` to get back once it is gone. `fingerprint` is a hash by
-    /// which it is known again.
+    /// Inserts an item of `bytes` bytes that takes about `reread_us` microseconds to get back after an
+    /// eviction. `fingerprint` is a hash that identifies the item when it returns.
     pub fn insert(&mut self, bytes: usize, reread_us: u64, fingerprint: u32) -> Slot {
         let known = match self.policy {
             EvictionPolicy::Lru => true,
@@ -130,7 +133,7 @@ impl EvictionOrder {
         Slot(at)
     }
 
-    /// The item was used.
+    /// Records a use of the item.
     #[inline]
     pub fn touch(&mut self, slot: Slot) {
         match self.policy {
@@ -146,7 +149,7 @@ impl EvictionOrder {
         }
     }
 
-    /// The item takes so many bytes now; its worth stays.
+    /// Changes the item's size to `bytes`; its worth stays.
     pub fn resize(&mut self, slot: Slot, bytes: usize) {
         let node = &mut self.nodes[slot.index()];
         let (place, before) = (node.place, std::mem::replace(&mut node.bytes, bytes));
@@ -154,13 +157,13 @@ impl EvictionOrder {
         queue.bytes = queue.bytes + bytes - before;
     }
 
-    /// The item is gone; it was not evicted.
+    /// Removes the item without an eviction.
     pub fn remove(&mut self, slot: Slot) {
         self.unlink(slot.0);
         self.release(slot.0);
     }
 
-    /// Takes the item out that is to be evicted; `None` if there is none.
+    /// Evicts the next item and returns its slot; `None` if there is no item.
     pub fn victim(&mut self) -> Option<Slot> {
         loop {
             let from_probation = self.probation.oldest != NONE
@@ -235,12 +238,12 @@ impl EvictionOrder {
 #[derive(Clone, Copy, Default)]
 struct Ghost {
     fingerprint: u32,
-    /// Which eviction it was; 0: none.
+    /// Number of the eviction; 0 if the place is empty.
     number: u32,
 }
 
-/// Fingerprints of what was evicted lately: as many as there are items. A place for each value of the low bits;
-/// a newer ghost takes the place of an older one.
+/// Ghosts: fingerprints of recently evicted items, about as many as there are items. A hash table with one
+/// place for each value of the low bits; a newer ghost overwrites an older one.
 #[derive(Default)]
 struct Ghosts {
     table: Vec<Ghost>,
@@ -264,7 +267,7 @@ impl Ghosts {
         self.table[at] = Ghost { fingerprint, number: self.evictions };
     }
 
-    /// Whether it was evicted within the last `items` evictions; it is forgotten then.
+    /// Whether the item was evicted within the last `items` evictions. Removes its ghost.
     fn take(&mut self, fingerprint: u32, items: usize) -> bool {
         if self.table.is_empty() {
             return false;
@@ -289,7 +292,8 @@ mod tests {
 
     use super::*;
 
-    /// Whatever is done, an item is in the order until it is removed or evicted, and bytes are those of the items.
+    /// After any sequence of operations, an item is in the order until it is removed or evicted, and `bytes`
+    /// is the sum over the items.
     #[test]
     fn nothing_is_lost_and_nothing_counted_twice() {
         for policy in [EvictionPolicy::Lru, EvictionPolicy::CostAware] {
@@ -343,7 +347,7 @@ mod tests {
         assert_eq!(victims, [slots[1], slots[3], slots[0], slots[2]]);
     }
 
-    /// Items used twice outlive any number that come once.
+    /// Items that are used twice outlive any number of items that are used once.
     #[test]
     fn a_scan_does_not_drive_out_what_is_used() {
         let mut order = EvictionOrder::new(EvictionPolicy::CostAware);
@@ -358,7 +362,8 @@ mod tests {
         }
     }
 
-    /// Of two items used as often the one goes first that takes more memory for the read it saves.
+    /// Of two items that are used equally often, the one that takes more memory for the same cost is evicted
+    /// first.
     #[test]
     fn worth_is_cost_for_bytes() {
         let mut order = EvictionOrder::new(EvictionPolicy::CostAware);
@@ -371,7 +376,7 @@ mod tests {
         assert_eq!(order.victim(), Some(small));
     }
 
-    /// Who is wanted again soon after it went is not on probation a second time.
+    /// An item that returns soon after its eviction skips probation.
     #[test]
     fn ghosts_come_back_into_the_main_queue() {
         let mut order = EvictionOrder::new(EvictionPolicy::CostAware);

@@ -1,12 +1,14 @@
-//! What a shard keeps of its SSTables between reads, all in one [`MemoryPool`]:
+//! The cache of a shard for its SSTables, in one [`MemoryPool`]. It holds:
 //!
-//! - chunks: what a file is read in, a decompressed chunk of Data.db or a page of an index file as it lies there;
+//! - chunks, the unit in which a file is read: a decompressed chunk of Data.db, or a page of an index file as
+//!   stored;
 //! - parsed pages of partition indexes ([`EntryPage`]).
 //!
-//! Both are shared by reference count, so a reader that works on one keeps its bytes alive after it was evicted. What
-//! several readers want at the same time is read once (`keyed`).
+//! Both are shared by reference count, so a reader keeps the bytes that it uses alive after their eviction. A
+//! value that several readers want at the same time is read once (single flight, see `loading_cache`).
 //!
-//! It also has the shard's dice for checksums that are verified now and then ([`ChunkCache::draws`]).
+//! The cache also owns the shard's random numbers for checksums that are verified with a probability
+//! ([`ChunkCache::draws`]).
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -15,23 +17,24 @@ use std::rc::Rc;
 use base::rng::Rng;
 
 use super::entries::EntryPage;
-use super::keyed::{FileNumber, Keyed};
+use super::loading_cache::{FileNumber, LoadingCache};
 use crate::pool::{CacheClass, EvictionPolicy, MemoryPool, PoolStats};
 
-/// What getting a chunk back costs besides the read: checking and decompressing it, for each byte of its data.
+/// Cost of getting a chunk back besides the disk read: bytes of data that are verified and decompressed per
+/// microsecond.
 const DECODE_BYTES_A_US: usize = 1000;
-/// A request of the disk.
+/// Cost of a disk request in microseconds.
 const READ_US: u64 = 100;
-/// Parsing an entry of Index.db.
+/// Cost of parsing an entry of Index.db in nanoseconds.
 const PARSE_ENTRY_NS: u64 = 100;
 
-/// Requests of the disk and what they fetched.
+/// Disk requests and the bytes that they fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskReads {
-    /// Of data.
+    /// Requests of Data.db.
     pub data_requests: u64,
     pub data_bytes: u64,
-    /// Of partition and row indexes.
+    /// Requests of partition and row indexes.
     pub index_requests: u64,
     pub index_bytes: u64,
 }
@@ -39,8 +42,8 @@ pub struct DiskReads {
 /// See the head of this file. Belongs to one shard.
 pub struct ChunkCache {
     pool: Rc<MemoryPool>,
-    chunks: Rc<Keyed<Rc<[u8]>>>,
-    entries: Rc<Keyed<Rc<EntryPage>>>,
+    chunks: Rc<LoadingCache<Rc<[u8]>>>,
+    entries: Rc<LoadingCache<Rc<EntryPage>>>,
     next_file: Cell<u64>,
     caches_index: Cell<bool>,
     dice: RefCell<Rng>,
@@ -48,21 +51,22 @@ pub struct ChunkCache {
 }
 
 impl ChunkCache {
-    /// What a chunk costs besides its bytes: its place in lists and maps, and the reference counts.
+    /// Memory of a chunk besides its bytes: its nodes in lists and maps, and the reference counts.
     pub const ENTRY_OVERHEAD_BYTES: usize =
-        Keyed::<Rc<[u8]>>::OVERHEAD_BYTES + MemoryPool::ITEM_OVERHEAD_BYTES;
+        LoadingCache::<Rc<[u8]>>::OVERHEAD_BYTES + MemoryPool::ITEM_OVERHEAD_BYTES;
 
-    /// A cache with a pool of its own, which holds at most `budget_bytes`, overhead included. 0: it keeps nothing.
+    /// A cache with its own pool of at most `budget_bytes`, overhead included. With 0 the cache keeps
+    /// nothing.
     pub fn new(budget_bytes: usize) -> Rc<Self> {
         Self::in_pool(&MemoryPool::new(budget_bytes, EvictionPolicy::default()))
     }
 
-    /// A cache that shares a pool with others.
+    /// A cache that shares a pool with other caches.
     pub fn in_pool(pool: &Rc<MemoryPool>) -> Rc<Self> {
         Rc::new(Self {
             pool: Rc::clone(pool),
-            chunks: Keyed::new(pool),
-            entries: Keyed::new(pool),
+            chunks: LoadingCache::new(pool),
+            entries: LoadingCache::new(pool),
             next_file: Cell::new(0),
             caches_index: Cell::new(true),
             dice: RefCell::new(Rng::new(0)),
@@ -70,34 +74,34 @@ impl ChunkCache {
         })
     }
 
-    /// A number for a file that is being opened, and what its chunks are counted as.
+    /// Assigns a number to a file that is being opened. The file's chunks are accounted as `class`.
     pub(super) fn new_file(&self, class: CacheClass) -> FileNumber {
         self.next_file.set(self.next_file.get() + 1);
         FileNumber { number: self.next_file.get(), class }
     }
 
-    /// What [`Self::draws`] says from now on follows from `seed`, a random number of the shard's.
+    /// Seeds the random numbers of [`Self::draws`] with a random number of the shard.
     pub fn seed(&self, seed: u64) {
         *self.dice.borrow_mut() = Rng::new(seed);
     }
 
-    /// True with the given chance; always if it is 1.0 or more, never if it is 0.0.
+    /// True with probability `chance`; always if `chance` is 1.0 or more, never if it is 0.0.
     #[inline]
     pub fn draws(&self, chance: f64) -> bool {
-        // From 0.0 to 1.0, which it never is.
+        // A number from 0.0 up to, but not including, 1.0.
         let unit = || (self.dice.borrow_mut().next_u64() >> 11) as f64 / (1u64 << 53) as f64;
         chance >= 1.0 || (chance > 0.0 && unit() < chance)
     }
 
-    pub(super) fn chunks(&self) -> &Rc<Keyed<Rc<[u8]>>> {
+    pub(super) fn chunks(&self) -> &Rc<LoadingCache<Rc<[u8]>>> {
         &self.chunks
     }
 
-    pub(super) fn entries(&self) -> &Rc<Keyed<Rc<EntryPage>>> {
+    pub(super) fn entries(&self) -> &Rc<LoadingCache<Rc<EntryPage>>> {
         &self.entries
     }
 
-    /// Forgets what it has of a file: it was deleted. Costs that much.
+    /// Removes the values of a file that is closed. Takes time proportional to their number.
     pub(super) fn clear_file(&self, file: FileNumber) {
         match file.class {
             CacheClass::IndexEntries => self.entries.clear_file(file),
@@ -106,8 +110,8 @@ impl ChunkCache {
         }
     }
 
-    /// Whether reads may look into cached indexes and fill them (`cache_index_pages`); they may unless this says
-    /// otherwise. Counts for reads that begin afterwards.
+    /// Sets whether reads use cached index pages and add to them (`cache_index_pages`); the default is yes.
+    /// Affects reads that begin later.
     pub fn set_caches_index(&self, caches_index: bool) {
         self.caches_index.set(caches_index);
     }
@@ -124,7 +128,7 @@ impl ChunkCache {
         self.pool.stats()
     }
 
-    /// What was read of the shard's SSTables since the start, by whomever and through whichever cache.
+    /// Disk reads of the shard's SSTables since the start, including reads that bypass the cache.
     pub fn disk_reads(&self) -> DiskReads {
         self.disk.get()
     }
@@ -146,12 +150,13 @@ impl ChunkCache {
     }
 }
 
-/// Bytes and cost of a chunk in the pool.
+/// Bytes of a chunk and the cost in microseconds of reading it again.
 pub(super) fn chunk_cost(bytes: &Rc<[u8]>) -> (usize, u64) {
     (bytes.len(), READ_US + (bytes.len() / DECODE_BYTES_A_US) as u64)
 }
 
-/// Bytes and cost of a parsed page in the pool. Its pages of the file may have to be read again too.
+/// Bytes of a parsed page and the cost in microseconds of getting it back, which may include reading the
+/// file's pages again.
 pub(super) fn page_cost(page: &Rc<EntryPage>) -> (usize, u64) {
     (page.memory_bytes(), READ_US + page.len() as u64 * PARSE_ENTRY_NS / 1000)
 }
@@ -170,7 +175,7 @@ mod tests {
     use reader::{ReadError, block_on_ready};
     use runtime::sim;
 
-    use super::super::keyed::Look;
+    use super::super::loading_cache::Lookup;
     use super::*;
 
     fn chunk(len: usize, fill: u8) -> Rc<[u8]> {
@@ -179,9 +184,9 @@ mod tests {
 
     fn get(cache: &ChunkCache, file: FileNumber, number: u64) -> Option<Rc<[u8]>> {
         match cache.chunks().look(file, number) {
-            Look::Found(bytes) => Some(bytes),
-            Look::Nothing => None,
-            Look::Flying(_) => panic!("nothing is under way"),
+            Lookup::Found(bytes) => Some(bytes),
+            Lookup::Nothing => None,
+            Lookup::InFlight(_) => panic!("nothing is under way"),
         }
     }
 
@@ -189,7 +194,8 @@ mod tests {
         cache.chunks().begin(file, number, 1).land(vec![bytes], chunk_cost);
     }
 
-    /// Whatever is asked: what is found is what was put there, and the budget holds.
+    /// After any sequence of operations, a found value is the value that was put in under this key, and the
+    /// budget holds.
     #[test]
     fn it_never_gives_out_what_was_not_put_in() {
         for seed in 0..50 {
@@ -244,30 +250,31 @@ mod tests {
         ReadError::Corrupt { file: "x".into(), offset_bytes: 7, detail: "torn".into() }
     }
 
-    /// Who waits for a load gets its value, also if the pool keeps nothing; or its error, and the next one tries anew.
+    /// A task that waits for a load gets its value, even if the pool keeps nothing, or its error. The next
+    /// task after an error loads again.
     #[test]
     fn a_load_is_shared_and_a_failed_one_is_not_kept() {
         let cache = ChunkCache::new(0);
         let file = cache.new_file(CacheClass::Chunks);
         let flying = |number| match cache.chunks().look(file, number) {
-            Look::Flying(flight) => flight,
+            Lookup::InFlight(pending) => pending,
             _ => panic!("a load is under way"),
         };
         let loading = cache.chunks().begin(file, 3, 2);
-        let flight = flying(4);
+        let pending = flying(4);
         loading.land(vec![chunk(1, 3), chunk(1, 4)], chunk_cost);
-        assert_eq!(block_on_ready(flight.wait(4)).unwrap().unwrap()[0], 4);
+        assert_eq!(block_on_ready(pending.wait(4)).unwrap().unwrap()[0], 4);
         assert!(get(&cache, file, 4).is_none());
 
         let loading = cache.chunks().begin(file, 3, 1);
-        let flight = flying(3);
+        let pending = flying(3);
         assert!(loading.fail(failure()).to_string().contains("torn"));
-        assert_eq!(block_on_ready(flight.wait(3)).unwrap().unwrap_err().to_string(), failure().to_string());
+        assert_eq!(block_on_ready(pending.wait(3)).unwrap().unwrap_err().to_string(), failure().to_string());
         assert!(get(&cache, file, 3).is_none(), "the error is not remembered");
         assert_eq!(cache.stats().chunks.shared_loads, 2);
     }
 
-    /// A reader that goes away in the middle of a load leaves it to those who wait.
+    /// If the loading reader is dropped during the load, a waiting task takes the load over.
     #[test]
     fn an_abandoned_load_is_taken_over() {
         sim::run(1, 1, |shard| async move {
@@ -281,13 +288,13 @@ mod tests {
                     shard.spawn(runtime::CpuGroup::Statement, async move {
                         let bytes = loop {
                             match cache.chunks().look(file, 0) {
-                                Look::Found(bytes) => break bytes,
-                                Look::Flying(flight) => {
-                                    if let Some(landed) = flight.wait(0).await {
-                                        break landed.unwrap();
+                                Lookup::Found(bytes) => break bytes,
+                                Lookup::InFlight(pending) => {
+                                    if let Some(result) = pending.wait(0).await {
+                                        break result.unwrap();
                                     }
                                 }
-                                Look::Nothing => {
+                                Lookup::Nothing => {
                                     let loading = cache.chunks().begin(file, 0, 1);
                                     loading.land(vec![chunk(5, 9)], chunk_cost);
                                 }

@@ -1,15 +1,17 @@
-//! Compares everything in an SSTable with everything else: for tests and for the offline tools.
+//! Verifies an SSTable: compares each component with the others. For tests and for the offline tools.
 //!
-//! 1. The digest against the bytes of Data.db as stored, and every checksum of a chunk.
-//! 2. Front to back, every partition of Data.db against its entry in the index: position, key, order; every row
-//!    and marker decoded, in order, with sizes that lead back; every checksum on the way.
-//! 3. Every block of row indexes against its rows and the deletion open at its end or start.
-//! 4. Every key against the filter, every sample of the summary, the smallest and largest key, and what Messina.db
-//!    says of counts and contents.
+//! 1. Computes the digest of Data.db as stored, and verifies every chunk checksum.
+//! 2. Reads every partition of Data.db front to back and compares it with its index entry: position, key and
+//!    order. Decodes every row and marker and checks their order, their stored sizes and every checksum.
+//! 3. Compares every block of the row indexes with the rows of the block and with the range deletion that is
+//!    in force at the end or start of the block.
+//! 4. Compares every key with the bloom filter, every sample of the summary with the index, the smallest and
+//!    largest key, and the counts and contents that Messina.db states.
 //!
-//! [`SSTable::check`] ends at the first contradiction. [`SSTable::verify`] tells a [`CheckWatcher`] all of them: what
-//! is wrong with a partition ends that partition, and the next entry of the index says where to go on.
-//! Memory: two windows and a row, whatever the SSTable's size.
+//! [`SSTable::check`] ends at the first contradiction. [`SSTable::verify`] reports all contradictions to a
+//! [`CheckWatcher`]: an error in a partition ends the check of that partition, and the check continues at the
+//! position that the next index entry gives. Memory: two windows and one row, whatever the size of the
+//! SSTable.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,24 +28,30 @@ use super::parse::{Parsed, Parser};
 use super::partition_index::{Entry, PartitionCursor, PartitionIndex};
 use super::promoted::{Block, Promoted};
 use super::room::Room;
-use super::table::SSTable;
+use super::sstable::SSTable;
 use super::trie::{RowTrie, RowTrieCheck};
 use super::unfiltered::Kind;
 use super::window::{Fetch, Window};
 use crate::component::summary::Summary;
 use crate::name::Component;
 
-/// The digest is computed over pieces of this length, and checksums are looked at in runs of about as much.
+/// Bytes of Data.db that one step of the digest reads. Chunk checksums are verified in runs of about the same
+/// length.
 const DIGEST_BYTES: usize = 256 * 1024;
+/// Upper bound of a stored chunk's length: this factor times the uncompressed length, plus
+/// `CHUNK_OVERHEAD_BYTES_MAX`. No codec exceeds it.
+const CHUNK_GROWTH_MAX: u64 = 2;
+const CHUNK_OVERHEAD_BYTES_MAX: u64 = 4096;
 
-/// What an SSTable without contradictions contains.
+/// Counts of a verified SSTable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
     pub partitions: u64,
-    /// Those that say something: every partition of a table with static columns has one.
+    /// Static rows that are not empty. In a table with static columns every partition stores a static row.
     pub static_rows: u64,
     /// Partitions that are deleted as a whole.
     pub partition_deletions: u64,
+    /// Rows, without static rows.
     pub rows: u64,
     /// Markers of range tombstones.
     pub markers: u64,
@@ -53,25 +61,25 @@ pub struct CheckReport {
     pub has_digest: bool,
 }
 
-/// How much is looked at.
+/// How much of an SSTable a verification reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// Checksums, and whether digest, index, summary and filter agree with one another.
+    /// Verifies checksums, and that digest, index, summary and filter agree with one another.
     Components,
-    /// Also every row and marker, and the indexes of rows.
+    /// Also verifies every row, every marker and the row indexes.
     Rows,
 }
 
-/// Who is told what is wrong, and how far it is.
+/// Receives the errors and the progress of a verification.
 pub trait CheckWatcher {
-    /// An error that this returns ends the check.
+    /// Reports an error. An error returned from here ends the verification.
     fn found(&mut self, error: SSTableError) -> Result<(), SSTableError>;
 
-    /// `done` of `total` bytes that are read in all, about.
+    /// Reports that about `done` of `total` bytes were read.
     fn progress(&mut self, done: u64, total: u64);
 }
 
-/// Ends at the first error.
+/// Ends the verification at the first error.
 struct First;
 
 impl CheckWatcher for First {
@@ -83,15 +91,17 @@ impl CheckWatcher for First {
 }
 
 impl SSTable {
-    /// Reads all of it and compares; see the module. Changes nothing, and leaves the chunk cache alone.
+    /// Reads and verifies the whole SSTable (see the module). Changes nothing and does not use the chunk
+    /// cache.
     pub async fn check(self: &Rc<Self>, class: IoClass) -> Result<CheckReport, SSTableError> {
         self.verify(Depth::Rows, class, &mut First).await
     }
 
-    /// As [`Self::check`], and every contradiction is told. The report counts what could be read.
+    /// As [`Self::check`], but reports every contradiction to `watcher`. The report counts the parts that
+    /// could be read.
     ///
     /// # Errors
-    /// What the watcher returns.
+    /// The error that the watcher returns.
     pub async fn verify(
         self: &Rc<Self>,
         depth: Depth,
@@ -107,6 +117,7 @@ impl SSTable {
             Ok(schema) => schema,
             Err(error) => return Err(inconsistent(&Component::Statistics, error.to_string())),
         };
+        self.check_length()?;
         let passes = if depth == Depth::Rows { 3 } else { 2 };
         let total = self.data_bytes() * passes;
         self.check_digest(class, watcher, total).await?;
@@ -114,7 +125,7 @@ impl SSTable {
             self.check_chunks(class, watcher, total).await?;
         }
         let mut check = Check {
-            table: Rc::clone(self),
+            sstable: Rc::clone(self),
             schema,
             parser: Parser::new(self, Rc::new(ColumnMap::identity(&self.columns))),
             window: Window::new(Fetch::Scan, class),
@@ -158,6 +169,23 @@ impl SSTable {
         Ok(report)
     }
 
+    /// Checks that Data.db ends near the end of the last chunk of CompressionInfo.db. Bytes after the last
+    /// chunk belong to no chunk, and reading them to compute the digest would cost time without a limit.
+    fn check_length(&self) -> Result<(), SSTableError> {
+        let Some(info) = self.data.compression() else { return Ok(()) };
+        let last_at = info.offsets.get(info.offsets.len() - 1);
+        let end_max = last_at + CHUNK_GROWTH_MAX * u64::from(info.chunk_bytes) + CHUNK_OVERHEAD_BYTES_MAX;
+        let len_bytes = self.data.file_bytes();
+        if len_bytes <= end_max {
+            return Ok(());
+        }
+        let detail = format!(
+            "it has {len_bytes} bytes, and by {} it ends before byte {end_max}; the rest is not read",
+            self.name.file_name(&Component::CompressionInfo)
+        );
+        Err(SSTableError::Inconsistent { file: self.data.file().path().to_owned(), detail })
+    }
+
     async fn check_digest(
         &self,
         class: IoClass,
@@ -191,7 +219,7 @@ impl SSTable {
         Ok(())
     }
 
-    /// Every chunk of Data.db by itself, so that each bad one is told.
+    /// Verifies every chunk of Data.db separately, so that each corrupt chunk is reported.
     async fn check_chunks(
         &self,
         class: IoClass,
@@ -226,7 +254,7 @@ impl SSTable {
 }
 
 struct Check {
-    table: Rc<SSTable>,
+    sstable: Rc<SSTable>,
     schema: Arc<TableSchema>,
     parser: Parser,
     window: Window,
@@ -234,11 +262,11 @@ struct Check {
     at: u64,
     report: CheckReport,
     depth: Depth,
-    /// Nothing has been found so far.
+    /// No error has been found so far.
     is_sound: bool,
 }
 
-/// Follows the row index of a partition while its rows go by.
+/// Compares the row index of a partition with its rows while the rows are read.
 enum Blocks {
     Promoted(PromotedBlocks),
     Trie(RowTrieCheck),
@@ -253,27 +281,27 @@ struct PromotedBlocks {
 
 impl Check {
     async fn run(&mut self, watcher: &mut dyn CheckWatcher, total: u64) -> Result<(), SSTableError> {
-        let table = Rc::clone(&self.table);
-        let mut cursor = PartitionCursor::new(&table, Fetch::Bypass, self.class);
-        let summary = match &table.index {
+        let sstable = Rc::clone(&self.sstable);
+        let mut cursor = PartitionCursor::new(&sstable, Fetch::Bypass, self.class);
+        let summary = match &sstable.index {
             PartitionIndex::Big { summary, .. } => Some(summary),
             PartitionIndex::Trie(_) => None,
         };
-        // Who says what the smallest and largest keys are.
+        // The component that states the smallest and the largest key.
         let names_keys = if summary.is_some() { Component::Summary } else { Component::Partitions };
         let mut samples = 0;
         let mut last_key: Option<PartitionKey> = None;
-        // Nothing was wrong with what is in front of `at`.
+        // Whether `at` is known to be the start of a partition; false after an error.
         let mut is_placed = true;
         loop {
             let entry_at = cursor.place();
-            let entry = match cursor.next(&table).await {
+            let entry = match cursor.next(&sstable).await {
                 Ok(Some(entry)) => entry,
                 Ok(None) => break,
                 Err(error) => {
                     self.found(watcher, error.into())?;
-                    if !cursor.pass(&table, entry_at).await {
-                        // Where the next entry starts is not known.
+                    if !cursor.pass(&sstable, entry_at).await {
+                        // The position of the next entry is unknown.
                         return Ok(());
                     }
                     is_placed = false;
@@ -283,12 +311,12 @@ impl Check {
             if let Some(summary) = summary {
                 samples = self.samples(summary, samples, entry_at, &entry, watcher)?;
             }
-            if self.report.partitions == 0 && entry.key() != table.first_key() {
+            if self.report.partitions == 0 && entry.key() != sstable.first_key() {
                 let detail = "its first key is not the first of the index".to_owned();
                 let error = self.inconsistent(&names_keys, detail);
                 self.found(watcher, error)?;
             }
-            if !table.may_contain(entry.key()) {
+            if !sstable.may_contain(entry.key()) {
                 let detail = format!("it denies a key that is there, {:?}", entry.key());
                 let error = self.inconsistent(&Component::Filter, detail);
                 self.found(watcher, error)?;
@@ -303,10 +331,10 @@ impl Check {
                 if is_placed {
                     let detail =
                         format!("a partition starts here, the index has it at position {}", entry.position());
-                    let error = table.data.corrupt(self.at, &detail).into();
+                    let error = sstable.data.corrupt(self.at, &detail).into();
                     self.found(watcher, error)?;
                 }
-                if entry.position() >= table.data.data_bytes() {
+                if entry.position() >= sstable.data.data_bytes() {
                     is_placed = false;
                     continue;
                 }
@@ -318,13 +346,13 @@ impl Check {
                 self.found(watcher, error.into())?;
                 is_placed = false;
             }
-            let read = self.at * table.data_bytes() / table.uncompressed_bytes().max(1);
-            watcher.progress(table.data_bytes() * 2 + read, total);
+            let read = self.at * sstable.data_bytes() / sstable.uncompressed_bytes().max(1);
+            watcher.progress(sstable.data_bytes() * 2 + read, total);
         }
-        let ends = self.at == table.data.data_bytes();
+        let ends = self.at == sstable.data.data_bytes();
         if self.depth == Depth::Rows && is_placed && !ends {
             let detail = "the index has no partition here, and the data go on";
-            let error = table.data.corrupt(self.at, detail).into();
+            let error = sstable.data.corrupt(self.at, detail).into();
             self.found(watcher, error)?;
         }
         if let Some(summary) = summary.filter(|summary| samples != summary.len()) {
@@ -333,13 +361,13 @@ impl Check {
             let error = self.inconsistent(&Component::Summary, detail);
             self.found(watcher, error)?;
         }
-        if last_key.as_ref() != Some(table.last_key()) {
+        if last_key.as_ref() != Some(sstable.last_key()) {
             let detail = "its last key is not the last of the index".to_owned();
             let error = self.inconsistent(&names_keys, detail);
             self.found(watcher, error)?;
         }
         let counted = self.report.partitions;
-        if let Some(count) = table.index.partition_count().filter(|count| *count != counted) {
+        if let Some(count) = sstable.index.partition_count().filter(|count| *count != counted) {
             let detail = format!("it says that it has {count} keys, and it has {counted}");
             let error = self.inconsistent(&Component::Partitions, detail);
             self.found(watcher, error)?;
@@ -347,7 +375,8 @@ impl Check {
         Ok(())
     }
 
-    /// Compares the samples up to the entry at `entry_at` with it, from `number` on, and says which comes next.
+    /// Compares the summary's samples from `number` on, up to the entry at `entry_at`, with that entry.
+    /// Returns the number of the next sample.
     fn samples(
         &mut self,
         summary: &Summary,
@@ -380,18 +409,19 @@ impl Check {
         watcher.found(error)
     }
 
-    /// Whether the partition's place can be one: the first is at the start, and each behind the one before.
+    /// Checks the position of the entry's partition: the first partition starts at 0, every other one after
+    /// the one before.
     fn place(&mut self, entry: &Entry, watcher: &mut dyn CheckWatcher) -> Result<(), SSTableError> {
         let position = entry.position();
         let is_first = self.report.partitions == 1;
         let fits = if is_first { position == 0 } else { position > self.at };
-        if !fits || position >= self.table.data.data_bytes() {
+        if !fits || position >= self.sstable.data.data_bytes() {
             let detail = format!(
                 "a partition at position {position} of {} bytes of data; the one before is at {}",
-                self.table.data.data_bytes(),
+                self.sstable.data.data_bytes(),
                 self.at
             );
-            let error = self.table.index.corrupt(entry, &detail).into();
+            let error = self.sstable.index.corrupt(entry, &detail).into();
             self.found(watcher, error)?;
         } else {
             self.at = position;
@@ -400,17 +430,17 @@ impl Check {
     }
 
     fn inconsistent(&self, component: &Component, detail: String) -> SSTableError {
-        let file = self.table.dir.join(self.table.name.file_name(component));
+        let file = self.sstable.dir.join(self.sstable.name.file_name(component));
         SSTableError::Inconsistent { file, detail }
     }
 
     async fn fill(&mut self, need: u64) -> Result<(), ReadError> {
-        self.window.fill(&self.table.data, self.at, need, u64::MAX).await
+        self.window.fill(&self.sstable.data, self.at, need, u64::MAX).await
     }
 
     async fn partition(&mut self, entry: &Entry) -> Result<(), ReadError> {
         let start = self.at;
-        let table = Rc::clone(&self.table);
+        let sstable = Rc::clone(&self.sstable);
         let key = loop {
             match self.parser.header(&self.window, self.at)? {
                 Parsed::Done((key, tombstone, bytes)) => {
@@ -422,11 +452,11 @@ impl Check {
             }
         };
         if key != *entry.key() {
-            return Err(table.data.corrupt(start, "the index has another key for this partition"));
+            return Err(sstable.data.corrupt(start, "the index has another key for this partition"));
         }
         let mut blocks = None;
         let mut is_first = true;
-        let mut wants_static = table.columns.has_static();
+        let mut wants_static = sstable.columns.has_static();
         let mut previous: Option<(u64, Position)> = None;
         let mut in_force = Tombstone::LIVE;
         loop {
@@ -446,7 +476,7 @@ impl Check {
                 unreachable!("it was there just now");
             };
             if (head.kind == Kind::StaticRow) != wants_static {
-                return Err(table.data.corrupt(at, "a static row is missing, or is not the first"));
+                return Err(sstable.data.corrupt(at, "a static row is missing, or is not the first"));
             }
             let mut behind = in_force;
             match head.kind {
@@ -458,13 +488,13 @@ impl Check {
                         None => {}
                         Some(Blocks::Trie(blocks)) => {
                             if let Some(detail) = blocks.end(at - start) {
-                                return Err(table.data.corrupt(at, detail));
+                                return Err(sstable.data.corrupt(at, detail));
                             }
                         }
                         Some(Blocks::Promoted(blocks)) => {
                             self.block_ends(blocks, previous.as_ref(), in_force)?;
                             if blocks.next.is_some() {
-                                return Err(table
+                                return Err(sstable
                                     .data
                                     .corrupt(at, "Index.db has a block behind the last row"));
                             }
@@ -476,7 +506,7 @@ impl Check {
                 Kind::StaticRow => {
                     let row = self.parser.row(&self.window, &head, at)?;
                     if head.previous_bytes != 0 {
-                        return Err(table
+                        return Err(sstable
                             .data
                             .corrupt(at, "a static row says that there is a row before it"));
                     }
@@ -504,24 +534,24 @@ impl Check {
                     "size of the row or marker in front: expected {distance}, found {}",
                     head.previous_bytes
                 );
-                return Err(table.data.corrupt(at, &detail));
+                return Err(sstable.data.corrupt(at, &detail));
             }
             let position = Position { prefix: self.parser.key(&head, at)?, side: head.side() };
             let rises = previous
                 .as_ref()
                 .is_none_or(|(_, before)| self.schema.compare_positions(before, &position).is_lt());
             if !rises {
-                return Err(table.data.corrupt(at, "rows and markers do not rise"));
+                return Err(sstable.data.corrupt(at, "rows and markers do not rise"));
             }
-            match (&mut blocks, &table.index) {
+            match (&mut blocks, &sstable.index) {
                 (Some(Blocks::Promoted(blocks)), PartitionIndex::Big { file, .. }) => {
                     self.block_begins(blocks, file, at - start, &position, previous.as_ref(), in_force)
                         .await?;
                 }
                 (Some(Blocks::Trie(blocks)), PartitionIndex::Trie(trie)) => {
-                    let (file, types) = (trie.rows_file(entry.position())?, &table.columns.clustering);
+                    let (file, types) = (trie.rows_file(entry.position())?, &sstable.columns.clustering);
                     if let Some(detail) = blocks.piece(file, types, at - start, &position, in_force).await? {
-                        return Err(table.data.corrupt(at, detail));
+                        return Err(sstable.data.corrupt(at, detail));
                     }
                 }
                 _ => {}
@@ -533,13 +563,13 @@ impl Check {
     }
 
     async fn open_blocks(&self, entry: &Entry, header_bytes: u64) -> Result<Option<Blocks>, ReadError> {
-        let table = &self.table;
-        let (found_bytes, blocks) = match (&table.index, entry) {
+        let sstable = &self.sstable;
+        let (found_bytes, blocks) = match (&sstable.index, entry) {
             (PartitionIndex::Big { file, .. }, Entry::Big(entry)) => {
-                let version = table.name.version;
+                let version = sstable.name.version;
                 let promoted = Promoted::open(file, entry, version, Fetch::Bypass, self.class).await?;
                 let Some(mut promoted) = promoted else { return Ok(None) };
-                let next = promoted.block(file, &table.columns.clustering_lengths, 0).await?;
+                let next = promoted.block(file, &sstable.columns.clustering_lengths, 0).await?;
                 let found_bytes = promoted.head().header_bytes;
                 let blocks = PromotedBlocks { promoted, current: None, next: Some(next), next_index: 1 };
                 (found_bytes, Blocks::Promoted(blocks))
@@ -556,12 +586,12 @@ impl Check {
         if found_bytes != header_bytes {
             let detail =
                 format!("length of a partition's header: expected {header_bytes}, found {found_bytes}");
-            return Err(table.index.corrupt(entry, &detail));
+            return Err(sstable.index.corrupt(entry, &detail));
         }
         Ok(Some(blocks))
     }
 
-    /// Moves on to the next block if it starts with the row or marker at `offset`.
+    /// Advances to the next block if that block starts with the row or marker at `offset`.
     async fn block_begins(
         &self,
         blocks: &mut PromotedBlocks,
@@ -577,12 +607,12 @@ impl Check {
         }
         if offset != next.offset || next.first != *position {
             let detail = "Index.db has a block start where no row starts, or with another row";
-            return Err(self.table.data.corrupt(self.at, detail));
+            return Err(self.sstable.data.corrupt(self.at, detail));
         }
         self.block_ends(blocks, previous, in_force)?;
         let index = blocks.next_index;
         let next = if index < blocks.promoted.block_count() {
-            let fixed = &self.table.columns.clustering_lengths;
+            let fixed = &self.sstable.columns.clustering_lengths;
             Some(blocks.promoted.block(file, fixed, index).await?)
         } else {
             None
@@ -592,7 +622,8 @@ impl Check {
         Ok(())
     }
 
-    /// Whether the current block ends with `previous` and leaves open what is in force.
+    /// Checks that the current block ends with `previous`, and that the deletion in force is the one that the
+    /// block states as open at its end.
     fn block_ends(
         &self,
         blocks: &mut PromotedBlocks,
@@ -604,6 +635,6 @@ impl Check {
             return Ok(());
         }
         let detail = "Index.db has a block end with another row, or with another deletion in force";
-        Err(self.table.data.corrupt(self.at, detail))
+        Err(self.sstable.data.corrupt(self.at, detail))
     }
 }

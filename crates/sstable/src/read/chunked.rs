@@ -1,33 +1,38 @@
-//! A file read in chunks: plain or compressed, checked, then given out as the bytes that were written.
+//! A file that is read in chunks. Chunks are verified and decompressed, so that readers see the bytes before
+//! compression.
 //!
-//! Positions are in the uncompressed data throughout; only errors about stored chunks name offsets in the file.
-//! A chunk is what is fetched and cached as one: a compressed chunk, or a piece of a plain file. Checksums:
-//! - A compressed chunk is checked before it is decompressed.
-//! - A plain file is checked wherever a read covers a whole unit of CRC.db. Scans read whole units. A read of a
-//!   single chunk is checked if the unit is not larger than [`PLAIN_CHUNK_BYTES_MAX`].
+//! All positions are positions in the uncompressed data; only errors about stored chunks name file offsets. A
+//! chunk is the unit of fetching and caching: a compressed chunk, or a fixed-size range of a plain file.
+//! Checksums:
+//! - A compressed chunk is verified before it is decompressed.
+//! - A plain file is verified wherever a read covers a whole unit of CRC.db. Scans read whole units. A read
+//!   of a single chunk is verified only if the unit is not larger than [`PLAIN_CHUNK_BYTES_MAX`].
 //!
-//! Both with the chance that [`ChunkedFile::set_crc_check_chance`] says; always, unless it was called.
+//! Checksums are verified with the probability set by [`ChunkedFile::set_crc_check_chance`]; the default is
+//! always.
 //!
-//! Index.db has no checksums; what is read of it is compared with Data.db by those who use it.
+//! Index.db has checksums only if Messina.db stores them. Its readers compare its entries with Data.db.
 
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
+use base::broken;
 use base::crc::crc32;
 use reader::ReadError;
 use runtime::{File, FileError, IoBuf, IoClass};
 
 use super::cache::{ChunkCache, chunk_cost};
-use super::keyed::{FileNumber, Look};
+use super::loading_cache::{FileNumber, Lookup};
 use super::room::Room;
 use crate::codec::Decompressor;
 use crate::component::compression_info::{CHUNK_CRC_BYTES, Chunk, CompressionInfo};
 use crate::component::crc::ChunkCrcs;
 use crate::pool::CacheClass;
 
-/// A chunk of a plain Data.db: as many units of its CRC.db as fit into this, or a part of a larger unit.
+/// Longest chunk of a plain Data.db in bytes. A chunk is as many units of CRC.db as fit into this length, or
+/// a part of a larger unit.
 pub(super) const PLAIN_CHUNK_BYTES_MAX: u32 = 16 * 1024;
-/// The largest unit of CRC.db that is read; writers use 64 KiB.
+/// Largest unit of CRC.db in bytes that is read. Cassandra and ScyllaDB write units of 64 KiB.
 const UNIT_BYTES_MAX: u32 = 1024 * 1024;
 
 enum Encoding {
@@ -35,8 +40,8 @@ enum Encoding {
     Compressed { info: CompressionInfo, decompressor: Decompressor },
 }
 
-/// Whether a plain file with a checksum for every `unit` bytes can be cut into chunks that units are made of, or
-/// that are made of units.
+/// Whether a plain file with a checksum for every `unit` bytes can be divided into chunks so that each chunk
+/// consists of whole units, or each unit of whole chunks.
 pub(super) fn is_readable_unit(unit: u32) -> bool {
     (1..=PLAIN_CHUNK_BYTES_MAX).contains(&unit)
         || (unit <= UNIT_BYTES_MAX && unit.is_multiple_of(PLAIN_CHUNK_BYTES_MAX))
@@ -47,16 +52,16 @@ pub(super) struct ChunkedFile {
     file: File,
     /// Length on disk.
     file_bytes: u64,
-    /// Length of the data.
+    /// Length of the data before compression.
     data_bytes: u64,
     chunk_bytes: u64,
-    /// Reads of whole multiples of this are checked throughout.
+    /// Reads of whole multiples of this length are verified completely.
     scan_unit_bytes: u64,
     encoding: Encoding,
     crc_check_chance: Cell<f64>,
     cache: Rc<ChunkCache>,
     number: FileNumber,
-    /// Where what clients make it fetch is added up.
+    /// Counter of the bytes that client reads fetch from this file.
     fetched: OnceCell<Rc<Cell<u64>>>,
 }
 
@@ -66,18 +71,18 @@ impl Drop for ChunkedFile {
     }
 }
 
-/// Chunks that follow one another.
+/// Consecutive chunks.
 #[derive(Clone, Copy)]
 pub(super) struct Run {
     pub(super) first: u64,
     pub(super) count: u64,
 }
 
-/// Chunks as they were read, to be decoded one after the other.
+/// Consecutive chunks as stored, read from disk and decoded one after the other.
 pub(super) struct StoredRun {
-    /// Those that are not decoded yet.
+    /// The chunks that are not decoded yet.
     rest: Run,
-    /// Where `stored` starts in the file.
+    /// File offset at which `stored` begins.
     offset_bytes: u64,
     stored: IoBuf,
 }
@@ -87,17 +92,18 @@ impl StoredRun {
         self.rest.count == 0
     }
 
-    /// The bytes it holds.
+    /// Length of the stored bytes in memory.
     pub(super) fn held_bytes(&self) -> u64 {
         self.stored.len() as u64
     }
 
-    /// The chunk that is decoded next.
+    /// The number of the chunk that is decoded next.
     pub(super) fn next_chunk(&self) -> u64 {
         self.rest.first
     }
 
-    /// Leaves out what is in front of `chunk`; false, and nothing is left out, if that is not in it.
+    /// Skips the chunks before `chunk`. Returns false and skips nothing if `chunk` is not among the remaining
+    /// ones.
     pub(super) fn skip_to(&mut self, chunk: u64) -> bool {
         let end = self.rest.first + self.rest.count;
         let is_inside = (self.rest.first..end).contains(&chunk);
@@ -109,7 +115,7 @@ impl StoredRun {
 }
 
 impl ChunkedFile {
-    /// A file stored as it is, with checksums if it has such. `class` is what its chunks are counted as.
+    /// An uncompressed file, with checksums if `crcs` has them. Cached chunks are accounted as `class`.
     pub(super) fn plain(
         file: File,
         file_bytes: u64,
@@ -171,7 +177,7 @@ impl ChunkedFile {
         self.cache.caches_index()
     }
 
-    /// Length of the (uncompressed) data.
+    /// Length of the data before compression.
     pub(super) fn data_bytes(&self) -> u64 {
         self.data_bytes
     }
@@ -185,7 +191,7 @@ impl ChunkedFile {
         self.chunk_bytes
     }
 
-    /// Whether every byte of the file has a checksum.
+    /// Whether every byte of the file is covered by a checksum.
     pub(super) fn is_checksummed(&self) -> bool {
         !matches!(&self.encoding, Encoding::Plain { crcs: None })
     }
@@ -198,12 +204,12 @@ impl ChunkedFile {
         &self.file
     }
 
-    /// Where chunk `chunk` starts in the data.
+    /// Position in the data at which chunk `chunk` starts.
     pub(super) fn chunk_start(&self, chunk: u64) -> u64 {
         chunk * self.chunk_bytes
     }
 
-    /// Bytes on the heap.
+    /// Bytes of heap memory in use.
     pub(super) fn memory_bytes(&self) -> usize {
         match &self.encoding {
             Encoding::Plain { crcs } => crcs.as_ref().map_or(0, ChunkCrcs::memory_bytes),
@@ -211,7 +217,7 @@ impl ChunkedFile {
         }
     }
 
-    /// Bytes on the heap for the places of compressed chunks and a dictionary.
+    /// Bytes of heap memory for the offsets of compressed chunks and for a dictionary.
     pub(super) fn compression_bytes(&self) -> usize {
         match &self.encoding {
             Encoding::Plain { .. } => 0,
@@ -219,7 +225,7 @@ impl ChunkedFile {
         }
     }
 
-    /// What CompressionInfo.db says, without a dictionary.
+    /// The content of CompressionInfo.db, without a dictionary.
     pub(super) fn compression(&self) -> Option<&CompressionInfo> {
         match &self.encoding {
             Encoding::Plain { .. } => None,
@@ -227,26 +233,30 @@ impl ChunkedFile {
         }
     }
 
-    pub(super) fn has_dictionary(&self) -> bool {
-        matches!(&self.encoding, Encoding::Compressed { decompressor, .. } if decompressor.has_dictionary())
+    pub(super) fn dictionary_bytes(&self) -> Option<usize> {
+        match &self.encoding {
+            Encoding::Compressed { decompressor, .. } => decompressor.dictionary_bytes(),
+            _ => None,
+        }
     }
 
-    /// What requests of clients fetch from disk is added to `bytes` from now on; the first call counts.
+    /// Adds the bytes that client reads fetch from disk to `bytes`, from now on. Only the first call has an
+    /// effect.
     pub(super) fn count_fetched_in(&self, bytes: &Rc<Cell<u64>>) {
         self.fetched.get_or_init(|| Rc::clone(bytes));
     }
 
-    /// Reads from now on verify checksums with this chance, from 0.0 to 1.0.
+    /// Sets the probability, from 0.0 to 1.0, with which later reads verify checksums.
     pub(super) fn set_crc_check_chance(&self, chance: f64) {
         self.crc_check_chance.set(chance);
     }
 
     #[inline]
     fn checks_crc(&self) -> bool {
-        self.cache.draws(self.crc_check_chance.get())
+        !broken::is("chunk_checksum") && self.cache.draws(self.crc_check_chance.get())
     }
 
-    /// An error about what the data say at `position`.
+    /// An error about the data at `position`.
     pub(super) fn corrupt(&self, position: u64, detail: &str) -> ReadError {
         let place = match self.encoding {
             Encoding::Plain { .. } => "",
@@ -255,7 +265,7 @@ impl ChunkedFile {
         self.corrupt_stored(position, format!("{detail}{place}"))
     }
 
-    /// An error about what is stored at byte `offset_bytes` of the file.
+    /// An error about the bytes stored at `offset_bytes` of the file.
     fn corrupt_stored(&self, offset_bytes: u64, detail: String) -> ReadError {
         ReadError::Corrupt { file: self.file.path().to_owned(), offset_bytes, detail }
     }
@@ -265,7 +275,7 @@ impl ChunkedFile {
         ReadError::Io { file: self.file.path().to_owned(), offset_bytes, source: error.source }
     }
 
-    /// Where the run is in the file.
+    /// File offset and length of the run.
     fn stored_range(&self, run: &Run) -> Result<(u64, usize), ReadError> {
         assert!(run.count > 0, "a run has chunks");
         let (start, end) = match &self.encoding {
@@ -291,7 +301,8 @@ impl ChunkedFile {
         chunk.map_err(|error| self.corrupt_stored(error.offset_bytes, error.to_string()))
     }
 
-    /// The request for a run, to be awaited later and given to [`Self::decode_run`]. Owns what it needs.
+    /// The disk request for a run. The caller awaits the request and passes its result to
+    /// [`Self::decode_run`]. The future owns all its data.
     pub(super) fn request_run(
         &self,
         run: &Run,
@@ -307,7 +318,7 @@ impl ChunkedFile {
         Ok(async move { file.read_at(offset_bytes, len, class).await })
     }
 
-    /// A run as it came from [`Self::request_run`].
+    /// Wraps the result of [`Self::request_run`] for `run`.
     pub(super) fn stored_run(
         &self,
         run: Run,
@@ -323,7 +334,7 @@ impl ChunkedFile {
         Ok(StoredRun { rest: run, offset_bytes, stored })
     }
 
-    /// As [`Self::decode_run`], of one chunk, into memory that can be shared.
+    /// As [`Self::decode_run`] for one chunk, into shared memory.
     fn decode_shared(&self, run: &Run, stored: Result<IoBuf, FileError>) -> Result<Rc<[u8]>, ReadError> {
         let mut shared: Rc<[u8]> = Rc::default();
         match &self.encoding {
@@ -344,7 +355,7 @@ impl ChunkedFile {
         Ok(shared)
     }
 
-    /// Checks a run as it came from [`Self::request_run`] and appends its data to `out`.
+    /// Verifies a run from [`Self::request_run`] and appends its data to `out`.
     fn decode_run(
         &self,
         run: &Run,
@@ -354,8 +365,8 @@ impl ChunkedFile {
         self.decode_some(&mut self.stored_run(*run, stored)?, u64::MAX, out)
     }
 
-    /// Checks the next chunks of a run and appends their data to `out`: so many bytes at least, in whole units of what
-    /// can be checked, if there are as many.
+    /// Verifies the next chunks of a run and appends their data to `out`: at least `bytes` bytes, rounded up
+    /// to whole units of verification, or all if the run has fewer.
     pub(super) fn decode_some(
         &self,
         run: &mut StoredRun,
@@ -393,7 +404,8 @@ impl ChunkedFile {
         Ok(())
     }
 
-    /// Checks a chunk, of which `stored` begins with payload and checksum, and decompresses it to where `room` says.
+    /// Verifies a chunk and decompresses it into the memory that `room` returns. `stored` begins with the
+    /// payload and its checksum.
     fn decode_chunk<'a>(
         &self,
         chunk: &Chunk,
@@ -420,7 +432,7 @@ impl ChunkedFile {
         decompressor.decompress(payload, room(wanted)).map_err(corrupt)
     }
 
-    /// Checks every unit of CRC.db that lies whole in `bytes`, which start at `position`.
+    /// Verifies every unit of CRC.db that lies entirely in `bytes`, which start at `position`.
     fn check_units(&self, crcs: &ChunkCrcs, position: u64, bytes: &[u8]) -> Result<(), ReadError> {
         let unit_bytes = u64::from(crcs.chunk_bytes());
         let end = position + bytes.len() as u64;
@@ -443,17 +455,17 @@ impl ChunkedFile {
         Ok(())
     }
 
-    /// The chunk, from the cache or from disk; it is in the cache then.
+    /// Returns the chunk from the cache, or reads it from disk and puts it into the cache.
     pub(super) async fn chunk(&self, chunk: u64, class: IoClass) -> Result<Rc<[u8]>, ReadError> {
         let kept = self.cache.chunks();
         loop {
             match kept.look(self.number, chunk) {
-                Look::Found(bytes) => return Ok(bytes),
-                Look::Flying(flight) => match flight.wait(chunk).await {
-                    Some(landed) => return landed,
+                Lookup::Found(bytes) => return Ok(bytes),
+                Lookup::InFlight(pending) => match pending.wait(chunk).await {
+                    Some(result) => return result,
                     None => continue,
                 },
-                Look::Nothing => {}
+                Lookup::Nothing => {}
             }
             let loading = kept.begin(self.number, chunk, 1);
             return match self.read_chunk(chunk, class).await {
@@ -472,8 +484,8 @@ impl ChunkedFile {
         self.decode_shared(&run, stored)
     }
 
-    /// Appends the data of a run to `out`, what is missing in the cache from disk in one request for each gap,
-    /// and puts it into the cache.
+    /// Appends the data of a run to `out`. Chunks that the cache does not have are read from disk, with one
+    /// request for each gap, and put into the cache.
     pub(super) async fn append_cached(
         &self,
         run: &Run,
@@ -485,19 +497,19 @@ impl ChunkedFile {
         let mut chunk = run.first;
         while chunk < end {
             match kept.look(self.number, chunk) {
-                Look::Found(bytes) => {
+                Lookup::Found(bytes) => {
                     out.extend_from_slice(&bytes);
                     chunk += 1;
                     continue;
                 }
-                Look::Flying(flight) => {
-                    if let Some(landed) = flight.wait(chunk).await {
-                        out.extend_from_slice(&landed?);
+                Lookup::InFlight(pending) => {
+                    if let Some(result) = pending.wait(chunk).await {
+                        out.extend_from_slice(&result?);
                         chunk += 1;
                     }
                     continue;
                 }
-                Look::Nothing => {}
+                Lookup::Nothing => {}
             }
             let first = chunk;
             chunk += 1;
@@ -515,7 +527,7 @@ impl ChunkedFile {
         Ok(())
     }
 
-    /// Appends the data of a run to `out`, all from disk; the cache does not see it.
+    /// Appends the data of a run to `out`, read from disk without using the cache.
     pub(super) async fn append(&self, run: &Run, class: IoClass, out: &mut Room) -> Result<(), ReadError> {
         let stored = self.request_run(run, class)?.await;
         self.decode_run(run, stored, out)

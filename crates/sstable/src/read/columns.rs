@@ -1,8 +1,9 @@
-//! Which column of today's schema each column of an SSTable is.
+//! Maps each column of an SSTable to a column of a given schema.
 //!
-//! Data.db is parsed by the columns and types in its own header ([`DiskColumns`]), whatever the schema says by
-//! now. A [`ColumnMap`] then says for each of them which column it is in a given schema: none if it was dropped
-//! (its bytes are parsed and left out), and since when, if a column of that name was dropped and made again.
+//! Data.db is parsed with the columns and types in the SSTable's own header ([`DiskColumns`]), whatever the
+//! current schema is. A [`ColumnMap`] gives for each of these columns the column of a given schema: none if
+//! the column was dropped (its bytes are parsed and skipped), and the time of the drop if a column of the
+//! same name was dropped and added again.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,27 +12,27 @@ use model::{ColumnId, ColumnKind, CqlType, TableSchema};
 
 use crate::component::statistics::{HeaderColumn, SerializationHeader};
 
-/// A column as Data.db has it.
+/// A column as stored in Data.db.
 #[derive(Debug)]
 pub(super) struct DiskColumn {
     name: Vec<u8>,
     ty: CqlType,
 }
 
-/// What Data.db consists of: its header with the class names parsed.
+/// The columns of Data.db: its header with parsed class names.
 #[derive(Debug)]
 pub(super) struct DiskColumns {
-    /// The clustering columns' types.
+    /// Types of the clustering columns.
     pub(super) clustering: Vec<CqlType>,
-    /// Their fixed lengths, as the clustering codec wants them.
+    /// Fixed lengths of the clustering columns, in the form that the clustering codec takes.
     pub(super) clustering_lengths: Vec<Option<usize>>,
-    /// In the order in which rows have their cells: simple columns, then complex ones.
+    /// Static columns in the order in which rows store their cells: simple columns, then complex ones.
     statics: Vec<DiskColumn>,
     regulars: Vec<DiskColumn>,
 }
 
 impl DiskColumns {
-    /// Errors: the class name that is no type this build knows, and why.
+    /// Fails if a class name is not a type that this build supports; returns the name and the reason.
     pub(super) fn new(header: &SerializationHeader) -> Result<Self, (String, model::types::TypeError)> {
         let parse = |name: &String| CqlType::from_java_name(name).map_err(|error| (name.clone(), error));
         let clustering: Vec<CqlType> = header.clustering_types.iter().map(parse).collect::<Result<_, _>>()?;
@@ -41,7 +42,8 @@ impl DiskColumns {
                 Ok(DiskColumn { name: column.name.clone(), ty })
             };
             let mut parsed: Vec<DiskColumn> = columns.iter().map(parse).collect::<Result<_, _>>()?;
-            // The header may have them in any order, cells come simple first. Stable: each kind keeps its order.
+            // The header may list columns in any order; rows store simple cells first. A stable sort keeps
+            // the order within each kind.
             parsed.sort_by_key(|column| column.ty.is_multi_cell());
             Ok(parsed)
         };
@@ -53,7 +55,7 @@ impl DiskColumns {
         })
     }
 
-    /// A schema with these clustering columns, in whose order rows can be compared.
+    /// A schema with these clustering columns, for comparing rows.
     pub(super) fn to_schema(&self) -> Result<Arc<TableSchema>, model::schema::SchemaError> {
         let builder = TableSchema::builder("sstable", "rows").partition_key("key", CqlType::Blob);
         let columns = self.clustering.iter().enumerate();
@@ -67,24 +69,26 @@ impl DiskColumns {
     }
 }
 
-/// A column of the file, as a reader of a certain schema sees it.
+/// A column of the file, mapped to a certain schema.
 #[derive(Debug)]
 pub(super) struct MappedColumn {
-    /// `None`: of no interest any more.
+    /// `None`: the schema does not have the column any more.
     pub(super) target: Option<ColumnId>,
-    /// What was written at this time or before belongs to a dropped column of that name.
+    /// Cells with this timestamp or an older one belong to a dropped column of the same name. In
+    /// microseconds.
     pub(super) dropped_us: i64,
     pub(super) is_complex: bool,
-    /// The length of every value that is not empty; `None` if values carry theirs. Elements of collections
-    /// and fields of user-defined types always do: the format asks the column's type, not the element's.
+    /// The length of every value that is not empty; `None` if each value stores its length. Elements of
+    /// collections and fields of user-defined types always store their lengths: the format uses the column's
+    /// type, not the element's.
     pub(super) value_len: Option<usize>,
 }
 
-/// The columns of one kind.
+/// The static or the regular columns.
 #[derive(Debug)]
 pub(super) struct MappedColumns {
     pub(super) columns: Vec<MappedColumn>,
-    /// Column ids rise in the file's order, so that rows need not be sorted.
+    /// Whether column ids rise in file order, so that rows need no sorting.
     pub(super) rises: bool,
 }
 
@@ -105,7 +109,8 @@ impl ColumnMap {
 }
 
 impl ColumnMap {
-    /// Every column is its own, by its number in the file: for those who only look.
+    /// Maps every column to itself, with its number in the file as its id: for reads that are independent of
+    /// a schema.
     pub(super) fn identity(disk: &DiskColumns) -> Self {
         let columns = |disk: &[DiskColumn]| MappedColumns {
             columns: (0..)
@@ -133,7 +138,7 @@ fn map(disk: &[DiskColumn], schema: &TableSchema, kind: ColumnKind) -> MappedCol
 fn map_column(disk: &DiskColumn, schema: &TableSchema, kind: ColumnKind) -> MappedColumn {
     let is_complex = disk.ty.is_multi_cell();
     let mut of_kind = schema.columns_of(kind);
-    // A column that is complex on one side only was dropped and made again with another type.
+    // A column that is complex in only one of file and schema was dropped and added again with another type.
     let today = of_kind
         .find(|column| column.name.as_bytes() == disk.name)
         .filter(|column| column.is_complex() == is_complex);
@@ -146,11 +151,11 @@ fn map_column(disk: &DiskColumn, schema: &TableSchema, kind: ColumnKind) -> Mapp
     }
 }
 
-/// The maps of the schemas that were last asked for; almost always one.
+/// The column maps of the most recently used schemas; almost always one.
 #[derive(Default)]
 pub(super) struct ColumnMaps(Vec<(Arc<TableSchema>, Rc<ColumnMap>)>);
 
-/// An ALTER leaves readers of two schemas at most, for a while.
+/// After an ALTER, readers of at most two schemas coexist for a while.
 const MAPS_MAX: usize = 2;
 
 impl ColumnMaps {

@@ -1,7 +1,8 @@
-//! Opening what cannot be opened: for a scrub, which can do without a table of contents and without an index.
+//! Opens damaged SSTables for a scrub, which needs neither TOC.txt nor an index.
 //!
-//! What Data.db is made of has to be known: how it is compressed, or its checksums, and the header in Statistics.db. Without
-//! an index partitions are found as long as one stands behind the other: behind damage nothing says where the next one begins.
+//! The encoding of Data.db must be known: its compression or its checksums, and the header in Statistics.db.
+//! Without an index, partitions are found only while each one starts where the previous one ends; after
+//! damage the start of the next partition is unknown.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -11,20 +12,21 @@ use runtime::{Files, IoClass};
 use super::cache::ChunkCache;
 use super::error::SSTableError;
 use super::open::{self, Listing};
-use super::table::SSTable;
+use super::sstable::SSTable;
 use crate::dump::schema_of_header;
-use crate::name::{Component, SstableName};
+use crate::name::{Component, SSTableName};
 
 impl SSTable {
-    /// As [`Self::open`]; what cannot be opened so is opened with the components that are there, if they are enough for
-    /// [`Self::salvage`]. It is for nothing else then. [`Self::rebuilt`] says what is done without.
+    /// As [`Self::open`]. An SSTable that cannot be opened normally is opened with the components that exist,
+    /// if they are sufficient for [`Self::salvage`]; it must not be used for anything else. [`Self::rebuilt`]
+    /// lists the components that are not used.
     ///
     /// # Errors
-    /// As of [`Self::open`], if nothing can be salvaged.
+    /// The errors of [`Self::open`], if nothing can be salvaged.
     pub async fn open_damaged(
         files: &Files,
         dir: &Path,
-        name: SstableName,
+        name: SSTableName,
         cache: &Rc<ChunkCache>,
         class: IoClass,
     ) -> Result<Rc<Self>, SSTableError> {
@@ -34,7 +36,7 @@ impl SSTable {
         };
         let mut components = vec![];
         for entry in files.read_dir(dir).await?.into_iter().filter(|entry| !entry.is_dir) {
-            match SstableName::parse_file_name(&entry.name) {
+            match SSTableName::parse_file_name(&entry.name) {
                 Ok((found, component)) if found == name => components.push(component),
                 _ => {}
             }
@@ -42,7 +44,8 @@ impl SSTable {
         let says_how_to_read =
             |component: &Component| matches!(component, Component::CompressionInfo | Component::Crc);
         if !components.iter().any(says_how_to_read) {
-            // Compressed bytes would be taken for rows.
+            // Without both components it is unknown whether Data.db is compressed. Compressed bytes must not
+            // be parsed as rows.
             return Err(first);
         }
         let opened =
@@ -50,13 +53,13 @@ impl SSTable {
         if opened.rebuilt().iter().any(|(component, _)| *component == Component::Index) {
             return opened.with_bounds_of_data(class).await.ok_or(first);
         }
-        // With what is there it can be opened, so it was the list of that.
+        // The SSTable opens with the components that exist, so TOC.txt was the damaged component.
         let mut opened = Rc::into_inner(opened).expect("nobody else has it yet");
         opened.rebuilt.push((Component::Toc, first.to_string()));
         Ok(Rc::new(opened))
     }
 
-    /// The same between the least and the greatest key that can be read. `None` if there is none.
+    /// The same SSTable with the smallest and largest key that can be read. `None` if no key can be read.
     async fn with_bounds_of_data(self: Rc<Self>, class: IoClass) -> Option<Rc<Self>> {
         let schema = schema_of_header(&self.statistics().header).ok()?;
         let mut salvage = self.salvage(&schema, class).ok()?;

@@ -1,8 +1,9 @@
-//! Parsed pages of a partition index: all entries of Index.db between two samples of the summary.
+//! Parsed pages of a partition index. A page is all entries of Index.db between two samples of the summary.
 //!
-//! On disk a page can only be read from its start, entry by entry, past promoted indexes. Parsed it is searched by
-//! (token, key). A page is kept by the shard ([`ChunkCache`]) under the number of its sample, and read once for all who
-//! want it at the same time; so a hot lookup costs a search in the summary and one in the page, and no read.
+//! On disk a page can be read only from its start, entry by entry, past the promoted indexes. A parsed page
+//! is searched by (token, key). The shard caches pages ([`ChunkCache`]) under the number of their sample, and
+//! concurrent readers share one load. So a lookup of a cached page costs a search in the summary and a search
+//! in the page, and no read.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -14,22 +15,22 @@ use runtime::IoClass;
 use super::cache::{ChunkCache, page_cost};
 use super::chunked::ChunkedFile;
 use super::index::{Entry, IndexCursor};
-use super::keyed::{FileNumber, Look};
+use super::loading_cache::{FileNumber, Lookup};
 use super::window::Fetch;
 use crate::component::summary::Summary;
 use crate::pool::CacheClass;
 
-/// An entry, but for its key.
+/// An entry without its key.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     token: i64,
-    /// In the data.
+    /// Position in the data.
     position: u64,
-    /// Where the key ends among the keys; it starts where the one before ends.
+    /// End of the key in `keys`; its start is the end of the key before.
     key_end: u32,
 }
 
-/// Where a promoted index is in Index.db.
+/// Location of a promoted index in Index.db.
 #[derive(Clone, Copy, Debug)]
 struct PromotedPlace {
     at: u64,
@@ -41,9 +42,10 @@ struct PromotedPlace {
 pub(super) struct EntryPage {
     places: Box<[Place]>,
     keys: Box<[u8]>,
-    /// Of the first entries, up to the last that has one. `bytes` 0: it has none.
+    /// Promoted indexes of the first entries, up to the last entry that has one. `bytes` is 0 for an entry
+    /// without one.
     promoted: Box<[PromotedPlace]>,
-    /// Where the partition behind the last entry starts, if that could be seen.
+    /// Start of the partition after the last entry, if it was known without a further read.
     next_position: Option<u64>,
 }
 
@@ -108,7 +110,7 @@ impl EntryPage {
     }
 }
 
-/// The parsed pages that the shard keeps of one SSTable.
+/// The parsed pages of one SSTable in the shard's cache.
 pub(super) struct EntryPages {
     cache: Rc<ChunkCache>,
     number: FileNumber,
@@ -119,7 +121,7 @@ impl EntryPages {
         Self { cache: Rc::clone(cache), number: cache.new_file(CacheClass::IndexEntries) }
     }
 
-    /// Whether reads may use this at all (`cache_index_pages`).
+    /// Whether reads may use the cached pages (`cache_index_pages`).
     pub(super) fn are_kept(&self) -> bool {
         self.cache.caches_index()
     }
@@ -136,12 +138,12 @@ impl EntryPages {
         let kept = self.cache.entries();
         loop {
             match kept.look(self.number, sample as u64) {
-                Look::Found(page) => return Ok(page.find(key)),
-                Look::Flying(flight) => match flight.wait(sample as u64).await {
+                Lookup::Found(page) => return Ok(page.find(key)),
+                Lookup::InFlight(pending) => match pending.wait(sample as u64).await {
                     Some(page) => return Ok(page?.find(key)),
                     None => continue,
                 },
-                Look::Nothing => {}
+                Lookup::Nothing => {}
             }
             let loading = kept.begin(self.number, sample as u64, 1);
             return match load(file, summary, sample, class).await {
@@ -162,7 +164,7 @@ impl Drop for EntryPages {
     }
 }
 
-/// Reads the page that begins at sample `sample`, through the cache of the file's own pages.
+/// Reads the page that begins at sample `sample`, through the cache of Index.db's own pages.
 async fn load(
     file: &ChunkedFile,
     summary: &Summary,

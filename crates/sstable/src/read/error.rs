@@ -1,23 +1,24 @@
-//! Why an SSTable cannot be opened, and what to do about it.
+//! Errors of opening an SSTable, with the action to take.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use reader::ReadError;
 use runtime::FileError;
 
 use crate::component::FormatError;
+use crate::name::{Component, SSTableName};
 
-/// An SSTable could not be opened or checked.
+/// Opening or verifying an SSTable failed.
 #[derive(Debug)]
 pub enum SSTableError {
-    /// A file that TOC.txt lists, or that every SSTable has, is not there.
+    /// A file that TOC.txt lists, or that every SSTable has, does not exist.
     Missing { file: PathBuf },
-    /// A component's bytes are not what the format says.
+    /// The bytes of a component do not conform to the format.
     Format { file: PathBuf, error: FormatError },
     /// Components contradict one another.
     Inconsistent { file: PathBuf, detail: String },
-    /// Sound, as far as we can tell, but this build cannot read it.
+    /// The SSTable seems sound, but this build cannot read it.
     Unsupported { file: PathBuf, detail: String },
     /// The operating system could not open or read a file.
     File(FileError),
@@ -30,13 +31,27 @@ impl fmt::Display for SSTableError {
         const RESTORE: &str =
             "take the SSTable's files out of the table's directory and restore them from a backup";
         match self {
-            Self::Missing { file } => write!(f, "{} is missing; {RESTORE}", file.display()),
+            Self::Missing { file } => {
+                write!(f, "{} is missing ({}); {RESTORE}", file.display(), needed_by(file))
+            }
             Self::Format { file, error } => write!(f, "{}: {error}; {RESTORE}", file.display()),
             Self::Inconsistent { file, detail } => write!(f, "{}: {detail}; {RESTORE}", file.display()),
             Self::Unsupported { file, detail } => write!(f, "{}: {detail}", file.display()),
             Self::File(error) => write!(f, "{error}"),
             Self::Read(error) => write!(f, "{error}"),
         }
+    }
+}
+
+/// The reason why a missing file should exist.
+pub(crate) fn needed_by(file: &Path) -> String {
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    match SSTableName::parse_file_name(name) {
+        Ok((sstable, component)) if component != Component::Toc => {
+            let toc = file.with_file_name(sstable.file_name(&Component::Toc));
+            format!("{} lists {component}, or the format needs it", toc.display())
+        }
+        _ => "every SSTable has it".to_owned(),
     }
 }
 

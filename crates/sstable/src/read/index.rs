@@ -1,7 +1,7 @@
-//! Walks the entries of Index.db: from a point in the ring, or to one key.
+//! A cursor over the entries of Index.db: from a point in the ring, or to one key.
 //!
-//! The summary says where to begin; from there entries are read one after the other, jumping over promoted
-//! indexes, which are looked at only where a partition is sliced (`promoted`).
+//! The summary gives the start of the search. From there entries are read one after the other. Promoted
+//! indexes are skipped; they are read only when a partition is sliced (`promoted`).
 
 use std::rc::Rc;
 
@@ -15,33 +15,33 @@ use super::window::{Fetch, Window};
 use crate::component::index::IndexEntryHead;
 use crate::component::summary::Summary;
 
-/// Where a partition is, and where its promoted index.
+/// Location of a partition and of its promoted index.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) key: PartitionKey,
-    /// In the data.
+    /// Position in the data.
     pub(super) position: u64,
-    /// In Index.db.
+    /// Position in Index.db.
     pub(super) promoted_at: u64,
-    /// 0: the partition has none.
+    /// 0 if the partition has no promoted index.
     pub(super) promoted_bytes: u64,
-    /// Where the next partition starts, if that could be seen without reading more.
+    /// Start of the next partition, if it was known without a further read.
     pub(super) next_position: Option<u64>,
 }
 
 /// See the head of this file.
 pub(super) struct IndexCursor {
     window: Window,
-    /// Where the next entry starts.
+    /// Start of the next entry.
     at: u64,
-    /// Keys rise; the last one seen proves it.
+    /// The last key that was read. Keys must rise.
     last: Option<PartitionKey>,
 }
 
-/// Where a head starts to be searched for in pieces.
+/// First guess of the length of an entry's head in bytes. It is multiplied by 16 until the head is complete.
 const HEAD_BYTES_GUESS: u64 = 64;
 
-/// Up to this much of Index.db is read in one request if it is known that all of it is wanted.
+/// Up to this number of bytes of Index.db is read in one request if all of it is known to be wanted.
 const READ_AT_ONCE_BYTES_MAX: u64 = 128 * 1024;
 
 impl IndexCursor {
@@ -49,7 +49,7 @@ impl IndexCursor {
         Self { window: Window::new(fetch, class), at: 0, last: None }
     }
 
-    /// Its window is charged to the read.
+    /// Charges the window of the cursor to the read.
     #[must_use]
     pub(super) fn charged_to(mut self, permit: &Option<Rc<Permit>>) -> Self {
         self.window = self.window.charged_to(permit);
@@ -60,23 +60,23 @@ impl IndexCursor {
         self.window.fetch()
     }
 
-    /// Whose reads these are.
+    /// The I/O class of the reads.
     pub(super) fn class(&self) -> IoClass {
         self.window.class()
     }
 
-    /// At the entry that starts at `start`; the entries up to `end` will be wanted.
+    /// A cursor at the entry that starts at `start`. The entries up to `end` will be wanted.
     pub(super) fn starting(start: u64, end: u64, fetch: Fetch, class: IoClass) -> Self {
         let mut cursor = Self { at: start, ..Self::new(fetch, class) };
         let bytes = end.saturating_sub(start);
-        // More than that has long promoted indexes, which are jumped over.
+        // A longer range contains long promoted indexes, which are skipped.
         if bytes <= READ_AT_ONCE_BYTES_MAX {
             cursor.window.expect(bytes);
         }
         cursor
     }
 
-    /// The entry of `key`. Afterwards the cursor stands at the next one.
+    /// The entry of `key`. Afterwards the cursor stands at the next entry.
     pub(super) async fn find(
         &mut self,
         file: &ChunkedFile,
@@ -89,7 +89,7 @@ impl IndexCursor {
         self.last = None;
         while self.at < end {
             self.need_head(file, end).await?;
-            // Keys are compared as they lie there; most are not the wanted one.
+            // Compare encoded keys in place, because most are not the wanted one.
             while let Some((head, bytes)) = peek(&self.window, self.at) {
                 let promoted_at = self.at + bytes;
                 let found = (head.key == key.bytes()).then_some((head.data_position, head.promoted_bytes));
@@ -107,7 +107,7 @@ impl IndexCursor {
         Ok(None)
     }
 
-    /// Moves to the first entry behind `point`.
+    /// Moves to the first entry after `point`.
     pub(super) async fn seek(
         &mut self,
         file: &ChunkedFile,
@@ -134,7 +134,7 @@ impl IndexCursor {
         }
     }
 
-    /// The next entry, or `None` behind the last.
+    /// The next entry, or `None` after the last.
     pub(super) async fn next(&mut self, file: &ChunkedFile) -> Result<Option<Entry>, ReadError> {
         if self.at >= file.data_bytes() {
             return Ok(None);
@@ -157,12 +157,12 @@ impl IndexCursor {
         Ok(Some(Entry { key, position, promoted_at, promoted_bytes, next_position }))
     }
 
-    /// Where the next entry starts.
+    /// Start of the next entry.
     pub(super) fn position(&self) -> u64 {
         self.at
     }
 
-    /// Sees to it that the window has the whole head of the entry at `self.at`.
+    /// Fills the window with the whole head of the entry at `self.at`.
     async fn need_head(&mut self, file: &ChunkedFile, until: u64) -> Result<(), ReadError> {
         let left_bytes = file.data_bytes() - self.at;
         let mut need = HEAD_BYTES_GUESS;
@@ -182,7 +182,7 @@ impl IndexCursor {
     }
 }
 
-/// The head of the entry at `at` and its length, if the window has all of it.
+/// The head of the entry at `at` and its length; `None` if the window does not contain the whole head.
 #[inline]
 fn peek(window: &Window, at: u64) -> Option<(IndexEntryHead<'_>, u64)> {
     let mut take = Take::new(window.rest(at));

@@ -1,6 +1,6 @@
-//! Opening an SSTable: what TOC.txt lists must be there, be sound, and agree with one another.
+//! Opens an SSTable. The components that TOC.txt lists must exist, be sound, and agree with one another.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ use super::entries::EntryPages;
 use super::error::SSTableError;
 use super::index::IndexCursor;
 use super::partition_index::PartitionIndex;
-use super::table::SSTable;
+use super::sstable::SSTable;
 use super::trie::{PartitionTrie, PartitionTrieCursor};
 use super::unfiltered::Bases;
 use super::window::Fetch;
@@ -27,24 +27,25 @@ use crate::component::filter::{FP_CHANCE_MIN, Filter};
 use crate::component::messina::MessinaInfo;
 use crate::component::partitions_db::PartitionsFooter;
 use crate::component::statistics::{MURMUR3_PARTITIONER, Statistics};
-use crate::component::summary::{MIN_INDEX_INTERVAL_DEFAULT, Summary, SummaryBuilder};
+use crate::component::summary::{Spacing, Summary, SummaryBuilder};
 use crate::component::{FormatError, digest, toc};
-use crate::name::{Component, Format, SstableName};
+use crate::name::{Component, Format, SSTableName};
 use crate::pool::CacheClass;
 use crate::write::INDEX_PAGE_BYTES;
 
-/// The longest component that is read into memory whole; the largest filters take 16 GiB in theory.
+/// Longest component in bytes that is read into memory as a whole. The largest bloom filters can in theory
+/// take 16 GiB.
 const COMPONENT_BYTES_MAX: u64 = 4 << 30;
 
 struct Opening<'a> {
     files: &'a Files,
     dir: &'a Path,
-    name: SstableName,
+    name: SSTableName,
     class: IoClass,
     components: Vec<Component>,
-    /// What Messina.db says, once it has been read.
+    /// The content of Messina.db, once it has been read.
     messina: Option<MessinaInfo>,
-    /// What is made anew, or done without.
+    /// Components that are rebuilt in memory or not used, each with the reason.
     rebuilt: Rebuilt,
 }
 
@@ -78,8 +79,8 @@ impl Opening<'_> {
         decode(&bytes).map_err(|error| SSTableError::Format { file: self.path(component), error })
     }
 
-    /// Reads Messina.db, if there is one, whether TOC.txt lists it or not: it is what knows whether the rest is sound. One that is
-    /// damaged is as good as none, which is noted.
+    /// Reads Messina.db if it exists, even if TOC.txt does not list it, because its checksums decide whether
+    /// other components are sound. A damaged Messina.db is treated as missing and noted in `rebuilt`.
     async fn read_messina(&mut self) -> Result<(), SSTableError> {
         let component = Component::Messina;
         if self.lists(&component) || self.files.exists(&self.path(&component)).await? {
@@ -89,7 +90,8 @@ impl Opening<'_> {
         Ok(())
     }
 
-    /// There is a Messina.db, and nothing can be learned from it: what can be rebuilt is not believed.
+    /// Fails if Messina.db exists but is damaged: then the checksums of `component` are unknown, and a
+    /// component that can be rebuilt is not trusted.
     fn check_trusted(&self, component: &Component) -> Result<(), SSTableError> {
         match self.rebuilt.iter().any(|(lost, _)| *lost == Component::Messina) {
             false => Ok(()),
@@ -100,9 +102,10 @@ impl Opening<'_> {
         }
     }
 
-    /// A whole component is what was written, as far as Messina.db knows that.
+    /// Compares the checksum of a whole component with Messina.db, if Messina.db has one.
     fn check_crc(&self, component: &Component, bytes: &[u8]) -> Result<(), SSTableError> {
-        // That of Statistics.db is of what it says, not of its bytes.
+        // Messina.db's checksum for Statistics.db covers the decoded content, not the bytes; see
+        // `check_statistics`.
         if *component == Component::Statistics {
             return Ok(());
         }
@@ -116,7 +119,8 @@ impl Opening<'_> {
         }
     }
 
-    /// Statistics.db is what was written, but for what tools change in place.
+    /// Compares the checksum of the content of Statistics.db, without the fields that tools change in place,
+    /// with Messina.db.
     fn check_statistics(&self, statistics: &Statistics) -> Result<(), SSTableError> {
         let version = self.name.version;
         let expected = self.messina.as_ref().and_then(|messina| messina.crc_of(&Component::Statistics));
@@ -129,7 +133,7 @@ impl Opening<'_> {
         }
     }
 
-    /// The checksums of Index.db, which has `len_bytes`.
+    /// The page checksums of Index.db, which is `len_bytes` long, from Messina.db.
     fn index_crcs(&mut self, len_bytes: u64) -> Result<Option<ChunkCrcs>, SSTableError> {
         let Some(encoded) = self.messina.as_mut().and_then(|messina| messina.index_crcs.take()) else {
             return Ok(None);
@@ -144,7 +148,7 @@ impl Opening<'_> {
         }
     }
 
-    /// As [`Self::decode`], if TOC.txt lists it.
+    /// As [`Self::decode`], but `None` if TOC.txt does not list the component.
     async fn decode_listed<T>(
         &self,
         component: &Component,
@@ -175,19 +179,19 @@ impl Opening<'_> {
     }
 }
 
-/// Which components there are.
+/// The list of an SSTable's components.
 pub(super) enum Listing {
-    /// Those that this file lists.
+    /// The components that this file lists.
     In(Component),
     Given(Vec<Component>),
-    /// These are there, and more should be: the index may be done without.
+    /// These components exist and others are missing. The SSTable may be opened without its index.
     Damaged(Vec<Component>),
 }
 
 pub(super) async fn open(
     files: &Files,
     dir: &Path,
-    name: SstableName,
+    name: SSTableName,
     contents: Listing,
     cache: &Rc<ChunkCache>,
     class: IoClass,
@@ -224,7 +228,7 @@ pub(super) async fn open(
     opening.read_messina().await?;
     opening.check_statistics(&statistics)?;
     let data = open_data(&opening, cache).await?;
-    // What a verify compares with, and nothing else.
+    // Only [`SSTable::verify`] uses the digest.
     let digest = opening.decode_listed(&Component::Digest, digest::decode).await;
     let digest = keep_or_rebuild(digest, Component::Digest, &mut opening.rebuilt)?.flatten();
     let (index, filter) = match name.format {
@@ -264,6 +268,7 @@ pub(super) async fn open(
         last_key,
         columns,
         maps: RefCell::new(ColumnMaps::default()),
+        point_reads: Cell::new(0),
         digest,
     }))
 }
@@ -282,20 +287,21 @@ async fn big_index(
     Ok((file, summary, filter))
 }
 
-/// An index of no partitions.
+/// An empty index.
 async fn no_index(opening: &Opening<'_>, cache: &Rc<ChunkCache>) -> Result<BigIndex, SSTableError> {
     let (file, _) = opening.file(&Component::Data).await?;
     let file = ChunkedFile::plain(file, 0, INDEX_PAGE_BYTES, None, cache, CacheClass::IndexPages);
-    let mut builder = SummaryBuilder::new(MIN_INDEX_INTERVAL_DEFAULT);
-    // A summary has a key; whoever opens it so finds out the true ones.
-    builder.add(PartitionKey::new(&b""[..]).token(), b"", 0);
+    let mut builder = SummaryBuilder::new(Spacing::default());
+    // A summary has at least one key. The caller replaces this one by the true first and last keys.
+    builder.add(PartitionKey::new(&b""[..]).token(), b"", 0, 0);
     Ok((file, builder.finish(), None))
 }
 
-/// Every file that is listed must be there, but for those that can be rebuilt or done without, and those of other programs.
+/// Checks that every listed file exists, except components that can be rebuilt or that are optional, and
+/// components of other programs.
 async fn check_listed(opening: &Opening<'_>) -> Result<(), SSTableError> {
     for component in &opening.components {
-        // TOC.txt has just been read, under whichever name.
+        // TOC.txt was read before, under its final or its temporary name.
         let is_needless = matches!(
             component,
             Component::Summary
@@ -313,7 +319,7 @@ async fn check_listed(opening: &Opening<'_>) -> Result<(), SSTableError> {
             return Err(SSTableError::Missing { file });
         }
     }
-    // Whoever does not know of it takes what is compressed for data.
+    // Without CompressionInfo.db the compressed bytes would be parsed as data.
     let info = opening.path(&Component::CompressionInfo);
     if !opening.lists(&Component::CompressionInfo) && opening.files.exists(&info).await? {
         let detail = format!("it does not list CompressionInfo.db, and there is {}", info.display());
@@ -352,7 +358,7 @@ async fn open_trie(opening: &Opening<'_>, cache: &Rc<ChunkCache>) -> Result<Part
         .map_err(|error| SSTableError::Format { file: opening.path(&Component::Partitions), error })?;
     let partitions =
         ChunkedFile::plain(file, len_bytes, INDEX_PAGE_BYTES, None, cache, CacheClass::IndexPages);
-    // Without a large partition it is empty.
+    // Rows.db is empty if no partition has a row index.
     let path = opening.path(&Component::Rows);
     let rows = match opening.files.open(&path, OpenOptions::read().with_direct(true)).await {
         Err(error) if error.is_not_found() => return Err(SSTableError::Missing { file: path }),
@@ -367,7 +373,7 @@ async fn open_trie(opening: &Opening<'_>, cache: &Rc<ChunkCache>) -> Result<Part
     Ok(PartitionTrie { partitions, rows, footer, version: opening.name.version })
 }
 
-/// Loads the filter, or rebuilds it if it is not there or not sound.
+/// Loads the filter, or rebuilds it if it is missing or not sound.
 async fn filter_of_trie(
     opening: &mut Opening<'_>,
     trie: &PartitionTrie,
@@ -391,7 +397,8 @@ async fn filter_of_trie(
     Ok(Some(filter))
 }
 
-/// By what CompressionInfo.db says; takes the dictionary, which is of no further use there.
+/// The decompressor for the class and dictionary in CompressionInfo.db. Removes the dictionary from `info`,
+/// which does not need it afterwards.
 fn decompressor(opening: &Opening<'_>, info: &mut CompressionInfo) -> Result<Decompressor, SSTableError> {
     let (method, may_have_dictionary) = Method::named(&info.compressor).ok_or_else(|| {
         let detail = format!("compressed with {}; this build reads {}", info.compressor, Method::names());
@@ -403,7 +410,7 @@ fn decompressor(opening: &Opening<'_>, info: &mut CompressionInfo) -> Result<Dec
     };
     let dictionary = info.dictionary();
     info.set_dictionary(None);
-    // Nothing else covers the dictionary's bytes, and LZ4 has no way to find that one is not the right one.
+    // No other checksum covers the dictionary, and LZ4 cannot detect a wrong dictionary.
     let expected = opening.messina.as_ref().and_then(|messina| messina.dictionary_crc);
     match (&dictionary, expected) {
         (Some(dictionary), Some(expected)) if crc32(dictionary) != expected => {
@@ -426,7 +433,7 @@ fn decompressor(opening: &Opening<'_>, info: &mut CompressionInfo) -> Result<Dec
 
 type Rebuilt = Vec<(Component, String)>;
 
-/// Loads both, or rebuilds what is not there or not sound.
+/// Loads summary and filter, and rebuilds the one that is missing or not sound.
 async fn summary_and_filter(
     opening: &mut Opening<'_>,
     index: &ChunkedFile,
@@ -447,7 +454,7 @@ async fn summary_and_filter(
     let summary = keep_or_rebuild(summary, Component::Summary, &mut opening.rebuilt)?;
     let version = opening.name.version;
     let filter = opening.decode_listed(&Component::Filter, |bytes| Filter::decode(bytes, version)).await;
-    // Without a listed filter every key may be here: the table has none.
+    // A table without a listed filter has none; every key may be in the SSTable.
     let (filter, had_filter) = match keep_or_rebuild(filter, Component::Filter, &mut opening.rebuilt)? {
         Some(filter) => (filter, true),
         None => (None, false),
@@ -460,11 +467,11 @@ async fn summary_and_filter(
     let expected_keys = statistics.stats.partition_bytes.count().min(index.data_bytes());
     let mut new_filter = (!had_filter && (FP_CHANCE_MIN..1.0).contains(&fp_chance))
         .then(|| Filter::builder(expected_keys, fp_chance));
-    let mut builder = SummaryBuilder::new(MIN_INDEX_INTERVAL_DEFAULT);
+    let mut builder = SummaryBuilder::new(Spacing::default());
     let mut cursor = IndexCursor::new(Fetch::Bypass, opening.class);
     let mut at = 0;
     while let Some(entry) = cursor.next(index).await? {
-        builder.add(entry.key.token(), entry.key.bytes(), at);
+        builder.add(entry.key.token(), entry.key.bytes(), at, entry.position);
         if let Some(filter) = &mut new_filter {
             filter.add(murmur3::hash128(entry.key.bytes()));
         }
@@ -474,7 +481,7 @@ async fn summary_and_filter(
     Ok((summary.unwrap_or_else(|| builder.finish()), filter))
 }
 
-/// `None` if the component is missing or unsound, which is noted; other errors go on.
+/// `None` if the component is missing or not sound, which is noted in `rebuilt`. Other errors are returned.
 fn keep_or_rebuild<T>(
     loaded: Result<T, SSTableError>,
     component: Component,

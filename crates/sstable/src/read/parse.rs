@@ -1,5 +1,5 @@
-//! What every reader of Data.db has to do with the piece it stands at: name its place in errors, decode it, and
-//! keep track of the range deletion that is in force.
+//! Parsing that is common to all readers of Data.db: decodes the row or marker at a position, adds the
+//! position to errors, and tracks the range deletion in force.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -10,13 +10,13 @@ use reader::{Fragment, LocalFuture, ReadError, Reader, RowFragment, Step};
 
 use super::columns::ColumnMap;
 use super::row::RowDecoder;
-use super::table::SSTable;
+use super::sstable::SSTable;
 use super::unfiltered::{Head, Kind, PartitionHeader, Stop, parse_head, tombstone_of};
 use super::window::Window;
 use crate::component::FormatError;
 use crate::component::clustering::PrefixKind;
 
-/// What could be parsed, or how many bytes the window must show from the piece's start.
+/// A parsed value, or the number of bytes that the window must contain from the start of the row or marker.
 pub(super) enum Parsed<T> {
     Done(T),
     Need(u64),
@@ -24,42 +24,45 @@ pub(super) enum Parsed<T> {
 
 /// See the head of this file.
 pub(super) struct Parser {
-    pub(super) table: Rc<SSTable>,
+    pub(super) sstable: Rc<SSTable>,
     map: Rc<ColumnMap>,
     decoder: RowDecoder,
     builder: PrefixBuilder,
 }
 
 impl Parser {
-    pub(super) fn new(table: &Rc<SSTable>, map: Rc<ColumnMap>) -> Self {
+    pub(super) fn new(sstable: &Rc<SSTable>, map: Rc<ColumnMap>) -> Self {
         let (decoder, builder) = (RowDecoder::default(), PrefixBuilder::default());
-        Self { table: Rc::clone(table), map, decoder, builder }
+        Self { sstable: Rc::clone(sstable), map, decoder, builder }
     }
 
     #[cold]
     pub(super) fn corrupt(&self, piece_at: u64, error: FormatError) -> ReadError {
         let error = error.shifted(piece_at);
         let FormatError { what, offset_bytes, expected, found } = error;
-        self.table.data.corrupt(offset_bytes, &format!("{what}: expected {expected}, found {found}"))
+        self.sstable.data.corrupt(offset_bytes, &format!("{what}: expected {expected}, found {found}"))
     }
 
     fn stopped<T>(&self, piece_at: u64, stop: Stop) -> Result<Parsed<T>, ReadError> {
         match stop {
             Stop::Bad(error) => Err(self.corrupt(piece_at, error)),
-            Stop::Short(need) if piece_at.saturating_add(need) <= self.table.data.data_bytes() => {
+            Stop::Short(need) if piece_at.saturating_add(need) <= self.sstable.data.data_bytes() => {
                 Ok(Parsed::Need(need))
             }
-            Stop::Short(_) => Err(self.table.data.corrupt(piece_at, "the data end inside what starts here")),
+            Stop::Short(_) => {
+                Err(self.sstable.data.corrupt(piece_at, "the data end inside what starts here"))
+            }
         }
     }
 
-    /// The partition that starts at `at`: its key, its deletion and the length of both.
+    /// The header of the partition that starts at `at`: its key, its deletion, and the length of both in
+    /// bytes.
     pub(super) fn header(
         &self,
         window: &Window,
         at: u64,
     ) -> Result<Parsed<(PartitionKey, Tombstone, u64)>, ReadError> {
-        match PartitionHeader::parse(window.rest(at), self.table.name.version) {
+        match PartitionHeader::parse(window.rest(at), self.sstable.name.version) {
             Ok(header) => {
                 let key = PartitionKey::new(header.key);
                 Ok(Parsed::Done((key, tombstone_of(header.deletion), header.bytes as u64)))
@@ -68,7 +71,7 @@ impl Parser {
         }
     }
 
-    /// The head of the row or marker at `at`. With `whole`, all of it is in the window.
+    /// The head of the row or marker at `at`. With `whole`, the window must contain the body too.
     #[inline]
     pub(super) fn head<'w>(
         &self,
@@ -77,8 +80,8 @@ impl Parser {
         whole: bool,
     ) -> Result<Parsed<Head<'w>>, ReadError> {
         let bytes = window.rest(at);
-        let left_bytes = self.table.data.data_bytes().saturating_sub(at);
-        match parse_head(bytes, &self.table.columns.clustering_lengths, left_bytes) {
+        let left_bytes = self.sstable.data.data_bytes().saturating_sub(at);
+        match parse_head(bytes, &self.sstable.columns.clustering_lengths, left_bytes) {
             Ok(head) if !whole || head.bytes <= bytes.len() as u64 => Ok(Parsed::Done(head)),
             Ok(head) => Ok(Parsed::Need(head.bytes)),
             Err(stop) => self.stopped(at, stop),
@@ -87,11 +90,11 @@ impl Parser {
 
     #[inline]
     pub(super) fn key(&mut self, head: &Head<'_>, at: u64) -> Result<ClusteringKey, ReadError> {
-        let key = head.prefix(&self.table.columns.clustering_lengths, &mut self.builder);
+        let key = head.prefix(&self.sstable.columns.clustering_lengths, &mut self.builder);
         key.map_err(|error| self.corrupt(at, error))
     }
 
-    /// Where the piece at `at` stands, seen from `target`.
+    /// The order of the row or marker at `at` relative to `target`.
     #[inline]
     pub(super) fn compare(
         &self,
@@ -100,20 +103,20 @@ impl Parser {
         schema: &TableSchema,
         target: &Position,
     ) -> Result<Ordering, ReadError> {
-        let order = head.compare(&self.table.columns.clustering_lengths, schema, target);
+        let order = head.compare(&self.sstable.columns.clustering_lengths, schema, target);
         order.map_err(|error| self.corrupt(at, error))
     }
 
-    /// The content of a row whose head is at `at` and whose body the window shows.
+    /// The content of a row whose head is at `at`. The window must contain the body.
     #[inline]
     pub(super) fn row(&mut self, window: &Window, head: &Head<'_>, at: u64) -> Result<Row, ReadError> {
         let body = &window.rest(at)[head.body_at..head.bytes as usize];
         let columns = if head.kind == Kind::StaticRow { &self.map.statics } else { &self.map.regulars };
-        let row = self.decoder.decode(head.flags, body, columns, &self.table.bases);
+        let row = self.decoder.decode(head.flags, body, columns, &self.sstable.bases);
         row.map_err(|error| self.corrupt(at + head.body_at as u64, error))
     }
 
-    /// The deletions in force in front of a marker and behind it.
+    /// The range deletions in force before and after a marker.
     pub(super) fn marker(
         &self,
         window: &Window,
@@ -122,11 +125,11 @@ impl Parser {
         at: u64,
     ) -> Result<(Tombstone, Tombstone), ReadError> {
         let body = &window.rest(at)[head.body_at..head.bytes as usize];
-        let both = self.table.bases.marker(kind, body);
+        let both = self.sstable.bases.marker(kind, body);
         both.map_err(|error| self.corrupt(at + head.body_at as u64, error))
     }
 
-    /// An error: the marker at `at` does not go on from the deletion that is in force.
+    /// An error: the marker at `at` does not continue the range deletion in force.
     #[cold]
     pub(super) fn unbalanced(&self, at: u64, expected: Tombstone, found: Tombstone) -> ReadError {
         let text = |tombstone: Tombstone| match tombstone.is_live() {
@@ -138,11 +141,11 @@ impl Parser {
             text(expected),
             text(found)
         );
-        self.table.data.corrupt(at, &detail)
+        self.sstable.data.corrupt(at, &detail)
     }
 }
 
-/// A row as a fragment, or nothing if dropped columns were all it had.
+/// A row as a fragment; `None` if the row had nothing but dropped columns.
 #[inline]
 pub(super) fn row_fragment(key: ClusteringKey, row: Row) -> Option<Fragment> {
     (!row.is_empty()).then(|| Fragment::Row(RowFragment { key, row: Rc::new(row) }))
@@ -152,15 +155,15 @@ pub(super) fn change_fragment(position: Position, tombstone: Tombstone) -> Fragm
     Fragment::Change(RangeTombstoneChange { position, tombstone })
 }
 
-/// A reader that can only say why it cannot read.
+/// A reader that only returns the reason why it cannot read.
 pub(super) struct FailedReader {
-    pub(super) table: Rc<SSTable>,
+    pub(super) sstable: Rc<SSTable>,
     pub(super) detail: String,
 }
 
 impl Reader for FailedReader {
     fn next(&mut self) -> Result<Step, ReadError> {
-        Err(self.table.data.corrupt(0, &self.detail))
+        Err(self.sstable.data.corrupt(0, &self.detail))
     }
 
     fn load(&mut self) -> LocalFuture<'_, Result<(), ReadError>> {

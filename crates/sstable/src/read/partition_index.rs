@@ -1,7 +1,7 @@
-//! The index of an SSTable, whichever its format has: from keys to partitions, and on to blocks of rows.
+//! The index of an SSTable in either format: maps keys to partitions, and partitions to blocks of rows.
 //!
-//! Everything above asks here and does not know which it is. Below are `index` and `promoted` for Index.db, and
-//! `trie` for Partitions.db and Rows.db.
+//! The modules above use this interface and do not depend on the format. The implementations are `index` and
+//! `promoted` for Index.db, and `trie` for Partitions.db and Rows.db.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use runtime::IoClass;
 use super::chunked::ChunkedFile;
 use super::entries::EntryPages;
 use super::index::{self, IndexCursor};
-use super::table::SSTable;
+use super::sstable::SSTable;
 use super::trie::{self, PartitionTrie, PartitionTrieCursor};
 use super::window::Fetch;
 use crate::component::summary::Summary;
@@ -26,7 +26,7 @@ pub(super) enum PartitionIndex {
 }
 
 impl PartitionIndex {
-    /// Whether reads may look into what the shard keeps of it, and add to that (`cache_index_pages`).
+    /// Whether reads may use the shard's cached parts of the index and add to them (`cache_index_pages`).
     pub(super) fn is_kept(&self) -> bool {
         match self {
             Self::Big { pages, .. } => pages.are_kept(),
@@ -45,7 +45,7 @@ impl PartitionIndex {
         }
     }
 
-    /// Length of its files.
+    /// Total length of its files.
     pub(super) fn file_bytes(&self) -> u64 {
         match self {
             Self::Big { file, .. } => file.file_bytes(),
@@ -55,7 +55,7 @@ impl PartitionIndex {
         }
     }
 
-    /// Bytes of memory that stay used.
+    /// Bytes of memory that it holds.
     pub(super) fn memory_bytes(&self) -> usize {
         match self {
             Self::Big { summary, .. } => summary.memory_bytes(),
@@ -63,7 +63,7 @@ impl PartitionIndex {
         }
     }
 
-    /// How many partitions there are, if it says so.
+    /// Number of partitions, if the index stores it.
     pub(super) fn partition_count(&self) -> Option<u64> {
         match self {
             Self::Big { .. } => None,
@@ -71,7 +71,7 @@ impl PartitionIndex {
         }
     }
 
-    /// An error about what it says of the partition of `entry`.
+    /// An error about the index entry of a partition.
     pub(super) fn corrupt(&self, entry: &Entry, detail: &str) -> ReadError {
         match (self, entry) {
             (Self::Big { file, .. }, Entry::Big(entry)) => file.corrupt(entry.promoted_at, detail),
@@ -81,7 +81,7 @@ impl PartitionIndex {
     }
 }
 
-/// Where a partition is, and where its row index.
+/// Location of a partition and of its row index.
 #[derive(Clone, Debug)]
 pub(super) enum Entry {
     Big(index::Entry),
@@ -96,7 +96,7 @@ impl Entry {
         }
     }
 
-    /// In the data.
+    /// Position in the data.
     pub(super) fn position(&self) -> u64 {
         match self {
             Self::Big(entry) => entry.position,
@@ -104,7 +104,7 @@ impl Entry {
         }
     }
 
-    /// Where the next partition starts, if that could be seen without reading more.
+    /// Start of the next partition, if it was known without a further read.
     pub(super) fn next_position(&self) -> Option<u64> {
         match self {
             Self::Big(entry) => entry.next_position,
@@ -112,7 +112,7 @@ impl Entry {
         }
     }
 
-    /// Whether the partition's rows are indexed.
+    /// Whether the partition has a row index.
     pub(super) fn has_row_index(&self) -> bool {
         match self {
             Self::Big(entry) => entry.promoted_bytes > 0,
@@ -121,37 +121,37 @@ impl Entry {
     }
 }
 
-/// Walks the partitions of an SSTable, always of the same one.
+/// A cursor over the partitions of one SSTable. Every call must pass the same SSTable.
 pub(super) enum PartitionCursor {
     Big(IndexCursor),
     Trie(Box<PartitionTrieCursor>),
 }
 
 impl PartitionCursor {
-    pub(super) fn new(table: &SSTable, fetch: Fetch, class: IoClass) -> Self {
-        match &table.index {
+    pub(super) fn new(sstable: &SSTable, fetch: Fetch, class: IoClass) -> Self {
+        match &sstable.index {
             PartitionIndex::Big { .. } => Self::Big(IndexCursor::new(fetch, class)),
             PartitionIndex::Trie(trie) => Self::Trie(Box::new(PartitionTrieCursor::new(trie, fetch, class))),
         }
     }
 
-    /// Its window is charged to the read.
+    /// Charges the window of the cursor to the read.
     #[must_use]
     pub(super) fn charged_to(self, permit: &Option<Rc<Permit>>) -> Self {
         match self {
             Self::Big(cursor) => Self::Big(cursor.charged_to(permit)),
-            // A trie is looked at page by page.
+            // A trie is read page by page and is not charged.
             Self::Trie(cursor) => Self::Trie(cursor),
         }
     }
 
-    /// The entry of `key`. Where the cursor stands afterwards is not said.
+    /// The entry of `key`. The position of the cursor afterwards is unspecified.
     pub(super) async fn find(
         &mut self,
-        table: &SSTable,
+        sstable: &SSTable,
         key: &PartitionKey,
     ) -> Result<Option<Entry>, ReadError> {
-        match (self, &table.index) {
+        match (self, &sstable.index) {
             (Self::Big(cursor), PartitionIndex::Big { file, summary, pages }) => {
                 let found = match cursor.fetch() {
                     Fetch::Cached => pages.find(file, summary, key, cursor.class()).await?,
@@ -160,37 +160,37 @@ impl PartitionCursor {
                 Ok(found.map(Entry::Big))
             }
             (Self::Trie(cursor), PartitionIndex::Trie(trie)) => {
-                Ok(cursor.find(trie, &table.data, key).await?.map(Entry::Trie))
+                Ok(cursor.find(trie, &sstable.data, key).await?.map(Entry::Trie))
             }
             _ => unreachable!("a cursor is of its own index"),
         }
     }
 
-    /// Moves to the first entry behind `point`.
-    pub(super) async fn seek(&mut self, table: &SSTable, point: &RingPosition) -> Result<(), ReadError> {
-        match (self, &table.index) {
+    /// Moves to the first entry after `point`.
+    pub(super) async fn seek(&mut self, sstable: &SSTable, point: &RingPosition) -> Result<(), ReadError> {
+        match (self, &sstable.index) {
             (Self::Big(cursor), PartitionIndex::Big { file, summary, .. }) => {
                 cursor.seek(file, summary, point).await
             }
-            (Self::Trie(cursor), PartitionIndex::Trie(trie)) => cursor.seek(trie, &table.data, point).await,
+            (Self::Trie(cursor), PartitionIndex::Trie(trie)) => cursor.seek(trie, &sstable.data, point).await,
             _ => unreachable!("a cursor is of its own index"),
         }
     }
 
-    /// The next entry, or `None` behind the last.
-    pub(super) async fn next(&mut self, table: &SSTable) -> Result<Option<Entry>, ReadError> {
-        match (self, &table.index) {
+    /// The next entry, or `None` after the last.
+    pub(super) async fn next(&mut self, sstable: &SSTable) -> Result<Option<Entry>, ReadError> {
+        match (self, &sstable.index) {
             (Self::Big(cursor), PartitionIndex::Big { file, .. }) => {
                 Ok(cursor.next(file).await?.map(Entry::Big))
             }
             (Self::Trie(cursor), PartitionIndex::Trie(trie)) => {
-                Ok(cursor.next(trie, &table.data).await?.map(Entry::Trie))
+                Ok(cursor.next(trie, &sstable.data).await?.map(Entry::Trie))
             }
             _ => unreachable!("a cursor is of its own index"),
         }
     }
 
-    /// Where it stands: in Index.db where the next entry starts, in Partitions.db at the node that comes next.
+    /// Position of the cursor: in Index.db the start of the next entry, in Partitions.db the next node.
     pub(super) fn place(&self) -> u64 {
         match self {
             Self::Big(cursor) => cursor.position(),
@@ -198,10 +198,10 @@ impl PartitionCursor {
         }
     }
 
-    /// Behind an error of [`Self::next`] at `place`: moves on to what comes behind. False if nobody knows where
-    /// that is.
-    pub(super) async fn pass(&mut self, table: &SSTable, place: u64) -> bool {
-        match (self, &table.index) {
+    /// Skips the entry at `place`, for which [`Self::next`] has returned an error. False if the position of
+    /// the next entry is unknown.
+    pub(super) async fn pass(&mut self, sstable: &SSTable, place: u64) -> bool {
+        match (self, &sstable.index) {
             (Self::Big(cursor), _) => cursor.position() != place,
             (Self::Trie(cursor), PartitionIndex::Trie(trie)) => cursor.pass(trie, place).await,
             _ => unreachable!("a cursor is of its own index"),

@@ -1,15 +1,17 @@
-//! Reads partitions one by one, by the index: single ones, slices of their rows, either direction.
+//! Reads partitions one by one through the index: single partitions and slices of their rows, in either
+//! direction.
 //!
-//! 1. The index says where the next wanted partition is; its header must show the same key.
-//! 2. Where a wanted range of rows begins is searched for in the row index, if there is one (`seek`), which
-//!    also says what deletion is in force there.
-//! 3. From there rows are walked one by one: forward by their sizes, in reverse by the size of the row before,
-//!    which each row states. Bodies of rows that are not wanted are not decoded, perhaps not even read.
-//! 4. The `Cutter` cuts what comes to the wanted ranges.
+//! 1. The index gives the position of the next wanted partition. The header at this position must contain the
+//!    same key.
+//! 2. If the partition has a row index, a search there (`seek`) finds the block in which a wanted range of
+//!    rows begins and the range deletion that is in force at its start.
+//! 3. From there rows are read one by one: forward by their sizes, in reverse by the size of the previous
+//!    row, which each row stores. Bodies of unwanted rows are not decoded, and often not read.
+//! 4. The `Cutter` restricts the fragments to the wanted ranges.
 //!
-//! What the index says is trusted only after Data.db has confirmed it: the key of a partition, the first row of
-//! a block, sizes that lead back where they came from, and markers that go on from the deletion in force.
-//! Memory: a window, which holds a whole row at least; never a partition.
+//! The index is trusted only after Data.db has confirmed it: the key of a partition, the first row of a
+//! block, the stored sizes in both directions, and markers that continue the deletion in force. Memory: one
+//! window, which holds at least one whole row; never a partition.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -23,90 +25,91 @@ use super::parse::{Parsed, Parser, change_fragment, row_fragment};
 use super::partition_index::{Entry, PartitionCursor};
 use super::row_index::{Place, RowIndex};
 use super::seek::check_expected;
-use super::table::SSTable;
+use super::sstable::SSTable;
 use super::unfiltered::Kind;
 use super::window::{Fetch, Window};
 
-/// Partitions up to this length are fetched in one request.
+/// Partitions up to this length in bytes are fetched in one request.
 const SMALL_PARTITION_BYTES: u64 = 32 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// The index has not been looked at yet.
+    /// No index entry has been read yet.
     Open,
-    /// In front of the next entry of the index.
+    /// Positioned before the next index entry.
     Next,
     Header,
     Static,
-    /// The place of the next wanted range has to be found.
+    /// The start of the next wanted range must be searched for.
     Seek,
     Rows,
     Done,
 }
 
-/// What a step came to.
+/// Result of a step.
 enum Stepped {
-    /// Go on; there may be a fragment now.
+    /// Continue. A fragment may be ready.
     On,
-    /// The window must show so many bytes from the current piece's start.
+    /// The window must contain this number of bytes from the start of the current row or marker.
     Need(u64),
 }
 
 /// See the head of this file.
 pub(super) struct SSTableReader {
-    pub(super) table: Rc<SSTable>,
+    pub(super) sstable: Rc<SSTable>,
     pub(super) parser: Parser,
     pub(super) spec: ReadSpec,
-    /// Of Index.db.
+    /// How Index.db is fetched.
     pub(super) index_fetch: Fetch,
     pub(super) class: IoClass,
     pub(super) window: Window,
     cursor: PartitionCursor,
     end: RingPosition,
     pub(super) state: State,
-    /// Bytes that the window must show of the current piece before the next step; 0 if it does.
+    /// Bytes of the current row or marker that the window must contain before the next step; 0 if it contains
+    /// enough.
     pub(super) need: u64,
-    /// `None` if everything is wanted.
+    /// Restricts the fragments to the wanted ranges; `None` if the read wants everything.
     pub(super) cut: Option<Cutter>,
-    /// What goes out next, if nothing is cut.
+    /// Fragments to return next, if `cut` is `None`.
     ready: VecDeque<Fragment>,
     in_partition: bool,
     pub(super) entry: Option<Entry>,
     pub(super) row_index: Option<RowIndex>,
-    /// Where the partition's first row or marker starts.
+    /// Position of the partition's first row or marker.
     pub(super) rows_at: u64,
-    /// The current piece.
+    /// Start of the current row or marker.
     pub(super) at: u64,
-    /// In reverse, where the current piece ends; 0 before the first.
+    /// In a reversed read, the end of the current row or marker; 0 before the first one.
     pub(super) piece_end: u64,
     pub(super) in_force: Tombstone,
-    /// The block that the last seek led to.
+    /// The block that the last seek found.
     pub(super) block: Option<Place>,
-    /// What the last seek was for.
+    /// The target of the last seek.
     pub(super) sought: Option<Position>,
-    /// Where the piece at `at` must stand, as the row index has it.
+    /// The clustering position that the row index states for the row or marker at `at`.
     pub(super) expected: Option<Position>,
-    /// Stands in for rows of which nothing is wanted but their place.
+    /// An empty row that stands for rows of which only the clustering position is needed.
     nothing: Rc<Row>,
 }
 
 impl SSTableReader {
     pub(super) fn new(
-        table: &Rc<SSTable>,
+        sstable: &Rc<SSTable>,
         parser: Parser,
         spec: &ReadSpec,
         (fetch, index_fetch): (Fetch, Fetch),
         class: IoClass,
     ) -> Self {
-        let state = if table.may_contain_range(&spec.partitions) { State::Open } else { State::Done };
+        let state = if sstable.may_contain_range(&spec.partitions) { State::Open } else { State::Done };
         Self {
-            table: Rc::clone(table),
+            sstable: Rc::clone(sstable),
             parser,
             spec: spec.clone(),
             index_fetch,
             class,
             window: Window::new(fetch, class).charged_to(&spec.permit),
-            cursor: PartitionCursor::new(table, index_fetch, class).charged_to(&spec.permit),
+            cursor: PartitionCursor::new(sstable, index_fetch, class).charged_to(&spec.permit),
             end: spec.partitions.end(),
             state,
             need: 0,
@@ -128,15 +131,15 @@ impl SSTableReader {
 
     /// Moves to the first wanted partition.
     async fn open(&mut self) -> Result<(), ReadError> {
-        let table = Rc::clone(&self.table);
+        let sstable = Rc::clone(&self.sstable);
         match &self.spec.partitions {
             PartitionRange::Key(key) => {
-                let found = self.cursor.find(&table, key).await?;
+                let found = self.cursor.find(&sstable, key).await?;
                 self.begin(found).await
             }
             PartitionRange::Between { start, .. } => {
-                if start.side_of(table.first_key()).is_lt() {
-                    self.cursor.seek(&table, start).await?;
+                if start.side_of(sstable.first_key()).is_lt() {
+                    self.cursor.seek(&sstable, start).await?;
                 }
                 self.next_partition().await
             }
@@ -144,8 +147,8 @@ impl SSTableReader {
     }
 
     async fn next_partition(&mut self) -> Result<(), ReadError> {
-        let table = Rc::clone(&self.table);
-        let entry = self.cursor.next(&table).await?;
+        let sstable = Rc::clone(&self.sstable);
+        let entry = self.cursor.next(&sstable).await?;
         let entry = entry.filter(|entry| self.end.side_of(entry.key()).is_lt());
         self.begin(entry).await
     }
@@ -161,14 +164,14 @@ impl SSTableReader {
             self.state = State::Done;
             return Ok(());
         };
-        let data = &self.table.data;
+        let data = &self.sstable.data;
         if entry.position() >= data.data_bytes() {
             let detail = format!(
                 "position in Data.db: expected less than {}, its length, found {}",
                 data.data_bytes(),
                 entry.position()
             );
-            return Err(self.table.index.corrupt(&entry, &detail));
+            return Err(self.sstable.index.corrupt(&entry, &detail));
         }
         self.at = entry.position();
         self.state = State::Header;
@@ -179,7 +182,8 @@ impl SSTableReader {
         self.fill(need).await
     }
 
-    /// Where reading further would be for nothing, as far as it is known.
+    /// Upper bound of the positions that this read needs, as far as it is known; `u64::MAX` if it is not
+    /// known.
     pub(super) fn until(&self) -> u64 {
         let is_range = matches!(self.spec.partitions, PartitionRange::Between { .. });
         let next = self.entry.as_ref().and_then(Entry::next_position);
@@ -188,14 +192,14 @@ impl SSTableReader {
 
     pub(super) async fn fill(&mut self, need: u64) -> Result<(), ReadError> {
         let until = self.until();
-        self.window.fill(&self.table.data, self.at, need, until).await
+        self.window.fill(&self.sstable.data, self.at, need, until).await
     }
 
     async fn fill_piece(&mut self) -> Result<(), ReadError> {
         let need = self.need;
         if self.spec.reversed && self.state == State::Rows {
-            let table = Rc::clone(&self.table);
-            return self.window.fill_back(&table.data, self.at, self.piece_end, self.rows_at).await;
+            let sstable = Rc::clone(&self.sstable);
+            return self.window.fill_back(&sstable.data, self.at, self.piece_end, self.rows_at).await;
         }
         self.fill(need).await
     }
@@ -214,7 +218,8 @@ impl SSTableReader {
         }
     }
 
-    /// Says that the partition ends; nothing further of it is wanted or there.
+    /// Ends the current partition: emits its end, because the partition has no further rows or none that are
+    /// wanted.
     pub(super) fn finish_partition(&mut self) {
         self.leave_partition();
         self.emit(Fragment::PartitionEnd);
@@ -249,12 +254,12 @@ impl SSTableReader {
                 entry.key().bytes().escape_ascii().to_string(),
                 key.bytes().escape_ascii().to_string()
             );
-            return Err(self.table.data.corrupt(self.at, &detail));
+            return Err(self.sstable.data.corrupt(self.at, &detail));
         }
         self.at += bytes;
         self.in_partition = true;
         self.emit(Fragment::PartitionStart { key, tombstone });
-        if self.table.columns.has_static() {
+        if self.sstable.columns.has_static() {
             self.state = State::Static;
         } else {
             self.rows_begin();
@@ -268,7 +273,7 @@ impl SSTableReader {
             Parsed::Need(need) => return Ok(Stepped::Need(need)),
         };
         if head.kind != Kind::StaticRow {
-            return Err(self.table.data.corrupt(self.at, "expected the static row, found another"));
+            return Err(self.sstable.data.corrupt(self.at, "expected the static row, found another"));
         }
         let row = self.parser.row(&self.window, &head, self.at)?;
         self.at += head.bytes;
@@ -286,7 +291,7 @@ impl SSTableReader {
         self.state = if self.spec.reversed || is_far { State::Seek } else { State::Rows };
     }
 
-    /// Whether the row index may know a shorter way to the wanted range than walking there.
+    /// Whether the row index may lead to the wanted range faster than reading rows one by one.
     fn pays_to_seek(&self, wanted: &ClusteringRange) -> bool {
         let target = if self.spec.reversed { &wanted.end } else { &wanted.start };
         if self.row_index.is_none() && !self.entry.as_ref().is_some_and(Entry::has_row_index) {
@@ -296,11 +301,11 @@ impl SSTableReader {
             return false;
         }
         let Some(block) = &self.block else { return true };
-        let types = &self.table.columns.clustering;
+        let types = &self.sstable.columns.clustering;
         block.is_past(&self.spec.schema, types, target, self.spec.reversed)
     }
 
-    /// One row or marker forward.
+    /// Reads the row or marker at `at` in a forward read.
     fn row(&mut self) -> Result<Stepped, ReadError> {
         let at = self.at;
         let head = match self.parser.head(&self.window, at, false)? {
@@ -309,11 +314,11 @@ impl SSTableReader {
         };
         let is_here = head.bytes <= self.window.rest(at).len() as u64;
         match head.kind {
-            Kind::StaticRow => Err(self.table.data.corrupt(at, "a static row that is not the first")),
+            Kind::StaticRow => Err(self.sstable.data.corrupt(at, "a static row that is not the first")),
             Kind::EndOfPartition => {
                 if self.expected.is_some() {
                     let detail = "the partition ends where a block starts, says the index";
-                    return Err(self.table.data.corrupt(at, detail));
+                    return Err(self.sstable.data.corrupt(at, detail));
                 }
                 if !self.in_force.is_live() {
                     return Err(self.parser.unbalanced(at, self.in_force, Tombstone::LIVE));
@@ -326,7 +331,7 @@ impl SSTableReader {
                 let (in_front, behind) = self.parser.marker(&self.window, &head, kind, at)?;
                 let position = Position { prefix: self.parser.key(&head, at)?, side: head.side() };
                 self.at += head.bytes;
-                check_expected(&self.table, &mut self.expected, at, &position)?;
+                check_expected(&self.sstable, &mut self.expected, at, &position)?;
                 if in_front != self.in_force {
                     return Err(self.parser.unbalanced(at, self.in_force, in_front));
                 }
@@ -339,7 +344,7 @@ impl SSTableReader {
             Kind::Row => {
                 if self.expected.is_some() {
                     let position = Position::at(self.parser.key(&head, at)?);
-                    check_expected(&self.table, &mut self.expected, at, &position)?;
+                    check_expected(&self.sstable, &mut self.expected, at, &position)?;
                 }
                 let schema = &self.spec.schema;
                 let mut only_place = false;
@@ -356,7 +361,7 @@ impl SSTableReader {
                     }
                     let is_last = self.spec.ranges.last().is_some_and(|last| std::ptr::eq(last, wanted));
                     only_place = is_last && self.parser.compare(&head, at, schema, &wanted.end)?.is_gt();
-                    // Behind the one wanted row nothing is wanted any more.
+                    // A read of a single row needs nothing after this row.
                     is_single = is_last
                         && !only_place
                         && self.in_force.is_live()
@@ -384,7 +389,7 @@ impl SSTableReader {
         }
     }
 
-    /// One row or marker backwards.
+    /// Reads the row or marker at `at` in a reversed read.
     fn row_back(&mut self) -> Result<Stepped, ReadError> {
         let at = self.at;
         let len = self.piece_end - at;
@@ -395,12 +400,12 @@ impl SSTableReader {
             Parsed::Done(head) if head.bytes == len => head,
             _ => {
                 let detail = format!("expected a row or marker of {len} bytes, as the one behind it says");
-                return Err(self.table.data.corrupt(at, &detail));
+                return Err(self.sstable.data.corrupt(at, &detail));
             }
         };
         match head.kind {
             Kind::StaticRow | Kind::EndOfPartition => {
-                return Err(self.table.data.corrupt(at, "expected a row or marker"));
+                return Err(self.sstable.data.corrupt(at, "expected a row or marker"));
             }
             Kind::Marker(kind) => {
                 let (in_front, behind) = self.parser.marker(&self.window, &head, kind, at)?;
@@ -456,7 +461,8 @@ impl SSTableReader {
         self.step_back(previous_bytes)
     }
 
-    /// Moves to the piece in front of the current one, which says that it is `previous_bytes` long.
+    /// Moves to the row or marker before the current one. `previous_bytes` is its length, as the current one
+    /// stores it.
     fn step_back(&mut self, previous_bytes: u64) -> Result<Stepped, ReadError> {
         let start = self.entry.as_ref().expect("a partition is being read").position();
         if self.at == self.rows_at {
@@ -465,7 +471,7 @@ impl SSTableReader {
                     "distance to the partition's start: expected {}, found {previous_bytes}",
                     self.at - start
                 );
-                return Err(self.table.data.corrupt(self.at, &detail));
+                return Err(self.sstable.data.corrupt(self.at, &detail));
             }
             if !self.in_force.is_live() {
                 return Err(self.parser.unbalanced(self.at, self.in_force, Tombstone::LIVE));
@@ -478,14 +484,14 @@ impl SSTableReader {
                 "size of the row or marker in front: expected 1 to {}, found {previous_bytes}",
                 self.at - self.rows_at
             );
-            return Err(self.table.data.corrupt(self.at, &detail));
+            return Err(self.sstable.data.corrupt(self.at, &detail));
         }
         self.piece_end = self.at;
         self.at -= previous_bytes;
         Ok(Stepped::On)
     }
 
-    /// Whether nothing more of the current partition is wanted.
+    /// Whether the read wants nothing more of the current partition.
     fn is_satisfied(&self) -> bool {
         matches!(self.state, State::Seek | State::Rows) && self.cut.as_ref().is_some_and(Cutter::is_done)
     }

@@ -1,12 +1,15 @@
-//! Searches the promoted index of one partition as it lies in Index.db, without reading all of it.
+//! Binary search in the promoted index of one partition, as stored in Index.db, without reading the whole
+//! index.
 //!
-//! A lookup reads the offsets and blocks that a binary search touches, through the page cache; nothing is parsed up
-//! front. Of blocks only the prefix that is compared is decoded on the way. Offsets and blocks have a window each, since
-//! the last steps of a search go back and forth between a page of these and a page of those, so that a search past the
-//! cache reads neither twice. Memory: the two windows, whatever the partition's size. Reads, cold: of N blocks, about
-//! one page a step, log2(N) in all.
+//! A lookup reads only the offsets and blocks that the search visits, through the page cache; nothing is
+//! parsed in advance. Of the visited blocks only the compared prefix is decoded. Offsets and blocks have one
+//! window each, because the last steps of a search alternate between a page of offsets and a page of blocks;
+//! with two windows a search without the cache reads neither page twice. Memory: the two windows, whatever
+//! the size of the partition. Reads without cached pages: about one page per step, log2(N) pages for N
+//! blocks.
 //!
-//! The index is not checksummed: what it says is checked against Data.db by the reader that jumps.
+//! Index.db has checksums only if Messina.db stores them. The reader that seeks compares the result with
+//! Data.db.
 
 use std::rc::Rc;
 
@@ -25,15 +28,15 @@ use crate::component::clustering::{FixedLengths, RawPrefix};
 use crate::component::index::{IndexBlock, PromotedHead};
 use crate::version::Version;
 
-/// A block of rows with what it owns.
+/// A block of rows, with owned values.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     pub(super) first: Position,
     pub(super) last: Position,
-    /// From the start of the partition.
+    /// Distance in bytes from the start of the partition.
     pub(super) offset: u64,
     pub(super) width: u64,
-    /// What is in force behind its end.
+    /// The range deletion in force after the block's end.
     pub(super) open: Tombstone,
 }
 
@@ -48,7 +51,7 @@ pub(super) struct Promoted {
     builder: PrefixBuilder,
 }
 
-/// Which end of a block is compared.
+/// The end of a block that is compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockEnd {
     First,
@@ -56,7 +59,7 @@ pub(super) enum BlockEnd {
 }
 
 impl Promoted {
-    /// Reads the head of the entry's promoted index; `None` if it has none.
+    /// Reads the head of the entry's promoted index; `None` if the entry has none.
     pub(super) async fn open(
         file: &ChunkedFile,
         entry: &Entry,
@@ -67,7 +70,7 @@ impl Promoted {
         if entry.promoted_bytes == 0 {
             return Ok(None);
         }
-        // Lookups jump about; reading ahead would be for nothing.
+        // Lookups access distant positions, so read-ahead would be wasted.
         let fetch = if fetch == Fetch::Cached { Fetch::Cached } else { Fetch::Bypass };
         let mut blocks = Window::new(fetch, class);
         let len = entry.promoted_bytes.min(PromotedHead::SIZE_BYTES_MAX as u64);
@@ -81,7 +84,7 @@ impl Promoted {
         Ok(Some(Self { offsets, blocks, at, bytes, head, version, builder }))
     }
 
-    /// Its windows are charged to the read.
+    /// Charges the windows to the read.
     #[must_use]
     pub(super) fn charged_to(mut self, permit: &Option<Rc<Permit>>) -> Self {
         self.offsets = self.offsets.charged_to(permit);
@@ -89,7 +92,7 @@ impl Promoted {
         self
     }
 
-    /// Where it is in Index.db.
+    /// Position of the promoted index in Index.db.
     pub(super) fn position(&self) -> u64 {
         self.at
     }
@@ -102,7 +105,7 @@ impl Promoted {
         self.head.block_count
     }
 
-    /// The number of blocks from the front of which the `end` is in front of `target`.
+    /// Number of leading blocks whose `end` is before `target`.
     pub(super) async fn blocks_before(
         &mut self,
         file: &ChunkedFile,
@@ -121,7 +124,7 @@ impl Promoted {
         Ok(low)
     }
 
-    /// Where block `index` lies in the file.
+    /// Start and end of block `index` in the file.
     async fn block_range(&mut self, file: &ChunkedFile, index: usize) -> Result<(u64, u64), ReadError> {
         let is_last = index + 1 == self.block_count();
         let offsets = if is_last { 1 } else { 2 };

@@ -1,12 +1,13 @@
-//! Bytes that are added at the end and dropped in front, in memory that is cleared once and then used again and again: a
-//! scan decodes a whole file through a window of some tens of kilobytes, and overwrites all of it at once.
+//! A byte buffer that grows at its end and is consumed from its front, in memory that is zeroed once and then
+//! reused. A scan decodes a whole file through a window of some tens of kilobytes and overwrites all added
+//! bytes at once, so zeroing them for each addition would be wasted.
 
 use std::ops::Deref;
 
-/// See the head of this file. Shows what was added and not dropped.
+/// See the head of this file. Dereferences to the bytes that were added and not dropped.
 #[derive(Default)]
 pub(super) struct Room {
-    /// Behind `len_bytes` is what was there before.
+    /// Memory from `len_bytes` on has unspecified content.
     memory: Vec<u8>,
     len_bytes: usize,
 }
@@ -16,7 +17,7 @@ impl Room {
         self.len_bytes = 0;
     }
 
-    /// So many bytes more, to be written by the caller: what they are now is undefined.
+    /// Appends `bytes` bytes, which the caller writes. Their content is unspecified until then.
     pub(super) fn add(&mut self, bytes: usize) -> &mut [u8] {
         let from = self.len_bytes;
         self.len_bytes += bytes;

@@ -1,13 +1,16 @@
 //! Decodes the body of a row: liveness, deletion and cells.
 //!
 //! ```text
-//! body   := [vint timestamp, [vint ttl, vint expiry]] [deletion] [columns] cells of the columns in file order
-//! cell   := flags, [vint timestamp], [vint deletion time], [vint ttl], [vstr path], [value]
-//! columns of fewer than 64: vint, a set bit for each one that is missing; else the numbers of those present or
-//! missing, whichever are fewer
+//! body    := [vint timestamp, [vint ttl, vint expiry]] [deletion] [columns]
+//!            cells of the columns in file order
+//! cell    := flags, [vint timestamp], [vint deletion time], [vint ttl], [vstr path], [value]
+//! columns := fewer than 64: vint with a set bit for each missing column
+//!            64 or more: vint number of missing columns, then the numbers of the present or of the missing
+//!            columns, whichever are fewer
 //! ```
-//! Rows come out in column id order and without what their own deletion deletes. Allocates a row's list of
-//! cells, and whatever values do not fit into `SmallBytes`; nothing for columns that are left out.
+//! The decoded row has its columns in the order of column ids and omits cells that the row's own deletion
+//! shadows. Decoding allocates the list of cells and the values that do not fit into `SmallBytes`; columns
+//! that are skipped cost no allocation.
 
 use base::bytes::Take;
 use model::{
@@ -21,25 +24,28 @@ use crate::component::{FormatError, Named, check_count};
 
 const CELL_DELETED: u8 = 0x01;
 const CELL_EXPIRING: u8 = 0x02;
+/// An expired cell whose value was removed (ADR 0005). Cassandra and ScyllaDB read such a cell as an expiring
+/// one with an empty value.
+const CELL_EXPIRED: u8 = CELL_DELETED | CELL_EXPIRING;
 const CELL_EMPTY_VALUE: u8 = 0x04;
 const CELL_ROW_TIMESTAMP: u8 = 0x08;
 const CELL_ROW_TTL: u8 = 0x10;
 const CELL_FLAGS: u8 = 0x1f;
 
-/// Where present columns are a bitmap and no longer a list.
+/// From this number of columns on, a list and not a bitmap states which columns are present.
 const BITMAP_COLUMNS: usize = 64;
 
-/// Decodes rows; keeps its memory between them.
+/// Decodes rows. Reuses its buffers between rows.
 #[derive(Default)]
 pub(super) struct RowDecoder {
-    /// The numbers of the columns that the row has, if it is not all of them.
+    /// Numbers of the columns that the row has, if it does not have all.
     present: Vec<usize>,
-    /// Cells on their way into column id order.
+    /// Cells before they are sorted by column id.
     unsorted: Vec<(ColumnId, ColumnData)>,
 }
 
 impl RowDecoder {
-    /// Decodes `body`, which is all of the row from behind its head. Offsets of errors count from its start.
+    /// Decodes `body`, which is the whole row after its head. Errors carry offsets from the start of `body`.
     pub(super) fn decode(
         &mut self,
         flags: u8,
@@ -96,7 +102,7 @@ impl RowDecoder {
         Ok(row)
     }
 
-    /// Reads which of `all` columns the row has.
+    /// Reads which of the `all` columns the row has.
     fn read_present(&mut self, take: &mut Take<'_>, all: usize) -> Result<(), FormatError> {
         self.present.clear();
         let at = take.offset();
@@ -149,7 +155,7 @@ fn liveness(flags: u8, take: &mut Take<'_>, bases: &Bases) -> Result<Liveness, F
     Ok(Liveness { timestamp_us, ttl_s, local_expiration_s })
 }
 
-/// What cells take over from their row.
+/// Properties of the row that its cells inherit.
 struct RowContext<'a> {
     flags: u8,
     liveness: Liveness,
@@ -172,7 +178,7 @@ impl RowContext<'_> {
         let (is_deleted, is_expiring) = (flags & CELL_DELETED != 0, flags & CELL_EXPIRING != 0);
         let row_has_ttl = self.liveness.ttl_s != 0 && self.liveness.ttl_s != Liveness::EXPIRED_TTL_S;
         let is_sound = flags & !CELL_FLAGS == 0
-            && !(is_deleted && is_expiring)
+            && (!(is_deleted && is_expiring) || flags & CELL_EMPTY_VALUE != 0)
             && (flags & CELL_ROW_TIMESTAMP == 0 || !self.liveness.is_none())
             && (flags & CELL_ROW_TTL == 0 || (is_expiring && row_has_ttl));
         if !is_sound {
@@ -200,7 +206,7 @@ impl RowContext<'_> {
         Ok(CellTimes { flags, timestamp_us, local_deletion_time_s, ttl_s })
     }
 
-    /// A simple column's cell; `None` if it is left out.
+    /// The cell of a simple column; `None` if it is omitted.
     #[inline]
     fn cell(&self, take: &mut Take<'_>, column: &MappedColumn) -> Result<Option<Cell>, FormatError> {
         let times = self.times(take)?;
@@ -209,7 +215,7 @@ impl RowContext<'_> {
         Ok(keep.then(|| times.into_cell(value)))
     }
 
-    /// A complex column's cells; `None` if nothing of it is left.
+    /// The cells of a complex column; `None` if nothing of it remains.
     fn complex(
         &self,
         take: &mut Take<'_>,
@@ -224,11 +230,12 @@ impl RowContext<'_> {
         }
         let at = take.offset();
         let count = take.vint().named("number of elements")?;
-        // An element takes its flags and the length of its path at least.
+        // An element takes at least the bytes of its flags and of the length of its path.
         let count = check_count("number of elements", at, count, 2, take.remaining())?;
         let is_wanted = column.target.is_some();
         if is_wanted {
-            // Not more ahead than the bytes of the row could make: an element is larger in memory than here.
+            // Reserve no more than the remaining bytes can encode: an element is larger in memory than in the
+            // row.
             complex.cells.reserve_exact(count.min(take.remaining() / size_of::<PathCell>() + 4));
         }
         for _ in 0..count {
@@ -259,6 +266,9 @@ impl CellTimes {
     fn into_cell(self, value: &[u8]) -> Cell {
         let value = if self.flags & CELL_DELETED != 0 { SmallBytes::new() } else { value.into() };
         let Self { timestamp_us, local_deletion_time_s, ttl_s, .. } = self;
+        if self.flags & CELL_EXPIRED == CELL_EXPIRED {
+            return Cell::expired(timestamp_us, ttl_s, local_deletion_time_s);
+        }
         Cell { timestamp_us, local_deletion_time_s, ttl_s, value }
     }
 }

@@ -1,4 +1,5 @@
-//! The blocks of rows of a large partition, by its promoted index or its trie: where a walk to a row begins.
+//! The row index of a large partition, promoted index or trie: finds the block of rows in which a read
+//! begins.
 
 use std::rc::Rc;
 
@@ -9,7 +10,7 @@ use runtime::IoClass;
 use super::chunked::ChunkedFile;
 use super::partition_index::{Entry, PartitionIndex};
 use super::promoted::{Block, BlockEnd, Promoted};
-use super::table::SSTable;
+use super::sstable::SSTable;
 use super::trie::{RowTrie, TrieBlock};
 use super::unfiltered::tombstone_of;
 use super::window::Fetch;
@@ -23,13 +24,13 @@ pub(super) enum RowIndex {
 /// A block of rows.
 #[derive(Debug)]
 pub(super) enum Place {
-    /// With its number.
+    /// A block of the promoted index, with its number.
     Promoted(usize, Block),
     Trie(TrieBlock),
 }
 
 impl Place {
-    /// From the partition's start to the block's.
+    /// Distance in bytes from the partition's start to the block's start.
     pub(super) fn offset(&self) -> u64 {
         match self {
             Self::Promoted(_, block) => block.offset,
@@ -37,7 +38,7 @@ impl Place {
         }
     }
 
-    /// From the partition's start to the block's end.
+    /// Distance in bytes from the partition's start to the block's end.
     pub(super) fn end(&self) -> u64 {
         match self {
             Self::Promoted(_, block) => block.offset.saturating_add(block.width),
@@ -45,7 +46,7 @@ impl Place {
         }
     }
 
-    /// What its first row or marker is, if that is known.
+    /// The position of the block's first row or marker, if it is known.
     pub(super) fn first(&self) -> Option<&Position> {
         match self {
             Self::Promoted(_, block) => Some(&block.first),
@@ -53,8 +54,8 @@ impl Place {
         }
     }
 
-    /// Whether nothing that is sought for `target` is in this block: forward, what is at or behind it; in
-    /// reverse, what is in front of it.
+    /// Whether the block contains no position that a seek to `target` looks for: forward, a position at or
+    /// after `target`; in reverse, a position before it.
     pub(super) fn is_past(
         &self,
         schema: &TableSchema,
@@ -71,19 +72,19 @@ impl Place {
 }
 
 impl RowIndex {
-    /// The row index of the entry's partition, whose rows start `header_bytes` behind its start; `None` if it
-    /// has none.
+    /// The row index of the entry's partition, whose rows start `header_bytes` after its start. `None` if the
+    /// partition has no row index.
     pub(super) async fn open(
-        table: &SSTable,
+        sstable: &SSTable,
         entry: &Entry,
         header_bytes: u64,
         fetch: Fetch,
         class: IoClass,
     ) -> Result<Option<Self>, ReadError> {
-        let Some(mut opened) = Self::open_unchecked(table, entry, fetch, class).await? else {
+        let Some(mut opened) = Self::open_unchecked(sstable, entry, fetch, class).await? else {
             return Ok(None);
         };
-        let found_bytes = match (&mut opened, &table.index) {
+        let found_bytes = match (&mut opened, &sstable.index) {
             (Self::Promoted(promoted), _) => promoted.head().header_bytes,
             (Self::Trie(rows), PartitionIndex::Trie(trie)) => {
                 let file = trie.rows_file(rows.entry_at())?;
@@ -95,12 +96,12 @@ impl RowIndex {
             let detail = format!(
                 "length of a partition's header: expected {header_bytes} as in Data.db, found {found_bytes}"
             );
-            return Err(opened.corrupt(table, &detail));
+            return Err(opened.corrupt(sstable, &detail));
         }
         Ok(Some(opened))
     }
 
-    /// What it holds is charged to the read. A trie is looked at page by page.
+    /// Charges the held memory to the read. A trie is read page by page and is not charged.
     #[must_use]
     pub(super) fn charged_to(self, permit: &Option<Rc<Permit>>) -> Self {
         match self {
@@ -109,16 +110,16 @@ impl RowIndex {
         }
     }
 
-    /// The row index of the entry's partition, of which nothing else is known; `None` if it has none.
+    /// As `Self::open`, without comparing the length of the partition's header.
     pub(super) async fn open_unchecked(
-        table: &SSTable,
+        sstable: &SSTable,
         entry: &Entry,
         fetch: Fetch,
         class: IoClass,
     ) -> Result<Option<Self>, ReadError> {
-        match (&table.index, entry) {
+        match (&sstable.index, entry) {
             (PartitionIndex::Big { file, .. }, Entry::Big(entry)) => {
-                let opened = Promoted::open(file, entry, table.name.version, fetch, class).await?;
+                let opened = Promoted::open(file, entry, sstable.name.version, fetch, class).await?;
                 Ok(opened.map(Self::Promoted))
             }
             (PartitionIndex::Trie(trie), Entry::Trie(entry)) => {
@@ -136,7 +137,7 @@ impl RowIndex {
         })
     }
 
-    /// How many blocks it says that there are.
+    /// The number of blocks that the row index states.
     pub(super) fn block_count(&self) -> u64 {
         match self {
             Self::Promoted(promoted) => promoted.block_count() as u64,
@@ -144,9 +145,9 @@ impl RowIndex {
         }
     }
 
-    /// An error about what it says.
-    pub(super) fn corrupt(&self, table: &SSTable, detail: &str) -> ReadError {
-        match (self, &table.index) {
+    /// An error about the content of the row index.
+    pub(super) fn corrupt(&self, sstable: &SSTable, detail: &str) -> ReadError {
+        match (self, &sstable.index) {
             (Self::Promoted(promoted), PartitionIndex::Big { file, .. }) => {
                 file.corrupt(promoted.position(), detail)
             }
@@ -158,22 +159,22 @@ impl RowIndex {
         }
     }
 
-    /// Whether each block is known to begin in front of whatever was asked for, so that finding nothing in one is
-    /// a contradiction. A trie only knows that the block before ends in front of it.
+    /// Whether the first row of each block is known, so that a block found for a reversed read must contain a
+    /// row before the target. In a trie only an upper bound of the block before is known.
     pub(super) fn knows_first_rows(&self) -> bool {
         matches!(self, Self::Promoted(_))
     }
 
-    /// The block in which a walk to the first row or marker at or behind `target` begins; `None` if there is none
-    /// such in the partition.
+    /// The block at which the search for the first row or marker at or after `target` begins. `None` if the
+    /// partition has no such row or marker.
     pub(super) async fn block_to_start(
         &mut self,
-        table: &SSTable,
+        sstable: &SSTable,
         schema: &TableSchema,
         target: &Position,
     ) -> Result<Option<Place>, ReadError> {
-        let columns = &table.columns;
-        match (self, &table.index) {
+        let columns = &sstable.columns;
+        match (self, &sstable.index) {
             (Self::Promoted(promoted), PartitionIndex::Big { file, .. }) => {
                 let fixed = &columns.clustering_lengths;
                 let number = promoted.blocks_before(file, fixed, schema, BlockEnd::Last, target).await?;
@@ -190,16 +191,16 @@ impl RowIndex {
         }
     }
 
-    /// The last block that has, or in a trie may have, something in front of `target`; without a target the last
-    /// of all. `None` if there is none.
+    /// The last block that contains (in a trie: may contain) a position before `target`; without a target,
+    /// the last block. `None` if there is none.
     pub(super) async fn block_in_front(
         &mut self,
-        table: &SSTable,
+        sstable: &SSTable,
         schema: &TableSchema,
         target: Option<&Position>,
     ) -> Result<Option<Place>, ReadError> {
-        let columns = &table.columns;
-        match (self, &table.index) {
+        let columns = &sstable.columns;
+        match (self, &sstable.index) {
             (Self::Promoted(promoted), PartitionIndex::Big { file, .. }) => {
                 let fixed = &columns.clustering_lengths;
                 let behind = match target {
@@ -220,10 +221,10 @@ impl RowIndex {
     }
 
     /// The first block.
-    pub(super) async fn first_block(&mut self, table: &SSTable) -> Result<Option<Place>, ReadError> {
-        match (self, &table.index) {
+    pub(super) async fn first_block(&mut self, sstable: &SSTable) -> Result<Option<Place>, ReadError> {
+        match (self, &sstable.index) {
             (Self::Promoted(promoted), PartitionIndex::Big { file, .. }) => {
-                promoted_block(promoted, file, table, 0).await
+                promoted_block(promoted, file, sstable, 0).await
             }
             (Self::Trie(rows), PartitionIndex::Trie(trie)) => {
                 let file = trie.rows_file(rows.entry_at())?;
@@ -233,15 +234,15 @@ impl RowIndex {
         }
     }
 
-    /// The block behind `place`; `None` behind the last.
+    /// The block after `place`; `None` after the last.
     pub(super) async fn block_after(
         &mut self,
-        table: &SSTable,
+        sstable: &SSTable,
         place: &Place,
     ) -> Result<Option<Place>, ReadError> {
-        match (self, &table.index, place) {
+        match (self, &sstable.index, place) {
             (Self::Promoted(promoted), PartitionIndex::Big { file, .. }, Place::Promoted(number, _)) => {
-                promoted_block(promoted, file, table, number + 1).await
+                promoted_block(promoted, file, sstable, number + 1).await
             }
             (Self::Trie(rows), PartitionIndex::Trie(trie), Place::Trie(block)) => {
                 let file = trie.rows_file(rows.entry_at())?;
@@ -251,16 +252,16 @@ impl RowIndex {
         }
     }
 
-    /// The block in front of `place`; `None` in front of the first.
+    /// The block before `place`; `None` before the first.
     pub(super) async fn block_before(
         &mut self,
-        table: &SSTable,
+        sstable: &SSTable,
         place: &Place,
     ) -> Result<Option<Place>, ReadError> {
-        match (self, &table.index, place) {
+        match (self, &sstable.index, place) {
             (Self::Promoted(promoted), PartitionIndex::Big { file, .. }, Place::Promoted(number, _)) => {
                 let Some(number) = number.checked_sub(1) else { return Ok(None) };
-                let fixed = &table.columns.clustering_lengths;
+                let fixed = &sstable.columns.clustering_lengths;
                 Ok(Some(Place::Promoted(number, promoted.block(file, fixed, number).await?)))
             }
             (Self::Trie(rows), PartitionIndex::Trie(trie), Place::Trie(block)) => {
@@ -271,15 +272,15 @@ impl RowIndex {
         }
     }
 
-    /// The deletion in force at the start of `place`.
+    /// The range deletion in force at the start of `place`.
     pub(super) async fn in_force_at(
         &mut self,
-        table: &SSTable,
+        sstable: &SSTable,
         place: &Place,
     ) -> Result<Tombstone, ReadError> {
         match place {
             Place::Trie(block) => Ok(block.in_force),
-            Place::Promoted(..) => Ok(match self.block_before(table, place).await? {
+            Place::Promoted(..) => Ok(match self.block_before(sstable, place).await? {
                 Some(Place::Promoted(_, before)) => before.open,
                 _ => Tombstone::LIVE,
             }),
@@ -287,16 +288,16 @@ impl RowIndex {
     }
 }
 
-/// Block `number`; `None` if there are no more.
+/// Block `number`; `None` if the number is past the last block.
 async fn promoted_block(
     promoted: &mut Promoted,
     file: &ChunkedFile,
-    table: &SSTable,
+    sstable: &SSTable,
     number: usize,
 ) -> Result<Option<Place>, ReadError> {
     if number >= promoted.block_count() {
         return Ok(None);
     }
-    let block = promoted.block(file, &table.columns.clustering_lengths, number).await?;
+    let block = promoted.block(file, &sstable.columns.clustering_lengths, number).await?;
     Ok(Some(Place::Promoted(number, block)))
 }

@@ -1,17 +1,21 @@
-//! Reads what can still be read of a damaged SSTable, and counts what cannot.
+//! Salvage: reads the readable part of a damaged SSTable, and counts the losses.
 //!
-//! Partitions are taken from Data.db in the order of the file. While nothing is wrong, each starts where the one
-//! before ended; behind damage the next entry of the index says where to go on, and then both must have the same key.
-//! - A row whose body makes no sense is left out; its length leads to the next one.
-//! - Where no next row can be found (a checksum is wrong, a head makes no sense) the row index of a large
-//!   partition names the next block; without one the partition ends there. So if its start cannot be read, of which the
-//!   row index has the key and the deletion.
-//! - A row with a value that is none of its column's type is left out, unless told otherwise ([`Salvage::validates`]).
-//! - A row that does not stand behind the one before is left out.
-//! - A range deletion that was in force at the damage ends with the last row in front of it, unless the row
-//!   index says that it is still in force behind.
+//! Partitions are read from Data.db in file order. As long as no error occurs, each partition starts where
+//! the previous one ended. After an error the next index entry gives the position of the next partition; the
+//! entry and Data.db must then have the same key.
+//! - A row whose body cannot be decoded is skipped; its length leads to the next row.
+//! - If the next row cannot be found (wrong checksum, invalid head), reading continues at the next block in
+//!   the row index of the partition. A partition without a row index ends there. The same applies if the
+//!   start of a partition cannot be read; the row index also stores the key and the deletion of the
+//!   partition.
+//! - A row with a value that is invalid for the type of its column is skipped, unless [`Salvage::validates`]
+//!   is false.
+//! - A row that is out of order is skipped.
+//! - A range deletion that was in force at the damage ends with the last row before the damage, unless the
+//!   row index states that it is still in force after it.
 //!
-//! What is given is always a well-formed partition. Partitions may come in any order, and twice.
+//! The fragments of each returned partition are well-formed. Partitions may be returned in any order, and
+//! more than once.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -26,38 +30,41 @@ use runtime::IoClass;
 use super::parse::{Parsed, Parser, change_fragment, row_fragment};
 use super::partition_index::{Entry, PartitionCursor};
 use super::row_index::RowIndex;
-use super::table::SSTable;
+use super::sstable::SSTable;
 use super::unfiltered::Kind;
 use super::values;
 use super::window::{Fetch, Window};
 
-/// The most errors that are kept; more are only counted.
+/// Maximum number of errors that are kept. Further errors are only counted.
 const ERRORS_MAX: usize = 1000;
 
-/// What was not read.
+/// The parts of an SSTable that could not be read.
 #[derive(Debug, Default)]
 pub struct SalvageLosses {
-    /// Partitions of which nothing could be read.
+    /// Partitions of which no part could be read.
     pub partitions: u64,
     /// Partitions of which a part could not be read.
     pub damaged_partitions: u64,
-    /// Rows that were seen and could not be kept; those inside a gap are not known.
+    /// Rows that were found but are invalid. The rows inside a gap are not known, so this number does not
+    /// include them.
     pub rows: u64,
-    /// Places where rows are missing, nobody knows how many.
+    /// Places where an unknown number of rows is missing.
     pub gaps: u64,
-    /// What was wrong, in the order of the file; the first thousand.
+    /// The first 1,000 errors, in file order.
     pub errors: Vec<ReadError>,
+    /// Number of all errors, including those that were not kept.
     pub error_count: u64,
-    /// Of them, those of the disk: another try may read what was lost.
+    /// Number of I/O errors among all errors. Another attempt may read what these lost.
     pub io_error_count: u64,
 }
 
-/// The start of a partition.
+/// The start of a salvaged partition.
 #[derive(Clone, Debug)]
 pub struct Salvaged {
     pub key: PartitionKey,
+    /// The partition's deletion.
     pub tombstone: Tombstone,
-    /// Where it starts in the data before compression.
+    /// Position of the partition in the data before compression.
     pub position: u64,
 }
 
@@ -70,42 +77,43 @@ enum State {
 
 /// See the head of this file.
 pub struct Salvage {
-    table: Rc<SSTable>,
+    sstable: Rc<SSTable>,
     schema: Arc<TableSchema>,
     parser: Parser,
     class: IoClass,
     window: Window,
-    /// `None` once the index cannot be read any more.
+    /// `None` if the index cannot be read any further.
     cursor: Option<PartitionCursor>,
-    /// The next entry of the index.
+    /// The next index entry.
     ahead: Option<Entry>,
     at: u64,
-    /// What is in front of `at` was a partition's end.
+    /// Whether a partition ended directly before `at`; false after damage.
     is_placed: bool,
     state: State,
     start: u64,
     entry: Option<Entry>,
     last: Option<Position>,
     in_force: Tombstone,
-    /// A change of the range deletion in force, kept back until something follows.
+    /// A change of the range deletion in force. It is held back until a later fragment confirms it.
     held: Option<RangeTombstoneChange>,
     out: VecDeque<Fragment>,
     is_damaged: bool,
-    /// Rows with values that are none of their types are left out.
+    /// Whether rows with values that are invalid for their types are skipped.
     pub validates: bool,
+    /// The losses so far.
     pub losses: SalvageLosses,
 }
 
 impl SSTable {
-    /// Reads what can be read, for `schema`.
+    /// Starts to read the readable part of the SSTable for `schema`.
     ///
     /// # Errors
-    /// The schema is not this SSTable's.
+    /// The schema does not fit this SSTable.
     pub fn salvage(self: &Rc<Self>, schema: &Arc<TableSchema>, class: IoClass) -> Result<Salvage, ReadError> {
         let map = self.column_map(schema).map_err(|detail| self.data.corrupt(0, &detail))?;
         self.data.set_crc_check_chance(1.0);
         Ok(Salvage {
-            table: Rc::clone(self),
+            sstable: Rc::clone(self),
             schema: Arc::clone(schema),
             parser: Parser::new(self, map),
             class,
@@ -129,7 +137,7 @@ impl SSTable {
 }
 
 impl Salvage {
-    /// The next partition that has a readable start; the rest of the current one is passed over.
+    /// Returns the next partition that has a readable start. Skips the unread part of the current partition.
     pub async fn next_partition(&mut self) -> Option<Salvaged> {
         while self.state != State::Between {
             self.next_fragment().await;
@@ -144,11 +152,11 @@ impl Salvage {
                     let is_known = self.entry.as_ref().is_some_and(|entry| *entry.key() == key);
                     if !self.is_placed && !is_known {
                         let detail = "the index has a partition here, and Data.db another key";
-                        let error = self.table.data.corrupt(self.at, detail);
+                        let error = self.sstable.data.corrupt(self.at, detail);
                         self.lose_partition(error);
                         continue;
                     }
-                    self.begin(if self.table.columns.has_static() { State::Static } else { State::Rows });
+                    self.begin(if self.sstable.columns.has_static() { State::Static } else { State::Rows });
                     self.at += bytes;
                     return Some(Salvaged { key, tombstone, position: self.start });
                 }
@@ -164,7 +172,7 @@ impl Salvage {
         }
     }
 
-    /// A partition begins at `at`.
+    /// Begins the partition that starts at `at`.
     fn begin(&mut self, state: State) {
         self.start = self.at;
         self.last = None;
@@ -175,29 +183,29 @@ impl Salvage {
         self.state = state;
     }
 
-    /// What the index says of a large partition whose start cannot be read.
+    /// Key and deletion of a large partition whose start cannot be read, from its row index.
     async fn indexed_start(&self) -> Option<Salvaged> {
         let entry = self.entry.as_ref()?;
-        let rows = RowIndex::open_unchecked(&self.table, entry, Fetch::Bypass, self.class).await.ok()??;
+        let rows = RowIndex::open_unchecked(&self.sstable, entry, Fetch::Bypass, self.class).await.ok()??;
         Some(Salvaged { key: entry.key().clone(), tombstone: rows.deletion(), position: entry.position() })
     }
 
-    /// Goes to a partition that [`Self::next_partition`] has given before.
+    /// Moves to a partition that [`Self::next_partition`] has returned before.
     pub fn seek(&mut self, partition: &Salvaged) {
         assert!(self.state == State::Between, "a partition is read to its end first");
         self.at = partition.position;
         self.is_placed = true;
-        self.cursor = Some(PartitionCursor::new(&self.table, Fetch::Bypass, self.class));
+        self.cursor = Some(PartitionCursor::new(&self.sstable, Fetch::Bypass, self.class));
         self.ahead = None;
         self.window = Window::new(Fetch::Bypass, self.class);
     }
 
-    /// How far it is in the data before compression.
+    /// Current position in the data before compression.
     pub fn position(&self) -> u64 {
         self.at
     }
 
-    /// The next piece of the partition; the last one is [`Fragment::PartitionEnd`].
+    /// The next fragment of the partition; the last one is [`Fragment::PartitionEnd`].
     pub async fn next_fragment(&mut self) -> Fragment {
         assert!(self.state != State::Between || !self.out.is_empty(), "a partition was begun");
         loop {
@@ -225,10 +233,10 @@ impl Salvage {
         self.at += 1;
     }
 
-    /// Goes to where the next partition starts; false at the end.
+    /// Moves to the start of the next partition. Returns false if there is none.
     async fn find_place(&mut self) -> bool {
         self.entry = None;
-        if self.is_placed && self.at >= self.table.data.data_bytes() {
+        if self.is_placed && self.at >= self.sstable.data.data_bytes() {
             return false;
         }
         loop {
@@ -238,7 +246,7 @@ impl Salvage {
             match &self.ahead {
                 Some(entry) if entry.position() < self.at => self.ahead = None,
                 Some(entry) if entry.position() == self.at || !self.is_placed => {
-                    if entry.position() >= self.table.data.data_bytes() {
+                    if entry.position() >= self.sstable.data.data_bytes() {
                         return false;
                     }
                     self.at = entry.position();
@@ -247,14 +255,14 @@ impl Salvage {
                 }
                 Some(_) => return true,
                 None => {
-                    let left_bytes = self.table.data.data_bytes().saturating_sub(self.at);
+                    let left_bytes = self.sstable.data.data_bytes().saturating_sub(self.at);
                     if !self.is_placed && left_bytes > 0 {
                         let detail = format!(
                             "nothing says where the next partition starts; {left_bytes} bytes are not looked at"
                         );
-                        self.note(self.table.data.corrupt(self.at, &detail));
+                        self.note(self.sstable.data.corrupt(self.at, &detail));
                         self.losses.gaps += 1;
-                        self.at = self.table.data.data_bytes();
+                        self.at = self.sstable.data.data_bytes();
                     }
                     return self.is_placed;
                 }
@@ -266,14 +274,14 @@ impl Salvage {
         loop {
             let cursor = self.cursor.as_mut()?;
             let before = cursor.place();
-            match cursor.next(&self.table).await {
+            match cursor.next(&self.sstable).await {
                 Ok(Some(entry)) => return Some(entry),
                 Ok(None) => {
                     self.cursor = None;
                     return None;
                 }
                 Err(error) => {
-                    if !cursor.pass(&self.table, before).await {
+                    if !cursor.pass(&self.sstable, before).await {
                         self.cursor = None;
                     }
                     self.note(error);
@@ -282,9 +290,10 @@ impl Salvage {
         }
     }
 
-    /// Fetches; if that fails, only what is needed, since what was fetched ahead may be what is damaged.
+    /// Fills the window with `need` bytes and read-ahead. If that fails, reads only the needed bytes, because
+    /// the damage may lie in the part that was read ahead.
     async fn fill(&mut self, need: u64) -> Result<(), ReadError> {
-        let data = &self.table.data;
+        let data = &self.sstable.data;
         let end = self.entry.as_ref().and_then(Entry::next_position);
         if end.is_some_and(|end| end > self.start && self.at.saturating_add(need) > end) {
             return Err(data.corrupt(self.at, "what starts here reaches into the next partition"));
@@ -306,7 +315,7 @@ impl Salvage {
     }
 
     async fn step(&mut self) -> Result<(), ReadError> {
-        let table = Rc::clone(&self.table);
+        let sstable = Rc::clone(&self.sstable);
         let at = self.at;
         loop {
             match self.parser.head(&self.window, at, true)? {
@@ -320,7 +329,7 @@ impl Salvage {
         let bytes = head.bytes;
         let wants_static = self.state == State::Static;
         if (head.kind == Kind::StaticRow) != wants_static {
-            return Err(table.data.corrupt(at, "a static row is missing, or is not the first"));
+            return Err(sstable.data.corrupt(at, "a static row is missing, or is not the first"));
         }
         match head.kind {
             Kind::EndOfPartition => {
@@ -343,7 +352,7 @@ impl Salvage {
                 self.at += bytes;
                 let position = Position { prefix: key.clone(), side: Side::At };
                 if !self.rises(&position) {
-                    self.lose_row(table.data.corrupt(at, "a row that is not behind the one before it"));
+                    self.lose_row(sstable.data.corrupt(at, "a row that is not behind the one before it"));
                     return Ok(());
                 }
                 match row.and_then(|row| self.valid(Some(&key), row, at)) {
@@ -361,7 +370,7 @@ impl Salvage {
                 self.at += bytes;
                 let (in_front, behind) = marker?;
                 if !self.rises(&position) {
-                    return Err(table.data.corrupt(at, "a marker that is not behind what is before it"));
+                    return Err(sstable.data.corrupt(at, "a marker that is not behind what is before it"));
                 }
                 let open = self.held.as_ref().map_or(self.in_force, |held| held.tombstone);
                 if in_front != open {
@@ -379,10 +388,10 @@ impl Salvage {
         Ok(())
     }
 
-    /// The row, if it holds what it may hold.
+    /// Returns the row if all its values are valid for their types.
     fn valid(&self, key: Option<&ClusteringPrefix>, row: Row, at: u64) -> Result<Row, ReadError> {
         let checked = if self.validates { values::check(&self.schema, key, &row) } else { Ok(()) };
-        checked.map(|()| row).map_err(|detail| self.table.data.corrupt(at, &detail))
+        checked.map(|()| row).map_err(|detail| self.sstable.data.corrupt(at, &detail))
     }
 
     fn rises(&self, position: &Position) -> bool {
@@ -402,9 +411,10 @@ impl Salvage {
         }
     }
 
-    /// Closes what is open, so that `tombstone` is in force from the last piece on.
+    /// Ends the range deletion in force, unless it is `tombstone`, which shall be in force after the last
+    /// fragment.
     fn settle(&mut self, tombstone: Tombstone) {
-        // The change that was kept back says where the deletion before it ends; what begins there is not known.
+        // The held change states where the previous deletion ends. The deletion that begins there is unknown.
         let at = match self.held.take() {
             Some(change) if change.tombstone == tombstone => {
                 self.in_force = tombstone;
@@ -428,7 +438,7 @@ impl Salvage {
         self.out.push_back(Fragment::PartitionEnd);
     }
 
-    /// Behind an error: goes on with the next block of the partition, or ends it.
+    /// Handles an error: continues with the next block of the partition, or ends the partition.
     async fn cut(&mut self, error: ReadError) {
         self.note(error);
         self.is_damaged = true;
@@ -447,7 +457,8 @@ impl Salvage {
                 if self.in_force == open {
                     return;
                 }
-                // Where it began is in the gap; from the first row behind that it is known to be in force.
+                // The deletion begins inside the gap, at an unknown position. It is known to be in force from
+                // the first row after the gap on.
                 if is_new && first.side == Side::At {
                     let position = Position { side: Side::Before, ..first };
                     self.in_force = open;
@@ -463,19 +474,20 @@ impl Salvage {
         }
     }
 
-    /// The next block of the partition behind `at`: where it starts, what is in force there, and its first piece.
+    /// The first block of the partition that starts after `at`: its start, the deletion in force there, and
+    /// the position of its first row or marker.
     async fn block_behind(&mut self) -> Option<(u64, Tombstone, Position)> {
-        let table = Rc::clone(&self.table);
+        let sstable = Rc::clone(&self.sstable);
         let entry = self.entry.as_ref()?;
-        let mut rows = RowIndex::open_unchecked(&table, entry, Fetch::Bypass, self.class).await.ok()??;
-        let mut next = rows.first_block(&table).await.ok()?;
+        let mut rows = RowIndex::open_unchecked(&sstable, entry, Fetch::Bypass, self.class).await.ok()??;
+        let mut next = rows.first_block(&sstable).await.ok()?;
         while let Some(block) = next {
-            let at = self.start.checked_add(block.offset()).filter(|at| *at < table.data.data_bytes())?;
+            let at = self.start.checked_add(block.offset()).filter(|at| *at < sstable.data.data_bytes())?;
             if at > self.at {
-                let open = rows.in_force_at(&table, &block).await.ok()?;
+                let open = rows.in_force_at(&sstable, &block).await.ok()?;
                 match block.first() {
                     Some(first) => return Some((at, open, first.clone())),
-                    // A block that does not start with something readable is passed over.
+                    // A block whose first row or marker cannot be read is skipped.
                     None => {
                         if let Ok(first) = self.position_at(at).await {
                             return Some((at, open, first));
@@ -483,12 +495,12 @@ impl Salvage {
                     }
                 }
             }
-            next = rows.block_after(&table, &block).await.ok()?;
+            next = rows.block_after(&sstable, &block).await.ok()?;
         }
         None
     }
 
-    /// The place of the row or marker at `at`.
+    /// The clustering position of the row or marker at `at`.
     async fn position_at(&mut self, at: u64) -> Result<Position, ReadError> {
         let mut window = Window::new(Fetch::Bypass, self.class);
         loop {
@@ -496,8 +508,8 @@ impl Salvage {
                 Parsed::Done(head) if matches!(head.kind, Kind::Row | Kind::Marker(_)) => {
                     return Ok(Position { prefix: self.parser.key(&head, at)?, side: head.side() });
                 }
-                Parsed::Done(_) => return Err(self.table.data.corrupt(at, "no row or marker")),
-                Parsed::Need(need) => window.fill(&self.table.data, at, need, 0).await?,
+                Parsed::Done(_) => return Err(self.sstable.data.corrupt(at, "no row or marker")),
+                Parsed::Need(need) => window.fill(&self.sstable.data, at, need, 0).await?,
             }
         }
     }

@@ -1,8 +1,8 @@
-//! Reads whole partitions in a row: Data.db from one point of the ring to another, front to back.
+//! Scans whole partitions: reads Data.db front to back from one point of the ring to another.
 //!
-//! The index is looked at to find the two ends, and to find the next partition when a long one is skipped.
-//! Everything else comes from Data.db in large requests that overlap with the parsing (`window`). The chunk
-//! cache neither serves nor keeps what a scan reads.
+//! The index is read to find the two ends, and to find the next partition when a long partition is skipped.
+//! All other data come from Data.db in large requests that overlap with the parsing (`window`). A scan
+//! neither reads from the chunk cache nor adds to it.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -13,53 +13,53 @@ use runtime::IoClass;
 
 use super::parse::{Parsed, Parser, change_fragment, row_fragment};
 use super::partition_index::PartitionCursor;
-use super::table::SSTable;
+use super::sstable::SSTable;
 use super::unfiltered::Kind;
 use super::window::{Fetch, Window};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Where the range is in the file is not known yet.
+    /// The range of file positions is not known yet.
     Open,
-    /// In front of a partition.
+    /// At the start of a partition.
     Header,
     Static,
     Rows,
-    /// The rest of the partition is not wanted.
+    /// The rest of the partition has to be skipped.
     Skip,
     Done,
 }
 
 /// See the head of this file.
 pub(super) struct ScanReader {
-    table: Rc<SSTable>,
+    sstable: Rc<SSTable>,
     parser: Parser,
     class: IoClass,
-    /// Of Index.db.
+    /// How Index.db is fetched.
     index_fetch: Fetch,
     start: RingPosition,
     end: RingPosition,
     window: Window,
-    /// Where the next piece starts.
+    /// Start of the next row, marker or header.
     at: u64,
-    /// Where the scan ends.
+    /// End of the scan.
     until: u64,
     state: State,
-    /// Bytes that the window must show at `at` before the next step; 0 if it does.
+    /// Bytes that the window must contain from `at` on before the next step; 0 if it contains enough.
     need: u64,
     last_key: Option<PartitionKey>,
     in_force: Tombstone,
-    /// Counts the bytes that were read, and up to where it has.
+    /// Counter of the bytes that the scan has read; `counted` is the position up to which they are counted.
     progress: Option<Rc<Cell<u64>>>,
     counted: u64,
-    /// Where the last fragment stands in the data.
+    /// Position of the last returned fragment in the data.
     given_at: u64,
 }
 
 impl ScanReader {
-    /// `spec` wants all rows, forward.
+    /// A scan of `spec`, which must want all rows, forward.
     pub(super) fn new(
-        table: &Rc<SSTable>,
+        sstable: &Rc<SSTable>,
         parser: Parser,
         spec: &ReadSpec,
         index_fetch: Fetch,
@@ -67,9 +67,9 @@ impl ScanReader {
         progress: Option<Rc<Cell<u64>>>,
     ) -> Self {
         assert!(spec.wants_all_rows() && !spec.reversed, "a scan gives everything, front to back");
-        let state = if table.may_contain_range(&spec.partitions) { State::Open } else { State::Done };
+        let state = if sstable.may_contain_range(&spec.partitions) { State::Open } else { State::Done };
         Self {
-            table: Rc::clone(table),
+            sstable: Rc::clone(sstable),
             parser,
             class,
             start: spec.partitions.start(),
@@ -88,7 +88,7 @@ impl ScanReader {
         }
     }
 
-    /// Counts what was read since the last time.
+    /// Adds the bytes read since the last call to the progress counter.
     fn count(&mut self) {
         if let Some(progress) = &self.progress {
             progress.set(progress.get() + self.at.saturating_sub(self.counted));
@@ -96,52 +96,52 @@ impl ScanReader {
         }
     }
 
-    /// Where the fragment that was given last stands in the data; of a static row, what follows it.
+    /// Position in the data of the last returned fragment; for a static row, the position after it.
     pub(super) fn given_at(&self) -> u64 {
         self.given_at
     }
 
-    /// Where the first partition behind `point` starts.
+    /// Start of the first partition after `point`.
     async fn position_behind(&self, point: &RingPosition) -> Result<u64, ReadError> {
-        let table = &*self.table;
-        let mut cursor = PartitionCursor::new(table, self.index_fetch, self.class);
-        cursor.seek(table, point).await?;
-        let entry = cursor.next(table).await?;
-        Ok(entry.map_or(table.data.data_bytes(), |entry| entry.position()))
+        let sstable = &*self.sstable;
+        let mut cursor = PartitionCursor::new(sstable, self.index_fetch, self.class);
+        cursor.seek(sstable, point).await?;
+        let entry = cursor.next(sstable).await?;
+        Ok(entry.map_or(sstable.data.data_bytes(), |entry| entry.position()))
     }
 
     async fn find_ends(&mut self) -> Result<(), ReadError> {
-        let starts_first = self.start.side_of(self.table.first_key()).is_gt();
+        let starts_first = self.start.side_of(self.sstable.first_key()).is_gt();
         self.at = if starts_first { 0 } else { self.position_behind(&self.start).await? };
         self.counted = self.at;
-        let ends_last = self.end.side_of(self.table.last_key()).is_lt();
+        let ends_last = self.end.side_of(self.sstable.last_key()).is_lt();
         self.until =
-            if ends_last { self.table.data.data_bytes() } else { self.position_behind(&self.end).await? };
+            if ends_last { self.sstable.data.data_bytes() } else { self.position_behind(&self.end).await? };
         self.state = State::Header;
         Ok(())
     }
 
-    /// Moves to the partition behind the current one by the index.
+    /// Moves to the next partition by the index.
     async fn skip_by_index(&mut self) -> Result<(), ReadError> {
         let last = self.last_key.clone().expect("a partition was begun");
         let position = self.position_behind(&RingPosition::AfterKey(last)).await?;
-        if position <= self.at && position != self.table.data.data_bytes() {
+        if position <= self.at && position != self.sstable.data.data_bytes() {
             let detail = "a later partition starts in front of here, as the index has it";
-            return Err(self.table.data.corrupt(self.at, detail));
+            return Err(self.sstable.data.corrupt(self.at, detail));
         }
         self.at = position;
         self.state = State::Header;
         Ok(())
     }
 
-    /// The next fragment, `None` at the end; `need` is set if the window has to move first.
+    /// The next fragment; `None` at the end, or if `need` is set because the window has to be filled first.
     fn step(&mut self) -> Result<Option<Fragment>, ReadError> {
         let parser = &mut self.parser;
         loop {
             match self.state {
                 State::Open | State::Done => return Ok(None),
                 State::Header => {
-                    if self.at >= self.table.data.data_bytes() {
+                    if self.at >= self.sstable.data.data_bytes() {
                         self.state = State::Done;
                         return Ok(None);
                     }
@@ -151,7 +151,7 @@ impl ScanReader {
                     };
                     if self.last_key.as_ref().is_some_and(|last| *last >= key) {
                         let detail = "partition keys do not rise by token and key";
-                        return Err(self.table.data.corrupt(self.at, detail));
+                        return Err(self.sstable.data.corrupt(self.at, detail));
                     }
                     if self.end.side_of(&key).is_gt() {
                         self.state = State::Done;
@@ -160,13 +160,13 @@ impl ScanReader {
                     if self.start.side_of(&key).is_lt() {
                         let detail =
                             "a partition in front of the range, where the index has the range's first";
-                        return Err(self.table.data.corrupt(self.at, detail));
+                        return Err(self.sstable.data.corrupt(self.at, detail));
                     }
                     self.given_at = self.at;
                     self.at += bytes;
                     self.in_force = Tombstone::LIVE;
                     self.last_key = Some(key.clone());
-                    self.state = if self.table.columns.has_static() { State::Static } else { State::Rows };
+                    self.state = if self.sstable.columns.has_static() { State::Static } else { State::Rows };
                     return Ok(Some(Fragment::PartitionStart { key, tombstone }));
                 }
                 State::Skip => {
@@ -188,7 +188,7 @@ impl ScanReader {
                     let is_static = head.kind == Kind::StaticRow;
                     if is_static != (self.state == State::Static) {
                         let detail = "a static row that is not the first of its partition, or is missing";
-                        return Err(self.table.data.corrupt(at, detail));
+                        return Err(self.sstable.data.corrupt(at, detail));
                     }
                     self.state = State::Rows;
                     let fragment = match head.kind {
@@ -258,8 +258,8 @@ impl Reader for ScanReader {
                 }
                 _ if self.need > 0 => {
                     self.count();
-                    let table = Rc::clone(&self.table);
-                    self.window.fill(&table.data, self.at, self.need, self.until).await?;
+                    let sstable = Rc::clone(&self.sstable);
+                    self.window.fill(&sstable.data, self.at, self.need, self.until).await?;
                     self.need = 0;
                     Ok(())
                 }

@@ -1,4 +1,5 @@
-//! How a reader of partitions gets to the rows it wants: by the row index, and within a block head by head.
+//! Moves a reader of partitions to the rows that it wants: to a block by the row index, and within the block
+//! head by head.
 
 use std::rc::Rc;
 
@@ -9,56 +10,56 @@ use reader::slice::Cutter;
 use super::parse::Parsed;
 use super::partitions::{SSTableReader, State};
 use super::row_index::RowIndex;
-use super::table::SSTable;
+use super::sstable::SSTable;
 use super::unfiltered::{Head, Kind};
 
-/// What is at a place on the way to a target.
+/// The result of reading one head on the way to a target.
 enum Walked {
-    /// A row or marker in front of the target, this long.
+    /// A row or marker before the target, of this length in bytes.
     Piece(u64),
-    /// The target, something behind it, or the partition's end.
+    /// The target, a position after it, or the end of the partition.
     Behind,
     Need(u64),
 }
 
 impl SSTableReader {
-    /// Finds the place of the next wanted range, and goes there if that is a shorter way.
+    /// Searches for the start of the next wanted range, and moves there if it lies ahead.
     pub(super) async fn seek(&mut self) -> Result<(), ReadError> {
-        let table = Rc::clone(&self.table);
+        let sstable = Rc::clone(&self.sstable);
         let entry = self.entry.as_ref().expect("a partition is being read");
         if self.row_index.is_none() {
             let header_bytes = self.rows_at - entry.position();
-            let opened = RowIndex::open(&table, entry, header_bytes, self.index_fetch, self.class).await?;
+            let opened = RowIndex::open(&sstable, entry, header_bytes, self.index_fetch, self.class).await?;
             self.row_index = opened.map(|rows| rows.charged_to(&self.spec.permit));
         }
         self.state = State::Rows;
         let wanted = self.cut.as_ref().and_then(Cutter::wanted);
         if self.spec.reversed {
             let target = wanted.map(|wanted| wanted.end.clone());
-            self.seek_back(&table, target).await
+            self.seek_back(&sstable, target).await
         } else {
             let target = wanted.expect("only those who cut seek forward").start.clone();
-            self.seek_forward(&table, target).await
+            self.seek_forward(&sstable, target).await
         }
     }
 
-    async fn seek_forward(&mut self, table: &SSTable, target: Position) -> Result<(), ReadError> {
+    async fn seek_forward(&mut self, sstable: &SSTable, target: Position) -> Result<(), ReadError> {
         let rows = self.row_index.as_mut().expect("only partitions with a row index are searched");
-        let place = rows.block_to_start(table, &self.spec.schema, &target).await?;
+        let place = rows.block_to_start(sstable, &self.spec.schema, &target).await?;
         self.sought = Some(target);
         let Some(place) = place else {
             self.finish_partition();
             return Ok(());
         };
         let start = self.entry.as_ref().expect("a partition is being read").position();
-        let block_at = start.checked_add(place.offset()).filter(|at| *at < table.data.data_bytes());
+        let block_at = start.checked_add(place.offset()).filter(|at| *at < sstable.data.data_bytes());
         let block_at = block_at.ok_or_else(|| {
             let detail =
                 format!("a block {} bytes behind its partition's start, behind the end", place.offset());
-            rows.corrupt(table, &detail)
+            rows.corrupt(sstable, &detail)
         })?;
         if block_at > self.at {
-            let in_force = rows.in_force_at(table, &place).await?;
+            let in_force = rows.in_force_at(sstable, &place).await?;
             self.at = block_at;
             self.in_force = in_force;
             self.expected = place.first().cloned();
@@ -71,18 +72,18 @@ impl SSTableReader {
         Ok(())
     }
 
-    /// Finds the last row or marker in front of `target`: the block by the row index, within it (or in all of a
-    /// partition without one) head by head.
+    /// Moves to the last row or marker before `target`: finds the block by the row index, and reads it head
+    /// by head. A partition without a row index is read head by head as a whole.
     ///
-    /// Without a target the last one of all, which may stand behind every row.
-    async fn seek_back(&mut self, table: &SSTable, target: Option<Position>) -> Result<(), ReadError> {
+    /// Without a target, moves to the last row or marker of the partition.
+    async fn seek_back(&mut self, sstable: &SSTable, target: Option<Position>) -> Result<(), ReadError> {
         let start = self.entry.as_ref().expect("a partition is being read").position();
         let is_walking = self.piece_end > 0;
         self.sought.clone_from(&target);
         let mut place = match &mut self.row_index {
             None if is_walking => return Ok(()),
             None => None,
-            Some(rows) => match rows.block_in_front(table, &self.spec.schema, target.as_ref()).await? {
+            Some(rows) => match rows.block_in_front(sstable, &self.spec.schema, target.as_ref()).await? {
                 None => {
                     self.finish_partition();
                     return Ok(());
@@ -93,20 +94,20 @@ impl SSTableReader {
         loop {
             let (mut at, mut in_force) = (self.rows_at, Tombstone::LIVE);
             if let (Some(rows), Some(found)) = (&mut self.row_index, &place) {
-                let sound = |at: &u64| *at >= self.rows_at && *at < table.data.data_bytes();
+                let sound = |at: &u64| *at >= self.rows_at && *at < sstable.data.data_bytes();
                 at = start.checked_add(found.offset()).filter(sound).ok_or_else(|| {
                     let detail = format!("a block {} bytes behind its partition's start", found.offset());
-                    rows.corrupt(table, &detail)
+                    rows.corrupt(sstable, &detail)
                 })?;
                 let is_below = start.saturating_add(found.end()) <= self.at;
                 if is_walking && !is_below {
                     self.block = place;
                     return Ok(());
                 }
-                in_force = rows.in_force_at(table, found).await?;
+                in_force = rows.in_force_at(sstable, found).await?;
                 self.expected = found.first().cloned();
             }
-            if let Some((at, end)) = self.walk_to(table, at, target.as_ref(), &mut in_force).await? {
+            if let Some((at, end)) = self.walk_to(sstable, at, target.as_ref(), &mut in_force).await? {
                 self.block = place;
                 self.at = at;
                 self.piece_end = end;
@@ -120,9 +121,9 @@ impl SSTableReader {
             place = match (&mut self.row_index, &place) {
                 (Some(rows), Some(_)) if rows.knows_first_rows() => {
                     let detail = "nothing in front of the wanted rows, where Index.db has a block of such";
-                    return Err(table.data.corrupt(at, detail));
+                    return Err(sstable.data.corrupt(at, detail));
                 }
-                (Some(rows), Some(found)) => rows.block_before(table, found).await?,
+                (Some(rows), Some(found)) => rows.block_before(sstable, found).await?,
                 _ => None,
             };
             if place.is_none() {
@@ -132,11 +133,11 @@ impl SSTableReader {
         }
     }
 
-    /// Walks head by head from `at` to the last row or marker in front of `target`. Gives its start and end, if
-    /// there is one, and sets what is in force behind it.
+    /// Reads head by head from `at` to the last row or marker before `target`. Returns its start and end, if
+    /// there is one, and sets `in_force` to the deletion in force after it.
     async fn walk_to(
         &mut self,
-        table: &SSTable,
+        sstable: &SSTable,
         mut at: u64,
         target: Option<&Position>,
         in_force: &mut Tombstone,
@@ -148,13 +149,13 @@ impl SSTableReader {
                     last = Some((at, at + bytes));
                     at += bytes;
                 }
-                Walked::Need(need) => self.window.fill(&table.data, at, need, self.until()).await?,
+                Walked::Need(need) => self.window.fill(&sstable.data, at, need, self.until()).await?,
                 Walked::Behind => return Ok(last),
             }
         }
     }
 
-    /// Looks at the head at `at` on the way to `target`.
+    /// Reads the head at `at` on the way to `target`.
     fn walk_head(
         &mut self,
         at: u64,
@@ -167,7 +168,7 @@ impl SSTableReader {
         };
         match head.kind {
             Kind::StaticRow => {
-                return Err(self.table.data.corrupt(at, "a static row that is not the first"));
+                return Err(self.sstable.data.corrupt(at, "a static row that is not the first"));
             }
             Kind::EndOfPartition if !in_force.is_live() => {
                 return Err(self.parser.unbalanced(at, *in_force, Tombstone::LIVE));
@@ -193,15 +194,15 @@ impl SSTableReader {
         }
         if self.expected.is_some() {
             let position = Position { prefix: self.parser.key(&head, at)?, side: head.side() };
-            check_expected(&self.table, &mut self.expected, at, &position)?;
+            check_expected(&self.sstable, &mut self.expected, at, &position)?;
         }
         Ok(Walked::Piece(bytes))
     }
 }
 
-/// After a jump: whether the first piece is the one that the row index names.
+/// After a seek: checks that the first row or marker is the one that the row index states.
 pub(super) fn check_expected(
-    table: &SSTable,
+    sstable: &SSTable,
     expected: &mut Option<Position>,
     at: u64,
     found: &Position,
@@ -209,7 +210,7 @@ pub(super) fn check_expected(
     match expected.take() {
         Some(expected) if expected != *found => {
             let detail = format!("Index.db has a block start here with {expected:?}; found {found:?}");
-            Err(table.data.corrupt(at, &detail))
+            Err(sstable.data.corrupt(at, &detail))
         }
         _ => Ok(()),
     }

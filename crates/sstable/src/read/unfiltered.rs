@@ -1,14 +1,15 @@
-//! The pieces of a partition as Data.db has them: its header, rows, and markers of range tombstones.
+//! The encoded units of a partition in Data.db: its header, rows, and markers of range tombstones.
 //!
 //! ```text
 //! header := str16 key, deletion time
-//! row    := flags [extended flags] clustering values, vint size, vint size of the piece before, body
-//! marker := flags, kind, u16 n, n clustering values, vint size, vint size of the piece before, 1 or 2 deletions
+//! row    := flags [extended flags] clustering values, vint size, vint size of the unit before, body
+//! marker := flags, kind, u16 n, n clustering values, vint size, vint size of the unit before,
+//!           1 or 2 deletions
 //! ```
-//! Parsing is in two steps: [`parse_head`] finds out what stands there, where it ends and where the one before
-//! it starts, and the body is only decoded (`row`, [`Bases::deletion`]) if it is wanted. A head that the window
-//! cuts off is no error but [`Stop::Short`]; a body must fit into its size. Source: facts `sstable-format.md`
-//! §4.
+//! Parsing has two steps. [`parse_head`] determines the kind of a row or marker, its clustering values, its
+//! end, and the start of the one before it. The body is decoded only if it is wanted (`row`,
+//! [`Bases::deletion`]). A head that extends beyond the window is not an error but [`Stop::Short`]; a body
+//! must fit into its stored size. Source: facts `sstable-format.md` §4.
 
 use std::cmp::Ordering;
 
@@ -33,13 +34,14 @@ const EXTENSION: u8 = 0x80;
 
 const EXTENDED_IS_STATIC: u8 = 0x01;
 
-/// The longest clustering value, as in the peers.
+/// The longest clustering value in bytes, as in Cassandra and ScyllaDB.
 const VALUE_BYTES_MAX: usize = 65_535;
 
-/// Why a piece could not be parsed.
+/// Why a row, marker or header could not be parsed.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// The window ends inside; at least so many bytes are needed, counted from the piece's start.
+    /// The window ends before the end of the row or marker. At least this number of bytes, counted from its
+    /// start, is needed.
     Short(u64),
     Bad(FormatError),
 }
@@ -62,7 +64,7 @@ fn short(bytes: &[u8], truncated: Truncated) -> Stop {
 pub(super) struct PartitionHeader<'a> {
     pub(super) key: &'a [u8],
     pub(super) deletion: DeletionTime,
-    /// Its length.
+    /// Length in bytes.
     pub(super) bytes: usize,
 }
 
@@ -80,7 +82,7 @@ impl<'a> PartitionHeader<'a> {
     }
 }
 
-/// What stands at a place within a partition.
+/// What stands at a position within a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     EndOfPartition,
@@ -94,20 +96,21 @@ pub(super) enum Kind {
 pub(super) struct Head<'a> {
     pub(super) kind: Kind,
     pub(super) flags: u8,
-    /// How many clustering values.
+    /// Number of clustering values.
     pub(super) count: usize,
     /// The encoded clustering values.
     pub(super) values: &'a [u8],
-    /// Where the body starts, from the start of the piece.
+    /// Start of the body, counted from the start of the row or marker.
     pub(super) body_at: usize,
-    /// The length of the piece: where the next one starts.
+    /// Length of the whole row or marker in bytes; the next one starts there.
     pub(super) bytes: u64,
-    /// The distance to the start of the piece before; of the first, to the start of the partition.
+    /// Distance in bytes to the start of the row or marker before; for the first one, to the start of the
+    /// partition.
     pub(super) previous_bytes: u64,
 }
 
-/// Parses the head of what starts with `bytes`. `left_bytes` is what the data have from here on, which no piece
-/// can exceed.
+/// Parses the head of the row or marker that starts with `bytes`. `left_bytes` is the length of the data from
+/// here on; no row or marker can be longer.
 #[inline]
 pub(super) fn parse_head<'a>(
     bytes: &'a [u8],
@@ -190,7 +193,7 @@ pub(super) fn parse_head<'a>(
 }
 
 impl Head<'_> {
-    /// The clustering values in memory's form. A null (of compact tables) becomes an empty value.
+    /// The decoded clustering values. A null (of compact tables) becomes an empty value.
     #[inline]
     pub(super) fn prefix(
         &self,
@@ -200,7 +203,7 @@ impl Head<'_> {
         prefix_of(self.values, &fixed[..self.count], builder)
     }
 
-    /// Where it stands, seen from `target`, without bringing its values into memory's form.
+    /// The order of this position relative to `target`, without decoding its values.
     #[inline]
     pub(super) fn compare(
         &self,
@@ -217,7 +220,7 @@ impl Head<'_> {
                 return Ok(order);
             }
         }
-        // As positions do: what is shorter stands before or behind everything that extends it.
+        // As for positions: a prefix sorts before or after everything that extends it.
         Ok(match self.count.cmp(&target.prefix.len()) {
             Ordering::Equal => self.side().cmp(&target.side),
             Ordering::Less if self.side() == Side::After => Ordering::Greater,
@@ -227,7 +230,7 @@ impl Head<'_> {
         })
     }
 
-    /// On which side of its prefix it stands.
+    /// The side of its prefix on which this position lies.
     #[inline]
     pub(super) fn side(&self) -> Side {
         match self.kind {
@@ -237,7 +240,7 @@ impl Head<'_> {
     }
 }
 
-/// The encoded values in memory's form; one for each of `fixed`.
+/// Decodes the values; there is one for each element of `fixed`.
 #[inline]
 pub(super) fn prefix_of(
     values: &[u8],
@@ -258,7 +261,7 @@ pub(super) fn prefix_of(
     Ok(builder.finish())
 }
 
-/// Where a prefix of this kind stands.
+/// The side of a prefix of this kind.
 pub(super) fn side_of(kind: PrefixKind) -> Side {
     match kind.weight() {
         -1 => Side::Before,
@@ -267,11 +270,11 @@ pub(super) fn side_of(kind: PrefixKind) -> Side {
     }
 }
 
-/// The times that differences in Data.db are added to.
+/// The bases to which the time differences in Data.db are added.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bases {
     bases: DeltaBases,
-    /// Local deletion times are unsigned ([`Version::has_uint_deletion_time`]).
+    /// Whether local deletion times are unsigned ([`Version::has_uint_deletion_time`]).
     is_uint: bool,
 }
 
@@ -286,7 +289,7 @@ impl Bases {
         Ok(self.bases.min_timestamp_us.wrapping_add(delta as i64))
     }
 
-    /// A local deletion time in our terms. Sums are modulo 2^32 in all versions.
+    /// A local deletion time in seconds. Sums are modulo 2^32 in all versions.
     #[inline]
     pub(super) fn deletion_time(&self, take: &mut Take<'_>) -> Result<u32, FormatError> {
         let delta = take.vint().named("local deletion time")?;
@@ -309,14 +312,14 @@ impl Bases {
     pub(super) fn deletion(&self, take: &mut Take<'_>) -> Result<Tombstone, FormatError> {
         let timestamp_us = self.timestamp(take)?;
         let deletion_time_s = self.deletion_time(take)?;
-        // Cassandra 5 writes "none" in 32 bits also into older versions, which take it for a time.
+        // Cassandra 5 writes "none" in 32 bits into older versions too, where it reads as a time.
         if timestamp_us == NO_TIMESTAMP_US {
             return Ok(Tombstone::LIVE);
         }
         Ok(Tombstone { timestamp_us, deletion_time_s })
     }
 
-    /// The deletions of a marker, from its body: the one in force in front of it and the one behind it.
+    /// The deletions of a marker, from its body: the one in force before it and the one in force after it.
     pub(super) fn marker(
         &self,
         kind: PrefixKind,
@@ -343,8 +346,8 @@ impl Bases {
     }
 }
 
-/// A stored deletion time in our terms. Negative ones are times after 2038, which older servers computed in 31
-/// bits; read as unsigned they are right again.
+/// Converts a stored deletion time to seconds. A negative time lies after 2038 and was computed in 31 bits by
+/// an older server; as an unsigned number it is correct.
 #[inline]
 fn deletion_time_s(stored_s: i32) -> u32 {
     if stored_s == deletion_time::NO_DELETION_TIME_S {
@@ -354,7 +357,7 @@ fn deletion_time_s(stored_s: i32) -> u32 {
     }
 }
 
-/// A partition's or open marker's deletion in our terms.
+/// Converts the stored deletion of a partition or of an open marker.
 pub(super) fn tombstone_of(deletion: DeletionTime) -> Tombstone {
     Tombstone {
         timestamp_us: deletion.marked_for_delete_at_us,

@@ -1,13 +1,14 @@
-//! Whether what a row holds are values of its columns' types: what a scrub asks unless told not to.
+//! Checks whether the values of a row are valid for the types of their columns. A scrub checks this by
+//! default.
 //!
-//! As Cassandra's `Row.validateData`: clustering values, cells and the keys of collections. Of counters only the merging knows
-//! what makes sense.
+//! As Cassandra's `Row.validateData`, it checks clustering values, cells and the keys of collections. Values
+//! of counters are not checked; only the merge can interpret them.
 
 use model::types::TypeError;
 use model::{ClusteringPrefix, ColumnData, Row, TableSchema};
 
 /// # Errors
-/// The column, and what is wrong with its value.
+/// The name of the column, and the error in its value.
 pub(super) fn check(schema: &TableSchema, key: Option<&ClusteringPrefix>, row: &Row) -> Result<(), String> {
     let said = |column: &str, result: Result<(), TypeError>| {
         result.map_err(|error| format!("column {column} has a value that is none of its type: {error}"))

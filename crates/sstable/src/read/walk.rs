@@ -1,7 +1,7 @@
-//! What the offline tools ask of an open SSTable beside reads: the entries of the index one by one, a scan that says
-//! where in Data.db each fragment stands, and how the data are encoded.
+//! Access for the offline tools besides reads: the index entries one by one, a scan that returns the position
+//! of each fragment in Data.db, and the encoding of the data.
 //!
-//! Both walks stream: their memory is a window, whatever the SSTable's size.
+//! Both iterations are streams: they hold one window in memory, whatever the size of the SSTable.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,29 +14,29 @@ use super::parse::Parser;
 use super::partition_index::{Entry, PartitionCursor, PartitionIndex};
 use super::row_index::{Place, RowIndex};
 use super::scan::ScanReader;
-use super::table::SSTable;
+use super::sstable::SSTable;
 use super::window::Fetch;
 use crate::component::compression_info::CompressionInfo;
 use crate::component::filter::Filter;
 use crate::component::summary::Summary;
 
 impl SSTable {
-    /// CompressionInfo.db; `None` if Data.db is not compressed.
+    /// The content of CompressionInfo.db; `None` if Data.db is not compressed.
     pub fn compression_info(&self) -> Option<&CompressionInfo> {
         self.data.compression()
     }
 
-    /// Whether every byte of Data.db has a checksum of its chunk or of CRC.db.
+    /// Whether every byte of Data.db is covered by a checksum, of its chunk or in CRC.db.
     pub fn is_checksummed(&self) -> bool {
         self.data.is_checksummed()
     }
 
-    /// CRC-32 of Data.db as Digest.crc32 has it.
+    /// CRC-32 of Data.db, as stored in Digest.crc32.
     pub fn digest(&self) -> Option<u32> {
         self.digest
     }
 
-    /// Summary.db; `None`: the format has none.
+    /// The summary; `None` if the format has none.
     pub fn summary(&self) -> Option<&Summary> {
         match &self.index {
             PartitionIndex::Big { summary, .. } => Some(summary),
@@ -44,21 +44,22 @@ impl SSTable {
         }
     }
 
-    /// Filter.db; `None`: every key may be here.
+    /// The bloom filter; `None` if every key may be in the SSTable.
     pub fn filter(&self) -> Option<&Filter> {
         self.filter.as_ref()
     }
 
-    /// The partitions of the index, from the first on.
+    /// Iterates over the partitions of the index, from the first one on.
     pub fn walk_index(self: &Rc<Self>, class: IoClass) -> IndexWalk {
         let cursor = PartitionCursor::new(self, Fetch::Bypass, class);
-        IndexWalk { table: Rc::clone(self), cursor, class, walked: 0 }
+        IndexWalk { sstable: Rc::clone(self), cursor, class, walked: 0 }
     }
 
-    /// All partitions in order, each fragment with its place. `schema` is as in a [`ReadSpec`].
+    /// Scans all partitions in order and returns each fragment with its position. `schema` is as in a
+    /// [`ReadSpec`].
     ///
     /// # Errors
-    /// The schema is not this SSTable's.
+    /// The schema does not fit this SSTable.
     pub fn positioned_scan(
         self: &Rc<Self>,
         schema: &Arc<TableSchema>,
@@ -71,26 +72,27 @@ impl SSTable {
     }
 }
 
-/// A partition as the index has it.
+/// A partition as stored in the index.
 #[derive(Clone, Debug)]
 pub struct IndexPartition {
     pub key: PartitionKey,
-    /// Where the entry starts in Index.db, or its node in Partitions.db.
+    /// Position of the entry in Index.db, or of its node in Partitions.db.
     pub entry_at: u64,
-    /// Where the partition starts in the data before compression.
+    /// Start of the partition in the data before compression.
     pub position: u64,
+    /// Location of the row index.
     pub rows: IndexedRows,
     pub(super) entry: Entry,
 }
 
-/// Where the row index of a partition is.
+/// Location of a partition's row index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexedRows {
-    /// The partition has none.
+    /// The partition has no row index.
     None,
-    /// In Index.db, so many bytes.
+    /// In Index.db, of this length in bytes.
     Promoted { bytes: u64 },
-    /// In Rows.db, where its entry is at `entry_at`.
+    /// In Rows.db, with its entry at `entry_at`.
     Trie { entry_at: u64 },
 }
 
@@ -98,35 +100,36 @@ pub enum IndexedRows {
 #[derive(Clone, Debug)]
 pub struct IndexBlockEntry {
     pub bounds: BlockBounds,
-    /// From the start of the partition.
+    /// Distance in bytes from the start of the partition.
     pub offset: u64,
+    /// Length of the block in bytes.
     pub width: u64,
-    /// The range deletion that is in force behind its end.
+    /// The range deletion in force after the block's end.
     pub open: Tombstone,
 }
 
-/// What an index says of the rows of a block.
+/// The bounds of a block's rows, as stored in the index.
 #[derive(Clone, Debug)]
 pub enum BlockBounds {
-    /// The first and the last row or marker.
+    /// The positions of the first and the last row or marker.
     Rows { first: Position, last: Position },
-    /// Byte-comparable keys: all rows and markers are at or behind the first, and in front of the second.
+    /// Byte-comparable keys: every row and marker is at or after `lower`, and before `upper`.
     Separators { lower: Vec<u8>, upper: Vec<u8> },
 }
 
-/// Walks the index; see [`SSTable::walk_index`].
+/// Iterates over the index; see [`SSTable::walk_index`].
 pub struct IndexWalk {
-    table: Rc<SSTable>,
+    sstable: Rc<SSTable>,
     cursor: PartitionCursor,
     class: IoClass,
     walked: u64,
 }
 
 impl IndexWalk {
-    /// The next partition; `None` behind the last.
+    /// The next partition; `None` after the last.
     pub async fn next(&mut self) -> Result<Option<IndexPartition>, ReadError> {
         let place = self.cursor.place();
-        let Some(entry) = self.cursor.next(&self.table).await? else { return Ok(None) };
+        let Some(entry) = self.cursor.next(&self.sstable).await? else { return Ok(None) };
         self.walked += 1;
         let (entry_at, rows) = match &entry {
             Entry::Big(entry) if entry.promoted_bytes == 0 => (place, IndexedRows::None),
@@ -140,32 +143,33 @@ impl IndexWalk {
         Ok(Some(IndexPartition { key, entry_at, position, rows, entry }))
     }
 
-    /// How far it is: so much of so much, in bytes or in partitions.
+    /// Progress as (done, total): bytes of Index.db, or partitions in a trie.
     pub fn progress(&self) -> (u64, u64) {
-        match self.table.index.partition_count() {
-            None => (self.cursor.place(), self.table.index_bytes()),
+        match self.sstable.index.partition_count() {
+            None => (self.cursor.place(), self.sstable.index_bytes()),
             Some(count) => (self.walked, count),
         }
     }
 
-    /// The deletion of a partition whose rows are indexed, and how many blocks it has.
+    /// The deletion of the partition and the number of its blocks; `None` if it has no row index.
     pub async fn row_index(&self, partition: &IndexPartition) -> Result<Option<(Tombstone, u64)>, ReadError> {
-        let rows = RowIndex::open_unchecked(&self.table, &partition.entry, Fetch::Bypass, self.class).await?;
+        let rows =
+            RowIndex::open_unchecked(&self.sstable, &partition.entry, Fetch::Bypass, self.class).await?;
         Ok(rows.map(|rows| (rows.deletion(), rows.block_count())))
     }
 
-    /// Each block of a partition whose rows are indexed to `each`.
+    /// Calls `each` for every block of the partition's row index.
     pub async fn blocks(
         &self,
         partition: &IndexPartition,
         mut each: impl FnMut(IndexBlockEntry),
     ) -> Result<(), ReadError> {
-        let table = &self.table;
-        let rows = RowIndex::open_unchecked(table, &partition.entry, Fetch::Bypass, self.class).await?;
+        let sstable = &self.sstable;
+        let rows = RowIndex::open_unchecked(sstable, &partition.entry, Fetch::Bypass, self.class).await?;
         let Some(mut rows) = rows else { return Ok(()) };
-        let mut next = rows.first_block(table).await?;
+        let mut next = rows.first_block(sstable).await?;
         while let Some(block) = next {
-            next = rows.block_after(table, &block).await?;
+            next = rows.block_after(sstable, &block).await?;
             let (offset, width) = (block.offset(), block.end() - block.offset());
             let (bounds, open) = match block {
                 Place::Promoted(_, block) => {
@@ -185,11 +189,12 @@ impl IndexWalk {
     }
 }
 
-/// A scan that knows where its fragments stand; see [`SSTable::positioned_scan`].
+/// A scan that knows the positions of its fragments; see [`SSTable::positioned_scan`].
 pub struct PositionedScan(ScanReader);
 
 impl PositionedScan {
-    /// The next fragment and where it starts in the data before compression (of a static row: where it ends).
+    /// The next fragment and its start in the data before compression. For a static row the position is its
+    /// end.
     pub async fn next(&mut self) -> Result<Option<(Fragment, u64)>, ReadError> {
         loop {
             match self.0.next()? {
@@ -200,12 +205,12 @@ impl PositionedScan {
         }
     }
 
-    /// The rest of the current partition is not wanted.
+    /// Skips the rest of the current partition.
     pub fn skip_partition(&mut self) {
         self.0.skip_partition();
     }
 
-    /// How much of the data lies behind the scan, in bytes.
+    /// Number of bytes of the data that the scan has passed.
     pub fn progress_bytes(&self) -> u64 {
         self.0.given_at()
     }

@@ -1,13 +1,15 @@
-//! The piece of a file that a reader looks at: contiguous bytes that move through the data, either way.
+//! The window of a reader: a contiguous range of bytes that moves through a file's data, forward or backward.
 //!
-//! Three ways to fetch, chosen by what the reader is after:
-//! - [`Fetch::Cached`]: chunks through the cache. One chunk is looked at in place; several are copied together.
-//! - [`Fetch::Bypass`]: the same without the cache; who keeps walking forward is given a scan.
-//! - [`Fetch::Scan`]: large requests past the cache, the next one under way while the current is looked at. What was
-//!   fetched is decoded a piece at a time, so that the reader finds it in the CPU's cache.
+//! Three ways to fetch, chosen by the kind of read:
+//! - [`Fetch::Cached`]: chunks come from the cache. A single chunk is used in place; several chunks are
+//!   copied into one buffer.
+//! - [`Fetch::Bypass`]: the same without the cache. A reader that keeps moving forward is switched to a scan.
+//! - [`Fetch::Scan`]: large requests without the cache; the next request is in flight while the current data
+//!   are parsed. Fetched chunks are decoded piece by piece, so that the reader finds the decoded bytes in the
+//!   CPU's cache.
 //!
-//! What is in front of the reader is dropped when more is fetched, so a window holds what was asked for, plus at
-//! most [`AHEAD_BYTES_MAX`] ([`SCAN_BYTES_MAX`] in a scan) and a chunk.
+//! The bytes before the reader's position are dropped when more are fetched. So a window holds the requested
+//! bytes, plus at most [`AHEAD_BYTES_MAX`] ([`SCAN_BYTES_MAX`] in a scan) and a chunk.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -19,12 +21,12 @@ use runtime::{FileError, IoBuf, IoClass};
 use super::chunked::{ChunkedFile, Run, StoredRun};
 use super::room::Room;
 
-/// The most that a reader of single partitions fetches beyond what it needs.
+/// Maximum read-ahead of a reader of single partitions, in bytes.
 const AHEAD_BYTES_MAX: u64 = 128 * 1024;
-/// A scan's first request and its largest; each is twice the one before.
+/// Bytes of a scan's first request and of its largest; each request is twice as long as the previous one.
 const SCAN_BYTES_MIN: u64 = 128 * 1024;
 pub(super) const SCAN_BYTES_MAX: u64 = 512 * 1024;
-/// What a scan decodes at a time.
+/// Bytes that a scan decodes at a time.
 const PIECE_BYTES: u64 = 64 * 1024;
 
 /// How a reader fetches.
@@ -41,7 +43,7 @@ enum Held {
     Own(Room),
 }
 
-/// A request of a scan that is under way.
+/// A request of a scan that is in flight.
 struct Ahead {
     run: Run,
     request: Pin<Box<dyn Future<Output = Result<IoBuf, FileError>>>>,
@@ -53,8 +55,8 @@ impl Ahead {
         (self.run.first..self.run.first + self.run.count).contains(&chunk)
     }
 
-    /// What came of it.
-    async fn landed(self: Box<Self>) -> (Run, Result<IoBuf, FileError>) {
+    /// Awaits the request and returns its result.
+    async fn wait(self: Box<Self>) -> (Run, Result<IoBuf, FileError>) {
         let Self { run, request, done } = *self;
         match done {
             Some(done) => (run, done),
@@ -67,13 +69,13 @@ impl Ahead {
 pub(super) struct Window {
     fetch: Fetch,
     class: IoClass,
-    /// Where `held` starts in the data.
+    /// Position in the data at which `held` starts.
     start: u64,
     held: Held,
-    /// What the next fetch adds to what is needed.
+    /// Bytes of read-ahead of the next fetch.
     ahead_bytes: u64,
     ahead: Option<Box<Ahead>>,
-    /// What a scan has fetched and not decoded; it goes on where the window ends.
+    /// Chunks that a scan has fetched and not decoded yet; they continue at the end of the window.
     stored: Option<Box<StoredRun>>,
     charge: Charge,
 }
@@ -94,30 +96,31 @@ impl Window {
         self.class
     }
 
-    /// What it holds is charged to the read, from before it is allocated.
+    /// Charges the window's memory to the read, before the memory is allocated.
     #[must_use]
     pub(super) fn charged_to(mut self, permit: &Option<Rc<Permit>>) -> Self {
         self.charge = Charge::new(permit.clone());
         self
     }
 
-    /// Charges what is held, and `count` chunks that are about to be fetched: as they are stored and decoded.
+    /// Charges the held bytes and `count` chunks that are about to be fetched, each of them in stored and in
+    /// decoded form.
     async fn charge_for(&mut self, file: &ChunkedFile, count: u64) -> Result<(), ReadError> {
         self.charge.grow_to(self.bytes().len() as u64 + 2 * count * file.chunk_bytes()).await
     }
 
-    /// What was fetched is decoded: charges no more than what is held.
+    /// Reduces the charge to the held bytes after the fetched chunks were decoded.
     fn settle(&mut self, file: &ChunkedFile) {
         self.charge.shrink_to(self.bytes().len() as u64 + self.fetched_bytes(file));
     }
 
-    /// What a scan has fetched, or is about to, and not decoded.
+    /// Bytes that a scan has fetched or requested and not decoded yet.
     fn fetched_bytes(&self, file: &ChunkedFile) -> u64 {
         let ahead = self.ahead.as_ref().map_or(0, |ahead| ahead.run.count * file.chunk_bytes());
         ahead + self.stored.as_ref().map_or(0, |stored| stored.held_bytes())
     }
 
-    /// The next fetch brings `bytes` at least, as far as there are any before `until`.
+    /// Makes the next fetch read at least `bytes` bytes, if there are as many before `until`.
     pub(super) fn expect(&mut self, bytes: u64) {
         self.ahead_bytes = bytes.min(AHEAD_BYTES_MAX);
     }
@@ -133,14 +136,14 @@ impl Window {
         self.start + self.bytes().len() as u64
     }
 
-    /// What is here from `position` on; nothing if the window is elsewhere.
+    /// The held bytes from `position` on; empty if the window does not contain `position`.
     #[inline]
     pub(super) fn rest(&self, position: u64) -> &[u8] {
         let from = position.checked_sub(self.start).and_then(|from| usize::try_from(from).ok());
         from.and_then(|from| self.bytes().get(from..)).unwrap_or_default()
     }
 
-    /// A reader at `position` goes on where it is.
+    /// Whether the window contains `position`, so that a reader there continues in it.
     fn follows(&self, position: u64) -> bool {
         self.start <= position && position < self.end()
     }
@@ -149,8 +152,8 @@ impl Window {
         self.start <= start && end <= self.end()
     }
 
-    /// Fetches so that `rest(position)` has `need` bytes, or all up to the end of the data. `until` is where the
-    /// reader will want nothing more, as far as it knows.
+    /// Fetches so that `rest(position)` has `need` bytes, or all bytes up to the end of the data. The reader
+    /// expects to need nothing from `until` on.
     pub(super) async fn fill(
         &mut self,
         file: &ChunkedFile,
@@ -163,7 +166,7 @@ impl Window {
             return Ok(());
         }
         if self.fetch == Fetch::Bypass && self.ahead_bytes == AHEAD_BYTES_MAX && self.follows(position) {
-            // So far into a large partition the reader is taken for one that wants all of it.
+            // A reader that has come this far in a large partition probably reads all of it.
             self.fetch = Fetch::Scan;
         }
         match self.fetch {
@@ -200,7 +203,7 @@ impl Window {
             self.held = Held::Own(own);
             return Ok(());
         }
-        // Windows end where a chunk ends.
+        // A window ends at the end of a chunk.
         let first = self.end() / file.chunk_bytes();
         self.charge_for(file, last - first + 1).await?;
         let mut own = self.own_from(position);
@@ -217,7 +220,7 @@ impl Window {
         }
     }
 
-    /// The window's own memory, or new.
+    /// Takes the window's own buffer, or creates one.
     fn take_own(&mut self) -> Room {
         match std::mem::replace(&mut self.held, Held::Own(Room::default())) {
             Held::Own(bytes) => bytes,
@@ -225,8 +228,8 @@ impl Window {
         }
     }
 
-    /// Drops what is in front of `position` and gives the rest to be added to. Until it is put back, the window
-    /// is empty.
+    /// Drops the bytes before `position` and returns the remaining ones in a buffer to append to. The window
+    /// is empty until the buffer is put back.
     fn own_from(&mut self, position: u64) -> Room {
         let from = (position - self.start) as usize;
         self.start = position;
@@ -271,7 +274,7 @@ impl Window {
         Ok(())
     }
 
-    /// Keeps what has been fetched from `chunk` on; all of it goes if `chunk` is not in it.
+    /// Keeps the fetched chunks from `chunk` on; drops all of them if `chunk` is not among them.
     async fn jump(&mut self, file: &ChunkedFile, chunk: u64) -> Result<(), ReadError> {
         if self.stored.as_mut().is_some_and(|stored| stored.skip_to(chunk)) {
             return Ok(());
@@ -279,7 +282,7 @@ impl Window {
         self.stored = None;
         if self.ahead.as_ref().is_some_and(|ahead| ahead.holds(chunk)) {
             let ahead = self.ahead.take().expect("looked at above");
-            let (run, stored) = ahead.landed().await;
+            let (run, stored) = ahead.wait().await;
             let mut stored = file.stored_run(run, stored)?;
             stored.skip_to(chunk);
             self.stored = Some(Box::new(stored));
@@ -288,7 +291,7 @@ impl Window {
         Ok(())
     }
 
-    /// Waits for the request that is under way, or makes one, for what begins at `from`; then the next one is begun.
+    /// Waits for the request in flight, or makes one that starts at `from`. Then starts the next request.
     async fn fetch_next(
         &mut self,
         file: &ChunkedFile,
@@ -298,7 +301,7 @@ impl Window {
         until: u64,
     ) -> Result<(), ReadError> {
         let (run, stored) = match self.ahead.take() {
-            Some(ahead) => ahead.landed().await,
+            Some(ahead) => ahead.wait().await,
             None => {
                 let run = self.next_run(file, from, end, until);
                 self.charge.grow_to(held_bytes + 2 * run.count * file.chunk_bytes()).await?;
@@ -313,7 +316,7 @@ impl Window {
         Ok(())
     }
 
-    /// The next request from `from`: to `end` at least, and not far beyond `until`.
+    /// The next request from `from`: at least to `end`, and not far beyond `until`.
     fn next_run(&mut self, file: &ChunkedFile, from: u64, end: u64, until: u64) -> Run {
         let unit_bytes = file.scan_unit_bytes();
         let to = from.saturating_add(self.ahead_bytes).min(until).max(end).max(from + 1);
@@ -323,7 +326,7 @@ impl Window {
         Run { first, count: behind - first }
     }
 
-    /// Hands the next request to the disk, without waiting for it.
+    /// Hands the next request to the kernel without waiting for its completion.
     async fn start_ahead(
         &mut self,
         file: &ChunkedFile,
@@ -346,8 +349,8 @@ impl Window {
                 ahead.done = Some(stored);
                 return Poll::Ready(());
             }
-            // The shard hands requests to the kernel between tasks: it gets its turn now, or the disk would
-            // only begin when the scan has to wait anyway.
+            // Yield once: the shard hands requests to the kernel between tasks. Without the yield the request
+            // would start only when the scan waits anyway.
             cx.waker().wake_by_ref();
             Poll::Pending
         })
@@ -356,8 +359,8 @@ impl Window {
         Ok(())
     }
 
-    /// Fetches so that the window holds `start..end`, and as much in front of it as a reader who walks
-    /// downwards to `floor` will soon want. What is behind `end` is dropped.
+    /// Fetches so that the window holds `start..end`, and before `start` the bytes that a reader moving
+    /// backward to `floor` will need soon. Drops the bytes after `end`.
     pub(super) async fn fill_back(
         &mut self,
         file: &ChunkedFile,
@@ -375,7 +378,7 @@ impl Window {
         let first = wanted_start / file.chunk_bytes();
         let last = (end - 1) / file.chunk_bytes();
         self.charge_for(file, last - first + 1).await?;
-        // Windows of those who walk downwards start where a chunk starts.
+        // The window of a reader that moves backward starts at the start of a chunk.
         let kept = self.start < end && end <= self.end() && self.start.is_multiple_of(file.chunk_bytes());
         if !kept && first == last && self.fetch == Fetch::Cached {
             self.held = Held::Shared(file.chunk(first, self.class).await?);

@@ -1,4 +1,4 @@
-//! What a verify finds, in one line each: file, offset, what is wrong.
+//! The findings of a verification, one line each: file, offset, error.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,14 +6,16 @@ use std::path::PathBuf;
 use base::HashSet;
 use reader::ReadError;
 
+use crate::read::error::needed_by;
 use crate::read::{CheckWatcher, SSTableError};
 
-/// A contradiction, or bytes that cannot be read.
+/// A contradiction between components, or bytes that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
     pub file: PathBuf,
-    /// Where in the file (of compressed data: in the data before compression, if the text says so).
+    /// Offset in the file. In compressed data it is the position before compression, if the text states that.
     pub offset_bytes: Option<u64>,
+    /// The error, as text for users.
     pub detail: String,
 }
 
@@ -49,7 +51,7 @@ impl From<&SSTableError> for Finding {
         let whole = |file: &PathBuf, detail: String| Self { file: file.clone(), offset_bytes: None, detail };
         match error {
             SSTableError::Missing { file } => {
-                whole(file, "the file is missing, and TOC.txt lists it".to_owned())
+                whole(file, format!("the file is missing ({})", needed_by(file)))
             }
             SSTableError::Format { file, error } => Self {
                 file: file.clone(),
@@ -69,24 +71,28 @@ impl From<&SSTableError> for Finding {
     }
 }
 
-/// How many findings are remembered to tell each once.
+/// Maximum number of findings that are remembered for deduplication.
 const KNOWN_MAX: usize = 10_000;
 
-/// Hands each finding on, once; watches a [`crate::read::SSTable::verify`].
+/// Passes each finding on once. Watches a [`crate::read::SSTable::verify`].
 pub struct Findings<F, P> {
     each: F,
     progress: P,
     known: HashSet<(PathBuf, Option<u64>)>,
+    /// Number of findings passed on.
     pub count: u64,
 }
 
 impl<F: FnMut(&Finding), P: FnMut(u64, u64)> Findings<F, P> {
+    /// `each` receives the findings, `progress` the number of bytes read and of all bytes.
     pub fn new(each: F, progress: P) -> Self {
         Self { each, progress, known: HashSet::default(), count: 0 }
     }
 
+    /// Passes a finding on, unless one at the same offset of the same file was passed on before.
     pub fn push(&mut self, finding: &Finding) {
-        // A bad chunk is met by everyone who reads there; of a whole file there may be several things to say.
+        // Every read of a corrupt chunk reports it. Findings about a whole file can differ, so they are not
+        // deduplicated.
         if finding.offset_bytes.is_some() && self.known.len() < KNOWN_MAX {
             let place = (finding.file.clone(), finding.offset_bytes);
             if !self.known.insert(place) {

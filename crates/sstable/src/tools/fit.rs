@@ -1,7 +1,8 @@
-//! Whether an SSTable is one of a table: its header beside the table's schema.
+//! Checks whether an SSTable fits a table: compares its header with the table's schema.
 //!
-//! The header knows types of keys and names of other columns, no more. What fits is what reads back as what was
-//! written: equal types, a user-defined type that has got fields since, ascii where the table has text.
+//! The header contains the types of key columns without their names, and types and names of other columns. An
+//! SSTable fits if reading with the schema returns the written values: types are equal, a user-defined type
+//! may have been extended by fields, and a column may be ascii where the table has text.
 
 use std::fmt;
 
@@ -10,7 +11,7 @@ use model::{ColumnKind, TableSchema};
 
 use crate::component::statistics::{HeaderColumn, SerializationHeader};
 
-/// What does not fit, all of it; at least one thing.
+/// All differences; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit(pub Vec<String>);
 
@@ -22,7 +23,7 @@ impl fmt::Display for Misfit {
 
 impl std::error::Error for Misfit {}
 
-/// Nothing, if an SSTable with this header can be read as one of the table.
+/// `Ok` if an SSTable with this header can be read as one of the table.
 pub fn check_fit(schema: &TableSchema, header: &SerializationHeader) -> Result<(), Misfit> {
     let mut misfits = vec![];
     let table = schema.full_name();
@@ -101,7 +102,7 @@ fn names(types: &[&CqlType]) -> String {
     types.iter().map(|ty| ty.to_cql()).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether bytes of type `here` are a value of `there`.
+/// Whether every value of type `here` is a value of type `there`.
 fn fits(here: &CqlType, there: &CqlType) -> bool {
     match (here, there) {
         (CqlType::Ascii, CqlType::Text) | (CqlType::LegacyTimestamp, CqlType::Timestamp) => true,
@@ -115,7 +116,7 @@ fn fits(here: &CqlType, there: &CqlType) -> bool {
         (CqlType::Tuple(a), CqlType::Tuple(b)) => {
             a.len() <= b.len() && a.iter().zip(b.iter()).all(|(a, b)| fits(a, b))
         }
-        // Its keyspace is where it was made; fields are added behind and may be renamed.
+        // The type's keyspace is that of its creation and may differ. Fields are appended and can be renamed.
         (CqlType::Udt { user: a, multi_cell: m }, CqlType::Udt { user: b, multi_cell: n }) => {
             m == n
                 && a.name == b.name

@@ -1,4 +1,4 @@
-//! The table that several SSTables are of: the columns of all their headers.
+//! Merges the headers of several SSTables into the header of one table that has all their columns.
 
 use std::fmt;
 
@@ -9,17 +9,19 @@ use crate::component::statistics::{DeltaBases, HeaderColumn, SerializationHeader
 use crate::name::Component;
 use crate::read::SSTableError;
 
-/// The longest Statistics.db that is read; histograms and a key sketch are some tens of kilobytes.
+/// The longest Statistics.db in bytes that is read; histograms and a key sketch take some tens of kilobytes.
 const STATISTICS_BYTES_MAX: u64 = 64 << 20;
 
-/// Two SSTables that cannot be of one table.
+/// The contradiction between SSTables that cannot be of the same table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderConflict {
-    /// "the partition key", "column v"
+    /// The part in which they differ: "the partition key", "column v".
     pub what: String,
-    /// As the SSTables before have it, and as the one at `index` has it.
+    /// The type in the SSTables before the one at `index`.
     pub before: String,
+    /// The type in the SSTable at `index`.
     pub here: String,
+    /// Index of the conflicting SSTable among those given.
     pub index: usize,
 }
 
@@ -31,7 +33,7 @@ impl fmt::Display for HeaderConflict {
 
 impl std::error::Error for HeaderConflict {}
 
-/// Statistics.db alone.
+/// Reads Statistics.db only.
 pub async fn read_statistics(files: &Files, place: &Place) -> Result<Statistics, SSTableError> {
     let file = place.path(&Component::Statistics);
     let bytes = match files.read_all(&file, IoClass::Maintenance, STATISTICS_BYTES_MAX).await {
@@ -41,7 +43,8 @@ pub async fn read_statistics(files: &Files, place: &Place) -> Result<Statistics,
     Statistics::decode(&bytes, place.name.version).map_err(|error| SSTableError::Format { file, error })
 }
 
-/// One header with every column of these, or what contradicts. `None` of no header at all.
+/// A header with every column of `headers`, or the contradiction between them. `None` if there are no
+/// headers.
 pub fn merged_header<'a>(
     headers: impl IntoIterator<Item = &'a SerializationHeader>,
 ) -> Result<Option<SerializationHeader>, HeaderConflict> {

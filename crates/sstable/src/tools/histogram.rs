@@ -1,12 +1,13 @@
-//! A histogram with bars and percentiles, as Cassandra's tools print one. Source: `tools/Util.java`, `TermHistogram`.
+//! Prints a histogram with bars and percentiles in the format of Cassandra's tools. Source:
+//! `tools/Util.java`, `TermHistogram`.
 
 use base::histogram::EstimatedHistogram;
 
-/// Buckets of the histogram from which percentiles are taken.
+/// Number of buckets of the histogram from which percentiles are computed.
 const PERCENTILE_OFFSETS: usize = 165;
 const BAR_COLUMNS: f64 = 30.0;
 
-/// Appends the table of `(value, count)`, rising by value.
+/// Appends the table of `(value, count)` pairs, which rise by value.
 pub(super) fn push_histogram(
     out: &mut String,
     title: &str,

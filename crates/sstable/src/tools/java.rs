@@ -1,15 +1,16 @@
-//! Numbers and times as Java's printers have them, where the tools' texts are to be those of the peers.
+//! Numbers and times in the format of Java's printers, so that the tools print the same text as Cassandra's
+//! tools.
 
 use model::types::CqlType;
 
 use crate::dump::times::civil;
 
-/// As `Double.toString`.
+/// The text of Java's `Double.toString`.
 pub(super) fn double(value: f64) -> String {
     CqlType::Double.raw_text_of(&value.to_be_bytes())
 }
 
-/// `11/14/2023 22:13:20` in UTC; `None` at time 0, of which the peers say nothing.
+/// A time as `11/14/2023 22:13:20` in UTC; `None` at time 0, for which Cassandra's tools print no date.
 pub(super) fn date(time_s: i64) -> Option<String> {
     if time_s == 0 {
         return None;
@@ -20,7 +21,8 @@ pub(super) fn date(time_s: i64) -> Option<String> {
     Some(format!("{month:02}/{day:02}/{year:04} {hour:02}:{minute:02}:{second:02}"))
 }
 
-/// `1 day 2 hours 3 seconds`, from the first to the last unit that is not 0; `None` of nothing.
+/// A duration as `1 day 2 hours 3 seconds`, from the first to the last unit that is not 0; `None` for a
+/// duration of 0.
 pub(super) fn duration(duration_s: i64) -> Option<String> {
     let units = [
         (duration_s / 86_400, "day"),
@@ -37,7 +39,7 @@ pub(super) fn duration(duration_s: i64) -> Option<String> {
     Some(words.collect::<Vec<_>>().join(" "))
 }
 
-/// `2.2 kB`
+/// A length as `2.2 kB`.
 pub(super) fn bytes(bytes: i64) -> String {
     if bytes < 1024 {
         return format!("{bytes} B");
@@ -52,7 +54,7 @@ pub(super) fn bytes(bytes: i64) -> String {
     format!("{value:.1} {unit}B")
 }
 
-/// `text (note)`, or the text alone.
+/// `text (note)`, or only the text if there is no note.
 pub(super) fn noted(text: impl std::fmt::Display, note: Option<String>) -> String {
     match note {
         Some(note) => format!("{text} ({note})"),

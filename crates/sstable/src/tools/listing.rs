@@ -1,4 +1,4 @@
-//! The index, Summary.db and CompressionInfo.db as text for people and JSON for programs, entry by entry.
+//! Lists the index, Summary.db and CompressionInfo.db entry by entry, as text and as JSON.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::dump::layout::Layout;
 use crate::dump::{key_texts, prefix_texts};
 use crate::read::{BlockBounds, IndexedRows, SSTable};
 
-/// How much text is gathered before it is handed on.
+/// Number of bytes of text that are collected before they are written.
 const TEXT_BYTES: usize = 64 << 10;
 
 fn key_text(schema: &TableSchema, key: &PartitionKey) -> String {
     key_texts(schema, key).join(":")
 }
 
-/// `before (1, a)`, `at (1, a)`, `behind (1)`.
+/// A position as `before (1, a)`, `at (1, a)` or `behind (1)`.
 fn position_text(schema: &TableSchema, position: &Position) -> String {
     let side = match position.side {
         Side::Before => "before",
@@ -29,19 +29,20 @@ fn position_text(schema: &TableSchema, position: &Position) -> String {
     format!("{side} ({})", prefix_texts(schema, &position.prefix).join(", "))
 }
 
-/// As CQL writes a blob.
+/// A blob literal of CQL.
 fn bytes_text(bytes: &[u8]) -> String {
     CqlType::Blob.raw_text_of(bytes)
 }
 
-/// Every entry of Index.db or Partitions.db, and the blocks of those whose rows are indexed. `schema` is that of the header.
+/// Lists every entry of Index.db or Partitions.db, and the blocks of partitions with a row index. `schema` is
+/// the schema of the header.
 pub async fn index_text(
-    table: &Rc<SSTable>,
+    sstable: &Rc<SSTable>,
     schema: &Arc<TableSchema>,
     class: IoClass,
     mut write: impl FnMut(&str),
 ) -> Result<(), ReadError> {
-    let mut walk = table.walk_index(class);
+    let mut walk = sstable.walk_index(class);
     let mut out = String::new();
     while let Some(partition) = walk.next().await? {
         out += &format!(
@@ -92,14 +93,14 @@ pub async fn index_text(
     Ok(())
 }
 
-/// The same as an array of objects.
+/// As `index_text`, as an array of objects.
 pub async fn index_json(
-    table: &Rc<SSTable>,
+    sstable: &Rc<SSTable>,
     schema: &Arc<TableSchema>,
     class: IoClass,
     mut write: impl FnMut(&str),
 ) -> Result<(), ReadError> {
-    let mut walk = table.walk_index(class);
+    let mut walk = sstable.walk_index(class);
     let mut layout = Layout::new();
     layout.begin_array();
     let mut pending_bytes = 0;
@@ -175,10 +176,10 @@ fn position(layout: &mut Layout, name: &str, schema: &TableSchema, position: &Po
     layout.end_object();
 }
 
-/// Summary.db: its interval and its samples. The text comes in pieces.
-pub fn summary_text(table: &SSTable, schema: &TableSchema, mut write: impl FnMut(&str)) {
-    let Some(summary) = table.summary() else {
-        write(&format!("Summary: - (format {} has none)\n", table.name().version.format().word()));
+/// Lists Summary.db: its interval and its samples. The text is written in pieces.
+pub fn summary_text(sstable: &SSTable, schema: &TableSchema, mut write: impl FnMut(&str)) {
+    let Some(summary) = sstable.summary() else {
+        write(&format!("Summary: - (format {} has none)\n", sstable.name().version.format().word()));
         return;
     };
     let mut out = format!(
@@ -187,8 +188,8 @@ pub fn summary_text(table: &SSTable, schema: &TableSchema, mut write: impl FnMut
         summary.sampling_level(),
         summary.len(),
         summary.memory_bytes(),
-        key_text(schema, table.first_key()),
-        key_text(schema, table.last_key()),
+        key_text(schema, sstable.first_key()),
+        key_text(schema, sstable.last_key()),
     );
     for number in 0..summary.len() {
         let (token, key, at) = summary.sample(number);
@@ -202,9 +203,9 @@ pub fn summary_text(table: &SSTable, schema: &TableSchema, mut write: impl FnMut
     write(&out);
 }
 
-/// The same as one object; `null` if the format has none.
-pub fn summary_json(table: &SSTable, schema: &TableSchema, mut write: impl FnMut(&str)) {
-    let Some(summary) = table.summary() else {
+/// As `summary_text`, as one object; `null` if the format has no summary.
+pub fn summary_json(sstable: &SSTable, schema: &TableSchema, mut write: impl FnMut(&str)) {
+    let Some(summary) = sstable.summary() else {
         write("null\n");
         return;
     };
@@ -214,9 +215,9 @@ pub fn summary_json(table: &SSTable, schema: &TableSchema, mut write: impl FnMut
     layout.raw_field("sampling_level", summary.sampling_level());
     layout.raw_field("memory_bytes", summary.memory_bytes());
     layout.name("first_key");
-    strings(&mut layout, &key_texts(schema, table.first_key()));
+    strings(&mut layout, &key_texts(schema, sstable.first_key()));
     layout.name("last_key");
-    strings(&mut layout, &key_texts(schema, table.last_key()));
+    strings(&mut layout, &key_texts(schema, sstable.last_key()));
     layout.name("samples");
     layout.begin_array();
     for number in 0..summary.len() {
@@ -237,7 +238,7 @@ pub fn summary_json(table: &SSTable, schema: &TableSchema, mut write: impl FnMut
     write(&layout.take());
 }
 
-/// An option's value; one that is no text (a dictionary) by its length.
+/// The value of an option; a value that is not text (a dictionary) is printed as its length.
 fn option_text(value: &[u8]) -> String {
     match std::str::from_utf8(value) {
         Ok(text) if text.len() <= 256 && !text.contains(char::is_control) => text.to_owned(),
@@ -245,9 +246,12 @@ fn option_text(value: &[u8]) -> String {
     }
 }
 
-/// CompressionInfo.db; `file_bytes` is the length of Data.db. With `chunks` every chunk's place too.
+/// Prints CompressionInfo.db; `dictionary_bytes` is the length of its dictionary, which an open SSTable keeps apart,
+/// `file_bytes` that of Data.db. With `chunks` also the location of every
+/// chunk.
 pub fn compression_info_text(
     info: &CompressionInfo,
+    dictionary_bytes: Option<usize>,
     file_bytes: u64,
     chunks: bool,
     mut write: impl FnMut(&str),
@@ -255,6 +259,9 @@ pub fn compression_info_text(
     let mut out = format!("Compressor: {}\n", info.compressor);
     for (name, value) in &info.options {
         out += &format!("Option {name}: {}\n", option_text(value));
+    }
+    if let Some(bytes) = dictionary_bytes {
+        out += &format!("Dictionary: {bytes} bytes\n");
     }
     out += &format!("Chunk length: {} bytes\n", info.chunk_bytes);
     out += &format!("Max compressed length: {} bytes\n", info.max_compressed_bytes);
@@ -281,9 +288,10 @@ pub fn compression_info_text(
     write(&out);
 }
 
-/// The same as one object.
+/// As `compression_info_text`, as one object.
 pub fn compression_info_json(
     info: &CompressionInfo,
+    dictionary_bytes: Option<usize>,
     file_bytes: u64,
     chunks: bool,
     mut write: impl FnMut(&str),
@@ -297,6 +305,10 @@ pub fn compression_info_json(
         layout.text_field(name, &option_text(value));
     }
     layout.end_object();
+    layout.raw_field(
+        "dictionary_bytes",
+        dictionary_bytes.map_or("null".to_string(), |bytes| bytes.to_string()),
+    );
     layout.raw_field("chunk_bytes", info.chunk_bytes);
     layout.raw_field("max_compressed_bytes", info.max_compressed_bytes);
     layout.raw_field("uncompressed_bytes", info.data_bytes);

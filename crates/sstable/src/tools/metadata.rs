@@ -1,6 +1,7 @@
-//! Statistics.db for people: as `sstablemetadata` of Cassandra 4.1 prints it, and as JSON.
+//! Prints Statistics.db: in the format of Cassandra 4.1's `sstablemetadata`, and as JSON.
 //!
-//! Source: Cassandra 4.1 `tools/SSTableMetadataViewer.java`. What only Messina knows comes behind.
+//! Source: Cassandra 4.1 `tools/SSTableMetadataViewer.java`. Facts that only Messina stores follow at the
+//! end.
 
 use model::PartitionKey;
 use model::key::split_composite_key;
@@ -17,7 +18,7 @@ fn type_of(class: &str) -> CqlType {
     CqlType::from_java_name(class).unwrap_or(CqlType::Blob)
 }
 
-/// The key in one text: parts with colons between, colons inside them with a backslash.
+/// The key as text: its parts separated by colons. Colons in a part are escaped by a backslash.
 fn key_text(ty: &CqlType, key: &PartitionKey) -> String {
     let CqlType::Composite(components) = ty else { return ty.raw_text_of(key.bytes()) };
     let Ok(values) = split_composite_key(key.bytes()) else {
@@ -35,7 +36,7 @@ fn clustering_text(types: &[String], values: &[Vec<u8>]) -> String {
     format!("[{}]", texts.collect::<Vec<_>>().join(", "))
 }
 
-/// The share of cells that could be dropped at `now_s` if nothing kept tombstones longer.
+/// The fraction of cells that could be dropped at `now_s` if only `now_s` decided.
 fn droppable_ratio(stats: &StatsMetadata, now_s: u32) -> f64 {
     let cells = stats.partition_cells.mean().unwrap_or(0).saturating_mul(stats.partition_cells.count());
     match cells {
@@ -67,16 +68,16 @@ fn columns_text(columns: &[HeaderColumn]) -> String {
     texts.collect::<Vec<_>>().join(", ")
 }
 
-/// The compressor's class, with the package that the peers leave out in the file.
-fn compressor_text(table: &SSTable) -> String {
-    match table.compression_info() {
+/// The class name of the compressor with the package that is omitted in the file.
+fn compressor_text(sstable: &SSTable) -> String {
+    match sstable.compression_info() {
         None => "-".to_owned(),
         Some(info) if info.compressor.contains('.') => info.compressor.clone(),
         Some(info) => format!("org.apache.cassandra.io.compress.{}", info.compressor),
     }
 }
 
-/// The peers' printer puts the blank also where no date follows.
+/// Cassandra's tool prints the blank even if no date follows.
 fn noted_or_blank(time_s: u64) -> String {
     match date(time_s as i64) {
         Some(date) => format!("{time_s} ({date})"),
@@ -90,31 +91,31 @@ fn counts_of(histogram: &base::histogram::EstimatedHistogram) -> Vec<(u64, u64)>
     counted.filter(|(_, count)| *count > 0).collect()
 }
 
-/// The text; `now_s` is for the tombstones that could be dropped by now.
-pub fn metadata_text(table: &SSTable, now_s: u32) -> String {
+/// The metadata as text. `now_s` is the time for which droppable tombstones are counted.
+pub fn metadata_text(sstable: &SSTable, now_s: u32) -> String {
     let mut out = String::new();
     let mut field = |name: &str, value: &str| out += &format!("{name}: {value}\n");
-    let statistics = table.statistics();
+    let statistics = sstable.statistics();
     let (stats, header) = (&statistics.stats, &statistics.header);
     let key_type = type_of(&header.key_type);
     let timestamp = |us: i64| noted(us, date(us / 1_000_000));
     let ttl = |ttl_s: i32| noted(ttl_s, duration(i64::from(ttl_s)));
-    field("SSTable", &table.dir().join(table.name().to_string()).display().to_string());
+    field("SSTable", &sstable.dir().join(sstable.name().to_string()).display().to_string());
     field("Partitioner", &statistics.validation.partitioner);
     field("Bloom Filter FP chance", &double(statistics.validation.bloom_filter_fp_chance));
     field("Minimum timestamp", &timestamp(stats.min_timestamp_us));
     field("Maximum timestamp", &timestamp(stats.max_timestamp_us));
     field("SSTable min local deletion time", &deletion_text(stats.min_local_deletion_time_s));
     field("SSTable max local deletion time", &deletion_text(stats.max_local_deletion_time_s));
-    field("Compressor", &compressor_text(table));
-    if table.compression_info().is_some() {
+    field("Compressor", &compressor_text(sstable));
+    if sstable.compression_info().is_some() {
         field("Compression ratio", &double(stats.compression_ratio));
     }
     field("TTL min", &ttl(stats.min_ttl_s));
     field("TTL max", &ttl(stats.max_ttl_s));
     let token = |key: &PartitionKey| format!("{} ({})", key.token(), key_text(&key_type, key));
-    field("First token", &token(table.first_key()));
-    field("Last token", &token(table.last_key()));
+    field("First token", &token(sstable.first_key()));
+    field("Last token", &token(sstable.last_key()));
     field("minClusteringValues", &clustering_text(&header.clustering_types, &stats.min_clustering));
     field("maxClusteringValues", &clustering_text(&header.clustering_types, &stats.max_clustering));
     field("Estimated droppable tombstones", &double(droppable_ratio(stats, now_s)));
@@ -151,7 +152,7 @@ pub fn metadata_text(table: &SSTable, now_s: u32) -> String {
     field("StaticColumns", &columns_text(&header.static_columns));
     field("RegularColumns", &columns_text(&header.regular_columns));
     field("IsTransient", if stats.is_transient { "true" } else { "false" });
-    if let Some(messina) = table.messina() {
+    if let Some(messina) = sstable.messina() {
         let number = |number: Option<u64>| number.map_or("--".to_owned(), |number| number.to_string());
         field("Origin", messina.origin.as_deref().unwrap_or("--"));
         field("Partitions", &number(messina.partition_count));
@@ -211,22 +212,22 @@ fn optional_json(layout: &mut Layout, name: &str, text: Option<&str>) {
     }
 }
 
-/// The same and all the rest as one JSON object. Times have their unit in their name; ids and keys are text.
-pub fn metadata_json(table: &SSTable, now_s: u32) -> String {
-    let statistics = table.statistics();
+/// All metadata as one JSON object. Names of times include their unit; ids and keys are strings.
+pub fn metadata_json(sstable: &SSTable, now_s: u32) -> String {
+    let statistics = sstable.statistics();
     let (stats, header) = (&statistics.stats, &statistics.header);
     let key_type = type_of(&header.key_type);
     let mut layout = Layout::new();
     let out = &mut layout;
     out.begin_object();
-    out.text_field("sstable", &table.dir().join(table.name().to_string()).display().to_string());
-    out.text_field("version", table.name().version.letters());
-    out.text_field("generation", &table.name().generation.to_string());
+    out.text_field("sstable", &sstable.dir().join(sstable.name().to_string()).display().to_string());
+    out.text_field("version", sstable.name().version.letters());
+    out.text_field("generation", &sstable.name().generation.to_string());
     out.text_field("partitioner", &statistics.validation.partitioner);
     out.raw_field("bloom_filter_fp_chance", statistics.validation.bloom_filter_fp_chance);
-    out.raw_field("data_bytes", table.data_bytes());
-    out.raw_field("uncompressed_bytes", table.uncompressed_bytes());
-    out.raw_field("index_bytes", table.index_bytes());
+    out.raw_field("data_bytes", sstable.data_bytes());
+    out.raw_field("uncompressed_bytes", sstable.uncompressed_bytes());
+    out.raw_field("index_bytes", sstable.index_bytes());
     out.raw_field("min_timestamp_us", stats.min_timestamp_us);
     out.raw_field("max_timestamp_us", stats.max_timestamp_us);
     for (name, time_s) in [
@@ -240,12 +241,12 @@ pub fn metadata_json(table: &SSTable, now_s: u32) -> String {
     }
     out.raw_field("min_ttl_s", stats.min_ttl_s);
     out.raw_field("max_ttl_s", stats.max_ttl_s);
-    optional_json(out, "compressor", table.compression_info().map(|info| info.compressor.as_str()));
+    optional_json(out, "compressor", sstable.compression_info().map(|info| info.compressor.as_str()));
     out.raw_field("compression_ratio", stats.compression_ratio);
-    out.raw_field("first_token", table.first_key().token());
-    out.text_field("first_key", &key_text(&key_type, table.first_key()));
-    out.raw_field("last_token", table.last_key().token());
-    out.text_field("last_key", &key_text(&key_type, table.last_key()));
+    out.raw_field("first_token", sstable.first_key().token());
+    out.text_field("first_key", &key_text(&key_type, sstable.first_key()));
+    out.raw_field("last_token", sstable.last_key().token());
+    out.text_field("last_key", &key_text(&key_type, sstable.last_key()));
     for (name, values) in
         [("min_clustering", &stats.min_clustering), ("max_clustering", &stats.max_clustering)]
     {
@@ -262,7 +263,7 @@ pub fn metadata_json(table: &SSTable, now_s: u32) -> String {
     out.raw_field("has_legacy_counter_shards", stats.has_legacy_counter_shards);
     out.raw_field("columns_set", stats.total_columns_set);
     out.raw_field("rows", stats.total_rows);
-    out.raw_field("partitions_estimate", table.partition_count());
+    out.raw_field("partitions_estimate", sstable.partition_count());
     match statistics.compaction.cardinality() {
         Ok(keys) => out.raw_field("cardinality_estimate", keys.cardinality()),
         Err(_) => out.raw_field("cardinality_estimate", "null"),
@@ -282,8 +283,8 @@ pub fn metadata_json(table: &SSTable, now_s: u32) -> String {
     strings_json(out, "clustering_types", header.clustering_types.iter().map(String::as_str));
     columns_json(out, "static_columns", &header.static_columns);
     columns_json(out, "regular_columns", &header.regular_columns);
-    strings_json(out, "components", table.components().iter().map(|component| component.suffix()));
-    if let Some(messina) = table.messina() {
+    strings_json(out, "components", sstable.components().iter().map(|component| component.suffix()));
+    if let Some(messina) = sstable.messina() {
         out.name("messina");
         out.begin_object();
         optional_json(out, "origin", messina.origin.as_deref());

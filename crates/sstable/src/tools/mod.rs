@@ -1,17 +1,18 @@
-//! What the offline tools (`messina sstable …`) do, for programs: no arguments, no terminal, no exit codes.
+//! The offline tools (`messina sstable …`) as functions, without arguments, terminal and exit codes.
 //!
 //! ```text
-//! place      which SSTables a path names
-//! metadata   Statistics.db as sstablemetadata prints it, and as JSON; histogram, java
+//! place      the SSTables at a path
+//! metadata   Statistics.db in the format of sstablemetadata, and as JSON; histogram, java
 //! listing    Index.db, Summary.db and CompressionInfo.db as text and JSON
-//! finding    what a verify finds, as a line
-//! headers    the table that several SSTables are of; fit: whether they are of a given one
-//! rewrite    an SSTable written anew: whole (export) or in pieces (split)
-//! scrub      what can be read of a damaged SSTable, written anew
+//! finding    an error found by a verification, as a line
+//! headers    the table of several SSTables; fit: whether an SSTable fits a given table
+//! rewrite    rewrites an SSTable: whole (export) or in pieces (split)
+//! scrub      rewrites the readable part of a damaged SSTable
 //! ```
-//! **Guarantees:** nothing that is there is changed. Every tool streams: its memory is some windows and buffers, and
-//! for those that write also what a writer keeps of each partition until the end (16 bytes for the filter, and of one
-//! in 128 its key). All files of an SSTable are opened before anything is read, so that a server may delete it meanwhile.
+//! **Guarantees:** no tool changes existing files. Every tool is a stream: its memory is some windows and
+//! buffers, and for tools that write also the writer's state of each partition (16 bytes for the filter, and
+//! the key of one partition in 128). All files of an SSTable are opened before any is read, so a server may
+//! delete the SSTable meanwhile.
 
 mod finding;
 mod fit;

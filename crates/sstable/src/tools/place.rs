@@ -1,20 +1,21 @@
-//! Which SSTables a path names: a directory all that are in it, a file the one it belongs to.
+//! Finds the SSTables at a path: all in a directory, or the one to which a file belongs.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use runtime::{FileError, Files};
 
-use crate::name::{Component, NameError, SstableName};
+use crate::name::{Component, NameError, SSTableName};
 
-/// One SSTable: its files are in `dir`.
+/// An SSTable whose files are in `dir`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     pub dir: PathBuf,
-    pub name: SstableName,
+    pub name: SSTableName,
 }
 
 impl Place {
+    /// The path of the SSTable's file `component`.
     pub fn path(&self, component: &Component) -> PathBuf {
         self.dir.join(self.name.file_name(component))
     }
@@ -26,23 +27,23 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a path names no SSTable.
+/// Why there is no SSTable at a path.
 #[derive(Debug)]
 pub enum PlaceError {
-    /// There is nothing.
+    /// The path does not exist.
     Missing {
         path: PathBuf,
     },
-    /// A directory without a single SSTable.
+    /// The directory contains no SSTable.
     Empty {
         dir: PathBuf,
     },
-    /// The file's name is not that of a component.
+    /// The file's name is not the name of a component.
     Name {
         path: PathBuf,
         error: NameError,
     },
-    /// The files have no TOC.txt.
+    /// The SSTable has no TOC.txt.
     Unfinished {
         place: Place,
     },
@@ -77,18 +78,20 @@ impl From<FileError> for PlaceError {
     }
 }
 
-/// The SSTables of `path`, sorted by name. Of a directory those that have a TOC.txt; not those in directories below.
+/// The SSTables at `path`, sorted by name. In a directory, the SSTables with a TOC.txt, without those in
+/// subdirectories.
 ///
 /// # Errors
-/// There is none.
+/// There is no SSTable.
 pub async fn find(files: &Files, path: &Path) -> Result<Vec<Place>, PlaceError> {
     find_by(files, path, &Component::Toc).await
 }
 
-/// As [`find`], also of SSTables that have lost their TOC.txt: they have a Data.db, and are not known as unfinished.
+/// As [`find`], but includes SSTables that have lost their TOC.txt: they have a Data.db and are not marked as
+/// unfinished.
 ///
 /// # Errors
-/// There is none.
+/// There is no SSTable.
 pub async fn find_damaged(files: &Files, path: &Path) -> Result<Vec<Place>, PlaceError> {
     find_by(files, path, &Component::Data).await
 }
@@ -96,11 +99,12 @@ pub async fn find_damaged(files: &Files, path: &Path) -> Result<Vec<Place>, Plac
 async fn find_by(files: &Files, path: &Path, by: &Component) -> Result<Vec<Place>, PlaceError> {
     match files.read_dir(path).await {
         Ok(entries) => {
-            let files = entries.iter().filter(|entry| !entry.is_dir);
-            let parsed = files.filter_map(|entry| SstableName::parse_file_name(&entry.name).ok());
+            // A directory with the name of a component is included here; opening the SSTable then reports the
+            // error.
+            let parsed = entries.iter().filter_map(|entry| SSTableName::parse_file_name(&entry.name).ok());
             let (unfinished, others): (Vec<_>, Vec<_>) =
                 parsed.partition(|(_, component)| *component == Component::TocTemporary);
-            let is_finished = |name: &SstableName| unfinished.iter().all(|(other, _)| other != name);
+            let is_finished = |name: &SSTableName| unfinished.iter().all(|(other, _)| other != name);
             let found = others.into_iter().filter(|(name, component)| component == by && is_finished(name));
             let mut places: Vec<Place> =
                 found.map(|(name, _)| Place { dir: path.to_owned(), name }).collect();
@@ -111,10 +115,10 @@ async fn find_by(files: &Files, path: &Path, by: &Component) -> Result<Vec<Place
             }
         }
         Err(error) if error.is_not_found() => Err(PlaceError::Missing { path: path.to_owned() }),
-        // Not a directory, then.
+        // The path is not a directory.
         Err(_) => {
             let file_name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-            let parsed = SstableName::parse_file_name(&file_name.unwrap_or_default());
+            let parsed = SSTableName::parse_file_name(&file_name.unwrap_or_default());
             let (name, _) = parsed.map_err(|error| PlaceError::Name { path: path.to_owned(), error })?;
             let dir = match path.parent() {
                 Some(parent) if parent != Path::new("") => parent.to_owned(),

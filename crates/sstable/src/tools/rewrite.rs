@@ -1,7 +1,8 @@
-//! An SSTable written anew: whole, for another version or compression, or in pieces of a size.
+//! Rewrites an SSTable: as a whole, for another version or compression, or in pieces of a given size.
 //!
-//! What is written has the source's content to the last timestamp; its level, repair time and host stay. Nothing
-//! is copied byte by byte, so a file that says something it should not cannot be passed on.
+//! The output has the same content as the source, including all timestamps, and the same level, repair time
+//! and host. Everything is decoded and encoded again and no bytes are copied, so invalid content cannot be
+//! passed on.
 
 use std::fmt;
 use std::path::Path;
@@ -14,38 +15,39 @@ use runtime::{FileError, Files, IoClass, Shard};
 
 use crate::component::compression_info::CompressionInfo;
 use crate::dump::{HeaderError, schema_of_header};
-use crate::name::{Generation, SstableName};
+use crate::name::{Generation, SSTableName};
 use crate::read::SSTable;
 use crate::version::Version;
-use crate::write::{SSTableWriter, WriteError, WriteOptions, Written};
+use crate::write::{SSTableWriter, Spacing, WriteError, WriteOptions, Written};
 
-/// What Cassandra's compressors do unless told otherwise.
+/// Default level of Cassandra's zstd compressor.
 const ZSTD_LEVEL_DEFAULT: i32 = 3;
 const LZ4_HIGH_LEVEL_DEFAULT: i32 = 9;
 
-/// Fragments between two looks at whether the turn is over.
+/// Number of fragments between two checks whether the task should yield.
 const FRAGMENTS_A_CHECK: u64 = 16;
 
-/// How what is written is compressed.
+/// Compression of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CompressionChoice {
-    /// As the source, without its dictionary if it has one.
+    /// The source's compression, without its dictionary.
     AsSource,
     Use(Option<Compression>),
 }
 
-/// What is to become of an SSTable.
+/// What to write.
 #[derive(Clone, Debug)]
 pub struct RewritePlan {
+    /// Version of the output.
     pub version: Version,
     pub compression: CompressionChoice,
-    /// A new SSTable is begun with the next partition once Data.db has about so many bytes.
+    /// Ends an SSTable after the partition with which Data.db reaches about this number of bytes.
     pub split_bytes: Option<u64>,
-    /// What made it, as Messina.db says.
+    /// The kind of job that writes, for Messina.db.
     pub origin: &'static str,
 }
 
-/// Why an SSTable could not be written anew. Those of its pieces that are finished stay.
+/// Rewriting an SSTable failed. Pieces that are finished remain.
 #[derive(Debug)]
 pub enum RewriteError {
     Header(HeaderError),
@@ -91,12 +93,12 @@ impl From<FileError> for RewriteError {
     }
 }
 
-/// The first number that no SSTable in `dir` has, sealed or not.
+/// The first generation number after those of all SSTables in `dir`, sealed or not.
 pub async fn next_generation(files: &Files, dir: &Path) -> Result<u64, FileError> {
     let mut last = 0;
     for entry in files.read_dir(dir).await? {
-        if let Ok((SstableName { generation: Generation::Number(number), .. }, _)) =
-            SstableName::parse_file_name(&entry.name)
+        if let Ok((SSTableName { generation: Generation::Number(number), .. }, _)) =
+            SSTableName::parse_file_name(&entry.name)
         {
             last = last.max(number);
         }
@@ -104,7 +106,7 @@ pub async fn next_generation(files: &Files, dir: &Path) -> Result<u64, FileError
     Ok(last + 1)
 }
 
-/// The compression of a source, and what cannot be kept of it.
+/// The compression of a source, and a note about its part that cannot be kept.
 fn compression_of(info: &CompressionInfo) -> (Compression, Option<String>) {
     let option = |wanted: &str| {
         let value = info.options.iter().find(|(name, _)| name == wanted)?;
@@ -134,14 +136,14 @@ fn compression_of(info: &CompressionInfo) -> (Compression, Option<String>) {
     (compression, has_dictionary.then(note))
 }
 
-/// Options for a writer of what `table` contains, and what is not as in `table`.
+/// Write options for the content of `table`, and a note about differences from `table`.
 pub(super) fn write_options(
-    table: &SSTable,
+    sstable: &SSTable,
     schema: &TableSchema,
     plan: &RewritePlan,
     class: IoClass,
 ) -> (WriteOptions, Option<String>) {
-    let (compression, note) = match (&plan.compression, table.compression_info()) {
+    let (compression, note) = match (&plan.compression, sstable.compression_info()) {
         (CompressionChoice::Use(compression), info) => {
             (compression.clone(), info.and_then(|info| compression_of(info).1))
         }
@@ -151,7 +153,7 @@ pub(super) fn write_options(
         }
         (CompressionChoice::AsSource, None) => (None, None),
     };
-    let (statistics, stats) = (table.statistics(), table.stats());
+    let (statistics, stats) = (sstable.statistics(), sstable.stats());
     let defaults = WriteOptions::for_table(schema, plan.origin, class);
     let options = WriteOptions {
         compression,
@@ -161,14 +163,17 @@ pub(super) fn write_options(
             }
             _ => 1.0,
         },
-        min_index_interval: match table.summary() {
-            Some(summary) => summary.min_index_interval().max(1),
-            None => defaults.min_index_interval,
+        summary: match sstable.summary() {
+            Some(summary) => {
+                let min_index_interval = summary.min_index_interval().max(1);
+                Spacing { min_index_interval, ..defaults.summary }
+            }
+            None => defaults.summary,
         },
-        expected_partitions: table.partition_count(),
+        expected_partitions: sstable.partition_count(),
         delta_bases: statistics.header.bases,
         host_id: stats.originating_host_id,
-        run_id: table.messina().and_then(|messina| messina.run_id),
+        run_id: sstable.messina().and_then(|messina| messina.run_id),
         level: stats.sstable_level,
         repaired_at_ms: stats.repaired_at_ms,
         ..defaults
@@ -176,26 +181,27 @@ pub(super) fn write_options(
     (options, note)
 }
 
-/// Writes `table` anew into `dir`, with numbers from the first free one on. Gives what was written, and what is not
-/// as in the source. `progress` gets the bytes before compression that have been read, and all.
+/// Rewrites `table` into `dir`, with generation numbers from the first free one on. Returns the written
+/// SSTables, and a note about differences from the source. `progress` gets the number of uncompressed bytes
+/// that were read, and of all.
 ///
 /// # Errors
-/// The source cannot be read to its end (`scrub` takes what it can), or `dir` not be written.
+/// The source cannot be read to its end (`scrub` keeps its readable part), or `dir` cannot be written.
 pub async fn rewrite(
     shard: &Shard,
-    table: &Rc<SSTable>,
+    sstable: &Rc<SSTable>,
     dir: &Path,
     plan: &RewritePlan,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<(Vec<Written>, Option<String>), RewriteError> {
     let class = IoClass::Maintenance;
-    let schema: Arc<TableSchema> = schema_of_header(&table.statistics().header)?;
-    let (options, note) = write_options(table, &schema, plan, class);
-    let mut scan = table.positioned_scan(&schema, class)?;
+    let schema: Arc<TableSchema> = schema_of_header(&sstable.statistics().header)?;
+    let (options, note) = write_options(sstable, &schema, plan, class);
+    let mut scan = sstable.positioned_scan(&schema, class)?;
     let mut number = next_generation(shard.files(), dir).await?;
     let mut written = vec![];
     let mut writer: Option<SSTableWriter> = None;
-    let ratio = table.data_bytes() as f64 / table.uncompressed_bytes().max(1) as f64;
+    let ratio = sstable.data_bytes() as f64 / sstable.uncompressed_bytes().max(1) as f64;
     let mut fragments = 0u64;
     let result = loop {
         let (fragment, position) = match scan.next().await {
@@ -206,7 +212,7 @@ pub async fn rewrite(
         let open = match writer.take() {
             Some(open) => open,
             None => {
-                let name = SstableName::big(plan.version, Generation::Number(number));
+                let name = SSTableName::big(plan.version, Generation::Number(number));
                 number += 1;
                 let create = SSTableWriter::create(shard.files(), dir, name, schema.clone(), options.clone());
                 create.await?
@@ -219,7 +225,7 @@ pub async fn rewrite(
         }
         fragments += 1;
         if fragments.is_multiple_of(FRAGMENTS_A_CHECK) && shard.need_preempt() {
-            progress(position, table.uncompressed_bytes());
+            progress(position, sstable.uncompressed_bytes());
             shard.yield_now().await;
         }
         let stored = (open.uncompressed_bytes() as f64 * ratio) as u64;
@@ -237,11 +243,11 @@ pub async fn rewrite(
         }
         (Err(error), None) => return Err(error),
     }
-    progress(table.uncompressed_bytes(), table.uncompressed_bytes());
+    progress(sstable.uncompressed_bytes(), sstable.uncompressed_bytes());
     Ok((written, note))
 }
 
-/// Takes a fragment, and writes out what has gathered.
+/// Pushes a fragment, and writes full buffers.
 pub(super) async fn push(writer: &mut SSTableWriter, fragment: Fragment) -> Result<(), WriteError> {
     writer.push(fragment)?;
     if writer.wants_write() {

@@ -1,8 +1,9 @@
-//! What can be read of a damaged SSTable, written anew.
+//! Scrub: rewrites the readable part of a damaged SSTable.
 //!
-//! The first SSTable that is written has the partitions that stand in order. One that does not is remembered by its
-//! key and place, and written into a second SSTable (and those that are there twice into a third, and so on).
-//! [`ScrubRounds`] says which is which, also for who writes by itself.
+//! The first written SSTable has the partitions that are in order. A partition out of order is remembered by
+//! its key and position, and written into a second SSTable; a key that occurs twice there goes into a third,
+//! and so on. [`ScrubRounds`] divides the partitions into these rounds, and can also be used by callers with
+//! a writer of their own.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -14,40 +15,43 @@ use runtime::{IoClass, Shard};
 
 use super::rewrite::{RewriteError, RewritePlan, next_generation, push, write_options};
 use crate::dump::schema_of_header;
-use crate::name::{Generation, SstableName};
+use crate::name::{Generation, SSTableName};
 use crate::read::{SSTable, Salvage, SalvageLosses, Salvaged};
 use crate::write::{SSTableWriter, Written};
 
-/// What was kept and what was not.
+/// The result of a scrub: what was kept and what was lost.
 #[derive(Debug, Default)]
 pub struct ScrubReport {
-    /// The first has what stood in order, the others what did not.
+    /// The first SSTable has the partitions that were in order, the others those that were not.
     pub written: Vec<Written>,
-    /// Partitions and rows in what was written.
+    /// Number of partitions in the written SSTables.
     pub partitions: u64,
+    /// Number of rows in the written SSTables.
     pub rows: u64,
-    /// Partitions that did not stand in order, and were kept.
+    /// Partitions that were out of order and were kept.
     pub out_of_order: u64,
+    /// The parts of the source that could not be read.
     pub losses: SalvageLosses,
-    /// What is not as in the source, beside what was damaged.
+    /// Differences from the source other than losses.
     pub note: Option<String>,
 }
 
 impl ScrubReport {
-    /// Nothing is missing from what was written.
+    /// Whether the output has everything that the source has.
     pub fn is_complete(&self) -> bool {
         self.losses.is_none()
     }
 }
 
-/// What can be read of a damaged SSTable, in rounds of partitions that stand in order: the first has those that do in the
-/// file, between its least and greatest key, each further one some of the others.
+/// The readable part of a damaged SSTable, in rounds of partitions that are in order. The first round has the
+/// partitions that are in order in the file and between the SSTable's smallest and largest key; each further
+/// round has some of the others.
 pub struct ScrubRounds {
-    table: Rc<SSTable>,
+    sstable: Rc<SSTable>,
     salvage: Salvage,
-    /// Partitions for further rounds, by key from the second round on.
+    /// Partitions for later rounds; sorted by key from the second round on.
     waiting: Vec<Salvaged>,
-    /// Those of this round that are still to come.
+    /// The remaining partitions of this round.
     again: std::vec::IntoIter<Salvaged>,
     is_first: bool,
     is_inside: bool,
@@ -55,14 +59,14 @@ pub struct ScrubRounds {
 }
 
 impl ScrubRounds {
-    /// Reads for `schema`.
+    /// Starts the first round, with reads for `schema`.
     ///
     /// # Errors
-    /// The schema is not this SSTable's.
-    pub fn new(table: &Rc<SSTable>, schema: &Arc<TableSchema>, class: IoClass) -> Result<Self, ReadError> {
+    /// The schema does not fit this SSTable.
+    pub fn new(sstable: &Rc<SSTable>, schema: &Arc<TableSchema>, class: IoClass) -> Result<Self, ReadError> {
         Ok(Self {
-            table: Rc::clone(table),
-            salvage: table.salvage(schema, class)?,
+            sstable: Rc::clone(sstable),
+            salvage: sstable.salvage(schema, class)?,
             waiting: vec![],
             again: vec![].into_iter(),
             is_first: true,
@@ -71,13 +75,13 @@ impl ScrubRounds {
         })
     }
 
-    /// Whether rows with values that are none of their types are left out, as they are unless this is called.
+    /// Sets whether rows with values that are invalid for their types are skipped; the default is yes.
     pub fn validating(mut self, validates: bool) -> Self {
         self.salvage.validates = validates;
         self
     }
 
-    /// The next fragment of the round; `None` at its end.
+    /// The next fragment of the round; `None` at the end of the round.
     pub async fn next(&mut self) -> Option<Fragment> {
         if self.is_inside {
             let fragment = self.salvage.next_fragment().await;
@@ -94,12 +98,12 @@ impl ScrubRounds {
     async fn in_order(&mut self) -> Option<Salvaged> {
         loop {
             let partition = self.salvage.next_partition().await?;
-            let (key, table) = (&partition.key, &self.table);
+            let (key, sstable) = (&partition.key, &self.sstable);
             let rises = self.last.as_ref().is_none_or(|last| last < key);
-            if rises && table.first_key() <= key && key <= table.last_key() {
+            if rises && sstable.first_key() <= key && key <= sstable.last_key() {
                 return Some(partition);
             }
-            // Its damage is met, and counted, when it is written.
+            // Losses in this partition are counted when a later round reads it.
             let losses = std::mem::take(&mut self.salvage.losses);
             self.waiting.push(partition);
             self.pass().await;
@@ -117,7 +121,7 @@ impl ScrubRounds {
             self.salvage.seek(&partition);
             match self.salvage.next_partition().await {
                 Some(found) if found.key == partition.key => return Some(found),
-                // The disk is not telling the same twice.
+                // The second read of the disk returned other data than the first.
                 found => {
                     self.salvage.losses.partitions += 1;
                     if found.is_some() {
@@ -128,12 +132,12 @@ impl ScrubRounds {
         }
     }
 
-    /// The rest of the partition at hand is left out.
+    /// Skips the rest of the current partition.
     async fn pass(&mut self) {
         while self.salvage.next_fragment().await != Fragment::PartitionEnd {}
     }
 
-    /// Begins the next round, if there is one.
+    /// Begins the next round. Returns false if there is none.
     pub fn next_round(&mut self) -> bool {
         assert!(!self.is_inside, "a round is read to its end");
         if std::mem::replace(&mut self.is_first, false) {
@@ -144,50 +148,51 @@ impl ScrubRounds {
         self.again.len() > 0
     }
 
-    /// The first round is not over.
+    /// Whether this is the first round.
     pub fn is_first(&self) -> bool {
         self.is_first
     }
 
-    /// How far it is in the data before compression; once through in the first round.
+    /// Current position in the data before compression. The first round passes every position once.
     pub fn position(&self) -> u64 {
         self.salvage.position()
     }
 
-    /// What could not be read.
+    /// The parts that could not be read.
     pub fn into_losses(self) -> SalvageLosses {
         self.salvage.losses
     }
 }
 
 impl SalvageLosses {
-    /// Nothing is missing.
+    /// Whether nothing was lost.
     pub fn is_none(&self) -> bool {
         self.error_count == 0 && self.partitions == 0 && self.damaged_partitions == 0
     }
 }
 
-/// Writes what can be read of `table` into `dir`, with numbers from the first free one on. The original stays as it is. Unless
-/// it `validates`, rows with values that are none of their types are kept.
+/// Writes the readable part of `table` into `dir`, with generation numbers from the first free one on. Does
+/// not change the original. If `validates` is false, rows with values that are invalid for their types are
+/// kept.
 ///
 /// # Errors
-/// `dir` cannot be written, or the header describes no table. What is wrong with the data is in the report.
+/// `dir` cannot be written, or the header describes no table. Errors in the data are in the report.
 pub async fn scrub(
     shard: &Shard,
-    table: &Rc<SSTable>,
+    sstable: &Rc<SSTable>,
     dir: &Path,
     plan: &RewritePlan,
     validates: bool,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<ScrubReport, RewriteError> {
     let class = IoClass::Maintenance;
-    let schema = schema_of_header(&table.statistics().header)?;
-    let (options, note) = write_options(table, &schema, plan, class);
+    let schema = schema_of_header(&sstable.statistics().header)?;
+    let (options, note) = write_options(sstable, &schema, plan, class);
     let mut number = next_generation(shard.files(), dir).await?;
-    let mut rounds = ScrubRounds::new(table, &schema, class)?.validating(validates);
+    let mut rounds = ScrubRounds::new(sstable, &schema, class)?.validating(validates);
     let mut report = ScrubReport { note, ..ScrubReport::default() };
     loop {
-        let name = SstableName::big(plan.version, Generation::Number(number));
+        let name = SSTableName::big(plan.version, Generation::Number(number));
         number += 1;
         let create = SSTableWriter::create(shard.files(), dir, name, schema.clone(), options.clone());
         let mut writer = create.await?;
@@ -198,7 +203,7 @@ pub async fn scrub(
                 return Err(error.into());
             }
             if is_end && rounds.is_first() {
-                progress(rounds.position(), table.uncompressed_bytes());
+                progress(rounds.position(), sstable.uncompressed_bytes());
             }
             if shard.need_preempt() {
                 shard.yield_now().await;

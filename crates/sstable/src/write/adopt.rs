@@ -1,7 +1,8 @@
-//! Takes an SSTable from another directory under a new name: by hard links where the file system can, else by copies.
+//! Adopts an SSTable from another directory under a new name: by hard links if the file system supports them,
+//! otherwise by copies.
 //!
-//! The new SSTable exists from the renaming of its TOC.txt on, as one that was written here; before, a crash leaves files
-//! that `clean_up` removes. The old one is not touched.
+//! The new SSTable exists once its TOC.txt has been renamed, like a written one. A crash before that leaves
+//! files that `clean_up` removes. The original SSTable is not changed.
 
 use std::io;
 use std::path::Path;
@@ -9,26 +10,30 @@ use std::path::Path;
 use runtime::{FileError, Files, IoClass, OpenOptions};
 
 use super::seal;
-use crate::name::{Component, SstableName};
+use crate::name::{Component, SSTableName};
 
-/// A file is copied in pieces of this length.
+/// Bytes of one copied part of a file.
 const COPY_BYTES: usize = 256 * 1024;
 
-/// Where the files come from, and where they go.
+/// Source and target of an adoption.
 #[derive(Clone, Copy, Debug)]
 pub struct Adoption<'a> {
+    /// Directory of the original SSTable.
     pub from_dir: &'a Path,
-    pub from: SstableName,
+    /// Name of the original SSTable.
+    pub from: SSTableName,
+    /// Directory of the new SSTable.
     pub to_dir: &'a Path,
-    /// Free in `to_dir`. Of the same version and format.
-    pub to: SstableName,
-    /// What TOC.txt lists; those that are not there are left out.
+    /// The new name. It must be unused in `to_dir`, and have the version and format of `from`.
+    pub to: SSTableName,
+    /// The components that TOC.txt lists. Components without a file are omitted.
     pub components: &'a [Component],
-    /// Copies even where a link would do, so that the old files stay their owner's alone.
+    /// Copies even where hard links are possible, so that the new SSTable shares no file with the old one.
     pub copies: bool,
 }
 
-/// Makes the new SSTable. After an error nothing of it is left.
+/// Creates the new SSTable. If creating its files fails, they are removed. If the seal or that removal fails,
+/// files may remain, which `clean_up` removes at the next start.
 pub async fn adopt(files: &Files, adoption: &Adoption<'_>, class: IoClass) -> Result<(), FileError> {
     let Adoption { from_dir, from, to_dir, to, components, .. } = adoption;
     assert!(from.version == to.version && from.format == to.format, "{from} cannot become {to}");
@@ -41,7 +46,7 @@ pub async fn adopt(files: &Files, adoption: &Adoption<'_>, class: IoClass) -> Re
     there.push(Component::Toc);
     let contents = seal::begin(files, to_dir, to, &there, class).await?;
     let brought = match bring(files, adoption, &there, class).await {
-        // The names of all files come in front of the seal's.
+        // The names of all files must be durable before the seal.
         Ok(()) => seal::make_durable(files, to_dir, &[contents]).await,
         failed => failed,
     };
@@ -65,7 +70,7 @@ async fn bring(
         let to = adoption.to_dir.join(adoption.to.file_name(component));
         if !adoption.copies {
             match files.hard_link(&from, &to).await {
-                // Another file system, or one without links.
+                // Another file system, or one without hard links.
                 Err(error)
                     if matches!(
                         error.source.kind(),
@@ -75,7 +80,7 @@ async fn bring(
                     ) => {}
                 linked => {
                     linked?;
-                    // Whoever put it there may not have synced it.
+                    // The process that wrote the file may not have synced it.
                     files.open(&to, OpenOptions::read_write()).await?.sync_data().await?;
                     continue;
                 }

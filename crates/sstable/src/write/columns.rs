@@ -1,28 +1,30 @@
-//! The columns of one kind as Data.db numbers them, and where a cell's id stands among them.
+//! The static or the regular columns of a table in the order of Data.db, with a map from column ids to this
+//! order.
 //!
-//! Data.db orders simple columns before complex ones, each by the bytes of the name: the order of
-//! `TableSchema::columns`. A row in memory orders cells by column id, which is the same order until a column is
-//! added to a table that exists.
+//! Data.db orders simple columns before complex ones, each kind by the bytes of the name, as
+//! `TableSchema::columns` does. A row in memory orders its cells by column id. Both orders are the same until
+//! a column is added to an existing table.
 
 use model::types::CqlType;
 use model::{Column, ColumnId, ColumnKind, TableSchema};
 
 use crate::component::statistics::HeaderColumn;
 
-/// One column.
+/// A column as Data.db stores it.
 pub(super) struct DiskColumn {
     pub(super) name: String,
-    /// The length of every value that is not empty, if it is not written. Elements of a collection or
-    /// user-defined type always have theirs written: the format goes by the column's type, not the element's.
+    /// The length of every value that is not empty; `None` if each value stores its length. Elements of
+    /// collections and fields of user-defined types always store their lengths: the format uses the column's
+    /// type, not the element's.
     pub(super) fixed_bytes: Option<usize>,
 }
 
-/// All columns of one kind.
+/// The static or the regular columns of a table.
 pub(super) struct DiskColumns {
     pub(super) columns: Vec<DiskColumn>,
-    /// By column id: the index in `columns`.
+    /// Index into `columns` by column id.
     index_of: Vec<Option<u16>>,
-    /// Ids rise in disk order, so a row's cells need no sorting.
+    /// Whether ids rise in disk order, so that the cells of a row need no sorting.
     pub(super) ids_rise: bool,
 }
 
@@ -44,14 +46,14 @@ impl DiskColumns {
         self.columns.len()
     }
 
-    /// Where the column stands; `None` if it was dropped or is of the other kind.
+    /// Index of the column; `None` if it was dropped or is of the other kind.
     #[inline]
     pub(super) fn index(&self, id: ColumnId) -> Option<u16> {
         self.index_of.get(id.0 as usize).copied().flatten()
     }
 }
 
-/// The columns of one kind for Statistics.db.
+/// The static or the regular columns, for Statistics.db.
 pub(super) fn header_columns(schema: &TableSchema, kind: ColumnKind) -> Vec<HeaderColumn> {
     let header = |column: &Column| HeaderColumn {
         name: column.name.clone().into_bytes(),
@@ -60,7 +62,7 @@ pub(super) fn header_columns(schema: &TableSchema, kind: ColumnKind) -> Vec<Head
     schema.columns_of(kind).map(header).collect()
 }
 
-/// The partition key's class; of several columns, a composite.
+/// The class name of the partition key; a composite if the key has several columns.
 pub(super) fn key_type_name(schema: &TableSchema) -> String {
     match &schema.partition_key[..] {
         [only] => only.ty.to_java_name(),

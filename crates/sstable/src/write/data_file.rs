@@ -1,10 +1,12 @@
-//! Data.db as it is stored: what is appended becomes chunks, compressed or not, with their checksums.
+//! Data.db as stored: divides the appended bytes into chunks, compressed or not, with checksums.
 //!
-//! Rows are encoded straight into [`DataFile::buffer`]; [`DataFile::settle`] turns every whole chunk in it into
-//! stored bytes. Compressed, a chunk is its payload and the u32-BE CRC-32 of that, and CompressionInfo.db says where
-//! it starts; uncompressed, its CRC-32 goes to CRC.db. The digest covers the file as stored.
+//! Rows are encoded directly into [`DataFile::buffer`]. [`DataFile::settle`] stores every complete chunk of
+//! the buffer. A compressed chunk is stored as its payload and the payload's CRC-32 (u32, big-endian), and
+//! CompressionInfo.db has its offset. Uncompressed data have their CRC-32 values in CRC.db. The digest covers
+//! the file as stored.
 //!
-//! With a dictionary to be trained, the first chunks wait in the buffer until there is enough to train from.
+//! If a dictionary is to be trained, the first chunks stay in the buffer until there are enough data for the
+//! training.
 
 use base::crc::{Crc32, crc32};
 use model::Compression;
@@ -18,7 +20,7 @@ use crate::version::Version;
 
 enum Framing {
     Plain(ChunkCrcsBuilder),
-    /// Chunks wait until a dictionary is trained from them.
+    /// Chunks stay in the buffer until a dictionary has been trained.
     Sampling(Compression),
     Chunks(Chunks),
 }
@@ -28,23 +30,23 @@ struct Chunks {
     compressor: Compressor,
     dictionary: Option<Vec<u8>>,
     offsets: ChunkOffsets,
-    /// Payload and checksum of the chunk at hand.
+    /// Payload and checksum of the current chunk.
     stored: Vec<u8>,
 }
 
-/// What goes beside Data.db.
+/// The component that describes the chunks of Data.db.
 pub(super) enum ChunkIndex {
     Crcs(ChunkCrcs),
     Compression {
         info: CompressionInfo,
-        /// CRC-32 of the dictionary in it.
+        /// CRC-32 of the dictionary in `info`.
         dictionary_crc: Option<u32>,
     },
 }
 
-/// Data.db, complete.
+/// A complete Data.db.
 pub(super) struct FinishedData {
-    /// The caller has to sync it.
+    /// Not synced yet; the caller has to sync it.
     pub(super) file: File,
     pub(super) stored_bytes: u64,
     pub(super) uncompressed_bytes: u64,
@@ -56,15 +58,15 @@ pub(super) struct FinishedData {
 pub(super) struct DataFile {
     out: OutputFile,
     framing: Framing,
-    /// Uncompressed bytes that are in no chunk yet.
+    /// Uncompressed bytes that are not stored yet.
     plain: Vec<u8>,
-    /// The position of `plain`'s first byte in the uncompressed data.
+    /// Position of the first byte of `plain` in the uncompressed data.
     plain_at: u64,
     digest: Crc32,
 }
 
 impl DataFile {
-    /// `version` says whether chunks that do not shrink can be stored as they are.
+    /// `version` decides whether incompressible chunks can be stored uncompressed.
     pub(super) fn new(out: OutputFile, compression: Option<&Compression>, version: Version) -> Self {
         let framing = match compression.cloned() {
             None => Framing::Plain(ChunkCrcsBuilder::new(CHUNK_BYTES_DEFAULT)),
@@ -84,19 +86,19 @@ impl DataFile {
         Self { out, framing, plain: vec![], plain_at: 0, digest: Crc32::new() }
     }
 
-    /// Append here; then call [`Self::settle`] once in a while.
+    /// The buffer to append to. The caller must call [`Self::settle`] regularly.
     #[inline]
     pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.plain
     }
 
-    /// Where the next byte goes in the uncompressed data.
+    /// Position of the next byte in the uncompressed data.
     #[inline]
     pub(super) fn position(&self) -> u64 {
         self.plain_at + self.plain.len() as u64
     }
 
-    /// Stores every whole chunk.
+    /// Stores every complete chunk.
     #[inline]
     pub(super) fn settle(&mut self) {
         if self.plain.len() >= self.settled_bytes() {
@@ -105,7 +107,7 @@ impl DataFile {
         }
     }
 
-    /// With so many bytes in the buffer there is something to store.
+    /// Length of the buffer from which on it has something to store.
     fn settled_bytes(&self) -> usize {
         match &self.framing {
             Framing::Plain(_) => CHUNK_BYTES_DEFAULT as usize,
@@ -150,7 +152,7 @@ impl DataFile {
         self.out.append(stored);
     }
 
-    /// A full buffer waits to be written.
+    /// Whether a full buffer has to be written.
     pub(super) fn wants_write(&self) -> bool {
         self.out.wants_write()
     }
@@ -160,7 +162,7 @@ impl DataFile {
         self.out.write_full().await
     }
 
-    /// Stores and writes the rest.
+    /// Stores the remaining bytes and writes all buffers.
     pub(super) async fn finish(mut self) -> Result<FinishedData, FileError> {
         self.end_sampling();
         self.settle();
@@ -188,12 +190,12 @@ impl Chunks {
         Self { compression, compressor, dictionary, offsets: ChunkOffsets::default(), stored }
     }
 
-    /// The chunk as stored, checksum included.
+    /// The chunk as stored, including its checksum.
     fn compress(&mut self, chunk: &[u8]) -> &[u8] {
         let mut payload_bytes = self.compressor.compress(chunk, &mut self.stored);
         let longest = self.compression.max_compressed_bytes as usize;
         if payload_bytes >= longest {
-            // Readers know it by its length, so a short one is filled up.
+            // Readers recognize an uncompressed chunk by its length, so a shorter one is padded.
             payload_bytes = chunk.len().max(longest);
             self.stored[..chunk.len()].copy_from_slice(chunk);
             self.stored[chunk.len()..payload_bytes].fill(0);

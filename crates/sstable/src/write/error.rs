@@ -1,33 +1,34 @@
-//! Why an SSTable could not be written.
+//! Errors of writing an SSTable.
 
 use std::fmt;
 
 use reader::ReadError;
 use runtime::FileError;
 
-/// An SSTable could not be written; nothing of it is sealed.
+/// Writing an SSTable failed. The SSTable is not sealed.
 #[derive(Debug)]
 pub enum WriteError {
-    /// A file operation failed. [`FileError::is_no_space`] tells a full disk.
+    /// A file operation failed. [`FileError::is_no_space`] identifies a full disk.
     File(FileError),
-    /// The reader whose fragments were to be written failed.
+    /// The reader of the fragments failed.
     Read(ReadError),
-    /// A value does not have the length its type says, so a reader of the file would lose its place.
+    /// A value does not have the fixed length of its type. Readers of the file could not find the end of the
+    /// value.
     Value {
-        /// `keyspace.table`
+        /// Full table name: `keyspace.table`.
         table: String,
         column: String,
-        /// The only length, but 0, that values of the column's type have.
+        /// The only length in bytes, besides 0, of values of the column's type.
         expected_bytes: usize,
         found_bytes: usize,
     },
-    /// After `cause`, the files written so far could not be removed either; [`super::clean_up`] does it at the
-    /// next start.
+    /// After `cause`, removing the written files failed too. [`super::clean_up`] removes them at the next
+    /// start.
     Leftover { cause: Box<WriteError>, cleaning: FileError },
 }
 
 impl WriteError {
-    /// The device or the quota is full; freeing space lets a retry succeed.
+    /// Whether the device or the quota is full. A retry succeeds after space has been freed.
     pub fn is_no_space(&self) -> bool {
         match self {
             Self::File(error) => error.is_no_space(),

@@ -1,4 +1,4 @@
-//! Everything a reader yields into one SSTable: a flush, or a compaction with one output.
+//! Writes all fragments of a reader into one SSTable: a flush, or a compaction with one output.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,17 +10,18 @@ use runtime::{Files, Shard};
 use super::error::WriteError;
 use super::options::{WriteOptions, Written};
 use super::writer::SSTableWriter;
-use crate::name::SstableName;
+use crate::name::SSTableName;
 
-/// Fragments between two looks at whether the turn is over.
+/// Number of fragments between two checks whether the task should yield.
 const FRAGMENTS_A_CHECK: u64 = 16;
 
-/// Writes all partitions of `reader`, which reads forward, and seals the SSTable. `None` if there was nothing to
-/// write. Gives way to other tasks of `shard` when it should. After an error nothing is left.
+/// Writes all partitions of `reader`, a forward reader, and seals the SSTable. `None` if the reader was
+/// empty. Yields to other tasks of `shard` when its time slice has ended. After an error all written files
+/// are removed.
 pub async fn write_reader(
     files: &Files,
     dir: &Path,
-    name: SstableName,
+    name: SSTableName,
     schema: Arc<TableSchema>,
     options: WriteOptions,
     reader: &mut dyn Reader,
@@ -45,7 +46,7 @@ async fn feed(writer: &mut SSTableWriter, reader: &mut dyn Reader, shard: &Shard
             writer.write_out().await?;
         }
         fragments += 1;
-        // Asking for the time costs a good part of what a fragment does.
+        // Checking the time costs a considerable part of the time that a fragment takes.
         if fragments.is_multiple_of(FRAGMENTS_A_CHECK) && shard.need_preempt() {
             shard.yield_now().await;
         }

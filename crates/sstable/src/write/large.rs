@@ -1,31 +1,35 @@
-//! Which partitions, rows and cells are larger than somebody wants, found while they are written.
+//! Finds large partitions, rows and cells while an SSTable is written.
 //!
-//! Costs a comparison for each row: cells are looked at only in a row that could have a large one, since a cell is not
-//! larger than its row and a collection of many elements makes a row of many bytes. Of each kind the
-//! [`LargeDataLimits::records_max`] that are furthest beyond the limit are kept.
+//! The cost is one comparison per row. Cells are inspected only in a row that is long enough to have a large
+//! one: a cell is not larger than its row, and a collection of many elements makes a long row. Of each kind,
+//! the [`LargeDataLimits::records_max`] records that exceed the limit by the largest factor are kept.
 
 use model::{ColumnData, PartitionKey, Position, Row, TableSchema};
 
 use crate::component::large_data::{LargeCell, LargeData, LargePartition, LargeRow, RowPlace};
 
-/// The fewest bytes that an element of a collection takes in Data.db: flags and the length of its key.
+/// Minimum bytes of a collection element in Data.db: flags and the length of its key.
 const ELEMENT_BYTES_MIN: u64 = 2;
 
-/// What is not yet large. What exceeds a limit is; `u64::MAX`: nothing does.
+/// Upper limits of normal sizes. Data above a limit are large; `u64::MAX` means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LargeDataLimits {
-    /// Of an SSTable's part of a partition, before compression.
+    /// Bytes of a partition in one SSTable, before compression.
     pub partition_bytes: u64,
+    /// Rows of a partition in one SSTable.
     pub partition_rows: u64,
+    /// Bytes of a row, before compression.
     pub row_bytes: u64,
+    /// Bytes of a cell's value, or of all values and keys of a collection.
     pub cell_bytes: u64,
+    /// Elements of a collection.
     pub collection_elements: u64,
-    /// So many partitions, rows and cells are kept of an SSTable.
+    /// Maximum number of partitions, of rows and of cells that are recorded for an SSTable.
     pub records_max: usize,
 }
 
 impl Default for LargeDataLimits {
-    /// ScyllaDB's.
+    /// ScyllaDB's defaults.
     fn default() -> Self {
         Self {
             partition_bytes: 1000 << 20,
@@ -38,7 +42,7 @@ impl Default for LargeDataLimits {
     }
 }
 
-/// The largest few of a kind, by how many times over the limit they are.
+/// The records of a kind that exceed the limit by the largest factors.
 struct Largest<T> {
     kept: Vec<(f64, T)>,
     max: usize,
@@ -66,7 +70,7 @@ impl<T> Largest<T> {
     }
 }
 
-/// How many times over the limits the larger of two numbers is; `None`: neither is.
+/// The larger ratio of a number to its limit; `None` if no number exceeds its limit.
 fn times_over(numbers: [(u64, u64); 2]) -> Option<f64> {
     let is_over = numbers.iter().any(|(number, limit)| number > limit);
     let times = numbers.map(|(number, limit)| number as f64 / limit.max(1) as f64);
@@ -76,18 +80,18 @@ fn times_over(numbers: [(u64, u64); 2]) -> Option<f64> {
 /// See the head of this file.
 pub(super) struct LargeDataFinder {
     limits: LargeDataLimits,
-    /// A row with at most so many bytes has nothing large in it.
+    /// A row of at most this number of bytes contains nothing large.
     unsuspicious_bytes: u64,
     partitions: Largest<LargePartition>,
     rows: Largest<LargeRow>,
     cells: Largest<LargeCell>,
 }
 
-/// The row that a finder looks at.
+/// A row to inspect.
 pub(super) struct RowSeen<'a> {
     pub(super) schema: &'a TableSchema,
     pub(super) key: &'a PartitionKey,
-    /// `None`: the static row.
+    /// `None` for the static row.
     pub(super) position: Option<&'a Position>,
     pub(super) row: &'a Row,
     pub(super) bytes: u64,
@@ -112,7 +116,7 @@ impl LargeDataFinder {
         }
     }
 
-    /// Whether a row of so many bytes is to be [looked at](Self::row).
+    /// Whether a row of this length has to be [inspected](Self::row).
     #[inline]
     pub(super) fn is_suspicious(&self, row_bytes: u64) -> bool {
         row_bytes > self.unsuspicious_bytes
@@ -136,7 +140,7 @@ impl LargeDataFinder {
                 (bytes, self.limits.cell_bytes),
                 (elements.unwrap_or(0), self.limits.collection_elements),
             ]);
-            // A column that was dropped meanwhile is not written.
+            // A column that was dropped in the meantime is not written.
             let Some((times, column)) = over.zip(schema.column(*id)) else { continue };
             self.cells.offer(times, || LargeCell {
                 place: seen.place(),
@@ -157,7 +161,7 @@ impl LargeDataFinder {
         self.partitions.offer(times.unwrap_or(0.0), found);
     }
 
-    /// What was found in an SSTable that was written then; `None` if nothing was.
+    /// The records of an SSTable that was written at `written_ms`; `None` if there are none.
     pub(super) fn finish(self, written_ms: i64) -> Option<LargeData> {
         let Self { partitions, rows, cells, .. } = self;
         let (partitions, rows, cells) = (partitions.finish(), rows.finish(), cells.finish());

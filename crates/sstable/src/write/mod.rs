@@ -1,19 +1,19 @@
-//! Writing an SSTable: fragments in, sealed files out.
+//! Writes an SSTable: from fragments to sealed files.
 //!
 //! ```text
 //! Fragment -> partition (order, headers, markers, promoted index) -> row (cells)
 //!          -> data_file (chunks, checksums) -> output_file (aligned buffers, direct writes)
 //! ```
-//! 1. [`SSTableWriter::create`] writes `TOC.txt.tmp` first: from then on a crash leaves files that
-//!    [`clean_up`] knows as unfinished.
+//! 1. [`SSTableWriter::create`] writes `TOC.txt.tmp` first. From then on [`clean_up`] recognizes the files
+//!    that a crash leaves as unfinished.
 //! 2. [`SSTableWriter::push`] is synchronous: it encodes and compresses into buffers. When
-//!    [`SSTableWriter::wants_write`] says so, [`SSTableWriter::write_out`] hands full buffers to the device and
-//!    returns while they are under way.
-//! 3. [`SSTableWriter::finish`] writes the other components, syncs all files at once, then the directory, then
-//!    renames `TOC.txt.tmp` to `TOC.txt` and syncs the directory again. Only then the SSTable exists.
+//!    [`SSTableWriter::wants_write`] returns true, [`SSTableWriter::write_out`] hands full buffers to the
+//!    device and returns while the writes are in flight.
+//! 3. [`SSTableWriter::finish`] writes the other components, syncs all files and the directory together, then
+//!    renames `TOC.txt.tmp` to `TOC.txt` and syncs the directory again. Only then does the SSTable exist.
 //!
-//! **Guarantees:** a sealed SSTable is complete on the device; after an error nothing is sealed; partitions and
-//! positions rise (asserted). **Left to others:** choosing names, telling the table about the new SSTable,
+//! **Guarantees:** a sealed SSTable is complete on the device; after an error nothing is sealed; partitions
+//! and positions rise (asserted). **Not done here:** choosing names, adding the new SSTable to its table,
 //! reading it.
 
 mod adopt;
@@ -31,6 +31,7 @@ mod seal;
 mod tests;
 mod writer;
 
+pub use crate::component::summary::{SUMMARY_RATIO_DEFAULT, Spacing};
 pub use adopt::{Adoption, adopt};
 pub use error::WriteError;
 pub use from_reader::write_reader;

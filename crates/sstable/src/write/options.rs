@@ -1,4 +1,4 @@
-//! How an SSTable is to be written, and what came out.
+//! Options of writing an SSTable, and the result of a write.
 
 use model::{Compression, PartitionKey, TableSchema};
 use runtime::IoClass;
@@ -6,53 +6,61 @@ use runtime::IoClass;
 use crate::component::index;
 use crate::component::large_data::LargeData;
 use crate::component::statistics::{CommitLogPosition, DeltaBases, Statistics};
-use crate::name::{Component, SstableName};
+use crate::component::summary::{SUMMARY_RATIO_DEFAULT, Spacing};
+use crate::name::{Component, SSTableName};
 use crate::write::large::LargeDataLimits;
 
-/// What the writer is told beside the fragments.
+/// Options of a write.
 #[derive(Clone, Debug)]
 pub struct WriteOptions {
-    /// `None`: Data.db is stored as it is.
+    /// `None`: Data.db is not compressed.
     pub compression: Option<Compression>,
-    /// As the table's option: 1.0 or more means no Filter.db.
+    /// The table option of this name; 1.0 or more means no Filter.db.
     pub bloom_filter_fp_chance: f64,
-    /// As the table's option, at least 1.
-    pub min_index_interval: u32,
-    /// A block of a partition is closed once it has this many bytes.
+    /// Which partitions are sampled in Summary.db.
+    pub summary: Spacing,
+    /// A block of the row index ends once it has this number of bytes.
     pub column_index_bytes: u32,
-    /// About how many partitions will come; memory is reserved by it and nothing depends on it.
+    /// Approximate number of partitions. Used only to reserve memory.
     pub expected_partitions: u64,
-    /// At most the least times in the data, or nearly; see [`DeltaBases`].
+    /// Lower bounds, at least approximate, of the times in the data; see [`DeltaBases`].
     pub delta_bases: DeltaBases,
-    /// What makes it: "memtable", "compaction", …
+    /// The kind of job that writes the SSTable: "memtable", "compaction", …
     pub origin: String,
+    /// Number of shards of this node.
     pub shard_count: u32,
+    /// The shard that owns the tokens of the SSTable.
     pub shard_id: u32,
-    /// This node's UUID.
+    /// UUID of this node.
     pub host_id: Option<[u8; 16]>,
-    /// The run of which this is a fragment: a UUID.
+    /// UUID of the run of which the SSTable is a fragment.
     pub run_id: Option<[u8; 16]>,
-    /// The level of leveled compaction; 0 otherwise.
+    /// The level in leveled compaction; 0 otherwise.
     pub level: u32,
-    /// Milliseconds since 1970; 0 if not repaired.
+    /// Time of the repair in milliseconds since 1970; 0 if not repaired.
     pub repaired_at_ms: i64,
-    /// The parts of the commit log whose writes are in the data.
+    /// The intervals of the commit log whose writes the data contain.
     pub commit_log_intervals: Vec<(CommitLogPosition, CommitLogPosition)>,
+    /// I/O class of the writes.
     pub io_class: IoClass,
-    /// What is larger is named in Messina.db.
+    /// Partitions, rows and cells above these limits are recorded in Messina.db.
     pub large_data: LargeDataLimits,
-    /// The clock, for those who want to know since when something is large: milliseconds since 1970.
+    /// Current time in milliseconds since 1970, recorded with large data.
     pub now_ms: i64,
 }
 
 impl WriteOptions {
-    /// What the table's options say, for shard 0 of 1; the rest is to be filled in.
+    /// The options that follow from the table, for shard 0 of 1. The caller sets the others.
     pub fn for_table(schema: &TableSchema, origin: &str, io_class: IoClass) -> Self {
         let options = &schema.options;
         Self {
             compression: options.compression.clone(),
             bloom_filter_fp_chance: options.bloom_filter_fp_chance,
-            min_index_interval: options.min_index_interval,
+            summary: Spacing {
+                min_index_interval: options.min_index_interval,
+                max_index_interval: options.max_index_interval,
+                ratio: SUMMARY_RATIO_DEFAULT,
+            },
             column_index_bytes: index::BLOCK_BYTES_DEFAULT,
             expected_partitions: 0,
             delta_bases: DeltaBases::NONE,
@@ -74,7 +82,7 @@ impl WriteOptions {
         self.bloom_filter_fp_chance < 1.0
     }
 
-    /// The components an SSTable written so has, in the order in which TOC.txt lists them.
+    /// The components of the SSTable, in the order in which TOC.txt lists them.
     pub(super) fn components(&self) -> Vec<Component> {
         let checksums = match self.compression {
             None => Component::Crc,
@@ -91,23 +99,24 @@ impl WriteOptions {
 /// A sealed SSTable.
 #[derive(Clone, Debug)]
 pub struct Written {
-    pub name: SstableName,
-    /// Length of Data.db.
+    pub name: SSTableName,
+    /// Length of Data.db on disk.
     pub data_bytes: u64,
-    /// What Data.db holds before compression.
+    /// Length of the data before compression.
     pub uncompressed_bytes: u64,
     /// Length of Index.db.
     pub index_bytes: u64,
-    /// All components together.
+    /// Total length of all components.
     pub total_bytes: u64,
     pub partitions: u64,
-    /// Rows, static ones among them.
+    /// Rows, including static rows.
     pub rows: u64,
-    /// The smallest and the largest partition key.
+    /// The smallest partition key.
     pub first_key: PartitionKey,
+    /// The largest partition key.
     pub last_key: PartitionKey,
-    /// Statistics.db.
+    /// The content of Statistics.db.
     pub statistics: Statistics,
-    /// What was found to be large.
+    /// The partitions, rows and cells above the limits; `None` if there are none.
     pub large_data: Option<LargeData>,
 }

@@ -1,9 +1,10 @@
-//! One growing file: bytes appended into aligned buffers, full buffers written directly, some at a time.
+//! A file that is written sequentially: appended bytes go into aligned buffers, and full buffers are written
+//! by direct I/O, several at a time.
 //!
-//! Appending never waits; [`OutputFile::write_full`] starts the writes of full buffers and returns while the last
-//! [`IN_FLIGHT_MAX`] are under way, so that encoding goes on meanwhile. Space is reserved ahead in steps, so that
-//! the file lies in few extents and a full disk shows early; [`OutputFile::finish`] cuts what was too much.
-//! Dropping it leaves the file as it is.
+//! Appending never waits. [`OutputFile::write_full`] starts the writes of full buffers and returns while the
+//! last [`IN_FLIGHT_MAX`] are in flight, so that encoding continues meanwhile. Disk space is reserved ahead
+//! in steps, so that the file has few extents and a full disk is noticed early; [`OutputFile::finish`]
+//! truncates the excess. Dropping an `OutputFile` leaves the file as it is.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -13,11 +14,11 @@ use std::task::Poll;
 use reader::LocalFuture;
 use runtime::{ALIGNMENT_BYTES, File, FileError, Files, IoBuf, IoClass, OpenOptions};
 
-/// What one write carries.
+/// Bytes of one write.
 pub(super) const BUFFER_BYTES: usize = 128 * 1024;
-/// Writes under way at the same time: enough for a disk that is fast but takes half a millisecond for each.
+/// Maximum number of writes in flight: enough for a fast disk with a latency of half a millisecond.
 const IN_FLIGHT_MAX: usize = 4;
-/// Space is reserved in steps that double from the first to the last of these.
+/// First and last step of reserving space; each step is twice the previous one.
 const RESERVE_BYTES_MIN: u64 = 1 << 20;
 const RESERVE_BYTES_MAX: u64 = 32 << 20;
 
@@ -26,22 +27,22 @@ const _: () = assert!(BUFFER_BYTES.is_multiple_of(ALIGNMENT_BYTES));
 pub(super) struct OutputFile {
     file: File,
     class: IoClass,
-    /// What is appended to.
+    /// The buffer to which bytes are appended.
     filling: IoBuf,
-    /// Full buffers that wait to be written, in order.
+    /// Full buffers to be written, in order.
     full: VecDeque<IoBuf>,
-    /// Written buffers, to be filled again.
+    /// Written buffers, for reuse.
     spare: Vec<IoBuf>,
     in_flight: VecDeque<LocalFuture<'static, Result<IoBuf, FileError>>>,
-    /// Where the first of `full` (or else `filling`) goes.
+    /// File position of the first buffer in `full`, or else of `filling`.
     next_at: u64,
-    /// Up to where space is reserved; `u64::MAX` once a reservation found no room.
+    /// End of the reserved space; `u64::MAX` after a reservation failed for want of space.
     reserved_bytes: u64,
     len_bytes: u64,
 }
 
 impl OutputFile {
-    /// A new file, which must not exist.
+    /// Creates a file, which must not exist.
     pub(super) async fn create(files: &Files, path: &Path, class: IoClass) -> Result<Self, FileError> {
         let file = files.open(path, OpenOptions::create_new().with_direct(true)).await?;
         Ok(Self {
@@ -57,7 +58,7 @@ impl OutputFile {
         })
     }
 
-    /// Bytes appended so far.
+    /// Number of bytes appended so far.
     pub(super) fn len_bytes(&self) -> u64 {
         self.len_bytes
     }
@@ -75,12 +76,12 @@ impl OutputFile {
         self.filling.extend_from_slice(bytes);
     }
 
-    /// A full buffer waits.
+    /// Whether a full buffer has to be written.
     pub(super) fn wants_write(&self) -> bool {
         !self.full.is_empty()
     }
 
-    /// Starts writing all full buffers; waits only for those that are too many at a time.
+    /// Starts writing all full buffers. Waits only while [`IN_FLIGHT_MAX`] writes are in flight.
     pub(super) async fn write_full(&mut self) -> Result<(), FileError> {
         while let Some(buf) = self.full.pop_front() {
             self.reserve_until(self.next_at + buf.len() as u64).await?;
@@ -89,7 +90,7 @@ impl OutputFile {
         Ok(())
     }
 
-    /// Starts writing what comes next.
+    /// Starts writing `buf` at the next position.
     async fn start_write(&mut self, buf: IoBuf) -> Result<(), FileError> {
         while self.in_flight.len() >= IN_FLIGHT_MAX {
             self.wait_for_oldest().await?;
@@ -98,7 +99,7 @@ impl OutputFile {
         self.next_at += buf.len() as u64;
         let (file, class) = (self.file.clone(), self.class);
         let mut write: LocalFuture<'static, _> = Box::pin(async move { file.write_at(at, buf, class).await });
-        // The first poll hands the buffer to the device; the rest is waiting.
+        // The first poll hands the buffer to the device; later polls only wait for it.
         let polled = poll_fn(|context| Poll::Ready(write.as_mut().poll(context))).await;
         match polled {
             Poll::Ready(written) => self.keep(written?),
@@ -115,14 +116,15 @@ impl OutputFile {
         Ok(())
     }
 
-    /// Keeps a buffer to be filled again, unless a burst has made more than are of use.
+    /// Keeps a buffer for reuse. At most [`IN_FLIGHT_MAX`] are kept.
     fn keep(&mut self, buf: IoBuf) {
         if self.spare.len() < IN_FLIGHT_MAX {
             self.spare.push(buf);
         }
     }
 
-    /// Reserves further ahead if `end_bytes` is beyond what is reserved. A file of one buffer needs none.
+    /// Reserves the next step if `end_bytes` is beyond the reserved space. A file of one buffer needs no
+    /// reservation.
     async fn reserve_until(&mut self, end_bytes: u64) -> Result<(), FileError> {
         if end_bytes <= self.reserved_bytes {
             return Ok(());
@@ -131,14 +133,15 @@ impl OutputFile {
         let step_bytes = from.clamp(RESERVE_BYTES_MIN, RESERVE_BYTES_MAX);
         match self.file.allocate(from, step_bytes).await {
             Ok(()) => self.reserved_bytes = from + step_bytes,
-            // Reserving asks for more than is needed: what is needed may still fit, else the write says so.
+            // A reservation is larger than the data. The data may still fit; otherwise the write fails.
             Err(error) if error.is_no_space() => self.reserved_bytes = u64::MAX,
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// Writes the rest and cuts the file to its length. Gives the file, which the caller has to sync.
+    /// Writes the remaining bytes and truncates the file to its length. Returns the file, which the caller
+    /// has to sync.
     pub(super) async fn finish(mut self) -> Result<File, FileError> {
         self.write_full().await?;
         let mut rest = std::mem::take(&mut self.filling);

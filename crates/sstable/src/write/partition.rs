@@ -1,11 +1,12 @@
-//! One partition after the other into Data.db: header, static row, rows, range tombstone markers, end byte,
-//! and the partition's promoted index.
+//! Encodes partitions into Data.db: header, static row, rows, range tombstone markers, end byte, and the
+//! partition's promoted index.
 //!
-//! A partition begins in the file when something of it is known: a deletion, or its first row or marker. One of
-//! which nothing is left (all its cells were of dropped columns) leaves no trace.
+//! A partition begins in the file with its first known content: a deletion, a row or a marker. A partition
+//! without content (all its cells were of dropped columns) leaves nothing in the file.
 //!
-//! The stream says at which positions the range deletion in force changes; the file has markers with a kind.
-//! A change at `Before` a prefix falls in front of the rows with it and one at `After` behind them, so:
+//! The stream of fragments contains the positions at which the range deletion in force changes; the file
+//! contains markers of several kinds. A change at `Before` a prefix lies before the rows with this prefix, a
+//! change at `After` lies after them. So the kinds are:
 //!
 //! | change     | `Before`               | `After`                |
 //! |------------|------------------------|------------------------|
@@ -35,13 +36,13 @@ use crate::component::index::PromotedIndexBuilder;
 use crate::component::large_data::{LargeData, LargePartition};
 use crate::component::statistics::{DeltaBases, KeptPrefix, StatsCollector};
 
-/// Tables with more clustering columns pay an allocation a row.
+/// Number of clustering columns up to which encoding a row needs no allocation.
 const VALUES_ON_STACK: usize = 8;
 
-/// A partition that is complete in Data.db.
+/// A partition that has been written to Data.db completely.
 pub(super) struct EndedPartition<'a> {
     pub(super) key: PartitionKey,
-    /// Where it starts in the uncompressed data.
+    /// Start of the partition in the uncompressed data.
     pub(super) data_position: u64,
     pub(super) promoted: &'a [u8],
 }
@@ -50,24 +51,24 @@ pub(super) struct EndedPartition<'a> {
 struct Current {
     key: PartitionKey,
     tombstone: Tombstone,
-    /// Where it starts in the uncompressed data; `None` while nothing of it is written.
+    /// Start of the partition in the uncompressed data; `None` until a part of it is written.
     start: Option<u64>,
-    /// Length of its key, deletion and static row.
+    /// Length in bytes of its key, deletion and static row.
     header_bytes: u64,
     cells: u64,
     rows: u64,
     dead_rows: u64,
-    /// Changes of the range deletion in force.
+    /// Number of changes of the range deletion in force.
     changes: u64,
-    /// Where the last row or marker starts, from the partition's start; 0 before the first.
+    /// Distance in bytes from the partition's start to the last row or marker; 0 before the first one.
     previous_at: u64,
-    /// Where the block at hand starts, from the partition's start; `None` if nothing is in it.
+    /// Distance in bytes from the partition's start to the current block; `None` if the block is empty.
     block_at: Option<u64>,
     /// The range deletion in force.
     open: Tombstone,
-    /// The last row or marker.
+    /// Position and kind of the last row or marker.
     last: Option<(Position, PrefixKind)>,
-    /// More than one row or marker.
+    /// Whether the partition has more than one row or marker.
     is_several: bool,
 }
 
@@ -80,7 +81,7 @@ pub(super) struct PartitionEncoder {
     block_bytes: u64,
     current: Option<Current>,
     promoted: PromotedIndexBuilder,
-    /// The encoded prefixes of the block's first and of the last row or marker.
+    /// The encoded prefix of the current block's first row or marker; `last_prefix` is the last one's.
     block_first: Vec<u8>,
     last_prefix: Vec<u8>,
     promoted_bytes: Vec<u8>,
@@ -112,12 +113,12 @@ impl PartitionEncoder {
         }
     }
 
-    /// What was found to be large in an SSTable that is complete now.
+    /// The large data found in the finished SSTable.
     pub(super) fn finish(self, now_ms: i64) -> Option<LargeData> {
         self.large.finish(now_ms)
     }
 
-    /// A partition has started and not ended.
+    /// Whether a partition has started and not ended.
     pub(super) fn is_inside(&self) -> bool {
         self.current.is_some()
     }
@@ -148,8 +149,8 @@ impl PartitionEncoder {
         report_deletion(stats, tombstone);
     }
 
-    /// Writes the partition's key and deletion, and a static row that says nothing if the table has static
-    /// columns, unless the partition has begun in the file.
+    /// Writes the start of the partition, unless it was written before: key, deletion, and an empty static
+    /// row if the table has static columns.
     fn ensure_begun(&mut self, data: &mut DataFile) {
         if current(&mut self.current).start.is_some() {
             return;
@@ -160,7 +161,7 @@ impl PartitionEncoder {
         self.begin(data);
     }
 
-    /// Writes key, deletion and, if the table has static columns, the static row that was encoded last.
+    /// Writes key, deletion and, if the table has static columns, the last encoded static row.
     fn begin(&mut self, data: &mut DataFile) {
         let current = current(&mut self.current);
         assert!(current.start.is_none(), "a partition has one static row, in front of its rows");
@@ -203,7 +204,8 @@ impl PartitionEncoder {
         data: &mut DataFile,
         stats: &mut StatsCollector,
     ) -> Result<(), WriteError> {
-        // The static row of a partition that begins with this row is encoded in the same buffers.
+        // The static row is encoded into the same buffers as the row, so it has to be written before the row
+        // is encoded.
         if self.statics.len() > 0
             && current(&mut self.current).start.is_none()
             && self.rows.has_content(&self.regulars, row)
@@ -222,7 +224,7 @@ impl PartitionEncoder {
         let at = self.place(Position::at(key), PrefixKind::Row, data, stats);
         let out = data.buffer();
         out.push(self.rows.flags());
-        // A row's prefix is its kind and its values; the file has only the values.
+        // The prefix is the kind followed by the values. A row stores only the values.
         out.extend_from_slice(&self.last_prefix[1..]);
         put_sized(out, at.distance, self.rows.body());
         let bytes = self.placed(at.from_start, data);
@@ -279,7 +281,7 @@ impl PartitionEncoder {
         self.placed(at.from_start, data);
     }
 
-    /// Where the next row or marker goes; encodes its prefix into `last_prefix`.
+    /// The place of the next row or marker. Encodes its prefix into `last_prefix`.
     fn place(
         &mut self,
         position: Position,
@@ -312,7 +314,8 @@ impl PartitionEncoder {
         Place { from_start, distance: from_start - current.previous_at }
     }
 
-    /// A row or marker is complete: perhaps its block is too. Gives its bytes.
+    /// Records that a row or marker was written; ends the block if it is long enough. Returns the length of
+    /// the row or marker in bytes.
     fn placed(&mut self, from_start: u64, data: &DataFile) -> u64 {
         let current = current(&mut self.current);
         current.previous_at = from_start;
@@ -326,7 +329,7 @@ impl PartitionEncoder {
         end - from_start
     }
 
-    /// Ends the partition. `None` if nothing of it is in the file.
+    /// Ends the partition. `None` if no part of it was written.
     pub(super) fn end(
         &mut self,
         data: &mut DataFile,
@@ -356,9 +359,9 @@ impl PartitionEncoder {
             range_tombstones: changes,
         };
         self.large.partition(found, partition_bytes, rows);
-        // A partition of one block has no promoted index, so that block need not be kept.
+        // A partition of one block has no promoted index, so its block is not recorded.
         if let Some(block_at) = block_at.filter(|_| self.promoted.block_count() > 0) {
-            // As Cassandra does, the last block's width includes the end byte.
+            // As in Cassandra, the width of the last block includes the end byte.
             let width = partition_bytes - block_at;
             self.promoted.add_block(&self.block_first, &self.last_prefix, block_at, width, None);
         }
@@ -375,7 +378,7 @@ impl PartitionEncoder {
 #[derive(Clone, Copy)]
 struct Place {
     from_start: u64,
-    /// From the row or marker before, or from the partition's start.
+    /// Distance to the row or marker before, or to the partition's start.
     distance: u64,
 }
 
@@ -383,7 +386,7 @@ fn current(current: &mut Option<Current>) -> &mut Current {
     current.as_mut().expect("a partition starts before anything in it")
 }
 
-/// Size of the rest, distance to the unfiltered before, and the body.
+/// Writes the size of distance and body, the distance to the row or marker before, and the body.
 #[inline]
 fn put_sized(out: &mut Vec<u8>, distance: u64, body: &[u8]) {
     let size = vint::unsigned_len(distance) + body.len();
@@ -406,7 +409,8 @@ fn with_values<R>(prefix: &ClusteringPrefix, f: impl FnOnce(&[Option<&[u8]>]) ->
     f(&values)
 }
 
-/// The first and last clustering of each partition are the smallest and largest candidates.
+/// Reports the first or last clustering of a partition as a candidate for the SSTable's smallest or largest
+/// one.
 fn report_clustering(
     schema: &TableSchema,
     stats: &mut StatsCollector,

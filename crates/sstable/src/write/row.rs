@@ -1,13 +1,13 @@
-//! Rows and cells as Data.db writes them, and what Statistics.db wants to know of them.
+//! Encodes rows and cells for Data.db, and collects their figures for Statistics.db.
 //!
 //! ```text
 //! row  := flags [extended flags] clustering | vint size of the rest | vint size of the one before | body
 //! body := [timestamp [ttl, expiry]] [deletion] [missing columns] columns
 //! cell := flags [timestamp] [deletion time] [ttl] [path] [value]
 //! ```
-//! Times are differences to the header's bases, in wrapping arithmetic. A cell that has the row marker's
-//! timestamp, or its TTL and expiry, does not repeat them. The order of TTL and expiry is the marker's in the
-//! marker and the reverse in a cell: that is the format. Source: facts `sstable-format.md` §4.
+//! Times are differences to the header's bases, in wrapping arithmetic. A cell with the timestamp of the row
+//! marker, or with its TTL and expiry, does not repeat them. The row marker stores the TTL before the expiry,
+//! a cell the expiry before the TTL; the format requires this. Source: facts `sstable-format.md` §4.
 
 use base::bytes::put_vint_bytes;
 use base::vint;
@@ -18,7 +18,7 @@ use super::error::WriteError;
 use crate::component::deletion_time::{DeletionTime, NO_DELETION_TIME_S};
 use crate::component::statistics::{DeltaBases, StatsCollector};
 
-/// The whole byte: no further row or marker in this partition.
+/// End of a partition. This value is the whole byte, not a flag.
 pub(super) const END_OF_PARTITION: u8 = 0x01;
 pub(super) const IS_MARKER: u8 = 0x02;
 const HAS_TIMESTAMP: u8 = 0x04;
@@ -27,7 +27,7 @@ const HAS_DELETION: u8 = 0x10;
 const HAS_ALL_COLUMNS: u8 = 0x20;
 const HAS_COMPLEX_DELETION: u8 = 0x40;
 const EXTENSION: u8 = 0x80;
-/// The only extended flag that is written.
+/// The only extended flag that this build writes.
 pub(super) const EXTENDED_IS_STATIC: u8 = 0x01;
 
 const CELL_IS_DELETED: u8 = 0x01;
@@ -36,13 +36,13 @@ const CELL_HAS_EMPTY_VALUE: u8 = 0x04;
 const CELL_USES_ROW_TIMESTAMP: u8 = 0x08;
 const CELL_USES_ROW_TTL: u8 = 0x10;
 
-/// From so many columns on, present or missing ones are listed by number instead of as a bitmap.
+/// From this number of columns on, the present or missing columns are listed by number and not by a bitmap.
 const BITMAP_COLUMNS_MAX: usize = 64;
 
-/// Largest local deletion time that versions before `oa` can say.
+/// Largest local deletion time in versions before `oa`.
 const DELETION_TIME_S_MAX: i32 = NO_DELETION_TIME_S - 1;
 
-/// A local deletion or expiry time in the 31 bits of versions before `oa`: what is beyond is capped.
+/// A local deletion or expiry time in the 31 bits of versions before `oa`. Later times are capped.
 #[inline]
 pub(super) fn local_time_s(time_s: u32) -> i32 {
     if time_s == model::NO_DELETION_TIME_S {
@@ -63,7 +63,7 @@ pub(super) fn deletion_time(tombstone: Tombstone) -> DeletionTime {
     }
 }
 
-/// Reports a deletion, if it is one.
+/// Reports a deletion to `stats`, unless it is live.
 pub(super) fn report_deletion(stats: &mut StatsCollector, tombstone: Tombstone) {
     if !tombstone.is_live() {
         stats.update_timestamp(tombstone.timestamp_us);
@@ -71,7 +71,7 @@ pub(super) fn report_deletion(stats: &mut StatsCollector, tombstone: Tombstone) 
     }
 }
 
-/// Times as differences to the header's bases.
+/// Encodes times as differences to the header's bases.
 #[derive(Clone, Copy)]
 pub(super) struct Deltas(pub(super) DeltaBases);
 
@@ -81,7 +81,7 @@ impl Deltas {
         vint::write_unsigned(out, timestamp_us.wrapping_sub(self.0.min_timestamp_us) as u64);
     }
 
-    /// 32-bit differences are extended with their sign before they become vints.
+    /// A 32-bit difference is sign-extended before it is encoded as a vint.
     #[inline]
     fn local_time(self, out: &mut Vec<u8>, time_s: i32) {
         let delta = time_s.wrapping_sub(self.0.min_local_deletion_time_s);
@@ -99,7 +99,7 @@ impl Deltas {
     }
 }
 
-/// What a row had, gathered so that live cells cost the collector one report a row.
+/// Figures of a row, collected so that the collector is called once for all live cells of a row.
 struct RowFigures {
     timestamps_us: (i64, i64),
     has_live: bool,
@@ -143,7 +143,7 @@ impl RowFigures {
     }
 }
 
-/// Flags and body of the last row that was encoded.
+/// Encodes rows. Holds the flags and the body of the last encoded row.
 pub(super) struct RowEncoder {
     deltas: Deltas,
     body: Vec<u8>,
@@ -155,7 +155,7 @@ pub(super) struct RowEncoder {
 }
 
 impl RowEncoder {
-    /// `table` is its full name, for errors.
+    /// `table` is the full table name, for errors.
     pub(super) fn new(bases: DeltaBases, table: String) -> Self {
         Self { deltas: Deltas(bases), body: vec![], flags: 0, present: vec![], is_dead: false, table }
     }
@@ -164,39 +164,39 @@ impl RowEncoder {
         self.deltas
     }
 
-    /// The flags of the row that was encoded last.
+    /// The flags of the last encoded row.
     pub(super) fn flags(&self) -> u8 {
         self.flags
     }
 
-    /// The flags of the static row that was encoded last; [`EXTENDED_IS_STATIC`] follows them.
+    /// The flags of the last encoded static row; [`EXTENDED_IS_STATIC`] follows them in the file.
     pub(super) fn static_flags(&self) -> u8 {
         self.flags | EXTENSION
     }
 
-    /// Whether nothing of the row that was encoded last is live or will expire.
+    /// Whether the last encoded row has nothing that is live or expiring.
     pub(super) fn is_dead(&self) -> bool {
         self.is_dead
     }
 
-    /// What follows the two sizes.
+    /// The body of the last encoded row, which follows the two sizes.
     pub(super) fn body(&self) -> &[u8] {
         &self.body
     }
 
-    /// An empty buffer for another body.
+    /// Clears the buffer for another body and returns it.
     pub(super) fn body_mut(&mut self) -> &mut Vec<u8> {
         self.body.clear();
         &mut self.body
     }
 
-    /// Whether anything of `row` is written.
+    /// Whether any part of `row` will be written.
     pub(super) fn has_content(&mut self, columns: &DiskColumns, row: &Row) -> bool {
         self.arrange(columns, row)
     }
 
-    /// Finds the row's columns that are written: not dropped ones, and no complex column without content.
-    /// False if nothing of the row is left.
+    /// Collects the row's columns that will be written: no dropped columns, and no complex columns without
+    /// content. Returns false if nothing of the row remains.
     fn arrange(&mut self, columns: &DiskColumns, row: &Row) -> bool {
         self.present.clear();
         for ((id, data), at) in row.cells().iter().zip(0u32..) {
@@ -212,8 +212,8 @@ impl RowEncoder {
         !self.present.is_empty() || !row.liveness.is_none() || !row.deletion.is_live()
     }
 
-    /// Encodes flags and body of `row` and reports it to `stats`. The number of cells, or `None` if nothing of
-    /// the row is left to be written (and nothing was reported).
+    /// Encodes flags and body of `row` and reports the row to `stats`. Returns the number of cells; `None`,
+    /// without a report, if nothing of the row remains.
     pub(super) fn encode(
         &mut self,
         columns: &DiskColumns,
@@ -273,8 +273,8 @@ impl RowEncoder {
         Ok(Some(cells))
     }
 
-    /// Encodes flags and body of a static row that says nothing: every partition has one if the table has
-    /// static columns.
+    /// Encodes flags and body of an empty static row. In a table with static columns every partition has a
+    /// static row.
     pub(super) fn encode_nothing(&mut self, columns: &DiskColumns) {
         assert!(columns.len() > 0, "only tables with static columns have static rows");
         self.flags = 0;
@@ -283,7 +283,7 @@ impl RowEncoder {
     }
 }
 
-/// Which of `columns` columns a row has; `present` rises and is not all of them.
+/// Encodes which of `columns` columns a row has. `present` rises and does not contain all of them.
 fn encode_subset(out: &mut Vec<u8>, present: &[(u16, u32)], columns: usize) {
     if columns < BITMAP_COLUMNS_MAX {
         let all = (1u64 << columns) - 1;
@@ -308,7 +308,7 @@ fn encode_subset(out: &mut Vec<u8>, present: &[(u16, u32)], columns: usize) {
 
 struct CellEncoder<'a> {
     deltas: Deltas,
-    /// The row's, whose times cells need not repeat.
+    /// The liveness of the row; cells do not repeat equal times.
     liveness: Liveness,
     table: &'a str,
     stats: &'a mut StatsCollector,
@@ -334,7 +334,7 @@ impl CellEncoder<'_> {
         }
         report_deletion(self.stats, complex.deletion);
         vint::write_unsigned(out, complex.cells.len() as u64);
-        // As the peers count: a column of which only a deletion is left is not set.
+        // As in Cassandra and ScyllaDB, a column that consists only of a deletion does not count as set.
         self.figures.columns += u64::from(!complex.cells.is_empty());
         for element in &complex.cells {
             self.cell(out, column, &element.cell, Some(&element.path))?;
@@ -360,20 +360,24 @@ impl CellEncoder<'_> {
         let has_local_time = cell.local_deletion_time_s != model::NO_DELETION_TIME_S || is_expiring;
         if is_expiring {
             flags |= CELL_IS_EXPIRING;
+            if cell.is_expired() {
+                // The value was removed (ADR 0005). Cassandra and ScyllaDB read the cell as an expiring one.
+                flags |= CELL_IS_DELETED;
+            }
         } else if has_local_time {
             flags |= CELL_IS_DELETED;
         }
         if !self.liveness.is_none() && cell.timestamp_us == timestamp_us {
             flags |= CELL_USES_ROW_TIMESTAMP;
         }
-        if is_expiring && cell.ttl_s == row_ttl_s && cell.local_deletion_time_s == local_expiration_s {
+        if is_expiring && cell.ttl() == row_ttl_s && cell.local_deletion_time_s == local_expiration_s {
             flags |= CELL_USES_ROW_TTL;
         }
         out.push(flags);
         if flags & CELL_USES_ROW_TIMESTAMP == 0 {
             self.deltas.timestamp(out, cell.timestamp_us);
         }
-        let (local_time_s, ttl_s) = (local_time_s(cell.local_deletion_time_s), ttl_s(cell.ttl_s));
+        let (local_time_s, ttl_s) = (local_time_s(cell.local_deletion_time_s), ttl_s(cell.ttl()));
         if has_local_time && flags & CELL_USES_ROW_TTL == 0 {
             self.deltas.local_time(out, local_time_s);
             if is_expiring {
@@ -422,7 +426,8 @@ mod tests {
     fn missing_columns_are_bits_or_numbers() {
         assert_eq!(subset([0, 2].into_iter(), 4), [0b1010]);
         assert_eq!(subset([].into_iter(), 63)[..2], [0xff, 0x7f]);
-        // From 64 columns on: how many are missing, then the numbers of the fewer.
+        // From 64 columns on: the number of missing columns, then the numbers of the missing or of the
+        // present ones, whichever are fewer.
         assert_eq!(subset([3, 63].into_iter(), 64), [62, 3, 63]);
         assert_eq!(subset(0..31, 64)[..3], [33, 0, 1]);
         assert_eq!(subset(0..32, 64)[..3], [32, 32, 33]);

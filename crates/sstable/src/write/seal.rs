@@ -1,40 +1,44 @@
-//! When an SSTable exists: TOC.txt, and what leads to it and away from it.
+//! The seal of an SSTable (TOC.txt): creates, removes and cleans up SSTables atomically.
 //!
-//! A generation is an SSTable if and only if it has `TOC.txt`. Writing begins with `TOC.txt.tmp` and ends with
-//! renaming it; removing begins with renaming it back. The directory is synced around each rename, so after a
-//! crash a generation is whole, or has no `TOC.txt` and is removed by [`clean_up`]. The temporary name goes last, when
-//! all else is gone for good, so that whatever is left of a generation is known as such. One that has neither name and
-//! is sound to the last row has lost it otherwise, and gets it back: it is nobody's remains. One that has all that a complete one
-//! has, and is not sound, may be the only copy of something: it is moved to `set-aside`.
+//! An SSTable exists if and only if its generation has `TOC.txt`. Writing begins with `TOC.txt.tmp` and ends
+//! with renaming it; removing begins with renaming it back. The directory is synced before and after each
+//! rename. So after a crash a generation is complete, or has no `TOC.txt` and is removed by [`clean_up`]. The
+//! temporary name is removed last, after all other removals are durable, so that the remaining files are
+//! always recognized as unfinished.
+//!
+//! A generation with neither name has lost its TOC.txt for another reason. If it is sound to the last row, it
+//! is not a remnant of a crash, and it is sealed again. If it has all components of a complete SSTable but is
+//! not sound, it may be the only copy of its data, and it is moved to `set-aside`.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use base::drive::all;
+use base::join::join_all;
 use reader::LocalFuture;
 use runtime::{File, FileError, Files, IoBuf, IoClass, OpenOptions};
 
 use crate::component::toc;
-use crate::name::{Component, SstableName};
+use crate::name::{Component, SSTableName};
 use crate::read::{ChunkCache, SSTable};
 
-/// For the look at an SSTable without a table of contents; nothing of it is read twice.
+/// Cache budget in bytes for verifying an SSTable without TOC.txt, which reads nothing twice.
 const CHECK_CACHE_BYTES: usize = 1 << 20;
-/// The longest TOC.txt that is read; one line is some tens of bytes.
+/// The longest TOC.txt in bytes that is read; a line has some tens of bytes.
 const TOC_BYTES_MAX: u64 = 64 * 1024;
-/// A table of contents that is being made for an SSTable that has lost its own.
+/// Temporary name of a TOC.txt that is rebuilt.
 const FOUND_TOC: &str = "found-toc.tmp";
-/// The directory beside SSTables for those that may be damaged ones.
+/// Directory, inside the SSTables' directory, for generations that may be damaged SSTables.
 const SET_ASIDE: &str = "set-aside";
 
-/// Says that the files of `name` to come are unfinished. Fails, and changes nothing, if the generation exists. Gives
-/// the table of contents, which is to be synced before the seal; a crash before may leave files without it, which
-/// [`clean_up`] removes as well.
+/// Begins the generation `name`: writes `TOC.txt.tmp`, which marks the generation's files as unfinished.
+/// Fails and changes nothing if the generation exists. Returns the file, which the caller has to sync before
+/// the seal; after a crash before that sync, files without it may remain, and [`clean_up`] removes them as
+/// well.
 pub(super) async fn begin(
     files: &Files,
     dir: &Path,
-    name: &SstableName,
+    name: &SSTableName,
     components: &[Component],
     class: IoClass,
 ) -> Result<File, FileError> {
@@ -48,23 +52,24 @@ pub(super) async fn begin(
     Ok(file)
 }
 
-/// Makes complete files durable, with their names: ready to be sealed by [`seal`] or [`seal_all`], and not an SSTable. The journal of the
-/// file system does it all at once.
+/// Makes complete files and their names durable. Afterwards they can be sealed by [`seal`] or [`seal_all`],
+/// and are not an SSTable until then. Syncs files and directory together, so that the file system can write
+/// them with one journal commit.
 pub(super) async fn make_durable(files: &Files, dir: &Path, written: &[File]) -> Result<(), FileError> {
     let contents: LocalFuture<'_, _> = Box::pin(File::sync_data_of(written));
-    all(vec![contents, Box::pin(files.sync_dir(dir))]).await
+    join_all(vec![contents, Box::pin(files.sync_dir(dir))]).await
 }
 
-/// Makes the files of `name`, durable by [`make_durable`], an SSTable.
-pub(super) async fn seal(files: &Files, dir: &Path, name: &SstableName) -> Result<(), FileError> {
+/// Seals the files of `name`, which [`make_durable`] has made durable.
+pub(super) async fn seal(files: &Files, dir: &Path, name: &SSTableName) -> Result<(), FileError> {
     let temporary = dir.join(name.file_name(&Component::TocTemporary));
     files.rename(&temporary, &dir.join(name.file_name(&Component::Toc))).await?;
     files.sync_dir(dir).await
 }
 
-/// Makes SSTables of files that were written without a seal ([`super::SSTableWriter::finish_unsealed`]). Those that
-/// are sealed already, or are not there, are none the worse: it may be done again after a crash.
-pub async fn seal_all(files: &Files, dir: &Path, names: &[SstableName]) -> Result<(), FileError> {
+/// Seals SSTables that were written without a seal ([`super::SSTableWriter::finish_unsealed`]). Ignores
+/// generations that are sealed already or do not exist, so it can be repeated after a crash.
+pub async fn seal_all(files: &Files, dir: &Path, names: &[SSTableName]) -> Result<(), FileError> {
     for name in names {
         let temporary = dir.join(name.file_name(&Component::TocTemporary));
         match files.rename(&temporary, &dir.join(name.file_name(&Component::Toc))).await {
@@ -75,8 +80,8 @@ pub async fn seal_all(files: &Files, dir: &Path, names: &[SstableName]) -> Resul
     files.sync_dir(dir).await
 }
 
-/// Removes SSTables as [`remove_sstable`] does one, with one wait for the directory for all.
-pub async fn remove_sstables(files: &Files, dir: &Path, names: &[SstableName]) -> Result<(), FileError> {
+/// Removes SSTables as [`remove_sstable`] does, but syncs the directory once for all of them.
+pub async fn remove_sstables(files: &Files, dir: &Path, names: &[SSTableName]) -> Result<(), FileError> {
     for name in names {
         let sealed = dir.join(name.file_name(&Component::Toc));
         match files.rename(&sealed, &dir.join(name.file_name(&Component::TocTemporary))).await {
@@ -96,35 +101,36 @@ pub async fn remove_sstables(files: &Files, dir: &Path, names: &[SstableName]) -
     Ok(())
 }
 
-/// Takes the seal off, if there is one.
-pub(super) async fn unseal(files: &Files, dir: &Path, name: &SstableName) -> Result<(), FileError> {
+/// Removes the seal, if there is one.
+pub(super) async fn unseal(files: &Files, dir: &Path, name: &SSTableName) -> Result<(), FileError> {
     let sealed = dir.join(name.file_name(&Component::Toc));
     match files.rename(&sealed, &dir.join(name.file_name(&Component::TocTemporary))).await {
-        // It may be gone since an earlier call, which ended before that was durable.
+        // An earlier call may have renamed it and been interrupted before the rename was durable.
         Err(error) if !error.is_not_found() => Err(error),
         _renamed => files.sync_dir(dir).await,
     }
 }
 
-/// Removes an SSTable, or what is left of one. Once this returns it is not there after a crash either.
+/// Removes an SSTable, or the remains of one. After the return the removal is durable.
 ///
-/// Its files stay readable to whoever has them open. After an error, call it again, or leave the rest to
-/// [`clean_up`].
-pub async fn remove_sstable(files: &Files, dir: &Path, name: &SstableName) -> Result<(), FileError> {
+/// Readers that have its files open can still read them. After an error, call it again or leave the remaining
+/// files to [`clean_up`].
+pub async fn remove_sstable(files: &Files, dir: &Path, name: &SSTableName) -> Result<(), FileError> {
     unseal(files, dir, name).await?;
     let components = listed_components(files, dir, name).await?;
     remove_components(files, dir, name, &components).await
 }
 
-/// The components in the temporary TOC.txt, or those in the directory if it says nothing.
+/// The components that the temporary TOC.txt lists, or, if it is missing or unreadable, those in the
+/// directory.
 async fn listed_components(
     files: &Files,
     dir: &Path,
-    name: &SstableName,
+    name: &SSTableName,
 ) -> Result<Vec<Component>, FileError> {
     let temporary = dir.join(name.file_name(&Component::TocTemporary));
     match files.read_all(&temporary, IoClass::Maintenance, TOC_BYTES_MAX).await {
-        // Torn by a crash, or somebody else's: look for ourselves.
+        // TOC.txt that was torn by a crash, or written by another program: list the directory instead.
         Ok(bytes) => {
             if let Ok(components) = toc::decode(&bytes) {
                 return Ok(components);
@@ -137,12 +143,12 @@ async fn listed_components(
     Ok(found.remove(name).unwrap_or_default())
 }
 
-/// Removes these components, and the temporary TOC.txt when they are gone for good. Those that are not there are none the
-/// worse.
+/// Removes these components, and, when their removal is durable, the temporary TOC.txt. Ignores files that do
+/// not exist.
 pub(super) async fn remove_components(
     files: &Files,
     dir: &Path,
-    name: &SstableName,
+    name: &SSTableName,
     components: &[Component],
 ) -> Result<(), FileError> {
     remove_listed(files, dir, name, components).await?;
@@ -150,11 +156,11 @@ pub(super) async fn remove_components(
     remove_file(files, dir, name, &Component::TocTemporary).await
 }
 
-/// Removes these components but the temporary TOC.txt.
+/// Removes these components except the temporary TOC.txt.
 async fn remove_listed(
     files: &Files,
     dir: &Path,
-    name: &SstableName,
+    name: &SSTableName,
     components: &[Component],
 ) -> Result<(), FileError> {
     for component in components.iter().filter(|component| **component != Component::TocTemporary) {
@@ -166,7 +172,7 @@ async fn remove_listed(
 async fn remove_file(
     files: &Files,
     dir: &Path,
-    name: &SstableName,
+    name: &SSTableName,
     component: &Component,
 ) -> Result<(), FileError> {
     match files.remove(&dir.join(name.file_name(component))).await {
@@ -175,12 +181,12 @@ async fn remove_file(
     }
 }
 
-/// Whether a generation without any table of contents is an SSTable all the same: one that was written here, and in which
-/// everything agrees with its checksums. It is sealed then.
+/// Seals a generation without TOC.txt and `TOC.txt.tmp` again, if Messina wrote it and everything in it
+/// agrees with its checksums. Returns whether it did.
 async fn is_sealed_again(
     files: &Files,
     dir: &Path,
-    name: &SstableName,
+    name: &SSTableName,
     components: &[Component],
 ) -> Result<bool, FileError> {
     if !components.contains(&Component::Messina) || !components.contains(&Component::Data) {
@@ -194,7 +200,8 @@ async fn is_sealed_again(
         Err(_) => false,
     };
     if is_sound {
-        // Under the temporary name of one that is being written it would be taken for that after a crash.
+        // A file named `TOC.txt.tmp` of this generation would mark it as unfinished after a crash, so another
+        // name is used.
         let temporary = dir.join(FOUND_TOC);
         files.write_all(&temporary, &toc::encode(&listed), class).await?;
         files.rename(&temporary, &dir.join(name.file_name(&Component::Toc))).await?;
@@ -203,16 +210,16 @@ async fn is_sealed_again(
     Ok(is_sound)
 }
 
-/// Whether a generation has what is only there at the end of a write.
+/// Whether a generation has components that exist only at the end of a write.
 fn looks_complete(components: &[Component]) -> bool {
     components.contains(&Component::Data) && components.contains(&Component::Statistics)
 }
 
-/// Moves a generation out of the way, to a directory that is new. Gives that.
+/// Moves a generation to a new directory, and returns that directory.
 async fn set_aside(
     files: &Files,
     dir: &Path,
-    name: &SstableName,
+    name: &SSTableName,
     components: &[Component],
 ) -> Result<PathBuf, FileError> {
     let all = dir.join(SET_ASIDE);
@@ -233,19 +240,20 @@ async fn set_aside(
     Ok(to)
 }
 
-/// What a start did about generations without a seal.
+/// What [`clean_up`] did with generations without a seal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CleanedUp {
-    /// Remains of writes and removals that had not ended; they are gone.
-    pub removed: Vec<SstableName>,
-    /// The directories that have what may be damaged SSTables now.
+    /// Remains of unfinished writes and removals, which were removed.
+    pub removed: Vec<SSTableName>,
+    /// The new directories of generations that may be damaged SSTables.
     pub set_aside: Vec<PathBuf>,
 }
 
-/// Removes what crashes have left: every file of a generation that has no `TOC.txt`, unless there is no temporary one either
-/// and all of it is sound, or it may be a damaged one. To be called at the start, before anything is written to `dir`.
+/// Cleans up after a crash: removes every generation without `TOC.txt`. Exceptions are generations without
+/// `TOC.txt.tmp`: a sound one is sealed again, and one that may be a damaged SSTable is set aside. Must be
+/// called at a start, before anything is written to `dir`.
 ///
-/// Left alone: subdirectories, files that are no SSTable's, and versions that this build does not write.
+/// Ignores subdirectories, files that belong to no SSTable, and versions that this build does not write.
 pub async fn clean_up(files: &Files, dir: &Path) -> Result<CleanedUp, FileError> {
     let mut done = CleanedUp::default();
     for (name, components) in generations(files, dir).await? {
@@ -271,10 +279,10 @@ pub async fn clean_up(files: &Files, dir: &Path) -> Result<CleanedUp, FileError>
 }
 
 /// The components of each generation in `dir`.
-async fn generations(files: &Files, dir: &Path) -> Result<BTreeMap<SstableName, Vec<Component>>, FileError> {
+async fn generations(files: &Files, dir: &Path) -> Result<BTreeMap<SSTableName, Vec<Component>>, FileError> {
     let mut generations = BTreeMap::<_, Vec<_>>::new();
     for entry in files.read_dir(dir).await?.into_iter().filter(|entry| !entry.is_dir) {
-        if let Ok((name, component)) = SstableName::parse_file_name(&entry.name) {
+        if let Ok((name, component)) = SSTableName::parse_file_name(&entry.name) {
             generations.entry(name).or_default().push(component);
         }
     }

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::task::Poll;
 
+use base::broken;
 use base::crc::{Crc32, crc32};
-use base::drive::all;
+use base::join::join_all;
 use base::murmur3;
 use model::{ColumnKind, PartitionKey, TableSchema};
 use reader::{Fragment, LocalFuture, RowFragment};
@@ -27,17 +28,17 @@ use crate::component::statistics::{
     MURMUR3_PARTITIONER, SerializationHeader, Statistics, StatsCollector, ValidationMetadata,
 };
 use crate::component::summary::SummaryBuilder;
-use crate::name::{Component, SstableName};
+use crate::name::{Component, SSTableName};
 
-/// Index.db has a checksum for so many bytes: a page, as it is read.
+/// Bytes of Index.db that one checksum covers: the page in which it is read.
 pub(crate) const INDEX_PAGE_BYTES: u32 = 4096;
-/// What one write of a small component carries.
+/// Bytes of one write of a small component.
 const PART_BYTES: usize = 128 * 1024;
-/// Keys added to the filter between two points at which other tasks may run.
+/// Keys added to the filter between two yields.
 const FILTER_KEYS_A_TURN: usize = 4096;
 
-/// `murmur3::hash128` of every key: the filter is built at the end, when their number is known. In pieces, since to grow
-/// one of tens of megabytes takes tens of milliseconds.
+/// `murmur3::hash128` of every key. The filter is built at the end, when the number of keys is known. The
+/// hashes are stored in pieces, because growing a vector of tens of megabytes takes tens of milliseconds.
 #[derive(Default)]
 struct KeyHashes {
     pieces: Vec<Vec<(u64, u64)>>,
@@ -48,7 +49,7 @@ impl KeyHashes {
         match self.pieces.last_mut() {
             Some(piece) if piece.len() < FILTER_KEYS_A_TURN => piece.push(hash128),
             last => {
-                // A small SSTable has a small first piece.
+                // The first piece grows on demand, so a small SSTable needs little memory.
                 let capacity = if last.is_some() { FILTER_KEYS_A_TURN } else { 0 };
                 let mut piece = Vec::with_capacity(capacity);
                 piece.push(hash128);
@@ -62,8 +63,8 @@ impl KeyHashes {
     }
 }
 
-/// See the [module](super). Dropping it without [`Self::finish`] or [`Self::abort`] leaves unfinished files that
-/// [`super::clean_up`] removes at the next start.
+/// Writes an SSTable; see the [module](super). Dropping the writer without [`Self::finish`] or
+/// [`Self::abort`] leaves unfinished files that [`super::clean_up`] removes at the next start.
 pub struct SSTableWriter {
     place: Place,
     schema: Arc<TableSchema>,
@@ -82,24 +83,24 @@ pub struct SSTableWriter {
     last_key: Option<PartitionKey>,
 }
 
-/// A component that is written in one go, part by part.
+/// The content of a component that is written part by part.
 type Parts<'a> = Box<dyn Iterator<Item = IoBuf> + 'a>;
 
-/// The parts of what is small enough to be in memory whole.
+/// The parts of a component that is in memory as a whole.
 fn parts(bytes: &[u8]) -> Parts<'_> {
     Box::new(bytes.chunks(PART_BYTES).map(IoBuf::copy_from))
 }
 
-/// Which files are written.
+/// Names and directory of the files to write.
 #[derive(Clone)]
 struct Place {
     files: Files,
     dir: PathBuf,
-    name: SstableName,
+    name: SSTableName,
     components: Vec<Component>,
 }
 
-/// The files of an SSTable that are open while it is written.
+/// The files that stay open while an SSTable is written.
 struct OpenFiles {
     contents: File,
     data: OutputFile,
@@ -111,7 +112,7 @@ impl Place {
         self.dir.join(self.name.file_name(component))
     }
 
-    /// Writes whole components at the same time, and adds them to those to be synced. Gives their length together.
+    /// Writes whole components concurrently and adds them to `unsynced`. Returns their total length in bytes.
     async fn write(
         &self,
         components: Vec<(Component, Parts<'_>)>,
@@ -126,7 +127,7 @@ impl Place {
                 Ok(())
             }));
         }
-        all(writes).await?;
+        join_all(writes).await?;
         let (files, bytes): (Vec<File>, Vec<u64>) = written.into_iter().flatten().unzip();
         unsynced.extend(files);
         Ok(bytes.iter().sum())
@@ -149,13 +150,13 @@ impl Place {
         Ok((file, at))
     }
 
-    /// Removes what was written, sealed or not.
+    /// Removes the written files, sealed or not.
     async fn remove(&self) -> Result<(), FileError> {
         seal::unseal(&self.files, &self.dir, &self.name).await?;
         seal::remove_components(&self.files, &self.dir, &self.name, &self.components).await
     }
 
-    /// `error`, once what was written is removed.
+    /// Removes the written files and returns `error`.
     async fn clean_after(&self, error: WriteError) -> WriteError {
         match self.remove().await {
             Ok(()) => error,
@@ -165,11 +166,11 @@ impl Place {
 }
 
 impl SSTableWriter {
-    /// Begins SSTable `name` in `dir`, which exists and has no files of that name.
+    /// Begins SSTable `name` in `dir`, which must exist and have no files of that name.
     pub async fn create(
         files: &Files,
         dir: &Path,
-        name: SstableName,
+        name: SSTableName,
         schema: Arc<TableSchema>,
         options: WriteOptions,
     ) -> Result<Self, WriteError> {
@@ -178,7 +179,7 @@ impl SSTableWriter {
         let place = Place { files: files.clone(), dir: dir.to_owned(), name, components };
         match Self::create_files(&place, &options).await {
             Ok(open) => Ok(Self::new(place, schema, options, open)),
-            // The files that exist belong to somebody else.
+            // The existing files belong to another SSTable.
             Err(error) if error.is_already_exists() => Err(error.into()),
             Err(error) => Err(place.clean_after(error.into()).await),
         }
@@ -216,7 +217,7 @@ impl SSTableWriter {
             index,
             index_entry: vec![],
             index_crcs: ChunkCrcsBuilder::new(INDEX_PAGE_BYTES),
-            summary: SummaryBuilder::new(options.min_index_interval),
+            summary: SummaryBuilder::new(options.summary),
             key_hashes: KeyHashes::default(),
             partitions: 0,
             first_key: None,
@@ -225,11 +226,11 @@ impl SSTableWriter {
         }
     }
 
-    /// Takes the next fragment of a stream that reads forward. Never waits; what it encodes stays in memory until
+    /// Encodes the next fragment of a forward stream. Never waits; the encoded bytes stay in memory until
     /// [`Self::write_out`].
     ///
-    /// After an error only [`Self::abort`] may follow. Asserts that partitions and positions rise and that
-    /// fragments come in a partition's order.
+    /// After an error only [`Self::abort`] may follow. Asserts that partitions and positions rise, and that
+    /// fragments follow the order within a partition.
     pub fn push(&mut self, fragment: Fragment) -> Result<(), WriteError> {
         let Self { encoder, data, stats, .. } = self;
         match fragment {
@@ -246,7 +247,7 @@ impl SSTableWriter {
     fn end_partition(&mut self) {
         let Some(ended) = self.encoder.end(&mut self.data, &mut self.stats) else { return };
         let key = ended.key.bytes();
-        self.summary.add(ended.key.token(), key, self.index.len_bytes());
+        self.summary.add(ended.key.token(), key, self.index.len_bytes(), ended.data_position);
         self.index_entry.clear();
         IndexEntry { key, data_position: ended.data_position, promoted: ended.promoted }
             .encode(&mut self.index_entry);
@@ -262,17 +263,18 @@ impl SSTableWriter {
         self.last_key = Some(ended.key);
     }
 
-    /// A full buffer waits for [`Self::write_out`]; the more is pushed before, the more memory is used.
+    /// Whether full buffers should be written by [`Self::write_out`]. Further pushes before that use more
+    /// memory.
     pub fn wants_write(&self) -> bool {
         self.data.wants_write() || self.index.wants_write()
     }
 
-    /// The SSTable that is being written.
-    pub fn name(&self) -> SstableName {
+    /// The name of the SSTable.
+    pub fn name(&self) -> SSTableName {
         self.place.name
     }
 
-    /// Partitions that have ended.
+    /// Number of partitions that have ended.
     pub fn partitions(&self) -> u64 {
         self.partitions
     }
@@ -282,7 +284,7 @@ impl SSTableWriter {
         self.data.position()
     }
 
-    /// Starts writing full buffers. Returns while the last of them are under way, so that more can be pushed
+    /// Starts writing full buffers. Returns while the last writes are in flight, so that more can be pushed
     /// meanwhile. After an error only [`Self::abort`] may follow.
     pub async fn write_out(&mut self) -> Result<(), WriteError> {
         self.data.write_full().await?;
@@ -290,14 +292,14 @@ impl SSTableWriter {
         Ok(())
     }
 
-    /// Writes what is left, syncs and seals. `None` if no partition left anything in the file; then everything is
-    /// removed, as it is after an error.
+    /// Writes the remaining bytes, syncs and seals. `None` if no partition left anything in the file; then,
+    /// as after an error, all files are removed.
     pub async fn finish(self) -> Result<Option<Written>, WriteError> {
         self.finish_as(true).await
     }
 
-    /// The same without the seal: everything is durable, and [`super::seal_all`] makes it an SSTable. Until then a
-    /// crash leaves files that [`super::clean_up`] removes.
+    /// As [`Self::finish`] without the seal: all files are durable, and [`super::seal_all`] makes them an
+    /// SSTable. A crash before that leaves files that [`super::clean_up`] removes.
     pub async fn finish_unsealed(self) -> Result<Option<Written>, WriteError> {
         self.finish_as(false).await
     }
@@ -307,7 +309,7 @@ impl SSTableWriter {
         let place = self.place.clone();
         let result = match self.partitions {
             0 => place.remove().await.map(|()| None),
-            // On the heap: it is large, and done once.
+            // Boxed: the future is large and runs once.
             _ => Box::pin(self.write_components(sealed)).await.map(Some),
         };
         match result {
@@ -316,15 +318,15 @@ impl SSTableWriter {
         }
     }
 
-    /// Removes what was written.
+    /// Removes the written files.
     pub async fn abort(self) -> Result<(), FileError> {
         let place = self.place.clone();
-        // Closes the files, so that their space is free when their names are gone.
+        // Closes the files first, so that removing their names frees the space.
         drop(self);
         place.remove().await
     }
 
-    /// `error`, once what was written is removed.
+    /// Removes the written files and returns `error`.
     pub(super) async fn abort_after(self, error: WriteError) -> WriteError {
         match self.abort().await {
             Ok(()) => error,
@@ -362,7 +364,7 @@ impl SSTableWriter {
                 (Component::CompressionInfo, info.encode(place.name.version), dictionary_crc)
             }
         };
-        let digest = digest::encode(digest);
+        let digest = digest::encode(digest ^ u32::from(broken::is("data_digest")));
         let summary = summary.finish().encode();
         let filter = match options.has_filter() {
             true => Some(build_filter(key_hashes, options.bloom_filter_fp_chance).await),
@@ -431,7 +433,7 @@ impl SSTableWriter {
     }
 }
 
-/// Writes the rest of Data.db and of Index.db at the same time.
+/// Writes the remaining bytes of Data.db and Index.db concurrently.
 async fn finish_both(data: DataFile, index: OutputFile) -> Result<(FinishedData, File), FileError> {
     let (mut finished_data, mut finished_index) = (None, None);
     let of_data: LocalFuture<'_, _> = Box::pin(async {
@@ -442,11 +444,11 @@ async fn finish_both(data: DataFile, index: OutputFile) -> Result<(FinishedData,
         finished_index = Some(index.finish().await?);
         Ok(())
     });
-    all(vec![of_data, of_index]).await?;
+    join_all(vec![of_data, of_index]).await?;
     Ok(finished_data.zip(finished_index).expect("both have ended well"))
 }
 
-/// The filter of exactly these keys.
+/// A bloom filter for exactly these keys.
 async fn build_filter(key_hashes: KeyHashes, fp_chance: f64) -> Filter {
     let mut filter = Filter::builder(key_hashes.len(), fp_chance);
     for hashes in key_hashes.pieces {
@@ -456,7 +458,7 @@ async fn build_filter(key_hashes: KeyHashes, fp_chance: f64) -> Filter {
     filter
 }
 
-/// Lets the other ready tasks of this shard go first.
+/// Yields once to the other ready tasks of the shard.
 async fn let_others_run() {
     let mut yielded = false;
     std::future::poll_fn(|context| {

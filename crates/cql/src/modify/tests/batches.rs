@@ -1,17 +1,17 @@
-//! Batches, as text and of the protocol.
+//! Batches, as statements and as messages of the protocol.
 
 use std::cell::RefCell;
 
 use catalog::{Catalog, SchemaChange};
 use model::{Mutation, TableId};
 use reader::Page;
+use syntax::BatchKind;
 use uuid::Uuid;
 
 use super::*;
-use crate::syntax::BatchKind;
 use crate::{ChangeSchema, Decide};
 
-/// Writes down what is asked of the storage.
+/// Records the calls of the storage.
 struct Recorder {
     inner: MemoryCoordinator,
     calls: RefCell<Vec<String>>,
@@ -66,7 +66,7 @@ impl Coordinator for Recorder {
     }
 }
 
-/// What is asked of the storage.
+/// Returns the calls of the storage for a statement.
 fn calls(text: &str) -> String {
     let db = Db::new();
     let plan = db.plan(text).expect("a plan");
@@ -157,7 +157,8 @@ fn prepared_statements_of_the_protocol_each_have_their_values() {
     assert_eq!(
         warnings,
         [
-            // Twice four bytes of each key and of the value, and eight of the timestamp.
+            // For each of the two rows: four bytes for each key and for the value, and eight bytes for the
+            // timestamp.
             "Batch for [ks.t] is of size 44, exceeding specified threshold of 10 by 34.",
             "Unlogged batch covering 2 partitions detected against table [ks.t]. You should use a logged batch for \
              atomicity, or asynchronous writes for performance."

@@ -1,4 +1,4 @@
-//! Lists, sets, maps and user types: whole, and element by element.
+//! Lists, sets, maps and user types: complete values and single elements.
 
 use super::*;
 

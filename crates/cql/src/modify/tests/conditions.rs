@@ -1,4 +1,4 @@
-//! IF: what holds, what is answered, what is written.
+//! IF: whether conditions hold, the rows returned, and the data written.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn inserts_if_not_exists_happen_once() {
     assert_eq!(db.dump("p"), ["'long',1: v=5"]);
 }
 
-/// Four bytes print as an int in these tests, also where they are text.
+/// In these tests, values of four bytes are printed as int, even if they are text.
 fn int_text(bytes: &[u8; 4]) -> String {
     i32::from_be_bytes(*bytes).to_string()
 }
@@ -31,7 +31,7 @@ fn if_exists_sees_rows_and_not_the_static_row() {
     let db = Db::new();
     db.all(&["INSERT INTO t (k, s) VALUES (1, 9)"]);
     let update = "UPDATE t SET v = 1 WHERE k = 1 AND c = 1 IF EXISTS";
-    // No row is there, and of static columns nothing was asked: as Cassandra 5.0 answers.
+    // No row exists, and the statement does not read static columns. Cassandra 5.0 gives the same answer.
     assert_eq!(db.asked(update), "false");
     db.all(&["INSERT INTO t (k, c) VALUES (1, 1)"]);
     assert_eq!(db.asked(update), "true");
@@ -107,13 +107,13 @@ fn rows_without_a_marker_are_not_seen_beside_static_columns() {
 #[test]
 fn a_refusal_shows_what_cassandra_reads() {
     let db = with_row();
-    // Of each statement the regular columns in front of the static ones.
+    // Regular columns come before static ones for each statement.
     assert_eq!(db.asked("UPDATE t SET v = 1 WHERE k = 1 AND c = 1 IF s = 3 AND v = 5"), "false,5,9");
     assert_eq!(
         db.asked("BEGIN BATCH UPDATE t SET v = 1 WHERE k = 1 AND c = 1 IF s = 3 AND v = 5; APPLY BATCH"),
         "false,1,1,5,9"
     );
-    // Static columns only where the statement writes some, or asks for them; regular ones only of rows.
+    // Static columns are shown only if the statement writes or tests some; regular columns only for rows.
     let columns = |answer: &str| answer.split(',').map(str::to_string).collect::<Vec<_>>();
     let of_row = columns(&db.asked("INSERT INTO t (k, c) VALUES (1, 1) IF NOT EXISTS"));
     assert_eq!((&of_row[..4], of_row.contains(&"5".to_string())), (&columns("false,1,1,-")[..], true));
@@ -130,7 +130,7 @@ fn a_partition_without_static_columns_is_told_from_none() {
     db.all(&["INSERT INTO t (k, c) VALUES (1, 7)", "INSERT INTO t (k, c) VALUES (1, 8)"]);
     assert_eq!(db.asked(update), "false,-");
     assert_eq!(db.asked("UPDATE t SET v = 1 WHERE k = 1 AND c = 9 IF s = 5"), "false,-");
-    // In a batch the first row stands for the partition.
+    // In a batch the first row represents the partition.
     let batch = format!("BEGIN BATCH INSERT INTO t (k, c) VALUES (1, 6); {update}; APPLY BATCH");
     assert_eq!(db.asked(&batch), "false,1,7,-");
     db.all(&["UPDATE t SET s = 4 WHERE k = 1"]);
@@ -312,7 +312,7 @@ fn batches_happen_if_all_their_conditions_hold() {
     assert_eq!(refused("v = 1", "NOT EXISTS"), "Cannot mix IF conditions and IF NOT EXISTS for the same row");
 }
 
-/// Every type that can be calculated with, the value before, the assignment, and the value after.
+/// All types that assignments can calculate with: type, stored value, assignment, and new value.
 const CALCULATED: [(&str, &str, &str, &str); 14] = [
     ("tinyint", "127", "v = v + 1", "-128"),
     ("smallint", "5", "v += 5", "10"),
@@ -365,7 +365,7 @@ fn calculations_in_a_batch_begin_with_the_row_as_it_was() {
         format!("UPDATE t SET {assignment} WHERE k = 1 AND c = 1 IF {condition}")
     };
     let batch = |texts: &[String]| format!("BEGIN BATCH {}; APPLY BATCH", texts.join("; "));
-    // Both begin with 5, and of two values of the same time the larger one stays, as in Cassandra.
+    // Both statements start from 5. The larger of two values with the same timestamp wins, as in Cassandra.
     assert_eq!(db.asked(&batch(&[update("v = v + 2", "v = 5"), update("v = v + 1", "v = 5")])), "true");
     assert_eq!(db.asked(&batch(&[update("v = v + 1", "v = 7"), update("w = w + 'y'", "w = 'x'")])), "true");
     let of_two = batch(&[
@@ -376,7 +376,7 @@ fn calculations_in_a_batch_begin_with_the_row_as_it_was() {
     let asked = db.asked(&update("v = v + 1, w = w + 'z'", "v = 10 AND w = 'xy'"));
     assert_eq!(asked, "true");
     assert_eq!(db.asked(&update("v = v + 1", "v = 11 AND w = 'xyz'")), "true");
-    // Without a condition of its own, a statement of a batch may not.
+    // A statement of a batch needs a condition of its own to calculate.
     let mixed =
         batch(&[update("v = v + 1", "v = 12"), "UPDATE t SET v = v + 1 WHERE k = 1 AND c = 1".into()]);
     assert!(db.refusal(&mixed).contains("non counter column v"));
@@ -398,7 +398,7 @@ fn a_partition_without_a_column_that_is_read_has_nothing_to_show() {
     let mut db = Db::new();
     db.create("z", "(k int, r int, s int STATIC, s2 int STATIC, v int, PRIMARY KEY (k, r))");
     db.all(&["UPDATE z SET s2 = 7 WHERE k = 1"]);
-    // Only s is read of the static row, and it is null: as if there were no partition.
+    // Of the static row only `s` is read, and `s` is null, as in a missing partition.
     assert_eq!(db.asked("UPDATE z SET v = 1 WHERE k = 1 AND r = 1 IF s = 5"), "false");
     assert_eq!(db.asked("UPDATE z SET v = 1 WHERE k = 1 AND r = 1 IF s = 5 AND v = 1"), "false");
     assert_eq!(db.asked("DELETE FROM z WHERE k = 1 AND r = 1 IF v = 5"), "false");
@@ -406,7 +406,7 @@ fn a_partition_without_a_column_that_is_read_has_nothing_to_show() {
         db.asked("BEGIN BATCH UPDATE z SET v = 1 WHERE k = 1 AND r = 1 IF s = 5; APPLY BATCH"),
         "false"
     );
-    // A statement that writes a static column reads them all.
+    // A statement that writes a static column reads all static columns.
     assert_eq!(db.asked("UPDATE z SET s = 1 WHERE k = 1 IF s = 5"), "false,-");
     assert_eq!(db.asked("UPDATE z SET v = 1 WHERE k = 1 AND r = 1 IF s2 = 5"), "false,7");
     assert_eq!(
@@ -416,7 +416,7 @@ fn a_partition_without_a_column_that_is_read_has_nothing_to_show() {
         ),
         "false,1,-,-"
     );
-    // IF EXISTS of a row, and in the same batch a condition on the static column that is set.
+    // IF EXISTS for one row, with a condition on the static column, which is set, in the same batch.
     assert_eq!(
         db.asked(
             "BEGIN BATCH UPDATE z SET v = 1 WHERE k = 1 AND r = 1 IF EXISTS; UPDATE z SET v = 1 WHERE k = 1 AND \

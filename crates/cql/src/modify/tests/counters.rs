@@ -1,4 +1,4 @@
-//! Counters: what is added adds up, also after deletions and in batches.
+//! Counters: increments are summed, also after deletions and in batches.
 
 use super::*;
 

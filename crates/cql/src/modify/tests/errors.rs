@@ -1,4 +1,4 @@
-//! What is refused, in the words that clients know.
+//! Refused statements, with the error messages that clients expect.
 
 use super::*;
 
@@ -201,7 +201,7 @@ fn in_collections_nothing_is_bound() {
             "UPDATE t SET m -= {?} WHERE k = 1 AND c = 1",
             "Value for a map substraction has to be a set, but was: '{?}'",
         ),
-        // What does not fit is told before.
+        // A value of the wrong type is reported before a bind marker in a literal.
         (
             "INSERT INTO t (k, c, l) VALUES (1, 1, [?, 'x'])",
             "Invalid list literal for l: value 'x' is not of type int",

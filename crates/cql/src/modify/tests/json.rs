@@ -1,4 +1,4 @@
-//! INSERT JSON, of texts in the statement and of bound ones; `fromJson`.
+//! INSERT JSON, with texts in the statement and with bound texts; `fromJson`.
 
 use super::*;
 
@@ -54,7 +54,7 @@ fn texts_stand_in_batches_beside_other_values() {
     let second = db.plan("INSERT INTO t (k, c, v) VALUES (?, 9, 9)").expect("a plan");
     let statements =
         [(&first, &bound[..1]), (&second, &[Value::Bytes(&[0, 0, 0, 1])][..]), (&first, &bound[2..])];
-    let (kind, execution) = (crate::syntax::BatchKind::Logged, db.execution());
+    let (kind, execution) = (syntax::BatchKind::Logged, db.execution());
     wait(execute_batch(kind, &statements, &db.coordinator, &execution, &mut vec![])).expect("a batch");
     assert_eq!(db.dump("t").len(), 4);
 }

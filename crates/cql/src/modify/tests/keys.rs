@@ -1,4 +1,4 @@
-//! Which partitions and rows are written and deleted.
+//! Partitions and rows that statements write and delete.
 
 use super::*;
 

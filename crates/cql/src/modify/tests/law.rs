@@ -1,5 +1,5 @@
-//! A law: whatever statements run in whatever order, what is there is what a list of everything that was ever said,
-//! looked through from the latest to the earliest, says is there.
+//! Law: after any statements in any order, the stored data equals a model. The model keeps all writes of the
+//! statements, and finds a value by a search from the latest timestamp to the earliest.
 
 use std::collections::BTreeMap;
 
@@ -7,38 +7,38 @@ use base::rng::Rng;
 
 use super::*;
 
-/// A cell: partition, row (`None`: static), column, element.
+/// Position of a cell: partition, row (`None` for the static row), column, element.
 type Place = (i32, Option<i32>, &'static str, Option<String>);
 
-/// A partition, and a row of it or its static row.
+/// Position of a row: partition, and row or `None` for the static row.
 type RowName = (i32, Option<i32>);
 
-/// The values of a row's columns; of a map's one for each entry.
+/// The values of a row's columns. A map column has a value for each entry.
 type Columns<'a> = BTreeMap<&'a str, Vec<String>>;
 
-/// Rows from the first up to the second number.
+/// Range of rows. The end is exclusive.
 type Span = (i32, i32);
 
-/// Everything said, each with its timestamp.
+/// The model: all writes, each with its timestamp.
 #[derive(Default)]
 struct Said {
     cells: Vec<(Place, i64, Option<String>)>,
     markers: Vec<(i32, i32, i64)>,
-    /// Of a partition, or of rows of it.
+    /// Deletions of a partition, or of rows in it.
     deletions: Vec<(i32, Option<Span>, i64)>,
-    /// Elements of a column that are replaced.
+    /// Replacements of a column's elements.
     replaced: Vec<(i32, i32, &'static str, i64)>,
 }
 
 impl Said {
     fn is_deleted(&self, k: i32, row: Option<i32>, at: i64) -> bool {
         self.deletions.iter().any(|(deleted, rows, when)| {
-            let inside = match (rows, row) {
+            let introspection = match (rows, row) {
                 (None, _) => true,
                 (Some((from, to)), Some(c)) => (*from..*to).contains(&c),
                 (Some(_), None) => false,
             };
-            *deleted == k && inside && at <= *when
+            *deleted == k && introspection && at <= *when
         })
     }
 
@@ -84,7 +84,7 @@ impl Said {
     }
 }
 
-/// A statement at a time of its own, and what it says.
+/// Returns a random statement with its timestamp, and adds its writes to the model.
 fn say(rng: &mut Rng, at: i64, said: &mut Said) -> String {
     let (k, c) = (rng.below(3) as i32, rng.below(4) as i32);
     let value = |rng: &mut Rng| if rng.chance(1, 5) { None } else { Some(rng.below(100).to_string()) };
@@ -161,7 +161,7 @@ fn the_latest_word_on_every_cell_is_what_is_there() {
         let (db, mut said, mut texts) = (Db::new(), Said::default(), vec![]);
         let mut times: Vec<i64> = (1..=60).collect();
         while let Some(next) = (!times.is_empty()).then(|| rng.index(times.len())) {
-            // Far enough from each other that the deletion of a replaced map stands between them.
+            // Timestamps are far enough apart that the deletion of a replaced map lies between two of them.
             let at = times.swap_remove(next) * 10;
             texts.push(say(&mut rng, at, &mut said));
             if texts.len() >= 3 || rng.chance(1, 2) || times.is_empty() {

@@ -1,4 +1,4 @@
-//! Statements as text, carried out on a storage in memory, and what is there afterwards.
+//! Tests that execute statements on storage in memory and check the stored data.
 
 mod batches;
 mod collections;
@@ -15,19 +15,20 @@ use std::sync::Arc;
 use catalog::{Keyspace, TableSettings};
 use model::types::{UdtField, UserType};
 use model::{ColumnData, ColumnKind, CqlType, PartitionRange, Row, TableSchema, counter};
+use protocol::{CqlError, Value};
 use reader::{PartitionPage, ReadCommand, block_on_ready};
+use syntax::{Modification, Statement, parse};
 
 use super::*;
-use crate::protocol::Value;
-use crate::syntax::{Modification, Statement, parse};
 use crate::testing::MemoryCoordinator;
-use crate::{Coordinator, CqlError, Execution, Outcome, ResultRows};
+use crate::{Coordinator, Execution, Outcome, ResultRows};
 
 pub const NOW_US: i64 = 1_700_000_000_000_000;
 pub const NOW_S: u32 = 1_700_000_000;
 
-/// The tables `t` (everything), `d` (two clustering columns, the second descending), `p` (no clustering column, two
-/// partition key columns), `n` (counters) and `x` (like `p` with a default TTL).
+/// A database with the tables `t` (columns of all kinds), `d` (two clustering columns, the second
+/// descending), `p` (no clustering column, two partition key columns), `n` (counters) and `x` (as `p`, with a
+/// default TTL).
 pub struct Db {
     pub coordinator: MemoryCoordinator,
     tables: Vec<Arc<TableSchema>>,
@@ -97,7 +98,7 @@ impl Db {
         Self { coordinator, tables }
     }
 
-    /// Adds a table, from the text behind its name.
+    /// Creates a table. `definition` is the text after its name.
     pub fn create(&mut self, name: &str, definition: &str) {
         let text = format!("CREATE TABLE ks.{name} {definition}");
         let statement = parse(&text).expect("a statement").statement;
@@ -143,7 +144,7 @@ impl Db {
         }
     }
 
-    /// Carries a statement out with these values.
+    /// Executes a statement with these bound values.
     pub fn bound(&self, text: &str, bound: &[Value<'_>]) -> Result<Outcome, String> {
         let plan = self.plan(text)?;
         let (execution, mut warnings) = (self.execution(), vec![]);
@@ -155,7 +156,7 @@ impl Db {
         self.bound(text, &[])
     }
 
-    /// Carries statements out that must succeed.
+    /// Executes statements that must succeed.
     #[track_caller]
     pub fn all(&self, texts: &[&str]) {
         for text in texts {
@@ -165,7 +166,7 @@ impl Db {
         }
     }
 
-    /// What a statement is refused with.
+    /// Returns the error of a statement that must fail.
     #[track_caller]
     pub fn refusal(&self, text: &str) -> String {
         match self.run(text) {
@@ -174,7 +175,8 @@ impl Db {
         }
     }
 
-    /// The answer of a conditional statement: values by commas, rows by bars; null is `-`.
+    /// Returns the answer of a conditional statement as text. Values are separated by commas and rows by
+    /// bars; null is `-`.
     #[track_caller]
     pub fn asked(&self, text: &str) -> String {
         match self.run(text) {
@@ -189,7 +191,8 @@ impl Db {
         wait(self.coordinator.read(command)).expect("memory can be read").partitions
     }
 
-    /// What a table holds: a line for each partition's static row and for each row, its keys and what is not null.
+    /// Prints the content of a table, with a line for each partition's static row and for each row: its keys
+    /// and its values that are not null.
     pub fn dump_at(&self, table: &str, now_s: u32) -> Vec<String> {
         let schema = self.schema(table);
         let mut lines = vec![];
@@ -225,7 +228,7 @@ impl Db {
         self.dump_at(table, (self.coordinator.wall_us() / 1_000_000) as u32)
     }
 
-    /// The only row of the table with this name.
+    /// Returns the only row of the table.
     #[track_caller]
     pub fn only_row(&self, table: &str) -> Row {
         let source = self.coordinator.table(self.schema(table).id);
@@ -251,10 +254,11 @@ fn cells_text(schema: &TableSchema, kind: ColumnKind, row: &Row) -> String {
     columns.into_iter().filter_map(text).collect()
 }
 
-/// Values by commas, rows by bars. All types of conditions' columns in these tests print by their length: four bytes
-/// are an int, one is a boolean, others text.
+/// Prints values separated by commas and rows separated by bars. The type of a value follows from its length:
+/// four bytes are an int, one byte is a boolean, and other lengths are text.
 fn rows_text(rows: &ResultRows) -> String {
-    let mut take = base::bytes::Take::new(rows.cells());
+    let cells = rows.joined_cells();
+    let mut take = base::bytes::Take::new(&cells);
     let mut lines = vec![];
     for _ in 0..rows.count() {
         let mut values = vec![];

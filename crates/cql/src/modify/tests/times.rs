@@ -31,6 +31,26 @@ fn the_statements_timestamp_goes_before_the_clients_and_that_before_the_clock() 
 }
 
 #[test]
+fn a_decided_write_is_younger_than_what_it_was_decided_by() {
+    let db = Db::new();
+    // A timestamp of a clock that was ahead, or that was later set back.
+    let ahead_us = NOW_US + 5_000_000;
+    db.all(&[&format!("INSERT INTO t (k, c, v) VALUES (1, 1, 5) USING TIMESTAMP {ahead_us}")]);
+    assert_eq!(db.asked("UPDATE t SET v = 6 WHERE k = 1 AND c = 1 IF v = 5"), "true");
+    assert_eq!(
+        db.asked("UPDATE t SET v = 7 WHERE k = 1 AND c = 1 IF v = 6"),
+        "true",
+        "what was applied is there"
+    );
+    assert_eq!(db.asked("DELETE FROM t WHERE k = 1 AND c = 1 IF v = 7"), "true");
+    assert_eq!(
+        db.asked("UPDATE t SET v = 8 WHERE k = 1 AND c = 1 IF EXISTS"),
+        "false",
+        "what was deleted is not"
+    );
+}
+
+#[test]
 fn the_statements_ttl_goes_before_the_tables_and_zero_is_none() {
     let ttl = |using: &str| {
         let db = Db::new();
@@ -51,12 +71,12 @@ fn the_statements_ttl_goes_before_the_tables_and_zero_is_none() {
 fn what_would_expire_later_than_sstables_can_say_is_refused() {
     let db = Db::new();
     let refused = |text: &str| db.bound(text, &[]).expect_err(text);
-    let error = "Request on table ks.x with ttl of 447483647 seconds exceeds maximum supported expiration date of 2038-01-19T03:14:06+00:00. In order to avoid this use a lower TTL, change the expiration date overflow policy or upgrade to a version where this limitation is fixed. See CASSANDRA-14092 and CASSANDRA-14227 for more details.";
+    let error = "Request on table ks.x with ttl of 447483647 seconds exceeds maximum supported expiration date of 2038-01-19T03:14:06+00:00. In order to avoid this use a lower TTL, change the expiration date overflow policy or upgrade to a version where this limitation is fixed. See CASSANDRA-14092 and CASSANDRA-14227 for more details. The SSTable formats 'me' and 'nb', which this node writes, cannot hold a later expiry: use a TTL of at most 447483646 seconds now, or none.";
     assert_eq!(refused("INSERT INTO x (k, v) VALUES ('a', 1) USING TTL 447483647"), error);
     assert_eq!(refused("UPDATE x USING TTL 447483647 SET v = 1 WHERE k = 'a'"), error);
-    // 51 seconds before the last second, and the table's default is 100.
+    // 51 seconds before the latest expiry; the table's default TTL is 100 seconds.
     db.coordinator.set_now_us(2_147_483_595_000_000);
-    let error = error.replace("ttl of 447483647", "default ttl of 100");
+    let error = error.replace("ttl of 447483647", "default ttl of 100").replace("447483646", "51");
     assert_eq!(refused("INSERT INTO x (k, v) VALUES ('a', 1)"), error);
     assert_eq!(refused("DELETE FROM x WHERE k = 'a'"), error, "as Cassandra does");
     db.all(&["INSERT INTO x (k, v) VALUES ('a', 1) USING TTL 51", "DELETE FROM t WHERE k = 1"]);

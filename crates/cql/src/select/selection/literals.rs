@@ -1,21 +1,22 @@
-//! Tuples, lists, sets, maps and user types that are written in a selection, perhaps with columns in them.
+//! Literals of tuples, lists, sets, maps and user types in a selection, which may contain columns.
 //!
-//! Those of constants alone are terms. Those with columns take their type from the one that is written in front of them.
+//! A literal of constants is a term. A literal with columns has the type of its type hint.
 
 use model::CqlType;
+use protocol::CqlError;
+use syntax::{Selector, Term};
 
 use super::Builder;
-use crate::CqlError;
 use crate::error::invalid;
 use crate::function::Arg;
-use crate::syntax::{Selector, Term};
 use crate::term::{Expr, SELECTION, is_assignable};
 
 pub(super) fn is_bare(selector: &Selector) -> bool {
     matches!(selector, Selector::Literal(_) | Selector::Null(_) | Selector::Marker(_))
 }
 
-/// The term, if it has no columns and calls in it; `ty` is what it is to be.
+/// Converts a selector without columns and calls to a term; `None` for any other selector. `ty` is the wanted
+/// type.
 pub(super) fn constant(selector: &Selector, ty: &CqlType) -> Option<Term> {
     match (selector, ty) {
         (Selector::MapOrUdt { entries, span }, CqlType::Udt { user, .. }) => {
@@ -78,7 +79,7 @@ pub(super) fn constant_map(selector: &Selector) -> Option<Term> {
 }
 
 impl Builder<'_, '_> {
-    /// A value of `ty`, which somebody has named.
+    /// Prepares a selector as a value of the type that a type hint gives.
     pub(super) fn select_as(&mut self, selector: &Selector, ty: &CqlType) -> Result<Expr, CqlError> {
         let unfit = |found: &str| {
             invalid!("Cannot assign value {} of type {found} to type {}", selector.column_name(), ty.to_cql())

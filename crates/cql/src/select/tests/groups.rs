@@ -1,9 +1,10 @@
-//! GROUP BY: the groups, whatever the pages of clients and of storage, and what is refused.
+//! GROUP BY: the groups are the same for all page sizes of clients and of storage, and invalid statements are
+//! refused.
 
 use super::statements::{check_refused, storage};
 use super::*;
 
-/// The same groups for all sizes of pages.
+/// Checks the groups with pages of different sizes.
 #[track_caller]
 fn check(storage: &MemoryCoordinator, text: &str, expected: &[&str]) {
     let plan = plan(storage, text).unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -20,7 +21,7 @@ fn check(storage: &MemoryCoordinator, text: &str, expected: &[&str]) {
     storage.set_early_ends(0, 0);
 }
 
-/// A table without static columns, whose partitions come in the order of their keys' tokens.
+/// A table whose partitions come in the order of their keys' tokens.
 fn times() -> MemoryCoordinator {
     let table = TableSchema::builder("ks", "times")
         .partition_key("k", CqlType::Int)
@@ -34,7 +35,7 @@ fn times() -> MemoryCoordinator {
     for k in 1..=3i32 {
         let key = PartitionKey::new(&k.to_be_bytes()[..]);
         write_row(&storage, &table, &key, None, &[("s", "5")]);
-        // Partition 2 has nothing but its static content.
+        // Partition 2 has only static content.
         for (a, b, v) in [(1i32, 1u8, "1"), (1, 2, "2"), (2, 1, "3"), (2, 2, "4"), (2, 3, "5"), (3, 1, "6")] {
             if k != 2 {
                 write_row(&storage, &table, &key, Some(&[&a.to_be_bytes(), &[b]]), &[("v", v)]);
@@ -161,7 +162,7 @@ fn groups_follow_the_primary_key() {
     refused("SELECT c FROM ks.wide GROUP BY nope", "Undefined column name nope in table ks.wide");
 }
 
-/// Types as Cassandra 5.0 tells clients: what keeps a counter's type, and what becomes another one.
+/// The types that Cassandra 5.0 reports to clients. Some functions keep the type counter, others do not.
 #[test]
 fn functions_of_counters_are_typed() {
     let table = TableSchema::builder("ks", "hits")
@@ -190,7 +191,7 @@ fn functions_of_counters_are_typed() {
         let plan = plan(&storage, &format!("SELECT {selector} FROM ks.hits")).expect(selector);
         assert_eq!(plan.columns()[0].column_type, ty, "{selector}");
     }
-    // Of no rows: zero, zero, and nothing.
+    // Without rows, the results are zero, zero and null.
     let plan = plan(&storage, "SELECT JSON sum(n), avg(n), min(n) FROM ks.hits").expect("a plan");
     let rows = pages(&storage, &plan, &[], None).expect("rows");
     let json = r#"{"system.sum(n)": 0, "system.avg(n)": 0, "system.min(n)": null}"#;

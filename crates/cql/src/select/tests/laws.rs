@@ -1,4 +1,4 @@
-//! Random statements over random tables against a look at every row.
+//! Law: random statements on random tables return the same rows as an evaluation that reads every row.
 
 use std::cmp::Ordering;
 
@@ -9,13 +9,13 @@ use reader::{PartitionPage, ReadCommand};
 use super::*;
 use crate::Coordinator;
 
-/// A test of one row, as text and as what it means.
+/// A condition on a row, as CQL text and as a function.
 struct Condition {
     text: String,
     holds: Box<dyn Fn(&RowValues) -> bool>,
 }
 
-/// The columns that conditions speak of.
+/// The values of the columns that conditions test.
 #[derive(Clone, Debug, Default)]
 struct RowValues {
     p: String,
@@ -39,7 +39,7 @@ struct Query {
     order: Option<bool>,
     limit: Option<usize>,
     partition_limit: Option<usize>,
-    /// Partitions without rows are no answer.
+    /// Whether partitions without rows are excluded from the result.
     only_rows: bool,
     is_in: bool,
 }
@@ -207,7 +207,7 @@ fn values(schema: &TableSchema, partition: &PartitionPage, row: Option<&model::C
     }
 }
 
-/// The values of the key and the order, by looking at everything.
+/// Evaluates the query by reading all rows. Returns the selected rows in the query's order.
 fn naive(storage: &MemoryCoordinator, schema: &Arc<TableSchema>, query: &Query) -> Vec<RowValues> {
     let mut command = ReadCommand::new(schema.id, model::PartitionRange::all());
     command.page_rows = u64::MAX;
@@ -255,7 +255,7 @@ fn random_statements_give_what_a_look_at_every_row_gives() {
         if rng.chance(1, 3) {
             storage.set_page_rows_max(1 + rng.below(3));
         }
-        // Pages of storage end anywhere, behind dead rows as well, as they do among many tombstones.
+        // Pages of storage may end anywhere, also after dead rows, as they do with many tombstones.
         storage.set_early_ends(seed, seed % 4);
         let schema = tables[rng.index(3)].clone();
         for _ in 0..rng.below(30) {
@@ -265,7 +265,7 @@ fn random_statements_give_what_a_look_at_every_row_gives() {
             let query = random_query(&mut rng, &schema.name);
             let text = text_of(&query, &schema.name);
             let plan = plan(&storage, &text).unwrap_or_else(|error| panic!("{text}: {error}"));
-            // What the sample's storage limits is the page, not what an evaluation by hand reads.
+            // The expected rows are read from a copy of the storage without limits of the page size.
             let expected = {
                 let whole = MemoryCoordinator::new(&tables);
                 for (key, partition) in storage.table(schema.id).partitions() {

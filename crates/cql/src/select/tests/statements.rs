@@ -1,10 +1,10 @@
-//! Single statements: what they give, and the texts of what is refused.
+//! Single statements: their results, and the error messages of refused statements.
 
 use model::types::{UdtField, UserType};
+use protocol::Value as Sent;
 
 use super::*;
 use crate::coordinator::{Coordinator, ResultLimits};
-use crate::protocol::Value as Sent;
 
 fn int(value: i32) -> [u8; 4] {
     value.to_be_bytes()
@@ -47,7 +47,7 @@ fn tables() -> Vec<Arc<TableSchema>> {
 
 pub(super) fn storage() -> MemoryCoordinator {
     let tables = tables();
-    // The types of columns are in the schemas; the catalog needs the UDT as well.
+    // The schemas of the tables contain the types of their columns; the catalog needs the UDT as well.
     let storage = MemoryCoordinator::new(&tables[1..]);
     let wide = &tables[0];
     let catalog = {
@@ -108,7 +108,7 @@ fn keys_slices_and_orders() {
     check("SELECT v FROM ks.wide WHERE k IN (3, 1) AND c = 2 ORDER BY c DESC LIMIT 1", &["121"]);
     check("SELECT v FROM ks.wide WHERE k IN (1, 2) PER PARTITION LIMIT 1", &["112", "212"]);
     check("SELECT v FROM ks.wide WHERE k = 1 AND c IN ()", &[]);
-    // A column that is named twice: the last direction.
+    // If a column is named twice, the last direction applies.
     check("SELECT v FROM ks.wide WHERE k = 1 ORDER BY c ASC, c DESC", &["135", "121", "111", "112"]);
     check("SELECT v FROM ks.wide WHERE k = 1 ORDER BY c, d DESC, c", &["112", "111", "121", "135"]);
     check("SELECT v FROM ks.wide WHERE k IN ()", &[]);
@@ -183,7 +183,7 @@ fn nulls_that_choose_are_refused() {
         elements.iter().for_each(|element| builder.push(element));
         builder.finish()
     };
-    // As some drivers write a null in a list: an int of no bytes.
+    // Some drivers encode a null in a list as an int without bytes.
     let with_empty = list(&[&int(1), b""]);
     for (text, column) in
         [("SELECT v FROM ks.wide WHERE k = 1 AND c IN ?", "c"), ("SELECT v FROM ks.wide WHERE k IN ?", "k")]
@@ -212,7 +212,7 @@ fn nulls_that_choose_are_refused() {
         &[Sent::Null],
         "Invalid null value for slice selection on m",
     );
-    // A filter's null is what no row has.
+    // No row matches a null in a filter.
     check(&storage, "SELECT k FROM ks.wide WHERE s IN ('four', null) ALLOW FILTERING", &[], &["4"]);
 }
 
@@ -478,7 +478,7 @@ fn order_by_beside_in_has_no_pages_however_few_rows_are_wanted() {
         assert_eq!(run(text, &[], Some(5000)), Err(refused.to_string()), "{text}");
         assert_eq!(run(text, &[], None), Ok(rows), "{text}");
     }
-    // One key that is written there is an equality; a list that is bound is none.
+    // A single key in the text is an equality; a bound list is not.
     assert_eq!(run("SELECT v FROM ks.wide WHERE k IN (1) ORDER BY c", &[], Some(2)), Ok(2));
     let text = "SELECT v FROM ks.wide WHERE k IN ? ORDER BY c";
     let (one, none) = (list(&[1]), list(&[]));
@@ -486,7 +486,7 @@ fn order_by_beside_in_has_no_pages_however_few_rows_are_wanted() {
     assert_eq!(run(text, &[Sent::Bytes(&none)], Some(5000)), Ok(0));
 }
 
-/// Rows are looked at, put together and given out, and others are let run all along.
+/// The task yields while rows are read, merged and returned.
 #[test]
 fn sorted_rows_give_way_at_every_step() {
     let storage = storage();
@@ -546,7 +546,7 @@ fn a_point_read_is_one_read_and_a_filter_that_finds_nothing_gives_way() {
     assert_eq!(pages(&storage, &filter, &[], Some(10)), Ok(vec![]));
 }
 
-/// A page of storage may have thousands of rows: nobody waits until all of them are taken.
+/// A page of storage may have thousands of rows; other tasks must run before all of them are taken.
 #[test]
 fn others_run_between_the_rows_of_a_page() {
     let storage = storage();
@@ -570,7 +570,8 @@ fn others_run_between_the_rows_of_a_page() {
     }
 }
 
-/// Without pages a result is told to the log once, and refused when it takes still more; with pages it never is.
+/// A large unpaged result is logged once, and refused if it grows further. Paged results are never logged or
+/// refused.
 #[test]
 fn an_unpaged_result_has_a_soft_and_a_hard_limit() {
     let storage = storage();
@@ -586,7 +587,6 @@ fn an_unpaged_result_has_a_soft_and_a_hard_limit() {
         storage.set_result_limits(ResultLimits {
             unpaged_soft_bytes: soft,
             unpaged_hard_bytes: hard,
-            unpaged_room_bytes: u64::MAX,
             ..limits
         });
         block_on_ready(execute(&all, &storage, &[], &execution(None, None)))
@@ -606,6 +606,40 @@ fn an_unpaged_result_has_a_soft_and_a_hard_limit() {
         "Memory usage of unpaged query exceeds hard limit of 100 (configured via max_memory_for_unlimited_query_hard_limit)"
     );
     assert_eq!(pages(&storage, &all, &[], Some(3)).expect("pages").len() as u32, rows);
+}
+
+/// The rows that ORDER BY over several partitions reads are measured before the result is built.
+#[test]
+fn sorted_partitions_have_the_limits_of_unpaged_results() {
+    let storage = storage();
+    let tables = tables();
+    for k in [60, 61] {
+        for c in 0..200 {
+            let key = PartitionKey::new(&int(k)[..]);
+            write_row(&storage, &tables[0], &key, Some(&[&int(c), &int(1)]), &[("v", "0")]);
+        }
+    }
+    let sorted =
+        plan(&storage, "SELECT c FROM ks.wide WHERE k IN (60, 61) ORDER BY c LIMIT 1").expect("a statement");
+    let all = plan(&storage, "SELECT c FROM ks.wide WHERE k IN (60, 61) ORDER BY c").expect("a statement");
+    let with = |plan: &SelectPlan, soft, hard| {
+        let limits = storage.result_limits();
+        storage.set_result_limits(ResultLimits {
+            unpaged_soft_bytes: soft,
+            unpaged_hard_bytes: hard,
+            ..limits
+        });
+        block_on_ready(execute(plan, &storage, &[], &execution(None, None)))
+    };
+    assert_eq!(with(&all, 1 << 20, 1 << 20).expect("it fits").count(), 400);
+    assert_eq!(storage.warnings(), Vec::<String>::new());
+    // The result alone takes 3,200 bytes.
+    assert_eq!(with(&all, 5000, 1 << 20).expect("it fits").count(), 400);
+    assert_eq!(storage.warnings().len(), 1);
+    let refused = with(&all, 5000, 10_000).expect_err("a refusal").to_string();
+    assert!(refused.starts_with("Memory usage of unpaged query exceeds hard limit of 10000"), "{refused}");
+    // A limit is part of the read, so only two rows are held in memory.
+    assert_eq!(with(&sorted, 5000, 10_000).expect("it fits").count(), 1);
 }
 
 #[test]

@@ -30,8 +30,8 @@ impl<K: TreeKey, V: Clone> Tree<K, V> {
         }
     }
 
-    /// Changes the values of the entries that `from` does not call `Less` and `until` does, in order, until `change` says
-    /// false.
+    /// Changes the values of the entries that `from` does not call `Less` and `until` does, in order, until `change`
+    /// says false.
     pub fn for_each_mut(
         &mut self,
         from: impl Fn(&K) -> Ordering,

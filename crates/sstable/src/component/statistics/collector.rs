@@ -1,11 +1,13 @@
-//! Gathers Statistics.db's figures while an SSTable is written: what Cassandra's `MetadataCollector` does.
+//! Collects the figures of Statistics.db while an SSTable is written, as Cassandra's `MetadataCollector`
+//! does.
 //!
-//! The writer reports every partition, row, cell and deletion; nothing is kept but minima, maxima, histograms
-//! and a key sketch. Rules that decide what a reader may conclude:
-//! - A live cell that does not expire reports [`NO_DELETION_TIME_S`] and TTL 0 too, so that "largest deletion
-//!   time" says whether everything in the SSTable expires.
-//! - The smallest clustering is a row's or a start bound's, the largest a row's or an end bound's. Rows rise
-//!   within a partition, so reporting the first and last of each partition is enough.
+//! The writer reports every partition, row, cell and deletion; the collector holds only minima, maxima,
+//! histograms and a key sketch. Rules on which readers rely:
+//! - A live cell that does not expire is reported too, with [`NO_DELETION_TIME_S`] and TTL 0, so that the
+//!   largest deletion time shows whether everything in the SSTable expires.
+//! - The smallest clustering is that of a row or a start bound, the largest that of a row or an end bound.
+//!   Rows rise within a partition, so it is sufficient to report the first and the last one of each
+//!   partition.
 
 use std::cmp::Ordering;
 
@@ -19,21 +21,22 @@ use crate::component::clustering::PrefixKind;
 use crate::component::deletion_time::NO_DELETION_TIME_S;
 use crate::component::messina::Contents;
 
-/// Offsets of the partition size histogram; the largest is 1.4 TB.
+/// Number of buckets of the partition size histogram; the largest offset is 1.4 TB.
 const PARTITION_BYTES_OFFSETS: usize = 150;
-/// Offsets of the cell count histogram; the largest is 4.1 billion.
+/// Number of buckets of the cell count histogram; the largest offset is 4.1 billion.
 const PARTITION_CELLS_OFFSETS: usize = 118;
 
-/// A clustering prefix that the collector keeps.
+/// A clustering prefix owned by the collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptPrefix {
+    /// The kind of position that the prefix describes.
     pub kind: PrefixKind,
-    /// A value a column, from the first; a null is kept as an empty value.
+    /// The values of the first columns; a null is stored as an empty value.
     pub values: Vec<Vec<u8>>,
 }
 
 impl KeptPrefix {
-    /// Becomes another prefix, in the memory it has.
+    /// Replaces the prefix and reuses its memory.
     fn set(&mut self, kind: PrefixKind, values: &[Option<&[u8]>]) {
         self.kind = kind;
         self.values.resize_with(values.len(), Vec::new);
@@ -50,7 +53,7 @@ impl KeptPrefix {
     }
 }
 
-/// The figures of one SSTable so far.
+/// The figures of an SSTable so far.
 pub struct StatsCollector {
     partition_bytes: EstimatedHistogram,
     partition_cells: EstimatedHistogram,
@@ -72,7 +75,7 @@ pub struct StatsCollector {
 }
 
 impl StatsCollector {
-    /// `originating_host_id` is this node's UUID, if it has one.
+    /// `originating_host_id` is the UUID of this node, if it has one.
     pub fn new(originating_host_id: Option<[u8; 16]>) -> Self {
         Self {
             partition_bytes: EstimatedHistogram::new(PARTITION_BYTES_OFFSETS),
@@ -95,14 +98,14 @@ impl StatsCollector {
         }
     }
 
-    /// A timestamp of a cell, row or deletion.
+    /// Adds a timestamp of a cell, row or deletion.
     #[inline]
     pub fn update_timestamp(&mut self, timestamp_us: i64) {
         widen(&mut self.timestamps_us, timestamp_us);
     }
 
-    /// A local deletion time of a tombstone, an expiring cell or row, or [`NO_DELETION_TIME_S`] of one that
-    /// does not expire. Not that of a deletion that is live.
+    /// Adds the local deletion time of a tombstone or of an expiring cell or row, or [`NO_DELETION_TIME_S`]
+    /// for one that does not expire. Must not be called for a live deletion.
     #[inline]
     pub fn update_deletion_time(&mut self, local_deletion_time_s: i32) {
         widen(&mut self.deletion_times_s, local_deletion_time_s);
@@ -111,44 +114,46 @@ impl StatsCollector {
         }
     }
 
-    /// The TTL of a cell or row, 0 if it has none.
+    /// Adds the TTL of a cell or row; 0 if it has none.
     #[inline]
     pub fn update_ttl(&mut self, ttl_s: i32) {
         widen(&mut self.ttls_s, ttl_s);
     }
 
-    /// A partition is complete: its serialized key, its uncompressed bytes in Data.db and its cells.
+    /// Adds a complete partition: its serialized key, its uncompressed bytes in Data.db, and its number of
+    /// cells.
     pub fn add_partition(&mut self, key: &[u8], partition_bytes: u64, cells: u64) {
         self.keys.offer(key_hash(key));
         self.partition_bytes.add(partition_bytes);
         self.partition_cells.add(cells);
     }
 
-    /// A deletion of a whole partition.
+    /// Records that a whole partition is deleted.
     pub fn see_partition_deletion(&mut self) {
         self.contents.has_partition_deletions = true;
     }
 
-    /// A static row that says something.
+    /// Records a static row that is not empty.
     #[inline]
     pub fn see_static_row(&mut self) {
         self.contents.has_static_rows = true;
     }
 
-    /// What was seen of what the bounds of clusterings do not cover.
+    /// The contents seen so far that the clustering bounds do not cover.
     pub fn contents(&self) -> Contents {
         self.contents
     }
 
-    /// A row, static ones too, with this many columns set.
+    /// Adds a row, possibly static, with this number of set columns.
     #[inline]
     pub fn add_row(&mut self, columns_set: u64) {
         self.total_rows += 1;
         self.total_columns_set += columns_set;
     }
 
-    /// A row's or bound's clustering. `compare` gives the order of that prefix (which the caller has in its own
-    /// terms) to the one it is passed. Boundaries are ignored, since they lie within what they part.
+    /// Adds the clustering of a row or bound. `compare` returns the order of that prefix relative to its
+    /// argument; the caller has the prefix in a form of its own. Boundaries are ignored, because a boundary
+    /// lies inside the union of its two ranges.
     pub fn update_clustering(
         &mut self,
         kind: PrefixKind,
@@ -170,18 +175,19 @@ impl StatsCollector {
         }
     }
 
-    /// Data.db is complete, and compressed to this share of its length.
+    /// Sets the compression ratio of the complete Data.db.
     pub fn set_compression(&mut self, compressed_bytes: u64, uncompressed_bytes: u64) {
         assert!(uncompressed_bytes > 0, "an SSTable has data");
         self.compression_ratio = compressed_bytes as f64 / uncompressed_bytes as f64;
     }
 
-    /// Counter shards of the old kind were seen.
+    /// Records that counter shards of the old kind exist.
     pub fn set_legacy_counter_shards(&mut self) {
         self.has_legacy_counter_shards = true;
     }
 
-    /// Writes of this part of the commit log are in the SSTable. Parts that overlap or touch become one.
+    /// Adds an interval of the commit log whose writes are in the SSTable. Intervals that overlap or touch
+    /// are merged.
     pub fn add_commit_log_interval(&mut self, start: CommitLogPosition, end: CommitLogPosition) {
         assert!(start <= end, "an interval ends at or behind its start: {start:?} to {end:?}");
         self.commit_log_intervals.push((start, end));
@@ -193,24 +199,24 @@ impl StatsCollector {
         });
     }
 
-    /// The level of leveled compaction; 0 otherwise.
+    /// Sets the level in leveled compaction; 0 otherwise.
     pub fn set_level(&mut self, level: u32) {
         self.sstable_level = level;
     }
 
-    /// When the data was repaired; 0 if it was not.
+    /// Sets the time of the repair in milliseconds since 1970; 0 if the data were not repaired.
     pub fn set_repaired_at(&mut self, repaired_at_ms: i64) {
         self.repaired_at_ms = repaired_at_ms;
     }
 
-    /// How many partitions were added, by the sketch.
+    /// Number of added partitions, estimated by the sketch.
     pub fn estimated_partitions(&self) -> u64 {
         self.keys.cardinality()
     }
 
-    /// The stats and compaction parts.
+    /// The stats part and the compaction part.
     pub fn finish(self) -> (StatsMetadata, CompactionMetadata) {
-        // The defaults are Cassandra's for an SSTable that has none of a kind.
+        // Cassandra's defaults for an SSTable without any of the kind.
         let (min_timestamp_us, max_timestamp_us) = self.timestamps_us.unwrap_or((i64::MIN, i64::MAX));
         let none = (NO_DELETION_TIME_S, NO_DELETION_TIME_S);
         let (min_local_deletion_time_s, max_local_deletion_time_s) = self.deletion_times_s.unwrap_or(none);
@@ -290,7 +296,7 @@ mod tests {
         assert_eq!(stats.tombstone_drop_times.bins().len(), 1);
     }
 
-    /// Reports prefixes of one text column and gives the smallest and largest.
+    /// Reports prefixes of one text column and returns the smallest and the largest.
     fn extremes(prefixes: &[(PrefixKind, &str)]) -> (String, String) {
         let mut stats = StatsCollector::new(None);
         for (kind, text) in prefixes {

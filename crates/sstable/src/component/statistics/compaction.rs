@@ -1,7 +1,7 @@
 //! The compaction part of Statistics.db: a sketch of the partition keys, as u32 length and bytes.
 //!
-//! It estimates how many keys several SSTables have together. It is advice: other writers put other sketches
-//! here, so bytes that are none we can read are kept and not an error.
+//! From the sketches, the number of different keys in several SSTables is estimated. The sketch is optional:
+//! other writers store other sketches here, so unreadable bytes are kept and are not an error.
 
 use base::bytes::Take;
 use base::hyperloglog::{HyperLogLog, SketchError};
@@ -11,16 +11,17 @@ use crate::component::{FormatError, Named};
 /// The key sketch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactionMetadata {
-    /// The sketch's bytes, as stream-lib's HyperLogLogPlus reads them.
+    /// The sketch's bytes in the format of stream-lib's HyperLogLogPlus.
     pub cardinality_bytes: Vec<u8>,
 }
 
 impl CompactionMetadata {
+    /// Encodes a sketch.
     pub fn new(keys: &HyperLogLog) -> Self {
         Self { cardinality_bytes: keys.encode() }
     }
 
-    /// The sketch, or why the bytes are not one that this build reads.
+    /// The decoded sketch, or the reason why this build cannot read the bytes.
     pub fn cardinality(&self) -> Result<HyperLogLog, SketchError> {
         HyperLogLog::decode(&self.cardinality_bytes)
     }

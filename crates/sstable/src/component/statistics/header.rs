@@ -1,13 +1,14 @@
-//! The header part of Statistics.db: the columns and types that Data.db was written with, and what its
-//! timestamps, deletion times and TTLs are relative to.
+//! The header part of Statistics.db: the columns and types with which Data.db was written, and the bases of
+//! its timestamps, deletion times and TTLs.
 //!
 //! ```text
 //! vint (min timestamp - epoch us) | vint (min deletion time - epoch s) | vint min ttl
 //! vstr key type | vint n, n * vstr clustering type | 2 * (vint n, n * (vstr name, vstr type))
 //! ```
-//! The epoch is 2015-09-22; what lies before it wraps around. Data.db must be read by these types and columns,
-//! never by the live schema: a column may have been dropped or added since. Types are Java class names, which
-//! are parsed elsewhere; one that cannot be parsed must fail the SSTable, since lengths would be unknown.
+//! The epoch is 2015-09-22; differences to earlier times wrap. Data.db must be read with these types and
+//! columns and never with the current schema, because columns may have been dropped or added since. Types are
+//! Java class names, which are parsed elsewhere. An SSTable with a type that cannot be parsed must be
+//! refused, because the lengths of values would be unknown.
 
 use base::bytes::{Take, put_vint_bytes};
 use base::vint;
@@ -16,30 +17,32 @@ use super::text;
 use crate::component::error::check_count;
 use crate::component::{FormatError, Named};
 
-/// 2015-09-22T00:00:00Z, to which written minima are relative.
+/// 2015-09-22T00:00:00Z in microseconds since 1970. Stored minima are relative to it.
 pub const EPOCH_US: i64 = 1_442_880_000_000_000;
-/// The same in seconds.
+/// `EPOCH_US` in seconds since 1970.
 pub const EPOCH_S: i32 = 1_442_880_000;
 
-/// What Data.db's timestamps, deletion times and TTLs are written relative to.
+/// The bases to which timestamps, deletion times and TTLs in Data.db are relative.
 ///
-/// Each is at most the smallest that Data.db has, or nearly: data below it still decodes, since differences
-/// wrap, but takes nine bytes.
+/// Each base is at most the smallest time in Data.db, at least approximately. A smaller time can still be
+/// decoded, because differences wrap, but takes nine bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeltaBases {
+    /// In microseconds since 1970.
     pub min_timestamp_us: i64,
+    /// In seconds since 1970.
     pub min_local_deletion_time_s: i32,
     pub min_ttl_s: i32,
 }
 
 impl DeltaBases {
-    /// What is written when there is nothing of a kind.
+    /// The bases if there are no times of a kind.
     pub const NONE: Self =
         Self { min_timestamp_us: EPOCH_US, min_local_deletion_time_s: EPOCH_S, min_ttl_s: 0 };
 }
 
-/// Finds the [`DeltaBases`] of data or of several SSTables. Feed it only times that exist: not the deletion
-/// time or TTL of a live cell that does not expire.
+/// Computes the [`DeltaBases`] of data or of several SSTables. Only existing times may be added: not the
+/// deletion time or TTL of a live cell that does not expire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeltaBasesCollector {
     timestamp_us: Option<i64>,
@@ -52,21 +55,24 @@ impl DeltaBasesCollector {
         Self::default()
     }
 
+    /// Adds a timestamp in microseconds since 1970.
     pub fn update_timestamp(&mut self, timestamp_us: i64) {
         self.timestamp_us = Some(self.timestamp_us.map_or(timestamp_us, |least| least.min(timestamp_us)));
     }
 
+    /// Adds a local deletion or expiry time in seconds since 1970.
     pub fn update_deletion_time(&mut self, local_deletion_time_s: i32) {
         let least =
             self.local_deletion_time_s.map_or(local_deletion_time_s, |it| it.min(local_deletion_time_s));
         self.local_deletion_time_s = Some(least);
     }
 
+    /// Adds a TTL in seconds.
     pub fn update_ttl(&mut self, ttl_s: i32) {
         self.ttl_s = Some(self.ttl_s.map_or(ttl_s, |least| least.min(ttl_s)));
     }
 
-    /// Takes the bases of an input of a compaction in; a base that says "none" is not counted.
+    /// Adds the bases of a compaction's input; a base that means "none" is ignored.
     pub fn merge(&mut self, bases: &DeltaBases) {
         if bases.min_timestamp_us != EPOCH_US {
             self.update_timestamp(bases.min_timestamp_us);
@@ -79,7 +85,7 @@ impl DeltaBasesCollector {
         }
     }
 
-    /// The minima seen, or the epoch where nothing was.
+    /// The smallest times added; the epoch for a kind without any.
     pub fn finish(&self) -> DeltaBases {
         DeltaBases {
             min_timestamp_us: self.timestamp_us.unwrap_or(EPOCH_US),
@@ -89,25 +95,27 @@ impl DeltaBasesCollector {
     }
 }
 
-/// A column as Data.db has it.
+/// A column as stored in Data.db.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderColumn {
+    /// The bytes of the name, usually UTF-8.
     pub name: Vec<u8>,
-    /// The Java class of its type.
+    /// The Java class name of its type.
     pub type_name: String,
 }
 
 /// How Data.db was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SerializationHeader {
+    /// The bases of timestamps, deletion times and TTLs.
     pub bases: DeltaBases,
-    /// The partition key's type; of several columns, a `CompositeType(…)`.
+    /// The type of the partition key; a `CompositeType(…)` if the key has several columns.
     pub key_type: String,
-    /// The clustering columns' types in order; a descending one is a `ReversedType(…)`.
+    /// The types of the clustering columns in order; a descending one is a `ReversedType(…)`.
     pub clustering_types: Vec<String>,
-    /// In the file's order, which need not be the order of cells in a row.
+    /// In file order, which can differ from the order of cells in a row.
     pub static_columns: Vec<HeaderColumn>,
-    /// In the file's order, which need not be the order of cells in a row.
+    /// In file order, which can differ from the order of cells in a row.
     pub regular_columns: Vec<HeaderColumn>,
 }
 
@@ -115,7 +123,7 @@ impl SerializationHeader {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         let DeltaBases { min_timestamp_us, min_local_deletion_time_s, min_ttl_s } = self.bases;
         vint::write_unsigned(out, min_timestamp_us.wrapping_sub(EPOCH_US) as u64);
-        // 32-bit differences are extended with their sign before they become vints.
+        // A 32-bit difference is sign-extended before it is encoded as a vint.
         vint::write_unsigned(out, i64::from(min_local_deletion_time_s.wrapping_sub(EPOCH_S)) as u64);
         vint::write_unsigned(out, i64::from(min_ttl_s) as u64);
         put_vint_bytes(out, self.key_type.as_bytes());

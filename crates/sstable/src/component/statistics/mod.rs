@@ -1,12 +1,12 @@
-//! Statistics.db: four parts behind a table of contents, each a module here.
+//! Statistics.db: a table of contents followed by four parts, each with a module here.
 //!
 //! ```text
 //! mc to me: u32 n, n * (u32 type, u32 offset), parts
 //! na on:    u32 n, u32 crc of n, n * (u32 type, u32 offset), u32 crc of all before but crcs,
 //!           each part and a u32 crc of it
 //! ```
-//! Types are 0 validation, 1 compaction, 2 stats, 3 header. We write them ascending; a reader goes by the
-//! offsets, since older ScyllaDB versions wrote any order.
+//! Types are 0 validation, 1 compaction, 2 stats, 3 header. Messina writes the parts in ascending order. A
+//! reader uses the offsets, because older versions of ScyllaDB wrote the parts in any order.
 
 mod collector;
 mod compaction;
@@ -33,7 +33,7 @@ const PARTS: usize = 4;
 const PART_NAMES: [&str; PARTS] = ["validation", "compaction", "stats", "header"];
 const CRC_BYTES: usize = 4;
 
-/// The file's content.
+/// The content of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statistics {
     pub validation: ValidationMetadata,
@@ -43,7 +43,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// The file's bytes. Asserts that the version is one this build writes.
+    /// Encodes the file. Panics if this build does not write the version.
     pub fn encode(&self, version: Version) -> Vec<u8> {
         assert!(version.is_writable(), "version {version} is not written");
         let mut parts: [Vec<u8>; PARTS] = Default::default();
@@ -80,8 +80,8 @@ impl Statistics {
         out
     }
 
-    /// CRC-32 of the file without what others change in a file that exists: the level, and what was repaired. Asserts as
-    /// [`Self::encode`] does.
+    /// CRC-32 of the content without the fields that other programs change in existing files: the level and
+    /// the repair fields. Panics as [`Self::encode`] does.
     pub fn lasting_crc(&self, version: Version) -> u32 {
         let mut lasting = self.clone();
         lasting.stats.sstable_level = 0;
@@ -91,7 +91,7 @@ impl Statistics {
         crc32(&lasting.encode(version))
     }
 
-    /// Reads the file. Parts of an unknown type are skipped; the four known ones must be there.
+    /// Decodes the file. Parts of an unknown type are skipped; the four known parts must exist.
     pub fn decode(bytes: &[u8], version: Version) -> Result<Self, FormatError> {
         let parts = find_parts(bytes, version)?;
         Ok(Self {
@@ -103,10 +103,10 @@ impl Statistics {
     }
 }
 
-/// Where a part starts and ends, by type.
+/// Start and end of each part, by type.
 type Parts = [Option<(usize, usize)>; PARTS];
 
-/// Reads the table of contents and checks the checksums there are.
+/// Reads the table of contents and verifies the checksums, if the version has them.
 fn find_parts(bytes: &[u8], version: Version) -> Result<Parts, FormatError> {
     let has_crcs = version.has_stats_checksums();
     let crc_bytes = if has_crcs { CRC_BYTES } else { 0 };
@@ -159,7 +159,7 @@ fn check_crc(take: &mut Take<'_>, expected: u32, what: &'static str) -> Result<(
     Err(FormatError::new(what, at, format!("{expected:08x}"), format!("{found:08x}")))
 }
 
-/// A cursor at the part's start that ends with it; its offsets are the file's.
+/// A cursor over one part. Its offsets are file offsets.
 fn part<'a>(bytes: &'a [u8], parts: &Parts, kind: usize) -> Result<Take<'a>, FormatError> {
     let (start, end) = parts[kind].ok_or_else(|| {
         FormatError::new("table of contents", 0, format!("a {} part", PART_NAMES[kind]), "none")
@@ -169,7 +169,7 @@ fn part<'a>(bytes: &'a [u8], parts: &Parts, kind: usize) -> Result<Take<'a>, For
     Ok(take)
 }
 
-/// Names in Statistics.db are ASCII class names; others are refused rather than changed.
+/// Names in Statistics.db are ASCII class names. Other names are refused, not converted.
 fn text(bytes: &[u8], what: &'static str, at: usize) -> Result<String, FormatError> {
     let text = std::str::from_utf8(bytes);
     text.map(str::to_owned).map_err(|_| FormatError::new(what, at, "UTF-8", "other bytes"))

@@ -1,7 +1,7 @@
-//! The stats part of Statistics.db: what a read needs to skip the SSTable and a compaction to choose it.
+//! The stats part of Statistics.db: figures by which a read excludes the SSTable and a compaction selects it.
 //!
-//! The fields follow one another in the order of [`StatsMetadata`]'s encoder; which ones exist depends on the
-//! [`Version`]; only those of the versions that we write are encoded. Source: Cassandra's `StatsMetadata`.
+//! The fields have the order of [`StatsMetadata`]'s encoder. Their set depends on the [`Version`]; only the
+//! fields of versions that Messina writes are encoded. Source: Cassandra's `StatsMetadata`.
 
 use base::bytes::{Take, put_u16_bytes};
 use base::histogram::EstimatedHistogram;
@@ -16,18 +16,20 @@ use crate::component::error::check_count;
 use crate::component::{FormatError, Named};
 use crate::version::Version;
 
-/// Written as the ratio of an SSTable that is not compressed.
+/// The ratio of an SSTable that is not compressed.
 pub const NO_COMPRESSION_RATIO: f64 = -1.0;
 
-/// A place in the commit log of the host that wrote the SSTable.
+/// A position in the commit log of the host that wrote the SSTable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CommitLogPosition {
+    /// Number of the commit log's segment; -1 in `NONE`.
     pub segment_id: i64,
+    /// Byte in the segment.
     pub position: i32,
 }
 
 impl CommitLogPosition {
-    /// Before every position: nothing of the commit log is in the SSTable.
+    /// Before every position: the SSTable has no writes of the commit log.
     pub const NONE: Self = Self { segment_id: -1, position: 0 };
     const SIZE_BYTES: usize = 12;
 
@@ -43,73 +45,78 @@ impl CommitLogPosition {
     }
 }
 
-/// Figures of the whole SSTable.
+/// Figures of a whole SSTable.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatsMetadata {
-    /// Sizes of partitions in Data.db, uncompressed, in bytes.
+    /// Histogram of the uncompressed partition sizes in bytes.
     pub partition_bytes: EstimatedHistogram,
-    /// Cells in partitions.
+    /// Histogram of the number of cells in a partition.
     pub partition_cells: EstimatedHistogram,
     /// The end of the last of `commit_log_intervals`, or [`CommitLogPosition::NONE`].
     pub commit_log_upper: CommitLogPosition,
+    /// Smallest client timestamp, in microseconds.
     pub min_timestamp_us: i64,
+    /// Largest client timestamp, in microseconds.
     pub max_timestamp_us: i64,
-    /// Of tombstones and expiring cells; 0x7fffffff if a live cell is the smallest. Times after 2038, which
-    /// only versions oa and da have, are negative (`component::deletion_time`).
+    /// Smallest local deletion time of tombstones and expiring cells; 0x7fffffff if there are only live
+    /// cells. Times after 2038, which only versions oa and da have, are negative
+    /// (`component::deletion_time`).
     pub min_local_deletion_time_s: i32,
-    /// 0x7fffffff as soon as there is a live cell that does not expire.
+    /// 0x7fffffff if there is a live cell that does not expire.
     pub max_local_deletion_time_s: i32,
-    /// 0 as soon as there is a live cell that does not expire.
+    /// 0 if there is a live cell that does not expire.
     pub min_ttl_s: i32,
+    /// Largest TTL in seconds; 0 if no cell has a TTL.
     pub max_ttl_s: i32,
-    /// Compressed by uncompressed length, or [`NO_COMPRESSION_RATIO`].
+    /// Compressed length divided by uncompressed length, or [`NO_COMPRESSION_RATIO`].
     pub compression_ratio: f64,
+    /// Local deletion times of tombstones and expiring cells.
     pub tombstone_drop_times: TombstoneHistogram,
-    /// The level of leveled compaction.
+    /// The level in leveled compaction.
     pub sstable_level: u32,
-    /// When it was repaired, in milliseconds since 1970; 0 if it was not.
+    /// Time of the repair in milliseconds since 1970; 0 if the data were not repaired.
     pub repaired_at_ms: i64,
-    /// The smallest clustering prefix: a value a column, perhaps not of all; empty if unbounded. Only to be
-    /// used if [`Version::has_accurate_min_max`].
+    /// The smallest clustering prefix: a value for each of the first columns, possibly not for all; empty if
+    /// unbounded. Valid only if [`Version::has_accurate_min_max`].
     pub min_clustering: Vec<Vec<u8>>,
-    /// The largest clustering prefix; as `min_clustering`.
+    /// The largest clustering prefix, like `min_clustering`.
     pub max_clustering: Vec<Vec<u8>>,
-    /// Counter shards of the time before Cassandra 2.1 are present.
+    /// Whether there are counter shards from before Cassandra 2.1.
     pub has_legacy_counter_shards: bool,
-    /// Columns set in all rows.
+    /// Number of set columns in all rows.
     pub total_columns_set: u64,
-    /// Rows, static ones among them.
+    /// Number of rows, including static rows.
     pub total_rows: u64,
     /// The start of the first of `commit_log_intervals`, or [`CommitLogPosition::NONE`].
     pub commit_log_lower: CommitLogPosition,
-    /// The parts of the commit log whose writes are in the SSTable, as start and end, rising.
+    /// The intervals of the commit log whose writes are in the SSTable, as start and end, in rising order.
     pub commit_log_intervals: Vec<(CommitLogPosition, CommitLogPosition)>,
-    /// The UUID of the repair session that holds it; from version na on.
+    /// UUID of the repair session to which the SSTable belongs; from version na on.
     pub pending_repair: Option<[u8; 16]>,
-    /// It holds transiently replicated data; from version na on.
+    /// Whether the data are transiently replicated; from version na on.
     pub is_transient: bool,
-    /// Whose commit log the positions are in: a host's UUID; in versions me, nb and later.
+    /// UUID of the host whose commit log the positions refer to; in versions me, nb and later.
     pub originating_host_id: Option<[u8; 16]>,
-    /// What else is covered; from version oa on.
+    /// Further facts about the covered data; from version oa on.
     pub coverage: Option<Coverage>,
 }
 
-/// What version oa adds about what is in the SSTable.
+/// The facts about an SSTable's data that version oa adds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Coverage {
-    /// The clustering columns' Java classes, by which the bounds were written.
+    /// Java class names of the clustering columns, with which the bounds were written.
     pub clustering_types: Vec<String>,
-    /// Whether what is covered begins with `min_clustering` or behind it.
+    /// Whether the covered range begins at `min_clustering` or after it.
     pub start_kind: PrefixKind,
-    /// Whether what is covered ends with `max_clustering` or in front of it.
+    /// Whether the covered range ends at `max_clustering` or before it.
     pub end_kind: PrefixKind,
-    /// There are deletions of whole partitions.
+    /// Whether there are deletions of whole partitions.
     pub has_partition_deletions: bool,
     /// The smallest partition key by (token, key).
     pub first_key: Vec<u8>,
     /// The largest partition key by (token, key).
     pub last_key: Vec<u8>,
-    /// The share of the ring that the SSTable was written for; NaN if that was not known.
+    /// The fraction of the ring for which the SSTable was written; NaN if unknown.
     pub token_space: f64,
 }
 
@@ -235,7 +242,7 @@ impl StatsMetadata {
     }
 }
 
-/// The clusterings that are covered, as version oa has them.
+/// The covered clusterings in the form of version oa.
 struct Slice {
     types: Vec<String>,
     start: (PrefixKind, Vec<Vec<u8>>),
@@ -266,7 +273,7 @@ impl Slice {
     }
 }
 
-/// Each count with the offset of the bucket before it; the first offset stands twice.
+/// Each count is stored with the offset of the bucket before it; the first offset is stored twice.
 fn encode_histogram(histogram: &EstimatedHistogram, out: &mut Vec<u8>) {
     let offsets = histogram.offsets();
     out.extend_from_slice(&(histogram.counts().len() as u32).to_be_bytes());
@@ -319,7 +326,7 @@ fn decode_uuid(take: &mut Take<'_>, what: &'static str) -> Result<Option<[u8; 16
     if decode_bool(take, what)? { take.array().named(what).map(Some) } else { Ok(None) }
 }
 
-/// Any byte but 0 is true, as Java reads it.
+/// Any byte but 0 is true, as in Java.
 fn decode_bool(take: &mut Take<'_>, what: &'static str) -> Result<bool, FormatError> {
     take.u8().named(what).map(|byte| byte != 0)
 }

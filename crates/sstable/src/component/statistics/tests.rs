@@ -84,7 +84,7 @@ fn the_layout_is_the_formats() {
     assert_eq!(nb[40..44], crc32(&[&nb[..4], &nb[8..40]].concat()).to_be_bytes());
     assert_eq!(nb[12..16], [0, 0, 0, 44]);
     assert_eq!(nb[97..101], crc32(&nb[44..97]).to_be_bytes());
-    // A flag that there is no pending repair, the transient flag, and the checksums.
+    // The flag for no pending repair, the transient flag, and the checksums.
     let without_host = [Version::Md, Version::Na].map(|version| sample().encode(version).len());
     assert_eq!(without_host[1] - without_host[0], 2 + 6 * CRC_BYTES);
 }

@@ -1,11 +1,13 @@
-//! When the SSTable's tombstones and expiring cells may be dropped: a histogram of their local deletion times.
+//! Streaming histogram of the local deletion times of tombstones and expiring cells: estimates how many can
+//! be dropped.
 //!
-//! Building it streams (Ben-Haim and Tom-Tov, "A Streaming Parallel Decision Tree Algorithm", 2010), as
-//! Cassandra's `StreamingTombstoneHistogramBuilder` does: times are rounded up to the minute and counted; when
-//! there are more than 100 different ones, the two closest become one, at their weighted mean. Many times wait
-//! in a map first, so that few merges happen.
+//! The algorithm is Ben-Haim and Tom-Tov, "A Streaming Parallel Decision Tree Algorithm" (2010), as in
+//! Cassandra's `StreamingTombstoneHistogramBuilder`: times are rounded up to the minute and counted; when
+//! there are more than 100 different times, the two closest are merged at their weighted mean. New times are
+//! first counted in a map, so that merges are rare.
 //!
-//! Layout: u32 most bins, u32 n, then n times rising with their counts: f64 and i64 up to nb, i64 and i32 since oa.
+//! Layout: u32 maximum number of bins, u32 n, then n times rising with their counts: f64 and i64 up to nb,
+//! i64 and i32 since oa.
 
 use base::HashMap;
 use base::bytes::Take;
@@ -17,24 +19,25 @@ use crate::version::Version;
 
 const BINS_MAX: usize = 100;
 const ROUND_S: u32 = 60;
-/// Different times that wait to be merged into the bins.
+/// Number of different times in the map at which they are merged into the bins.
 const WAITING_MAX: usize = 4096;
-/// The largest time that is not "none".
+/// The largest time other than "none".
 const TIME_S_MAX: u32 = NO_DELETION_TIME_S as u32 - 1;
-/// The largest time since version oa, whose times have no sign.
+/// The largest time since version oa, whose times are unsigned.
 const UINT_TIME_S_MAX: u32 = u32::MAX - 2;
 
-/// Counts of tombstones by local deletion time, rising, each time once.
+/// Counts of tombstones by local deletion time, in rising order without duplicates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TombstoneHistogram {
     bins: Vec<Bin>,
 }
 
-/// `count` tombstones at about `time_s`.
+/// A number of tombstones (`count`) at about `time_s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bin {
     /// Local deletion time in seconds since 1970; at most 0x7ffffffe up to version nb.
     pub time_s: u32,
+    /// Number of tombstones and expiring cells.
     pub count: u64,
 }
 
@@ -44,8 +47,8 @@ impl TombstoneHistogram {
         &self.bins
     }
 
-    /// About how many tombstones have a local deletion time up to `time_s`, between two bins by the trapezoid
-    /// under the line from one count to the next. What may be purged is this of `now - gc_grace`.
+    /// Approximate number of tombstones with a local deletion time of at most `time_s`, interpolated between
+    /// two bins by the trapezoid rule. With `now - gc_grace` it is the number of purgeable tombstones.
     pub fn count_until(&self, time_s: u32) -> f64 {
         let after = self.bins.partition_point(|bin| bin.time_s <= time_s);
         let whole = self.bins[..after].iter().map(|bin| bin.count as f64).sum();
@@ -56,11 +59,11 @@ impl TombstoneHistogram {
         let share = f64::from(time_s - before.time_s) / f64::from(next.time_s - before.time_s);
         let (left, right) = (before.count as f64, next.count as f64);
         let here = left + (right - left) * share;
-        // Half of a bin's count lies before its time and half behind it.
+        // Half of a bin's count lies before the bin's time, the other half after it.
         whole - left / 2.0 + (left + here) * share / 2.0
     }
 
-    /// Bytes on the heap.
+    /// Bytes of heap memory in use.
     pub fn memory_bytes(&self) -> usize {
         self.bins.capacity() * size_of::<Bin>()
     }
@@ -74,8 +77,8 @@ impl TombstoneHistogram {
         }
     }
 
-    /// Reads it. A time that is negative or too large counts at the largest, as in Cassandra, whose older
-    /// versions wrote such; bins in any order are sorted, and equal times added.
+    /// Decodes the histogram. A negative or too large time counts as the largest one, as in Cassandra, whose
+    /// older versions wrote such times. Bins are sorted, and equal times are added.
     pub(super) fn decode(take: &mut Take<'_>, version: Version) -> Result<Self, FormatError> {
         let is_uint = version.has_uint_deletion_time();
         let (bin_bytes, time_s_max) = if is_uint { (12, UINT_TIME_S_MAX) } else { (16, TIME_S_MAX) };
@@ -86,7 +89,7 @@ impl TombstoneHistogram {
         let count = check_count(what, at, count, bin_bytes, take.remaining())?;
         let mut bins = Vec::with_capacity(count);
         for _ in 0..count {
-            // Fractions are cut and NaN is 0, as Java casts.
+            // Fractions are truncated and NaN becomes 0, as in a Java cast.
             let time_s = if is_uint {
                 take.i64().named("tombstone time")?
             } else {
@@ -125,8 +128,8 @@ impl TombstoneHistogramBuilder {
         Self::default()
     }
 
-    /// Counts a tombstone or expiring cell. `local_deletion_time_s` is not [`NO_DELETION_TIME_S`]; a negative
-    /// one, which only a corrupt or overflown expiry has, counts at the largest time.
+    /// Counts a tombstone or expiring cell. `local_deletion_time_s` must not be [`NO_DELETION_TIME_S`]. A
+    /// negative time, which only a corrupt or overflowed expiry has, counts as the largest time.
     pub fn add(&mut self, local_deletion_time_s: i32) {
         assert_ne!(local_deletion_time_s, NO_DELETION_TIME_S, "nothing is deleted");
         let time_s = round_up(u32::try_from(local_deletion_time_s).unwrap_or(TIME_S_MAX));
@@ -160,7 +163,7 @@ impl TombstoneHistogramBuilder {
         self.bins[at] = Bin { time_s: round_up(mean), count };
     }
 
-    /// The histogram of everything added.
+    /// The histogram of all added times.
     pub fn finish(mut self) -> TombstoneHistogram {
         self.settle();
         TombstoneHistogram { bins: self.bins }
@@ -208,7 +211,7 @@ mod tests {
         let apart = (0..100).map(|minute| minute * 6000);
         let histogram = histogram_of(apart.chain([60, 60, 60]));
         assert_eq!(histogram.bins().len(), 100);
-        // 0 once and 60 three times: 45, rounded up.
+        // 0 once and 60 three times: the mean is 45, rounded up to 60.
         assert_eq!(histogram.bins()[0], Bin { time_s: 60, count: 4 });
         assert_eq!(histogram.bins()[1], Bin { time_s: 6000, count: 1 });
     }
@@ -233,7 +236,7 @@ mod tests {
         assert_eq!(histogram.count_until(90), 2.0 + (4.0 + 6.0) * 0.5 / 2.0);
         assert_eq!(histogram.count_until(120), 12.0);
         assert_eq!(TombstoneHistogram::default().count_until(7), 0.0);
-        // Cassandra 4.1's sum for the histogram of the same times.
+        // The sum that Cassandra 4.1 computes for the histogram of the same times.
         let histogram = histogram_of((0..300).map(|number| 1_700_000_000 + number * 61));
         let sum = histogram.count_until(1_700_009_000);
         assert!((sum - 118.540_983_606_557_38).abs() < 1e-9, "{sum}");

@@ -1,21 +1,22 @@
-//! The validation part of Statistics.db: str16 partitioner class, f64 bloom filter false-positive chance.
+//! The validation part of Statistics.db: str16 partitioner class, f64 bloom filter false-positive
+//! probability.
 //!
-//! A reader refuses an SSTable of another partitioner, since its order would be another.
+//! An SSTable of a different partitioner is refused, because its partitions are in a different order.
 
 use base::bytes::{Take, put_u16_bytes};
 
 use super::text;
 use crate::component::{FormatError, Named};
 
-/// The only partitioner that Messina has.
+/// The only partitioner that Messina supports.
 pub const MURMUR3_PARTITIONER: &str = "org.apache.cassandra.dht.Murmur3Partitioner";
 
-/// What must agree with the table before the SSTable is opened.
+/// Properties that must agree with the table before the SSTable is opened.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValidationMetadata {
-    /// The partitioner's Java class.
+    /// Java class name of the partitioner.
     pub partitioner: String,
-    /// The chance the filter was built for; 1.0 if there is no Filter.db.
+    /// The false-positive probability for which the filter was built; 1.0 if there is no Filter.db.
     pub bloom_filter_fp_chance: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Bounds of clusterings rule an SSTable out for a slice only if nothing in it matters to the slice.
+//! The clustering bounds exclude an SSTable from a slice only if nothing in it affects the slice.
 
 use base::rng::Rng;
 use model::sample::{self, Variety};
@@ -22,7 +22,8 @@ fn slice(from: i32, to: i32) -> ClusteringRange {
     ClusteringRange { start: Position::before(at(from)), end: Position::after(at(to)) }
 }
 
-/// Rows 10 to 20 of a partition, each with a TTL, and what `add` adds; whether a slice may need the SSTable.
+/// Writes rows 10 to 20 of a partition, each with a TTL, and the changes of `add`. Returns whether a slice of
+/// `range` may need the SSTable.
 fn may_contain(
     version: Version,
     range: ClusteringRange,
@@ -49,10 +50,10 @@ fn may_contain(
         let name = name_of(version, 1);
         write(&shard, &dir(), name, &schema, options(&schema), &[mutation]).await.unwrap();
         let cache = ChunkCache::new(1 << 20);
-        let table = open(&shard, &dir(), name, &cache).await.unwrap();
-        table.check(IoClass::Maintenance).await.unwrap();
-        assert!(table.may_have_tombstones());
-        table.may_contain_clustering(&schema, &[range])
+        let sstable = open(&shard, &dir(), name, &cache).await.unwrap();
+        sstable.check(IoClass::Maintenance).await.unwrap();
+        assert!(sstable.may_have_tombstones());
+        sstable.may_contain_clustering(&schema, &[range])
     })
 }
 
@@ -78,7 +79,7 @@ fn what_the_bounds_do_not_cover_makes_it_matter() {
         row.set(&column, Cell::live(5, &[0, 0, 0, 1][..]));
         mutation.partition.static_row = row;
     }));
-    // Range deletions are covered.
+    // The bounds cover range deletions.
     assert!(may_contain(Version::Me, far(), move |mutation| mutation.delete_range(slice(50, 100), deleted)));
     assert!(!may_contain(Version::Me, far(), move |mutation| mutation.delete_range(slice(50, 99), deleted)));
     assert!(!may_contain(Version::Me, far(), move |mutation| {
@@ -91,7 +92,46 @@ fn what_the_bounds_do_not_cover_makes_it_matter() {
     }));
 }
 
-/// Of random SSTables: what is ruled out has nothing for the slice, not even a deletion.
+/// The file marks an expired cell as expired. When the wall clock is set back, the cell stays expired and its
+/// empty value is not read. One cell has the TTL of its row, the other has its own.
+#[test]
+fn an_expired_cell_is_read_as_one() {
+    sim::run(1, 1, |shard| async move {
+        let schema = TableSchema::builder("ks", "t")
+            .partition_key("p", CqlType::Text)
+            .clustering("c", CqlType::Int)
+            .regular("v", CqlType::Int)
+            .regular("w", CqlType::Text)
+            .build()
+            .unwrap();
+        let (written_s, expired_s) = (1_700_000_000, 1_700_000_600);
+        let mut mutation = Mutation::new(schema.clone(), PartitionKey::new("a"));
+        let row = mutation.row_mut(at(1));
+        row.liveness = Liveness::expiring(5, 600, written_s);
+        row.set(schema.column_named("v").unwrap(), Cell::expired(5, 600, expired_s));
+        row.set(schema.column_named("w").unwrap(), Cell::expired(6, 30, written_s + 30));
+        // The written value is empty, and the cell has not expired.
+        mutation.row_mut(at(2)).set(schema.column_named("w").unwrap(), Cell::expiring(6, 30, written_s, ""));
+        let expected: Vec<Row> = mutation.partition.rows().iter().map(|row| row.row.clone()).collect();
+        let cache = ChunkCache::new(1 << 20);
+        for (generation, version) in [(1, Version::Me), (2, Version::Nb)] {
+            let name = name_of(version, generation);
+            write(&shard, &dir(), name, &schema, options(&schema), &[mutation.clone()]).await.unwrap();
+            let sstable = open(&shard, &dir(), name, &cache).await.unwrap();
+            sstable.check(IoClass::Maintenance).await.unwrap();
+            let source = SSTableSource::new(sstable, IoClass::Statement);
+            let mut reader = source.reader(&ReadSpec::new(schema.clone(), PartitionRange::all()));
+            let fragments = collect(&mut *reader).await.unwrap();
+            let rows = fragments.into_iter().filter_map(|fragment| match fragment {
+                Fragment::Row(row) => Some(Row::clone(&row.row)),
+                _ => None,
+            });
+            assert_eq!(rows.collect::<Vec<Row>>(), expected);
+        }
+    });
+}
+
+/// Random SSTables: an SSTable that is excluded has nothing for the slice, not even a deletion.
 #[test]
 fn what_is_ruled_out_has_nothing_of_the_slice() {
     sim::run(7, 1, |shard| async move {
@@ -108,15 +148,15 @@ fn what_is_ruled_out_has_nothing_of_the_slice() {
             if written.is_none() {
                 continue;
             }
-            let table = open(&shard, &dir(), name, &cache).await.unwrap();
+            let sstable = open(&shard, &dir(), name, &cache).await.unwrap();
             for _ in 0..5 {
                 let ranges = sample::ranges(&mut rng, &schema, &variety);
-                if table.may_contain_clustering(&schema, &ranges) {
+                if sstable.may_contain_clustering(&schema, &ranges) {
                     continue;
                 }
                 ruled_out += 1;
                 let spec = ReadSpec::new(schema.clone(), PartitionRange::all()).ranges(ranges);
-                let source = SSTableSource::new(table.clone(), IoClass::Statement);
+                let source = SSTableSource::new(sstable.clone(), IoClass::Statement);
                 let mut reader = source.reader(&spec);
                 for fragment in collect(&mut *reader).await.unwrap() {
                     assert!(

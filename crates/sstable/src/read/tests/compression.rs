@@ -1,4 +1,5 @@
-//! Every codec through a whole SSTable: chunks that shrink and chunks that do not, dictionaries, checksums by chance.
+//! Every codec in whole SSTables: compressible and incompressible chunks, dictionaries, and checksums that
+//! are verified with a probability.
 
 use base::rng::Rng;
 use model::types::CqlType;
@@ -9,19 +10,20 @@ use runtime::sim;
 use super::*;
 use crate::component::compression_info::CompressionInfo;
 use crate::name::Component;
+use crate::tools::{compression_info_json, compression_info_text};
 
 const NOW_US: i64 = 1_700_000_000_000_000;
 
 fn schema(crc_check_chance: f64) -> Arc<TableSchema> {
-    let table = TableSchema::builder("ks", "t")
+    let sstable = TableSchema::builder("ks", "t")
         .partition_key("p", CqlType::Int)
         .clustering("c", CqlType::Int)
         .regular("v", CqlType::Blob)
         .options(TableOptions { crc_check_chance, ..TableOptions::default() });
-    table.build().unwrap()
+    sstable.build().unwrap()
 }
 
-/// Rows with an odd number have noise, the others words.
+/// Rows with an odd number have random bytes, the others words.
 fn mutations(schema: &Arc<TableSchema>, partitions: i32, value_bytes: usize) -> Vec<Mutation> {
     let mut rng = Rng::new(9);
     let column: &Column = schema.column_named("v").unwrap();
@@ -54,7 +56,7 @@ async fn written(
     version: Version,
     compression: Option<Compression>,
     mutations: &[Mutation],
-) -> SstableName {
+) -> SSTableName {
     let schema = &mutations[0].schema;
     let options =
         WriteOptions { compression, ..WriteOptions::for_table(schema, "memtable", IoClass::MemtableFlush) };
@@ -69,20 +71,20 @@ async fn written(
     name
 }
 
-fn path(name: SstableName, component: Component) -> PathBuf {
+fn path(name: SSTableName, component: Component) -> PathBuf {
     dir().join(name.file_name(&component))
 }
 
-async fn bytes_of(shard: &Shard, name: SstableName, component: Component) -> Vec<u8> {
+async fn bytes_of(shard: &Shard, name: SSTableName, component: Component) -> Vec<u8> {
     shard.files().read_all(&path(name, component), IoClass::Statement, 1 << 30).await.unwrap()
 }
 
-async fn replace(shard: &Shard, name: SstableName, component: Component, bytes: &[u8]) {
+async fn replace(shard: &Shard, name: SSTableName, component: Component, bytes: &[u8]) {
     let path = path(name, component);
     shard.files().write_all(&path, bytes, IoClass::Maintenance).await.unwrap();
 }
 
-/// Writes, opens, and reads everything in several ways. Gives the open table.
+/// Writes and opens an SSTable, and reads everything in several ways. Returns the open SSTable.
 async fn round_trip(
     shard: &Shard,
     version: Version,
@@ -94,9 +96,9 @@ async fn round_trip(
     let name = written(shard, version, Some(compression.clone()), &mutations).await;
     let context = format!("{version}, {compression:?}");
     let cache = ChunkCache::new(1 << 16);
-    let table = open(shard, &dir(), name, &cache).await.unwrap();
-    table.check(IoClass::Maintenance).await.unwrap_or_else(|error| panic!("{context}: {error}"));
-    let source = SSTableSource::new(Rc::clone(&table), IoClass::Statement);
+    let sstable = open(shard, &dir(), name, &cache).await.unwrap();
+    sstable.check(IoClass::Maintenance).await.unwrap_or_else(|error| panic!("{context}: {error}"));
+    let source = SSTableSource::new(Rc::clone(&sstable), IoClass::Statement);
     let expected = all_of(&MemorySource::new(&mutations), &schema).await.unwrap();
     assert!(all_of(&source, &schema).await.unwrap() == expected, "{context}: a scan");
     for p in 0..10i32 {
@@ -108,7 +110,7 @@ async fn round_trip(
             assert!(found == expected, "{context}: partition {p}, reversed {reversed}");
         }
     }
-    table
+    sstable
 }
 
 #[test]
@@ -127,12 +129,12 @@ fn every_codec_and_version() {
             for kib in [1, 16, 256] {
                 sim::run(1, 1, move |shard| async move {
                     let compression = Compression::new(codec, kib * 1024);
-                    let table = round_trip(&shard, version, compression, 700).await;
-                    assert!(!table.needs_dictionary());
-                    let info = table.compression().unwrap();
+                    let sstable = round_trip(&shard, version, compression, 700).await;
+                    assert!(!sstable.needs_dictionary());
+                    let info = sstable.compression().unwrap();
                     assert_eq!(info.chunk_bytes, kib * 1024);
                     let chunks = info.offsets.len();
-                    assert!(table.compression_bytes() <= 5 * chunks + 300, "{chunks} chunks");
+                    assert!(sstable.compression_bytes() <= 5 * chunks + 300, "{chunks} chunks");
                 });
             }
         }
@@ -145,11 +147,11 @@ fn chunks_that_do_not_shrink_enough_are_stored_as_they_are() {
         for max_compressed_bytes in [1, 700, 1000, 1024] {
             sim::run(2, 1, move |shard| async move {
                 let compression = Compression { max_compressed_bytes, ..Compression::new(codec, 1024) };
-                // Values of 1000 bytes: some chunks are nearly all noise, others all words.
-                let table = round_trip(&shard, Version::Nb, compression.clone(), 1000).await;
-                let info = table.compression().unwrap();
+                // Values of 1000 bytes: some chunks are nearly all random bytes, others all words.
+                let sstable = round_trip(&shard, Version::Nb, compression.clone(), 1000).await;
+                let info = sstable.compression().unwrap();
                 assert_eq!(info.max_compressed_bytes, max_compressed_bytes);
-                let file_bytes = table.data_bytes();
+                let file_bytes = sstable.data_bytes();
                 let (mut raw, mut shrunk) = (0, 0);
                 for index in 0..info.offsets.len() {
                     let chunk = info.chunk(index, file_bytes).unwrap();
@@ -165,9 +167,9 @@ fn chunks_that_do_not_shrink_enough_are_stored_as_they_are() {
                 assert!(raw > 0, "{compression:?}");
                 assert_eq!(shrunk > 0, max_compressed_bytes > 1 && codec != Codec::Noop, "{compression:?}");
 
-                // The versions before it cannot say so, and do not do so.
-                let table = round_trip(&shard, Version::Me, compression, 1000).await;
-                assert_eq!(table.compression().unwrap().max_compressed_bytes, Compression::ALWAYS);
+                // Versions before na cannot store the threshold, so every chunk is compressed.
+                let sstable = round_trip(&shard, Version::Me, compression, 1000).await;
+                assert_eq!(sstable.compression().unwrap().max_compressed_bytes, Compression::ALWAYS);
             });
         }
     }
@@ -183,13 +185,22 @@ fn dictionaries_are_stored_with_the_sstable() {
             sim::run(3, 1, move |shard| async move {
                 let plain = round_trip(&shard, version, Compression::new(codec, 1024), 700).await;
                 let plain_bytes = plain.data_bytes();
-                let table = round_trip(&shard, version, Compression { codec, ..WITH_DICTIONARY }, 700).await;
-                assert!(table.needs_dictionary());
-                let info = table.compression().unwrap();
+                let sstable =
+                    round_trip(&shard, version, Compression { codec, ..WITH_DICTIONARY }, 700).await;
+                assert!(sstable.needs_dictionary());
+                let info = sstable.compression().unwrap();
                 assert!(info.compressor.ends_with("WithDictsCompressor") && info.dictionary().is_none());
-                assert!(table.messina().unwrap().dictionary_crc.is_some());
-                assert!(table.data_bytes() < plain_bytes, "{} < {plain_bytes}", table.data_bytes());
-                // Too little to train from: as if nobody had asked.
+                assert!(sstable.messina().unwrap().dictionary_crc.is_some());
+                let bytes = sstable.dictionary_bytes();
+                assert!(bytes.is_some_and(|bytes| bytes > 1000), "{bytes:?}");
+                let (mut text, mut json) = (String::new(), String::new());
+                compression_info_text(info, bytes, sstable.data_bytes(), false, |part| text += part);
+                compression_info_json(info, bytes, sstable.data_bytes(), false, |part| json += part);
+                let bytes = bytes.unwrap_or_default();
+                assert!(text.contains(&format!("Dictionary: {bytes} bytes\n")), "{text}");
+                assert!(json.contains(&format!("\"dictionary_bytes\" : {bytes}")), "{json}");
+                assert!(sstable.data_bytes() < plain_bytes, "{} < {plain_bytes}", sstable.data_bytes());
+                // Too few data for a training: the result is the same as without the option.
                 let small = round_trip(&shard, version, Compression { codec, ..WITH_DICTIONARY }, 50).await;
                 assert!(!small.needs_dictionary());
                 assert!(!small.compression().unwrap().compressor.contains("Dicts"));
@@ -231,14 +242,14 @@ fn a_wrong_or_missing_dictionary_is_an_error() {
             replace(&shard, name, Component::CompressionInfo, &other.encode(Version::Me)).await;
             let error = open(&shard, &dir(), name, &cache).await.unwrap_err().to_string();
             assert!(error.contains("it has a dictionary, and SnappyCompressor has none"), "{error}");
-            // Nobody else lists it: ScyllaDB has the same classes, and no Messina.db.
+            // Without Messina.db: ScyllaDB writes the same classes, and its SSTables have no Messina.db.
             replace(&shard, name, Component::CompressionInfo, &intact).await;
             let toc = String::from_utf8(bytes_of(&shard, name, Component::Toc).await).unwrap();
             replace(&shard, name, Component::Toc, toc.replace("Messina.db\n", "").as_bytes()).await;
             shard.files().remove(&dir().join(name.file_name(&Component::Messina))).await.unwrap();
-            let table = open(&shard, &dir(), name, &cache).await.unwrap();
-            assert!(table.needs_dictionary() && table.messina().is_none());
-            table.check(IoClass::Maintenance).await.unwrap();
+            let sstable = open(&shard, &dir(), name, &cache).await.unwrap();
+            assert!(sstable.needs_dictionary() && sstable.messina().is_none());
+            sstable.check(IoClass::Maintenance).await.unwrap();
         }
     });
 }
@@ -249,7 +260,7 @@ fn checksums_are_verified_as_often_as_the_table_says() {
         let mutations = mutations(&schema(1.0), 10, 700);
         for compression in [Some(Compression::lz4(1024)), None] {
             let name = written(&shard, Version::Me, compression.clone(), &mutations).await;
-            // The wrong checksum of the first chunk, and right data.
+            // Change the stored checksum of the first chunk and leave its data.
             match compression {
                 Some(_) => {
                     let info = bytes_of(&shard, name, Component::CompressionInfo).await;
@@ -266,13 +277,13 @@ fn checksums_are_verified_as_often_as_the_table_says() {
             }
             let cache = ChunkCache::new(0);
             cache.seed(77);
-            let table = open(&shard, &dir(), name, &cache).await.unwrap();
-            let source = SSTableSource::new(Rc::clone(&table), IoClass::Statement);
+            let sstable = open(&shard, &dir(), name, &cache).await.unwrap();
+            let source = SSTableSource::new(Rc::clone(&sstable), IoClass::Statement);
             for (chance, least, most) in [(1.0, 200, 200), (0.0, 0, 0), (0.5, 70, 130), (0.05, 1, 30)] {
                 let schema = schema(chance);
                 let mut found = 0;
                 for _ in 0..200 {
-                    let key = table.first_key().clone();
+                    let key = sstable.first_key().clone();
                     let spec = ReadSpec::new(schema.clone(), PartitionRange::Key(key));
                     match collect(&mut *source.reader(&spec)).await {
                         Ok(fragments) => assert!(fragments.len() > 40),
@@ -284,7 +295,7 @@ fn checksums_are_verified_as_often_as_the_table_says() {
                 }
                 assert!((least..=most).contains(&found), "chance {chance}: {found} of 200");
             }
-            assert!(table.check(IoClass::Maintenance).await.is_err(), "a check verifies everything");
+            assert!(sstable.check(IoClass::Maintenance).await.is_err(), "a check verifies everything");
         }
     });
 }

@@ -1,4 +1,5 @@
-//! Damaged SSTables: never a panic; and where checksums or cross-checks reach, an error or the right answer.
+//! Damaged SSTables: no damage leads to a panic; where checksums or comparisons reach, a read returns an
+//! error or the right answer.
 
 use base::rng::Rng;
 use model::sample::{self, Variety};
@@ -8,13 +9,14 @@ use runtime::sim;
 
 use super::*;
 use crate::name::Component;
+use crate::write::Spacing;
 
 /// An SSTable with large and small partitions, static rows, deletions and collections.
 async fn intact(
     shard: &Shard,
     compression: Option<Compression>,
     version: Version,
-) -> (Arc<TableSchema>, SstableName, Vec<Component>) {
+) -> (Arc<TableSchema>, SSTableName, Vec<Component>) {
     let schema = sample::tables()[1].clone();
     let variety = Variety { rows: 60, value_bytes: 300, ..Variety::default() };
     let mut rng = Rng::new(11);
@@ -22,7 +24,7 @@ async fn intact(
     let options = WriteOptions {
         compression,
         column_index_bytes: 2000,
-        min_index_interval: 2,
+        summary: Spacing { min_index_interval: 2, max_index_interval: 2, ratio: 0.0 },
         ..WriteOptions::for_table(&schema, "memtable", IoClass::MemtableFlush)
     };
     let name = name_of(version, 1);
@@ -32,9 +34,10 @@ async fn intact(
     (schema, name, components)
 }
 
-/// Everything the SSTable says, asked in every way: scan, reverse, single partitions, slices both ways.
-async fn ask(table: &Rc<SSTable>, schema: &Arc<TableSchema>) -> Vec<Result<Vec<Fragment>, ReadError>> {
-    let source = SSTableSource::new(Rc::clone(table), IoClass::Statement);
+/// All content of the SSTable, read in every way: scans, reversed reads, single partitions, slices in both
+/// directions.
+async fn ask(sstable: &Rc<SSTable>, schema: &Arc<TableSchema>) -> Vec<Result<Vec<Fragment>, ReadError>> {
+    let source = SSTableSource::new(Rc::clone(sstable), IoClass::Statement);
     let mut rng = Rng::new(3);
     let variety = Variety { rows: 60, ..Variety::default() };
     let mut answers = vec![];
@@ -58,7 +61,7 @@ async fn replace(shard: &Shard, path: &Path, bytes: &[u8]) {
     shard.files().write_all(path, bytes, IoClass::Maintenance).await.unwrap();
 }
 
-/// Damages each component in many ways; `damage` gives the changed bytes, or `None` to stop.
+/// Damages each component in many ways. `damage` returns the changed bytes, or `None` to stop.
 async fn damage_all(
     shard: &Shard,
     compression: Option<Compression>,
@@ -67,10 +70,10 @@ async fn damage_all(
 ) {
     let (schema, name, components) = intact(shard, compression.clone(), version).await;
     let cache = ChunkCache::new(1 << 16);
-    let table = open(shard, &dir(), name, &cache).await.unwrap();
-    let right = ask(&table, &schema).await;
+    let sstable = open(shard, &dir(), name, &cache).await.unwrap();
+    let right = ask(&sstable, &schema).await;
     assert!(right.iter().all(Result::is_ok));
-    drop(table);
+    drop(sstable);
     let (mut noticed, mut all) = (0, 0);
     for component in &components {
         let path = dir().join(name.file_name(component));
@@ -79,18 +82,19 @@ async fn damage_all(
             let Some(changed) = damage(round, &bytes) else { break };
             replace(shard, &path, &changed).await;
             all += 1;
-            let table = match open(shard, &dir(), name, &cache).await {
-                Ok(table) => table,
+            let sstable = match open(shard, &dir(), name, &cache).await {
+                Ok(sstable) => sstable,
                 Err(error) => {
                     assert!(error.to_string().contains("-big"), "{error}");
                     noticed += 1;
                     continue;
                 }
             };
-            let check = table.check(IoClass::Maintenance).await;
-            noticed += usize::from(check.is_err() || !table.rebuilt().is_empty());
-            let answers = ask(&table, &schema).await;
-            // Every component has checksums, of its own or in Messina.db, or is compared: nothing is wrong unnoticed.
+            let check = sstable.check(IoClass::Maintenance).await;
+            noticed += usize::from(check.is_err() || !sstable.rebuilt().is_empty());
+            let answers = ask(&sstable, &schema).await;
+            // Every component has checksums, of its own or in Messina.db, or is compared with others: no
+            // wrong answer goes unnoticed.
             for (answer, right) in answers.iter().zip(&right) {
                 let right = right.as_ref().unwrap();
                 assert!(answer.as_ref().map_or(true, |answer| answer == right), "{component} round {round}");
@@ -104,13 +108,14 @@ async fn damage_all(
         }
         replace(shard, &path, &bytes).await;
     }
-    // Most of it is noticed; what does not matter (the digest, an end of TOC.txt) need not be.
+    // Most damage is noticed. Damage without effect (in the digest, at the end of TOC.txt) need not be.
     assert!(noticed * 2 > all, "{noticed} of {all} were noticed");
-    let table = open(shard, &dir(), name, &cache).await.unwrap();
-    table.check(IoClass::Maintenance).await.unwrap();
+    let sstable = open(shard, &dir(), name, &cache).await.unwrap();
+    sstable.check(IoClass::Maintenance).await.unwrap();
 }
 
-/// Flips every bit of every component, one at a time: what is read then is right, or an error that names a file of the SSTable.
+/// Flips every bit of every component, one at a time. Reads then return the right answer, or an error that
+/// names a file of the SSTable.
 async fn flip_every_bit(shard: &Shard, compression: Option<Compression>, version: Version) {
     let schema = sample::tables()[1].clone();
     let variety = Variety { partitions: 3, rows: 6, value_bytes: 12, ..Variety::default() };
@@ -119,16 +124,16 @@ async fn flip_every_bit(shard: &Shard, compression: Option<Compression>, version
     let options = WriteOptions {
         compression,
         column_index_bytes: 60,
-        min_index_interval: 2,
+        summary: Spacing { min_index_interval: 2, max_index_interval: 2, ratio: 0.0 },
         ..WriteOptions::for_table(&schema, "memtable", IoClass::MemtableFlush)
     };
     let name = name_of(version, 1);
     write(shard, &dir(), name, &schema, options, &mutations).await.unwrap();
     let cache = ChunkCache::new(1 << 16);
-    let table = open(shard, &dir(), name, &cache).await.unwrap();
-    let components = table.components().to_vec();
-    let right: Vec<_> = ask(&table, &schema).await.into_iter().map(Result::unwrap).collect();
-    drop(table);
+    let sstable = open(shard, &dir(), name, &cache).await.unwrap();
+    let components = sstable.components().to_vec();
+    let right: Vec<_> = ask(&sstable, &schema).await.into_iter().map(Result::unwrap).collect();
+    drop(sstable);
     for component in &components {
         let path = dir().join(name.file_name(component));
         let mut bytes = shard.files().read_all(&path, IoClass::Maintenance, 1 << 30).await.unwrap();
@@ -139,8 +144,8 @@ async fn flip_every_bit(shard: &Shard, compression: Option<Compression>, version
                 Err(error) => {
                     assert!(error.to_string().contains("/me-1-big-"), "{component} bit {bit}: {error}")
                 }
-                Ok(table) => {
-                    for (answer, right) in ask(&table, &schema).await.iter().zip(&right) {
+                Ok(sstable) => {
+                    for (answer, right) in ask(&sstable, &schema).await.iter().zip(&right) {
                         match answer {
                             Ok(answer) => assert!(answer == right, "{component} bit {bit}: a wrong answer"),
                             Err(error) => {
@@ -230,8 +235,8 @@ fn what_is_missing_is_named_or_rebuilt() {
     sim::run(7, 1, |shard| async move {
         let (schema, name, components) = intact(&shard, LZ4, Version::Me).await;
         let cache = ChunkCache::new(1 << 20);
-        let table = open(&shard, &dir(), name, &cache).await.unwrap();
-        let right: Vec<_> = ask(&table, &schema).await.into_iter().map(Result::unwrap).collect();
+        let sstable = open(&shard, &dir(), name, &cache).await.unwrap();
+        let right: Vec<_> = ask(&sstable, &schema).await.into_iter().map(Result::unwrap).collect();
         for component in components {
             let path = dir().join(name.file_name(&component));
             let bytes = shard.files().read_all(&path, IoClass::Maintenance, 1 << 30).await.unwrap();
@@ -239,11 +244,11 @@ fn what_is_missing_is_named_or_rebuilt() {
             let opened = open(&shard, &dir(), name, &cache).await;
             match component {
                 Component::Summary | Component::Filter | Component::Messina | Component::Digest => {
-                    let table = opened.unwrap();
-                    assert_eq!(table.rebuilt()[0].0, component);
-                    let got = ask(&table, &schema).await;
+                    let sstable = opened.unwrap();
+                    assert_eq!(sstable.rebuilt()[0].0, component);
+                    let got = ask(&sstable, &schema).await;
                     assert!(got.into_iter().map(Result::unwrap).eq(right.iter().cloned()));
-                    table.check(IoClass::Maintenance).await.unwrap();
+                    sstable.check(IoClass::Maintenance).await.unwrap();
                 }
                 _ => match opened.unwrap_err() {
                     SSTableError::Missing { file } => assert_eq!(file, path),

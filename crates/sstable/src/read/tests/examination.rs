@@ -1,4 +1,5 @@
-//! SSTables pass the examination that every source passes, over versions, compressions and index densities.
+//! SSTables pass the examination (`reader::examination`) with different versions, compressions and index
+//! densities.
 
 use model::{Codec, Compression};
 use reader::examination::{Build, examine};
@@ -6,6 +7,7 @@ use reader::{LocalFuture, MemorySource, Source};
 use runtime::sim;
 
 use super::*;
+use crate::write::Spacing;
 
 #[derive(Clone, Debug)]
 struct Case {
@@ -37,7 +39,7 @@ impl Build for BuildTables {
             let options = WriteOptions {
                 compression,
                 column_index_bytes,
-                min_index_interval,
+                summary: Spacing { min_index_interval, max_index_interval: min_index_interval, ratio: 0.0 },
                 ..WriteOptions::for_table(schema, "memtable", IoClass::MemtableFlush)
             };
             let name = name_of(version, self.generation);
@@ -45,14 +47,14 @@ impl Build for BuildTables {
             if written.is_none() {
                 return Box::new(MemorySource::new(&[])) as Box<dyn Source>;
             }
-            let table = open(&self.shard, &dir(), name, &self.cache).await.unwrap();
-            let report = table.check(IoClass::Maintenance).await.unwrap();
+            let sstable = open(&self.shard, &dir(), name, &self.cache).await.unwrap();
+            let report = sstable.check(IoClass::Maintenance).await.unwrap();
             let written = written.unwrap();
             assert_eq!(
                 (report.partitions, report.rows + report.static_rows),
                 (written.partitions, written.rows)
             );
-            let source = SSTableSource::new(table, IoClass::Statement);
+            let source = SSTableSource::new(sstable, IoClass::Statement);
             Box::new(source.bypass_cache(self.case.bypass_cache))
         })
     }
@@ -114,7 +116,7 @@ fn with_a_cache_that_is_too_small() {
     check(Case { cache_bytes: 20_000, column_index_bytes: 500, version: Version::Mc, ..case() }, 500..548);
 }
 
-/// Of index pages one fits, of chunks and parsed pages perhaps one.
+/// The cache holds one index page, and at most one chunk or parsed page.
 #[test]
 fn with_a_cache_of_one_page() {
     let cache_bytes = 4096 + ChunkCache::ENTRY_OVERHEAD_BYTES;

@@ -1,4 +1,4 @@
-//! Reading what the writer wrote, what Cassandra wrote, and what neither would write.
+//! Reads files of the writer, files of Cassandra, and files that neither would write.
 
 mod clusterings;
 mod compression;
@@ -18,7 +18,7 @@ use reader::{MemorySource, ReadSpec, Source};
 use runtime::{IoClass, Shard};
 
 use super::*;
-use crate::name::{Generation, SstableName};
+use crate::name::{Generation, SSTableName};
 use crate::version::Version;
 use crate::write::{WriteOptions, Written, write_reader};
 
@@ -26,15 +26,15 @@ fn dir() -> PathBuf {
     PathBuf::from("/data/ks/t")
 }
 
-fn name_of(version: Version, generation: u64) -> SstableName {
-    SstableName::big(version, Generation::Number(generation))
+fn name_of(version: Version, generation: u64) -> SSTableName {
+    SSTableName::big(version, Generation::Number(generation))
 }
 
-/// Writes the union of `mutations`; `None` if they say nothing.
+/// Writes the union of `mutations`; `None` if they are empty.
 async fn write(
     shard: &Shard,
     dir: &Path,
-    name: SstableName,
+    name: SSTableName,
     schema: &Arc<TableSchema>,
     options: WriteOptions,
     mutations: &[Mutation],
@@ -42,7 +42,7 @@ async fn write(
     shard.files().create_dir_all(dir).await.unwrap();
     let source = MemorySource::new(mutations);
     let mut reader = source.reader(&ReadSpec::new(schema.clone(), PartitionRange::all()));
-    // The writer keeps large state.
+    // Boxed, because the writer's state is large.
     Box::pin(write_reader(shard.files(), dir, name, schema.clone(), options, &mut *reader, shard))
         .await
         .unwrap()
@@ -51,7 +51,7 @@ async fn write(
 async fn open(
     shard: &Shard,
     dir: &Path,
-    name: SstableName,
+    name: SSTableName,
     cache: &Rc<ChunkCache>,
 ) -> Result<Rc<SSTable>, SSTableError> {
     SSTable::open(shard.files(), dir, name, cache, IoClass::Statement).await

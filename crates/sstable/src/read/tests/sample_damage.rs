@@ -1,8 +1,9 @@
-//! Damaged SSTables of Cassandra's: bits turned and ends cut off in every component of every version.
+//! Damaged SSTables of Cassandra: flipped bits and truncations in every component of every version.
 //!
-//! Never a panic, and an error names its file. What a checksum covers is never wrong without an error: compressed
-//! chunks and, in its versions, Statistics.db. And what `check` passes gives the right answers to everything: it
-//! compares the components with one another, so it holds for those that have no checksums as well.
+//! No damage leads to a panic, and an error names its file. Data under a checksum (compressed chunks, and
+//! Statistics.db in versions that have its checksum) are never wrong without an error. An SSTable that passes
+//! `check` gives the right answers to all questions: `check` compares the components with one another, so
+//! this holds for components without checksums too.
 
 use std::fs;
 
@@ -15,7 +16,7 @@ use super::*;
 use crate::dump::schema_of_header;
 use crate::name::Component;
 
-/// Of each version: tables that are small and have what is worth damaging.
+/// For each version, small tables whose content is worth damaging.
 const TABLES: [&str; 9] = [
     "cassandra-4.1/deletions/t-",
     "cassandra-4.1/chunks/zstd_1-",
@@ -28,19 +29,19 @@ const TABLES: [&str; 9] = [
     "cassandra-5.0-da/wide_uncompressed/t-",
 ];
 
-fn find(table: &str) -> (PathBuf, SstableName) {
-    let (case, prefix) = table.rsplit_once('/').unwrap();
+fn find(sstable: &str) -> (PathBuf, SSTableName) {
+    let (case, prefix) = sstable.rsplit_once('/').unwrap();
     let (dir, name, _) = samples::all()
         .into_iter()
         .find(|(dir, ..)| {
             let table_dir = dir.file_name().unwrap().to_str().unwrap();
             dir.to_str().unwrap().contains(&format!("/{case}/")) && table_dir.starts_with(prefix)
         })
-        .unwrap_or_else(|| panic!("there is no sample {table}"));
+        .unwrap_or_else(|| panic!("there is no sample {sstable}"));
     (dir, name)
 }
 
-/// What is asked: everything both ways, and slices of single partitions.
+/// The questions: all partitions in both directions, and slices of single partitions.
 fn questions(schema: &Arc<TableSchema>, right: &[Fragment]) -> Vec<ReadSpec> {
     let all = ReadSpec::new(schema.clone(), PartitionRange::all());
     let mut questions = vec![all.clone(), all.reversed(true)];
@@ -66,8 +67,8 @@ fn questions(schema: &Arc<TableSchema>, right: &[Fragment]) -> Vec<ReadSpec> {
     questions
 }
 
-async fn ask(table: &Rc<SSTable>, questions: &[ReadSpec]) -> Vec<Result<Vec<Fragment>, ReadError>> {
-    let source = SSTableSource::new(Rc::clone(table), IoClass::Statement);
+async fn ask(sstable: &Rc<SSTable>, questions: &[ReadSpec]) -> Vec<Result<Vec<Fragment>, ReadError>> {
+    let source = SSTableSource::new(Rc::clone(sstable), IoClass::Statement);
     let mut answers = vec![];
     for spec in questions {
         answers.push(collect(&mut *source.reader(spec)).await);
@@ -75,9 +76,10 @@ async fn ask(table: &Rc<SSTable>, questions: &[ReadSpec]) -> Vec<Result<Vec<Frag
     answers
 }
 
-/// Damages every component of the table at `bits` places and cuts it at `cuts`; all if there are no more.
-async fn damage(shard: &Shard, table: &str, bits: usize, cuts: usize) {
-    let (from, name) = find(table);
+/// Damages every component of the table at `bits` positions and truncates it at `cuts` positions; at all
+/// positions if there are fewer.
+async fn damage(shard: &Shard, sstable: &str, bits: usize, cuts: usize) {
+    let (from, name) = find(sstable);
     shard.files().create_dir_all(&dir()).await.unwrap();
     for file in fs::read_dir(&from).unwrap() {
         let file = file.unwrap();
@@ -111,7 +113,7 @@ async fn damage(shard: &Shard, table: &str, bits: usize, cuts: usize) {
         let cut = pick(&mut rng, bytes.len(), cuts).into_iter();
         let cut = cut.map(|len| (format!("cut at {len}"), bytes[..len].to_vec()));
         for (what, changed) in turned.into_iter().chain(cut) {
-            let context = format!("{table}: {component}, {what}");
+            let context = format!("{sstable}: {component}, {what}");
             shard.files().write_all(&path, &changed, IoClass::Maintenance).await.unwrap();
             tried += 1;
             let opened = match open(shard, &dir(), name, &cache).await {
@@ -134,7 +136,7 @@ async fn damage(shard: &Shard, table: &str, bits: usize, cuts: usize) {
                     Err(error) => {
                         assert!(error.to_string().contains(&name.to_string()), "{context}: {error}")
                     }
-                    // What the table lists is not checked: without CompressionInfo.db the data are read as they are.
+                    // Chunks of a compressed Data.db have checksums. TOC.txt has none.
                     Ok(answer) if *component == Component::Data && is_compressed => {
                         assert!(answer == right, "{context}");
                     }
@@ -145,13 +147,13 @@ async fn damage(shard: &Shard, table: &str, bits: usize, cuts: usize) {
         }
         shard.files().write_all(&path, &bytes, IoClass::Maintenance).await.unwrap();
     }
-    assert!(noticed * 2 > tried, "{table}: {noticed} of {tried} were noticed");
+    assert!(noticed * 2 > tried, "{sstable}: {noticed} of {tried} were noticed");
 }
 
 fn damage_all(bits: usize, cuts: usize) {
-    for (number, table) in TABLES.into_iter().enumerate() {
+    for (number, sstable) in TABLES.into_iter().enumerate() {
         sim::run(number as u64, 1, move |shard| async move {
-            Box::pin(damage(&shard, table, bits, cuts)).await;
+            Box::pin(damage(&shard, sstable, bits, cuts)).await;
         });
     }
 }

@@ -1,8 +1,9 @@
-//! SSTables that Cassandra 4.1 and 5.0 wrote, held against what its `sstabledump` says of them.
+//! SSTables written by Cassandra 4.1 and 5.0, compared with the output of Cassandra's `sstabledump`.
 //!
-//! Our dump must be theirs to the letter. And since nobody else writes tries for us: every way to ask (forward,
-//! reverse, by key, by slices, by parts of the ring, for what is not there) must give what the scan gave, cut in
-//! memory. Big tables come from a run of `tests/peers/read.py`, which calls the ignored test.
+//! Messina's dump must be the same text. Messina does not write tries, so these samples are the only test of
+//! reading them: every kind of read (forward, reverse, by key, by slices, by ranges of the ring, for absent
+//! keys) must return the same as the scan, restricted in memory. Big tables come from a run of
+//! `tests/peers/read.py`, which calls the ignored test.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,8 +23,9 @@ fn testdata() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata")
 }
 
-/// Every sample SSTable in a folder of samples of one version: its directory, name, and sstabledump's text.
-fn all_in(samples: &Path) -> Vec<(PathBuf, SstableName, String)> {
+/// Every sample SSTable in a folder of samples of one version: its directory, its name, and the text of
+/// sstabledump.
+fn all_in(samples: &Path) -> Vec<(PathBuf, SSTableName, String)> {
     let sorted = |dir: &Path| {
         let mut paths: Vec<PathBuf> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
         paths.sort();
@@ -33,18 +35,18 @@ fn all_in(samples: &Path) -> Vec<(PathBuf, SstableName, String)> {
     let mut found = vec![];
     for sample in sorted(samples).iter().filter(|path| path.is_dir()) {
         for keyspace in sorted(&sample.join("data")) {
-            for table in sorted(&keyspace) {
-                for file in sorted(&table) {
-                    let (name, component) = SstableName::parse_file_name(&file_name(&file)).unwrap();
+            for sstable in sorted(&keyspace) {
+                for file in sorted(&sstable) {
+                    let (name, component) = SSTableName::parse_file_name(&file_name(&file)).unwrap();
                     if component != Component::Data {
                         continue;
                     }
-                    let directory = file_name(&table);
+                    let directory = file_name(&sstable);
                     let table_name = directory.rsplit_once('-').unwrap().0;
                     let dump =
                         format!("expected/{}.{table_name}/{}.json", file_name(&keyspace), name.generation);
                     let dump = fs::read_to_string(sample.join(dump)).unwrap();
-                    found.push((table.clone(), name, dump));
+                    found.push((sstable.clone(), name, dump));
                 }
             }
         }
@@ -53,7 +55,7 @@ fn all_in(samples: &Path) -> Vec<(PathBuf, SstableName, String)> {
 }
 
 /// The committed samples of every version.
-pub(super) fn all() -> Vec<(PathBuf, SstableName, String)> {
+pub(super) fn all() -> Vec<(PathBuf, SSTableName, String)> {
     let found: Vec<_> = ["cassandra-4.1", "cassandra-5.0-oa", "cassandra-5.0-da"]
         .iter()
         .flat_map(|version| all_in(&testdata().join(version)))
@@ -65,8 +67,8 @@ pub(super) fn all() -> Vec<(PathBuf, SstableName, String)> {
     found
 }
 
-/// The dump without the places in Data.db, which fragments do not know, and without the kind of table, which
-/// only 5.0 prints.
+/// The dump without positions in Data.db, which fragments do not contain, and without the kind of table,
+/// which only 5.0 prints.
 fn without_positions(dump: &str) -> String {
     let mut out = String::new();
     for line in dump.split_inclusive('\n') {
@@ -86,7 +88,7 @@ fn without_positions(dump: &str) -> String {
     out
 }
 
-/// Columns in the order of their names; the peer prints them in that of a hash map.
+/// Sorts columns by name. Cassandra prints them in the order of a hash map.
 fn sorted_columns(metadata: &str) -> String {
     let line = |line: &str| match line.split_once("Columns: ") {
         Some((kind, columns)) => {
@@ -99,33 +101,33 @@ fn sorted_columns(metadata: &str) -> String {
     metadata.lines().map(line).collect()
 }
 
-/// About when sstablemetadata ran: the share of tombstones that could be dropped is of that second.
+/// About the time at which sstablemetadata ran. The fraction of droppable tombstones is of that second.
 const METADATA_S: u32 = 1_795_256_497;
 
-/// The text without that share, and the share.
+/// The text without the fraction of droppable tombstones, and the fraction.
 fn take_droppable(metadata: &str) -> (String, f64) {
     take_number(metadata, "Estimated droppable tombstones: ")
 }
 
-/// The text without a line, and the number there.
+/// The text without the line `name`, and the number in that line.
 fn take_number(metadata: &str, name: &str) -> (String, f64) {
     let line = metadata.lines().find(|line| line.starts_with(name)).unwrap();
     (metadata.replacen(line, "", 1), line[name.len()..].parse().unwrap())
 }
 
-/// What sstablemetadata says of it, if it was asked.
-fn metadata(dir: &Path, name: SstableName) -> Option<String> {
+/// The output of sstablemetadata for this SSTable, if there is one.
+fn metadata(dir: &Path, name: SSTableName) -> Option<String> {
     let directory = dir.file_name().unwrap().to_str().unwrap();
-    let table = directory.rsplit_once('-').unwrap().0;
+    let sstable = directory.rsplit_once('-').unwrap().0;
     let keyspace = dir.parent().unwrap();
     let sample = keyspace.parent().unwrap().parent().unwrap();
     let keyspace = keyspace.file_name().unwrap().to_str().unwrap();
-    let text = sample.join(format!("expected/{keyspace}.{table}/{}.metadata.txt", name.generation));
+    let text = sample.join(format!("expected/{keyspace}.{sstable}/{}.metadata.txt", name.generation));
     text.exists().then(|| fs::read_to_string(text).unwrap())
 }
 
-/// The text of 5.0's sstablemetadata as 4.1's would have it: the number before the date, and without what only
-/// either of them says.
+/// Converts the text of 5.0's sstablemetadata to that of 4.1: the number precedes the date, and lines that
+/// only one of them prints are removed.
 fn as_of_4_1(metadata: &str) -> String {
     let mut out = String::new();
     for line in metadata.lines() {
@@ -152,24 +154,25 @@ fn as_of_4_1(metadata: &str) -> String {
     out
 }
 
-/// Our text of the metadata is the peer's.
-fn check_metadata(table: &SSTable, context: &Path) {
-    let (dir, name) = (table.dir(), table.name());
+/// Messina's text of the metadata is Cassandra's.
+fn check_metadata(sstable: &SSTable, context: &Path) {
+    let (dir, name) = (sstable.dir(), sstable.name());
     let Some(expected) = metadata(dir, name) else { return };
-    let found = metadata_text(table, METADATA_S);
+    let found = metadata_text(sstable, METADATA_S);
     let found = found.replacen(&format!("{}/", dir.display()), "", 1);
     let same = |text: &str| {
         if name.version.has_improved_min_max() { as_of_4_1(text) } else { text.to_owned() }
     };
     let (found, expected) = (same(&found), same(&expected));
-    // Of some SSTables the peer's printer leaves both tokens out.
+    // For some SSTables Cassandra's tool prints neither token.
     let has_tokens = expected.contains("\nFirst token: ");
     let is_printed =
         |line: &&str| has_tokens || !(line.starts_with("First token: ") || line.starts_with("Last token: "));
     let found: String = found.split_inclusive('\n').filter(is_printed).collect();
     let (found, found_ratio) = take_droppable(&sorted_columns(&found));
     let (expected, ratio) = take_droppable(&sorted_columns(&expected));
-    // Few keys are counted exactly; of many our estimator, which is another, says something else.
+    // A small number of keys is counted exactly. For a large number Messina's estimator returns another
+    // estimate.
     let (found, found_keys) = take_number(&found, "Estimated cardinality: ");
     let (expected, keys) = take_number(&expected, "Estimated cardinality: ");
     let is_near = if keys < 5000.0 { found_keys == keys } else { (found_keys / keys - 1.0).abs() < 0.01 };
@@ -178,7 +181,8 @@ fn check_metadata(table: &SSTable, context: &Path) {
     assert!((found_ratio - ratio).abs() < 1e-4, "{context:?}: {found_ratio} droppable, not {ratio}");
 }
 
-/// The day of the samples' dumps: what was to expire in 2023 had expired, what in 2033 had not.
+/// The time of the samples' dumps: data with an expiry in 2023 had expired, data with an expiry in 2033 had
+/// not.
 const DUMPED_S: u32 = 1_760_000_000;
 
 #[track_caller]
@@ -201,27 +205,27 @@ where
 }
 
 async fn whole(
-    table: &Rc<SSTable>,
+    sstable: &Rc<SSTable>,
     schema: &Arc<TableSchema>,
     reversed: bool,
 ) -> Vec<(PartitionKey, Partition)> {
     let spec = ReadSpec::new(schema.clone(), PartitionRange::all()).reversed(reversed);
-    let source = SSTableSource::new(Rc::clone(table), IoClass::Statement);
+    let source = SSTableSource::new(Rc::clone(sstable), IoClass::Statement);
     collect_partitions(&mut *source.reader(&spec), schema, reversed).await.unwrap()
 }
 
-/// Asks for random slices of random partitions, and of parts of the ring, in both directions.
+/// Reads random slices of random partitions, and ranges of the ring, in both directions.
 async fn ask_for_parts(
-    table: &Rc<SSTable>,
+    sstable: &Rc<SSTable>,
     schema: &Arc<TableSchema>,
     all: &[(PartitionKey, Partition)],
     questions: usize,
 ) {
     let mut memory = MemorySource::default();
     memory.partitions_mut().extend(all.iter().cloned());
-    let source = SSTableSource::new(Rc::clone(table), IoClass::Statement);
+    let source = SSTableSource::new(Rc::clone(sstable), IoClass::Statement);
     let mut rng = Rng::new(all.len() as u64);
-    // In most tables one partition is by far the largest, and that is where there is something to seek.
+    // In most tables one partition is by far the largest. Seeks occur only there.
     let largest = all.iter().max_by_key(|(_, partition)| partition.rows().len()).unwrap();
     for number in 0..questions {
         let (key, partition) = if rng.chance(1, 2) { largest } else { rng.pick(all) };
@@ -243,7 +247,7 @@ async fn ask_for_parts(
         };
         let mut places: Vec<Position> = (0..2 + 2 * rng.index(3)).map(|_| place(&mut rng)).collect();
         if rng.chance(1, 4) {
-            // One row, as most reads want.
+            // A single row, as in most reads.
             let row = place(&mut rng);
             places = vec![Position::before(row.prefix.clone()), Position::after(row.prefix)];
         }
@@ -272,14 +276,14 @@ async fn ask_for_parts(
                 found.into_iter().filter(|(_, partition)| *partition != Partition::default()).collect();
             let expect: Vec<_> =
                 expect.into_iter().filter(|(_, partition)| *partition != Partition::default()).collect();
-            assert!(found == expect, "{table:?}: {spec:?}\nfound {found:#?}\nexpected {expect:#?}");
+            assert!(found == expect, "{sstable:?}: {spec:?}\nfound {found:#?}\nexpected {expect:#?}");
         }
     }
 }
 
-/// Keys that are not there, some of them next to some that are, are not found.
-async fn ask_for_absent(table: &Rc<SSTable>, schema: &Arc<TableSchema>, all: &[(PartitionKey, Partition)]) {
-    let source = SSTableSource::new(Rc::clone(table), IoClass::Statement);
+/// Absent keys, some of them next to existing ones, are not found.
+async fn ask_for_absent(sstable: &Rc<SSTable>, schema: &Arc<TableSchema>, all: &[(PartitionKey, Partition)]) {
+    let source = SSTableSource::new(Rc::clone(sstable), IoClass::Statement);
     let mut rng = Rng::new(7);
     for number in 0..60u64 {
         let mut bytes = rng.pick(all).0.bytes().to_vec();
@@ -294,22 +298,22 @@ async fn ask_for_absent(table: &Rc<SSTable>, schema: &Arc<TableSchema>, all: &[(
         }
         let spec = ReadSpec::new(schema.clone(), PartitionRange::Key(key.clone()));
         let found = collect_partitions(&mut *source.reader(&spec), schema, false).await.unwrap();
-        assert!(found.is_empty(), "{table:?} {key:?}");
-        // The filter would have said so; the index must know it too.
+        assert!(found.is_empty(), "{sstable:?} {key:?}");
+        // The read above may have been answered by the filter alone, so the index is searched too.
         let mut cursor = super::super::partition_index::PartitionCursor::new(
-            table,
+            sstable,
             super::super::window::Fetch::Cached,
             IoClass::Statement,
         );
-        assert!(cursor.find(table, &key).await.unwrap().is_none(), "{table:?} {key:?}");
+        assert!(cursor.find(sstable, &key).await.unwrap().is_none(), "{sstable:?} {key:?}");
     }
 }
 
-/// Reads an SSTable in every way. `keys` is how many partitions are read one by one.
-async fn read_in_every_way(table: &Rc<SSTable>, dump: &str, context: &Path, keys: usize, questions: usize) {
-    assert!(table.rebuilt().is_empty(), "{:?}", table.rebuilt());
-    let schema = schema_of_header(&table.statistics().header).unwrap();
-    let source = SSTableSource::new(Rc::clone(table), IoClass::Statement);
+/// Reads an SSTable in every way; `keys` is the number of partitions that are read one by one.
+async fn read_in_every_way(sstable: &Rc<SSTable>, dump: &str, context: &Path, keys: usize, questions: usize) {
+    assert!(sstable.rebuilt().is_empty(), "{:?}", sstable.rebuilt());
+    let schema = schema_of_header(&sstable.statistics().header).unwrap();
+    let source = SSTableSource::new(Rc::clone(sstable), IoClass::Statement);
     let spec = ReadSpec::new(schema.clone(), PartitionRange::all());
     let options = DumpOptions { raw_times: true, now_s: DUMPED_S };
     let mut text = String::new();
@@ -317,28 +321,28 @@ async fn read_in_every_way(table: &Rc<SSTable>, dump: &str, context: &Path, keys
     dump_reader(reader, schema.clone(), options, |part| text.push_str(part)).await.unwrap();
     check_same_text(&text, &without_positions(dump), context);
     drop(text);
-    // 5.0 prints for a partition where its rows begin.
-    if !table.name().version.has_improved_min_max() {
+    // For a partition, 5.0 prints the position of its rows.
+    if !sstable.name().version.has_improved_min_max() {
         let mut with_places = JsonDump::new(schema.clone(), options);
-        let mut scan = table.positioned_scan(&schema, IoClass::Statement).unwrap();
+        let mut scan = sstable.positioned_scan(&schema, IoClass::Statement).unwrap();
         while let Some((fragment, position)) = scan.next().await.unwrap() {
             with_places.push_at(&fragment, Some(position));
         }
         check_same_text(&with_places.finish(), dump, context);
     }
-    check_metadata(table, context);
+    check_metadata(sstable, context);
 
-    let forward = whole(table, &schema, false).await;
-    let report = table.check(IoClass::Maintenance).await.unwrap();
+    let forward = whole(sstable, &schema, false).await;
+    let report = sstable.check(IoClass::Maintenance).await.unwrap();
     assert!(report.has_digest && report.partitions == forward.len() as u64);
-    assert_eq!(table.partition_count(), forward.len() as u64, "{context:?}");
-    assert!(whole(table, &schema, true).await == forward, "{context:?}");
-    assert_eq!(forward.first().map(|(key, _)| key), Some(table.first_key()));
-    assert_eq!(forward.last().map(|(key, _)| key), Some(table.last_key()));
-    check_statistics(table, &forward);
+    assert_eq!(sstable.partition_count(), forward.len() as u64, "{context:?}");
+    assert!(whole(sstable, &schema, true).await == forward, "{context:?}");
+    assert_eq!(forward.first().map(|(key, _)| key), Some(sstable.first_key()));
+    assert_eq!(forward.last().map(|(key, _)| key), Some(sstable.last_key()));
+    check_statistics(sstable, &forward);
     let step = forward.len().div_ceil(keys).max(1);
     for (key, partition) in forward.iter().step_by(step) {
-        assert!(table.may_contain(key));
+        assert!(sstable.may_contain(key));
         for reversed in [false, true] {
             let one = ReadSpec::new(schema.clone(), PartitionRange::Key(key.clone()));
             let one = one.reversed(reversed);
@@ -346,18 +350,18 @@ async fn read_in_every_way(table: &Rc<SSTable>, dump: &str, context: &Path, keys
             assert!(one.unwrap() == [(key.clone(), partition.clone())], "{context:?} {key:?}");
         }
     }
-    ask_for_absent(table, &schema, &forward).await;
-    ask_for_parts(table, &schema, &forward, questions).await;
+    ask_for_absent(sstable, &schema, &forward).await;
+    ask_for_parts(sstable, &schema, &forward, questions).await;
 }
 
-/// What the statistics say holds for the data.
-fn check_statistics(table: &SSTable, all: &[(PartitionKey, Partition)]) {
-    let stats = table.stats();
+/// The statistics are true of the data.
+fn check_statistics(sstable: &SSTable, all: &[(PartitionKey, Partition)]) {
+    let stats = sstable.stats();
     let rows: usize = all.iter().map(|(_, partition)| partition.rows().len()).sum();
     let statics = all.iter().filter(|(_, partition)| !partition.static_row.is_empty()).count();
-    assert_eq!(stats.total_rows, (rows + statics) as u64, "{table:?}");
+    assert_eq!(stats.total_rows, (rows + statics) as u64, "{sstable:?}");
     assert_eq!(stats.partition_bytes.count(), all.len() as u64);
-    let sketch = table.statistics().compaction.cardinality().unwrap();
+    let sketch = sstable.statistics().compaction.cardinality().unwrap();
     let estimate = sketch.cardinality() as f64;
     assert!(
         (estimate - all.len() as f64).abs() <= 1.0 + all.len() as f64 * 0.05,
@@ -372,13 +376,13 @@ fn check_statistics(table: &SSTable, all: &[(PartitionKey, Partition)]) {
     for timestamp_us in timestamps.filter(|timestamp_us| *timestamp_us != i64::MIN) {
         assert!((stats.min_timestamp_us..=stats.max_timestamp_us).contains(&timestamp_us));
     }
-    let version = table.name().version;
+    let version = sstable.name().version;
     assert!(version.has_originating_host_id() || stats.originating_host_id.is_none());
     assert_eq!(stats.coverage.is_some(), version.has_improved_min_max());
     if let Some(coverage) = &stats.coverage {
-        assert_eq!(coverage.first_key, table.first_key().bytes());
-        assert_eq!(coverage.last_key, table.last_key().bytes());
-        assert_eq!(coverage.clustering_types, table.statistics().header.clustering_types);
+        assert_eq!(coverage.first_key, sstable.first_key().bytes());
+        assert_eq!(coverage.last_key, sstable.last_key().bytes());
+        assert_eq!(coverage.clustering_types, sstable.statistics().header.clustering_types);
         let deletes_partitions = all.iter().any(|(_, partition)| !partition.tombstone.is_live());
         assert_eq!(coverage.has_partition_deletions, deletes_partitions);
     }
@@ -386,7 +390,7 @@ fn check_statistics(table: &SSTable, all: &[(PartitionKey, Partition)]) {
 
 async fn read_all(
     shard: &Shard,
-    samples: Vec<(PathBuf, SstableName, String)>,
+    samples: Vec<(PathBuf, SSTableName, String)>,
     keys: usize,
     questions: usize,
 ) -> usize {
@@ -395,10 +399,10 @@ async fn read_all(
     let mut compressors = BTreeSet::new();
     for (dir, name, dump) in samples {
         let context = dir.join(name.to_string());
-        let table = open(shard, &dir, name, &cache).await;
-        let table = table.unwrap_or_else(|error| panic!("{context:?}: {error}"));
-        compressors.extend(table.compression().map(|info| info.compressor.clone()));
-        read_in_every_way(&table, &dump, &context, keys, questions).await;
+        let sstable = open(shard, &dir, name, &cache).await;
+        let sstable = sstable.unwrap_or_else(|error| panic!("{context:?}: {error}"));
+        compressors.extend(sstable.compression().map(|info| info.compressor.clone()));
+        read_in_every_way(&sstable, &dump, &context, keys, questions).await;
         read += 1;
     }
     let expected = ["Deflate", "LZ4", "Snappy", "Zstd"].map(|name| format!("{name}Compressor"));
@@ -414,7 +418,7 @@ fn everything_is_read_as_cassandra_reads_it() {
     });
 }
 
-/// The folders that `tests/peers/read.py` made.
+/// The folders that `tests/peers/read.py` creates.
 #[test]
 #[ignore = "tests/peers/read.py makes the big tables first"]
 fn big_tables_are_read_as_cassandra_reads_them() {
@@ -423,7 +427,7 @@ fn big_tables_are_read_as_cassandra_reads_them() {
         let mut read = 0;
         for version in fs::read_dir(&corpus).expect("run tests/peers/read.py") {
             let version = version.unwrap().path();
-            // What is being made has no such file yet.
+            // A folder that is not complete yet has no such file.
             if !version.join("complete").exists() {
                 continue;
             }

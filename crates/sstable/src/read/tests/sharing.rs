@@ -1,4 +1,4 @@
-//! Several readers at the same time: what they share they read once; faults and readers that go away harm nobody else.
+//! Concurrent readers share their loads; errors and dropped readers affect no other reader.
 
 use base::rng::Rng;
 use model::Compression;
@@ -8,12 +8,13 @@ use runtime::CpuGroup;
 use runtime::sim::{self, SimOptions, SimWorld};
 
 use super::*;
+use crate::write::Spacing;
 
 const READERS: usize = 8;
 const QUESTIONS: u64 = 8;
 
-/// A table with a large partition, index pages and chunks of a few hundred bytes; and its partitions.
-async fn table(shard: &Shard, cache: &Rc<ChunkCache>) -> (Arc<TableSchema>, Rc<SSTable>) {
+/// A table with a large partition, and with index pages and chunks of a few hundred bytes to a few kilobytes.
+async fn sstable(shard: &Shard, cache: &Rc<ChunkCache>) -> (Arc<TableSchema>, Rc<SSTable>) {
     let schema = sample::tables()[1].clone();
     let variety = Variety { rows: 60, value_bytes: 300, ..Variety::default() };
     let mut rng = Rng::new(11);
@@ -21,7 +22,7 @@ async fn table(shard: &Shard, cache: &Rc<ChunkCache>) -> (Arc<TableSchema>, Rc<S
     let options = WriteOptions {
         compression: Some(Compression::lz4(4096)),
         column_index_bytes: 2000,
-        min_index_interval: 2,
+        summary: Spacing { min_index_interval: 2, max_index_interval: 2, ratio: 0.0 },
         ..WriteOptions::for_table(&schema, "memtable", IoClass::MemtableFlush)
     };
     let name = name_of(Version::Me, 1);
@@ -31,11 +32,11 @@ async fn table(shard: &Shard, cache: &Rc<ChunkCache>) -> (Arc<TableSchema>, Rc<S
 
 type Answer = Result<Vec<Fragment>, ReadError>;
 
-/// One partition, whole or a slice of it.
-async fn ask(table: &Rc<SSTable>, schema: &Arc<TableSchema>, number: u64, seed: u64) -> Answer {
+/// Reads one partition, or a slice of it.
+async fn ask(sstable: &Rc<SSTable>, schema: &Arc<TableSchema>, number: u64, seed: u64) -> Answer {
     let mut rng = Rng::new(seed);
     let variety = Variety { rows: 60, ..Variety::default() };
-    let source = SSTableSource::new(Rc::clone(table), IoClass::Statement);
+    let source = SSTableSource::new(Rc::clone(sstable), IoClass::Statement);
     let mut spec = ReadSpec::new(schema.clone(), PartitionRange::Key(sample::partition_key(number)));
     if seed % 2 == 1 {
         spec = spec.ranges(sample::ranges(&mut rng, schema, &variety)).reversed(seed % 4 == 1);
@@ -47,14 +48,14 @@ fn reads(shard: &Shard) -> u64 {
     shard.stats().io_of(IoClass::Statement).reads
 }
 
-/// Readers of the same at once cost the disk what one costs.
+/// Concurrent readers of the same data cost the disk as much as one reader.
 #[test]
 fn what_several_want_is_read_once() {
     for seed in 0..8 {
         sim::run(seed, 1, move |shard| async move {
             let number = seed % 4;
             let alone = ChunkCache::new(1 << 20);
-            let (schema, of_one) = table(&shard, &alone).await;
+            let (schema, of_one) = sstable(&shard, &alone).await;
             let before = reads(&shard);
             let expect = ask(&of_one, &schema, number, seed).await.unwrap();
             let one = reads(&shard) - before;
@@ -76,7 +77,8 @@ fn what_several_want_is_read_once() {
             let stats = cache.stats();
             assert!(stats.chunks.shared_loads + stats.index_entries.shared_loads > 0);
 
-            // Hot, nothing is read at all; past the cache everything is, and the cache does not notice.
+            // From a warm cache nothing is read. A read that bypasses the cache reads everything and leaves
+            // the cache's counters unchanged.
             let before = (reads(&shard), cache.stats());
             assert_eq!(ask(&shared, &schema, number, seed).await.unwrap(), expect);
             assert_eq!(reads(&shard), before.0);
@@ -87,7 +89,7 @@ fn what_several_want_is_read_once() {
             assert!(reads(&shard) > before.0);
             assert_eq!(cache.stats(), hot);
 
-            // Without cached indexes the data are still found in memory.
+            // Without cached indexes the data are still found in the cache.
             cache.set_caches_index(false);
             assert_eq!(ask(&shared, &schema, number, seed).await.unwrap(), expect);
             let stats = cache.stats();
@@ -97,8 +99,8 @@ fn what_several_want_is_read_once() {
     }
 }
 
-/// Some reads fail, some readers go away in the middle of a load: everybody else gets the right answer or an error of
-/// the disk, and once the disk is well again the right answer.
+/// Some reads fail, and some readers are dropped during a load. All other readers get the right answer or an
+/// I/O error, and the right answer after the disk has recovered.
 #[test]
 fn failed_and_abandoned_loads_harm_nobody() {
     let mut failed = 0;
@@ -107,24 +109,24 @@ fn failed_and_abandoned_loads_harm_nobody() {
         let node = world.start_node(|_| async {}).unwrap();
         let cache_bytes = if seed % 2 == 0 { 1 << 20 } else { 20_000 };
         let made = world.block_on(&node, 0, move |shard| async move {
-            let (schema, table) = table(&shard, &ChunkCache::new(1 << 20)).await;
+            let (schema, sstable) = sstable(&shard, &ChunkCache::new(1 << 20)).await;
             let mut expect = vec![];
             for question in 0..QUESTIONS {
-                expect.push(ask(&table, &schema, question % 4, question).await.unwrap());
+                expect.push(ask(&sstable, &schema, question % 4, question).await.unwrap());
             }
-            let cold = open(&shard, &dir(), table.name(), &ChunkCache::new(cache_bytes)).await.unwrap();
+            let cold = open(&shard, &dir(), sstable.name(), &ChunkCache::new(cache_bytes)).await.unwrap();
             (schema, cold, Rc::new(expect))
         });
-        let (schema, table, expect) = made.unwrap();
+        let (schema, sstable, expect) = made.unwrap();
         world.set_faults(|faults| faults.read_error = 0.1);
         let storm = {
-            let (schema, table, expect) = (schema.clone(), table.clone(), expect.clone());
+            let (schema, sstable, expect) = (schema.clone(), sstable.clone(), expect.clone());
             world.block_on(&node, 0, move |shard| async move {
                 let tasks: Vec<_> = (0..40)
                     .map(|task| {
-                        let (table, schema) = (table.clone(), schema.clone());
+                        let (sstable, schema) = (sstable.clone(), schema.clone());
                         let question = task % QUESTIONS;
-                        let answer = async move { ask(&table, &schema, question % 4, question).await };
+                        let answer = async move { ask(&sstable, &schema, question % 4, question).await };
                         (question, shard.spawn(CpuGroup::Statement, answer))
                     })
                     .collect();
@@ -149,7 +151,7 @@ fn failed_and_abandoned_loads_harm_nobody() {
         world.set_faults(|faults| faults.read_error = 0.0);
         let calm = world.block_on(&node, 0, move |_| async move {
             for question in 0..QUESTIONS {
-                let answer = ask(&table, &schema, question % 4, question).await.unwrap();
+                let answer = ask(&sstable, &schema, question % 4, question).await.unwrap();
                 assert_eq!(answer, expect[question as usize], "seed {seed}");
             }
         });

@@ -1,5 +1,5 @@
-//! The tools on SSTables that Cassandra wrote, of every version: they are found sound, listed, written anew with
-//! the same content, and what is damaged is left out of what a scrub keeps.
+//! The tools on SSTables of every version that Cassandra wrote: they are verified, listed, and rewritten with
+//! the same content, and a scrub omits what is damaged.
 
 use std::fs;
 
@@ -37,37 +37,37 @@ async fn copied(shard: &Shard, from: &Path) {
     }
 }
 
-async fn contents(table: &Rc<SSTable>, schema: &Arc<TableSchema>) -> Vec<(PartitionKey, Partition)> {
+async fn contents(sstable: &Rc<SSTable>, schema: &Arc<TableSchema>) -> Vec<(PartitionKey, Partition)> {
     let spec = ReadSpec::new(schema.clone(), PartitionRange::all());
-    let source = SSTableSource::new(Rc::clone(table), CLASS);
+    let source = SSTableSource::new(Rc::clone(sstable), CLASS);
     collect_partitions(&mut *source.reader(&spec), schema, false).await.unwrap()
 }
 
-async fn findings(table: &Rc<SSTable>, depth: Depth) -> Vec<String> {
+async fn findings(sstable: &Rc<SSTable>, depth: Depth) -> Vec<String> {
     let mut found = vec![];
     let mut findings = Findings::new(|finding: &Finding| found.push(finding.to_string()), |_, _| {});
-    table.verify(depth, CLASS, &mut findings).await.unwrap();
+    sstable.verify(depth, CLASS, &mut findings).await.unwrap();
     drop(findings);
     found
 }
 
-async fn use_tools(shard: &Shard, from: &Path, name: SstableName) {
+async fn use_tools(shard: &Shard, from: &Path, name: SSTableName) {
     copied(shard, from).await;
     let cache = ChunkCache::new(1 << 16);
-    let table = open(shard, &dir(), name, &cache).await.unwrap();
-    let schema = schema_of_header(&table.statistics().header).unwrap();
-    let right = contents(&table, &schema).await;
+    let sstable = open(shard, &dir(), name, &cache).await.unwrap();
+    let schema = schema_of_header(&sstable.statistics().header).unwrap();
+    let right = contents(&sstable, &schema).await;
     for depth in [Depth::Components, Depth::Rows] {
-        assert_eq!(findings(&table, depth).await, Vec::<String>::new(), "{from:?}");
+        assert_eq!(findings(&sstable, depth).await, Vec::<String>::new(), "{from:?}");
     }
 
     let mut text = String::new();
-    index_text(&table, &schema, CLASS, |part| text += part).await.unwrap();
+    index_text(&sstable, &schema, CLASS, |part| text += part).await.unwrap();
     let (blocks, partitions): (Vec<&str>, _) =
         text.lines().partition(|line| line.starts_with("    block at "));
     assert_eq!(partitions.len(), right.len(), "{from:?}: {text}");
     let (mut indexed, mut at) = (0, 0);
-    let mut walk = table.walk_index(CLASS);
+    let mut walk = sstable.walk_index(CLASS);
     while let Some(partition) = walk.next().await.unwrap() {
         assert!(partition.position >= at);
         at = partition.position;
@@ -87,23 +87,23 @@ async fn use_tools(shard: &Shard, from: &Path, name: SstableName) {
     assert_eq!(walked, all);
     assert_eq!(blocks.len() as u64, indexed, "{from:?}: {text}");
     let mut json = String::new();
-    index_json(&table, &schema, CLASS, |part| json += part).await.unwrap();
+    index_json(&sstable, &schema, CLASS, |part| json += part).await.unwrap();
     assert_eq!(json.matches("\"key\" : ").count(), right.len(), "{json}");
     let (mut text, mut json) = (String::new(), String::new());
-    summary_text(&table, &schema, |part| text += part);
-    summary_json(&table, &schema, |part| json += part);
+    summary_text(&sstable, &schema, |part| text += part);
+    summary_json(&sstable, &schema, |part| json += part);
     assert_eq!(text == "Summary: - (format bti has none)\n", name.version == Version::Da, "{text}");
     assert_eq!(json == "null\n", name.version == Version::Da, "{json}");
 
-    let (written, _) = Box::pin(rewrite(shard, &table, &output_dir(), &plan(), |_, _| {})).await.unwrap();
-    let report = Box::pin(scrub(shard, &table, &output_dir(), &plan(), true, |_, _| {})).await.unwrap();
+    let (written, _) = Box::pin(rewrite(shard, &sstable, &output_dir(), &plan(), |_, _| {})).await.unwrap();
+    let report = Box::pin(scrub(shard, &sstable, &output_dir(), &plan(), true, |_, _| {})).await.unwrap();
     assert!(report.is_complete(), "{from:?}: {:?}", report.losses);
     for written in [written, report.written] {
         assert_eq!(written.len(), 1);
         let piece = open(shard, &output_dir(), written[0].name, &cache).await.unwrap();
         piece.check(CLASS).await.unwrap();
         let found = contents(&piece, &schema).await;
-        // Expirations behind 2038 have no place in `nb`.
+        // Expiry times after 2038 cannot be stored in `nb`.
         let keeps_all = !from.to_str().unwrap().contains("/far_expiry/");
         assert!(!keeps_all || found == right, "{from:?}\nfound {found:#?}\nexpected {right:#?}");
         assert_eq!(found.len(), right.len());
@@ -119,7 +119,7 @@ fn they_work_on_every_version() {
     }
 }
 
-/// A large partition and small ones; bits turned in the data, and the checksums made to agree.
+/// A large partition and small ones; bits of the data are flipped, and the checksums are adapted.
 #[test]
 fn a_scrub_goes_on_with_the_next_block_of_every_version() {
     for (from, name, _) in samples::all() {
@@ -131,13 +131,13 @@ fn a_scrub_goes_on_with_the_next_block_of_every_version() {
             sim::run(seed, 1, move |shard| async move {
                 copied(&shard, &from).await;
                 let cache = ChunkCache::new(1 << 16);
-                let table = open(&shard, &dir(), name, &cache).await.unwrap();
-                let schema = schema_of_header(&table.statistics().header).unwrap();
-                let right = contents(&table, &schema).await;
+                let sstable = open(&shard, &dir(), name, &cache).await.unwrap();
+                let schema = schema_of_header(&sstable.statistics().header).unwrap();
+                let right = contents(&sstable, &schema).await;
                 let rows = |all: &[(PartitionKey, Partition)]| -> usize {
                     all.iter().map(|(_, partition)| partition.rows().len()).sum()
                 };
-                drop(table);
+                drop(sstable);
                 let path = dir().join(name.file_name(&Component::Data));
                 let mut bytes = shard.files().read_all(&path, CLASS, 1 << 30).await.unwrap();
                 let mut rng = Rng::new(seed);
@@ -150,10 +150,10 @@ fn a_scrub_goes_on_with_the_next_block_of_every_version() {
                 crcs.update(&bytes);
                 let crc_path = dir().join(name.file_name(&Component::Crc));
                 shard.files().write_all(&crc_path, &crcs.finish().encode(), CLASS).await.unwrap();
-                let table = open(&shard, &dir(), name, &cache).await.unwrap();
-                assert!(!findings(&table, Depth::Components).await.is_empty(), "the digest is another");
+                let sstable = open(&shard, &dir(), name, &cache).await.unwrap();
+                assert!(!findings(&sstable, Depth::Components).await.is_empty(), "the digest is another");
                 let report =
-                    Box::pin(scrub(&shard, &table, &output_dir(), &plan(), true, |_, _| {})).await.unwrap();
+                    Box::pin(scrub(&shard, &sstable, &output_dir(), &plan(), true, |_, _| {})).await.unwrap();
                 let mut kept = 0;
                 for written in &report.written {
                     let piece = open(&shard, &output_dir(), written.name, &cache).await.unwrap();

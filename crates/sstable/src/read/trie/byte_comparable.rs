@@ -1,10 +1,10 @@
-//! Keys as byte strings whose order, byte by byte without a sign, is the order of the keys: what tries are
-//! walked by.
+//! Byte-comparable keys: encodes keys as byte strings whose unsigned lexicographic order is the order of the
+//! keys. Tries are searched by these strings.
 //!
 //! ```text
 //! partition key := 40, token with its sign flipped, 40, escaped key bytes, 38
-//! clustering    := for each value: 40 and its encoding, 3f if it has no bytes where its type needs some (41 in
-//!                  a descending column), 3e if it is null; then 38 of a row, 20 in front of a prefix, 60 behind
+//! clustering    := for each value: 40 and its encoding, 3f if it has no bytes where its type needs some (41
+//!                  in a descending column), 3e if it is null; then 38 of a row, 20 before a prefix, 60 after
 //! ```
 //! | values | encoding |
 //! |---|---|
@@ -19,8 +19,9 @@
 //! | collections, tuples, vectors | 40 and its encoding for each element, 3e if that has none; then 38 |
 //! | of a descending column | all bits inverted |
 //!
-//! A value that its type cannot have has no encoding ([`NotComparable`]): who seeks with one starts at the front.
-//! Source: Cassandra's `ByteComparable.md` and what its 5.0 prints (`testdata/byte_comparable`).
+//! A value that is invalid for its type has no encoding ([`NotComparable`]). A seek to such a value starts at
+//! the first block. Source: Cassandra's `ByteComparable.md` and the output of Cassandra 5.0
+//! (`testdata/byte_comparable`).
 
 use model::types::{CollectionIter, MapIter, TupleIter, VectorIter};
 use model::{CqlType, Position, Side};
@@ -38,14 +39,14 @@ const ESCAPE: u8 = 0x00;
 const ESCAPED_MORE: u8 = 0xfe;
 const ESCAPED_LAST: u8 = 0xff;
 
-/// Numbers of so many bytes and more say their length.
+/// From this number of bytes on, the encoding of a varint contains its length.
 const LONG_VARINT_BYTES: usize = 7;
 
-/// A value that has no place in its type's order, or a type that has none.
+/// The value is invalid for its type, or the type has no byte-comparable form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotComparable;
 
-/// A partition key in the order of (token, key).
+/// The encoding of a partition key, in the order of (token, key).
 pub(super) fn partition_key(token: i64, key: &[u8]) -> Vec<u8> {
     let mut out = token_position(token, NEXT);
     push_escaped(&mut out, key);
@@ -53,12 +54,12 @@ pub(super) fn partition_key(token: i64, key: &[u8]) -> Vec<u8> {
     out
 }
 
-/// In front of all keys with this token.
+/// Sorts before all keys with this token.
 pub(super) fn before_token(token: i64) -> Vec<u8> {
     token_position(token, BEFORE)
 }
 
-/// Behind all keys with this token.
+/// Sorts after all keys with this token.
 pub(super) fn after_token(token: i64) -> Vec<u8> {
     token_position(token, AFTER)
 }
@@ -70,7 +71,7 @@ fn token_position(token: i64, behind: u8) -> Vec<u8> {
     out
 }
 
-/// A place among rows whose clustering columns have these types.
+/// The encoding of a position among rows whose clustering columns have these types.
 pub(super) fn clustering(types: &[CqlType], position: &Position) -> Result<Vec<u8>, NotComparable> {
     let mut out = vec![];
     for (value, ty) in position.prefix.values().zip(types) {
@@ -88,7 +89,8 @@ pub(super) fn clustering(types: &[CqlType], position: &Position) -> Result<Vec<u
     Ok(out)
 }
 
-/// Appends the value's encoding. False, and nothing is appended, if it has no bytes and its type needs some.
+/// Appends the value's encoding. Returns false and appends nothing if the value is empty and its type has no
+/// empty value.
 fn push_value(out: &mut Vec<u8>, ty: &CqlType, value: &[u8]) -> Result<bool, NotComparable> {
     match ty {
         CqlType::Ascii | CqlType::Text | CqlType::Blob | CqlType::Inet => {
@@ -118,7 +120,7 @@ fn push_value(out: &mut Vec<u8>, ty: &CqlType, value: &[u8]) -> Result<bool, Not
         CqlType::TimeUuid => {
             let from = out.len();
             push_time(out, fixed(value)?);
-            // Whatever its version, and the rest in the order of signed bytes.
+            // Independent of the UUID's version. The low half is in the order of signed bytes.
             out[from + 8..].iter_mut().for_each(|byte| *byte ^= 0x80);
         }
         CqlType::LexicalUuid => {
@@ -186,12 +188,12 @@ fn push_float(out: &mut Vec<u8>, value: &[u8]) {
     }
 }
 
-/// The shortest form: with n further bytes there are n ones behind the sign, and a zero.
+/// The shortest form: n ones after the sign announce n further bytes, and a zero ends them.
 fn push_long(out: &mut Vec<u8>, value: i64) {
     let flip = if value < 0 { 0xff } else { 0 };
     let magnitude = (value ^ (value >> 63)) as u64;
     let bits = 64 - magnitude.leading_zeros() as usize;
-    // One byte has 6 bits for the number, each further one 7 more.
+    // The first byte has 6 bits for the number, each further byte 7.
     let more = bits.saturating_sub(6).div_ceil(7);
     let mut bytes = [0u8; 9];
     if more >= 8 {
@@ -200,7 +202,7 @@ fn push_long(out: &mut Vec<u8>, value: i64) {
         out.extend(bytes.map(|byte| byte ^ flip));
         return;
     }
-    // Sign and ones from the top of 72 bits down.
+    // The sign and the ones, from the top of 72 bits down.
     let ones = ((1u128 << (more + 1)) - 1) << (8 * (more + 1) - (more + 1));
     let number = ones | u128::from(magnitude);
     let all = number.to_be_bytes();
@@ -231,7 +233,7 @@ fn push_decimal(out: &mut Vec<u8>, value: &[u8]) -> Result<(), NotComparable> {
         out.push(0x80);
         return Ok(());
     }
-    // To an even power of ten, which is a power of 100.
+    // Make the exponent an even power of ten, which is a power of 100.
     if scale.rem_euclid(2) == 1 {
         number *= 10;
         scale += 1;
@@ -252,7 +254,7 @@ fn push_decimal(out: &mut Vec<u8>, value: &[u8]) -> Result<(), NotComparable> {
     if !is_negative {
         out.extend(digits.iter().map(|digit| 0x80 + digit));
     } else {
-        // Digits after the first count upwards from the next lower one: -1.1 is -2 and 0.9.
+        // The digits after the first are added to the next lower first digit: -1.1 is -2 and 0.9.
         let last = digits.len() - 1;
         out.extend(digits.iter().enumerate().map(|(at, digit)| match at {
             0 if last == 0 => 0x80 - digit,
@@ -265,7 +267,7 @@ fn push_decimal(out: &mut Vec<u8>, value: &[u8]) -> Result<(), NotComparable> {
     Ok(())
 }
 
-/// The time of a version 1 UUID from its highest bytes down, its version in front; then the low half.
+/// The time of a version 1 UUID from its highest bytes down, beginning with the version; then the low half.
 fn push_time(out: &mut Vec<u8>, uuid: [u8; 16]) {
     out.extend_from_slice(&uuid[6..8]);
     out.extend_from_slice(&uuid[4..6]);
@@ -291,7 +293,7 @@ fn push_tuple<'t>(
     types: impl Iterator<Item = &'t CqlType>,
 ) -> Result<(), NotComparable> {
     let mut fields = TupleIter::new(value).collect::<Result<Vec<_>, _>>().map_err(|_| NotComparable)?;
-    // A null at the end is as good as no field.
+    // Trailing nulls are equivalent to missing fields.
     while matches!(fields.last(), Some(None)) {
         fields.pop();
     }
@@ -337,7 +339,7 @@ mod tests {
         (0..digits.len()).step_by(2).map(byte).collect()
     }
 
-    /// The type of a clustering column; frozen, as all of them are.
+    /// The type of a clustering column; frozen, like the types of all clustering columns.
     fn type_of(name: &str) -> CqlType {
         let mut qualified = String::new();
         let mut word = String::new();

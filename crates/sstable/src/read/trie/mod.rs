@@ -1,11 +1,13 @@
 //! The index of a BTI SSTable: Partitions.db and Rows.db, which are tries.
 //!
 //! ```text
-//! partitions   from a key or a point in the ring to partitions        rows   from a place among rows to a block
-//! walk         from node to node                                      byte_comparable   keys as bytes
+//! partitions       from a key or a point in the ring to partitions
+//! rows             from a position to a block of rows
+//! walk             from node to node
+//! byte_comparable  keys as bytes
 //! ```
-//! Neither file has checksums. What they say is confirmed by Data.db: a partition's key by the key there, a block
-//! by the rows that are walked from its start.
+//! Neither file has checksums. Data.db confirms their content: the key of a partition is compared with the
+//! key in Data.db, a block with the rows that are read from its start.
 
 mod byte_comparable;
 mod partitions;
@@ -21,7 +23,7 @@ use super::chunked::ChunkedFile;
 use super::window::Window;
 use crate::component::trie::PAGE_BYTES;
 
-/// The pages of a file, as a walk sees them.
+/// The pages of a file, for a walk.
 struct FilePages<'a> {
     window: &'a mut Window,
     file: &'a ChunkedFile,

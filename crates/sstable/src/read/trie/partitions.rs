@@ -1,7 +1,8 @@
-//! Finds partitions by Partitions.db.
+//! Finds partitions through Partitions.db.
 //!
-//! The trie has only as much of a key as tells it from all others, so what it leads to may be another key: the
-//! key that stands there (in Rows.db if the partition has a row index, else in Data.db) is read and compared.
+//! The trie stores only as many bytes of a key as distinguish it from all other keys. So a search may lead to
+//! a different key. The stored key (in Rows.db if the partition has a row index, otherwise in Data.db) is
+//! read and compared.
 
 use base::murmur3;
 use model::{PartitionKey, RingPosition};
@@ -28,7 +29,7 @@ pub(in crate::read) struct PartitionTrie {
 }
 
 impl PartitionTrie {
-    /// Rows.db, if something in it is asked for at all.
+    /// Rows.db; an error if it is empty although the node at `asked_by` refers to it.
     pub(in crate::read) fn rows_file(&self, asked_by: u64) -> Result<&ChunkedFile, ReadError> {
         self.rows.as_ref().ok_or_else(|| {
             self.partitions.corrupt(asked_by, "a partition with a row index, but Rows.db is empty")
@@ -36,46 +37,46 @@ impl PartitionTrie {
     }
 }
 
-/// Where a partition is, and where its row index.
+/// Location of a partition and of its row index.
 #[derive(Clone, Debug)]
 pub(in crate::read) struct Entry {
     pub(in crate::read) key: PartitionKey,
-    /// In the data.
+    /// Position in the data.
     pub(in crate::read) position: u64,
-    /// Where the next partition starts, if that could be seen without reading more.
+    /// Start of the next partition, if it was known without a further read.
     pub(in crate::read) next_position: Option<u64>,
-    /// The root of its row index and where Rows.db says so.
+    /// The root of its row index, and the position of its entry in Rows.db.
     pub(in crate::read) rows: Option<RowsRoot>,
-    /// In Partitions.db.
+    /// Position of its node in Partitions.db.
     pub(in crate::read) node_at: u64,
 }
 
-/// A row index.
+/// The row index of a partition.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::read) struct RowsRoot {
     pub(in crate::read) root: u64,
-    /// Where its entry is in Rows.db.
+    /// Position of its entry in Rows.db.
     pub(in crate::read) entry_at: u64,
     pub(in crate::read) block_count: u64,
-    /// The partition's.
+    /// The partition's deletion.
     pub(in crate::read) deletion: DeletionTime,
 }
 
-/// Walks the partitions. It stands at the one that comes next.
+/// A cursor over the partitions. It stands at the next partition to return.
 pub(in crate::read) struct PartitionTrieCursor {
     nodes: Window,
     rows: Window,
     data: Window,
     walk: Walk,
-    /// Nothing was looked for yet: the first partition comes next.
+    /// No search has been made yet, so the first partition is the next one.
     is_fresh: bool,
-    /// Keys rise; the last one seen proves it.
+    /// The last key that was returned. Keys must rise.
     last: Option<PartitionKey>,
 }
 
 impl PartitionTrieCursor {
     pub(in crate::read) fn new(trie: &PartitionTrie, fetch: Fetch, class: IoClass) -> Self {
-        // Nodes and entries are pages here and there; only the data of a range are read in a row.
+        // Nodes and entries are scattered pages; only the data of a range are read sequentially.
         let paged = if fetch == Fetch::Cached { Fetch::Cached } else { Fetch::Bypass };
         Self {
             nodes: Window::new(paged, class),
@@ -87,7 +88,7 @@ impl PartitionTrieCursor {
         }
     }
 
-    /// The entry of `key`. Afterwards the cursor stands at the next one.
+    /// The entry of `key`. Afterwards the cursor stands at the next entry.
     pub(in crate::read) async fn find(
         &mut self,
         trie: &PartitionTrie,
@@ -111,7 +112,7 @@ impl PartitionTrieCursor {
         self.step(trie, entry).await.map(Some)
     }
 
-    /// Moves to the first partition behind `point`.
+    /// Moves to the first partition after `point`.
     pub(in crate::read) async fn seek(
         &mut self,
         trie: &PartitionTrie,
@@ -132,7 +133,8 @@ impl PartitionTrieCursor {
         if self.walk.payload().is_none() && !self.walk.ceiling(pages, &target, led).await? {
             return Ok(());
         }
-        // The beginning of a key may stand for one on either side of the point.
+        // The node's key is a prefix of the partition's key, so the partition may lie on either side of the
+        // point.
         while let Some(payload) = self.payload(trie)? {
             let entry = self.entry(trie, data, payload).await?;
             if point.side_of(&entry.key).is_gt() {
@@ -144,7 +146,7 @@ impl PartitionTrieCursor {
         Ok(())
     }
 
-    /// The next partition, or `None` behind the last.
+    /// The next partition, or `None` after the last.
     pub(in crate::read) async fn next(
         &mut self,
         trie: &PartitionTrie,
@@ -164,13 +166,13 @@ impl PartitionTrieCursor {
         self.step(trie, entry).await.map(Some)
     }
 
-    /// The node at which it stands.
+    /// Position of the node at which the cursor stands.
     pub(in crate::read) fn position(&self) -> u64 {
         self.walk.position()
     }
 
-    /// Moves on behind the partition of the node at `place`, about which [`Self::next`] has said an error. False
-    /// if the nodes behind cannot be read.
+    /// Skips the partition of the node at `place`, for which [`Self::next`] has returned an error. False if
+    /// the following nodes cannot be read.
     pub(in crate::read) async fn pass(&mut self, trie: &PartitionTrie, place: u64) -> bool {
         if self.walk.payload().is_none() {
             return false;
@@ -182,7 +184,7 @@ impl PartitionTrieCursor {
         self.walk.next(pages).await.is_ok()
     }
 
-    /// Moves on from `entry`, and tells it where the next partition starts.
+    /// Moves past `entry` and sets the start of the next partition in it.
     async fn step(&mut self, trie: &PartitionTrie, mut entry: Entry) -> Result<Entry, ReadError> {
         let pages = &mut FilePages { window: &mut self.nodes, file: &trie.partitions };
         self.walk.next(pages).await?;
@@ -199,7 +201,7 @@ impl PartitionTrieCursor {
         decoded.map(Some).map_err(|error| trie.partitions.corrupt(at, &error.to_string()))
     }
 
-    /// What the payload at which the walk stands leads to.
+    /// The entry to which the payload of the current node leads.
     async fn entry(
         &mut self,
         trie: &PartitionTrie,
@@ -246,7 +248,7 @@ impl PartitionTrieCursor {
     }
 }
 
-/// The key that stands at `position` of `file`, as the node at `node_at` says.
+/// The key at `position` of `file`, to which the node at `node_at` refers.
 async fn key_at(
     window: &mut Window,
     file: &ChunkedFile,

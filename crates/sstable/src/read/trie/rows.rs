@@ -1,8 +1,9 @@
-//! Finds blocks of rows of a large partition by its trie in Rows.db.
+//! Finds blocks of rows of a large partition through its trie in Rows.db.
 //!
-//! A key of the trie stands between two blocks: above all of the one before, at most the first of its own. So
-//! the first row at or behind a place is in the block of the last key up to it, or is the first of the next;
-//! and the last row in front of a place is in that block, or the last of the one before.
+//! A key of the trie is a separator between two blocks: greater than every row of the block before, and at
+//! most the first row of its own block. So the first row at or after a position is in the block of the
+//! greatest key up to this position, or is the first row of the next block. The last row before a position is
+//! in that block, or is the last row of the block before.
 
 use std::cell::RefCell;
 
@@ -24,23 +25,23 @@ use crate::version::Version;
 /// A block of rows.
 #[derive(Debug)]
 pub(in crate::read) struct TrieBlock {
-    /// At most the first row or marker.
+    /// At most the encoding of the first row or marker.
     pub(in crate::read) lower: Vec<u8>,
-    /// Above the last row or marker.
+    /// Greater than the encoding of the last row or marker.
     pub(in crate::read) upper: Vec<u8>,
-    /// From the start of the partition.
+    /// Distance in bytes from the start of the partition.
     pub(in crate::read) offset: u64,
-    /// Where the next block or the partition's end byte is.
+    /// Distance in bytes from the partition's start to the next block, or to the partition's end byte.
     pub(in crate::read) end: u64,
-    /// What is in force at its start.
+    /// The range deletion in force at the block's start.
     pub(in crate::read) in_force: Tombstone,
-    /// The last place that was compared, and how.
+    /// The last position that was compared by `is_past`, and the result.
     compared: RefCell<Option<(Position, bool)>>,
 }
 
 impl TrieBlock {
-    /// Whether nothing that is sought for `target` is in this block: forward, what is at or behind it; in
-    /// reverse, what is in front of it. Asked again for the same place it only remembers.
+    /// Whether the block contains no position that a seek to `target` looks for: forward, a position at or
+    /// after `target`; in reverse, a position before it. Remembers the result for the last target.
     pub(in crate::read) fn is_past(&self, types: &[CqlType], target: &Position, reversed: bool) -> bool {
         if let Some((compared, past)) = &*self.compared.borrow()
             && compared == target
@@ -64,13 +65,13 @@ pub(in crate::read) struct RowTrie {
 
 impl RowTrie {
     pub(in crate::read) fn new(trie: &PartitionTrie, root: RowsRoot, fetch: Fetch, class: IoClass) -> Self {
-        // Lookups jump about; reading ahead would be for nothing.
+        // Lookups access distant positions, so read-ahead would be wasted.
         let fetch = if fetch == Fetch::Cached { Fetch::Cached } else { Fetch::Bypass };
         let (window, walk) = (Window::new(fetch, class), Walk::new(root.root));
         Self { window, walk, root, version: trie.version }
     }
 
-    /// Where its entry is in Rows.db.
+    /// Position of the partition's entry in Rows.db.
     pub(in crate::read) fn entry_at(&self) -> u64 {
         self.root.entry_at
     }
@@ -80,7 +81,7 @@ impl RowTrie {
         self.root.deletion
     }
 
-    /// As its entry in Rows.db says.
+    /// The number of blocks that the entry in Rows.db states.
     pub(in crate::read) fn block_count(&self) -> u64 {
         self.root.block_count
     }
@@ -94,8 +95,8 @@ impl RowTrie {
         }
     }
 
-    /// The block in which a walk to the first row or marker at or behind `target` begins; `None` if there is
-    /// none such in the partition.
+    /// The block in which the search for the first row or marker at or after `target` begins; `None` if the
+    /// partition has no such row or marker.
     pub(in crate::read) async fn block_to_start(
         &mut self,
         file: &ChunkedFile,
@@ -109,7 +110,8 @@ impl RowTrie {
         }
     }
 
-    /// The last block that may have something in front of `target`, or the last of all; `None` if there is none.
+    /// The last block that may contain a position before `target`; without a target, the last block. `None`
+    /// if there is none.
     pub(in crate::read) async fn block_in_front(
         &mut self,
         file: &ChunkedFile,
@@ -131,12 +133,12 @@ impl RowTrie {
         let at = self.walk.key().to_vec();
         match self.block(file).await? {
             Some(block) => Ok(Some(block)),
-            // It stood behind the last block.
+            // The walk stood at the key after the last block.
             None => self.before(file, &at).await,
         }
     }
 
-    /// The block in front of `block`.
+    /// The block before `block`.
     pub(in crate::read) async fn block_before(
         &mut self,
         file: &ChunkedFile,
@@ -145,7 +147,7 @@ impl RowTrie {
         self.before(file, &block.lower).await
     }
 
-    /// The block behind `block`.
+    /// The block after `block`.
     pub(in crate::read) async fn block_after(
         &mut self,
         file: &ChunkedFile,
@@ -155,7 +157,7 @@ impl RowTrie {
         self.block(file).await
     }
 
-    /// The block in front of the one that begins with `key`.
+    /// The block before the one that begins with `key`.
     async fn before(&mut self, file: &ChunkedFile, key: &[u8]) -> Result<Option<TrieBlock>, ReadError> {
         let pages = &mut FilePages { window: &mut self.window, file };
         if self.walk.floor(pages, key).await? && self.walk.previous(pages).await? {
@@ -165,7 +167,8 @@ impl RowTrie {
         }
     }
 
-    /// The block whose key the walk stands at; `None` if that is the key behind the last. Moves on.
+    /// The block whose key is the current one; `None` if this is the key after the last block. Moves to the
+    /// next key.
     async fn block(&mut self, file: &ChunkedFile) -> Result<Option<TrieBlock>, ReadError> {
         let lower = self.walk.key().to_vec();
         let Some(start) = self.payload(file)? else { return Ok(None) };
@@ -195,7 +198,7 @@ impl RowTrie {
     }
 }
 
-/// Follows the row index of a partition while its rows go by, front to back, and compares.
+/// Compares the row index of a partition with its rows, front to back, while the rows are read.
 pub(in crate::read) struct RowTrieCheck {
     trie: RowTrie,
     current: TrieBlock,
@@ -210,12 +213,13 @@ impl RowTrieCheck {
         Ok(Self { trie, current, next, blocks: 1 })
     }
 
-    /// Where the first block starts.
+    /// Distance in bytes from the partition's start to the first block.
     pub(in crate::read) fn first_offset(&self) -> u64 {
         self.current.offset
     }
 
-    /// A row or marker `offset` bytes behind the partition's start. Says what contradicts the index.
+    /// Compares a row or marker `offset` bytes after the partition's start with the index. Returns the
+    /// contradiction, if there is one.
     pub(in crate::read) async fn piece(
         &mut self,
         file: &ChunkedFile,
@@ -242,7 +246,7 @@ impl RowTrieCheck {
         Ok((is_boundary || !is_between).then_some("Rows.db has this row or marker in another block"))
     }
 
-    /// The partition's end byte, `offset` bytes behind its start.
+    /// Compares the end of the partition, `offset` bytes after its start, with the index.
     pub(in crate::read) fn end(&self, offset: u64) -> Option<&'static str> {
         let is_end = self.next.is_none() && self.current.end == offset;
         let counted = self.blocks == self.trie.root.block_count;

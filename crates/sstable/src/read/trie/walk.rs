@@ -1,18 +1,21 @@
-//! Walks a trie on disk, node by node: to a key, to its neighbours, and from one key to the next, either way.
+//! Walks a trie on disk, node by node: to a key, to its neighbours, and from one key to the next in either
+//! direction.
 //!
-//! The walk sees pages through [`Pages`] and keeps the way from the root to where it stands, so that it can go
-//! on without beginning anew. A key is in front of all keys that it begins. Steps down lead towards the start of
-//! the file ([`Node::child`]), so every walk ends. Memory: 16 bytes for each byte of a key.
+//! The walk reads pages through [`Pages`] and stores the path from the root to the current node, so it
+//! continues without a new descent. A key sorts before all keys of which it is a prefix. Each step down leads
+//! towards the start of the file ([`Node::child`]), so every walk ends. Memory: 16 bytes for each byte of a
+//! key.
 
 use reader::ReadError;
 
 use crate::component::FormatError;
 use crate::component::trie::Node;
 
-/// No key is longer: a partition key of 64 KiB with every byte escaped, or that much of clustering values.
+/// Upper bound of a key's length in bytes: a partition key of 64 KiB with every byte escaped, or clustering
+/// values of that length.
 const KEY_BYTES_MAX: usize = 1 << 20;
 
-/// Where a walk sees the bytes of a file.
+/// Access to the bytes of a file.
 pub(super) trait Pages {
     /// The bytes from `position` to the end of its page.
     async fn page_from(&mut self, position: u64) -> Result<&[u8], ReadError>;
@@ -21,34 +24,34 @@ pub(super) trait Pages {
     fn corrupt(&self, position: u64, detail: &str) -> ReadError;
 }
 
-/// A node on the way.
+/// A node on the path.
 #[derive(Clone, Copy, Debug)]
 struct Stop {
     position: u64,
-    /// In which slot the way goes on; not meant of the last one.
+    /// The slot of the next node on the path. Without meaning in the last node.
     slot: usize,
 }
 
-/// Longest payload of any trie.
+/// Longest payload of any trie in bytes.
 const PAYLOAD_BYTES_MAX: usize = 20;
 
-/// What stands at a key.
+/// The payload of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Payload {
-    /// Not 0.
+    /// The payload bits of the node; never 0.
     pub(super) bits: u8,
     bytes: [u8; PAYLOAD_BYTES_MAX],
     len: usize,
 }
 
 impl Payload {
-    /// The payload's bytes, and perhaps some behind it.
+    /// The payload's bytes, possibly followed by others.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 }
 
-/// What a look at a node found.
+/// Copy of a node's properties.
 struct Seen {
     payload: Option<Payload>,
     slots: usize,
@@ -57,14 +60,14 @@ struct Seen {
 /// See the head of this file.
 pub(super) struct Walk {
     root: u64,
-    /// From the root to where it stands; empty if it stands nowhere.
+    /// The path from the root to the current node; empty if the walk has no current node.
     way: Vec<Stop>,
-    /// The bytes that led there: one fewer than `way`.
+    /// The bytes that led to the current node: one fewer than nodes in `way`.
     key: Vec<u8>,
     payload: Option<Payload>,
 }
 
-/// Which child of a node comes next.
+/// The direction of a descent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Toward {
     First,
@@ -76,17 +79,17 @@ impl Walk {
         Self { root, way: vec![], key: vec![], payload: None }
     }
 
-    /// The key it stands at.
+    /// The current key.
     pub(super) fn key(&self) -> &[u8] {
         &self.key
     }
 
-    /// What stands there; `None` if it stands nowhere.
+    /// The payload of the current key; `None` if the walk has no current node.
     pub(super) fn payload(&self) -> Option<Payload> {
         self.payload
     }
 
-    /// Where the node is at which it stands.
+    /// Position of the current node.
     pub(super) fn position(&self) -> u64 {
         self.way.last().map_or(self.root, |stop| stop.position)
     }
@@ -116,7 +119,7 @@ impl Walk {
         Node::decode(bytes, position).map_err(Failed::Format)
     }
 
-    /// Where the child in `slot` is, with its byte.
+    /// Byte and position of the child in `slot`.
     async fn child<P: Pages>(
         pages: &mut P,
         position: u64,
@@ -148,7 +151,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Goes down along `key` as far as there are nodes. Returns how many bytes of it led there.
+    /// Descends along `key` as far as there are nodes. Returns the number of bytes of `key` that led there.
     pub(super) async fn follow<P: Pages>(&mut self, pages: &mut P, key: &[u8]) -> Result<usize, ReadError> {
         self.leave();
         self.way.push(Stop { position: self.root, slot: 0 });
@@ -163,7 +166,7 @@ impl Walk {
         Ok(self.key.len())
     }
 
-    /// From the node it stands at down to its first or last key, whose payload it takes.
+    /// Descends from the current node to its first or last key, and takes the payload of this key.
     async fn descend<P: Pages>(&mut self, pages: &mut P, toward: Toward) -> Result<(), ReadError> {
         loop {
             let at = self.position();
@@ -190,7 +193,8 @@ impl Walk {
         }
     }
 
-    /// Steps into the first child from `slot` on, and down to its first key. False if there is none.
+    /// Steps into the first child from `slot` on, and descends to its first key. False if there is no such
+    /// child.
     async fn enter_from<P: Pages>(&mut self, pages: &mut P, slot: usize) -> Result<bool, ReadError> {
         let at = self.position();
         let slots = self.look(pages, at).await?.slots;
@@ -204,7 +208,8 @@ impl Walk {
         Ok(false)
     }
 
-    /// Steps into the last child in front of `slot`, and down to its last key. False if there is none.
+    /// Steps into the last child before `slot`, and descends to its last key. False if there is no such
+    /// child.
     async fn enter_before<P: Pages>(&mut self, pages: &mut P, slot: usize) -> Result<bool, ReadError> {
         let at = self.position();
         for slot in (0..slot).rev() {
@@ -217,7 +222,7 @@ impl Walk {
         Ok(false)
     }
 
-    /// Steps back to the parent. Gives the slot that it came from, or `None` at the root.
+    /// Steps back to the parent. Returns the slot of the child, or `None` at the root.
     fn step_back(&mut self) -> Option<usize> {
         self.way.pop();
         self.key.pop();
@@ -225,21 +230,21 @@ impl Walk {
         self.way.last().map(|stop| stop.slot)
     }
 
-    /// To the first key. False if there is none, which a sound trie never says.
+    /// Moves to the first key. A sound trie has one.
     pub(super) async fn first<P: Pages>(&mut self, pages: &mut P) -> Result<(), ReadError> {
         self.leave();
         self.way.push(Stop { position: self.root, slot: 0 });
         self.descend(pages, Toward::First).await
     }
 
-    /// To the last key.
+    /// Moves to the last key.
     pub(super) async fn last<P: Pages>(&mut self, pages: &mut P) -> Result<(), ReadError> {
         self.leave();
         self.way.push(Stop { position: self.root, slot: 0 });
         self.descend(pages, Toward::Last).await
     }
 
-    /// To the next key. False behind the last; then it stands nowhere.
+    /// Moves to the next key. False after the last key; then the walk has no current node.
     pub(super) async fn next<P: Pages>(&mut self, pages: &mut P) -> Result<bool, ReadError> {
         if self.way.is_empty() {
             return Ok(false);
@@ -250,7 +255,7 @@ impl Walk {
         self.next_beside(pages).await
     }
 
-    /// To the next key that the one it stands at does not begin.
+    /// Moves to the next key of which the current one is not a prefix.
     async fn next_beside<P: Pages>(&mut self, pages: &mut P) -> Result<bool, ReadError> {
         while let Some(slot) = self.step_back() {
             if self.enter_from(pages, slot + 1).await? {
@@ -261,7 +266,7 @@ impl Walk {
         Ok(false)
     }
 
-    /// To the key before. False in front of the first; then it stands nowhere.
+    /// Moves to the previous key. False before the first key; then the walk has no current node.
     pub(super) async fn previous<P: Pages>(&mut self, pages: &mut P) -> Result<bool, ReadError> {
         while let Some(slot) = self.step_back() {
             if self.enter_before(pages, slot).await? {
@@ -277,7 +282,7 @@ impl Walk {
         Ok(false)
     }
 
-    /// To the last key that is at most `key`. False if there is none.
+    /// Moves to the greatest key that is at most `key`. False if there is none.
     pub(super) async fn floor<P: Pages>(&mut self, pages: &mut P, key: &[u8]) -> Result<bool, ReadError> {
         let led = self.follow(pages, key).await?;
         let Some(byte) = key.get(led) else {
@@ -292,8 +297,8 @@ impl Walk {
         self.previous(pages).await
     }
 
-    /// From where [`Self::follow`] led with `key`: to the first key that is at least `key`. False if there is
-    /// none.
+    /// Moves to the smallest key that is at least `key`, after [`Self::follow`] has returned `led` for `key`.
+    /// False if there is none.
     pub(super) async fn ceiling<P: Pages>(
         &mut self,
         pages: &mut P,
@@ -313,7 +318,7 @@ impl Walk {
     }
 }
 
-/// Why a node could not be seen.
+/// Why a node could not be read.
 enum Failed {
     Read(ReadError),
     Format(FormatError),
@@ -336,7 +341,7 @@ mod tests {
 
     use super::*;
 
-    /// A file in memory, in one page.
+    /// A file in memory, as a single page.
     struct InMemory(Vec<u8>);
 
     impl Pages for InMemory {
@@ -349,8 +354,8 @@ mod tests {
         }
     }
 
-    /// Writes the subtrie of `keys`, of which the first `depth` bytes led here; gives its root's place. The kind of
-    /// each node is chosen by `rng` among those that fit.
+    /// Writes the subtrie of `keys`, whose first `depth` bytes lead to it, and returns the position of its
+    /// root. `rng` chooses the kind of each node among the suitable ones.
     fn write(rng: &mut Rng, out: &mut Vec<u8>, keys: &[(&[u8], u8)], depth: usize) -> u64 {
         let (own, rest) = match keys.first() {
             Some((key, payload)) if key.len() == depth => (Some(*payload), &keys[1..]),
@@ -458,7 +463,7 @@ mod tests {
                 let mut steps = 0;
                 let mut going = walk.first(&mut pages).await.is_ok();
                 while going {
-                    // Shared subtries make more keys, but every step down shortens what is left.
+                    // Shared subtries lead to more keys, but every step down shortens the remaining key.
                     steps += 1;
                     going = steps < 10_000 && walk.next(&mut pages).await.unwrap_or(false);
                 }

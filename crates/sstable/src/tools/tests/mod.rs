@@ -1,4 +1,5 @@
-//! The tools on SSTables that are sound, damaged, out of order and gone; in a simulated world, where a seed is a run.
+//! The tools on sound, damaged, unordered and removed SSTables, in a simulated world where a seed determines
+//! a run.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -12,10 +13,10 @@ use runtime::{IoClass, Shard, sim};
 
 use super::*;
 use crate::component::crc::ChunkCrcsBuilder;
-use crate::name::{Component, Generation, SstableName};
+use crate::name::{Component, Generation, SSTableName};
 use crate::read::{CheckReport, ChunkCache, Depth, SSTable, SSTableError, SSTableSource};
 use crate::version::Version;
-use crate::write::{WriteOptions, write_reader};
+use crate::write::{Spacing, WriteOptions, write_reader};
 
 fn source_dir() -> PathBuf {
     PathBuf::from("/data/ks/t")
@@ -27,7 +28,7 @@ fn output_dir() -> PathBuf {
 
 const LZ4: Option<Compression> = Some(Compression::lz4(4096));
 
-/// Partitions large and small with everything in them.
+/// Large and small partitions with every kind of content.
 fn mutations(schema: &Arc<TableSchema>) -> Vec<Mutation> {
     let variety = Variety { rows: 60, value_bytes: 300, ..Variety::default() };
     let mut rng = Rng::new(11);
@@ -38,32 +39,32 @@ fn options(schema: &TableSchema, compression: Option<Compression>) -> WriteOptio
     WriteOptions {
         compression,
         column_index_bytes: 2000,
-        min_index_interval: 2,
+        summary: Spacing { min_index_interval: 2, max_index_interval: 2, ratio: 0.0 },
         ..WriteOptions::for_table(schema, "memtable", IoClass::MemtableFlush)
     }
 }
 
-async fn intact(shard: &Shard, compression: Option<Compression>) -> (Arc<TableSchema>, SstableName) {
+async fn intact(shard: &Shard, compression: Option<Compression>) -> (Arc<TableSchema>, SSTableName) {
     let schema = sample::tables()[1].clone();
     let (files, dir) = (shard.files(), source_dir());
     files.create_dir_all(&dir).await.unwrap();
     files.create_dir_all(&output_dir()).await.unwrap();
     let source = MemorySource::new(&mutations(&schema));
     let mut reader = source.reader(&ReadSpec::new(schema.clone(), PartitionRange::all()));
-    let name = SstableName::big(Version::Me, Generation::Number(1));
+    let name = SSTableName::big(Version::Me, Generation::Number(1));
     let options = options(&schema, compression);
     let written = write_reader(files, &dir, name, schema.clone(), options, &mut *reader, shard);
     Box::pin(written).await.unwrap().unwrap();
     (schema, name)
 }
 
-async fn open(shard: &Shard, dir: &Path, name: SstableName) -> Result<Rc<SSTable>, SSTableError> {
+async fn open(shard: &Shard, dir: &Path, name: SSTableName) -> Result<Rc<SSTable>, SSTableError> {
     SSTable::open(shard.files(), dir, name, &ChunkCache::new(1 << 16), IoClass::Maintenance).await
 }
 
-async fn contents(table: &Rc<SSTable>, schema: &Arc<TableSchema>) -> Vec<(PartitionKey, Partition)> {
+async fn contents(sstable: &Rc<SSTable>, schema: &Arc<TableSchema>) -> Vec<(PartitionKey, Partition)> {
     let spec = ReadSpec::new(schema.clone(), PartitionRange::all());
-    let source = SSTableSource::new(Rc::clone(table), IoClass::Maintenance);
+    let source = SSTableSource::new(Rc::clone(sstable), IoClass::Maintenance);
     collect_partitions(&mut *source.reader(&spec), schema, false).await.unwrap()
 }
 
@@ -71,20 +72,20 @@ fn plan(version: Version, compression: CompressionChoice, split_bytes: Option<u6
     RewritePlan { version, compression, split_bytes, origin: "test" }
 }
 
-async fn verify(table: &Rc<SSTable>, depth: Depth) -> (CheckReport, Vec<Finding>) {
+async fn verify(sstable: &Rc<SSTable>, depth: Depth) -> (CheckReport, Vec<Finding>) {
     let mut found = vec![];
     let mut findings = Findings::new(|finding: &Finding| found.push(finding.clone()), |_, _| {});
-    let report = table.verify(depth, IoClass::Maintenance, &mut findings).await.unwrap();
+    let report = sstable.verify(depth, IoClass::Maintenance, &mut findings).await.unwrap();
     drop(findings);
     (report, found)
 }
 
-async fn bytes_of(shard: &Shard, name: SstableName, component: &Component) -> Vec<u8> {
+async fn bytes_of(shard: &Shard, name: SSTableName, component: &Component) -> Vec<u8> {
     let path = source_dir().join(name.file_name(component));
     shard.files().read_all(&path, IoClass::Maintenance, 1 << 30).await.unwrap()
 }
 
-async fn replace(shard: &Shard, name: SstableName, component: &Component, bytes: &[u8]) {
+async fn replace(shard: &Shard, name: SSTableName, component: &Component, bytes: &[u8]) {
     let path = source_dir().join(name.file_name(component));
     shard.files().write_all(&path, bytes, IoClass::Maintenance).await.unwrap();
 }
@@ -95,9 +96,9 @@ fn crcs_of(data: &[u8]) -> Vec<u8> {
     crcs.finish().encode()
 }
 
-/// As large as Index.db says the partitions are.
-async fn places(table: &Rc<SSTable>) -> Vec<(PartitionKey, u64)> {
-    let mut walk = table.walk_index(IoClass::Maintenance);
+/// The position of each partition according to Index.db.
+async fn places(sstable: &Rc<SSTable>) -> Vec<(PartitionKey, u64)> {
+    let mut walk = sstable.walk_index(IoClass::Maintenance);
     let mut places = vec![];
     while let Some(partition) = walk.next().await.unwrap() {
         places.push((partition.key, partition.position));
@@ -109,8 +110,8 @@ async fn places(table: &Rc<SSTable>) -> Vec<(PartitionKey, u64)> {
 fn a_sound_one_is_written_anew_whole_and_in_pieces() {
     sim::run(1, 1, |shard| async move {
         let (schema, name) = intact(&shard, LZ4).await;
-        let table = open(&shard, &source_dir(), name).await.unwrap();
-        let right = contents(&table, &schema).await;
+        let sstable = open(&shard, &source_dir(), name).await.unwrap();
+        let right = contents(&sstable, &schema).await;
         let exports = [
             (Version::Nb, CompressionChoice::Use(None), None),
             (Version::Me, CompressionChoice::AsSource, None),
@@ -118,7 +119,7 @@ fn a_sound_one_is_written_anew_whole_and_in_pieces() {
         ];
         for (version, compression, split_bytes) in exports {
             let plan = plan(version, compression.clone(), split_bytes);
-            let rewritten = Box::pin(rewrite(&shard, &table, &output_dir(), &plan, |_, _| {})).await;
+            let rewritten = Box::pin(rewrite(&shard, &sstable, &output_dir(), &plan, |_, _| {})).await;
             let (written, note) = rewritten.unwrap();
             assert_eq!(note, None);
             assert_eq!(written.len() > 1, split_bytes.is_some(), "{} pieces", written.len());
@@ -130,7 +131,7 @@ fn a_sound_one_is_written_anew_whole_and_in_pieces() {
                 assert!(report.partitions > 0);
                 let is_plain = compression == CompressionChoice::Use(None);
                 assert_eq!(piece.compression_info().is_none(), is_plain);
-                assert_eq!(piece.statistics().header.bases, table.statistics().header.bases);
+                assert_eq!(piece.statistics().header.bases, sstable.statistics().header.bases);
                 found.extend(contents(&piece, &schema).await);
             }
             assert!(found == right, "the content is the same");
@@ -143,10 +144,10 @@ fn a_verify_of_a_sound_one_finds_nothing() {
     sim::run(1, 1, |shard| async move {
         for compression in [LZ4, None] {
             let (_, name) = intact(&shard, compression).await;
-            let table = open(&shard, &source_dir(), name).await.unwrap();
+            let sstable = open(&shard, &source_dir(), name).await.unwrap();
             for depth in [Depth::Components, Depth::Rows] {
-                let (report, found) = verify(&table, depth).await;
-                assert_eq!((report.partitions, found), (table.partition_count(), vec![]), "{depth:?}");
+                let (report, found) = verify(&sstable, depth).await;
+                assert_eq!((report.partitions, found), (sstable.partition_count(), vec![]), "{depth:?}");
             }
             crate::write::remove_sstable(shard.files(), &source_dir(), &name).await.unwrap();
         }
@@ -164,9 +165,9 @@ fn a_verify_finds_all_there_is() {
         let mut data = bytes_of(&shard, name, &Component::Data).await;
         bad.iter().for_each(|at| data[*at as usize] ^= 1);
         replace(&shard, name, &Component::Data, &data).await;
-        let table = open(&shard, &source_dir(), name).await.unwrap();
+        let sstable = open(&shard, &source_dir(), name).await.unwrap();
         for depth in [Depth::Components, Depth::Rows] {
-            let (_, found) = verify(&table, depth).await;
+            let (_, found) = verify(&sstable, depth).await;
             let digests = found.iter().filter(|finding| finding.detail.contains("Digest.crc32")).count();
             let chunks: Vec<u64> = found
                 .iter()
@@ -197,14 +198,14 @@ fn a_scrub_keeps_what_can_be_read_and_counts_the_rest() {
                 }
                 replace(&shard, name, &Component::Data, &data).await;
                 if compression.is_none() {
-                    // Without a word of checksums about it, so that nonsense is met.
+                    // Recompute CRC.db, so that the checksums match the damaged data.
                     let crcs = crcs_of(&data);
                     replace(&shard, name, &Component::Crc, &crcs).await;
                 }
-                let table = open(&shard, &source_dir(), name).await.unwrap();
+                let sstable = open(&shard, &source_dir(), name).await.unwrap();
                 let plan = plan(Version::Me, CompressionChoice::AsSource, None);
                 let report =
-                    Box::pin(scrub(&shard, &table, &output_dir(), &plan, true, |_, _| {})).await.unwrap();
+                    Box::pin(scrub(&shard, &sstable, &output_dir(), &plan, true, |_, _| {})).await.unwrap();
                 let mut kept = 0;
                 for written in &report.written {
                     let piece = open(&shard, &output_dir(), written.name).await.unwrap();
@@ -215,7 +216,7 @@ fn a_scrub_keeps_what_can_be_read_and_counts_the_rest() {
                             assert!(compression.is_none(), "a key that was never there");
                             continue;
                         };
-                        // What a checksum covers is as it was.
+                        // Data under a checksum are unchanged.
                         let known = |row: &model::ClusteringRow| was.rows().iter().any(|other| other == row);
                         assert!(compression.is_none() || partition.rows().iter().all(known));
                     }
@@ -224,7 +225,7 @@ fn a_scrub_keeps_what_can_be_read_and_counts_the_rest() {
                     assert_eq!(kept, rows);
                 }
                 assert!(report.is_complete() || kept < rows || report.losses.error_count > 0);
-                // Three bits cost three blocks at most, and a partition has some thirty.
+                // Three flipped bits cost at most three blocks; a partition has about thirty.
                 assert!(kept * 2 > rows, "{kept} of {rows}: {:?}", report.losses);
                 assert!(
                     shard.files().exists(&source_dir().join(name.file_name(&Component::Data))).await.unwrap()
@@ -244,16 +245,16 @@ fn partitions_out_of_order_are_written_beside() {
         let places = places(&sound).await;
         assert!(places.len() > 3, "{} partitions", places.len());
         drop(sound);
-        // The second partition goes to the end; no index knows.
+        // Move the second partition to the end of the file. The index does not know the new position.
         let data = bytes_of(&shard, name, &Component::Data).await;
         let (from, to) = (places[1].1 as usize, places[2].1 as usize);
         let moved = [&data[..from], &data[to..], &data[from..to]].concat();
         replace(&shard, name, &Component::Data, &moved).await;
         let crcs = crcs_of(&moved);
         replace(&shard, name, &Component::Crc, &crcs).await;
-        let table = open(&shard, &source_dir(), name).await.unwrap();
+        let sstable = open(&shard, &source_dir(), name).await.unwrap();
         let plan = plan(Version::Me, CompressionChoice::AsSource, None);
-        let report = Box::pin(scrub(&shard, &table, &output_dir(), &plan, true, |_, _| {})).await.unwrap();
+        let report = Box::pin(scrub(&shard, &sstable, &output_dir(), &plan, true, |_, _| {})).await.unwrap();
         assert_eq!((report.written.len(), report.out_of_order), (2, 1), "{:?}", report.losses);
         let mut found = vec![];
         for written in &report.written {
@@ -281,14 +282,14 @@ fn paths_name_sstables() {
         assert_eq!(missing, "/nowhere: there is no such file or directory");
         let empty = find(files, &output_dir()).await.unwrap_err().to_string();
         assert!(empty.starts_with("/output: no SSTable in this directory"), "{empty}");
-        // Deleted between the listing and the opening.
+        // The SSTable is removed after the listing and before it is opened.
         crate::write::remove_sstable(files, &source_dir(), &name).await.unwrap();
         assert!(matches!(open(&shard, &source_dir(), name).await, Err(SSTableError::Missing { .. })));
-        // And after it: what is open can be read to its end.
+        // The SSTable is removed after it was opened; it can be read to its end.
         let (_, name) = intact(&shard, LZ4).await;
-        let table = open(&shard, &source_dir(), name).await.unwrap();
+        let sstable = open(&shard, &source_dir(), name).await.unwrap();
         crate::write::remove_sstable(files, &source_dir(), &name).await.unwrap();
-        assert_eq!(verify(&table, Depth::Rows).await.1, []);
+        assert_eq!(verify(&sstable, Depth::Rows).await.1, []);
     });
 }
 

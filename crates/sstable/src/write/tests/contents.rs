@@ -1,4 +1,4 @@
-//! What the writer decides beyond single bytes: promoted indexes, filters, dropped columns, empty tables.
+//! Decisions of the writer beyond single bytes: promoted indexes, filters, dropped columns, empty tables.
 
 use base::bytes::Take;
 use base::murmur3;
@@ -14,7 +14,7 @@ use crate::component::filter::Filter;
 use crate::component::index::{IndexEntry, PromotedIndex};
 use crate::component::messina::MessinaInfo;
 use crate::component::statistics::Statistics;
-use crate::component::summary::Summary;
+use crate::component::summary::{Spacing, Summary};
 
 fn int(value: i32) -> ClusteringPrefix {
     ClusteringPrefix::new([&value.to_be_bytes()[..]])
@@ -68,7 +68,13 @@ fn components_agree_about_every_partition() {
     let variety = Variety { partitions: 500, ..Variety::default() };
     let mut rng = Rng::new(5);
     let mutations: Vec<_> = (0..2000).map(|_| sample::mutation(&mut rng, &schema, &variety)).collect();
-    let options = WriteOptions { shard_count: 2, shard_id: 1, host_id: Some([9; 16]), ..options(&schema) };
+    let options = WriteOptions {
+        shard_count: 2,
+        shard_id: 1,
+        host_id: Some([9; 16]),
+        summary: Spacing { ratio: 1.0, ..Spacing::default() },
+        ..options(&schema)
+    };
     let files = write(Version::Me, options, mutations);
     let written = files.written.clone().unwrap();
     let filter = Filter::decode(&files[Component::Filter], Version::Me).unwrap();
@@ -88,7 +94,7 @@ fn components_agree_about_every_partition() {
     assert_eq!((&keys[0], keys.last().unwrap()), (&written.first_key, &written.last_key));
     assert_eq!(summary.first_key(), written.first_key.bytes());
     assert_eq!(summary.len() as u64, written.partitions.div_ceil(128));
-    // Sized by what came, not by what was expected.
+    // Sized by the actual number of partitions, not by the expected one.
     assert_eq!(filter.bits(), (written.partitions * 10 + 20).next_multiple_of(64));
     let statistics = Statistics::decode(&files[Component::Statistics], Version::Me).unwrap();
     assert_eq!(statistics, written.statistics);
@@ -119,7 +125,7 @@ fn a_chance_of_one_means_no_filter() {
     assert!(!toc.contains("Filter.db") && toc.contains("CompressionInfo.db"), "{toc}");
 }
 
-/// A table whose first column on disk is its youngest, and what was written before.
+/// A table whose first column on disk was added last, and mutations from before.
 fn altered() -> (Arc<TableSchema>, Vec<Mutation>) {
     let old = TableSchema::builder("ks", "t")
         .partition_key("p", CqlType::Int)

@@ -1,4 +1,4 @@
-//! Whatever goes wrong: an SSTable is there whole, or not at all.
+//! After any failure an SSTable exists completely or not at all.
 
 use base::crc::crc32;
 use base::rng::Rng;
@@ -24,7 +24,7 @@ fn start(world: &SimWorld) -> SimNode {
     node.unwrap()
 }
 
-/// Some hundreds of kilobytes, so that buffers fill and space is reserved.
+/// Writes some hundreds of kilobytes, so that buffers fill and space is reserved.
 async fn write_sample(shard: Shard) -> Result<(), WriteError> {
     let schema = sample::tables()[2].clone();
     let variety = Variety { partitions: 50, rows: 50, value_bytes: 3000, ..Variety::default() };
@@ -36,12 +36,13 @@ async fn write_sample(shard: Shard) -> Result<(), WriteError> {
     Ok(())
 }
 
-/// Whether the SSTable is there; if so, that it is whole, and if not, that nothing is.
+/// Whether the SSTable exists. Asserts that it is complete if it exists, and that no file of it remains
+/// otherwise.
 async fn check(shard: Shard) -> bool {
     let files = shard.files();
     clean_up(files, &dir()).await.unwrap();
     let mut found = files.read_dir(&dir()).await.unwrap();
-    // What may be a damaged one is set aside.
+    // Generations that may be damaged SSTables were set aside in a directory.
     found.retain(|entry| !entry.is_dir);
     if found.is_empty() {
         return false;

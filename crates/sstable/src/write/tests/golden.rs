@@ -1,4 +1,4 @@
-//! Small SSTables whose bytes were put together by hand from the format.
+//! Small SSTables whose bytes were derived from the format by hand.
 
 use model::types::CqlType;
 use model::{
@@ -24,7 +24,7 @@ fn simple(id: u32, cell: Cell) -> (u32, ColumnData) {
     (id, ColumnData::Simple(cell))
 }
 
-/// One partition with a static row, a row and range tombstones that touch.
+/// One partition with a static row, a row and adjacent range tombstones.
 fn wide() -> Mutation {
     let schema = TableSchema::builder("ks", "t")
         .partition_key("p", CqlType::Text)
@@ -139,7 +139,7 @@ fn ttls_collections_and_their_deletions() {
         0x0d, 0, 4, 0, 0, 0, 2,                             //   m[2]: deleted, the row's timestamp
         0x01,
     ];
-    // The size counts its distance (one byte) and everything behind it but the end of the partition.
+    // The size covers the distance (one byte) and everything after it, except the end of the partition.
     let size = golden.len() - 18 - 2 - 1;
     let golden = [&golden[..19], &[size as u8], &golden[20..]].concat();
     assert_eq!(&files[Component::Data], golden);

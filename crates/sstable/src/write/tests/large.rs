@@ -1,4 +1,4 @@
-//! What is large is found, with its size as it lies in Data.db, and nothing else is.
+//! Large partitions, rows and cells are found with their sizes in Data.db, and nothing else is reported.
 
 use model::types::CqlType;
 use model::{Cell, ClusteringPrefix, ClusteringRange, Liveness, PartitionKey, Position, Tombstone};
@@ -70,7 +70,7 @@ fn a_cell_at_the_limit_is_not_large_and_one_beyond_is() {
 
 #[test]
 fn sizes_of_partitions_and_rows_are_those_in_the_file() {
-    // Two partitions are written, and of the second everything is counted.
+    // Two partitions are written; all figures are of the second.
     let mut large = partition(1, (0..60).map(|c| (c, 10)));
     large.delete_range(
         ClusteringRange { start: Position::before(int(70)), end: Position::after(int(80)) },
@@ -84,7 +84,7 @@ fn sizes_of_partitions_and_rows_are_those_in_the_file() {
     let [only] = &data.partitions[..] else { panic!("{data:?}") };
     assert_eq!((&only.key, only.bytes), (&key(1), files[Component::Data].len() as u64));
     assert_eq!((only.rows, only.dead_rows, only.range_tombstones), (61, 1, 2));
-    // A row of its own: all but the partition's head and end.
+    // The row's own bytes: the partition without its header and end.
     let alone = vec![partition(2, [(1, 3000)])];
     let files = write(Version::Me, options.clone(), alone);
     let row = files.written.as_ref().unwrap().large_data.clone().unwrap().rows[0].clone();

@@ -1,4 +1,4 @@
-//! What the writer puts on disk: byte for byte, in what order, and what a crash leaves of it.
+//! The files of the writer: their bytes, the order of the writes, and the state that a crash leaves.
 
 mod contents;
 mod crash;
@@ -15,15 +15,15 @@ use runtime::{CpuGroup, IoClass, Shard, sim};
 
 use super::*;
 use crate::component::statistics::DeltaBases;
-use crate::name::{Component, Generation, SstableName};
+use crate::name::{Component, Generation, SSTableName};
 use crate::version::Version;
 
 fn dir() -> PathBuf {
     PathBuf::from("/data/ks/t")
 }
 
-fn name_of(version: Version) -> SstableName {
-    SstableName::big(version, Generation::Number(1))
+fn name_of(version: Version) -> SSTableName {
+    SSTableName::big(version, Generation::Number(1))
 }
 
 fn options(schema: &TableSchema) -> WriteOptions {
@@ -33,7 +33,7 @@ fn options(schema: &TableSchema) -> WriteOptions {
     }
 }
 
-/// All files of the SSTable that holds `mutations`, by component, and what the writer says of it.
+/// All files of the SSTable of `mutations`, by component, and the result of the write.
 struct Files {
     bytes: HashMap<Component, Vec<u8>>,
     written: Option<Written>,
@@ -52,7 +52,7 @@ fn write(version: Version, options: WriteOptions, mutations: Vec<Mutation>) -> F
     write_as(version, options, schema, mutations)
 }
 
-/// Writes the mutations of an earlier schema by `schema`.
+/// Writes mutations of an earlier schema with `schema`.
 fn write_as(
     version: Version,
     options: WriteOptions,
@@ -66,7 +66,7 @@ fn write_as(
         let written = write_mutations(&shard, &dir(), name, schema, options, &mutations).await.unwrap();
         let mut bytes = HashMap::default();
         for entry in files.read_dir(&dir()).await.unwrap() {
-            let (found, component) = SstableName::parse_file_name(&entry.name).unwrap();
+            let (found, component) = SSTableName::parse_file_name(&entry.name).unwrap();
             assert_eq!(found, name);
             let path = dir().join(&entry.name);
             bytes.insert(component, files.read_all(&path, IoClass::Maintenance, 1 << 30).await.unwrap());
@@ -78,7 +78,7 @@ fn write_as(
 async fn write_mutations(
     shard: &Shard,
     dir: &Path,
-    name: SstableName,
+    name: SSTableName,
     schema: Arc<TableSchema>,
     options: WriteOptions,
     mutations: &[Mutation],

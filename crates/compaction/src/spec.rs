@@ -1,0 +1,389 @@
+//! The table of compaction options: names, kinds, bounds, defaults, help.
+//!
+//! It is the only definition of the options. CREATE and ALTER TABLE (through the catalog) refuse the values
+//! that it refuses, the strategies take their defaults from it ([`crate::options`]), and a test checks that
+//! `docs/compaction.md` contains it as text.
+//!
+//! Sources: `validateOptions` of the strategies in Cassandra 3.11 (DateTiered), 4.1 and 5.0 (Unified), and
+//! ScyllaDB's documentation (Incremental, earlier called Hybrid).
+
+use std::fmt;
+use std::ops::Bound::{self, Excluded, Included, Unbounded};
+use std::ops::RangeBounds;
+
+use crate::options::OptionsError;
+use crate::unified::scaling::{parse_bytes, parse_list};
+
+/// The values that an option can have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    Boolean,
+    /// Both bounds are inclusive.
+    Integer(i64, i64),
+    Number(Bound<f64>, Bound<f64>),
+    /// In upper or lower case.
+    Word(&'static [&'static str]),
+    /// A number of bytes with an optional unit: `100MiB`.
+    Size,
+    /// `T4`, `L10`, `N`, `-8`, or a comma-separated list of these.
+    Scaling,
+}
+
+use Kind::{Boolean, Integer, Number, Scaling, Size, Word};
+
+/// One option.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionSpec {
+    pub name: &'static str,
+    pub kind: Kind,
+    /// Empty: the option has no default.
+    pub default: &'static str,
+    /// One phrase, in Markdown.
+    pub help: &'static str,
+}
+
+/// One strategy.
+#[derive(Clone, Copy, Debug)]
+pub struct StrategySpec {
+    /// The class without package and without `CompactionStrategy`.
+    pub name: &'static str,
+    /// Groups of options. The first of several options with the same name counts. [`COMMON`] is appended.
+    own: &'static [&'static [OptionSpec]],
+    /// Whether `min_threshold` and `max_threshold` have an effect.
+    pub has_thresholds: bool,
+}
+
+const fn option(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> OptionSpec {
+    OptionSpec { name, kind, default, help }
+}
+
+const ANY: i64 = i64::MAX;
+const SECONDS: i64 = u32::MAX as i64;
+const SHARE: Kind = Number(Included(0.0), Included(1.0));
+const TIME_UNIT: Kind =
+    Word(&["DAYS", "HOURS", "MINUTES", "SECONDS", "MILLISECONDS", "MICROSECONDS", "NANOSECONDS"]);
+
+/// The options of every strategy.
+pub const COMMON: &[OptionSpec] = &[
+    option("enabled", Boolean, "true", "false: nothing is compacted unless a user asks for it"),
+    option("min_threshold", Integer(2, ANY), "4", "fewer SSTables or runs of like size are not merged"),
+    option("max_threshold", Integer(2, ANY), "32", "SSTables or runs in one merge, at most"),
+    option(
+        "tombstone_threshold",
+        SHARE,
+        "0.2",
+        "an SSTable of which this part is droppable tombstones is rewritten by itself",
+    ),
+    option(
+        "tombstone_compaction_interval",
+        Integer(1, SECONDS),
+        "86400",
+        "seconds after an SSTable was written before it is rewritten for its tombstones",
+    ),
+    option(
+        "unchecked_tombstone_compaction",
+        Boolean,
+        "false",
+        "true: it is rewritten even if other SSTables may keep its tombstones",
+    ),
+    option(
+        "only_purge_repaired_tombstones",
+        Boolean,
+        "false",
+        "true: tombstones go from repaired SSTables only ([below](#when-tombstones-go))",
+    ),
+    option(
+        "log_all",
+        Boolean,
+        "false",
+        "true: `compaction.log` has a line for each compaction ([below](#history))",
+    ),
+    option(
+        "provide_overlapping_tombstones",
+        Word(&["NONE", "ROW", "CELL"]),
+        "NONE",
+        "compactions leave out what other SSTables delete (`row`) or also overwrite (`cell`) ([below](#dead-data-without-a-merge))",
+    ),
+];
+
+const SIZE_TIERED: &[OptionSpec] = &[
+    option(
+        "bucket_low",
+        Number(Excluded(0.0), Excluded(1.0)),
+        "0.5",
+        "SSTables are of like size from this part of their average on",
+    ),
+    option("bucket_high", Number(Excluded(1.0), Unbounded), "1.5", "and up to this multiple of it"),
+    option(
+        "min_sstable_size",
+        Integer(0, ANY),
+        "52428800",
+        "bytes; smaller SSTables count as of one size, if none was written within `min_sstable_age`",
+    ),
+    option("min_sstable_age", Integer(0, SECONDS), "3600", "seconds"),
+    option(
+        "bucketing",
+        Word(&["SCYLLADB", "CASSANDRA"]),
+        "SCYLLADB",
+        "ours: whose rules say which SSTables are of like size",
+    ),
+];
+
+/// Options of the size-tiered strategy only.
+const COLD_READS: &[OptionSpec] = &[option(
+    "cold_reads_to_omit",
+    SHARE,
+    "0",
+    "SSTables that are read least, and together get up to this part of all reads, are not merged",
+)];
+
+const LEVELED: &[OptionSpec] = &[
+    option(
+        "sstable_size_in_mb",
+        Integer(1, 1 << 30),
+        "160",
+        "size of an SSTable of a level, before compression",
+    ),
+    option(
+        "fanout_size",
+        Integer(2, 1 << 20),
+        "10",
+        "a level has so many times the bytes of the level below it",
+    ),
+    option(
+        "single_sstable_uplevel",
+        Boolean,
+        "false",
+        "true: an SSTable that overlaps nothing in the next level goes there alone",
+    ),
+];
+
+const INCREMENTAL: &[OptionSpec] = &[
+    option("sstable_size_in_mb", Integer(1, 1 << 30), "1000", "size of a fragment, before compression"),
+    option(
+        "bucket_low",
+        Number(Excluded(0.0), Excluded(1.0)),
+        "0.7071",
+        "runs are of like size from this part of their average on",
+    ),
+    option("bucket_high", Number(Excluded(1.0), Unbounded), "1.4142", "and up to this multiple of it"),
+    option(
+        "space_amplification_goal",
+        Number(Excluded(1.0), Included(2.0)),
+        "",
+        "the space of the two largest tiers, in sizes of the largest",
+    ),
+    option(
+        "overlap_threshold",
+        Number(Included(0.0), Unbounded),
+        "0.5",
+        "ours: bytes freed for each byte written that make runs worth merging however few; 0: never",
+    ),
+    option(
+        "tombstone_collection",
+        Word(&["FRAGMENTS", "WHEN_SHORT", "TIERS"]),
+        "FRAGMENTS",
+        "ours: `when_short`: only when the disk is short; `tiers`: whole tiers, as ScyllaDB does",
+    ),
+    option("disk_aware", Boolean, "true", "ours: false: jobs are chosen without regard to disk space"),
+];
+
+const EXPIRED_CHECK: OptionSpec = option(
+    "expired_sstable_check_frequency_seconds",
+    Integer(0, SECONDS),
+    "600",
+    "seconds between two searches for SSTables that have expired as a whole",
+);
+const AGGRESSIVE: OptionSpec = option(
+    "unsafe_aggressive_sstable_expiration",
+    Boolean,
+    "false",
+    "true: they are dropped even if their tombstones delete something elsewhere",
+);
+const RESOLUTION: OptionSpec =
+    option("timestamp_resolution", TIME_UNIT, "MICROSECONDS", "the unit of the writes' timestamps");
+
+const TIME_WINDOW: &[OptionSpec] = &[
+    option("compaction_window_unit", Word(&["MINUTES", "HOURS", "DAYS"]), "DAYS", "the unit of a window"),
+    option("compaction_window_size", Integer(1, 100_000_000), "1", "so many units are a window"),
+    RESOLUTION,
+    EXPIRED_CHECK,
+    AGGRESSIVE,
+    option(
+        "enable_optimized_twcs_queries",
+        Word(&["TRUE"]),
+        "true",
+        "reads leave SSTables out whose clustering keys are others, whatever the strategy; cannot be switched off",
+    ),
+];
+
+const DATE_TIERED: &[OptionSpec] = &[
+    option("base_time_seconds", Integer(1, 1_000_000_000_000), "60", "length of the newest window"),
+    option(
+        "max_sstable_age_days",
+        Number(Included(0.0), Unbounded),
+        "365000",
+        "SSTables without a younger write are not merged any more",
+    ),
+    option("max_window_size_seconds", Integer(1, 1_000_000_000_000), "86400", "length of a window, at most"),
+    RESOLUTION,
+    EXPIRED_CHECK,
+];
+
+const UNIFIED: &[OptionSpec] = &[
+    option(
+        "scaling_parameters",
+        Scaling,
+        "T4",
+        "tiered (`T`) or leveled (`L`) with a fan-out, by level of density",
+    ),
+    option("target_sstable_size", Size, "1GiB", "size of an SSTable, about; at least 1MiB"),
+    option("min_sstable_size", Size, "100MiB", "smaller SSTables are not cut by parts of the ring"),
+    option(
+        "flush_size_override",
+        Size,
+        "0",
+        "the size that flushes are taken to have; 0: as they are seen to be",
+    ),
+    option("base_shard_count", Integer(1, 1 << 16), "4", "parts of the ring that dense levels have at least"),
+    option("sstable_growth", SHARE, "0.333", "0: SSTables become more; 1: they become larger"),
+    option("max_sstables_to_compact", Integer(0, ANY), "0", "SSTables merged at one place; 0: any number"),
+    option(
+        "overlap_inclusion_method",
+        Word(&["NONE", "SINGLE", "TRANSITIVE"]),
+        "TRANSITIVE",
+        "what is merged beside SSTables that overlap at one place",
+    ),
+    option(
+        "survival_factor",
+        Number(Included(0.01), Included(100.0)),
+        "1.0",
+        "ours: the part of the bytes that a merge leaves, about",
+    ),
+    option(
+        "parallelize_output_shards",
+        Boolean,
+        "true",
+        "false: a major compaction merges one part of the ring after the other, not several at once",
+    ),
+    EXPIRED_CHECK,
+    AGGRESSIVE,
+];
+
+/// All strategies.
+pub const STRATEGIES: &[StrategySpec] = &[
+    StrategySpec { name: "SizeTiered", own: &[SIZE_TIERED, COLD_READS], has_thresholds: true },
+    StrategySpec { name: "Leveled", own: &[LEVELED, SIZE_TIERED], has_thresholds: true },
+    StrategySpec { name: "TimeWindow", own: &[TIME_WINDOW, SIZE_TIERED], has_thresholds: true },
+    StrategySpec { name: "DateTiered", own: &[DATE_TIERED], has_thresholds: true },
+    StrategySpec { name: "Incremental", own: &[INCREMENTAL, SIZE_TIERED], has_thresholds: true },
+    StrategySpec { name: "Hybrid", own: &[INCREMENTAL, SIZE_TIERED], has_thresholds: true },
+    StrategySpec { name: "Unified", own: &[UNIFIED], has_thresholds: false },
+    StrategySpec { name: "InMemory", own: &[], has_thresholds: false },
+    StrategySpec { name: "Null", own: &[], has_thresholds: false },
+];
+
+const CLASS_SUFFIX: &str = "CompactionStrategy";
+
+impl StrategySpec {
+    /// The strategy of a class, with or without its package; `None` if the name is unknown.
+    pub fn of_class(class: &str) -> Option<&'static Self> {
+        let name = class.rsplit('.').next()?.strip_suffix(CLASS_SUFFIX)?;
+        STRATEGIES.iter().find(|strategy| strategy.name == name)
+    }
+
+    /// The class name as users write it.
+    pub fn class(&self) -> String {
+        format!("{}{CLASS_SUFFIX}", self.name)
+    }
+
+    /// Its options without duplicates.
+    pub fn options(&self) -> Vec<&'static OptionSpec> {
+        let mut found: Vec<&'static OptionSpec> = vec![];
+        for option in self.own.iter().copied().chain([COMMON]).flatten() {
+            if found.iter().all(|earlier| earlier.name != option.name) {
+                found.push(option);
+            }
+        }
+        found
+    }
+
+    pub fn option(&self, name: &str) -> Option<&'static OptionSpec> {
+        self.own.iter().copied().chain([COMMON]).flatten().find(|option| option.name == name)
+    }
+}
+
+impl OptionSpec {
+    /// Refuses a value that the option cannot have.
+    pub fn check(&self, value: &str) -> Result<(), OptionsError> {
+        if let ("min_threshold" | "max_threshold", Ok(number)) = (self.name, value.parse::<i64>()) {
+            if number <= 0 {
+                return Err(OptionsError::Refused(
+                    "Disabling compaction by setting compaction thresholds to 0 has been removed, set the compaction \
+                     option 'enabled' to false instead."
+                        .to_string(),
+                ));
+            }
+            if number < 2 {
+                let which = if self.name == "min_threshold" { "Min" } else { "Max" };
+                return Err(OptionsError::Refused(format!(
+                    "{which} compaction threshold cannot be less than 2 (got {number})"
+                )));
+            }
+        }
+        if self.kind.has(value) {
+            return Ok(());
+        }
+        if self.name == "enable_optimized_twcs_queries" && value.eq_ignore_ascii_case("false") {
+            return Err(OptionsError::Refused(
+                "enable_optimized_twcs_queries cannot be switched off: reads leave SSTables out whose clustering keys are \
+                 others, whatever the strategy; leave the option out or set it to 'true'"
+                    .to_string(),
+            ));
+        }
+        Err(OptionsError::Value {
+            option: self.name.to_string(),
+            value: value.to_string(),
+            expected: self.kind.to_string(),
+        })
+    }
+}
+
+impl Kind {
+    fn has(self, value: &str) -> bool {
+        match self {
+            Boolean => value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("false"),
+            Integer(least, most) => value.parse::<i64>().is_ok_and(|number| (least..=most).contains(&number)),
+            Number(least, most) => {
+                value.parse::<f64>().is_ok_and(|number| number.is_finite() && (least, most).contains(&number))
+            }
+            Word(words) => words.iter().any(|word| value.eq_ignore_ascii_case(word)),
+            Size => parse_bytes(value).is_some(),
+            Scaling => parse_list(value).is_some(),
+        }
+    }
+}
+
+/// Formats the requirement for a value, to follow "it must be".
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Boolean => f.write_str("either 'true' or 'false'"),
+            Integer(least, ANY) => write!(f, "an integer of at least {least}"),
+            Integer(least, most) => write!(f, "an integer from {least} to {most}"),
+            Number(Included(least), Included(most)) => write!(f, "a number from {least} to {most}"),
+            Number(Excluded(least), Included(most)) => {
+                write!(f, "a number greater than {least} and less than or equal to {most}")
+            }
+            Number(Excluded(least), Excluded(most)) => write!(f, "a number between {least} and {most}"),
+            Number(Excluded(least), _) => write!(f, "a number greater than {least}"),
+            Number(Included(least), _) => write!(f, "a number of at least {least}"),
+            Number(Unbounded, _) => f.write_str("a number"),
+            Word(words) => write!(f, "one of {}", words.join(", ")),
+            Size => f.write_str("a size, as in 100MiB"),
+            Scaling => {
+                f.write_str("a list of N, T and a number from 2 on, L and a number from 2 on, or a number")
+            }
+        }
+    }
+}

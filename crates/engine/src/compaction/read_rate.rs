@@ -1,0 +1,71 @@
+//! How often reads of single partitions open an SSTable: a mean over about the last two hours.
+//!
+//! Reads and time are counted with weights that decay by one exponential, so the rate is right from the first look on,
+//! whenever looks happen. Until an SSTable has been watched for ten minutes it has no rate: a new one is not cold.
+
+/// Weights fall to 1/e in this time.
+const DECAY_S: f64 = 7200.0;
+/// No rate before.
+const WATCHED_S: f64 = 600.0;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReadRate {
+    /// The counter and the time at the last look.
+    reads: u64,
+    at_s: u32,
+    /// Both with their weights.
+    decayed_reads: f64,
+    decayed_s: f64,
+    /// The time without a weight.
+    watched_s: f64,
+}
+
+impl ReadRate {
+    /// `reads`: the SSTable's counter now.
+    pub(super) fn new(reads: u64, now_s: u32) -> Self {
+        Self { reads, at_s: now_s, decayed_reads: 0.0, decayed_s: 0.0, watched_s: 0.0 }
+    }
+
+    /// Reads per second, if they have been counted for long enough.
+    pub(super) fn look(&mut self, reads: u64, now_s: u32) -> Option<f64> {
+        // A clock that was set back: the reads count, the time does not.
+        let passed_s = f64::from(now_s.saturating_sub(self.at_s));
+        let weight = (-passed_s / DECAY_S).exp();
+        self.decayed_reads = self.decayed_reads * weight + reads.saturating_sub(self.reads) as f64;
+        self.decayed_s = self.decayed_s * weight + passed_s;
+        self.watched_s += passed_s;
+        (self.reads, self.at_s) = (reads, now_s);
+        (self.watched_s >= WATCHED_S).then(|| self.decayed_reads / self.decayed_s)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_steady_rate_is_found_and_a_change_is_followed_within_hours() {
+        let mut rate = ReadRate::new(1000, 0);
+        let mut reads = 1000;
+        let mut found = None;
+        for minute in 1..=240 {
+            reads += 300;
+            found = rate.look(reads, minute * 60);
+            assert_eq!(found.is_some(), minute >= 10, "minute {minute}: {found:?}");
+            if let Some(per_s) = found {
+                assert!((per_s - 5.0).abs() < 0.05, "minute {minute}: {per_s}");
+            }
+        }
+        assert!(found.is_some());
+        let silent = (241..=241 + 480).map(|minute| rate.look(reads, minute * 60)).last().flatten();
+        assert!(silent.is_some_and(|per_s| per_s < 0.15), "{silent:?}");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_loses_no_read() {
+        let mut rate = ReadRate::new(0, 10_000);
+        assert_eq!(rate.look(600, 5000), None);
+        let per_s = rate.look(600, 5600).expect("it was watched");
+        assert!((0.9..1.0).contains(&per_s), "{per_s}");
+    }
+}

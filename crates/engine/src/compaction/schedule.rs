@@ -1,0 +1,120 @@
+//! When strategies are asked for jobs, and how many jobs may run.
+//!
+//! Of each **weight** (a power of four of the bytes to merge) one job runs at a time on a shard, so that large jobs do
+//! not pile up and small ones need not wait for them.
+
+use std::cell::{Cell, RefCell};
+
+use compaction::weight::{Admission, Weight};
+use runtime::{Event, NextEvent};
+
+/// Every table is asked this often, whether something happened to it or not.
+const ASK_ALL_US: u64 = 60_000_000;
+
+/// See the head of this file.
+pub(super) struct Schedule {
+    /// The weights of jobs that strategies began.
+    admission: RefCell<Admission>,
+    /// A strategy is to be asked.
+    work: Event,
+    has_started: Cell<bool>,
+    stopping: Cell<bool>,
+    /// At most so many jobs at a time, whatever their weights; 0: as many as there are weights.
+    jobs_max: Cell<u32>,
+    last_ask_us: Cell<u64>,
+}
+
+impl Schedule {
+    pub(super) fn new(jobs_max: u32) -> Self {
+        Self {
+            admission: RefCell::default(),
+            work: Event::new(),
+            has_started: Cell::new(false),
+            stopping: Cell::new(false),
+            jobs_max: Cell::new(jobs_max),
+            last_ask_us: Cell::new(0),
+        }
+    }
+
+    /// Strategies of tables that want it are asked.
+    pub(super) fn wake(&self) {
+        self.work.signal();
+    }
+
+    /// The next [`Self::wake`].
+    pub(super) fn next_wake(&self) -> NextEvent<'_> {
+        self.work.next()
+    }
+
+    /// From now on jobs begin.
+    pub(super) fn start(&self) {
+        self.has_started.set(true);
+    }
+
+    pub(super) fn has_started(&self) -> bool {
+        self.has_started.get()
+    }
+
+    /// From now on none begins.
+    pub(super) fn stop(&self) {
+        self.stopping.set(true);
+        self.wake();
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.get()
+    }
+
+    pub(super) fn jobs_max(&self) -> u32 {
+        self.jobs_max.get()
+    }
+
+    pub(super) fn set_jobs_max(&self, jobs: u32) {
+        self.jobs_max.set(jobs);
+        self.wake();
+    }
+
+    /// Whether a strategy may begin a job beside `running` others.
+    pub(super) fn has_room(&self, running: usize) -> bool {
+        !self.stopping.get() && (self.jobs_max.get() == 0 || running < self.jobs_max.get() as usize)
+    }
+
+    /// Whether a job of the weight may begin; then it counts until [`Self::release`].
+    pub(super) fn admit(&self, weight: Weight) -> bool {
+        self.admission.borrow_mut().begin(weight).is_ok()
+    }
+
+    pub(super) fn release(&self, weight: Weight) {
+        self.admission.borrow_mut().end(weight);
+    }
+
+    /// Whether every table is to be asked once more.
+    pub(super) fn is_ask_due(&self, now_us: u64) -> bool {
+        now_us >= self.last_ask_us.get() + ASK_ALL_US
+    }
+
+    /// Every table is asked now.
+    pub(super) fn asks_all(&self, now_us: u64) {
+        self.last_ask_us.set(now_us);
+        self.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_have_room_up_to_their_number_and_until_a_stop() {
+        let schedule = Schedule::new(2);
+        assert!(schedule.has_room(1) && !schedule.has_room(2));
+        schedule.set_jobs_max(0);
+        assert!(schedule.has_room(200));
+        let weight = Weight::new(1 << 20, 4);
+        assert!(schedule.admit(weight) && !schedule.admit(weight));
+        schedule.release(weight);
+        assert!(schedule.admit(weight));
+        schedule.stop();
+        assert!(!schedule.has_room(0));
+    }
+}

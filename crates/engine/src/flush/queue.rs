@@ -1,0 +1,333 @@
+//! The flushes of a shard, one after the other.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use base::broken;
+use reader::LocalFuture;
+use runtime::{CpuGroup, Event, Shard};
+use sstable::read::ChunkCache;
+use sstable::write::Written;
+
+use super::job::{FlushError, FlushWriter, Job, JobState};
+use crate::commitlog::{LogError, LogPosition};
+use crate::error::EngineError;
+use crate::options::SSTableForm;
+use crate::table::large_data_log::LargeDataLog;
+use crate::table::{LoggedMemtable, Table};
+
+/// The first pause after a failed flush, and the longest.
+const RETRY_US_MIN: u64 = 100_000;
+const RETRY_US_MAX: u64 = 10_000_000;
+
+/// So much more is free than when a flush found no room: it is tried again at once.
+const ROOM_AGAIN_BYTES: u64 = 1 << 20;
+
+/// What flushing has done since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FlushStats {
+    pub flushes: u64,
+    pub failures: u64,
+    /// Bytes of memtables that were written out.
+    pub memtable_bytes: u64,
+    /// Bytes of rows before compression.
+    pub uncompressed_bytes: u64,
+    /// Bytes of Data.db.
+    pub data_bytes: u64,
+    /// Why the last attempt failed, if it did; it is tried again.
+    pub last_error: Option<String>,
+}
+
+/// The flushes of one shard.
+pub struct FlushQueue {
+    shard: Shard,
+    writer: FlushWriter,
+    jobs: RefCell<VecDeque<Job>>,
+    /// A job came, or the last pause is to end early.
+    work: Event,
+    /// The table whose memtable is being written.
+    writing: RefCell<Option<Rc<Table>>>,
+    stopping: Cell<bool>,
+    stats: RefCell<FlushStats>,
+    /// Bytes of sealed memtables that wait or are being written.
+    queued_bytes: Cell<usize>,
+    /// The last attempt found no space on the disk.
+    no_space: RefCell<Option<String>>,
+    /// Free on the disk, when it was looked at last.
+    free_bytes: Cell<u64>,
+    /// The schema's log failed: its tables are not flushed before a restart.
+    log_failed: RefCell<Option<LogError>>,
+    /// A flush ended, well or not.
+    pub ended: Event,
+    /// Is told of every table that has a new SSTable.
+    on_flushed: RefCell<Option<OnFlushed>>,
+    /// Is waited for before a memtable is written.
+    before_flush: RefCell<Option<BeforeFlush>>,
+}
+
+type OnFlushed = Box<dyn Fn(&Rc<Table>)>;
+type BeforeFlush = Box<dyn Fn(&Rc<Table>) -> LocalFuture<'static, ()>>;
+
+impl FlushQueue {
+    pub fn new(
+        shard: Shard,
+        cache: Rc<ChunkCache>,
+        host_id: [u8; 16],
+        form: SSTableForm,
+        large_data: Rc<LargeDataLog>,
+    ) -> Rc<Self> {
+        Rc::new(Self {
+            shard: shard.clone(),
+            writer: FlushWriter { shard, cache, host_id, form, large_data },
+            jobs: RefCell::default(),
+            work: Event::new(),
+            writing: RefCell::default(),
+            stopping: Cell::new(false),
+            stats: RefCell::default(),
+            queued_bytes: Cell::new(0),
+            no_space: RefCell::default(),
+            free_bytes: Cell::new(0),
+            log_failed: RefCell::default(),
+            ended: Event::new(),
+            on_flushed: RefCell::default(),
+            before_flush: RefCell::default(),
+        })
+    }
+
+    /// `f` is told of every table that has a new SSTable.
+    pub fn on_flushed(&self, f: impl Fn(&Rc<Table>) + 'static) {
+        *self.on_flushed.borrow_mut() = Some(Box::new(f));
+    }
+
+    /// What `f` gives is waited for before a memtable is written.
+    pub fn before_flush(&self, f: impl Fn(&Rc<Table>) -> LocalFuture<'static, ()> + 'static) {
+        *self.before_flush.borrow_mut() = Some(Box::new(f));
+    }
+
+    pub fn stats(&self) -> FlushStats {
+        self.stats.borrow().clone()
+    }
+
+    /// Bytes of memtables that are sealed and not yet written.
+    pub fn queued_bytes(&self) -> usize {
+        self.queued_bytes.get()
+    }
+
+    /// So much is free on the disk.
+    pub fn set_free_bytes(&self, free_bytes: u64) {
+        self.free_bytes.set(free_bytes);
+    }
+
+    /// Why nothing can be flushed: the disk is full. `None` when the last attempt went well.
+    pub fn no_space(&self) -> Option<String> {
+        self.no_space.borrow().clone()
+    }
+
+    /// Why some memtables stay in memory until a restart; `None` if all can be flushed.
+    pub fn log_failed(&self) -> Option<LogError> {
+        self.log_failed.borrow().clone()
+    }
+
+    /// Seals the table's memtable, if there is anything in it, and queues it. Gives what to wait for.
+    pub fn seal(&self, table: &Rc<Table>) -> FlushTicket {
+        if let Some(sealed) = table.seal() {
+            self.enqueue(table, sealed);
+        }
+        let jobs = self.jobs.borrow();
+        let mine = jobs.iter().filter(|job| Rc::ptr_eq(&job.table, table));
+        FlushTicket { jobs: mine.map(|job| (job.state.clone(), job.state.failures.get())).collect() }
+    }
+
+    fn enqueue(&self, table: &Rc<Table>, sealed: Rc<LoggedMemtable>) {
+        self.queued_bytes.set(self.queued_bytes.get() + sealed.memtable.charged_bytes());
+        self.jobs.borrow_mut().push_back(Job { table: table.clone(), sealed, state: Rc::default() });
+        self.work.signal();
+    }
+
+    /// A truncate did not happen: the memtables that the table had to forget are there again.
+    pub fn take_back_forgotten(&self, table: &Rc<Table>) {
+        if let Some(sealed) = table.memtables.take_back_forgotten() {
+            self.enqueue(table, sealed);
+        }
+    }
+
+    /// Writes what is queued, until [`Self::stop`].
+    pub async fn run(self: Rc<Self>) {
+        let mut pause_us = RETRY_US_MIN;
+        while !self.stopping.get() {
+            let work = self.work.next();
+            let Some(job) = self.next_job() else {
+                work.await;
+                continue;
+            };
+            let before = self.before_flush.borrow().as_ref().map(|before| before(&job.table));
+            if let Some(before) = before {
+                before.await;
+                if job.table.memtables.holds_back(&job.sealed) {
+                    continue;
+                }
+            }
+            *self.writing.borrow_mut() = Some(job.table.clone());
+            let result = self.writer.write(&job).await;
+            *self.writing.borrow_mut() = None;
+            match result {
+                Ok(written) => {
+                    pause_us = RETRY_US_MIN;
+                    self.finish(&job, written.as_ref());
+                    self.take_apart(job.sealed);
+                }
+                Err(error) => {
+                    let no_space = error.is_no_space();
+                    *self.no_space.borrow_mut() = no_space.then(|| error.to_string());
+                    if let FlushError::Log(failed) = &error {
+                        *self.log_failed.borrow_mut() = Some(failed.clone());
+                    }
+                    self.count(|stats| {
+                        stats.failures += 1;
+                        stats.last_error = Some(error.to_string());
+                    });
+                    self.put_behind(&job, &error, no_space);
+                    self.ended.signal();
+                    // Who waits for this flush to free a log segment may give up now.
+                    job.table.log.progress().signal();
+                    if no_space && broken::is("flush_retry") {
+                        std::future::pending::<()>().await;
+                    }
+                    self.pause(pause_us).await;
+                    pause_us = (pause_us * 2).min(RETRY_US_MAX);
+                }
+            }
+        }
+    }
+
+    /// The first job that its table does not hold back, moved to the front of the queue. A job stays in the queue while
+    /// it is written, so that a ticket finds it.
+    fn next_job(&self) -> Option<Job> {
+        let mut jobs = self.jobs.borrow_mut();
+        let at = jobs.iter().position(|job| !job.table.memtables.holds_back(&job.sealed))?;
+        jobs.make_contiguous()[..=at].rotate_right(1);
+        let job = jobs.front().expect("it was just found");
+        Some(Job { table: job.table.clone(), sealed: job.sealed.clone(), state: job.state.clone() })
+    }
+
+    /// What can be written is not to wait for the first job, which cannot. Of a full disk all learn.
+    fn put_behind(&self, failed: &Job, error: &FlushError, no_space: bool) {
+        let mut jobs = self.jobs.borrow_mut();
+        for job in jobs.iter().filter(|job| no_space || Rc::ptr_eq(&job.state, &failed.state)) {
+            job.state.fail(error, no_space);
+        }
+        jobs.rotate_left(1);
+    }
+
+    /// Holds flushes of this table back and waits until none is under way; [`Self::allow`] ends it.
+    pub async fn block(&self, table: &Rc<Table>) {
+        table.memtables.hold_flushes(vec![]);
+        self.ended.until(|| !self.writing.borrow().as_ref().is_some_and(|at| Rc::ptr_eq(at, table))).await;
+    }
+
+    /// Draws a line through the table's writes, in one step: the writes before it are flushed, as the ticket tells, and
+    /// no write behind it is flushed before [`Self::allow`]. Gives the position of the line in the log.
+    pub fn cut(&self, table: &Rc<Table>) -> (FlushTicket, LogPosition) {
+        let ticket = self.seal(table);
+        table.memtables.hold_flushes(table.memtables.sealed());
+        (ticket, table.log.position())
+    }
+
+    /// Lets flushes of this table go on.
+    pub fn allow(&self, table: &Table) {
+        table.memtables.allow_flushes();
+        self.work.signal();
+    }
+
+    /// Ends [`Self::run`] after the flush that is under way.
+    pub fn stop(&self) {
+        self.stopping.set(true);
+        self.work.signal();
+    }
+
+    /// Sleeps in steps, so that a stop does not wait long, nor a flush that the disk has room for again.
+    async fn pause(&self, mut us: u64) {
+        let free_bytes = self.free_bytes.get();
+        let has_room_again = || {
+            self.no_space.borrow().is_some()
+                && self.free_bytes.get() > free_bytes.saturating_add(ROOM_AGAIN_BYTES)
+        };
+        while us > 0 && !self.stopping.get() && !has_room_again() {
+            self.shard.sleep_us(us.min(RETRY_US_MIN)).await;
+            us = us.saturating_sub(RETRY_US_MIN);
+        }
+    }
+
+    fn finish(&self, job: &Job, written: Option<&Written>) {
+        let memtable_bytes = job.sealed.memtable.charged_bytes();
+        job.table.remove_sealed(&job.sealed);
+        self.jobs.borrow_mut().pop_front();
+        self.queued_bytes.set(self.queued_bytes.get() - memtable_bytes);
+        *self.no_space.borrow_mut() = None;
+        let segments = job.sealed.segments.take();
+        if written.is_some() {
+            job.table.memtables.add_logged(&segments, job.sealed.memtable.least_times().timestamp_us);
+        }
+        job.table.log.release(job.table.schema().id, &segments);
+        if let Some(written) = written {
+            let flushes = &job.table.counters.flushes;
+            flushes.set(flushes.get() + 1);
+            self.count(|stats| {
+                stats.flushes += 1;
+                stats.last_error = None;
+                stats.memtable_bytes += memtable_bytes as u64;
+                stats.uncompressed_bytes += written.uncompressed_bytes;
+                stats.data_bytes += written.data_bytes;
+            });
+            job.table.counters.flushed(written);
+            if let Some(on_flushed) = &*self.on_flushed.borrow() {
+                on_flushed(&job.table);
+            }
+        }
+        job.state.done.set(true);
+        job.state.changed.signal();
+        self.ended.signal();
+    }
+
+    /// Frees a memtable without keeping others waiting.
+    fn take_apart(&self, sealed: Rc<LoggedMemtable>) {
+        // A read that has it open frees it when it ends.
+        let Ok(sealed) = Rc::try_unwrap(sealed) else { return };
+        let shard = self.shard.clone();
+        let take_apart = async move {
+            for () in sealed.memtable.take_apart() {
+                if shard.need_preempt() {
+                    shard.yield_now().await;
+                }
+            }
+        };
+        self.shard.spawn(CpuGroup::Memtable, take_apart).detach();
+    }
+
+    fn count(&self, change: impl FnOnce(&mut FlushStats)) {
+        change(&mut self.stats.borrow_mut());
+    }
+}
+
+/// What was in memory when it was given out.
+#[must_use = "await `flushed` to know that it is on disk"]
+pub struct FlushTicket {
+    /// The jobs, and how often each had failed by then.
+    jobs: Vec<(Rc<JobState>, u64)>,
+}
+
+impl FlushTicket {
+    /// Ends when all of it is in sealed SSTables, or when an attempt fails; the data is safe either way.
+    pub async fn flushed(self) -> Result<(), EngineError> {
+        for (job, failures) in self.jobs {
+            job.changed.until(|| job.done.get() || job.failures.get() > failures).await;
+            if !job.done.get() {
+                let (error, no_space) = job.last_error.borrow().clone().expect("a failure says why");
+                let error = format!("the flush failed and will be tried again: {error}");
+                return Err(if no_space { EngineError::NoSpace(error) } else { EngineError::SSTable(error) });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,403 @@
+//! Which SSTables a shard has of a table, so that one whose files are taken away is missed.
+//!
+//! A generation that is not there leaves no trace in the table's directory, and its rows are gone without a word. So
+//! each shard keeps the names it has in `sstables/<table>-<shard>` of the data directory, which a start compares with
+//! what is there. People may rightly take files away (a restored snapshot, a damaged SSTable), so what is missing is
+//! told and the table is read.
+//!
+//! - What is about to be removed is taken out before, durably: nothing that goes as it should is ever missed, whatever
+//!   crashes. What a truncate removes is known by its record.
+//! - What is new is put in afterwards, and not waited for: after a loss of power it may be unknown, or the manifest
+//!   unreadable, which is told too.
+//! - A start tells what is missing, and forgets it when it has ended well.
+//!
+//! It also says which entries of the commit log these SSTables have ([`Flushed`]). A start that finds every one of
+//! them, as it was, need not replay these entries; otherwise it replays all.
+//!
+//! The layout is in `docs/formats/roster.md`.
+
+mod flushed;
+
+use std::cell::{Cell, RefCell};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use base::broken;
+use base::crc::crc32;
+use model::TableId;
+use runtime::{FileError, Files, IoBuf, IoClass, Mutex, OpenOptions};
+use sstable::name::{Component, SSTableName};
+use sstable::read::SSTable;
+
+use crate::commitlog::LogPosition;
+use crate::commitlog::format::split_id;
+
+pub use flushed::Flushed;
+
+/// The first line.
+const MAGIC: &str = "messina sstables 2";
+/// Without checksums and positions.
+const MAGIC_1: &str = "messina sstables 1";
+const FLUSHED: &str = "flushed ";
+const TEMPORARY_SUFFIX: &str = ".tmp";
+/// A line is some tens of bytes.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// An SSTable by its name, and by its content: another node has the same names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Listed {
+    pub name: SSTableName,
+    /// What Messina.db says is the checksum of Statistics.db; `None` if it says nothing.
+    pub crc: Option<u32>,
+}
+
+impl Listed {
+    pub fn of(sstable: &SSTable) -> Self {
+        let crc = sstable.messina().and_then(|messina| messina.crc_of(&Component::Statistics));
+        Self { name: sstable.name(), crc }
+    }
+}
+
+/// What an SSTable manifest holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Content {
+    pub sstables: Vec<Listed>,
+    pub flushed: Flushed,
+}
+
+pub fn encode(content: &Content) -> String {
+    let mut text = format!("{MAGIC}\n");
+    for Listed { name, crc } in &content.sstables {
+        let _ = match crc {
+            Some(crc) => writeln!(text, "{name} {crc:08x}"),
+            None => writeln!(text, "{name}"),
+        };
+    }
+    for (from, until) in content.flushed.iter() {
+        let (a, b) = (from.segment, from.offset_bytes);
+        let _ = writeln!(text, "{FLUSHED}{a}:{b} {}:{}", until.segment, until.offset_bytes);
+    }
+    let crc = crc32(text.as_bytes());
+    let _ = writeln!(text, "crc {crc:08x}");
+    text
+}
+
+/// `None`: this is not what was written.
+pub fn decode(bytes: &[u8]) -> Option<Content> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let (body, crc) = text.strip_suffix('\n')?.rsplit_once('\n')?;
+    let body = &text[..body.len() + 1];
+    if crc.strip_prefix("crc ")? != format!("{:08x}", crc32(body.as_bytes())) {
+        return None;
+    }
+    let mut lines = body.lines();
+    if ![MAGIC, MAGIC_1].contains(&lines.next()?) {
+        return None;
+    }
+    let mut content = Content::default();
+    for line in lines {
+        match line.strip_prefix(FLUSHED) {
+            Some(interval) => {
+                let (from, until) = interval.split_once(' ')?;
+                content.flushed.add(position(from)?, position(until)?);
+            }
+            None => content.sstables.push(listed(line)?),
+        }
+    }
+    Some(content)
+}
+
+fn listed(line: &str) -> Option<Listed> {
+    let (name, crc) = match line.split_once(' ') {
+        Some((name, crc)) => (name, Some(u32::from_str_radix(crc, 16).ok()?)),
+        None => (line, None),
+    };
+    let (name, _) = SSTableName::parse_file_name(&format!("{name}-{}", Component::Toc)).ok()?;
+    Some(Listed { name, crc })
+}
+
+fn position(text: &str) -> Option<LogPosition> {
+    let (segment, offset_bytes) = text.split_once(':')?;
+    Some(LogPosition { segment: segment.parse().ok()?, offset_bytes: offset_bytes.parse().ok()? })
+}
+
+/// The directory of all SSTable manifests.
+pub fn dir(data_dir: &Path) -> PathBuf {
+    data_dir.join("sstables")
+}
+
+fn file_name(table: TableId, shard: u32) -> String {
+    format!("{}-{shard}", table.simple())
+}
+
+fn parse_file_name(name: &str) -> Option<(TableId, u32)> {
+    let (table, shard) = name.split_once('-')?;
+    Some((TableId::try_parse(table).ok()?, shard.parse().ok()?))
+}
+
+/// What a file says.
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    Absent,
+    Unreadable,
+    Content(Content),
+}
+
+async fn read(files: &Files, path: &Path) -> Found {
+    match files.read_all(path, IoClass::Maintenance, BYTES_MAX).await {
+        Ok(bytes) => decode(&bytes).map_or(Found::Unreadable, Found::Content),
+        Err(error) if error.is_not_found() => Found::Absent,
+        Err(_) => Found::Unreadable,
+    }
+}
+
+/// The SSTable manifest of one table on one shard.
+pub struct SSTableManifest {
+    path: PathBuf,
+    /// What the file says, as far as is known.
+    stored: RefCell<Option<Content>>,
+    /// Entries of earlier runs' logs that SSTables have which were there at the start, as they were; kept in the file
+    /// until the start has ended.
+    flushed_earlier: RefCell<Flushed>,
+    /// It cannot be said which those are, since an SSTable is missing or another one.
+    is_doubtful: Cell<bool>,
+    /// Missing since the start, and kept in the file until that has ended.
+    missing: RefCell<Vec<SSTableName>>,
+    /// About to be removed.
+    removing: RefCell<Vec<SSTableName>>,
+    is_unreadable: Cell<bool>,
+    /// So many were missing at the start.
+    missing_at_start: Cell<usize>,
+    lock: Mutex,
+}
+
+impl SSTableManifest {
+    pub fn new(data_dir: &Path, table: TableId, shard: u32) -> Self {
+        Self {
+            path: dir(data_dir).join(file_name(table, shard)),
+            stored: RefCell::default(),
+            flushed_earlier: RefCell::default(),
+            is_doubtful: Cell::new(false),
+            missing: RefCell::default(),
+            removing: RefCell::default(),
+            is_unreadable: Cell::new(false),
+            missing_at_start: Cell::new(0),
+            lock: Mutex::default(),
+        }
+    }
+
+    /// At a start: compares the file, or another shard's at `path`, with the SSTables that are `there`, of which this
+    /// shard has `opened` some. `is_removed` says of which that are not there a truncate removed them.
+    pub async fn compare(
+        &self,
+        files: &Files,
+        path: Option<&Path>,
+        there: &[SSTableName],
+        opened: &[Listed],
+        is_removed: impl Fn(&SSTableName) -> bool,
+    ) {
+        match read(files, path.unwrap_or(&self.path)).await {
+            Found::Absent => {}
+            Found::Unreadable => self.is_unreadable.set(true),
+            Found::Content(content) => {
+                let names = || content.sstables.iter().map(|listed| listed.name);
+                let missing = names().filter(|name| !there.contains(name) && !is_removed(name));
+                self.missing.borrow_mut().extend(missing);
+                // One that cannot be opened, and one of another node with the same name, are not what was there.
+                let is_same = |listed: &Listed| is_removed(&listed.name) || opened.contains(listed);
+                if !content.sstables.iter().all(is_same) {
+                    self.is_doubtful.set(true);
+                }
+                self.flushed_earlier.borrow_mut().merge(&content.flushed);
+                if path.is_none() {
+                    *self.stored.borrow_mut() = Some(content);
+                }
+            }
+        }
+        if self.is_doubtful.get() {
+            self.flushed_earlier.take();
+        }
+    }
+
+    /// Which entries of earlier runs' logs are in SSTables that are there: nothing, if one is missing or another one.
+    pub fn flushed_earlier(&self) -> Flushed {
+        self.flushed_earlier.borrow().clone()
+    }
+
+    /// These are about to be removed, or are not after all.
+    pub fn set_removing(&self, names: &[SSTableName], is_removing: bool) {
+        let mut removing = self.removing.borrow_mut();
+        removing.retain(|name| !names.contains(name));
+        if is_removing {
+            removing.extend(names);
+        }
+    }
+
+    /// How many SSTables were missing at the start.
+    pub fn missing_count(&self) -> usize {
+        self.missing_at_start.get()
+    }
+
+    /// What is wrong, for people.
+    pub fn complaints(&self, full_name: &str, table_dir: &Path) -> Vec<String> {
+        let missing = self.missing.borrow();
+        let mut all: Vec<String> = missing.iter().map(|name| complaint(full_name, table_dir, name)).collect();
+        if self.is_unreadable.get() {
+            all.push(unreadable(full_name, &self.path));
+        }
+        all
+    }
+
+    /// The start has ended, and what was missing has been told.
+    pub fn accept(&self) {
+        self.missing_at_start.set(self.missing.take().len());
+        self.is_unreadable.set(false);
+        // The segments are not needed any more.
+        self.flushed_earlier.take();
+    }
+
+    /// Makes the file say `content()`, if it says anything else. `is_durable`: it does so after a loss of power too. If
+    /// it cannot be written it goes, so that nothing is missed in vain; that it says nothing costs no data.
+    pub async fn store(&self, files: &Files, is_durable: bool, content: impl Fn() -> Content) {
+        let _held = self.lock.lock().await;
+        let Content { mut sstables, mut flushed } = content();
+        sstables.retain(|listed| !self.removing.borrow().contains(&listed.name));
+        sstables.extend(self.missing.borrow().iter().map(|name| Listed { name: *name, crc: None }));
+        sstables.sort();
+        sstables.dedup_by_key(|listed| listed.name);
+        flushed.merge(&self.flushed_earlier.borrow());
+        let content = Content { sstables, flushed };
+        let is_stored = self.stored.borrow().as_ref() == Some(&content);
+        if is_stored || (self.stored.borrow().is_some() && broken::is("sstable_manifest")) {
+            return;
+        }
+        *self.stored.borrow_mut() = None;
+        match write(files, &self.path, &encode(&content), is_durable).await {
+            Ok(()) => *self.stored.borrow_mut() = Some(content),
+            Err(_) => remove_file(files, &self.path).await,
+        }
+    }
+
+    /// The table is gone.
+    pub async fn remove(&self, files: &Files) {
+        let _held = self.lock.lock().await;
+        *self.stored.borrow_mut() = None;
+        remove_file(files, &self.path).await;
+    }
+}
+
+fn complaint(full_name: &str, table_dir: &Path, name: &SSTableName) -> String {
+    format!(
+        "{} of {full_name} was there when the node stopped and is not now: its rows are missing unless that was wanted; to have them \
+         again, stop the node and restore its files to {}",
+        name,
+        table_dir.display()
+    )
+}
+
+fn unreadable(full_name: &str, path: &Path) -> String {
+    format!(
+        "{} cannot be read, so nobody knows whether SSTables of {full_name} are missing; a loss of power may do that",
+        path.display()
+    )
+}
+
+async fn write(files: &Files, path: &Path, text: &str, is_durable: bool) -> Result<(), FileError> {
+    let temporary = PathBuf::from(format!("{}{TEMPORARY_SUFFIX}", path.display()));
+    let parent = path.parent().expect("it is in a directory");
+    let written = async {
+        let file = files.open(&temporary, OpenOptions::create_truncate()).await?;
+        file.write_at(0, IoBuf::copy_from(text.as_bytes()), IoClass::Maintenance).await?;
+        if is_durable {
+            file.sync_data().await?;
+        }
+        files.rename(&temporary, path).await?;
+        if is_durable { files.sync_dir(parent).await } else { Ok(()) }
+    };
+    let result = written.await;
+    if result.is_err() {
+        let _ = files.remove(&temporary).await;
+    }
+    result
+}
+
+async fn remove_file(files: &Files, path: &Path) {
+    let _ = files.remove(path).await;
+    let _ = files.sync_dir(path.parent().expect("it is in a directory")).await;
+}
+
+/// A file in the directory of manifests: whose it is, by table and shard, or nothing if it is what a crash left of one.
+pub struct ManifestFile {
+    pub path: PathBuf,
+    pub of: Option<(TableId, u32)>,
+}
+
+/// All manifests, and what crashes left of some.
+pub async fn list(files: &Files, data_dir: &Path) -> Result<Vec<ManifestFile>, FileError> {
+    let dir = dir(data_dir);
+    let mut found = vec![];
+    for entry in files.read_dir(&dir).await?.into_iter().filter(|entry| !entry.is_dir) {
+        let of = parse_file_name(&entry.name);
+        if of.is_some() || entry.name.ends_with(TEMPORARY_SUFFIX) {
+            found.push(ManifestFile { path: dir.join(&entry.name), of });
+        }
+    }
+    Ok(found)
+}
+
+/// The highest number of a log segment that any SSTable manifest names: a log that begins now must not use it again, or
+/// its entries would be taken for flushed.
+pub async fn last_segment_number(files: &Files, data_dir: &Path) -> Result<u64, FileError> {
+    let dir = dir(data_dir);
+    let mut last = 0;
+    for entry in files.read_dir(&dir).await?.into_iter().filter(|entry| !entry.is_dir) {
+        if parse_file_name(&entry.name).is_none() {
+            continue;
+        }
+        if let Found::Content(content) = read(files, &dir.join(&entry.name)).await {
+            let numbers = content.flushed.iter().map(|(_, until)| split_id(until.segment).1);
+            last = numbers.fold(last, u64::max);
+        }
+    }
+    Ok(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use sstable::name::Generation;
+    use sstable::version::Version;
+
+    use super::*;
+
+    #[test]
+    fn the_worked_example_of_the_format_page() {
+        let page = include_str!("../../../../docs/formats/roster.md");
+        let (_, example) = page.split_once("```text\n").expect("the page has an example");
+        let (example, _) = example.split_once("```").expect("the example ends");
+        let listed = |number, crc| {
+            let name = SSTableName::big(Version::Me, Generation::Number(number));
+            Listed { name, crc }
+        };
+        let at = |segment, offset_bytes| LogPosition { segment, offset_bytes };
+        let mut content =
+            Content { sstables: vec![listed(3, None), listed(12, Some(0xa1b2c3))], ..Content::default() };
+        content.flushed.add(at(1_763_000_000_000, 96), at(1_763_000_000_004, 31_600));
+        assert_eq!(encode(&content), example);
+        assert_eq!(decode(example.as_bytes()), Some(content));
+        assert_eq!(decode(encode(&Content::default()).as_bytes()), Some(Content::default()));
+        // As the version before wrote it.
+        let before = b"messina sstables 1\nme-3-big\nme-12-big\ncrc c62f9f78\n";
+        let names = vec![listed(3, None), listed(12, None)];
+        assert_eq!(decode(before), Some(Content { sstables: names, ..Content::default() }));
+        for cut in 0..example.len() {
+            assert_eq!(decode(&example.as_bytes()[..cut]), None, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn names_of_files() {
+        let id = TableId::from_u128(77);
+        assert_eq!(parse_file_name(&file_name(id, 12)), Some((id, 12)));
+        assert_eq!(parse_file_name(&format!("{}{TEMPORARY_SUFFIX}", file_name(id, 12))), None);
+    }
+}

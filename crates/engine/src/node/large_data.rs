@@ -1,0 +1,113 @@
+//! Partitions, rows and cells that are larger than the options allow, in the SSTables that are there now.
+//!
+//! Each SSTable keeps its own (`sstable::component::large_data`), so what is large is known after a restart, and is
+//! forgotten with the SSTable.
+
+use model::key::split_composite_key;
+use model::{CqlType, KeyColumn};
+use runtime::Shard;
+use sstable::component::large_data::RowPlace;
+use sstable::name::Component;
+
+use super::of_all;
+use crate::error::EngineError;
+use crate::shard::EngineShard;
+use crate::table::Table;
+
+/// What is large in the SSTables of all tables, in no order; of an SSTable that several shards read, once for each.
+pub async fn large_data(shard: &Shard) -> Result<Vec<LargeItem>, EngineError> {
+    let ask = |engine: &EngineShard| {
+        Ok(engine.tables().iter().flat_map(|table| of_table(table)).collect::<Vec<_>>())
+    };
+    Ok(of_all(shard, ask).await?.concat())
+}
+
+/// Something large in an SSTable that is there now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LargeItem {
+    pub keyspace: String,
+    pub table: String,
+    /// `me-7-big-Data.db`
+    pub sstable: String,
+    /// When that was written: milliseconds since 1970.
+    pub written_ms: i64,
+    /// For people: values with `:` between.
+    pub partition_key: String,
+    pub bytes: u64,
+    pub kind: LargeKind,
+}
+
+/// What it is. Clustering keys are for people, and empty for static rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LargeKind {
+    Partition { rows: u64, dead_rows: u64, range_tombstones: u64 },
+    Row { clustering_key: String },
+    Cell { clustering_key: String, column: String, elements: Option<u64> },
+}
+
+/// What is large in the SSTables of a table.
+fn of_table(table: &Table) -> Vec<LargeItem> {
+    let schema = table.schema();
+    let mut items = vec![];
+    for sstable in table.sstables().iter() {
+        let Some(found) = sstable.messina().and_then(|info| info.large_data.as_ref()) else { continue };
+        let item = |key: &[u8], bytes: u64, kind: LargeKind| LargeItem {
+            keyspace: schema.keyspace.clone(),
+            table: schema.name.clone(),
+            sstable: sstable.name().file_name(&Component::Data),
+            written_ms: found.written_ms,
+            partition_key: key_text(&schema.partition_key, key),
+            bytes,
+            kind,
+        };
+        let clustering =
+            |place: &RowPlace| values_text(&schema.clustering, place.clustering.iter().flatten());
+        items.extend(found.partitions.iter().map(|it| {
+            let (rows, dead_rows, range_tombstones) = (it.rows, it.dead_rows, it.range_tombstones);
+            item(&it.key, it.bytes, LargeKind::Partition { rows, dead_rows, range_tombstones })
+        }));
+        items.extend(found.rows.iter().map(|it| {
+            item(&it.place.key, it.bytes, LargeKind::Row { clustering_key: clustering(&it.place) })
+        }));
+        items.extend(found.cells.iter().map(|it| {
+            let (column, elements) = (it.column.clone(), it.elements);
+            let kind = LargeKind::Cell { clustering_key: clustering(&it.place), column, elements };
+            item(&it.place.key, it.bytes, kind)
+        }));
+    }
+    items
+}
+
+fn key_text(columns: &[KeyColumn], key: &[u8]) -> String {
+    match (columns, split_composite_key(key)) {
+        (_, Ok(values)) if columns.len() == values.len() && columns.len() > 1 => {
+            values_text(columns, values.iter())
+        }
+        _ => values_text(columns, [key]),
+    }
+}
+
+fn values_text<V: AsRef<[u8]>>(columns: &[KeyColumn], values: impl IntoIterator<Item = V>) -> String {
+    let text = |(column, value): (&KeyColumn, V)| match column.ty.without_reversed() {
+        CqlType::Text | CqlType::Ascii => String::from_utf8_lossy(value.as_ref()).into_owned(),
+        ty => ty.text_of(value.as_ref()),
+    };
+    columns.iter().zip(values).map(text).collect::<Vec<_>>().join(":")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_for_people() {
+        let columns = |types: &[CqlType]| -> Vec<KeyColumn> {
+            types.iter().map(|ty| KeyColumn { name: "k".to_string(), ty: ty.clone() }).collect()
+        };
+        let one = columns(&[CqlType::Text]);
+        assert_eq!(key_text(&one, b"ada"), "ada");
+        let two = columns(&[CqlType::Int, CqlType::Text]);
+        let key = model::key::composite_key([&7i32.to_be_bytes()[..], b"x"]);
+        assert_eq!(key_text(&two, &key), "7:x");
+    }
+}

@@ -1,0 +1,182 @@
+//! All shards of a node as one: each request goes to the shards that must answer it.
+//!
+//! Every function here may be called on any shard. Tables of the system keyspaces live on shard 0 alone; of all
+//! others each shard has the partitions whose tokens are its own ([`Sharder`]).
+//!
+//! - `write`, `read`: requests, each with a [`Deadline`], on the shards that own the partitions;
+//! - `schema`: a change is stored and made known to every shard; [`attach`]: tables that are only read;
+//! - `truncate`, [`snapshot`](mod@snapshot), [`upload`]: a table is emptied, kept, or given SSTables from elsewhere;
+//! - [`compaction`], [`scrub`], [`verify`]: what users ask of the compactions of all shards;
+//! - `report`, [`large_data`](mod@large_data): what shards and tables have and do;
+//! - `flush`, `close`: memory to disk, and the end.
+
+pub mod attach;
+mod close;
+pub mod compaction;
+mod deadline;
+mod flush;
+pub mod large_data;
+mod read;
+mod report;
+mod schema;
+pub mod scrub;
+pub mod snapshot;
+mod truncate;
+pub mod upload;
+pub mod verify;
+mod write;
+
+use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::HashSet;
+use catalog::Catalog;
+use catalog::system::is_system_keyspace;
+use model::{TableId, TableSchema};
+use runtime::{CpuGroup, Event, Shard};
+
+use crate::commitlog::CommitLog;
+use crate::error::EngineError;
+use crate::manifest::SSTableManifest;
+use crate::options::EngineOptions;
+use crate::shard::EngineShard;
+use crate::sharder::Sharder;
+use crate::table::Table;
+
+pub use close::close;
+pub use deadline::Deadline;
+pub use flush::{flush, sync};
+pub use large_data::large_data;
+pub use read::{read, sstables_of_key};
+pub use report::{read_diagnostics, read_semaphores, report, table_messages, table_reports};
+pub use schema::{change_schema, make_dirs, publish};
+pub use snapshot::snapshot;
+pub use snapshot::store::{Clear, SnapshotReport, clear as clear_snapshots, list as snapshots};
+pub use truncate::truncate;
+pub use write::{apply, apply_batch, read_modify_write};
+
+/// What each shard knows of the node it is part of.
+pub struct NodeShard {
+    pub options: EngineOptions,
+    pub engine: Rc<EngineShard>,
+    pub sharder: Sharder,
+    pub catalog: RefCell<Catalog>,
+    /// Shard 0 alone: the log of the system tables.
+    pub schema_log: Option<Rc<CommitLog>>,
+    /// Shard 0 alone: a change of schema, or a truncate, is under way.
+    busy: Cell<bool>,
+    idle: Event,
+    last_schema_us: Cell<i64>,
+    /// Shard 0 alone: tables that this run has dropped. The log may still have entries of them.
+    dropped: RefCell<HashSet<TableId>>,
+    /// Shard 0 alone: keyspaces that are nowhere but in this node's memory, for attached tables.
+    pub attached_keyspaces: RefCell<Vec<String>>,
+}
+
+impl NodeShard {
+    pub fn new(
+        options: EngineOptions,
+        engine: Rc<EngineShard>,
+        schema_log: Option<Rc<CommitLog>>,
+    ) -> Rc<Self> {
+        let sharder = Sharder { shard_count: engine.shard().shard_count() };
+        Rc::new(Self {
+            options,
+            engine,
+            sharder,
+            catalog: RefCell::new(Catalog::empty()),
+            schema_log,
+            busy: Cell::new(false),
+            idle: Event::new(),
+            last_schema_us: Cell::new(0),
+            dropped: RefCell::default(),
+            attached_keyspaces: RefCell::default(),
+        })
+    }
+
+    pub fn of(shard: &Shard) -> Result<Rc<Self>, EngineError> {
+        shard.local::<Self>().ok_or(EngineError::Stopped)
+    }
+
+    /// The directory of a table.
+    pub fn table_dir(&self, schema: &TableSchema) -> PathBuf {
+        table_dir(&self.options.data_dir, schema)
+    }
+
+    /// Makes this shard's part of a table, empty, and knows it from now on.
+    pub fn make_table(&self, schema: &Arc<TableSchema>) -> Rc<Table> {
+        let (log, sharder) = match (&self.schema_log, is_system_keyspace(&schema.keyspace)) {
+            (Some(log), true) => (log.clone(), None),
+            (None, true) => unreachable!("system tables live on shard 0"),
+            (_, false) => (self.engine.log().clone(), Some(self.sharder)),
+        };
+        let shard_id = self.engine.shard().id();
+        let manifest = SSTableManifest::new(&self.options.data_dir, schema.id, shard_id);
+        Table::new(schema.clone(), self.table_dir(schema), log, shard_id, sharder, manifest)
+    }
+
+    /// Changes of the schema are written with later times than this, whatever the clock says.
+    pub fn schema_is_of(&self, timestamp_us: i64) {
+        self.last_schema_us.set(self.last_schema_us.get().max(timestamp_us));
+    }
+
+    /// Takes the place of a change's beginning: one at a time.
+    pub async fn lock(&self) {
+        self.idle.until(|| !self.busy.get()).await;
+        self.busy.set(true);
+    }
+
+    pub fn unlock(&self) {
+        self.busy.set(false);
+        self.idle.signal();
+    }
+}
+
+/// `<data dir>/data/<keyspace>/<table>-<id>`
+pub fn table_dir(data_dir: &Path, schema: &TableSchema) -> PathBuf {
+    data_dir.join("data").join(&schema.keyspace).join(format!("{}-{}", schema.name, schema.id.simple()))
+}
+
+/// The shard that has the partition.
+fn owner(node: &NodeShard, schema: &TableSchema, token: i64) -> u32 {
+    if is_system_keyspace(&schema.keyspace) { 0 } else { node.sharder.shard_of(token) }
+}
+
+/// The catalog as this shard knows it.
+pub fn catalog(shard: &Shard) -> Result<Catalog, EngineError> {
+    Ok(NodeShard::of(shard)?.catalog.borrow().clone())
+}
+
+/// Runs `f` on every shard at once; all results in the order of the shards, or the first error.
+pub async fn on_all<T, F, Fut>(shard: &Shard, group: CpuGroup, f: F) -> Result<Vec<T>, EngineError>
+where
+    T: Send + 'static,
+    F: Fn(Shard) -> Fut + Clone + Send + 'static,
+    Fut: Future<Output = Result<T, EngineError>> + 'static,
+{
+    let calls: Vec<_> = (0..shard.shard_count()).map(|target| shard.call(target, group, f.clone())).collect();
+    let mut results = vec![];
+    let mut failed = None;
+    for call in calls {
+        match call.await.map_err(EngineError::from).and_then(|result| result) {
+            Ok(result) => results.push(result),
+            Err(error) => drop(failed.get_or_insert(error)),
+        }
+    }
+    failed.map_or(Ok(results), Err)
+}
+
+/// What `f` gives for each shard, in their order, or the first error.
+pub async fn of_all<T, F>(shard: &Shard, f: F) -> Result<Vec<T>, EngineError>
+where
+    T: Send + 'static,
+    F: Fn(&EngineShard) -> Result<T, EngineError> + Clone + Send + 'static,
+{
+    let ask = move |shard: Shard| {
+        let f = f.clone();
+        async move { f(&*EngineShard::of(&shard)?) }
+    };
+    on_all(shard, CpuGroup::Maintenance, ask).await
+}

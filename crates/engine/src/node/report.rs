@@ -1,0 +1,48 @@
+//! What shards and tables have and do, from every shard.
+
+use runtime::Shard;
+
+use super::of_all;
+use crate::error::EngineError;
+use crate::read::admission::SemaphoreReport;
+use crate::report::{ShardReport, TableReport};
+use crate::shard::EngineShard;
+use crate::table::Table;
+
+/// What `of` reports of every table on any shard, each message once: its unreadable SSTables, what was rebuilt of them.
+pub async fn table_messages(
+    shard: &Shard,
+    of: fn(&Table) -> Vec<String>,
+) -> Result<Vec<String>, EngineError> {
+    let ask = move |engine: &EngineShard| {
+        Ok(engine.tables().iter().flat_map(|table| of(table)).collect::<Vec<_>>())
+    };
+    let mut all = of_all(shard, ask).await?.concat();
+    all.sort();
+    all.dedup();
+    Ok(all)
+}
+
+/// What every shard has and does.
+pub async fn report(shard: &Shard) -> Result<Vec<ShardReport>, EngineError> {
+    of_all(shard, |engine| Ok(engine.report())).await
+}
+
+/// What the reads of every shard are doing, for people: a text for each semaphore of each shard.
+pub async fn read_diagnostics(shard: &Shard) -> Result<Vec<Vec<String>>, EngineError> {
+    of_all(shard, |engine| Ok(engine.admissions().dump())).await
+}
+
+/// What reads of every shard run and wait, for each semaphore.
+pub async fn read_semaphores(shard: &Shard) -> Result<Vec<Vec<SemaphoreReport>>, EngineError> {
+    of_all(shard, |engine| Ok(engine.admissions().reports())).await
+}
+
+/// What every table has and does: a list for each shard, in the order of the tables' names.
+pub async fn table_reports(shard: &Shard) -> Result<Vec<Vec<TableReport>>, EngineError> {
+    of_all(shard, |engine| {
+        let state = |table: &Table| engine.compactions().table_needs(table.schema().id);
+        Ok(engine.tables().iter().map(|table| TableReport::of(table, state(table))).collect())
+    })
+    .await
+}

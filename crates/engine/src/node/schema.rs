@@ -1,0 +1,209 @@
+//! Changes of the schema: decided by the caller, stored in the system tables, made known to every shard.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::pin::pin;
+use std::rc::Rc;
+
+use base::broken;
+use catalog::system::is_system_keyspace;
+use catalog::{Catalog, Changed, SchemaChange};
+use model::{TableId, TableSchema};
+use runtime::{CpuGroup, Shard};
+
+use super::{Deadline, NodeShard, on_all, snapshot, table_dir};
+use crate::error::EngineError;
+use crate::shard::EngineShard;
+use crate::table::dropped;
+use crate::table::truncation::{self, Truncation};
+
+/// A change of the schema waits no longer than this for the system tables to be flushed.
+const SCHEMA_FLUSH_US: u64 = 2_000_000;
+
+/// Changes the schema: stored, durable and known to every shard when it ends. `change` gets the catalog as it is
+/// and gives the one to come.
+pub async fn change_schema<F>(shard: &Shard, change: F) -> Result<Vec<SchemaChange>, EngineError>
+where
+    F: FnOnce(&Catalog) -> Changed + Send + 'static,
+{
+    let call = shard.call(0, CpuGroup::Statement, |shard| async move {
+        let node = NodeShard::of(&shard)?;
+        node.lock().await;
+        let result = change_schema_locked(&shard, &node, change).await;
+        node.unlock();
+        result
+    });
+    call.await?
+}
+
+async fn change_schema_locked(
+    shard: &Shard,
+    node: &Rc<NodeShard>,
+    change: impl FnOnce(&Catalog) -> Changed,
+) -> Result<Vec<SchemaChange>, EngineError> {
+    let old = node.catalog.borrow().clone();
+    let (new, changes) = change(&old)?;
+    check_unchanged(node, &old, &new)?;
+    let gone = gone_tables(&old, &new);
+    snapshot::before_drop(shard, node, gone.iter().filter_map(|id| Some(&**old.table_by_id(*id)?))).await?;
+    let timestamp_us = shard.wall_us().max(node.last_schema_us.get().saturating_add(1));
+    node.last_schema_us.set(timestamp_us);
+    // The directories come first: a table that is known can be flushed.
+    let made = new.all_tables().filter(|table| old.table_by_id(table.schema.id).is_none());
+    let made: Vec<&TableSchema> = made.map(|table| &*table.schema).collect();
+    for schema in &made {
+        dropped::settle(shard.files(), &node.table_dir(schema), false).await?;
+    }
+    make_dirs(shard, &node.options.data_dir, made.iter().copied()).await?;
+    for schema in made.into_iter().filter(|schema| node.dropped.borrow().contains(&schema.id)) {
+        forget_logged(shard, &node.table_dir(schema)).await?;
+    }
+    let gone: Vec<&TableSchema> =
+        gone.iter().filter_map(|id| old.table_by_id(*id)).map(|table| &*table.schema).collect();
+    for schema in &gone {
+        dropped::mark(shard.files(), &node.table_dir(schema)).await?;
+    }
+    // One entry of the log for all, so that a crash leaves the schema as it was or as it is to be.
+    let mut mutations = catalog::mutations_for(&old, &new, timestamp_us, shard.wall_s());
+    if broken::is("schema_whole") {
+        mutations.pop();
+    }
+    node.engine.apply_batch(mutations).await?;
+    // It is durable in the log of the system tables; a flush that fails now, or takes long since others fail, goes on
+    // by itself.
+    let system: Vec<TableId> = catalog::system_tables().iter().map(|schema| schema.id).collect();
+    let until = Deadline(Some(shard.now_us() + SCHEMA_FLUSH_US));
+    drop(until.limit(shard, pin!(node.engine.flush(&system))).await);
+    node.dropped.borrow_mut().extend(gone.iter().map(|schema| schema.id));
+    publish(shard, new.clone()).await?;
+    for schema in gone {
+        dropped::remove(shard.files(), &node.table_dir(schema)).await?;
+    }
+    Ok(changes)
+}
+
+/// A table with the id of one that was dropped begins empty: what the logs have of that one is not replayed into it.
+async fn forget_logged(shard: &Shard, dir: &Path) -> Result<(), EngineError> {
+    let position = |shard: Shard| async move { Ok(EngineShard::of(&shard)?.log().position()) };
+    let positions = on_all(shard, CpuGroup::Statement, position).await?;
+    let Truncation { first_generation, .. } = truncation::load(shard.files(), dir).await?;
+    truncation::store(shard.files(), dir, &Truncation { first_generation, positions }).await?;
+    Ok(shard.files().sync_dir(dir).await?)
+}
+
+/// Lets every shard take over a catalog: make, alter and drop what it says.
+pub async fn publish(shard: &Shard, catalog: Catalog) -> Result<(), EngineError> {
+    // Jobs end on all shards while all know the table: one that deals an SSTable out holds its files on every shard,
+    // and lets go of them by the table's name.
+    let new = catalog.clone();
+    let end_jobs = move |shard: Shard| {
+        let new = new.clone();
+        async move {
+            let node = NodeShard::of(&shard)?;
+            let gone = gone_tables(&node.catalog.borrow(), &new);
+            for id in gone {
+                node.engine.compactions().block(id).await;
+            }
+            Ok(())
+        }
+    };
+    on_all(shard, CpuGroup::Statement, end_jobs).await?;
+    let take_over = move |shard: Shard| {
+        let catalog = catalog.clone();
+        async move { take_over(&shard, catalog).await }
+    };
+    on_all(shard, CpuGroup::Statement, take_over).await.map(drop)
+}
+
+/// The tables that `new` does not have any more.
+fn gone_tables(old: &Catalog, new: &Catalog) -> Vec<TableId> {
+    let gone = old.all_tables().filter(|table| new.table_by_id(table.schema.id).is_none());
+    gone.map(|table| table.schema.id).collect()
+}
+
+async fn take_over(shard: &Shard, new: Catalog) -> Result<(), EngineError> {
+    let node = NodeShard::of(shard)?;
+    let old = node.catalog.replace(new.clone());
+    let engine = &node.engine;
+    for id in gone_tables(&old, &new) {
+        if let Some(table) = engine.take_table(id) {
+            engine.flushes().block(&table).await;
+            table.drop_contents();
+            engine.flushes().allow(&table);
+            engine.compactions().forget_table(id);
+            if let Some(manifest) = &table.sstables.manifest {
+                manifest.remove(shard.files()).await;
+            }
+        }
+    }
+    for table in new.all_tables().filter(|table| !is_system_keyspace(&table.schema.keyspace)) {
+        match engine.table(table.schema.id) {
+            Ok(known) => {
+                if known.schema() != table.schema {
+                    known.set_schema(table.schema.clone());
+                }
+                known.set_caching(table.settings.caches_rows());
+                if !known.is_read_only() {
+                    engine.compactions().set_table(&known, &table.settings);
+                }
+            }
+            Err(_) => {
+                let made = node.make_table(&table.schema);
+                made.open_sstables(shard.files(), engine.cache(), shard.shard_count()).await?;
+                let truncation = truncation::load(shard.files(), &made.dir).await?;
+                // If nothing was left, numbers would start again below the record, and the next start would
+                // remove what was written since.
+                made.sstables.raise_generation(truncation.first_generation, shard.shard_count());
+                made.set_truncation(truncation);
+                engine.add_table(made.clone(), &table.settings);
+                made.set_caching(table.settings.caches_rows());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes the directories of tables, so that a power failure does not take them away.
+pub async fn make_dirs<'a>(
+    shard: &Shard,
+    data_dir: &Path,
+    schemas: impl IntoIterator<Item = &'a TableSchema>,
+) -> Result<(), EngineError> {
+    let files = shard.files();
+    let mut above = BTreeSet::new();
+    for schema in schemas {
+        let dir = table_dir(data_dir, schema);
+        files.create_dir_all(&dir).await?;
+        above.extend(dir.ancestors().skip(1).take(3).map(Path::to_path_buf));
+    }
+    for dir in above {
+        files.sync_dir(&dir).await?;
+    }
+    Ok(())
+}
+
+/// Refuses a change of the schema that touches what is attached: nobody could write it down.
+fn check_unchanged(node: &Rc<NodeShard>, old: &Catalog, new: &Catalog) -> Result<(), EngineError> {
+    for table in node.engine.tables().iter().filter(|table| table.is_read_only()) {
+        let schema = table.schema();
+        let is_same = new.table_by_id(schema.id).is_some_and(|table| table.schema == schema);
+        if !is_same {
+            return Err(EngineError::Invalid(format!(
+                "{} is attached and cannot be changed or dropped; a start without it is one",
+                schema.full_name()
+            )));
+        }
+    }
+    for name in node.attached_keyspaces.borrow().iter() {
+        let ids = |catalog: &Catalog| catalog.tables(name).map(|table| table.schema.id).collect::<Vec<_>>();
+        let types = |catalog: &Catalog| catalog.types(name).cloned().collect::<Vec<_>>();
+        let is_same =
+            old.keyspace(name) == new.keyspace(name) && ids(old) == ids(new) && types(old) == types(new);
+        if !is_same {
+            return Err(EngineError::Invalid(format!(
+                "keyspace {name} is there only for attached tables and cannot be changed; use another keyspace"
+            )));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! `nodetool scrub`, on all shards; what one shard does is in `compaction::scrub`.
+
+use model::TableId;
+use runtime::{CpuGroup, Shard};
+use sstable::name::SSTableName;
+
+use super::{flush, of_all, on_all, snapshot};
+use crate::error::EngineError;
+use crate::shard::EngineShard;
+
+pub use crate::compaction::scrub::{ScrubOptions, Scrubbed};
+
+/// Scrubs every SSTable of the table on all shards, as many at the same time as the options say. May be called on any
+/// shard.
+///
+/// # Errors
+/// The snapshot cannot be made; then nothing has happened. An SSTable that cannot be scrubbed is no error: see
+/// [`Scrubbed::left`].
+pub async fn scrub(shard: &Shard, table: TableId, options: ScrubOptions) -> Result<Scrubbed, EngineError> {
+    flush(shard, vec![table]).await?;
+    let count = move |engine: &EngineShard| {
+        let table = engine.table(table).ok().filter(|table| !table.is_read_only());
+        Ok(table.map_or((0, vec![]), |table| (table.sstables().len(), table.sstables.unreadable_names())))
+    };
+    let mut sstables = 0;
+    let mut all = Scrubbed::default();
+    let mut unreadable: Vec<SSTableName> = vec![];
+    for (count, names) in of_all(shard, count).await? {
+        sstables += count;
+        unreadable.extend(names);
+    }
+    // Every shard tries to open those that several read.
+    unreadable.sort();
+    unreadable.dedup();
+    if sstables == 0 && unreadable.is_empty() {
+        return Ok(all);
+    }
+    if !options.no_snapshot {
+        let tag = format!("pre-scrub-{}", shard.wall_us() / 1000);
+        snapshot(shard, table, tag.clone()).await?;
+        all.snapshot = Some(tag);
+    }
+    let scrub = move |shard: Shard| async move {
+        let engine = EngineShard::of(&shard)?;
+        match engine.table(table) {
+            Ok(_) => engine.compactions().scrub(table, options).await,
+            // A system table lives on shard 0.
+            Err(_) => Ok(Scrubbed::default()),
+        }
+    };
+    on_all(shard, CpuGroup::Maintenance, scrub).await?.into_iter().for_each(|part| all.merge(part));
+    for name in unreadable {
+        let salvage = move |shard: Shard| async move {
+            EngineShard::of(&shard)?.compactions().scrub_unreadable(table, name, options).await
+        };
+        let salvaged = shard.call(0, CpuGroup::Maintenance, salvage).await??;
+        if salvaged.left.is_empty() {
+            let is_readable = move |engine: &EngineShard| {
+                engine.table(table).iter().for_each(|table| table.has_salvaged(name));
+                Ok(())
+            };
+            of_all(shard, is_readable).await?;
+        }
+        all.merge(salvaged);
+    }
+    if !all.damaged.is_empty() || all.out_of_order > 0 {
+        // The row cache mirrors the SSTables, which say something else now.
+        let clear = move |engine: &EngineShard| {
+            engine.table(table).iter().for_each(|table| table.clear_cache());
+            Ok(())
+        };
+        of_all(shard, clear).await?;
+    }
+    Ok(all)
+}

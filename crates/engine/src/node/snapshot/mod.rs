@@ -1,0 +1,206 @@
+//! Snapshots: hard links to the SSTables of a table, with the files that are needed to make the table again.
+//!
+//! A snapshot is the directory `snapshots/<tag>` of a table's directory. It has the SSTables, `manifest.json`
+//! ([`manifest`]) and `schema.cql` ([`catalog::recreate_table`]), as Cassandra's have.
+//!
+//! 1. While a snapshot is being made, its directory has a file `unfinished`. A start removes such a directory
+//!    (`store::clean_up`), so a snapshot is there wholly or not at all.
+//! 2. On demand ([`snapshot`]): the table is flushed, and jobs go on meanwhile.
+//! 3. With `auto_snapshot`, TRUNCATE and DROP make one first (`automatic`, `before_drop`). Jobs of the table, and
+//!    flushes of later writes, are held back meanwhile; the writes are not. If no snapshot can be made, nothing is
+//!    truncated or dropped.
+//! 4. The directory of a dropped table stays as long as it has snapshots, so they are found by looking at directories
+//!    and not at the schema ([`store::list`], [`store::clear`]).
+
+pub mod manifest;
+pub mod store;
+
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use catalog::is_system_keyspace;
+use model::TableId;
+use runtime::{CpuGroup, Shard};
+
+use super::{NodeShard, flush, on_all};
+use crate::commitlog::LogPosition;
+use crate::error::EngineError;
+use crate::shard::EngineShard;
+use crate::table::files::SNAPSHOTS;
+
+/// Flushes a table and links its SSTables into `snapshots/<tag>` of its directory. Gives the number of links.
+pub async fn snapshot(shard: &Shard, table: TableId, tag: String) -> Result<u64, EngineError> {
+    if tag.is_empty()
+        || !tag.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        || tag.starts_with('.')
+    {
+        let what = format!("{tag:?} cannot name a snapshot; use letters, digits, - _ and .");
+        return Err(EngineError::Invalid(what));
+    }
+    // A truncate or a change of the schema would remove what is being linked.
+    let call = shard.call(0, CpuGroup::Maintenance, move |shard| async move {
+        let node = NodeShard::of(&shard)?;
+        node.lock().await;
+        let result = snapshot_locked(&shard, &node, table, &tag).await;
+        node.unlock();
+        result
+    });
+    call.await?
+}
+
+async fn snapshot_locked(
+    shard: &Shard,
+    node: &Rc<NodeShard>,
+    id: TableId,
+    tag: &str,
+) -> Result<u64, EngineError> {
+    let table = node.catalog.borrow().table_by_id(id).cloned();
+    let table = table.ok_or(EngineError::UnknownTable(id))?;
+    node.engine.table(id)?.check_writable()?;
+    let to = dir_of(node, &table, tag);
+    if shard.files().exists(&to).await? {
+        let name = table.schema.full_name();
+        return Err(EngineError::Invalid(format!("{name} has a snapshot {tag} already")));
+    }
+    flush(shard, vec![id]).await?;
+    store::make(shard, node, &table, &to).await
+}
+
+fn dir_of(node: &NodeShard, table: &catalog::Table, tag: &str) -> PathBuf {
+    node.table_dir(&table.schema).join(SNAPSHOTS).join(tag)
+}
+
+/// The statement that an automatic snapshot comes before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    Truncate,
+    Drop,
+}
+
+impl Cause {
+    /// As Cassandra's.
+    fn tag(self, at_ms: i64, table: &str) -> String {
+        let prefix = match self {
+            Self::Truncate => "truncated",
+            Self::Drop => "dropped",
+        };
+        format!("{prefix}-{at_ms}-{table}")
+    }
+
+    /// The error of the statement when no snapshot can be made.
+    fn refused(self, table: &catalog::Table, error: EngineError) -> EngineError {
+        let what = match self {
+            Self::Truncate => "truncated",
+            Self::Drop => "dropped",
+        };
+        let say = |why: &str| {
+            format!(
+                "{} was not {what}, since no snapshot of it can be made ({why}); make room on the disk, for example with \
+                 `nodetool clearsnapshot`, or do without snapshots (auto_snapshot: false, or the table's allow_auto_snapshot = false)",
+                table.schema.full_name()
+            )
+        };
+        match error {
+            EngineError::NoSpace(why) => EngineError::NoSpace(say(&why)),
+            EngineError::File(_) | EngineError::SSTable(_) => EngineError::SSTable(say(&error.to_string())),
+            other => other,
+        }
+    }
+}
+
+/// Whether the table leaves a snapshot before it is truncated or dropped.
+pub(crate) fn is_automatic(node: &NodeShard, table: &catalog::Table) -> bool {
+    node.options.auto_snapshot
+        && !is_system_keyspace(&table.schema.keyspace)
+        && table.settings.allows_auto_snapshot()
+}
+
+/// A snapshot that was made before a TRUNCATE or a DROP.
+pub(crate) struct Automatic {
+    dir: PathBuf,
+    /// For each shard, where in its log the writes end that the snapshot has.
+    pub positions: Vec<LogPosition>,
+}
+
+/// Makes a snapshot of all that was written before. Jobs of the table, and flushes of what is written from then on, are
+/// held back until [`let_go`], which is to be called after an error too.
+pub(crate) async fn automatic(
+    shard: &Shard,
+    node: &Rc<NodeShard>,
+    table: &catalog::Table,
+    cause: Cause,
+) -> Result<Automatic, EngineError> {
+    let id = table.schema.id;
+    let flush = move |shard: Shard| async move {
+        let engine = EngineShard::of(&shard)?;
+        let table = engine.table(id)?;
+        engine.compactions().block(id).await;
+        let (ticket, position) = engine.flushes().cut(&table);
+        ticket.flushed().await?;
+        Ok(position)
+    };
+    let make = async {
+        let positions = on_all(shard, CpuGroup::Memtable, flush).await?;
+        let mut at_ms = shard.wall_us() / 1000;
+        let dir = loop {
+            let dir = dir_of(node, table, &cause.tag(at_ms, &table.schema.name));
+            if !shard.files().exists(&dir).await? {
+                break dir;
+            }
+            at_ms += 1;
+        };
+        store::make(shard, node, table, &dir).await?;
+        Ok(Automatic { dir, positions })
+    };
+    make.await.map_err(|error| cause.refused(table, error))
+}
+
+/// Jobs and flushes of the table go on.
+pub(crate) async fn let_go(shard: &Shard, id: TableId) -> Result<(), EngineError> {
+    let allow = move |shard: Shard| async move {
+        let engine = EngineShard::of(&shard)?;
+        engine.flushes().allow(&*engine.table(id)?);
+        engine.compactions().allow(id);
+        Ok(())
+    };
+    on_all(shard, CpuGroup::Statement, allow).await.map(drop)
+}
+
+/// Makes a snapshot of each of the tables that leave one. After an error there is none of them.
+pub(crate) async fn before_drop(
+    shard: &Shard,
+    node: &Rc<NodeShard>,
+    tables: impl Iterator<Item = &catalog::Table>,
+) -> Result<(), EngineError> {
+    let mut made: Vec<PathBuf> = vec![];
+    for table in tables.filter(|table| is_automatic(node, table)) {
+        // Without its directory there is nothing to link, and nothing can be flushed.
+        if !shard.files().exists(&node.table_dir(&table.schema)).await? {
+            continue;
+        }
+        let result = automatic(shard, node, table, Cause::Drop).await;
+        let_go(shard, table.schema.id).await?;
+        match result {
+            Ok(Automatic { dir, .. }) => made.push(dir),
+            Err(error) => {
+                for dir in made {
+                    // One that stays is complete, and users can clear it.
+                    let _ = shard.files().remove_dir_all(&dir).await;
+                }
+                return Err(error);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_cassandras() {
+        assert_eq!(Cause::Truncate.tag(1_700_000_000_123, "t"), "truncated-1700000000123-t");
+        assert_eq!(Cause::Drop.tag(5, "users"), "dropped-5-users");
+    }
+}

@@ -1,0 +1,146 @@
+//! TRUNCATE: what was written to a table before is gone when it ends, also after a crash at any point of it.
+//!
+//! 1. No job and no flush makes SSTables of the table from here on, so that every number below one is of before.
+//! 2. With `auto_snapshot`: a line is drawn through each shard's writes. The writes before it are flushed, and a
+//!    snapshot is made of all SSTables there are; the writes behind it stay in the table. So what was acknowledged
+//!    before the TRUNCATE and is not in the table afterwards is in the snapshot. If no snapshot can be made, nothing
+//!    has happened.
+//! 3. Without: every shard forgets its memtables.
+//! 4. The record ([`Truncation`]) says up to which number SSTables and up to where entries of the log are void.
+//! 5. What it covers is taken out of the table, and then removed. A start does the rest of it.
+
+use std::rc::Rc;
+
+use catalog::is_system_keyspace;
+use model::TableId;
+use runtime::{CpuGroup, Shard};
+
+use super::snapshot::{self, Automatic, Cause};
+use super::{NodeShard, on_all};
+use crate::commitlog::LogPosition;
+use crate::error::EngineError;
+use crate::shard::EngineShard;
+use crate::table::truncation::{self, Truncation};
+use crate::table::{files, lost};
+
+/// Empties a table. See the head of this file.
+pub async fn truncate(shard: &Shard, table: TableId) -> Result<(), EngineError> {
+    let call = shard.call(0, CpuGroup::Statement, move |shard| async move {
+        let node = NodeShard::of(&shard)?;
+        node.lock().await;
+        let result = truncate_locked(&shard, &node, table).await;
+        node.unlock();
+        result
+    });
+    call.await?
+}
+
+async fn truncate_locked(shard: &Shard, node: &Rc<NodeShard>, id: TableId) -> Result<(), EngineError> {
+    let table = match node.catalog.borrow().table_by_id(id) {
+        Some(table) => table.clone(),
+        None => return Err(EngineError::UnknownTable(id)),
+    };
+    if is_system_keyspace(&table.schema.keyspace) {
+        let what = format!("{} is a system table; it cannot be truncated", table.schema.full_name());
+        return Err(EngineError::Invalid(what));
+    }
+    node.engine.table(id)?.check_writable()?;
+    let is_kept = snapshot::is_automatic(node, &table);
+    let result =
+        if is_kept { keep_and_empty(shard, node, &table).await } else { empty(shard, node, &table).await };
+    snapshot::let_go(shard, id).await?;
+    result
+}
+
+/// Step 2 and what follows.
+async fn keep_and_empty(
+    shard: &Shard,
+    node: &Rc<NodeShard>,
+    table: &catalog::Table,
+) -> Result<(), EngineError> {
+    let id = table.schema.id;
+    let Automatic { positions, .. } = snapshot::automatic(shard, node, table, Cause::Truncate).await?;
+    let next =
+        move |shard: Shard| async move { Ok(EngineShard::of(&shard)?.table(id)?.sstables.next_generation()) };
+    let next = on_all(shard, CpuGroup::Statement, next).await?;
+    let record = Truncation { first_generation: next.into_iter().max().unwrap_or(1), positions };
+    raise_generations(shard, id, record.first_generation).await?;
+    truncation::store(shard.files(), &node.table_dir(&table.schema), &record).await?;
+    take_out(shard, node, table, record).await
+}
+
+/// Step 3 and what follows.
+async fn empty(shard: &Shard, node: &Rc<NodeShard>, table: &catalog::Table) -> Result<(), EngineError> {
+    let id = table.schema.id;
+    let block = move |shard: Shard| async move {
+        let engine = EngineShard::of(&shard)?;
+        let table = engine.table(id)?;
+        engine.compactions().block(id).await;
+        engine.flushes().block(&table).await;
+        Ok(table.sstables.next_generation())
+    };
+    let next = on_all(shard, CpuGroup::Statement, block).await?;
+    let first_generation = next.into_iter().max().unwrap_or(1);
+    let forget = move |shard: Shard| async move {
+        let table = EngineShard::of(&shard)?.table(id)?;
+        let position = table.log.position();
+        table.forget_memtables();
+        Ok(position)
+    };
+    let positions: Vec<LogPosition> = on_all(shard, CpuGroup::Statement, forget).await?;
+    raise_generations(shard, id, first_generation).await?;
+    let record = Truncation { first_generation, positions };
+    if let Err(error) = truncation::store(shard.files(), &node.table_dir(&table.schema), &record).await {
+        let take_back = move |shard: Shard| async move {
+            let engine = EngineShard::of(&shard)?;
+            engine.flushes().take_back_forgotten(&engine.table(id)?);
+            Ok(())
+        };
+        on_all(shard, CpuGroup::Statement, take_back).await?;
+        return Err(error.into());
+    }
+    take_out(shard, node, table, record).await
+}
+
+/// From now on new SSTables have numbers that the record does not cover.
+async fn raise_generations(shard: &Shard, id: TableId, first_generation: u64) -> Result<(), EngineError> {
+    let raise = move |shard: Shard| async move {
+        EngineShard::of(&shard)?.table(id)?.sstables.raise_generation(first_generation, shard.shard_count());
+        Ok(())
+    };
+    on_all(shard, CpuGroup::Statement, raise).await.map(drop)
+}
+
+/// Steps 4 and 5, when the record has its name. If nobody knows whether the record will be there after a loss of power,
+/// files and log keep what they have.
+async fn take_out(
+    shard: &Shard,
+    node: &Rc<NodeShard>,
+    table: &catalog::Table,
+    record: Truncation,
+) -> Result<(), EngineError> {
+    let id = table.schema.id;
+    let dir = node.table_dir(&table.schema);
+    let synced = shard.files().sync_dir(&dir).await;
+    let is_certain = synced.is_ok();
+    let covered = record.clone();
+    let take_out = move |shard: Shard| {
+        let record = covered.clone();
+        async move {
+            let table = EngineShard::of(&shard)?.table(id)?;
+            if is_certain {
+                table.release_forgotten()
+            } else {
+                table.memtables.pin_forgotten()
+            }
+            table.take_sstables_below(record.first_generation);
+            table.set_truncation(record);
+            Ok(())
+        }
+    };
+    on_all(shard, CpuGroup::Maintenance, take_out).await?;
+    synced?;
+    files::remove_below(shard.files(), &dir, record.first_generation).await?;
+    lost::forget(shard.files(), &dir).await?;
+    Ok(())
+}

@@ -1,0 +1,34 @@
+//! `nodetool verify`, on all shards; what one shard does is in `compaction::verify`.
+
+use model::TableId;
+use runtime::{CpuGroup, Shard};
+use sstable::read::Depth;
+
+use super::on_all;
+use crate::compaction::verify::verify_table;
+use crate::error::EngineError;
+use crate::shard::EngineShard;
+
+pub use crate::compaction::verify::Verified;
+
+/// Checks every SSTable of the table on all shards, one after the other on each: checksums, and whether its files
+/// agree; with `rows` every row too. May be called on any shard.
+pub async fn verify(shard: &Shard, table: TableId, rows: bool) -> Result<Verified, EngineError> {
+    let depth = if rows { Depth::Rows } else { Depth::Components };
+    let check = move |shard: Shard| async move {
+        // A system table lives on shard 0.
+        match EngineShard::of(&shard)?.table(table) {
+            Ok(table) => Ok(verify_table(&shard, &table, depth).await),
+            Err(_) => Ok(Verified::default()),
+        }
+    };
+    let mut all = Verified::default();
+    for of_shard in on_all(shard, CpuGroup::Maintenance, check).await? {
+        all.sstables += of_shard.sstables;
+        all.damaged.extend(of_shard.damaged);
+    }
+    // Each shard has tried to open what cannot be opened.
+    all.damaged.sort();
+    all.damaged.dedup();
+    Ok(all)
+}

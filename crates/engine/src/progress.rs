@@ -1,0 +1,49 @@
+//! How far a start is, for whoever waits for it on another thread.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+/// What a start is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Directories, the schema, SSTables.
+    OpeningTables,
+    ReplayingLog,
+    FlushingReplayed,
+}
+
+/// Written by the shards, read from anywhere.
+#[derive(Debug, Default)]
+pub struct StartProgress {
+    stage: AtomicU8,
+    /// Of the segments of the commit log: those that were read, and all.
+    replayed_bytes: AtomicU64,
+    total_bytes: AtomicU64,
+}
+
+impl StartProgress {
+    pub fn stage(&self) -> Stage {
+        match self.stage.load(Ordering::Relaxed) {
+            0 => Stage::OpeningTables,
+            1 => Stage::ReplayingLog,
+            _ => Stage::FlushingReplayed,
+        }
+    }
+
+    /// Bytes of segments that were replayed, and of all segments.
+    pub fn replayed(&self) -> (u64, u64) {
+        (self.replayed_bytes.load(Ordering::Relaxed), self.total_bytes.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn replays(&self, total_bytes: u64) {
+        self.total_bytes.store(total_bytes, Ordering::Relaxed);
+        self.stage.store(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_replayed(&self, bytes: u64) {
+        self.replayed_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn flushes(&self) {
+        self.stage.store(2, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,182 @@
+//! The next page of a read: readers are opened, or gone on with, and driven until the page is full.
+//!
+//! A read whose last page ended inside a partition first finishes that partition, with the rows behind the last
+//! one, and then goes on with the partitions behind it.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::broken;
+use model::{ClusteringRange, PartitionKey, PartitionRange, Purge, RingPosition, TableSchema};
+use reader::{
+    CompactReader, FilterReader, Keep, Page, PagingState, Permit, ReadCommand, ReadSpec, Reader,
+    ReversingReader, Tracer, UnfinishedPartition,
+};
+use runtime::{IoClass, Shard};
+
+use super::page_builder::PageBuilder;
+use crate::error::EngineError;
+use crate::sharder::OwnedTokens;
+use crate::table::Table;
+use crate::table::open_read::OpenRead;
+
+/// The next page of `command` out of what this shard has of `table`.
+///
+/// Readers and the page are charged to the permit of `bounds`. `parked` is the read that the last page left open.
+/// Beside the page is what this one leaves open, if there is a next one.
+pub async fn read_table(
+    shard: &Shard,
+    table: &Table,
+    command: &ReadCommand,
+    bounds: &Bounds,
+    parked: Option<OpenRead>,
+) -> Result<(Page, Option<OpenRead>), EngineError> {
+    table.check_readable()?;
+    let io_class = shard.current_group().io_class();
+    let sources = TableSources { table, bypass_cache: command.bypass_cache, io_class };
+    read_sources(shard, &sources, command, bounds, parked).await
+}
+
+/// How far a page may go before it is refused.
+#[derive(Clone)]
+pub struct Bounds {
+    /// What readers and the page are charged to; `None`: nobody counts.
+    pub permit: Option<Rc<Permit>>,
+    /// With a permit: a read that goes on behind this, in the shard's monotonic time, is given up.
+    pub deadline_us: u64,
+    pub tombstones_max: u64,
+    /// Whom to tell what is done; `None`: nobody asked.
+    pub trace: Option<Tracer>,
+}
+
+impl Bounds {
+    pub const NONE: Self =
+        Self { permit: None, deadline_us: u64::MAX, tombstones_max: u64::MAX, trace: None };
+}
+
+/// Opens readers for the partitions of `spec`.
+fn open(
+    sources: &impl PageSources,
+    spec: &ReadSpec,
+    command: &ReadCommand,
+    now_s: u32,
+    is_rest: bool,
+) -> OpenRead {
+    let owned = sources.owned_tokens();
+    let wants: Box<dyn FnMut(&PartitionKey) -> bool> = Box::new(move |key| owned.has(key.token()));
+    let filtered = FilterReader::new(merged(sources, spec, command.buffered_reverse_bytes_max), wants);
+    let reader = CompactReader::new(filtered, Purge::nothing(now_s), Keep::Live);
+    OpenRead { schema: spec.schema.clone(), reader, partition: None, is_rest }
+}
+
+/// What is read, wherever it lies.
+pub trait PageSources {
+    fn schema(&self) -> Arc<TableSchema>;
+
+    /// A reader over each source that may have something of what is wanted; at least one.
+    fn readers(&self, spec: &ReadSpec) -> Vec<Box<dyn Reader>>;
+
+    /// The partitions that are read; others are somebody else's.
+    fn owned_tokens(&self) -> OwnedTokens;
+}
+
+struct TableSources<'a> {
+    table: &'a Table,
+    bypass_cache: bool,
+    /// That of the group in whose name is read.
+    io_class: IoClass,
+}
+
+impl PageSources for TableSources<'_> {
+    fn schema(&self) -> Arc<TableSchema> {
+        self.table.schema()
+    }
+
+    fn readers(&self, spec: &ReadSpec) -> Vec<Box<dyn Reader>> {
+        self.table.readers(spec, self.bypass_cache, self.io_class)
+    }
+
+    fn owned_tokens(&self) -> OwnedTokens {
+        self.table.owned_tokens()
+    }
+}
+
+/// The next page of `command` out of what `sources` have.
+pub async fn read_sources(
+    shard: &Shard,
+    sources: &impl PageSources,
+    command: &ReadCommand,
+    bounds: &Bounds,
+    parked: Option<OpenRead>,
+) -> Result<(Page, Option<OpenRead>), EngineError> {
+    let now_s = command.now_s.unwrap_or_else(|| shard.wall_s());
+    let read_id = match command.paging.as_ref().map_or(command.read_id, |paging| paging.read_id) {
+        0 => shard.random_u64(),
+        read_id => read_id,
+    };
+    let permit = bounds.permit.as_ref();
+    let mut page = PageBuilder::new(command, bounds, read_id);
+    let schema = sources.schema();
+    let Some(mut partitions) = command.remaining_partitions() else { return Ok((page.finish(None), None)) };
+    let mut read = parked;
+    if let Some(UnfinishedPartition { key, last_row, shown_rows }) =
+        command.paging.as_ref().and_then(PagingState::unfinished)
+    {
+        if *shown_rows < command.partition_limit_rows {
+            if read.is_none() {
+                let ranges: Vec<ClusteringRange> = command.ranges_behind(&schema, last_row);
+                let spec = ReadSpec::new(schema.clone(), PartitionRange::Key(key.clone()));
+                let spec = spec.ranges(ranges).reversed(command.reversed).permit(permit.cloned());
+                let spec = spec.trace(bounds.trace.clone());
+                // Without ranges it still finds the static row, which no page has had if there were no rows.
+                let is_wanted = !spec.ranges.is_empty() || *shown_rows == 0;
+                let is_lost = broken::is("page_restart");
+                read = (is_wanted && !is_lost).then(|| open(sources, &spec, command, now_s, true));
+            }
+            if let Some(read) = &mut read {
+                page.resume(*shown_rows);
+                page.fill(shard, read).await?;
+                // The partition may be another shard's, and then nothing of it was met here.
+                page.resume(0);
+            }
+        } else {
+            // A reader that was left open stands inside the partition, of which nothing more is wanted.
+            read = None;
+        }
+        match partitions {
+            PartitionRange::Key(_) => return Ok(page.finish_read(read)),
+            PartitionRange::Between { end, .. } => {
+                partitions = PartitionRange::Between { start: RingPosition::AfterKey(key.clone()), end };
+            }
+        }
+        if page.is_full() || page.next.is_some() {
+            return Ok(page.finish_read(read));
+        }
+        read = read.filter(|read| !read.is_rest);
+    }
+    if let Some(read) = &mut read {
+        page.fill(shard, read).await?;
+    } else {
+        let spec =
+            ReadSpec::new(schema, partitions).ranges(command.ranges.clone()).reversed(command.reversed);
+        let spec = spec.permit(permit.cloned()).trace(bounds.trace.clone());
+        page.fill(shard, read.insert(open(sources, &spec, command, now_s, false))).await?;
+    }
+    Ok(page.finish_read(read))
+}
+
+/// All sources as one, in the direction of the read.
+fn merged(
+    sources: &impl PageSources,
+    spec: &ReadSpec,
+    buffered_reverse_bytes_max: Option<u64>,
+) -> Box<dyn Reader> {
+    match buffered_reverse_bytes_max.filter(|_| spec.reversed) {
+        None => reader::MergeReader::of(spec, sources.readers(spec)),
+        Some(bytes_max) => {
+            let forward = spec.clone().reversed(false);
+            let inner = reader::MergeReader::of(&forward, sources.readers(&forward));
+            Box::new(ReversingReader::new(inner, bytes_max, spec.permit.clone()))
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What a traced read did: the caches it asked, the disk it read, the time it took.
+//!
+//! A shard has one thread, and counts all that its readers do. So what it counts while a read is polled is that read's,
+//! and reads that are not traced need no counters of their own ([`measured`]).
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+
+use reader::trace::{ReadTrace, Tracer};
+use runtime::Shard;
+use sstable::pool::{ClassStats, PoolStats};
+use sstable::read::{ChunkCache, DiskReads};
+
+use crate::cache::{RowCache, RowCacheStats};
+
+/// Who notes what a read does on this shard.
+pub fn tracer(shard: &Shard, trace: &Arc<ReadTrace>) -> Tracer {
+    let (shard, trace) = (shard.clone(), trace.clone());
+    Tracer::new(move |text| trace.note(shard.id(), shard.now_us(), text))
+}
+
+/// What a shard had counted at some moment.
+#[derive(Clone, Copy, Default)]
+struct Counted {
+    pool: PoolStats,
+    rows: RowCacheStats,
+    disk: DiskReads,
+    now_us: u64,
+}
+
+/// What a shard counts its reads by.
+pub struct Counters<'a> {
+    pub shard: &'a Shard,
+    pub cache: &'a ChunkCache,
+    pub rows: &'a RowCache,
+}
+
+impl Counters<'_> {
+    fn now(&self) -> Counted {
+        Counted {
+            pool: self.cache.stats(),
+            rows: self.rows.stats(),
+            disk: self.cache.disk_reads(),
+            now_us: self.shard.now_us(),
+        }
+    }
+}
+
+/// What a cache was asked for.
+#[derive(Clone, Copy, Default)]
+struct Asked {
+    hits: u64,
+    misses: u64,
+    /// Of the misses, those that somebody else was loading.
+    shared: u64,
+}
+
+impl Asked {
+    fn add(&mut self, before: &ClassStats, after: &ClassStats) {
+        self.hits += after.hits - before.hits;
+        self.misses += after.misses - before.misses;
+        self.shared += after.shared_loads - before.shared_loads;
+    }
+
+    fn text(self, what: &str) -> String {
+        let shared = match self.shared {
+            0 => String::new(),
+            shared => format!(" ({shared} of them being read by others)"),
+        };
+        format!("{what} {} hit, {} missed{shared}", self.hits, self.misses)
+    }
+}
+
+/// What a read did.
+#[derive(Default)]
+pub struct Tally {
+    index_entries: Asked,
+    index_pages: Asked,
+    chunks: Asked,
+    cached_reads: u64,
+    cached_reads_missed: u64,
+    rows_hit: u64,
+    rows_missed: u64,
+    disk: DiskReads,
+    cpu_us: u64,
+    total_us: u64,
+}
+
+impl Tally {
+    fn add(&mut self, before: &Counted, after: &Counted) {
+        self.index_entries.add(&before.pool.index_entries, &after.pool.index_entries);
+        self.index_pages.add(&before.pool.index_pages, &after.pool.index_pages);
+        self.chunks.add(&before.pool.chunks, &after.pool.chunks);
+        self.cached_reads += after.rows.reads - before.rows.reads;
+        self.cached_reads_missed += after.rows.misses - before.rows.misses;
+        self.rows_hit += after.rows.rows_hit - before.rows.rows_hit;
+        self.rows_missed += after.rows.rows_missed - before.rows.rows_missed;
+        self.disk.data_requests += after.disk.data_requests - before.disk.data_requests;
+        self.disk.data_bytes += after.disk.data_bytes - before.disk.data_bytes;
+        self.disk.index_requests += after.disk.index_requests - before.disk.index_requests;
+        self.disk.index_bytes += after.disk.index_bytes - before.disk.index_bytes;
+        self.cpu_us += after.now_us - before.now_us;
+    }
+
+    /// For people.
+    pub fn note(&self, tracer: &Tracer) {
+        if self.cached_reads > 0 {
+            let outcome = if self.cached_reads_missed > 0 { "miss" } else { "hit" };
+            let (hit, missed) = (self.rows_hit, self.rows_missed);
+            tracer.note(format!("Row cache {outcome}: {hit} rows hit, {missed} read from SSTables"));
+        }
+        let caches = [
+            self.index_entries.text("Index: parsed pages"),
+            self.index_pages.text("pages"),
+            self.chunks.text("chunks of data"),
+        ];
+        tracer.note(caches.join("; "));
+        let DiskReads { data_requests, data_bytes, index_requests, index_bytes } = self.disk;
+        tracer.note(format!(
+            "Disk: {data_requests} data requests of {data_bytes} bytes, {index_requests} index requests of {index_bytes} bytes"
+        ));
+        tracer.note(format!("Took {} us, {} us of them on the CPU", self.total_us, self.cpu_us));
+    }
+}
+
+/// What `work` gives, and what it did on this shard.
+pub async fn measured<T>(counters: &Counters<'_>, work: impl Future<Output = T>) -> (T, Tally) {
+    let mut work = pin!(work);
+    let mut tally = Tally::default();
+    let began_us = counters.shard.now_us();
+    let done = poll_fn(|context| {
+        let before = counters.now();
+        let polled = work.as_mut().poll(context);
+        tally.add(&before, &counters.now());
+        polled
+    });
+    let done = done.await;
+    tally.total_us = counters.shard.now_us() - began_us;
+    (done, tally)
+}

@@ -1,0 +1,234 @@
+//! The engine on one shard: its tables, its commit log, its memory, and the tasks that look after them.
+//!
+//! - `write`: checked, encoded, appended to the log and applied to the memtable in one turn, then waited for until it
+//!   is durable;
+//! - `read`: admitted, and then gone on with or begun;
+//! - `memory`: how much memtables and caches hold, and what each may;
+//! - `flush_policy`: what triggers a flush;
+//! - `tick`: what is done once in a while;
+//! - `compaction_history`: compactions that ended, stored for a week;
+//! - `report`: what the shard has and does.
+
+mod compaction_history;
+mod flush_policy;
+mod memory;
+mod read;
+mod report;
+mod tick;
+mod write;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use base::HashMap;
+use catalog::TableSettings;
+use model::TableId;
+use runtime::{CpuGroup, Event, JoinHandle, Mutex, Shard};
+use sstable::pool::MemoryPool;
+use sstable::read::ChunkCache;
+
+use crate::cache::RowCache;
+use crate::commitlog::CommitLog;
+use crate::compaction::{CompactionSetup, Manager};
+use crate::error::EngineError;
+use crate::flush::FlushQueue;
+use crate::options::EngineOptions;
+use crate::partition_locks::PartitionLocks;
+use crate::read::admission::Admissions;
+use crate::report::memory_text;
+use crate::table::Table;
+use crate::table::large_data_log::LargeDataLog;
+use memory::Memory;
+
+/// See the head of this file.
+pub struct EngineShard {
+    shard: Shard,
+    /// The log of everything but the schema.
+    log: Rc<CommitLog>,
+    cache: Rc<ChunkCache>,
+    rows: Rc<RowCache>,
+    admissions: Admissions,
+    tables: RefCell<HashMap<TableId, Rc<Table>>>,
+    flushes: Rc<FlushQueue>,
+    compactions: Rc<Manager>,
+    memory: Memory,
+    /// Something is to be sealed, perhaps.
+    pressure: Event,
+    /// The segment of the log that the last write went to.
+    last_segment: Cell<u64>,
+    /// Kept between writes for its memory.
+    scratch: RefCell<Vec<u8>>,
+    locks: PartitionLocks,
+    /// Held while the history of compactions is being stored.
+    history_saves: Mutex,
+    stopping: Cell<bool>,
+    tasks: RefCell<Option<Tasks>>,
+}
+
+/// The shard's own tasks. Dropping one cancels it.
+struct Tasks {
+    flush_queue: JoinHandle<()>,
+    flush_policy: JoinHandle<()>,
+    ticker: JoinHandle<()>,
+    compaction_shares: JoinHandle<()>,
+    row_cache: JoinHandle<()>,
+}
+
+impl EngineShard {
+    /// `memory_bytes` is this shard's part of the node's memory.
+    pub fn start(
+        shard: &Shard,
+        log: Rc<CommitLog>,
+        host_id: [u8; 16],
+        memory_bytes: u64,
+        options: &EngineOptions,
+        compaction: CompactionSetup,
+    ) -> Rc<Self> {
+        let reads = &options.reads;
+        let admissions = Admissions::new(memory_bytes, reads.clone());
+        let memory_bytes = usize::try_from(memory_bytes).expect("memory fits into memory");
+        let pool = MemoryPool::new(memory::cached_bytes_max(memory_bytes), reads.eviction);
+        let cache = ChunkCache::in_pool(&pool);
+        cache.set_caches_index(reads.cache_index_pages);
+        cache.seed(shard.random_u64());
+        let rows = RowCache::in_pool(&pool);
+        rows.set_on(reads.cache_rows);
+        let (form, large_data) = (options.sstable_form(), options.large_data.clone());
+        let large_data = Rc::new(LargeDataLog::new(shard, large_data));
+        let flushes = FlushQueue::new(shard.clone(), cache.clone(), host_id, form, large_data.clone());
+        let compactions = Manager::new(shard, cache.clone(), host_id, form, large_data, compaction);
+        let nudged = compactions.clone();
+        flushes.on_flushed(move |table| nudged.nudge(table));
+        let waited_for = compactions.clone();
+        flushes.before_flush(move |table| {
+            let (compactions, table) = (waited_for.clone(), table.clone());
+            Box::pin(async move { compactions.wait_before_flush(&table).await })
+        });
+        let this = Rc::new(Self {
+            shard: shard.clone(),
+            compactions,
+            log,
+            cache,
+            rows,
+            admissions,
+            tables: RefCell::default(),
+            flushes,
+            memory: Memory::new(memory_bytes, pool),
+            pressure: Event::new(),
+            last_segment: Cell::new(0),
+            scratch: RefCell::default(),
+            locks: PartitionLocks::default(),
+            history_saves: Mutex::default(),
+            stopping: Cell::new(false),
+            tasks: RefCell::default(),
+        });
+        let known = Rc::downgrade(&this);
+        this.admissions
+            .explain_by(move || known.upgrade().map_or_else(String::new, |this| memory_text(&this.memory())));
+        *this.tasks.borrow_mut() = Some(this.start_tasks());
+        this
+    }
+
+    fn start_tasks(self: &Rc<Self>) -> Tasks {
+        let (shard, cleaned) = (&self.shard, self.clone());
+        let clean = async move { cleaned.rows.clean(&cleaned.shard).await };
+        Tasks {
+            flush_queue: shard.spawn(CpuGroup::Memtable, self.flushes.clone().run()),
+            flush_policy: shard.spawn(CpuGroup::Memtable, self.clone().watch()),
+            ticker: shard.spawn(CpuGroup::Background, self.clone().tick()),
+            compaction_shares: shard.spawn(CpuGroup::Background, self.clone().control_compactions()),
+            row_cache: shard.spawn(CpuGroup::MemtableToCache, clean),
+        }
+    }
+
+    pub fn shard(&self) -> &Shard {
+        &self.shard
+    }
+
+    pub fn log(&self) -> &Rc<CommitLog> {
+        &self.log
+    }
+
+    pub fn admissions(&self) -> &Admissions {
+        &self.admissions
+    }
+
+    pub fn cache(&self) -> &Rc<ChunkCache> {
+        &self.cache
+    }
+
+    pub fn row_cache(&self) -> &Rc<RowCache> {
+        &self.rows
+    }
+
+    pub fn flushes(&self) -> &Rc<FlushQueue> {
+        &self.flushes
+    }
+
+    pub fn compactions(&self) -> &Rc<Manager> {
+        &self.compactions
+    }
+
+    /// `settings` are for its compaction; a table that is only read needs none.
+    pub fn add_table(&self, table: Rc<Table>, settings: &TableSettings) {
+        if !table.is_read_only() {
+            self.compactions.set_table(&table, settings);
+        }
+        table.join_cache(&self.rows);
+        self.tables.borrow_mut().insert(table.schema().id, table);
+    }
+
+    pub fn take_table(&self, id: TableId) -> Option<Rc<Table>> {
+        self.tables.borrow_mut().remove(&id)
+    }
+
+    pub fn table(&self, id: TableId) -> Result<Rc<Table>, EngineError> {
+        self.tables.borrow().get(&id).cloned().ok_or(EngineError::UnknownTable(id))
+    }
+
+    /// All tables, in the order of their names.
+    pub fn tables(&self) -> Vec<Rc<Table>> {
+        let mut tables: Vec<Rc<Table>> = self.tables.borrow().values().cloned().collect();
+        tables.sort_by_cached_key(|table| table.schema().full_name());
+        tables
+    }
+
+    /// Whether the shard is being closed.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.get()
+    }
+
+    /// Flushes the tables, all if none is named; what has been written before is in SSTables afterwards.
+    pub async fn flush(&self, tables: &[TableId]) -> Result<(), EngineError> {
+        let wanted = |table: &Rc<Table>| tables.is_empty() || tables.contains(&table.schema().id);
+        let tickets: Vec<_> = self
+            .tables()
+            .iter()
+            .filter(|table| wanted(table))
+            .map(|table| self.flushes.seal(table))
+            .collect();
+        for ticket in tickets {
+            ticket.flushed().await?;
+        }
+        Ok(())
+    }
+
+    /// Stops the tasks; writes that wait are refused. The log is closed by the caller.
+    pub async fn stop(&self) {
+        self.stopping.set(true);
+        self.compactions.stop().await;
+        self.flushes.stop();
+        self.pressure.signal();
+        self.flushes.ended.signal();
+        let Some(tasks) = self.tasks.take() else { return };
+        tasks.flush_queue.await;
+        tasks.flush_policy.await;
+        // They sleep, and are dropped.
+        drop((tasks.ticker, tasks.compaction_shares, tasks.row_cache));
+    }
+
+    /// The engine of this shard, for calls from other shards and threads.
+    pub fn of(shard: &Shard) -> Result<Rc<Self>, EngineError> {
+        shard.local::<Self>().ok_or(EngineError::Stopped)
+    }
+}

@@ -1,0 +1,77 @@
+//! Reads: gone on with where the last page ended, or admitted and begun.
+
+use reader::Tracer;
+
+use super::EngineShard;
+use crate::error::EngineError;
+use crate::read::page::{self, Bounds};
+use crate::read::trace::{Counters, measured, tracer};
+use crate::read::{Page, ReadCommand};
+
+impl EngineShard {
+    /// Reads the next page of what this shard has.
+    pub async fn read(&self, command: &ReadCommand) -> Result<Page, EngineError> {
+        let Some(trace) = &command.trace else { return self.read_admitted(command, None).await };
+        let tracer = tracer(&self.shard, trace);
+        let counters = Counters { shard: &self.shard, cache: &self.cache, rows: &self.rows };
+        // On the heap: it is rare, and all reads would be as large.
+        let (page, tally) =
+            Box::pin(measured(&counters, self.read_admitted(command, Some(tracer.clone())))).await;
+        if let Ok(page) = &page {
+            let (rows, dead) = (page.row_count(), page.tombstones);
+            tracer.note(format!("Read {rows} live rows and {dead} tombstones"));
+        }
+        tally.note(&tracer);
+        page
+    }
+
+    async fn read_admitted(&self, command: &ReadCommand, trace: Option<Tracer>) -> Result<Page, EngineError> {
+        let table = self.table(command.table)?;
+        let started_us = self.shard.now_us();
+        let (parked, permit) = match table.parked.take(command) {
+            Some((read, permit)) => (Some(read), permit),
+            None => (None, self.admissions.admit(&self.shard, &table, command).await?),
+        };
+        if let Some(trace) = &trace {
+            trace.note(match &parked {
+                Some(_) => "Going on with the readers that the last page left open".to_string(),
+                None => {
+                    let (name, waiting) = permit.semaphore();
+                    let waited_us = self.shard.now_us() - started_us;
+                    format!(
+                        "Admitted by semaphore {name} after {waited_us} us in its queue; {waiting} wait there"
+                    )
+                }
+            });
+        }
+        let bounds = Bounds {
+            permit: Some(permit.clone()),
+            deadline_us: started_us.saturating_add(self.admissions.timeout_us(command)),
+            tombstones_max: self.admissions.tombstones_max(&table),
+            trace,
+        };
+        let opened_at = table.parked.opened_at();
+        let read = page::read_table(&self.shard, &table, command, &bounds, parked).await;
+        let (page, open) = read.inspect_err(|error| {
+            if let EngineError::Read(error) = error {
+                self.admissions.failed(&self.shard, &permit, error);
+            }
+        })?;
+        let now_us = self.shard.now_us();
+        table.counters.reads.add_us(now_us - started_us);
+        // The old way of reading backwards begins each page anew: that is what it is there to show.
+        let open = open.filter(|_| command.buffered_reverse_bytes_max.is_none());
+        if let (Some(open), Some(next)) = (open, &page.next) {
+            let snapshot_bytes = match permit.shared_items() {
+                0 => 0,
+                items => self.rows.bytes_of_entries(items),
+            };
+            table.parked.park(command, next, (open, opened_at), permit.clone(), snapshot_bytes, now_us);
+        }
+        if permit.take_evicted() {
+            // Their memory is to be free not only by the books.
+            self.tables.borrow().values().for_each(|table| table.parked.sweep(now_us));
+        }
+        Ok(page)
+    }
+}

@@ -1,0 +1,58 @@
+//! What a shard does once in a while: parked reads and periods end, the disk is measured, compactions get their shares.
+
+use std::rc::Rc;
+
+use runtime::CpuGroup;
+
+use super::EngineShard;
+
+/// How often periods and ages are checked.
+const TICK_US: u64 = 1_000_000;
+/// How often the CPU shares of compactions are.
+const CONTROL_US: u64 = 250_000;
+
+impl EngineShard {
+    /// Ends what is over, and lets the flush policy check everything else.
+    pub(super) async fn tick(self: Rc<Self>) {
+        while !self.stopping.get() {
+            self.shard.sleep_us(TICK_US).await;
+            let now_us = self.shard.now_us();
+            self.tables.borrow().values().for_each(|table| table.parked.sweep(now_us));
+            self.relieve_periods(now_us);
+            self.pressure.signal();
+            self.compactions.tick();
+            self.measure_disk().await;
+            if self.shard.id() == 0 && self.compactions.history().has_unsaved() {
+                let this = self.clone();
+                let save = async move { this.save_compaction_history().await };
+                self.shard.spawn(CpuGroup::Maintenance, save).detach();
+            }
+            if self.shard.id() == 0 && self.compactions.log().has_unsaved() {
+                let this = self.clone();
+                let save = async move { this.save_compaction_log().await };
+                self.shard.spawn(CpuGroup::Maintenance, save).detach();
+            }
+        }
+    }
+
+    /// Gives compactions, the log and flushes the bytes that are free on the disk.
+    async fn measure_disk(&self) {
+        let dir = self.tables.borrow().values().next().map(|table| table.dir.clone());
+        // Without an answer the last one counts.
+        if let Some(dir) = dir
+            && let Ok(free_bytes) = self.shard.files().free_bytes(&dir).await
+        {
+            self.compactions.set_free_bytes(free_bytes);
+            self.log.set_free_bytes(free_bytes / u64::from(self.shard.shard_count()));
+            self.flushes.set_free_bytes(free_bytes);
+        }
+    }
+
+    /// Gives compactions CPU shares by their backlog.
+    pub(super) async fn control_compactions(self: Rc<Self>) {
+        while !self.stopping.get() {
+            self.shard.sleep_us(CONTROL_US).await;
+            self.compactions.control(2 * self.memory.limits.max_bytes as u64);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Writes: checked, encoded, appended to the log and applied to the memtable in one turn, then waited for until the log
+//! has them durably.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::broken;
+use model::{Mutation, PartitionRange, codec};
+
+use super::EngineShard;
+use crate::commitlog::{Appended, LogError};
+use crate::error::EngineError;
+use crate::read::{Page, ReadCommand};
+use crate::table::validate::validate;
+use crate::table::{LoggedMemtable, Table};
+
+impl EngineShard {
+    /// Writes. Ends when the write is durable, as the log's sync mode defines it.
+    ///
+    /// After an error the write has not been acknowledged; it may have happened nevertheless if the log failed
+    /// while writing it.
+    pub async fn apply(&self, mutation: Mutation) -> Result<(), EngineError> {
+        let started_us = self.shard.now_us();
+        let (table, appended) = self.append(mutation).await?;
+        appended.durable().await?;
+        table.counters.writes.add_us(self.shard.now_us() - started_us);
+        Ok(())
+    }
+
+    /// Writes to log and memtable; what is left of [`Self::apply`] is to wait until it is durable.
+    async fn append(&self, mutation: Mutation) -> Result<(Rc<Table>, Appended), EngineError> {
+        validate(&mutation)?;
+        if broken::is("write_accepted") && self.shard.random_u64().is_multiple_of(64) {
+            return Err(EngineError::NoSpace("on purpose".to_string()));
+        }
+        let id = mutation.schema.id;
+        let mut entry = self.scratch.take();
+        entry.clear();
+        codec::encode(&mutation, &mut entry);
+        let (table, appended) = loop {
+            let table = self.table(id)?;
+            table.check_writable()?;
+            if self.memory.is_full() {
+                self.wait_for_memory().await?;
+                continue;
+            }
+            if !table.log.has_room(entry.len()) {
+                self.pressure.signal();
+                table.log.make_room(entry.len(), || self.cannot_flush()).await?;
+                continue;
+            }
+            // From here to the memtable nothing waits: log and memtable agree on what comes before what.
+            let appended = table.log.append(id, &entry);
+            self.put(&table.memtables.active(), mutation, appended.position.segment);
+            break (table, appended);
+        };
+        self.scratch.replace(entry);
+        Ok((table, appended))
+    }
+
+    /// Reads part of one partition, lets `decide` say what to write to it, and writes that. Two of these never meet at
+    /// a partition; the next one sees what this one wrote. Ends when the writes are durable; gives what was read.
+    pub async fn read_modify_write<E: From<EngineError>>(
+        &self,
+        command: &ReadCommand,
+        decide: impl FnOnce(&Page) -> Result<Option<Vec<Mutation>>, E>,
+    ) -> Result<Page, E> {
+        let PartitionRange::Key(key) = &command.partitions else {
+            return Err(EngineError::Invalid("a conditional write is to one partition".to_string()).into());
+        };
+        let guard = self.locks.lock(command.table, key.clone()).await;
+        let page = self.read(command).await?;
+        let mut last = None;
+        for mutation in decide(&page)?.unwrap_or_default() {
+            last = Some(self.append(mutation).await?.1);
+        }
+        drop(guard);
+        let durable = match last {
+            // The log is written in order: what was appended before is durable with it.
+            Some(last) => last.durable().await,
+            // The page may show what somebody else has appended and nobody has acknowledged.
+            None => self.table(command.table)?.log.durable_so_far().await,
+        };
+        durable.map_err(EngineError::from)?;
+        Ok(page)
+    }
+
+    /// Writes to tables of one log, all or nothing: after a crash either all of it is there or nothing, since it
+    /// is one chunk of the log. Otherwise as [`Self::apply`].
+    pub async fn apply_batch(&self, mutations: Vec<Mutation>) -> Result<(), EngineError> {
+        let mut entries = vec![];
+        for mutation in &mutations {
+            validate(mutation)?;
+            let mut entry = vec![];
+            codec::encode(mutation, &mut entry);
+            entries.push(entry);
+        }
+        // Each entry has its length in front of it; the log counts one.
+        let bytes = entries.iter().map(|entry| entry.len() + 4).sum::<usize>().saturating_sub(4);
+        let Some(first) = mutations.first() else { return Ok(()) };
+        let log = self.table(first.schema.id)?.log.clone();
+        loop {
+            if self.memory.is_full() {
+                self.wait_for_memory().await?;
+            } else if !log.has_room(bytes) {
+                self.pressure.signal();
+                log.make_room(bytes, || self.cannot_flush()).await?;
+            } else {
+                break;
+            }
+        }
+        let table_of = |mutation: &Mutation| {
+            let table = self.table(mutation.schema.id)?;
+            table.check_writable()?;
+            Ok(table)
+        };
+        let tables: Result<Vec<_>, EngineError> = mutations.iter().map(table_of).collect();
+        let mut appended = None;
+        // From here to the end nothing waits, so that all entries get into the same chunk.
+        for ((table, mutation), entry) in tables?.into_iter().zip(mutations).zip(entries) {
+            assert!(Rc::ptr_eq(&table.log, &log), "what is written together has one log");
+            let at = log.append(mutation.schema.id, &entry);
+            self.put(&table.memtables.active(), mutation, at.position.segment);
+            appended = Some(at);
+        }
+        match appended {
+            Some(appended) => Ok(appended.durable().await?),
+            None => Ok(()),
+        }
+    }
+
+    /// Applies a write that a log of an earlier run held. It is in no log of this run until it is flushed.
+    pub async fn apply_replayed(&self, mutation: Mutation) -> Result<(), EngineError> {
+        let table = self.table(mutation.schema.id)?;
+        while self.memory.is_full() {
+            self.wait_for_memory().await?;
+        }
+        let active = table.memtables.active();
+        let before = active.memtable.charged_bytes();
+        active.memtable.apply(mutation);
+        self.grown(before, active.memtable.charged_bytes());
+        Ok(())
+    }
+
+    #[inline]
+    fn put(&self, active: &LoggedMemtable, mutation: Mutation, segment: u64) {
+        let before = active.memtable.charged_bytes();
+        active.memtable.apply(mutation);
+        active.segments.borrow_mut().add(segment);
+        if active.first_write_us.get().is_none() {
+            active.first_write_us.set(Some(self.shard.now_us()));
+        }
+        self.grown(before, active.memtable.charged_bytes());
+        if self.last_segment.replace(segment) != segment {
+            self.pressure.signal();
+        }
+    }
+
+    #[inline]
+    fn grown(&self, before: usize, after: usize) {
+        if self.memory.grown(before, after) {
+            self.pressure.signal();
+        }
+    }
+
+    async fn wait_for_memory(&self) -> Result<(), EngineError> {
+        if self.stopping.get() {
+            return Err(EngineError::Stopped);
+        }
+        if let Some(why) = self.flushes.no_space() {
+            return Err(EngineError::NoSpace(why));
+        }
+        if let Some(failed) = self.flushes.log_failed() {
+            return Err(failed.into());
+        }
+        let ended = self.flushes.ended.next();
+        // The count may be older than the last flush; only what is there now can be waited for.
+        self.recount_dirty();
+        if self.memory.is_full() {
+            self.pressure.signal();
+            ended.await;
+            self.recount_dirty();
+        }
+        Ok(())
+    }
+
+    /// Why waiting for a flush would be in vain; otherwise a flush is triggered if anything can be flushed.
+    fn cannot_flush(&self) -> Option<LogError> {
+        self.pressure.signal();
+        let why = self.flushes.no_space()?;
+        let source = std::io::Error::new(std::io::ErrorKind::StorageFull, why);
+        let error = runtime::FileError::new("flush", std::path::Path::new("memtables"), source);
+        Some(LogError::NoSpace(Arc::new(error)))
+    }
+}

@@ -1,0 +1,84 @@
+//! The `messina` program: one subcommand for each thing it does. Without one it serves.
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use messina::allocator;
+use messina::iotune::IotuneArguments;
+use messina::nodetool::{self, NodetoolArguments};
+use messina::sstable_tool::SSTableCommand;
+use mimalloc::MiMalloc;
+use server::cql_server;
+use server::serve::{self, ServeArguments};
+use shell::ShellCommand;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+#[derive(Parser)]
+#[command(
+    name = "messina",
+    version,
+    about = "A wide-column database",
+    args_conflicts_with_subcommands = true,
+    args_override_self = true
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: ServeArguments,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs a node; what `messina` alone does.
+    #[command(args_override_self = true)]
+    Serve(ServeArguments),
+    /// Looks after a running node.
+    // -h is the host there.
+    #[command(disable_help_flag = true)]
+    Nodetool(NodetoolArguments),
+    /// Measures a disk for the I/O scheduler, and writes io_properties.yaml.
+    Iotune(IotuneArguments),
+    Shell(ShellCommand),
+    #[command(subcommand)]
+    Sstable(SSTableCommand),
+    /// Prints the version.
+    Version,
+}
+
+/// The command line, with nodetool's options as clap writes them.
+fn words() -> Vec<OsString> {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    match words.get(1).is_some_and(|word| word == "nodetool") {
+        true => nodetool::with_two_dashes(words.into_iter()).collect(),
+        false => words,
+    }
+}
+
+fn main() -> ExitCode {
+    allocator::give_back_soon();
+    let arguments = Arguments::parse_from(words());
+    let done: Result<(), Box<dyn Error + Send + Sync>> = match arguments.command {
+        None => serve::run(&arguments.serve, cql_server::start).map_err(Into::into),
+        Some(Command::Serve(serve)) => serve::run(&serve, cql_server::start).map_err(Into::into),
+        Some(Command::Nodetool(arguments)) => nodetool::run(&arguments).map_err(Into::into),
+        Some(Command::Iotune(arguments)) => arguments.run(),
+        Some(Command::Shell(command)) => return command.run(),
+        Some(Command::Sstable(command)) => return command.run(),
+        Some(Command::Version) => {
+            println!("messina {}", server::VERSION);
+            Ok(())
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("messina: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Compactions: which run, which ended and which are to be done, how fast and how many, and ending them.
+
+use std::cell::Cell;
+
+use clap::{Subcommand, ValueEnum};
+use server::api::answers::{
+    AutoCompaction, Compactions, ConcurrentCompactors, Done, EndedCompaction, Throughput,
+};
+
+use super::call::{Call, Tables};
+use super::http::query;
+use super::{Format, compaction_text};
+
+#[derive(Debug, Subcommand)]
+pub enum CompactionCommand {
+    /// Shows compactions that run, and about how many are to be done
+    #[command(name = "compactionstats")]
+    CompactionStats {
+        /// Sizes as KiB, MiB, GiB
+        #[arg(short = 'H', long)]
+        human_readable: bool,
+    },
+    /// Shows compactions that ended
+    #[command(name = "compactionhistory")]
+    CompactionHistory,
+    /// Ends running compactions
+    Stop {
+        /// Only those of this kind
+        #[arg(ignore_case = true, value_enum)]
+        kind: Option<Kind>,
+    },
+    /// Shows how fast compactions may read
+    #[command(name = "getcompactionthroughput")]
+    GetCompactionThroughput,
+    /// Sets how fast compactions may read
+    #[command(name = "setcompactionthroughput")]
+    SetCompactionThroughput {
+        /// 0: no limit
+        mb_per_s: String,
+    },
+    /// Shows how many compactions a shard may run
+    #[command(name = "getconcurrentcompactors")]
+    GetConcurrentCompactors,
+    /// Sets how many compactions a shard may run
+    #[command(name = "setconcurrentcompactors")]
+    SetConcurrentCompactors {
+        /// 0: one of each size class
+        jobs: String,
+    },
+    /// Has tables compacted by themselves
+    #[command(name = "enableautocompaction")]
+    EnableAutoCompaction(Tables),
+    /// Has tables compacted only when asked to
+    #[command(name = "disableautocompaction")]
+    DisableAutoCompaction(Tables),
+    /// Shows which tables are compacted by themselves
+    #[command(name = "statusautocompaction")]
+    StatusAutoCompaction(Tables),
+}
+
+/// A kind of compaction, with the name that the peers' nodetool has for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Kind {
+    Compaction,
+    MajorCompaction,
+    Cleanup,
+    #[value(name = "UPGRADE_SSTABLES")]
+    UpgradeSSTables,
+    GarbageCollect,
+    Scrub,
+    UserDefinedCompaction,
+}
+
+impl Kind {
+    /// Its name in the admin API.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Compaction => "Compaction",
+            Self::MajorCompaction => "Major compaction",
+            Self::Cleanup => "Cleanup",
+            Self::UpgradeSSTables => "Upgrade sstables",
+            Self::GarbageCollect => "Remove deleted data",
+            Self::Scrub => "Scrub",
+            Self::UserDefinedCompaction => "User defined compaction",
+        }
+    }
+}
+
+impl CompactionCommand {
+    pub fn run(&self, call: &Call) -> Result<String, String> {
+        match self {
+            Self::CompactionStats { human_readable } => {
+                call.get("/v1/compactions", |all: Compactions| compaction_text::stats(&all, *human_readable))
+            }
+            Self::CompactionHistory => call.get("/v1/compactions/history", |ended: Vec<EndedCompaction>| {
+                compaction_text::history(&ended)
+            }),
+            Self::Stop { kind } => stop(call, *kind),
+            Self::GetCompactionThroughput => call.get("/v1/compactions/throughput", |it: Throughput| {
+                format!("Current compaction throughput: {} MB/s\n", it.bytes_per_s >> 20)
+            }),
+            Self::SetCompactionThroughput { mb_per_s } => {
+                call.post(&query("/v1/compactions/throughput", &[("mib_per_s", Some(mb_per_s))]))
+            }
+            Self::GetConcurrentCompactors => {
+                call.get("/v1/compactions/concurrent", |it: ConcurrentCompactors| {
+                    format!("Current concurrent compactors in the system is: \n{}\n", it.jobs)
+                })
+            }
+            Self::SetConcurrentCompactors { jobs } => {
+                call.post(&query("/v1/compactions/concurrent", &[("jobs", Some(jobs))]))
+            }
+            Self::EnableAutoCompaction(of) => set_auto(call, of, "true"),
+            Self::DisableAutoCompaction(of) => set_auto(call, of, "false"),
+            Self::StatusAutoCompaction(of) => {
+                let tables = of.joined();
+                let asked = [("keyspace", of.keyspace.as_deref()), ("tables", tables.as_deref())];
+                call.get(&query("/v1/compactions/auto", &asked), |tables: Vec<AutoCompaction>| {
+                    compaction_text::auto(&tables)
+                })
+            }
+        }
+    }
+}
+
+fn stop(call: &Call, kind: Option<Kind>) -> Result<String, String> {
+    let stopped = Cell::new(0);
+    let path = query("/v1/compactions/stop", &[("kind", kind.map(Kind::name))]);
+    let text = call.ask("POST", &path, |done: Done| {
+        stopped.set(done.count);
+        let jobs = if done.count == 1 { "compaction" } else { "compactions" };
+        format!("Stopping {} {jobs}\n", done.count)
+    })?;
+    match (stopped.get(), call.format) {
+        (0, Format::Text) => Err("nothing was stopped: no such compaction runs".to_string()),
+        _ => Ok(text),
+    }
+}
+
+fn set_auto(call: &Call, of: &Tables, enabled: &str) -> Result<String, String> {
+    let tables = of.joined();
+    let asked =
+        [("keyspace", of.keyspace.as_deref()), ("tables", tables.as_deref()), ("enabled", Some(enabled))];
+    call.ask("POST", &query("/v1/compactions/auto", &asked), |_: Vec<AutoCompaction>| String::new())
+}

@@ -1,0 +1,59 @@
+//! What the node is and has: version, info, status, memory, reads, the model of its disk; and its end, drain.
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use server::api::answers::{Info, IoModel, Memory, Version};
+
+use super::call::Call;
+use super::{io_model_text, text};
+
+#[derive(Debug, Subcommand)]
+pub enum StateCommand {
+    /// Shows the version of the node
+    Version,
+    /// Shows the node: memory, load, uptime
+    Info,
+    /// Shows the node in its ring
+    Status,
+    /// Shows where memory is, by what it is for and by shard
+    Memory,
+    /// Shows which reads run and wait on each shard, and what they hold
+    Reads,
+    /// Shows what the disk can do, configured and learned
+    #[command(name = "iomodel")]
+    IoModel {
+        /// Draws the 95th percentile of reads into this file
+        #[arg(long, value_name = "FILE")]
+        svg: Option<PathBuf>,
+    },
+    /// Stops serving and flushes; only a restart ends it
+    Drain,
+}
+
+impl StateCommand {
+    pub fn run(&self, call: &Call) -> Result<String, String> {
+        match self {
+            Self::Version => call.get("/v1/version", |version: Version| text::version(&version)),
+            Self::Info => call.get("/v1/info", |info: Info| text::info(&info)),
+            Self::Status => call.get("/v1/info", |info: Info| text::status(&info)),
+            Self::Memory => call.get("/v1/memory", |memory: Memory| text::memory(&memory)),
+            // It comes as text.
+            Self::Reads => call.client.ask("GET", "/v1/reads"),
+            Self::IoModel { svg: None } => {
+                call.get("/v1/iomodel", |model: IoModel| io_model_text::text(&model))
+            }
+            Self::IoModel { svg: Some(file) } => draw_io_model(call, file),
+            Self::Drain => call.post("/v1/drain"),
+        }
+    }
+}
+
+fn draw_io_model(call: &Call, file: &Path) -> Result<String, String> {
+    let body = call.client.ask("GET", "/v1/iomodel")?;
+    let model: IoModel =
+        serde_json::from_str(&body).map_err(|error| format!("an answer of another version? {error}"))?;
+    std::fs::write(file, io_model_text::heat_map(&model).svg())
+        .map_err(|error| format!("{}: {error}", file.display()))?;
+    Ok(format!("drawn into {}\n", file.display()))
+}

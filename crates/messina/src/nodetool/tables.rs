@@ -1,0 +1,85 @@
+//! Tables: their statistics, their SSTables, flushing them, and SSTables from elsewhere.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use server::api::answers::{Loaded, SSTables, TableStats};
+
+use super::call::{Call, Tables};
+use super::http::query;
+use super::text;
+
+#[derive(Debug, Subcommand)]
+pub enum TableCommand {
+    /// Shows statistics of tables
+    #[command(name = "tablestats", visible_alias = "cfstats")]
+    TableStats {
+        /// Only this keyspace or table
+        #[arg(value_name = "KEYSPACE[.TABLE]")]
+        of: Option<String>,
+    },
+    /// Writes memtables to SSTables
+    Flush(Tables),
+    /// Shows the SSTables that have a partition
+    #[command(name = "getsstables")]
+    GetSSTables {
+        /// Keyspace of the table
+        keyspace: String,
+        /// Name of the table
+        table: String,
+        /// The partition's key; `:` between the values of several columns
+        #[arg(allow_hyphen_values = true)]
+        key: String,
+    },
+    /// Takes the SSTables in the table's upload directory into it
+    Refresh {
+        /// Keyspace of the table
+        keyspace: String,
+        /// Name of the table
+        table: String,
+    },
+    /// Takes copies of SSTables on the node's machine into a table
+    Import {
+        /// Keyspace of the table
+        keyspace: String,
+        /// Name of the table
+        table: String,
+        /// Where the SSTables are
+        directory: PathBuf,
+    },
+}
+
+impl TableCommand {
+    pub fn run(&self, call: &Call) -> Result<String, String> {
+        match self {
+            Self::TableStats { of } => {
+                let (keyspace, table) = match of.as_deref().map(|of| of.split_once('.').ok_or(of)) {
+                    None => (None, None),
+                    Some(Err(keyspace)) => (Some(keyspace), None),
+                    Some(Ok((keyspace, table))) => (Some(keyspace), Some(table)),
+                };
+                let path = query("/v1/tables", &[("keyspace", keyspace), ("table", table)]);
+                call.get(&path, |tables: Vec<TableStats>| text::table_stats(&tables))
+            }
+            Self::Flush(of) => call.of_tables("/v1/flush", of, &[]),
+            Self::GetSSTables { keyspace, table, key } => {
+                let asked = [("keyspace", Some(&keyspace[..])), ("table", Some(table)), ("key", Some(key))];
+                call.get(&query("/v1/sstables", &asked), |found: SSTables| {
+                    found.files.iter().map(|file| format!("{file}\n")).collect()
+                })
+            }
+            Self::Refresh { keyspace, table } => {
+                let asked = [("keyspace", Some(&keyspace[..])), ("table", Some(table))];
+                call.ask("POST", &query("/v1/refresh", &asked), |loaded: Loaded| text::loaded(&loaded))
+            }
+            Self::Import { keyspace, table, directory } => {
+                // The node has another working directory.
+                let dir = std::path::absolute(directory)
+                    .map_err(|error| format!("{}: {error}", directory.display()))?;
+                let dir = dir.to_str().ok_or("the directory's name is not UTF-8")?;
+                let asked = [("keyspace", Some(&keyspace[..])), ("table", Some(table)), ("dir", Some(dir))];
+                call.ask("POST", &query("/v1/import", &asked), |loaded: Loaded| text::loaded(&loaded))
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The subcommands of `messina sstable` and their arguments.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use shell::Format as RowsFormat;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    Text,
+    Json,
+}
+
+/// Looks at, checks, mends and converts SSTables, without a server.
+///
+/// FILES are Data.db files, any other component of an SSTable, or directories, which stand for all SSTables in them.
+/// Nothing is ever changed in place.
+#[derive(Subcommand, Debug)]
+pub enum SSTableCommand {
+    /// Prints the content as JSON, as Cassandra's sstabledump does.
+    Dump(DumpArguments),
+    /// Prints Statistics.db, as Cassandra's sstablemetadata does.
+    Metadata(ShowArguments),
+    /// Prints the entries of Index.db and the blocks of large partitions.
+    Index(ShowArguments),
+    /// Prints CompressionInfo.db.
+    CompressionInfo(CompressionArguments),
+    /// Prints Summary.db.
+    Summary(ShowArguments),
+    /// Checks SSTables and tells everything that is wrong with them.
+    Verify(VerifyArguments),
+    /// Writes what can be read of damaged SSTables into another directory.
+    Scrub(ScrubArguments),
+    /// Writes SSTables anew in pieces of a size.
+    Split(SplitArguments),
+    /// Runs a SELECT on SSTables.
+    Query(QueryArguments),
+    /// Writes SSTables anew in another version or compression.
+    Export(ExportArguments),
+    /// Lists the SSTables of a directory and all below it, table by table.
+    Ls(LsArguments),
+}
+
+#[derive(Args, Debug)]
+pub struct DumpArguments {
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// Only this partition, by its key as the dump shows it (parts with colons between).
+    #[arg(short, long = "key", value_name = "KEY")]
+    pub key: Vec<String>,
+    /// Not this partition.
+    #[arg(short = 'x', long = "exclude", value_name = "KEY")]
+    pub exclude: Vec<String>,
+    /// A line for each row, as Cassandra writes rows for itself.
+    #[arg(short = 'd', long, conflicts_with_all = ["lines", "keys"])]
+    pub internal: bool,
+    /// A JSON object for each partition, in one line.
+    #[arg(short = 'l', long)]
+    pub lines: bool,
+    /// Only the partition keys.
+    #[arg(short = 'e', long)]
+    pub keys: bool,
+    /// Times as numbers.
+    #[arg(short = 't', long)]
+    pub raw_times: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct ShowArguments {
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+}
+
+#[derive(Args, Debug)]
+pub struct CompressionArguments {
+    #[command(flatten)]
+    pub show: ShowArguments,
+    /// The place of each chunk too.
+    #[arg(long)]
+    pub chunks: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct VerifyArguments {
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// Also decode every row and compare it with the promoted index.
+    #[arg(short, long)]
+    pub extended: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct OutputArguments {
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// Where to write; not a directory that is read. It is made if it is not there.
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub struct ScrubArguments {
+    #[command(flatten)]
+    pub output: OutputArguments,
+    /// Keep rows with values that are none of their column's type.
+    #[arg(short, long)]
+    pub no_validate: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct SplitArguments {
+    #[command(flatten)]
+    pub output: OutputArguments,
+    /// A new SSTable begins once Data.db has so many megabytes.
+    #[arg(short, long, value_name = "MB", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub size: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WrittenVersion {
+    /// For Cassandra 3.11 to 5.0 and ScyllaDB.
+    Me,
+    /// For Cassandra 4.0 to 5.0.
+    Nb,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Codec {
+    None,
+    Lz4,
+    Snappy,
+    Deflate,
+    Zstd,
+}
+
+#[derive(Args, Debug)]
+pub struct ExportArguments {
+    #[command(flatten)]
+    pub output: OutputArguments,
+    /// The version to write.
+    #[arg(long, value_enum, default_value_t = WrittenVersion::Me)]
+    pub format: WrittenVersion,
+    /// The compression to write [default: that of the source].
+    #[arg(long, value_enum)]
+    pub compression: Option<Codec>,
+    /// Kilobytes of data in a compressed chunk: 4, 8, 16, ….
+    #[arg(long, value_name = "KB", default_value_t = 16, requires = "compression")]
+    pub chunk_kb: u32,
+    /// Level of zstd.
+    #[arg(long, default_value_t = 3, requires = "compression", allow_negative_numbers = true)]
+    pub level: i32,
+}
+
+#[derive(Args, Debug)]
+pub struct QueryArguments {
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// The statements.
+    #[arg(short = 'e', long = "execute", value_name = "CQL")]
+    pub execute: String,
+    /// A file with the table's CREATE TABLE, for the names of its key columns.
+    #[arg(long, value_name = "FILE")]
+    pub schema: Option<PathBuf>,
+    #[arg(long, value_enum, default_value = "table")]
+    pub format: RowsFormat,
+}
+
+#[derive(Args, Debug)]
+pub struct LsArguments {
+    /// A table's directory, a keyspace's, or a data directory.
+    pub dir: PathBuf,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+}

@@ -1,0 +1,18 @@
+//! The program itself, as its users meet it: started, asked, stopped, started again.
+
+mod bad_input;
+#[path = "../../../server/src/tls/testing.rs"]
+mod certificates;
+mod doors;
+mod effects;
+mod inside;
+mod io_accounting;
+mod iotune;
+mod large_results;
+mod levels;
+mod process;
+mod raw_client;
+mod serve;
+mod snapshots;
+mod sstables;
+mod stock;

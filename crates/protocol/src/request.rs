@@ -1,0 +1,143 @@
+//! A client's requests, borrowed from the body of the message.
+//!
+//! Clients encode these types (`client::write_request`), and servers decode them (`RequestMessage::decode` in
+//! `decode.rs`).
+
+use smallvec::SmallVec;
+
+use super::wire::{cut, protocol_error};
+use super::{Compression, Consistency, EventType, ProtocolVersion, Values};
+use crate::CqlError;
+
+/// A message of a client.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Request<'a> {
+    Startup(Startup<'a>),
+    AuthResponse { token: Option<&'a [u8]> },
+    Options,
+    Query { text: &'a str, parameters: QueryParameters<'a> },
+    Prepare { text: &'a str, keyspace: Option<&'a str> },
+    Execute(Execute<'a>),
+    Batch(Batch<'a>),
+    Register { events: SmallVec<[EventType; 3]> },
+}
+
+/// The options of STARTUP, in the order sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Startup<'a> {
+    pub options: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Startup<'a> {
+    /// The value of an option. Ignores case; if a name was sent twice, the last value counts.
+    pub fn option(&self, name: &str) -> Option<&'a str> {
+        let mut found = self.options.iter().rev().filter(|(key, _)| key.eq_ignore_ascii_case(name));
+        found.next().map(|(_, value)| *value)
+    }
+
+    /// All options, as they were sent.
+    pub fn options(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.options.iter().copied()
+    }
+
+    /// The compression that COMPRESSION requests, to be passed to [`super::Inbound::started`] and
+    /// [`super::Outbound::started`].
+    ///
+    /// # Errors
+    /// [`CqlError::Protocol`]: an unknown algorithm, or Snappy in v5.
+    pub fn compression(&self, version: ProtocolVersion) -> Result<Option<Compression>, CqlError> {
+        let Some(name) = self.option("COMPRESSION").filter(|name| !name.is_empty()) else { return Ok(None) };
+        match Compression::from_name(name) {
+            Some(Compression::Snappy) if version.has_segments() => {
+                Err(protocol_error("Snappy compression is not supported in protocol V5; lz4 is".into()))
+            }
+            Some(compression) => Ok(Some(compression)),
+            None => {
+                let name = cut(name, 40);
+                Err(protocol_error(format!(
+                    "Unknown compression algorithm: {name}; there are lz4 and snappy"
+                )))
+            }
+        }
+    }
+}
+
+/// EXECUTE of a prepared statement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Execute<'a> {
+    /// The id returned by PREPARE.
+    pub id: &'a [u8],
+    /// v5: id of the result metadata known to the client. If it is outdated, the rows carry METADATA_CHANGED.
+    pub result_metadata_id: Option<&'a [u8]>,
+    pub parameters: QueryParameters<'a>,
+}
+
+/// The parameters of a statement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueryParameters<'a> {
+    pub consistency: Consistency,
+    pub values: Values<'a>,
+    /// The client knows the columns of the result; rows are sent with NO_METADATA.
+    pub skip_metadata: bool,
+    /// In rows. Without it, or if it is not positive, the client wants no paging.
+    pub page_size_rows: Option<i32>,
+    /// Opaque position where the previous page ended.
+    pub paging_state: Option<&'a [u8]>,
+    /// SERIAL or LOCAL_SERIAL; SERIAL if absent.
+    pub serial_consistency: Option<Consistency>,
+    /// Microseconds since the epoch. Used if the statement has no USING TIMESTAMP.
+    pub timestamp_us: Option<i64>,
+    /// v5: replaces the connection's keyspace.
+    pub keyspace: Option<&'a str>,
+    /// v5: the current time for expiry and for new tombstones, in seconds since the epoch.
+    pub now_s: Option<i32>,
+}
+
+impl QueryParameters<'_> {
+    pub fn new(consistency: Consistency) -> Self {
+        Self {
+            consistency,
+            values: Values::default(),
+            skip_metadata: false,
+            page_size_rows: None,
+            paging_state: None,
+            serial_consistency: None,
+            timestamp_us: None,
+            keyspace: None,
+            now_s: None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum BatchType {
+    Logged = 0,
+    Unlogged = 1,
+    Counter = 2,
+}
+
+/// A statement of a batch: its text, or the id of a prepared statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchQuery<'a> {
+    Text(&'a str),
+    Prepared(&'a [u8]),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct BatchStatement<'a> {
+    pub query: BatchQuery<'a>,
+    pub values: Values<'a>,
+}
+
+/// Statements in the order sent. Of the parameters only the consistencies, timestamp, keyspace and now are
+/// used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Batch<'a> {
+    pub batch_type: BatchType,
+    pub statements: Vec<BatchStatement<'a>>,
+    pub parameters: QueryParameters<'a>,
+}
+
+/// Names and bytes for an extension of the protocol; clients and servers can send them.
+pub type CustomPayload<'a> = Vec<(&'a str, Option<&'a [u8]>)>;

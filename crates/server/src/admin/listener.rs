@@ -1,0 +1,103 @@
+//! The listener of the admin API and the metrics, when the process has as many files open as it may.
+//!
+//! `accept` fails then, and the client would wait in the kernel's queue until it gives up. So the listener holds one file
+//! descriptor in reserve: it gives it up, accepts, answers 503 with what to do, and takes it back.
+
+use std::fs::File;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// How long a request is waited for that is refused anyway.
+const REQUEST_WAIT: Duration = Duration::from_millis(500);
+/// The pause when nothing can be accepted at all.
+const PAUSE: Duration = Duration::from_millis(200);
+
+pub struct Listener {
+    socket: TcpListener,
+    reserve: Option<File>,
+}
+
+impl Listener {
+    pub fn new(socket: TcpListener) -> Self {
+        Self { socket, reserve: reserve() }
+    }
+
+    /// Answers the next client, which nothing else can be done for.
+    async fn refuse_next(&mut self) {
+        drop(self.reserve.take());
+        match tokio::time::timeout(PAUSE, self.socket.accept()).await {
+            Ok(Ok((mut stream, _))) => {
+                // What cannot be told is not told: the client has gone.
+                let _ = refuse(&mut stream).await;
+            }
+            // Somebody else had the descriptor, or the client has gone.
+            _ => tokio::time::sleep(PAUSE).await,
+        }
+        self.reserve = reserve();
+    }
+}
+
+fn reserve() -> Option<File> {
+    File::open("/dev/null").ok()
+}
+
+async fn refuse(stream: &mut TcpStream) -> io::Result<()> {
+    // A close with a request that was not read would take the answer with it.
+    let mut request = [0; 4096];
+    let _ = tokio::time::timeout(REQUEST_WAIT, stream.read(&mut request)).await;
+    let body = "{\"error\":\"the node has as many files and connections open as it may (RLIMIT_NOFILE); allow more: ulimit -n, or \
+                LimitNOFILE of systemd, and restart it\"}";
+    let head = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nConnection: close\r\n";
+    let answer = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+    stream.write_all(answer.as_bytes()).await?;
+    stream.shutdown().await
+}
+
+fn is_too_many(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
+impl axum::serve::Listener for Listener {
+    type Io = TcpStream;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (TcpStream, SocketAddr) {
+        loop {
+            match self.socket.accept().await {
+                Ok(accepted) => return accepted,
+                Err(error) if is_too_many(&error) => self.refuse_next().await,
+                // The client has gone, or the kernel is short of memory.
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_that_cannot_be_served_is_told_so() {
+        let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap();
+        let mut listener = Listener::new(socket);
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client.write_all(b"GET /v1/info HTTP/1.1\r\n\r\n").await.unwrap();
+        listener.refuse_next().await;
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("ulimit -n"), "{answer}");
+        assert!(listener.reserve.is_some());
+        // Nobody comes: it does not wait for ever.
+        listener.refuse_next().await;
+    }
+}

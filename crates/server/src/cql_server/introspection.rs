@@ -1,0 +1,308 @@
+//! What some system tables and tools say of the inside of all shards: asked for when somebody wants to know, and only
+//! then.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use catalog::virtual_tables::{Content, content_of};
+use cql::Prepared;
+use cql::system::{
+    CacheInfo, ClientInfo, GroupInfo, LargeItem, LargeKind, LatencyInfo, NodeInfo, PermitInfo, PreparedInfo,
+    SSTableTask, SemaphoreInfo, ShardInside, SnapshotInfo, TableInfo, Trace,
+};
+use engine::EngineError;
+use engine::compaction::report::RunningReport;
+use engine::node::large_data;
+use engine::node::{self, SnapshotReport};
+use engine::read::admission::SemaphoreReport;
+use engine::report::{MemoryUse, SSTableReport, ShardReport, TableReport};
+use engine::shard::EngineShard;
+use engine::table::counters::Latencies;
+use model::TableSchema;
+use runtime::{CpuGroup, Shard};
+
+use super::CqlShard;
+
+/// Adds to `info` what `table` shows of the inside. What the other tables show is in the catalog, or known already.
+pub(super) async fn look(shard: &Shard, table: &TableSchema, info: &mut NodeInfo) -> Result<(), EngineError> {
+    let Some(content) = content_of(&table.keyspace, &table.name) else { return Ok(()) };
+    match content {
+        Content::Nothing
+        | Content::Schema
+        | Content::Local
+        | Content::SizeEstimates
+        | Content::TableEstimates
+        | Content::Versions
+        | Content::TokenRing
+        | Content::Config
+        | Content::TraceSessions
+        | Content::TraceEvents
+        | Content::SystemProperties
+        | Content::Settings
+        | Content::VirtualKeyspaces
+        | Content::VirtualTables
+        | Content::VirtualColumns => {}
+        Content::Clients | Content::ClientsOfViews => info.clients = clients(shard).await?,
+        Content::PreparedStatements | Content::CqlMetrics => info.prepared = prepared(shard)?,
+        Content::LargePartitions | Content::LargeRows | Content::LargeCells => {
+            info.large_data = node::large_data(shard).await?.into_iter().map(large_item).collect();
+        }
+        Content::ReaderSemaphores | Content::ReaderPermits => {
+            let of_shard = |semaphores: Vec<SemaphoreReport>| {
+                let semaphores = semaphores.into_iter().map(semaphore).collect();
+                ShardInside { semaphores, ..ShardInside::default() }
+            };
+            info.shards = node::read_semaphores(shard).await?.into_iter().map(of_shard).collect();
+        }
+        Content::Memory => info.shards = memory(shard).await?.into_iter().map(memory_inside).collect(),
+        Content::RuntimeInfo => {
+            info.uptime_s = uptime_s(shard, info);
+            info.tables = tables(node::table_reports(shard).await?);
+            info.caches = caches(&node::report(shard).await?);
+            info.shards = memory(shard).await?.into_iter().map(memory_inside).collect();
+        }
+        Content::DiskUsage
+        | Content::MaxPartitionSize
+        | Content::MaxSSTableSize
+        | Content::LocalReadLatency
+        | Content::LocalWriteLatency => {
+            info.uptime_s = uptime_s(shard, info);
+            info.tables = tables(node::table_reports(shard).await?);
+        }
+        Content::SSTableTasks => {
+            let reports = node::compaction::report(shard).await?;
+            let since_us = i64::from(info.generation_s) * 1_000_000;
+            let tasks = (0u64..).zip(&reports).flat_map(|(shard, report)| {
+                report.running.iter().map(move |running| task(running, since_us, shard))
+            });
+            info.sstable_tasks = tasks.collect();
+        }
+        Content::Caches => info.caches = caches(&node::report(shard).await?),
+        Content::ThreadPools => info.groups = groups(&node::report(shard).await?),
+        Content::Snapshots => {
+            let of = |report: SnapshotReport| SnapshotInfo {
+                tag: report.tag,
+                keyspace: report.keyspace,
+                table: report.table,
+                disk_bytes: report.disk_bytes,
+            };
+            info.snapshots = node::snapshots(shard).await?.into_iter().map(of).collect();
+        }
+    }
+    Ok(())
+}
+
+fn uptime_s(shard: &Shard, info: &NodeInfo) -> u64 {
+    u64::try_from(shard.wall_us() / 1_000_000 - i64::from(info.generation_s)).unwrap_or(0)
+}
+
+fn memory_inside(uses: Vec<MemoryUse>) -> ShardInside {
+    let of_class = |it: MemoryUse| (it.class.to_string(), it.bytes, it.limit_bytes);
+    ShardInside { memory: uses.into_iter().map(of_class).collect(), ..ShardInside::default() }
+}
+
+async fn clients(shard: &Shard) -> Result<Vec<ClientInfo>, EngineError> {
+    let ask = |shard: Shard| async move { Ok(CqlShard::of(&shard)?.clients()) };
+    Ok(node::on_all(shard, CpuGroup::Maintenance, ask).await?.concat())
+}
+
+/// Every shard knows every prepared statement.
+fn prepared(shard: &Shard) -> Result<Vec<PreparedInfo>, EngineError> {
+    let of = |prepared: Arc<Prepared>| PreparedInfo {
+        id: prepared.id,
+        keyspace: prepared.keyspace.clone(),
+        text: prepared.text.clone(),
+    };
+    Ok(CqlShard::of(shard)?.statements.all().into_iter().map(of).collect())
+}
+
+fn tables(shards: Vec<Vec<TableReport>>) -> Vec<TableInfo> {
+    let mut by_name: BTreeMap<(String, String), Vec<TableReport>> = BTreeMap::new();
+    for report in shards.into_iter().flatten() {
+        by_name.entry((report.keyspace.clone(), report.name.clone())).or_default().push(report);
+    }
+    let of = |((keyspace, table), parts): ((String, String), Vec<TableReport>)| {
+        // An SSTable of a time with other shards is open on several.
+        let sstables: BTreeMap<_, &SSTableReport> =
+            parts.iter().flat_map(|part| &part.sstables).map(|it| (it.name, it)).collect();
+        TableInfo {
+            keyspace,
+            table,
+            disk_bytes: sstables.values().map(|it| it.disk_bytes).sum(),
+            largest_partition_bytes: sstables.values().map(|it| it.partition_bytes.max()).max().unwrap_or(0),
+            largest_sstable_bytes: sstables.values().map(|it| it.disk_bytes).max().unwrap_or(0),
+            reads: latency(parts.iter().map(|part| &part.reads)),
+            writes: latency(parts.iter().map(|part| &part.writes)),
+        }
+    };
+    by_name.into_iter().map(of).collect()
+}
+
+fn latency<'a>(parts: impl Iterator<Item = &'a Latencies>) -> LatencyInfo {
+    let mut all = Latencies::default();
+    parts.for_each(|part| all.merge(part));
+    LatencyInfo {
+        count: all.count(),
+        p50_us: all.histogram.percentile(0.5),
+        p99_us: all.histogram.percentile(0.99),
+        max_us: all.histogram.max(),
+    }
+}
+
+/// The shards number theirs from the start of the node, which was at `since_us`.
+fn task(running: &RunningReport, since_us: i64, shard: u64) -> SSTableTask {
+    SSTableTask {
+        id: Trace::id_of(since_us, shard << 40 | running.id),
+        keyspace: running.keyspace.clone(),
+        table: running.table.clone(),
+        kind: running.kind.to_string(),
+        read_bytes: running.read_bytes,
+        total_bytes: running.total_bytes,
+    }
+}
+
+fn caches(shards: &[ShardReport]) -> Vec<CacheInfo> {
+    let sum = |of: fn(&ShardReport) -> u64| shards.iter().map(of).sum::<u64>();
+    let capacity_bytes = sum(|shard| shard.cache.budget_bytes as u64);
+    let cache = |name: &str, bytes, entries, hits, misses| CacheInfo {
+        name: name.to_string(),
+        bytes,
+        capacity_bytes,
+        entries,
+        hits,
+        requests: hits + misses,
+    };
+    vec![
+        cache(
+            "chunks",
+            sum(|shard| shard.cache.chunks.bytes as u64),
+            sum(|shard| shard.cache.chunks.entries),
+            sum(|shard| shard.cache.chunks.hits),
+            sum(|shard| shard.cache.chunks.misses),
+        ),
+        cache(
+            "keys",
+            sum(|shard| (shard.cache.index_pages.bytes + shard.cache.index_entries.bytes) as u64),
+            sum(|shard| shard.cache.index_pages.entries + shard.cache.index_entries.entries),
+            sum(|shard| shard.cache.index_pages.hits + shard.cache.index_entries.hits),
+            sum(|shard| shard.cache.index_pages.misses + shard.cache.index_entries.misses),
+        ),
+        cache(
+            "rows",
+            sum(|shard| shard.row_cache.bytes as u64),
+            sum(|shard| shard.row_cache.partitions),
+            sum(|shard| shard.row_cache.reads - shard.row_cache.misses),
+            sum(|shard| shard.row_cache.misses),
+        ),
+    ]
+}
+
+fn groups(shards: &[ShardReport]) -> Vec<GroupInfo> {
+    let mut by_name: BTreeMap<&str, GroupInfo> = BTreeMap::new();
+    for group in shards.iter().flat_map(|shard| &shard.groups) {
+        let of_all = by_name.entry(&group.name).or_default();
+        of_all.name.clone_from(&group.name);
+        of_all.shards += 1;
+        of_all.ready_tasks += group.ready_tasks;
+    }
+    by_name.into_values().collect()
+}
+
+/// Where the memory of each shard is, by class.
+pub async fn memory(shard: &Shard) -> Result<Vec<Vec<MemoryUse>>, EngineError> {
+    let ask = |shard: Shard| async move { memory_of(&*CqlShard::of(&shard)?) };
+    node::on_all(shard, CpuGroup::Maintenance, ask).await
+}
+
+/// What a shard has in hand for its clients. All of it is zero when no client is connected and no request runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UnderWay {
+    pub connections: usize,
+    pub requests: u32,
+    pub request_bytes: usize,
+    pub unfinished_bytes: usize,
+    pub answer_bytes: usize,
+    pub expected_answer_bytes: usize,
+    pub result_bytes: u64,
+}
+
+/// What each shard has in hand for its clients.
+///
+/// # Errors
+/// The node has stopped, or serves no CQL.
+pub async fn under_way(shard: &Shard) -> Result<Vec<UnderWay>, EngineError> {
+    let ask = |shard: Shard| async move {
+        let cql = CqlShard::of(&shard)?;
+        let connections = cql.connections.borrow().len();
+        Ok(UnderWay {
+            connections,
+            requests: cql.requests.get(),
+            request_bytes: cql.request_bytes.get(),
+            unfinished_bytes: cql.unfinished_bytes.get(),
+            answer_bytes: cql.answer_bytes.get(),
+            expected_answer_bytes: cql.expected_answer_bytes.get(),
+            result_bytes: cql.result_memory.used_bytes(),
+        })
+    };
+    node::on_all(shard, CpuGroup::Maintenance, ask).await
+}
+
+/// Where this shard's memory is: what the engine has, and what clients take.
+pub(super) fn memory_of(cql: &CqlShard) -> Result<Vec<MemoryUse>, EngineError> {
+    let mut uses = EngineShard::of(&cql.shard)?.memory();
+    let options = &cql.options;
+    let of_clients = [
+        ("requests", cql.request_bytes.get(), options.limits.request_bytes_max),
+        ("unfinished_requests", cql.unfinished_bytes.get(), options.unfinished_bytes_max),
+        ("answers", cql.answer_bytes.get(), options.answer_bytes_max),
+        ("prepared_statements", cql.statements.bytes(), options.prepared_bytes_max),
+    ];
+    uses.extend(of_clients.map(|(class, bytes, max)| MemoryUse::new(class, bytes as u64, Some(max as u64))));
+    let results = &cql.result_memory;
+    uses.push(MemoryUse::new("results", results.used_bytes(), Some(results.limit_bytes())));
+    uses.push(MemoryUse::new("large_results", results.large_bytes(), Some(results.limit_bytes())));
+    Ok(uses)
+}
+
+fn semaphore(report: SemaphoreReport) -> SemaphoreInfo {
+    let SemaphoreReport { name, limits, stats, counters, permits } = report;
+    SemaphoreInfo {
+        name,
+        admitted: stats.used_count,
+        admitted_limit: limits.count,
+        memory_bytes: stats.used_bytes,
+        memory_limit_bytes: limits.memory_bytes,
+        queued: stats.queued,
+        stats: counters.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
+        permits: permits
+            .into_iter()
+            .map(|alike| {
+                let (keyspace, table) = alike.table.split_once('.').unwrap_or(("", &alike.table));
+                PermitInfo {
+                    keyspace: keyspace.to_string(),
+                    table: table.to_string(),
+                    operation: alike.operation.to_string(),
+                    state: alike.state.map_or("", |state| state.name()).to_string(),
+                    permits: alike.permits,
+                    admitted: alike.count,
+                    memory_bytes: alike.bytes,
+                }
+            })
+            .collect(),
+    }
+}
+
+fn large_item(item: large_data::LargeItem) -> LargeItem {
+    use large_data::LargeKind as Found;
+    let large_data::LargeItem { keyspace, table, sstable, written_ms, partition_key, bytes, kind } = item;
+    let kind = match kind {
+        Found::Partition { rows, dead_rows, range_tombstones } => {
+            LargeKind::Partition { rows, dead_rows, range_tombstones }
+        }
+        Found::Row { clustering_key } => LargeKind::Row { clustering_key },
+        Found::Cell { clustering_key, column, elements } => {
+            LargeKind::Cell { clustering_key, column, elements }
+        }
+    };
+    LargeItem { keyspace, table, sstable, written_ms, partition_key, bytes, kind }
+}

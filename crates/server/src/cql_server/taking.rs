@@ -1,0 +1,103 @@
+//! Whether a client takes its large answers fast enough. Pure.
+//!
+//! A large answer holds memory for which others may wait. In each period, which is the write timeout, the client has
+//! to take a sixteenth of what waited for it when the last large answer began to wait, and at least 64 KiB. A client
+//! that took less is too slow if others wait for memory at the end of the period; if nobody waits, a new period begins.
+//!
+//! So a client that takes nothing holds memory against others for two periods at most, and a client that takes just
+//! enough for sixteen.
+
+/// To be taken in a period, whatever the answer's size.
+const LEAST_BYTES: u64 = 64 << 10;
+/// Of the answer, so small a part is to be taken in a period.
+const PART: u64 = 16;
+
+/// See the head of this file.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Taking {
+    /// Bytes of large answers that waited when the last of them was added.
+    answer_bytes: u64,
+    period_began_us: u64,
+    /// In this period.
+    taken_bytes: u64,
+}
+
+/// What becomes of the client's connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing before so many microseconds have passed.
+    WaitUs(u64),
+    TooSlow {
+        taken_bytes: u64,
+        least_bytes: u64,
+    },
+}
+
+impl Taking {
+    /// Large answers of so many bytes begin to wait.
+    pub fn begin(now_us: u64, answer_bytes: u64) -> Self {
+        Self { answer_bytes, period_began_us: now_us, taken_bytes: 0 }
+    }
+
+    /// One more waits; now they have so many bytes.
+    #[must_use]
+    pub fn with_more(self, answer_bytes: u64) -> Self {
+        Self { answer_bytes, ..self }
+    }
+
+    #[must_use]
+    pub fn took(self, bytes: u64) -> Self {
+        Self { taken_bytes: self.taken_bytes + bytes, ..self }
+    }
+
+    fn least_bytes(&self) -> u64 {
+        (self.answer_bytes / PART).max(LEAST_BYTES)
+    }
+
+    /// To be asked while large answers wait and the socket takes nothing.
+    pub fn judge(&mut self, now_us: u64, period_us: u64, others_wait: bool) -> Verdict {
+        let end_us = self.period_began_us.saturating_add(period_us);
+        if now_us < end_us {
+            return Verdict::WaitUs(end_us - now_us);
+        }
+        let least_bytes = self.least_bytes();
+        if self.taken_bytes < least_bytes && others_wait {
+            return Verdict::TooSlow { taken_bytes: self.taken_bytes, least_bytes };
+        }
+        (self.period_began_us, self.taken_bytes) = (now_us, 0);
+        Verdict::WaitUs(period_us.max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD_US: u64 = 2_000_000;
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn who_takes_too_little_is_too_slow_when_others_wait() {
+        let mut taking = Taking::begin(5, 32 * MIB);
+        assert_eq!(taking.judge(1_000_005, PERIOD_US, true), Verdict::WaitUs(1_000_000));
+        // Nobody waits: a new period begins, and what was not taken is forgiven.
+        assert_eq!(taking.judge(2_000_005, PERIOD_US, false), Verdict::WaitUs(PERIOD_US));
+        taking = taking.took(2 * MIB);
+        assert_eq!(taking.judge(4_000_005, PERIOD_US, true), Verdict::WaitUs(PERIOD_US));
+        taking = taking.took(2 * MIB - 1);
+        assert_eq!(
+            taking.judge(6_000_005, PERIOD_US, true),
+            Verdict::TooSlow { taken_bytes: 2 * MIB - 1, least_bytes: 2 * MIB }
+        );
+    }
+
+    #[test]
+    fn a_small_rest_is_judged_as_the_whole_was() {
+        let mut taking = Taking::begin(0, 300 << 10).took(LEAST_BYTES);
+        assert_eq!(taking.judge(PERIOD_US, PERIOD_US, true), Verdict::WaitUs(PERIOD_US));
+        assert!(matches!(taking.judge(2 * PERIOD_US, PERIOD_US, true), Verdict::TooSlow { .. }));
+        let mut taking = Taking::begin(0, 300 << 10).with_more(64 * MIB).took(LEAST_BYTES);
+        let too_slow = Verdict::TooSlow { taken_bytes: LEAST_BYTES, least_bytes: 4 * MIB };
+        assert_eq!(taking.judge(PERIOD_US, PERIOD_US, true), too_slow);
+    }
+}

@@ -1,0 +1,50 @@
+//! How far a long start is, told to the log every few seconds.
+
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use engine::progress::{Stage, StartProgress};
+
+use crate::info;
+
+const EVERY: Duration = Duration::from_secs(5);
+
+/// Runs `open` on this thread; another tells the log how far it is.
+pub fn while_opening<T>(progress: Arc<StartProgress>, open: impl FnOnce() -> T) -> T {
+    let (ended, wait) = channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            while wait.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+                info!("engine", "{}", line(progress.stage(), progress.replayed()));
+            }
+        });
+        let opened = open();
+        drop(ended);
+        opened
+    })
+}
+
+fn line(stage: Stage, (done_bytes, total_bytes): (u64, u64)) -> String {
+    match stage {
+        Stage::OpeningTables => "opening tables and their SSTables".to_string(),
+        Stage::ReplayingLog => {
+            let mb = |bytes: u64| bytes as f64 / 1e6;
+            format!("replaying the commit log: {:.0} of {:.0} MB", mb(done_bytes), mb(total_bytes))
+        }
+        Stage::FlushingReplayed => "flushing what was replayed".to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replay_says_how_much_of_the_log_is_read() {
+        assert_eq!(
+            line(Stage::ReplayingLog, (120_400_000, 960_000_000)),
+            "replaying the commit log: 120 of 960 MB"
+        );
+    }
+}

@@ -1,0 +1,341 @@
+//! A blocking connection to a server, with one request in flight.
+//!
+//! 1. [`Connection::open`] tries the newest version of the protocol first and older ones if the server
+//!    refuses it. It also logs in.
+//! 2. [`Connection::request`] sends a request and waits for its answer. Each request has its own stream, so
+//!    that late answers to abandoned requests can be recognized and skipped.
+//! 3. Events that arrive in the meantime are recorded; see [`Connection::take_schema_changed`].
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use protocol::CqlError;
+use protocol::client::{RequestHead, ResponseMessage, write_request};
+use protocol::{
+    BODY_BYTES_MAX_DEFAULT, EVENT_STREAM, EventType, Inbound, Outbound, ProtocolVersion, Request, Response,
+    Side, Startup,
+};
+use rustls::{ClientConnection, StreamOwned};
+
+use super::failure::Failure;
+use crate::tls::TlsClient;
+
+/// First byte of a TLS server's answer to bytes that are not TLS.
+const TLS_ALERT: u8 = 0x15;
+
+/// The server's address and the login data.
+#[derive(Clone, Debug)]
+pub struct Target {
+    pub host: String,
+    pub port: u16,
+    pub tls: Option<TlsClient>,
+    pub credentials: Option<Credentials>,
+    pub connect_timeout: Duration,
+    pub request_timeout: Duration,
+}
+
+#[derive(Clone)]
+pub struct Credentials {
+    pub user: String,
+    pub password: String,
+}
+
+/// Does not print the password.
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Credentials({})", self.user)
+    }
+}
+
+enum Socket {
+    Plain(TcpStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Read for Socket {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.read(into),
+            Self::Tls(stream) => stream.read(into),
+        }
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(stream) => stream.flush(),
+            Self::Tls(stream) => stream.flush(),
+        }
+    }
+}
+
+/// A connection to a server; see the head of this file.
+pub struct Connection {
+    socket: Socket,
+    inbound: Inbound,
+    outbound: Outbound,
+    version: ProtocolVersion,
+    next_stream: i16,
+    timeout: Duration,
+    schema_changed: bool,
+    /// Such as `127.0.0.1:9042`; for error messages.
+    address: String,
+}
+
+impl Connection {
+    /// # Errors
+    /// [`Failure::Connection`], with a text on what to do; [`Failure::Refused`] for a wrong password.
+    pub fn open(target: &Target) -> Result<Self, Failure> {
+        let mut refusal = None;
+        for &version in ProtocolVersion::ALL.iter().rev() {
+            let mut connection = Self::connect(target, version)?;
+            match connection.start(target) {
+                Ok(()) => return Ok(connection),
+                Err(Failure::Refused(error @ CqlError::Protocol(_))) => refusal = Some(error),
+                Err(failure) => return Err(failure),
+            }
+        }
+        let refusal = refusal.map_or(String::new(), |error| error.to_string());
+        Err(Failure::Connection(format!(
+            "{}:{} takes no version of the protocol that is spoken here: {refusal}",
+            target.host, target.port
+        )))
+    }
+
+    fn connect(target: &Target, version: ProtocolVersion) -> Result<Self, Failure> {
+        let address = address(&target.host, target.port);
+        let fail = |text: String| Failure::Connection(text);
+        let found = (target.host.as_str(), target.port).to_socket_addrs();
+        let found = found.map_err(|error| fail(format!("no host {:?}: {error}", target.host)))?;
+        let mut last = None;
+        let mut stream = None;
+        for candidate in found {
+            match TcpStream::connect_timeout(&candidate, target.connect_timeout) {
+                Ok(connected) => {
+                    stream = Some(connected);
+                    break;
+                }
+                Err(error) => last = Some(error),
+            }
+        }
+        let Some(stream) = stream else {
+            return Err(fail(match last {
+                Some(error) => unreachable_text(target, &address, &error),
+                None => format!("no host {:?}", target.host),
+            }));
+        };
+        let set = stream
+            .set_nodelay(true)
+            .and_then(|()| stream.set_read_timeout(Some(target.request_timeout)))
+            .and_then(|()| stream.set_write_timeout(Some(target.request_timeout)));
+        set.map_err(|error| fail(format!("{address}: {error}")))?;
+        let socket = match &target.tls {
+            Some(tls) => Socket::Tls(Box::new(tls.wrap(&target.host, stream).map_err(fail)?)),
+            None => Socket::Plain(stream),
+        };
+        Ok(Self {
+            socket,
+            inbound: Inbound::new(Side::Client, BODY_BYTES_MAX_DEFAULT),
+            outbound: Outbound::new(),
+            version,
+            next_stream: 0,
+            timeout: target.request_timeout,
+            schema_changed: false,
+            address,
+        })
+    }
+
+    fn start(&mut self, target: &Target) -> Result<(), Failure> {
+        let options = vec![
+            ("CQL_VERSION", "3.0.0"),
+            ("DRIVER_NAME", "messina shell"),
+            ("DRIVER_VERSION", env!("CARGO_PKG_VERSION")),
+        ];
+        let answer = self.request(&Request::Startup(Startup { options }), false)?.response;
+        self.inbound.started(self.version, None);
+        self.outbound.started(self.version, None);
+        match answer {
+            Response::Ready => {}
+            Response::Authenticate { .. } => self.log_in(target.credentials.as_ref())?,
+            other => return Err(self.unexpected(&other)),
+        }
+        let events = [EventType::SchemaChange].into_iter().collect();
+        match self.request(&Request::Register { events }, false)?.response {
+            Response::Ready => Ok(()),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    fn log_in(&mut self, credentials: Option<&Credentials>) -> Result<(), Failure> {
+        let Some(Credentials { user, password }) = credentials else {
+            let text = format!("{} asks for a user: messina shell -u USER -p PASSWORD", self.address);
+            return Err(Failure::Connection(text));
+        };
+        let token = format!("\0{user}\0{password}");
+        let request = Request::AuthResponse { token: Some(token.as_bytes()) };
+        match self.request(&request, false)?.response {
+            Response::AuthSuccess { .. } => Ok(()),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    pub fn version(&self) -> ProtocolVersion {
+        self.version
+    }
+
+    /// Whether the server closed the connection while no request was in flight.
+    pub fn is_closed(&self) -> bool {
+        let stream = match &self.socket {
+            Socket::Plain(stream) => stream,
+            Socket::Tls(stream) => &stream.sock,
+        };
+        if stream.set_nonblocking(true).is_err() {
+            return true;
+        }
+        let peeked = stream.peek(&mut [0]);
+        let is_closed = match peeked {
+            Ok(bytes) => bytes == 0,
+            Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+        };
+        stream.set_nonblocking(false).is_err() || is_closed
+    }
+
+    /// Whether the server has reported a schema change since the last call.
+    pub fn take_schema_changed(&mut self) -> bool {
+        std::mem::take(&mut self.schema_changed)
+    }
+
+    /// Sends a request and waits for its answer.
+    ///
+    /// # Errors
+    /// [`Failure::Refused`] for an error of the server. The connection stays usable after
+    /// [`Failure::Timeout`] and [`Failure::Interrupted`], but not after [`Failure::Connection`].
+    pub fn request(&mut self, request: &Request<'_>, tracing: bool) -> Result<ResponseMessage, Failure> {
+        let stream = self.next_stream;
+        self.next_stream = (stream + 1) % i16::MAX;
+        let mut head = RequestHead::new(self.version, stream);
+        head.tracing = tracing;
+        self.outbound.envelope(|out| write_request(out, &head, request));
+        self.send()?;
+        loop {
+            match self.inbound.next() {
+                Ok(Some(envelope)) => {
+                    let answers = envelope.header.stream;
+                    let message = ResponseMessage::decode(&envelope)
+                        .map_err(|error| Failure::Connection(format!("{}: {error}", self.address)))?;
+                    if answers == EVENT_STREAM {
+                        self.schema_changed |= matches!(message.response, Response::Event(_));
+                    } else if answers == stream {
+                        return match message.response {
+                            Response::Error(error) => Err(Failure::Refused(error)),
+                            _ => Ok(message),
+                        };
+                    }
+                }
+                Ok(None) => self.receive()?,
+                Err(error) => {
+                    return Err(Failure::Connection(format!("{}: {}", self.address, error.error)));
+                }
+            }
+        }
+    }
+
+    fn send(&mut self) -> Result<(), Failure> {
+        loop {
+            let ready = self.outbound.ready();
+            if ready.is_empty() {
+                let flushed = self.socket.flush();
+                return flushed.map_err(|error| self.broken(&error));
+            }
+            match self.socket.write(ready) {
+                Ok(sent) => self.outbound.sent(sent),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.broken(&error)),
+            }
+        }
+    }
+
+    fn receive(&mut self) -> Result<(), Failure> {
+        let space = self.inbound.space();
+        match self.socket.read(space) {
+            Ok(0) => {
+                let text = format!("{} has closed the connection", self.address);
+                Err(Failure::Connection(text))
+            }
+            Ok(_) if space[0] == TLS_ALERT && matches!(self.socket, Socket::Plain(_)) && self.is_new() => {
+                Err(Failure::Connection(format!("{} speaks TLS: add --ssl", self.address)))
+            }
+            Ok(bytes) => {
+                self.inbound.filled(bytes);
+                Ok(())
+            }
+            Err(error) => match error.kind() {
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                    Err(Failure::Timeout { after_s: self.timeout.as_secs_f64() })
+                }
+                ErrorKind::Interrupted if super::terminal::take_interrupted() => Err(Failure::Interrupted),
+                ErrorKind::Interrupted => Ok(()),
+                _ => Err(self.broken(&error)),
+            },
+        }
+    }
+
+    /// Whether only the first request has been sent.
+    fn is_new(&self) -> bool {
+        self.next_stream == 1
+    }
+
+    fn broken(&self, error: &io::Error) -> Failure {
+        if error.kind() == ErrorKind::InvalidData && self.is_new() {
+            let text = error.to_string();
+            if !text.contains("certificate") {
+                return Failure::Connection(format!(
+                    "{} does not speak TLS: leave out --ssl, or name the port that does ({text})",
+                    self.address
+                ));
+            }
+            let hint = "--ssl-ca names a file with it or with its authority";
+            return Failure::Connection(format!(
+                "no encrypted connection to {}: {text} ({hint})",
+                self.address
+            ));
+        }
+        Failure::Connection(format!("the connection to {} broke: {error}", self.address))
+    }
+
+    fn unexpected(&self, response: &Response) -> Failure {
+        Failure::Connection(format!("{} answered with {response:?}, which was not asked for", self.address))
+    }
+}
+
+/// Formats the address as `127.0.0.1:9042` or `[::1]:9042`.
+pub fn address(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
+fn unreachable_text(target: &Target, address: &str, error: &io::Error) -> String {
+    let is_here = matches!(target.host.as_str(), "localhost" | "::1") || target.host.starts_with("127.");
+    match error.kind() {
+        ErrorKind::ConnectionRefused if is_here => {
+            format!("nobody listens on {address}: start the server with: messina")
+        }
+        ErrorKind::ConnectionRefused => format!(
+            "nobody listens on {address}: is the server running there, and does it listen on that address \
+             (rpc_address, native_transport_port)?"
+        ),
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => format!(
+            "no answer from {address} within {} s: is the address right, and does a firewall let it through?",
+            target.connect_timeout.as_secs_f64()
+        ),
+        _ => format!("no connection to {address}: {error}"),
+    }
+}

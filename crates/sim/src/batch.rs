@@ -1,0 +1,94 @@
+//! Many seeds on several threads, told in the order of the seeds.
+//!
+//! A world lives on one thread and shares nothing with another, so a seed ends the same whatever runs beside it.
+//! Threads take seeds in order. After a failure only the seeds before it are still run, so that the failure that is
+//! told is the first of the range, however many threads there are.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+/// Worlds are deep: the main thread's stack is as large on Linux.
+const STACK_BYTES: usize = 8 << 20;
+
+/// Runs `seeds` on `jobs` threads and tells each outcome, in order; ends after the first failure unless `keep_going`.
+pub fn run<T: Send, E: Send>(
+    seeds: &[u64],
+    jobs: usize,
+    keep_going: bool,
+    run: impl Fn(u64) -> Result<T, E> + Sync,
+    mut tell: impl FnMut(u64, Result<T, E>),
+) {
+    let next = AtomicUsize::new(0);
+    let end = AtomicUsize::new(seeds.len());
+    let (ended, outcomes) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.clamp(1, seeds.len().max(1)) {
+            let (ended, next, end, run) = (ended.clone(), &next, &end, &run);
+            let work = move || {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if index >= end.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let outcome = run(seeds[index]);
+                    if outcome.is_err() && !keep_going {
+                        end.fetch_min(index + 1, Ordering::Relaxed);
+                    }
+                    if ended.send((index, outcome)).is_err() {
+                        return;
+                    }
+                }
+            };
+            let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+            thread.spawn_scoped(scope, work).expect("the system starts a thread for each job");
+        }
+        drop(ended);
+        let mut waiting = BTreeMap::new();
+        let mut told = 0;
+        for (index, outcome) in outcomes {
+            waiting.insert(index, outcome);
+            while let Some(outcome) = waiting.remove(&told) {
+                let is_last = outcome.is_err() && !keep_going;
+                tell(seeds[told], outcome);
+                told += 1;
+                if is_last {
+                    return;
+                }
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(jobs: usize, keep_going: bool, failing: &[u64]) -> Vec<(u64, bool)> {
+        let seeds: Vec<u64> = (10..40).collect();
+        let mut told = vec![];
+        let one = |seed: u64| if failing.contains(&seed) { Err(()) } else { Ok(()) };
+        run(&seeds, jobs, keep_going, one, |seed, outcome| told.push((seed, outcome.is_ok())));
+        told
+    }
+
+    #[test]
+    fn seeds_are_told_in_order_whatever_runs_beside_them() {
+        for jobs in [1, 2, 7, 100] {
+            let all: Vec<(u64, bool)> = (10..40).map(|seed| (seed, true)).collect();
+            assert_eq!(told(jobs, false, &[]), all, "{jobs} jobs");
+        }
+    }
+
+    #[test]
+    fn the_first_failure_of_the_range_is_the_last_that_is_told() {
+        for jobs in [1, 3, 8] {
+            let told = told(jobs, false, &[21, 17, 30]);
+            assert_eq!(told.last(), Some(&(17, false)), "{jobs} jobs");
+            assert_eq!(told.len(), 8, "{jobs} jobs");
+        }
+        let told = told(4, true, &[21, 17]);
+        assert_eq!(told.len(), 30);
+        assert_eq!(told.iter().filter(|(_, is_ok)| !is_ok).count(), 2);
+    }
+}

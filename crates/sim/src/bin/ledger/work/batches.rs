@@ -1,0 +1,136 @@
+//! Batches over two partitions, two rows in each, logged and unlogged by turns.
+//!
+//! README.md promises that what a batch has on one shard is there wholly or not at all. So both rows of a partition are there
+//! or none, and with one shard all four of a logged batch.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use base::rng::Rng;
+
+use super::{KEYSPACE, Work, some, value};
+use crate::client::{Cells, Client, Stop};
+use crate::node::NodeOptions;
+
+const PARTITIONS: i64 = 20;
+/// Rows of a batch in each of its two partitions.
+const ROWS: i32 = 2;
+const BOTH: u8 = 3;
+
+/// What is known of a batch: which of its partitions must be there, and which may.
+#[derive(Clone, Copy, Debug, Default)]
+struct Batch {
+    must: u8,
+    may: u8,
+}
+
+pub struct Batches {
+    shards: u32,
+    batches: Mutex<BTreeMap<i64, Batch>>,
+}
+
+impl Batches {
+    pub fn new(shards: u32) -> Self {
+        Self { shards, batches: Mutex::default() }
+    }
+
+    fn text(number: i64) -> String {
+        let kind = if is_logged(number) { "" } else { "UNLOGGED " };
+        let mut text = format!("BEGIN {kind}BATCH\n");
+        for partition in partitions(number) {
+            for row in 0..ROWS {
+                let value = value(number, row as u32);
+                text.push_str(&format!(
+                    "INSERT INTO {KEYSPACE}.batches (p, number, i, v) VALUES ({partition}, {number}, {row}, '{value}');\n"
+                ));
+            }
+        }
+        text.push_str("APPLY BATCH");
+        text
+    }
+}
+
+fn is_logged(number: i64) -> bool {
+    number % 2 == 0
+}
+
+fn partitions(number: i64) -> [i64; 2] {
+    [number % PARTITIONS, PARTITIONS + number / 3 % PARTITIONS]
+}
+
+impl Work for Batches {
+    fn name(&self) -> &'static str {
+        "batches"
+    }
+
+    fn setup(&self) -> Vec<String> {
+        vec![format!(
+            "CREATE TABLE {KEYSPACE}.batches (p int, number bigint, i int, v text, PRIMARY KEY (p, number, i))"
+        )]
+    }
+
+    fn work(&self, _client: u64, connection: &mut Client, rng: &mut Rng) -> Result<(), Stop> {
+        loop {
+            let (mut numbers, mut texts) = (vec![], vec![]);
+            {
+                let mut batches = self.batches.lock().expect("nobody panics with it");
+                for _ in 0..1 + rng.below(4) {
+                    let number = batches.last_key_value().map_or(0, |(last, _)| last + 1);
+                    batches.insert(number, Batch { must: 0, may: BOTH });
+                    numbers.push(number);
+                    texts.push(Self::text(number));
+                }
+            }
+            connection.statements(&texts, |place, answer| {
+                if answer.is_some() {
+                    let mut batches = self.batches.lock().expect("nobody panics with it");
+                    batches.insert(numbers[place], Batch { must: BOTH, may: BOTH });
+                }
+                Ok(())
+            })?;
+        }
+    }
+
+    fn check(&self, connection: &mut Client, _options: &NodeOptions) -> Result<u64, Stop> {
+        // Rows of each batch in each of its partitions.
+        let mut there: BTreeMap<(i64, usize), i32> = BTreeMap::new();
+        let mut wrong = vec![];
+        for row in connection.rows(&format!("SELECT p, number, i, v FROM {KEYSPACE}.batches"))? {
+            let cells = Cells(&row);
+            let (p, number, i, text) = (cells.int(0)?, cells.bigint(1)?, cells.int(2)?, cells.text(3)?);
+            match partitions(number).iter().position(|partition| *partition == i64::from(p)) {
+                Some(place) if text == value(number, i as u32) => {
+                    *there.entry((number, place)).or_default() += 1
+                }
+                _ => wrong.push(format!("row {i} of batch {number} in {p} is not as anybody wrote it")),
+            }
+        }
+        let mut batches = self.batches.lock().expect("nobody panics with it");
+        for (number, batch) in batches.iter_mut() {
+            let mut found = 0;
+            for place in 0..2 {
+                match there.remove(&(*number, place)).unwrap_or(0) {
+                    0 => {}
+                    rows if rows == ROWS => found |= 1 << place,
+                    rows => wrong.push(format!("batch {number} has {rows} of {ROWS} rows in one partition")),
+                }
+            }
+            let is_whole = found == 0 || found == BOTH;
+            if found & batch.must != batch.must || found & !batch.may != 0 {
+                wrong.push(format!("batch {number}: partitions {found:02b} of {batch:?}"));
+            } else if is_logged(*number) && self.shards == 1 && !is_whole {
+                wrong.push(format!("half of the logged batch {number} is there"));
+            }
+            *batch = Batch { must: found, may: found };
+        }
+        wrong.extend(there.keys().map(|(number, _)| format!("batch {number} was never sent")));
+        some(wrong)?;
+        Ok(batches.len() as u64)
+    }
+
+    fn claim(&self) -> bool {
+        let mut batches = self.batches.lock().expect("nobody panics with it");
+        batches.insert(i64::from(u32::MAX), Batch { must: BOTH, may: BOTH });
+        true
+    }
+}

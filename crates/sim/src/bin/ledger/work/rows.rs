@@ -1,0 +1,103 @@
+//! Single rows: INSERT, now and then UPDATE or DELETE of an earlier one, several under way.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use base::rng::Rng;
+
+use super::{KEYSPACE, Work, some, value};
+use crate::client::{Cells, Client, Stop};
+use crate::known::Known;
+use crate::node::NodeOptions;
+
+const PARTITIONS: i64 = 50;
+const UNDER_WAY: usize = 16;
+
+/// Rows by number; a row's value follows from its number and the version.
+#[derive(Default)]
+pub struct Rows(Mutex<BTreeMap<i64, Known<u32>>>);
+
+impl Rows {
+    /// The next statements, and the rows that they are about.
+    fn next(&self, rng: &mut Rng) -> (Vec<i64>, Vec<String>) {
+        let mut rows = self.0.lock().expect("nobody panics with it");
+        let (mut numbers, mut texts): (Vec<i64>, Vec<String>) = (vec![], vec![]);
+        while texts.len() < UNDER_WAY {
+            let next = rows.last_key_value().map_or(0, |(last, _)| last + 1);
+            let number = if rng.chance(1, 4) && next > 0 { rng.below(next as u64) as i64 } else { next };
+            let row = rows.entry(number).or_default();
+            // One statement for a row at a time: what becomes of two is not known.
+            if !row.is_settled() {
+                continue;
+            }
+            let p = number % PARTITIONS;
+            let version = row.last().map_or(0, |version| version + 1);
+            if version > 0 && rng.chance(1, 3) {
+                row.ask(None);
+                texts.push(format!("DELETE FROM {KEYSPACE}.rows WHERE p = 'p{p}' AND number = {number}"));
+            } else {
+                row.ask(Some(version));
+                let value = value(number, version);
+                texts.push(if version == 0 {
+                    format!("INSERT INTO {KEYSPACE}.rows (p, number, v) VALUES ('p{p}', {number}, '{value}')")
+                } else {
+                    format!("UPDATE {KEYSPACE}.rows SET v = '{value}' WHERE p = 'p{p}' AND number = {number}")
+                });
+            }
+            numbers.push(number);
+        }
+        (numbers, texts)
+    }
+}
+
+impl Work for Rows {
+    fn name(&self) -> &'static str {
+        "rows"
+    }
+
+    fn setup(&self) -> Vec<String> {
+        vec![format!("CREATE TABLE {KEYSPACE}.rows (p text, number bigint, v text, PRIMARY KEY (p, number))")]
+    }
+
+    fn work(&self, _client: u64, connection: &mut Client, rng: &mut Rng) -> Result<(), Stop> {
+        loop {
+            let (numbers, texts) = self.next(rng);
+            connection.statements(&texts, |place, answer| {
+                if answer.is_some() {
+                    let mut rows = self.0.lock().expect("nobody panics with it");
+                    rows.entry(numbers[place]).or_default().acknowledge();
+                }
+                Ok(())
+            })?;
+        }
+    }
+
+    fn check(&self, connection: &mut Client, _options: &NodeOptions) -> Result<u64, Stop> {
+        let mut there = BTreeMap::new();
+        for row in connection.rows(&format!("SELECT p, number, v FROM {KEYSPACE}.rows"))? {
+            let cells = Cells(&row);
+            let (p, number, text) = (cells.text(0)?, cells.bigint(1)?, cells.text(2)?);
+            let version = text.split('.').nth(1).and_then(|version| version.parse().ok());
+            let version = version.filter(|version| value(number, *version) == text);
+            let Some(version) = version.filter(|_| p == format!("p{}", number % PARTITIONS)) else {
+                return Err(Stop::Wrong(format!("row {number} of {p} is not as anybody wrote it: {text}")));
+            };
+            there.insert(number, version);
+        }
+        let mut rows = self.0.lock().expect("nobody panics with it");
+        let mut wrong = vec![];
+        for (number, row) in rows.iter_mut() {
+            if let Err(error) = row.settle(there.remove(number)) {
+                wrong.push(format!("row {number} (its version): {error}"));
+            }
+        }
+        wrong.extend(there.keys().map(|number| format!("row {number} was never written")));
+        some(wrong)?;
+        Ok(rows.len() as u64)
+    }
+
+    fn claim(&self) -> bool {
+        self.0.lock().expect("nobody panics with it").insert(i64::from(u32::MAX), Known::sure(0));
+        true
+    }
+}

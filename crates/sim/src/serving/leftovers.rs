@@ -1,0 +1,49 @@
+//! What a node keeps of clients that are gone: nothing. Neither connections, requests and bytes of them, nor permits of reads.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use engine::{EngineError, node};
+use runtime::Shard;
+use server::cql_server::{self, UnderWay};
+
+/// Reads stay open between two pages for ten seconds, and requests end within their timeouts.
+const LOOKS: u32 = 60;
+const LOOK_US: u64 = 500_000;
+
+/// Waits until nothing is left, and says what is if that takes too long. No client may be connected.
+///
+/// # Errors
+/// The node has stopped.
+pub async fn check(shard: &Shard, open_connections: &AtomicU64) -> Result<Result<(), String>, EngineError> {
+    let mut found = String::new();
+    for _ in 0..LOOKS {
+        found = look(shard, open_connections).await?;
+        if found.is_empty() {
+            return Ok(Ok(()));
+        }
+        shard.sleep_us(LOOK_US).await;
+    }
+    Ok(Err(format!("all clients are gone, and the node keeps {found}")))
+}
+
+async fn look(shard: &Shard, open_connections: &AtomicU64) -> Result<String, EngineError> {
+    let mut found = vec![];
+    let open = open_connections.load(Ordering::Relaxed);
+    if open > 0 {
+        found.push(format!("{open} connections in its count"));
+    }
+    for (id, under_way) in cql_server::under_way(shard).await?.into_iter().enumerate() {
+        if under_way != UnderWay::default() {
+            found.push(format!("on shard {id} {under_way:?}"));
+        }
+    }
+    for (id, semaphores) in node::read_semaphores(shard).await?.into_iter().enumerate() {
+        for semaphore in semaphores {
+            let stats = &semaphore.stats;
+            if stats.used_count > 0 || stats.used_bytes > 0 || stats.queued > 0 {
+                found.push(format!("on shard {id} of {}: {stats:?} {:?}", semaphore.name, semaphore.permits));
+            }
+        }
+    }
+    Ok(found.join("; "))
+}

@@ -1,0 +1,40 @@
+//! One seed, once or twice. A panic of the node is a failure like any other.
+
+use std::panic::AssertUnwindSafe;
+
+use crate::client::History;
+use crate::failure::{Checker, Failure};
+use crate::seed::{self, Outcome};
+
+/// A seed that failed, with its last operations.
+pub struct Failed {
+    pub failure: Failure,
+    pub lines: Vec<String>,
+}
+
+/// Runs a seed; `again`: a second time too, and both must end the same. Gives the operations of the first time.
+pub fn run(seed: u64, again: bool) -> Result<(Outcome, Vec<String>), Failed> {
+    let (first, lines) = once(seed)?;
+    if again {
+        let (second, lines) = once(seed)?;
+        if first != second {
+            let text = format!("it ended otherwise the second time\n  {first:?}\n  {second:?}");
+            return Err(Failed { failure: Failure::new(Checker::Same, text), lines });
+        }
+    }
+    Ok((first, lines))
+}
+
+fn once(seed: u64) -> Result<(Outcome, Vec<String>), Failed> {
+    let history = History::default();
+    let failure = match std::panic::catch_unwind(AssertUnwindSafe(|| seed::run(seed, &history))) {
+        Ok(Ok(outcome)) => return Ok((outcome, history.lines())),
+        Ok(Err(failure)) => failure,
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_string()));
+            Failure::new(Checker::Panics, format!("panic: {}", text.unwrap_or_default()))
+        }
+    };
+    Err(Failed { failure, lines: history.lines() })
+}

@@ -1,0 +1,109 @@
+//! Dispatches on the first keywords of a statement.
+
+use super::{Parser, Result};
+use crate::ast::Statement;
+use crate::keyword::Keyword;
+use crate::lexer::TokenKind;
+
+impl Parser<'_> {
+    pub fn statement(&mut self) -> Result<Statement> {
+        let TokenKind::Keyword(keyword) = self.current.kind else { return self.no_statement() };
+        Ok(match keyword {
+            Keyword::Select => Statement::Select(Box::new(self.select()?)),
+            Keyword::Insert => Statement::Insert(Box::new(self.insert()?)),
+            Keyword::Update => Statement::Update(Box::new(self.update()?)),
+            Keyword::Delete => Statement::Delete(Box::new(self.delete()?)),
+            Keyword::Begin => Statement::Batch(Box::new(self.batch()?)),
+            Keyword::Truncate => Statement::Truncate(self.truncate()?),
+            Keyword::Use => {
+                self.advance();
+                Statement::Use(self.keyspace_name()?)
+            }
+            Keyword::Create => self.create()?,
+            Keyword::Alter => self.alter()?,
+            Keyword::Drop => self.drop()?,
+            Keyword::Describe | Keyword::Desc => Statement::Describe(self.describe()?),
+            _ => match self.access()? {
+                Some(statement) => statement,
+                None => match self.unsupported()? {
+                    Some(unsupported) => Statement::Unsupported(unsupported),
+                    None => return self.no_statement(),
+                },
+            },
+        })
+    }
+
+    fn create(&mut self) -> Result<Statement> {
+        if let Some(unsupported) = self.unsupported()? {
+            return Ok(Statement::Unsupported(unsupported));
+        }
+        self.advance();
+        if let Some(statement) = self.create_access()? {
+            return Ok(statement);
+        }
+        match self.kind_of_thing() {
+            Some(Thing::Keyspace) => Ok(Statement::CreateKeyspace(self.create_keyspace()?)),
+            Some(Thing::Table) => Ok(Statement::CreateTable(Box::new(self.create_table()?))),
+            Some(Thing::Type) => Ok(Statement::CreateType(self.create_type()?)),
+            None => {
+                self.none_of("KEYSPACE, TABLE, TYPE, INDEX, MATERIALIZED VIEW, FUNCTION, AGGREGATE, ROLE …")
+            }
+        }
+    }
+
+    fn alter(&mut self) -> Result<Statement> {
+        if let Some(unsupported) = self.unsupported()? {
+            return Ok(Statement::Unsupported(unsupported));
+        }
+        self.advance();
+        if let Some(statement) = self.alter_access()? {
+            return Ok(statement);
+        }
+        match self.kind_of_thing() {
+            Some(Thing::Keyspace) => Ok(Statement::AlterKeyspace(self.alter_keyspace()?)),
+            Some(Thing::Table) => Ok(Statement::AlterTable(Box::new(self.alter_table()?))),
+            Some(Thing::Type) => Ok(Statement::AlterType(self.alter_type()?)),
+            None => self.none_of("KEYSPACE, TABLE, TYPE, MATERIALIZED VIEW, ROLE …"),
+        }
+    }
+
+    fn drop(&mut self) -> Result<Statement> {
+        if let Some(unsupported) = self.unsupported()? {
+            return Ok(Statement::Unsupported(unsupported));
+        }
+        self.advance();
+        if let Some(statement) = self.drop_access()? {
+            return Ok(statement);
+        }
+        match self.kind_of_thing() {
+            Some(Thing::Keyspace) => Ok(Statement::DropKeyspace(self.drop_keyspace()?)),
+            Some(Thing::Table) => Ok(Statement::DropTable(self.drop_table()?)),
+            Some(Thing::Type) => Ok(Statement::DropType(self.drop_type()?)),
+            None => {
+                self.none_of("KEYSPACE, TABLE, TYPE, INDEX, MATERIALIZED VIEW, FUNCTION, AGGREGATE, ROLE …")
+            }
+        }
+    }
+
+    /// Takes KEYSPACE, TABLE, TYPE or a synonym of one of them.
+    fn kind_of_thing(&mut self) -> Option<Thing> {
+        let thing = match self.current.kind {
+            TokenKind::Keyword(Keyword::Keyspace | Keyword::Schema) => Thing::Keyspace,
+            TokenKind::Keyword(Keyword::Table | Keyword::ColumnFamily) => Thing::Table,
+            TokenKind::Keyword(Keyword::Type) => Thing::Type,
+            _ => return None,
+        };
+        self.advance();
+        Some(thing)
+    }
+
+    fn no_statement(&self) -> Result<Statement> {
+        self.none_of("a statement: SELECT, INSERT, UPDATE, DELETE, BEGIN BATCH, CREATE, ALTER, DROP, USE …")
+    }
+}
+
+enum Thing {
+    Keyspace,
+    Table,
+    Type,
+}
