@@ -1,4 +1,4 @@
-//! The engine inside another program: open a directory, make a table, write, read.
+//! The engine embedded in a program: opens a directory, creates a table, writes and reads.
 //!
 //! `cargo run --release -p engine --example embedded [DIRECTORY]`
 

@@ -1,7 +1,8 @@
 //! The engine as a program embeds it: a directory, opened by any thread.
 //!
-//! [`Engine`] starts its own shards, one thread each, and hands every request to the shard that answers it; the
-//! caller may be any thread, or a task of any other runtime ([`runtime::Reply`] is a future and can be waited for).
+//! [`Engine`] starts its own shards, one thread each, and forwards every request to the shard that has the
+//! data. The caller may be any thread, or a task of any other runtime ([`runtime::Reply`] is a future and can
+//! also be waited for).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,16 +23,16 @@ use crate::recover::{self, OpenReport};
 use crate::report::ShardReport;
 use crate::sharder::Sharder;
 
-/// How the engine's shards run.
+/// Options of the engine's shards.
 #[derive(Clone, Debug)]
 pub struct ShardOptions {
     pub shards: u32,
     pub backend: BackendChoice,
-    /// Tie shard `n` to core `n`.
+    /// Pin shard `n` to core `n`.
     pub pin: bool,
-    /// What the disk of the directory can do.
+    /// The performance of the directory's disk.
     pub disk: DiskOptions,
-    /// What classes may use of it, in bytes per second.
+    /// Rate limits of I/O classes, in bytes per second.
     pub io_caps: Vec<(IoClass, u64)>,
     pub stalls: StallOptions,
 }
@@ -49,7 +50,7 @@ impl Default for ShardOptions {
     }
 }
 
-/// An open directory. Dropping it stops the shards without flushing, which loses nothing that was acknowledged;
+/// An open directory. Dropping it stops the shards without flushing, which loses no acknowledged write;
 /// [`Engine::close`] makes the next start faster.
 pub struct Engine {
     runtime: Runtime,
@@ -58,23 +59,23 @@ pub struct Engine {
     report: OpenReport,
 }
 
-/// What is asked of a shard; wait for it, or await it.
+/// A request to a shard, to be waited for or awaited.
 pub struct Pending<T>(Reply<Result<T, EngineError>>);
 
 impl<T> Pending<T> {
-    /// Blocks the thread until the answer is there. Not to be called on a shard.
+    /// Blocks the thread until the result is available. Not to be called on a shard.
     pub fn wait(self) -> Result<T, EngineError> {
         self.0.wait()?
     }
 
-    /// The answer as a future of any runtime.
+    /// The result as a future for any runtime.
     pub async fn get(self) -> Result<T, EngineError> {
         self.0.await?
     }
 }
 
 impl Engine {
-    /// Opens a directory, which is made if it is not there, and recovers what the last run left.
+    /// Opens a directory, which is created if it does not exist, and recovers the data of earlier runs.
     pub fn open(options: EngineOptions) -> Result<Self, EngineError> {
         Self::open_with(options, ShardOptions::default())
     }
@@ -103,17 +104,17 @@ impl Engine {
         Ok(Self { runtime, remote, sharder, report })
     }
 
-    /// What the start found and did.
+    /// Result of the start.
     pub fn open_report(&self) -> &OpenReport {
         &self.report
     }
 
-    /// Which way of doing I/O is in use, and why not another; for the log.
+    /// The I/O backend in use, and why another is not; for the log.
     pub fn backend(&self) -> String {
         self.runtime.backend_in_use().to_string()
     }
 
-    /// The shards, for callers that bring their own tasks to the data.
+    /// The shards, for callers that run their own tasks where the data is.
     pub fn remote(&self) -> &Remote {
         &self.remote
     }
@@ -128,7 +129,7 @@ impl Engine {
         Pending(self.remote.call(target, CpuGroup::Statement, f))
     }
 
-    /// Changes the schema; see [`Catalog`] for what can be done to it.
+    /// Changes the schema; [`Catalog`] has the possible changes.
     pub fn change_schema<F>(&self, change: F) -> Result<Vec<SchemaChange>, EngineError>
     where
         F: FnOnce(&Catalog) -> Changed + Send + 'static,
@@ -136,19 +137,19 @@ impl Engine {
         self.ask(0, |shard| async move { node::change_schema(&shard, change).await }).wait()
     }
 
-    /// The catalog as it is now.
+    /// The current catalog.
     pub fn catalog(&self) -> Result<Catalog, EngineError> {
         self.ask(0, |shard| async move { node::catalog(&shard) }).wait()
     }
 
-    /// A table's schema as it is now.
+    /// The current schema of a table.
     pub fn table(&self, keyspace: &str, name: &str) -> Result<Arc<TableSchema>, EngineError> {
         let catalog = self.catalog()?;
         let found = catalog.schema(keyspace, name).cloned();
         found.ok_or_else(|| EngineError::Invalid(format!("there is no table {keyspace}.{name}")))
     }
 
-    /// Writes; the answer comes when the write is durable, as `commitlog_sync` defines it.
+    /// Applies a mutation. Completes when the write is durable, as `commitlog_sync` defines it.
     pub fn apply(&self, mutation: Mutation) -> Pending<()> {
         let target = self.sharder.shard_of(mutation.key.token());
         self.ask(target, |shard| async move { node::apply(&shard, mutation, Deadline::NONE).await })
@@ -163,45 +164,45 @@ impl Engine {
         self.ask(target, |shard| async move { node::read(&shard, command, Deadline::NONE).await })
     }
 
-    /// Flushes the tables, all if none is named.
+    /// Flushes the tables, or all if none is given.
     pub fn flush(&self, tables: Vec<TableId>) -> Result<(), EngineError> {
         self.ask(0, |shard| async move { node::flush(&shard, tables).await }).wait()
     }
 
-    /// Makes everything acknowledged so far survive a power failure.
+    /// Makes all acknowledged writes durable against power loss.
     pub fn sync(&self) -> Result<(), EngineError> {
         self.ask(0, |shard| async move { node::sync(&shard).await }).wait()
     }
 
-    /// Flushes a table and links its files into `snapshots/<tag>`; gives the number of files.
+    /// Flushes a table and links its files into `snapshots/<tag>`. Returns the number of links.
     pub fn snapshot(&self, table: TableId, tag: &str) -> Result<u64, EngineError> {
         let tag = tag.to_string();
         self.ask(0, move |shard| async move { node::snapshot(&shard, table, tag).await }).wait()
     }
 
-    /// Takes the SSTables in the table's `upload/` directory into the table.
+    /// Moves the SSTables in the table's `upload/` directory into the table.
     pub fn refresh(&self, table: TableId) -> Result<LoadReport, EngineError> {
         self.ask(0, move |shard| async move { upload::refresh(&shard, table).await }).wait()
     }
 
-    /// Takes copies of the SSTables in `dir` into the table.
+    /// Copies the SSTables in `dir` into the table.
     pub fn import(&self, table: TableId, dir: &Path) -> Result<LoadReport, EngineError> {
         let dir = dir.to_owned();
         self.ask(0, move |shard| async move { upload::import(&shard, table, dir).await }).wait()
     }
 
-    /// Empties a table.
+    /// Truncates a table.
     pub fn truncate(&self, table: TableId) -> Result<(), EngineError> {
         self.ask(0, move |shard| async move { node::truncate(&shard, table).await }).wait()
     }
 
-    /// What every shard has and does.
+    /// The report of every shard.
     pub fn report(&self) -> Result<Vec<ShardReport>, EngineError> {
         self.ask(0, |shard| async move { node::report(&shard).await }).wait()
     }
 
-    /// Flushes, makes the rest durable in the log, and refuses writes from then on. The shards run on until the
-    /// engine is dropped; not to be followed by [`Self::close`], which does both.
+    /// Flushes, makes the rest durable in the log, and refuses later writes. The shards run until the engine
+    /// is dropped. Not to be followed by [`Self::close`], which does both.
     pub fn drain(&self) -> Pending<()> {
         self.ask(0, |shard| async move { node::close(&shard).await })
     }

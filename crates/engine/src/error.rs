@@ -1,4 +1,4 @@
-//! What the engine answers when it cannot do what it was asked.
+//! The errors of the engine.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::commitlog::replay::Gap;
 
 #[derive(Debug)]
 pub enum EngineError {
-    /// The request makes no sense; it will never succeed.
+    /// The request is invalid; it will never succeed.
     Invalid(String),
     UnknownTable(TableId),
     Schema(CatalogError),
@@ -22,21 +22,21 @@ pub enum EngineError {
     Read(ReadError),
     /// An SSTable could not be written or opened.
     SSTable(String),
-    /// A compaction failed or was stopped; the data are what they were.
+    /// A compaction failed or was stopped; the data is unchanged.
     Compaction(String),
-    /// The disk is full; reads go on, and writes resume when space is freed.
+    /// The disk is full. Reads continue, and writes resume when space is freed.
     NoSpace(String),
     File(FileError),
-    /// Durable parts of the commit log are lost, and the options say not to start then.
+    /// Durable parts of the commit log are lost, and the options do not allow a start without them.
     DamagedLog(Vec<Gap>),
-    /// Another process works on the directory.
+    /// Another process has the directory open.
     Locked {
         data_dir: PathBuf,
         detail: String,
     },
-    /// Its time was over before it was answered. A write may have happened nevertheless.
+    /// The deadline passed before the request was answered. A write may have happened nevertheless.
     TimedOut,
-    /// The engine, or the shard that would have to answer, has stopped.
+    /// The engine, or the shard that has the data, has stopped.
     Stopped,
     /// The runtime could not be started.
     Start(String),

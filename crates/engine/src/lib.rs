@@ -1,11 +1,11 @@
-//! The storage engine: a directory that takes writes, survives anything, and reads back.
+//! The storage engine: stores the writes to a directory durably and reads them back.
 //!
-//! Follow a write: [`engine`] hands it to the shard of its token ([`node`]); [`shard`] checks it, appends it to
-//! the [`commitlog`], applies it to a [`memtable`] of its [`table`] and answers when it is durable; a flush
-//! ([`flush`]) makes the memtable an SSTable and gives the log's segments up.
-//! Follow a read: [`node`] asks the shards, [`read`] merges what memtables and SSTables have into pages.
-//! Follow a compaction: [`compaction`].
-//! Follow a start: [`recover`].
+//! The path of a write: [`engine`] forwards it to the shard of its token ([`node`]); [`shard`] validates it,
+//! appends it to the [`commitlog`], applies it to a [`memtable`] of its [`table`] and answers when it is
+//! durable; a flush ([`flush`]) writes the memtable as an SSTable and releases the log's segments.
+//! The path of a read: [`node`] forwards it to the shards, [`read`] merges memtables and SSTables into pages.
+//! Compaction: [`compaction`].
+//! A start: [`recover`].
 
 mod cache;
 pub mod commitlog;

@@ -1,4 +1,4 @@
-//! What an engine is opened with.
+//! Options with which an engine is opened.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,47 +12,48 @@ use sstable::write::{LargeDataLimits, SUMMARY_RATIO_DEFAULT, WriteOptions};
 use crate::commitlog::SyncMode;
 use crate::progress::StartProgress;
 
-/// What to do when durable parts of the commit log cannot be read.
+/// What a start does if durable parts of the commit log are unreadable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnDamagedLog {
-    /// Do not start; the error names every damaged place.
+    /// The start fails; the error lists every damaged part.
     #[default]
     Refuse,
-    /// Start without what is in the damaged places; the open report names them.
+    /// The start ignores the damaged parts; the open report lists them.
     Skip,
 }
 
-/// A directory of somebody else's SSTables that is to be read as a table.
+/// A directory of SSTables to be read as a table.
 #[derive(Clone, Debug)]
 pub struct Attachment {
-    /// Nothing is ever written here.
+    /// The directory; it is never written.
     pub dir: PathBuf,
-    /// How the table is called. The keyspace is made, in memory, if there is none of that name.
+    /// Name of the table. The keyspace is created in memory if there is none of that name.
     pub keyspace: String,
     pub table: String,
-    /// Its columns; without it those of the headers, with `key` and `clustering1` for names that they do not have.
+    /// Its columns. `None`: those of the SSTables' headers, with `key` and `clustering1` for names that
+    /// headers do not have.
     pub schema: Option<Arc<TableSchema>>,
 }
 
 /// How reads are served.
 #[derive(Clone, Debug)]
 pub struct ReadOptions {
-    /// How long a read of single partitions waits to be admitted.
+    /// Time limit of a page of a single-partition read, including its wait for admission.
     pub timeout_us: u64,
-    /// How long a page of a scan waits.
+    /// The same for a page of a scan.
     pub range_timeout_us: u64,
-    /// A page of a table of users that is read past more tombstones is refused; 0: none is.
+    /// Limit of tombstones read for a page of a user's table; a read above it fails. 0: no limit.
     pub tombstone_failure_threshold: u64,
-    /// Whether reads look into cached index pages and fill them.
+    /// Whether reads use and fill the cache of index pages.
     pub cache_index_pages: bool,
-    /// Whether reads of single partitions keep rows in memory, of tables whose option does not forbid it.
+    /// Whether reads of single partitions use the row cache, for tables whose option does not forbid it.
     pub cache_rows: bool,
-    /// When reads of a shard hold more than so many times the memory that they are admitted for, only one gets more; 0:
-    /// no such limit.
+    /// When the reads of a shard hold more than this multiple of their memory limit, only one read gets more
+    /// memory; 0: no such limit.
     pub serialize_limit_multiplier: u64,
-    /// When they hold more than so many times it, who asks for more is refused; 0: no such limit.
+    /// When they hold more than this multiple, a read that needs more memory is refused; 0: no such limit.
     pub kill_limit_multiplier: u64,
-    /// Who goes first when caches have to give way.
+    /// The eviction policy of the caches.
     pub eviction: EvictionPolicy,
     /// Called with a shard's number and what is to be logged about reads that were refused; seldom.
     pub tell: fn(u32, &str),
@@ -90,33 +91,34 @@ impl Default for LargeDataOptions {
 
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
-    /// Everything lives below this directory.
+    /// All files of the node are in this directory.
     pub data_dir: PathBuf,
-    /// The memory of all shards together: memtables take up to half of it, with the caches up to three quarters.
+    /// The memory of all shards together: memtables use up to half of it, memtables and caches up to three
+    /// quarters.
     pub memory_bytes: u64,
     pub commitlog_sync: SyncMode,
     pub commitlog_segment_bytes: u64,
-    /// The commit logs of all shards together.
+    /// Limit of the commit logs of all shards together.
     pub commitlog_total_bytes: u64,
     pub on_damaged_log: OnDamagedLog,
     pub compaction: CompactionOptions,
     /// Called with a shard's number and what is to be logged, for each compaction that ended well.
     pub tell_compacted: fn(u32, &str),
     pub reads: ReadOptions,
-    /// What SSTables are written as; one that can be read.
+    /// The format version of written SSTables; the engine must be able to read it.
     pub sstable_version: Version,
-    /// Bytes of an SSTable's summary for each byte of its rows before compression, from 0 to 1; bounded by the table's
+    /// Bytes of an SSTable's summary per uncompressed byte of its rows, from 0 to 1; bounded by the table's
     /// `min_index_interval` and `max_index_interval`.
     pub sstable_summary_ratio: f64,
-    /// Tables leave a snapshot before they are emptied or dropped.
+    /// Whether a snapshot is made before a table is truncated or dropped.
     pub auto_snapshot: bool,
     pub large_data: LargeDataOptions,
     pub attachments: Vec<Attachment>,
-    /// A start says here how far it is.
+    /// Progress of the start, written by the engine.
     pub progress: Arc<StartProgress>,
 }
 
-/// How SSTables are written, whatever their table.
+/// The format of written SSTables, for all tables.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SSTableForm {
     pub version: Version,
@@ -130,28 +132,28 @@ impl SSTableForm {
 }
 
 impl EngineOptions {
-    /// How it writes SSTables.
+    /// The format of written SSTables.
     pub fn sstable_form(&self) -> SSTableForm {
         SSTableForm { version: self.sstable_version, summary_ratio: self.sstable_summary_ratio }
     }
 }
 
-/// How compactions of all shards together run.
+/// Options of the compactions of all shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactionOptions {
-    /// Bytes that jobs may read in a second, before compression; 0: no limit.
+    /// Limit of uncompressed bytes that jobs read per second; 0: no limit.
     pub throughput_bytes_per_s: u64,
-    /// At most so many jobs on a shard; 0: one of each weight.
+    /// Limit of concurrent jobs on a shard; 0: one of each weight.
     pub concurrent_jobs: u32,
-    /// Fewer than `min_threshold` SSTables are never merged, even if there is nothing else to do.
+    /// Never merge fewer than `min_threshold` SSTables, even if there is nothing else to do.
     pub enforce_min_threshold: bool,
-    /// What the data may take of the disk; `None`: all of it.
+    /// Limit of the disk space of the data; `None`: the whole disk.
     pub disk_budget_bytes: Option<u64>,
-    /// Compactions get so many CPU shares, whatever there is to do; 0: by their backlog.
+    /// Fixed CPU shares of compactions; 0: derived from their backlog.
     pub static_shares: u32,
-    /// And so many at most.
+    /// Maximum of the derived CPU shares.
     pub max_shares: u32,
-    /// Tables are compacted by themselves.
+    /// Whether strategies start jobs.
     pub is_automatic: bool,
 }
 
@@ -170,7 +172,7 @@ impl Default for CompactionOptions {
 }
 
 impl EngineOptions {
-    /// The peers' defaults, with memory for a laptop.
+    /// The defaults of Cassandra and ScyllaDB, with memory for a laptop.
     pub fn new(data_dir: impl Into<PathBuf>) -> Self {
         Self {
             data_dir: data_dir.into(),

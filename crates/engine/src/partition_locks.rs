@@ -1,7 +1,8 @@
-//! One at a time at a partition: for writes that depend on what is there.
+//! Locks of partitions, for writes that depend on existing data. The lock of a partition is granted in the
+//! order of arrival.
 //!
-//! A lock is handed to whoever waits longest. Plain writes take none; who needs the whole truth reads and writes
-//! under the lock, and sees plain writes as they come.
+//! Plain writes take no lock. A read-modify-write reads and writes under the lock; plain writes may happen in
+//! between.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -23,11 +24,11 @@ struct Waiter {
 /// See the head of this file.
 #[derive(Default)]
 pub struct PartitionLocks {
-    /// Who waits for each lock that is held.
+    /// The waiters of each held lock.
     held: RefCell<HashMap<Place, VecDeque<Rc<Waiter>>>>,
 }
 
-/// Held until dropped.
+/// Releases the lock when dropped.
 pub struct PartitionGuard<'a> {
     locks: &'a PartitionLocks,
     place: Place,
@@ -86,14 +87,14 @@ impl PartitionLocks {
         }
     }
 
-    /// How many partitions are locked.
+    /// Number of locked partitions.
     #[cfg(test)]
     fn held_count(&self) -> usize {
         self.held.borrow().len()
     }
 }
 
-/// Somebody who waits and may give up.
+/// Removes a waiter that is dropped before it takes the lock.
 struct Queued<'a> {
     locks: &'a PartitionLocks,
     place: &'a Place,
@@ -161,7 +162,7 @@ mod tests {
             assert!(poll(second.as_mut()).is_none());
             assert!(poll(third.as_mut()).is_none());
             drop(first);
-            // The lock is the second one's now, who goes away without having taken it.
+            // The lock now belongs to the second waiter, which is dropped without having taken it.
         }
         drop(poll(third.as_mut()).expect("handed on"));
         assert_eq!(locks.held_count(), 0);

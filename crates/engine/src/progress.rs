@@ -1,21 +1,21 @@
-//! How far a start is, for whoever waits for it on another thread.
+//! Progress of a start, for observers on other threads.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// What a start is doing.
+/// The current stage of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Directories, the schema, SSTables.
+    /// Opening directories, the schema, and SSTables.
     OpeningTables,
     ReplayingLog,
     FlushingReplayed,
 }
 
-/// Written by the shards, read from anywhere.
+/// Written by the shards, read from any thread.
 #[derive(Debug, Default)]
 pub struct StartProgress {
     stage: AtomicU8,
-    /// Of the segments of the commit log: those that were read, and all.
+    /// Bytes of commit log segments that were read, and of all segments.
     replayed_bytes: AtomicU64,
     total_bytes: AtomicU64,
 }

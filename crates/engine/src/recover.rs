@@ -1,17 +1,20 @@
-//! Opening a directory: what a start does, in the order it does it.
+//! Recovery: opens a directory at a start.
 //!
-//! 1. The directory is locked, and made if it is not there.
-//! 2. What a crash left unfinished in table directories is removed, or finished: replacements of SSTables that were
-//!    committed.
+//! 1. The directory is created if it does not exist, and locked.
+//! 2. Unfinished work of a crash in table directories is removed, or completed in the case of committed
+//!    replacements of SSTables.
 //! 3. Shard 0 opens the system tables, replays their log, and reads the schema.
-//! 4. Every shard opens its tables; SSTables that a truncate had doomed are removed. Attached tables are opened.
-//! 5. Every shard replays the segments that are its turn; entries go to the shard that has their token now. What is in
-//!    SSTables already is left out.
-//! 6. If durable entries were unreadable, the start ends here, unless the options say to go on without them. Then
-//!    what was replayed is flushed and the old segments are removed. Only now each log makes its first segment.
+//! 4. Every shard opens its tables; SSTables covered by a truncate are removed. Attached tables are opened.
+//! 5. Every shard replays the segments assigned to it; each entry goes to the shard that owns its token now.
+//!    Entries that SSTables already contain are skipped.
+//! 6. The replayed entries are flushed and the old segments are removed. Only then each log creates its first
+//!    segment.
 //!
-//! Replaying twice is replaying once. A start that fails changes nothing that the next one needs, and leaves no
-//! segments (`abandon`).
+//! If files of the log are missing or durable entries are unreadable, the start fails after step 2, 3 or 5,
+//! unless the options allow it to continue without them.
+//!
+//! Replay is idempotent. A start that fails changes nothing that the next one needs, and leaves no segments
+//! (`abandon`).
 
 mod abandon;
 
@@ -39,42 +42,43 @@ use crate::shard::EngineShard;
 use crate::table::truncation::{self, Truncation};
 use crate::table::{Table, dropped, files, lost};
 
-/// What a start found and did.
+/// Result of a start.
 #[derive(Clone, Debug, Default)]
 pub struct OpenReport {
-    /// The node's id, made at the first start.
+    /// The node's id, created at the first start.
     pub host_id: uuid::Uuid,
-    /// There was data and no id of the node: it is another node now.
+    /// There was data and no node id, so the node has a new id now.
     pub lost_host_id: bool,
     pub replay: ReplayReport,
-    /// How long reading the logs of all shards and applying them to memtables took.
+    /// Time for reading the logs of all shards and applying their entries to memtables.
     pub replay_us: u64,
-    /// How long flushing what was replayed took.
+    /// Time for flushing the replayed entries.
     pub flush_us: u64,
-    /// SSTables that were never finished, removed.
+    /// Unfinished SSTables, which were removed.
     pub removed_sstables: Vec<PathBuf>,
-    /// Directories with files of SSTables that had no TOC.txt and may be damaged ones; their tables are read without
-    /// them.
+    /// Directories with files of SSTables that had no TOC.txt and may be damaged; their tables are read
+    /// without them.
     pub set_aside: Vec<PathBuf>,
-    /// SSTables that cannot be opened, and why; their tables refuse reads, all others work.
+    /// SSTables that cannot be opened, with the reason. Their tables refuse reads; all others work.
     pub unreadable_sstables: Vec<String>,
-    /// SSTables that were there when the node stopped and are not now; their tables are read without them.
+    /// SSTables that existed when the node stopped and are missing now; their tables are read without them.
     pub missing_sstables: Vec<String>,
-    /// Components of SSTables that were damaged or missing and could be done without: filters and summaries were
-    /// rebuilt in memory, a Messina.db says nothing then.
+    /// Damaged or missing components of SSTables that are not essential: filters and summaries were rebuilt
+    /// in memory, a Messina.db counts as absent.
     pub rebuilt_components: Vec<String>,
-    /// Directories of tables whose drop had not ended; what they held but snapshots is removed.
+    /// Directories of tables whose drop was not complete; everything in them except snapshots was removed.
     pub ended_drops: Vec<PathBuf>,
     /// Directories of tables that were missing; reads of these tables are refused.
     pub lost_dirs: Vec<PathBuf>,
-    /// Directories that no table of the schema has, and that have more than snapshots; they are left alone.
+    /// Directories that belong to no table of the schema and contain more than snapshots; they are left
+    /// alone.
     pub unknown_dirs: Vec<PathBuf>,
 }
 
-/// Holds the directory for this process until the node has stopped.
+/// Keeps the directory locked by this process until the node has stopped.
 struct Held(#[expect(dead_code, reason = "held, not read")] runtime::DirLock);
 
-/// Opens the node; runs on shard 0, and every shard works when it ends.
+/// Opens the node. Runs on shard 0; when it returns, every shard is operational.
 pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, EngineError> {
     assert_eq!(shard.id(), 0, "a node is opened on shard 0");
     let mut progress = StartProgress::default();
@@ -85,12 +89,12 @@ pub async fn open(shard: &Shard, options: EngineOptions) -> Result<OpenReport, E
     opened
 }
 
-/// How far a start has come, as far as its undoing depends on it.
+/// Progress of a start, as far as undoing it depends on it.
 #[derive(Default)]
 struct StartProgress {
-    /// What earlier runs left of the log of users' tables.
+    /// Files of earlier runs in the log of users' tables.
     old: Census,
-    /// The log of the system tables, or that of users' tables, may have given up what earlier runs left.
+    /// The log of the system tables, or that of users' tables, may have released the files of earlier runs.
     schema_given_up: bool,
     given_up: bool,
 }
@@ -117,7 +121,7 @@ async fn start(
     })?;
     shard.set_local(Rc::new(Held(lock)));
     let system_tables = catalog::stored_tables();
-    // Before there is an id: a directory that has one has had these.
+    // Before the id is created: a directory with an id must have these directories.
     make_dirs(shard, &options.data_dir, system_tables.iter().map(|schema| &**schema)).await?;
     report.lost_host_id = is_first && has_schema(&files, &options.data_dir).await?;
     let host_id = host_id(shard, &options.data_dir).await?;
@@ -139,7 +143,7 @@ async fn start(
         let table = node.make_table(&schema);
         table.open_sstables(&files, node.engine.cache(), shard.shard_count()).await?;
         table.compare_manifest(&files, None).await?;
-        // Without its schema a node would take every table for unknown.
+        // Without its schema the node would treat every table as unknown.
         if schema.name != catalog::system::COMPACTION_HISTORY {
             table.check_readable()?;
         }
@@ -157,8 +161,8 @@ async fn start(
     let stored = load_catalog(shard, &node).await?;
     let catalog = stored.with_system_tables();
     if catalog != stored {
-        // The first start of this build: drivers find the system tables where they find all others.
-        // They are durable in the log of the system tables.
+        // At the first start of this build, the system tables are added to the schema, where drivers look
+        // them up. The change is durable in the log of the system tables.
         node.engine.apply_batch(catalog::mutations_for(&stored, &catalog, 0, shard.wall_s())).await?;
     }
     report.ended_drops = end_drops(&files, &options.data_dir, &catalog).await?;
@@ -207,7 +211,7 @@ async fn start(
     on_all(shard, CpuGroup::Maintenance, begin).await?;
     node.engine.load_compaction_history(node.engine.compactions().history()).await;
     accept_missing(shard, &old_manifests).await?;
-    // Before, a purge could not have known what the old segments still hold.
+    // Earlier, a purge could not have considered the data in the old segments.
     if options.compaction.is_automatic {
         crate::node::compaction::start(shard).await?;
     }
@@ -229,8 +233,8 @@ async fn prepare_dirs(files: &Files, data_dir: &Path) -> Result<(), EngineError>
     files.create_dir_all(&manifest::dir(data_dir)).await?;
     for dir in schema_log.ancestors().skip(1).take_while(|dir| *dir != Path::new("")) {
         match files.sync_dir(dir).await {
-            // Directories above ours may belong to somebody else. What the disk cannot do is another matter: the name
-            // of ours may be gone after a loss of power, and all that is in it.
+            // Directories above ours may belong to other users. An I/O error is different: the name of our
+            // directory, with everything in it, may be lost after a loss of power.
             Err(error) if !dir.starts_with(data_dir) && error.source.raw_os_error() != Some(EIO) => break,
             synced => synced?,
         }
@@ -238,11 +242,11 @@ async fn prepare_dirs(files: &Files, data_dir: &Path) -> Result<(), EngineError>
     Ok(())
 }
 
-/// Where the node's id is.
+/// Name of the file with the node's id.
 const HOST_ID: &str = "host_id";
 
-/// What every directory has after its first start, and has not lost if all is well: that of the schema, without which
-/// every table would be unknown, and that of the log. Gives what is missing and may be, by the options.
+/// Checks the directories that must exist after the first start: those of the schema, without which every
+/// table would be unknown, and those of the log. Returns missing ones that the options allow to be missing.
 async fn refuse_losses(files: &Files, options: &EngineOptions) -> Result<Vec<Gap>, EngineError> {
     let names = [TABLES, KEYSPACES, COLUMNS, COLUMN_IDS];
     let of_schema = catalog::system_tables().into_iter().filter(|schema| names.contains(&&schema.name[..]));
@@ -279,7 +283,7 @@ async fn has_schema(files: &Files, data_dir: &Path) -> Result<bool, EngineError>
     Ok(false)
 }
 
-/// The node's id, made at the first start.
+/// The node's id, created at the first start.
 async fn host_id(shard: &Shard, data_dir: &Path) -> Result<[u8; 16], EngineError> {
     let path = data_dir.join(HOST_ID);
     let files = shard.files();
@@ -299,7 +303,7 @@ async fn host_id(shard: &Shard, data_dir: &Path) -> Result<[u8; 16], EngineError
     Ok(id.into_bytes())
 }
 
-/// The directories of tables, known or not, and whatever else is beside them.
+/// The directories of tables, known or not, and any other directories beside them.
 async fn table_dirs(files: &Files, data_dir: &Path) -> Result<Vec<PathBuf>, EngineError> {
     let data = data_dir.join("data");
     let mut dirs = vec![];
@@ -323,7 +327,7 @@ async fn clean_up(files: &Files, data_dir: &Path, report: &mut OpenReport) -> Re
     Ok(())
 }
 
-/// Makes the directories of tables that have none, and gives them: somebody has taken them away.
+/// Creates missing directories of tables, and returns them: their content was lost.
 async fn make_lost_dirs<'a>(
     shard: &Shard,
     data_dir: &Path,
@@ -341,8 +345,8 @@ async fn make_lost_dirs<'a>(
     Ok(lost_dirs)
 }
 
-/// Ends the drops that a crash or an error has left in the middle. Gives the directories that were removed, or emptied
-/// but for snapshots.
+/// Completes drops that a crash or an error has interrupted. Returns the directories that were removed, or
+/// emptied except for snapshots.
 async fn end_drops(files: &Files, data_dir: &Path, catalog: &Catalog) -> Result<Vec<PathBuf>, EngineError> {
     let known: Vec<PathBuf> =
         catalog.all_tables().map(|table| crate::node::table_dir(data_dir, &table.schema)).collect();
@@ -371,7 +375,7 @@ async fn unknown_dirs(
     Ok(dirs)
 }
 
-/// Removes what a truncate had covered and not yet removed.
+/// Removes SSTables that a truncate had covered and not yet removed.
 async fn finish_truncations(files: &Files, data_dir: &Path, catalog: &Catalog) -> Result<(), EngineError> {
     for table in catalog.all_tables() {
         let dir = crate::node::table_dir(data_dir, &table.schema);
@@ -384,8 +388,8 @@ async fn finish_truncations(files: &Files, data_dir: &Path, catalog: &Catalog) -
     Ok(())
 }
 
-/// Lets every shard see which SSTables are missing. Gives the SSTable manifests that are not needed when the start has
-/// ended.
+/// Lets every shard detect missing SSTables. Returns the SSTable manifests that are not needed after the
+/// start.
 async fn compare_manifests(shard: &Shard, data_dir: &Path) -> Result<Vec<PathBuf>, EngineError> {
     let compare = |shard: Shard| async move {
         for table in EngineShard::of(&shard)?.tables() {
@@ -402,7 +406,8 @@ async fn compare_manifests(shard: &Shard, data_dir: &Path) -> Result<Vec<PathBuf
     for ManifestFile { path, of } in manifest::list(shard.files(), data_dir).await? {
         match of.map(|(id, of_shard)| (engine.table(id), of_shard)) {
             Some((Ok(_), of_shard)) if of_shard < shard.shard_count() => continue,
-            // Of a shard that there is no more: the table on this shard misses what it names.
+            // The manifest of a shard that does not exist any more: the table on this shard reports its
+            // missing SSTables.
             Some((Ok(table), _)) => table.compare_manifest(shard.files(), Some(&path)).await?,
             Some((Err(_), _)) | None => {}
         }
@@ -411,7 +416,7 @@ async fn compare_manifests(shard: &Shard, data_dir: &Path) -> Result<Vec<PathBuf
     Ok(old)
 }
 
-/// What was missing is in the report: the next start tells of what is missing since.
+/// Forgets missing SSTables, which are in the report; the next start reports only those missing since.
 async fn accept_missing(shard: &Shard, old_manifests: &[PathBuf]) -> Result<(), EngineError> {
     let accept = |shard: Shard| async move {
         for table in EngineShard::of(&shard)?.tables() {
@@ -421,32 +426,34 @@ async fn accept_missing(shard: &Shard, old_manifests: &[PathBuf]) -> Result<(), 
     };
     on_all(shard, CpuGroup::Maintenance, accept).await?;
     for path in old_manifests {
-        // One that stays is told of again.
+        // A manifest that stays is reported again.
         let _ = shard.files().remove(path).await;
     }
     Ok(())
 }
 
-/// Above every number that an earlier run gave a segment and anything remembers: the segments themselves and their
-/// manifests (`left`), and truncations and SSTable manifests (`named`). The clock may have been set back since.
+/// A number above every segment number of earlier runs that is recorded: in the segments and their manifests
+/// (`left`), and in truncation records and SSTable manifests (`named`). The clock may have been set back
+/// since.
 fn first_base(shard: &Shard, left: u64, named: u64) -> u64 {
     let now_ms = u64::try_from(shard.wall_us() / 1000).unwrap_or(0);
     now_ms.max(left).max(named) + 1
 }
 
-/// The last segment number that any truncation names: what a segment with a lower one holds is taken for truncated.
+/// The last segment number in any truncation record. Entries in segments with lower numbers would be taken
+/// for truncated.
 async fn truncated_base(files: &Files, data_dir: &Path) -> Result<u64, EngineError> {
     let mut last = 0;
     for dir in table_dirs(files, data_dir).await? {
-        // Of a record that cannot be read its table tells, if it has one.
+        // An unreadable record is reported by its table, if there is one.
         let Ok(record) = truncation::load(files, &dir).await else { continue };
         last = record.positions.iter().map(|position| split_id(position.segment).1).fold(last, u64::max);
     }
     Ok(last)
 }
 
-/// A write of the schema may be half as large, and that of a keyspace with many tables is, however small the
-/// segments are that users want for their data.
+/// Minimum size of the schema log's segments. A schema change may have half of it; that of a keyspace with
+/// many tables needs it, even if users configure small segments for their data.
 const SCHEMA_SEGMENT_BYTES_MIN: u64 = 256 * 1024;
 
 async fn start_shards(
@@ -499,20 +506,20 @@ async fn start_shards(
     on_all(shard, CpuGroup::Maintenance, start).await.map(drop)
 }
 
-/// The disk failed, as Linux says it.
+/// Linux's error number for an I/O error.
 const EIO: i32 = 5;
 
-/// Mutations that go to another shard are sent in lots of this many.
+/// Number of mutations that are sent to another shard at once.
 const LOT: usize = 256;
 
-/// Of each table, the entries of earlier runs' logs that are in SSTables.
+/// For each table, the entries of earlier runs' logs that SSTables contain.
 type FlushedByTable = HashMap<TableId, Flushed>;
 
 fn flushed_earlier(engine: &EngineShard) -> FlushedByTable {
     engine.tables().iter().map(|table| (table.schema().id, table.flushed_earlier())).collect()
 }
 
-/// The same of all shards, whichever shard's log the entries are in: there may be another number of shards now.
+/// The same for all shards, with entries of any shard's log: the number of shards may have changed.
 async fn flushed_on_all(shard: &Shard) -> Result<FlushedByTable, EngineError> {
     let of_shard = |shard: Shard| async move { Ok(flushed_earlier(&*EngineShard::of(&shard)?)) };
     let mut all = FlushedByTable::default();
@@ -522,8 +529,7 @@ async fn flushed_on_all(shard: &Shard) -> Result<FlushedByTable, EngineError> {
     Ok(all)
 }
 
-/// Replays segments of one shard of an earlier run, in order, but for what is `flushed`. `here`: everything belongs to
-/// this shard.
+/// Replays segments in order, except for entries in `flushed`. `here`: all entries belong to this shard.
 async fn replay_segments(
     shard: &Shard,
     segments: &[OldSegment],
@@ -533,7 +539,7 @@ async fn replay_segments(
     let node = NodeShard::of(shard)?;
     let files = shard.files().clone();
     let mut report = ReplayReport::default();
-    // Evidence of what was synced is kept by each shard of the earlier run for itself.
+    // Each shard of the earlier run recorded what was synced in its own log only.
     let mut by_maker: HashMap<u32, Vec<OldSegment>> = HashMap::default();
     segments
         .iter()
@@ -588,9 +594,9 @@ async fn replay_segments(
 /// Whether an entry is to be applied.
 enum Wanted {
     Yes(Mutation),
-    /// Its table was dropped, or truncated since.
+    /// Its table was dropped, or truncated later.
     Gone,
-    /// It is in an SSTable.
+    /// An SSTable contains it.
     Flushed,
 }
 
@@ -603,7 +609,8 @@ fn decode(node: &NodeShard, flushed: &FlushedByTable, replayed: &Replayed<'_>) -
     if flushed.get(&id).is_some_and(|flushed| flushed.covers(replayed.position)) {
         return Ok(Wanted::Flushed);
     }
-    // Cells of a dropped column that are newer than the drop come back if it is made again.
+    // Cells of a dropped column that are newer than the drop are kept, because they reappear if the column is
+    // added again.
     codec::decode(replayed.entry, &table.schema().with_dropped())
         .map(Wanted::Yes)
         .map_err(|error| error.to_string())
@@ -630,7 +637,7 @@ fn refuse_damage(options: &EngineOptions, replay: &ReplayReport) -> Result<(), E
     Err(EngineError::DamagedLog(replay.damaged.clone()))
 }
 
-/// What earlier runs left of the log is needed no more: says so in the log's own manifest, and removes it.
+/// Releases the files of earlier runs: records it in the log's own manifest, and removes the files.
 async fn give_up(files: &Files, log: &CommitLog, old: &Census) -> Result<(), EngineError> {
     log.give_up_earlier().await?;
     let segments = old.segments.iter().map(|segment| &segment.path);
@@ -644,12 +651,12 @@ async fn give_up(files: &Files, log: &CommitLog, old: &Census) -> Result<(), Eng
     Ok(())
 }
 
-/// The schema, out of the system tables.
+/// Reads the schema from the system tables.
 async fn load_catalog(shard: &Shard, node: &NodeShard) -> Result<Catalog, EngineError> {
     let mut stored = vec![];
     for schema in catalog::system_tables() {
         let table = node.engine.table(schema.id)?;
-        // The clock may have been set back since; what is written from now on is to win.
+        // The clock may have been set back; later schema changes must have newer timestamps.
         table.sstables().iter().for_each(|sstable| node.schema_is_of(sstable.max_timestamp_us()));
         let spec = ReadSpec::new(schema.clone(), model::PartitionRange::all());
         let merged = reader::MergeReader::of(&spec, table.readers(&spec, true, IoClass::Statement));

@@ -1,4 +1,4 @@
-//! What a shard and its tables have and do, as values: for metrics, tools and tests.
+//! The state of a shard and its tables, as values for metrics, tools and tests.
 
 use std::path::PathBuf;
 
@@ -17,13 +17,13 @@ use crate::flush::FlushStats;
 use crate::table::Table;
 use crate::table::counters::{Latencies, SSTablesPerRead};
 
-/// What one shard has and does.
+/// The state of one shard.
 #[derive(Clone, Debug, Default)]
 pub struct ShardReport {
     pub dirty_bytes: usize,
     pub log_bytes: u64,
     pub log_appended_bytes: u64,
-    /// How often the commit log was synced to disk.
+    /// Number of syncs of the commit log.
     pub log_syncs: u64,
     pub sstables: usize,
     pub flushes: FlushStats,
@@ -32,23 +32,24 @@ pub struct ShardReport {
     pub cache: PoolStats,
     pub row_cache: RowCacheStats,
     pub disk_reads: DiskReads,
-    /// Each semaphore of reads: its name, limits and counters.
+    /// Name, limits and counters of each semaphore of reads.
     pub reads: Vec<(String, SemaphoreLimits, SemaphoreStats)>,
     pub runtime: ShardStats,
     /// By scheduling group.
     pub groups: Vec<GroupStats>,
     /// By I/O class.
     pub io: Vec<IoStats>,
-    /// What the disk has to do, for all shards: nanoseconds of it, by its model.
+    /// Cost of the disk requests in flight of all shards, in nanoseconds of the disk's time according to its
+    /// model.
     pub disk_under_way_ns: u64,
 }
 
-/// What one kind of memory takes on a shard.
+/// Memory of one kind on a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryUse {
     pub class: &'static str,
     pub bytes: u64,
-    /// What it may take; caches share theirs. `None`: it is bounded by something else, or by what there is.
+    /// Its limit; the caches share one. `None` if it has no limit of its own.
     pub limit_bytes: Option<u64>,
 }
 
@@ -58,7 +59,7 @@ impl MemoryUse {
     }
 }
 
-/// A table for people: what takes most comes first.
+/// A human-readable table, largest first.
 pub fn memory_text(uses: &[MemoryUse]) -> String {
     let mut uses: Vec<&MemoryUse> = uses.iter().collect();
     uses.sort_by_key(|it| std::cmp::Reverse(it.bytes));
@@ -74,19 +75,19 @@ pub fn memory_text(uses: &[MemoryUse]) -> String {
 /// An SSTable of a table.
 #[derive(Clone, Debug)]
 pub struct SSTableReport {
-    /// Two shards have the same one if it was written when there were other shards.
+    /// Several shards have the same one if it was written with another number of shards.
     pub name: SSTableName,
     /// Bytes of Data.db and Index.db.
     pub disk_bytes: u64,
-    /// Bytes of Data.db, and of what it holds.
+    /// Bytes of Data.db, and of its uncompressed content.
     pub data_bytes: u64,
     pub uncompressed_bytes: u64,
     pub partitions: u64,
-    /// Of leveled compaction.
+    /// Level of leveled compaction.
     pub level: u32,
     pub partition_bytes: EstimatedHistogram,
-    /// Memory of its bloom filter, of the places of compressed chunks, and of all that stays in memory while it is
-    /// open.
+    /// Memory of its bloom filter, of the offsets of compressed chunks, and of all its data that stays in
+    /// memory while it is open.
     pub filter_bytes: usize,
     pub compression_bytes: usize,
     pub memory_bytes: usize,
@@ -98,38 +99,38 @@ pub struct TableReport {
     pub id: TableId,
     pub keyspace: String,
     pub name: String,
-    /// Where its SSTables are.
+    /// Directory of its SSTables.
     pub dir: PathBuf,
     pub sstables: Vec<SSTableReport>,
     /// SSTables that could not be opened.
     pub unreadable: usize,
     /// SSTables that were missing at the start.
     pub missing: usize,
-    /// Of all memtables, sealed ones included.
+    /// Of all memtables, including sealed ones.
     pub memtable_bytes: usize,
     pub memtable_partitions: usize,
     /// Sealed memtables that are not yet SSTables.
     pub pending_flushes: usize,
     pub flushes: u64,
-    /// Bytes on disk that flushes and compactions wrote since the start.
+    /// Bytes on disk written by flushes and compactions since the start.
     pub flushed_bytes: u64,
     pub compacted_bytes: u64,
-    /// Bytes on disk that are live, about; `None` where this is not known. See [`TableNeeds`].
+    /// Estimated live bytes on disk; `None` where this is unknown. See [`TableNeeds`].
     pub live_bytes: Option<u64>,
-    /// Bytes on disk that the live ones are a part of.
+    /// The bytes on disk to which `live_bytes` refers.
     pub disk_bytes: u64,
-    /// About how many compactions are to be done.
+    /// Estimated number of pending compactions.
     pub pending_compactions: u64,
     pub reads: Latencies,
     pub writes: Latencies,
-    /// Reads of one partition, and the SSTables they opened.
+    /// Reads of one partition, and the number of SSTables they opened.
     pub point_reads: u64,
     pub point_read_sstables: u64,
     pub sstables_per_read: SSTablesPerRead,
-    /// SSTables that reads did not open: their filter or tokens, or their clustering keys, ruled them out.
+    /// SSTables that reads did not open, ruled out by bloom filter or tokens, or by their clustering keys.
     pub skipped_by_partition: u64,
     pub skipped_by_clustering: u64,
-    /// Bytes that requests of clients fetched from disk.
+    /// Bytes that clients' requests fetched from disk.
     pub fetched_bytes: u64,
 }
 

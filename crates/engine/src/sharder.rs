@@ -1,9 +1,9 @@
-//! Which shard a token lives on.
+//! Maps tokens to shards.
 //!
-//! As the shard-aware drivers compute it ("biased-token-round-robin" with 12 ignored bits): the ring is cut into
-//! 4,096 stretches, and each of them into equal parts for the shards.
+//! The same function as in the shard-aware drivers ("biased-token-round-robin" with 12 ignored bits): the
+//! ring is divided into 4,096 ranges, and each range into equal parts for the shards.
 
-/// The upper bits of a token that do not matter.
+/// Number of upper bits of a token that are ignored.
 pub const IGNORE_MSB: u32 = 12;
 
 /// Maps tokens to `shard_count` shards.
@@ -19,10 +19,10 @@ impl Sharder {
     }
 }
 
-/// The partitions of a table that a shard answers for.
+/// The partitions of a table that a shard owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnedTokens {
-    /// Which of the shards of whom; `None`: everything.
+    /// The mapping and the number of the shard; `None`: all partitions.
     part: Option<(Sharder, u32)>,
 }
 
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn as_the_drivers_compute_it() {
-        // The values of the Scylla drivers' own tests: 4 shards, 12 bits.
+        // The values of the ScyllaDB drivers' own tests: 4 shards, 12 bits.
         let sharder = Sharder { shard_count: 4 };
         let check = |token: i64, shard: u32| assert_eq!(sharder.shard_of(token), shard, "{token}");
         check(-9219783007514621794, 3);

@@ -1,16 +1,18 @@
-//! What is known of one partition: its deletion, its static row, and some of its rows with what lies between them.
+//! The cached content of one partition: its tombstone, its static row, and some of its rows with the gaps
+//! between them.
 //!
-//! Entries stand at positions, in order. An entry at a row ([`Side::At`]) says all that the SSTables have of that row;
-//! without a row it says that they have none. Other entries ([`Side::Before`], [`Side::After`]) are marks: they bound
-//! what is known. The [`Gap`] of an entry is what lies between it and the entry in front of it; [`Content::tail`] lies
-//! behind the last one. If a gap is *continuous*, the SSTables have no row in it, and one range deletion, or none, is
-//! in force all over it; else nothing is known of it. So a deletion begins and ends at marks.
+//! Entries have positions and are kept in order. An entry at a row ([`Side::At`]) holds everything that the
+//! SSTables have of the row, or the fact that they have nothing of it. Other entries ([`Side::Before`],
+//! [`Side::After`]) are marks that bound the known ranges. The [`Gap`] of an entry is the range between it
+//! and the previous entry; [`Content::tail`] is the range after the last entry. If a gap is *continuous*, the
+//! SSTables have no row in it, and one range tombstone, or none, is in force in all of it; otherwise nothing
+//! is known about it. So a range tombstone begins and ends at marks.
 //!
-//! Rows are kept without what the deletions in force there delete, so nothing deleted comes back when a compaction
-//! has purged the deletion and it is read again.
+//! Rows are kept without the data that the tombstones in force delete. So no deleted data returns when a
+//! compaction has purged the tombstone and the range is read again.
 //!
-//! [`Content::put`] and [`Content::connect`] take in what was read, [`Content::merge_row`] and [`Content::delete`] what
-//! was flushed, [`Content::remove`] forgets. Cloning takes a snapshot.
+//! [`Content::put`] and [`Content::connect`] add data read from SSTables, [`Content::merge_row`] and
+//! [`Content::delete`] add flushed data, [`Content::remove`] removes an entry. A clone is a snapshot.
 
 use std::rc::Rc;
 
@@ -19,12 +21,13 @@ use model::{ClusteringKey, ClusteringPrefix, Position, Row, Side, TableSchema, T
 use super::space::{ItemNumber, NewItems};
 use crate::memtable::tree::Tree;
 
-/// What lies in front of an entry, up to the one before.
+/// The range between an entry and the previous one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gap {
-    /// There is no row in it.
+    /// The range is known and has no row.
     pub continuous: bool,
-    /// The range deletion in force all over a continuous gap, and at the entry itself in any case.
+    /// The range tombstone in force in all of a continuous gap; in any case the one in force at the entry
+    /// itself.
     pub tombstone: Tombstone,
 }
 
@@ -44,12 +47,13 @@ pub struct Content {
     pub tail: Gap,
 }
 
-/// The only row that `prefix` can mean, if it is a whole key.
+/// Whether `prefix` is a whole clustering key, so that only one row matches it.
 fn is_key(schema: &TableSchema, prefix: &ClusteringPrefix) -> bool {
     prefix.len() == schema.clustering.len()
 }
 
-/// Whether no row can lie between `a` and `b`: they are the same place, or at a row and beside it.
+/// Whether no row can lie between `a` and `b`: they are the same position, or the position of a row and one
+/// next to it.
 pub fn touch(schema: &TableSchema, a: &Position, b: &Position) -> bool {
     let at_row = is_key(schema, &a.prefix) && (a.side == Side::At || b.side == Side::At);
     let order = schema.compare_positions(a, b);
@@ -62,14 +66,14 @@ impl Content {
         self.entries.get(|probe| schema.compare_positions(probe, at))
     }
 
-    /// What is known of the gap in which `at` lies or which ends at it.
+    /// The gap that contains `at` or ends at it.
     fn gap_at(&self, schema: &TableSchema, at: &Position) -> Gap {
         self.entries
             .first_from(|probe| schema.compare_positions(probe, at))
             .map_or(self.tail, |(_, entry)| entry.gap)
     }
 
-    /// An entry at `at`, new ones as `make` says.
+    /// Changes the entry at `at`, which `make` creates if there is none.
     fn upsert(
         &mut self,
         schema: &TableSchema,
@@ -80,7 +84,7 @@ impl Content {
         self.entries.upsert(at, |probe| schema.compare_positions(probe, at), make, change);
     }
 
-    /// All that the SSTables have of the row `key`, and the range deletion in force there.
+    /// Adds all data of the row `key` in the SSTables, and the range tombstone in force there.
     pub fn put(
         &mut self,
         schema: &TableSchema,
@@ -90,8 +94,7 @@ impl Content {
         items: &mut NewItems<'_>,
     ) {
         let at = Position::at(key.clone());
-        // What was known of the gap around it may lack a deletion that is being merged: then it begins or ends here
-        // somewhere.
+        // The gap around it may lack a range tombstone that is being merged and that begins or ends here.
         let around = self.gap_at(schema, &at);
         let gap = Gap { continuous: around.continuous && around.tombstone == tombstone, tombstone };
         let bytes = row.as_ref().map_or(0, row_bytes);
@@ -105,8 +108,8 @@ impl Content {
         items.size(item, &at, bytes);
     }
 
-    /// Between `low` and `high`, neither of them [`Side::At`], there is no row but those put before, and `tombstone` is
-    /// in force.
+    /// Records that between `low` and `high`, neither of them [`Side::At`], there is no row except those put
+    /// before, and that `tombstone` is in force.
     pub fn connect(
         &mut self,
         schema: &TableSchema,
@@ -120,7 +123,7 @@ impl Content {
         }
         let is_one_row = is_key(schema, &low.prefix) && low.prefix.len() == high.prefix.len();
         if is_one_row && schema.compare_values(&low.prefix, &high.prefix).is_eq() {
-            // Of the one row between them it is known whether it is there.
+            // The only possible row between them is known to exist or not.
             if self.entry(schema, &Position::at(low.prefix.clone())).is_none() {
                 self.put(schema, &low.prefix, None, tombstone, items);
             }
@@ -141,7 +144,7 @@ impl Content {
         self.mark_high(schema, high, known, items);
     }
 
-    /// A place from which on something is known.
+    /// Marks the begin of a known range.
     fn mark_low(&mut self, schema: &TableSchema, low: &Position, items: &mut NewItems<'_>) {
         let at_row = low.side == Side::After
             && is_key(schema, &low.prefix)
@@ -151,7 +154,7 @@ impl Content {
         }
     }
 
-    /// A place up to which something is known.
+    /// Marks the end of a known range.
     fn mark_high(&mut self, schema: &TableSchema, high: &Position, known: Gap, items: &mut NewItems<'_>) {
         if *high == Position::END {
             self.tail = known;
@@ -173,7 +176,7 @@ impl Content {
         made.into_iter().for_each(|item| items.size(item, high, 0));
     }
 
-    /// A mark at `at`, if there is none.
+    /// Creates a mark at `at`, if there is no entry.
     fn mark(&mut self, schema: &TableSchema, at: &Position, gap: Gap, items: &mut NewItems<'_>) {
         if self.entry(schema, at).is_none() {
             let item = items.make(at);
@@ -182,8 +185,8 @@ impl Content {
         }
     }
 
-    /// Forgets the entry at `at`. What lay on both sides of it is not known any more, unless it said nothing of its
-    /// own.
+    /// Removes the entry at `at`. The gaps on both sides become unknown, unless the entry was a mark or an
+    /// absent row inside a known range.
     pub fn remove(&mut self, schema: &TableSchema, at: &Position) -> Option<Entry> {
         let removed = self.entries.remove(|probe| schema.compare_positions(probe, at))?;
         let says_nothing = removed.row.is_none() && removed.gap.continuous;
@@ -201,7 +204,7 @@ impl Content {
         Some(removed)
     }
 
-    /// Adds a flushed row, if anything is known of its place.
+    /// Merges a flushed row, if its position is known.
     pub fn merge_row(
         &mut self,
         schema: &TableSchema,
@@ -231,8 +234,8 @@ impl Content {
         items.size(item, &at, bytes);
     }
 
-    /// Takes over a flushed deletion of the rows between `start` and `end`, wherever something is known of them. False,
-    /// and half done, if it meets more than `entries_max` entries.
+    /// Merges a flushed range tombstone between `start` and `end` into the known ranges. Returns false, with
+    /// the merge incomplete, if it covers more than `entries_max` entries.
     pub fn delete(
         &mut self,
         schema: &TableSchema,
@@ -242,7 +245,7 @@ impl Content {
         items: &mut NewItems<'_>,
     ) -> bool {
         for bound in [start, end] {
-            // A known gap is cut in two; where nothing is known, nothing is to be cut.
+            // A known gap is split in two; an unknown one is not.
             let gap = self.gap_at(schema, bound);
             if gap.continuous && *bound != Position::START && *bound != Position::END {
                 self.mark(schema, bound, gap, items);
@@ -274,7 +277,7 @@ impl Content {
         met <= entries_max
     }
 
-    /// Takes over a flushed deletion of the partition. Rows must not be there.
+    /// Merges a flushed partition tombstone. The partition must have no entries.
     pub fn delete_partition(&mut self, tombstone: Tombstone) {
         assert!(self.entries.len() == 0, "rows would have to be looked at");
         self.tombstone = self.tombstone.max(tombstone);
@@ -284,7 +287,7 @@ impl Content {
         }
     }
 
-    /// Adds a flushed static row.
+    /// Merges a flushed static row.
     pub fn merge_static(&mut self, schema: &TableSchema, row: &Rc<Row>) {
         match &mut self.static_row {
             Some(mine) => Rc::make_mut(mine).merge(row, schema),
@@ -294,7 +297,7 @@ impl Content {
     }
 }
 
-/// Leaves out what `deleted` deletes, the whole row if nothing is left of it.
+/// Removes the data that `deleted` deletes, and the row if it becomes empty.
 fn shadow(row: &mut Option<Rc<Row>>, deleted: Tombstone) {
     if let Some(shared) = row.as_mut().filter(|_| !deleted.is_live()) {
         Rc::make_mut(shared).shadow(deleted);
@@ -304,7 +307,7 @@ fn shadow(row: &mut Option<Rc<Row>>, deleted: Tombstone) {
     }
 }
 
-/// What a row takes beside its entry.
+/// Bytes of a row without its entry.
 pub fn row_bytes(row: &Rc<Row>) -> usize {
     crate::memtable::tree::RC_BYTES + size_of::<Row>() + row.heap_bytes()
 }

@@ -1,17 +1,18 @@
-//! The row cache: what the SSTables of a table hold, as far as reads have asked for it.
+//! The row cache: the part of a table's SSTables that reads have asked for.
 //!
-//! - [`content`]: what is known of a partition: rows, and between them gaps of which all or nothing is known;
-//! - [`table`]: the partitions of a table, and when what was read may be taken in;
-//! - [`space`]: what all of a shard's tables take of the memory pool, entry by entry;
-//! - [`reader`]: reads of single partitions, out of the cache and through its gaps;
-//! - [`populate`]: what is read through a gap is known afterwards;
-//! - [`update`]: what is flushed is merged into what is known.
+//! - [`content`]: the content of a partition: rows, and gaps between them that are known to be empty or
+//!   unknown;
+//! - [`table`]: the partitions of a table, and the rule when data that was read may be added;
+//! - [`space`]: the items of all tables of a shard in the memory pool, entry by entry;
+//! - [`reader`]: reads of single partitions from the cache, with its gaps read from SSTables;
+//! - [`populate`]: adds data read from SSTables to the cache;
+//! - [`update`]: merges flushed data into the cached partitions.
 //!
-//! Ranges of the ring are read past it: they ask for partitions in the order of their tokens, and the cache does not
-//! know which ones lie between those it has.
+//! Range scans bypass the cache: they need partitions in token order, and the cache does not know which
+//! partitions lie between those that it has.
 //!
-//! **Invariants:** a reader works on a snapshot and on the SSTables that were the table's when it began. What is known
-//! is what those SSTables say, apart from deletions that have been purged since.
+//! **Invariants:** a reader works on a snapshot and on the SSTables that the table had when the read began.
+//! The cached data equals the data of those SSTables, except that tombstones purged since may remain.
 
 mod content;
 mod populate;

@@ -1,8 +1,8 @@
-//! Takes what was read from the SSTables into a partition of the cache, fragment by fragment, on the way to the reader.
+//! Adds fragments read from SSTables to a cached partition while they pass to the reader.
 //!
-//! What was read up to some place is known up to there at once, so a read that ends early has not been in vain. It
-//! ends silently when the SSTables are not those any more that the read began with, or when the partition was evicted
-//! meanwhile.
+//! Data is added as far as the read has come, so a read that ends early has an effect too. Adding ends
+//! silently when the table's set of SSTables is not the one of the read any more, or when the partition has
+//! been evicted.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,21 +19,21 @@ pub struct Populator {
     pub key: PartitionKey,
     /// The phase in which the read began.
     pub phase: u64,
-    /// What is being read: disjoint, rising.
+    /// The ranges being read: disjoint, rising.
     pub ranges: Arc<[ClusteringRange]>,
     pub reversed: bool,
-    /// Once it is known. A read of gaps begins with it.
+    /// The partition, once it is known. For a read of gaps it is set from the beginning.
     pub partition: Option<Rc<CachedPartition>>,
     pub progress: Progress,
 }
 
-/// How far it has come.
+/// State of the read.
 #[derive(Default)]
 pub struct Progress {
     tombstone: Tombstone,
     static_row: Option<Rc<Row>>,
-    /// Which range we are in, in the direction of the read, and up to where of it all is known; `None`: at its
-    /// beginning.
+    /// Number of the current range, in the direction of the read, and the position in it up to which
+    /// everything is known; `None`: its beginning.
     range: usize,
     at: Option<Position>,
     in_force: Tombstone,
@@ -64,7 +64,7 @@ impl Populator {
         self.progress.at = Some(far);
     }
 
-    /// From `position` on `tombstone` is in force.
+    /// From `position` on, `tombstone` is in force.
     pub fn change(&mut self, position: &Position, tombstone: Tombstone) {
         let Some(partition) = self.partition() else { return };
         self.pass(&partition, position);
@@ -73,7 +73,7 @@ impl Populator {
         self.progress.in_force = tombstone;
     }
 
-    /// All has been read.
+    /// Ends the read: all ranges have been read.
     pub fn end(&mut self) {
         let Some(partition) = self.partition() else { return };
         while self.progress.range < self.ranges.len() {
@@ -81,7 +81,7 @@ impl Populator {
         }
     }
 
-    /// The partition, if there is still one to fill.
+    /// The partition, if data may still be added.
     fn partition(&mut self) -> Option<Rc<CachedPartition>> {
         let progress = &mut self.progress;
         if progress.is_over || self.cache.phase() != self.phase || !self.cache.is_on() {
@@ -101,14 +101,14 @@ impl Populator {
         if self.reversed { &self.ranges[self.ranges.len() - 1 - at] } else { &self.ranges[at] }
     }
 
-    /// Up to where all is known.
+    /// The position up to which everything is known.
     fn at(&self) -> Position {
         let begin =
             |range: &ClusteringRange| if self.reversed { range.end.clone() } else { range.start.clone() };
         self.progress.at.clone().unwrap_or_else(|| begin(self.range()))
     }
 
-    /// Ends the ranges in front of `position`.
+    /// Ends the ranges before `position`.
     fn pass(&mut self, partition: &Rc<CachedPartition>, position: &Position) {
         while self.progress.range + 1 < self.ranges.len() {
             let range = self.range();
@@ -132,7 +132,7 @@ impl Populator {
         self.progress.at = None;
     }
 
-    /// Up to `to` nothing was met.
+    /// Records that there is no row up to `to`.
     fn connect(&self, partition: &Rc<CachedPartition>, to: &Position) {
         let from = self.at();
         let (low, high) = if self.reversed { (to, &from) } else { (&from, to) };

@@ -1,14 +1,15 @@
-//! Reads one partition out of the cache, and what the cache does not know out of the SSTables.
+//! Reads one partition from the cache, and the ranges unknown to the cache from the SSTables.
 //!
-//! 1. It begins with a snapshot of the partition and the set of SSTables of that moment, so it sees neither what is
-//!    merged into the cache later nor half of it.
-//! 2. In each wanted range it goes from entry to entry ([`Walk`]). Known gaps and rows come from memory. A gap of which
-//!    nothing is known is read from the SSTables below, and taken into the cache on the way ([`Populator`]).
-//! 3. After [`GAPS_MAX`] gaps all the rest is read below: many seeks cost more than reading what is known already.
-//! 4. A partition that is not cached at all is read below from its beginning.
+//! 1. The read begins with a snapshot of the partition and the set of SSTables of that moment, so it sees no
+//!    data merged into the cache later.
+//! 2. In each requested range it walks from entry to entry ([`Walk`]). Known gaps and rows are taken from
+//!    memory. An unknown gap is read from the SSTables and added to the cache ([`Populator`]).
+//! 3. After [`GAPS_MAX`] gaps the rest of the request is read from the SSTables: many seeks cost more than
+//!    reading known data again.
+//! 4. A partition that is not cached is read from the SSTables from its beginning.
 //!
-//! Where known and read parts meet, changes of range deletions are put together ([`Output`]): what comes out is what
-//! one reader over all the SSTables would give, without what their own deletions delete.
+//! Where cached and read parts meet, range tombstone changes are joined ([`Output`]): the output equals that
+//! of one reader over all SSTables, without data that their own tombstones delete.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -25,12 +26,12 @@ use super::populate::{Populator, Progress};
 use super::table::{CachedPartition, TableCache};
 use crate::memtable::tree::Cursor;
 
-/// So many gaps of a partition are read one by one.
+/// Number of gaps of a partition that are read one by one.
 const GAPS_MAX: u32 = 4;
 
-/// What the cache mirrors, as it was when a read began.
+/// The SSTables under the cache, as they were when a read began.
 pub trait UnderlyingSource {
-    /// A reader over all that may have something of what is wanted; at least one.
+    /// A reader over all SSTables that may have data of the request; at least one.
     fn reader(&self, spec: &ReadSpec) -> Box<dyn Reader>;
 }
 
@@ -41,7 +42,7 @@ pub struct CacheReader<B> {
     below: B,
     spec: ReadSpec,
     key: PartitionKey,
-    /// The partition, if it was cached when the read began, and what was known of it.
+    /// The partition, if it was cached when the read began, and a snapshot of its content.
     cached: Option<(Rc<CachedPartition>, Content)>,
     state: State,
     out: Output,
@@ -50,7 +51,7 @@ pub struct CacheReader<B> {
 
 enum State {
     Start,
-    /// In front of the range with this number, in the direction of the read.
+    /// Before the range with this number, in the direction of the read.
     Between(usize),
     /// In the range with this number.
     Inside(usize, Walk),
@@ -61,13 +62,13 @@ enum State {
 struct BelowState {
     reader: Box<dyn Reader>,
     populator: Populator,
-    /// Partition and static row are not known yet.
+    /// The partition's start and static row are output too.
     gives_head: bool,
-    /// `None`: all that is wanted will have been read.
+    /// `None`: the reader covers the rest of the request.
     then: Option<GoOn>,
 }
 
-/// Where a read goes on when a gap has been read.
+/// Where the read continues after a gap.
 struct GoOn {
     number: usize,
     walk: Walk,
@@ -110,7 +111,7 @@ impl<B: UnderlyingSource> CacheReader<B> {
         if self.spec.reversed { &ranges[ranges.len() - 1 - number] } else { &ranges[number] }
     }
 
-    /// Reads `ranges` below, and then does `then`.
+    /// Reads `ranges` from the SSTables, then continues with `then`.
     fn go_below(&mut self, ranges: Arc<[ClusteringRange]>, gives_head: bool, then: Option<GoOn>) {
         if self.gaps == 0 {
             self.cache.rows.count(|stats| stats.misses += 1);
@@ -121,7 +122,7 @@ impl<B: UnderlyingSource> CacheReader<B> {
             ranges: ranges.clone(),
             ..self.spec.clone()
         };
-        // What is kept is to be free of what its own deletions delete.
+        // Cached data must not contain data that its own tombstones delete.
         let reader = CompactReader::new(self.below.reader(&spec), Purge::nothing(0), Keep::Needed);
         let populator = Populator {
             cache: self.cache.clone(),
@@ -180,7 +181,7 @@ impl<B: UnderlyingSource> CacheReader<B> {
         self.arrive(number, walk, entry);
     }
 
-    /// The gap up to `entry`, or to the end of the range, has been passed.
+    /// Continues after the gap before `entry`, or after the gap at the end of the range.
     fn arrive(&mut self, number: usize, mut walk: Walk, entry: Option<(Position, Entry)>) {
         match entry {
             None => walk.at = walk.end.clone(),
@@ -200,7 +201,7 @@ impl<B: UnderlyingSource> CacheReader<B> {
     }
 
     fn read_gap(&mut self, number: usize, walk: Walk, entry: Option<(Position, Entry)>) {
-        // A slice says what is in force where it begins, unless nothing is.
+        // A slice states the tombstone in force at its begin, unless there is none.
         self.out.change(&self.spec.schema, &walk.at, Tombstone::LIVE);
         let until = match &entry {
             Some((at, _)) if at.side == Side::At => beside(at, self.spec.reversed).0,
@@ -225,7 +226,7 @@ impl<B: UnderlyingSource> CacheReader<B> {
         self.go_below(rest.into(), false, None);
     }
 
-    /// Takes the next fragment from below; false if it has to load first.
+    /// Passes on the next fragment from the SSTables; false if a load is needed first.
     fn step_below(&mut self, mut state: Box<BelowState>) -> Result<bool, ReadError> {
         let schema = &self.spec.schema;
         let mut is_over = false;
@@ -273,7 +274,7 @@ impl<B: UnderlyingSource> CacheReader<B> {
     }
 }
 
-/// The places just in front of a row and just behind it, in the direction of the read.
+/// The positions directly before and after a row, in the direction of the read.
 fn beside(at: &Position, reversed: bool) -> (Position, Position) {
     let (before, after) = (Position::before(at.prefix.clone()), Position::after(at.prefix.clone()));
     if reversed { (after, before) } else { (before, after) }
@@ -315,14 +316,13 @@ impl<B: UnderlyingSource> Reader for CacheReader<B> {
     }
 }
 
-/// Goes through one range of a partition's entries, in either direction.
+/// Walks through one range of a partition's entries, in either direction.
 struct Walk {
     cursor: Cursor<Position, Entry>,
     reversed: bool,
-    /// What is known of the gap that ends the partition, forward, or of the one in front of the entry behind us,
-    /// reverse.
+    /// Forward: the gap after the last entry. Reverse: the gap before the entry last passed.
     beyond: Gap,
-    /// Up to where all has been given, and up to where it is wanted; neither is [`Side::At`].
+    /// The position up to which everything was output, and the end of the range; neither is [`Side::At`].
     at: Position,
     end: Position,
 }
@@ -338,7 +338,7 @@ impl Walk {
         Self { cursor: content.entries.cursor(order), reversed, beyond, at: at.clone(), end: end.clone() }
     }
 
-    /// The next gap, and the entry behind it if it is in the range.
+    /// The next gap, and the entry after it if it is in the range.
     fn next(&mut self, schema: &TableSchema) -> (Gap, Option<(Position, Entry)>) {
         if self.reversed {
             let inside =
@@ -359,14 +359,14 @@ impl Walk {
     }
 }
 
-/// What goes out. A change of range deletions is held back until something follows it, since another one at the same
-/// place may take it back; the start of a partition too, since nothing may follow.
+/// The output. A range tombstone change is held until a fragment follows, because another change at the same
+/// position may cancel it; likewise the start of a partition, which may turn out to be empty.
 #[derive(Default)]
 struct Output {
     fragments: VecDeque<Fragment>,
     held_start: Option<Fragment>,
     held_change: Option<(Position, Tombstone)>,
-    /// The range deletion in force in what went out.
+    /// The range tombstone in force in the output.
     shown: Tombstone,
     has_given: bool,
 }
@@ -393,7 +393,7 @@ impl Output {
         self.fragments.push_back(fragment);
     }
 
-    /// From `position` on `tombstone` is in force.
+    /// From `position` on, `tombstone` is in force.
     fn change(&mut self, schema: &TableSchema, position: &Position, tombstone: Tombstone) {
         if self.held_change.is_none() && tombstone == self.shown {
             return;

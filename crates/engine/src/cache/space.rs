@@ -1,13 +1,15 @@
-//! What the row caches of a shard's tables have in common: their place in the [`MemoryPool`].
+//! The row caches of a shard's tables in the [`MemoryPool`].
 //!
-//! Each entry of a partition is an item of its own, so a large partition goes row by row; each partition is one more,
-//! with what it takes besides. The rows of a table without clustering columns are charged with their partitions.
-//! An item's [`ItemNumber`] finds partition and position again when the pool evicts it.
+//! Each entry of a partition is an item of its own, so a large partition is evicted row by row. Each
+//! partition is one more item, for the memory that belongs to no entry. The rows of a table without
+//! clustering columns are charged with their partitions. When the pool evicts an item, its [`ItemNumber`]
+//! leads to the partition and the position.
 //!
-//! Changes of a partition gather what they make in [`NewItems`] and enter it in the pool when the partition is not
-//! borrowed any more, since entering may evict, and that from the same partition.
+//! A change of a partition collects its new items in [`NewItems`] and enters them in the pool when the
+//! partition is not borrowed any more, because entering may evict, even from the same partition.
 //!
-//! Partitions that go as a whole are taken apart here if they are small, else by [`RowCache::clean`], in steps.
+//! Partitions that are removed as a whole are freed here if they are small, and otherwise in steps by
+//! [`RowCache::clean`].
 
 use std::cell::{Cell, RefCell};
 use std::collections::hash_map::IntoIter;
@@ -21,54 +23,54 @@ use sstable::pool::{CacheClass, MemberId, MemoryPool, Owner, Slot};
 use super::content::{Content, Entry, row_bytes};
 use super::table::CachedPartition;
 
-/// Partitions of so many entries are taken apart at once.
+/// Partitions with at most this number of entries are freed at once.
 const SMALL_ENTRIES: usize = 32;
-/// Getting a row back: about a read of the disk.
+/// Cost of reading a row again: about one read of the disk.
 const REREAD_US: u64 = 100;
 
-/// Where an entry or a partition is found again when it is evicted.
+/// Identifies an entry or a partition in the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ItemNumber(u32);
 
 impl ItemNumber {
-    /// It is charged with its partition.
+    /// The entry is charged with its partition.
     pub const NONE: Self = Self(u32::MAX);
 }
 
-/// What the row caches of a shard have done.
+/// Counters of the row caches of a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowCacheStats {
-    /// Reads of single partitions that asked a cache.
+    /// Reads of single partitions that used a cache.
     pub reads: u64,
-    /// Those of them that had to read SSTables.
+    /// Those of `reads` that had to read SSTables.
     pub misses: u64,
-    /// Rows that were given out, and those that SSTables had to be read for.
+    /// Rows taken from the cache, and rows read from SSTables.
     pub rows_hit: u64,
     pub rows_missed: u64,
-    /// Flushed rows and deletions that were taken into cached partitions.
+    /// Flushed rows and tombstones that were merged into cached partitions.
     pub merged: u64,
-    /// How often a table's cache was emptied.
+    /// Number of times that a table's cache was cleared.
     pub invalidations: u64,
-    /// What is there now.
+    /// Current number of partitions.
     pub partitions: u64,
-    /// Entries: rows, rows known to be absent, and marks between them; not those that are charged with their
-    /// partitions.
+    /// Entries: rows, rows known to be absent, and marks between them; without those that are charged with
+    /// their partitions.
     pub entries: u64,
-    /// In the pool, overhead included.
+    /// Bytes in the pool, including overhead.
     pub bytes: usize,
     pub populations: u64,
     pub evictions: u64,
 }
 
 struct Item {
-    /// Which partition; `None`: the number is free.
+    /// The item's partition; `None` if the number is free.
     partition: Option<Rc<CachedPartition>>,
-    /// Which entry of it; `None`: the partition itself.
+    /// The position of its entry; `None` for the partition itself.
     position: Option<Position>,
     slot: Option<Slot>,
 }
 
-/// What an entry takes besides its row: in the tree with its slack, in the list of items.
+/// Bytes of an entry without its row: in the tree, including slack, and in the list of items.
 fn entry_bytes(at: &Position) -> usize {
     size_of::<(Position, Entry)>() * 4 / 3 + size_of::<Item>() + at.heap_bytes()
 }
@@ -79,15 +81,16 @@ pub struct RowCache {
     member: MemberId,
     items: RefCell<Vec<Item>>,
     free: RefCell<Vec<ItemNumber>>,
-    /// Partitions whose item was evicted before their entries: they are entered again with the next item.
+    /// Partitions whose item was evicted before their entries; they are entered in the pool again with the
+    /// next item.
     outlived: RefCell<Vec<ItemNumber>>,
     /// Large partitions that are in no table any more.
     leftover: RefCell<Vec<Rc<CachedPartition>>>,
-    /// What tables had when they were emptied.
+    /// Partitions of tables whose cache was cleared.
     cleared: RefCell<Vec<IntoIter<PartitionKey, Rc<CachedPartition>>>>,
     has_leftover: Event,
     is_on: Cell<bool>,
-    /// Of [`NewItems`], kept for its memory.
+    /// The vector of [`NewItems`], kept to reuse its memory.
     scratch: RefCell<Vec<(ItemNumber, usize)>>,
     pub(super) stats: Cell<RowCacheStats>,
 }
@@ -109,8 +112,8 @@ impl RowCache {
         })
     }
 
-    /// Whether reads that begin from now on look into the caches and fill them. What is there stays, and is kept as the
-    /// SSTables are.
+    /// Whether reads that begin from now on use and fill the caches. Cached data stays, and is kept
+    /// consistent with the SSTables.
     pub fn set_on(&self, is_on: bool) {
         self.is_on.set(is_on);
     }
@@ -131,7 +134,7 @@ impl RowCache {
         }
     }
 
-    /// About what a snapshot of so many entries keeps alive.
+    /// Approximate bytes kept alive by a snapshot with this number of entries.
     pub fn bytes_of_entries(&self, entries: u64) -> u64 {
         let class = *self.pool.stats().of(CacheClass::Rows);
         let mean = class.bytes as u64 / class.entries.max(1);
@@ -145,7 +148,8 @@ impl RowCache {
         self.stats.set(stats);
     }
 
-    /// The item was used. It may be gone, or its number another item's: then that one gains a chance.
+    /// Records a use of the item. The item may have been evicted, or its number reused; then the other item
+    /// gets the hit.
     #[inline]
     pub(super) fn touch(&self, number: ItemNumber) {
         if let Some(Some(slot)) = self.items.borrow().get(number.0 as usize).map(|item| item.slot) {
@@ -180,7 +184,7 @@ impl RowCache {
         item
     }
 
-    /// Its owner gives an item up.
+    /// Releases an item on behalf of its owner.
     fn leave(&self, number: ItemNumber) {
         if number != ItemNumber::NONE
             && let Some(slot) = self.release(number).slot
@@ -189,10 +193,11 @@ impl RowCache {
         }
     }
 
-    /// The item takes so many bytes: it is entered, or its charge changes. It may be evicted by that, with others.
+    /// Sets the bytes of an item: enters it in the pool, or changes its charge. This may evict the item
+    /// itself and others.
     fn size(&self, number: ItemNumber, bytes: usize) {
         let slot = match &self.items.borrow()[number.0 as usize] {
-            // Evicted by one that was entered before it.
+            // It was evicted by an item entered before it.
             Item { partition: None, .. } => return,
             item => item.slot,
         };
@@ -210,7 +215,8 @@ impl RowCache {
         }
     }
 
-    /// The item of a partition was evicted while entries of it are there, which are items too: it stays.
+    /// Whether the evicted item is that of a partition whose entries are still in the pool; if so, the item
+    /// number stays.
     fn outlives(&self, number: ItemNumber) -> bool {
         let item = &mut self.items.borrow_mut()[number.0 as usize];
         let partition = item.partition.as_ref().filter(|_| item.position.is_none());
@@ -221,7 +227,7 @@ impl RowCache {
         outlives
     }
 
-    /// Enters partitions again that have outlived their items.
+    /// Enters partitions again whose items were evicted before their entries.
     fn enter_outlived(&self) {
         for number in self.outlived.take() {
             let partition = {
@@ -235,7 +241,7 @@ impl RowCache {
         }
     }
 
-    /// A hash by which the pool knows an item again that comes back soon.
+    /// A hash by which the pool recognizes an item that returns soon after its eviction.
     fn fingerprint(&self, number: ItemNumber) -> u32 {
         let items = self.items.borrow();
         let item = &items[number.0 as usize];
@@ -244,14 +250,14 @@ impl RowCache {
         ((token ^ place.rotate_left(1)) >> 32) as u32
     }
 
-    /// A new partition gets its item.
+    /// Creates the item of a new partition.
     pub(super) fn adopt(&self, partition: &Rc<CachedPartition>) {
         partition.set_item(self.make(partition, None));
         self.count(|stats| stats.partitions += 1);
         self.size_partition(partition);
     }
 
-    /// Changes a partition's content, and charges for what came of it.
+    /// Changes a partition's content and charges the result.
     pub(super) fn change<T>(
         &self,
         partition: &Rc<CachedPartition>,
@@ -274,14 +280,14 @@ impl RowCache {
         result
     }
 
-    /// Charges a partition for what its entries are not charged for.
+    /// Charges a partition for the memory that is not charged to its entries.
     pub(super) fn size_partition(&self, partition: &Rc<CachedPartition>) {
         if partition.is_attached() {
             self.size(partition.item(), partition.own_bytes());
         }
     }
 
-    /// Forgets a partition that is in no table any more.
+    /// Frees a partition that is in no table any more.
     pub(super) fn drop_partition(&self, partition: &Rc<CachedPartition>) {
         let item = partition.take_item();
         if item != ItemNumber::NONE {
@@ -302,14 +308,14 @@ impl RowCache {
         }
     }
 
-    /// Forgets partitions that are in no table any more, some time later.
+    /// Frees partitions that are in no table any more, in the background.
     pub(super) fn drop_all(&self, partitions: HashMap<PartitionKey, Rc<CachedPartition>>) {
         self.count(|stats| stats.invalidations += 1);
         self.cleared.borrow_mut().push(partitions.into_iter());
         self.has_leftover.signal();
     }
 
-    /// Takes apart what is too large to do so at once. Does not end.
+    /// Frees large partitions and cleared tables in steps. Does not return.
     pub async fn clean(&self, shard: &Shard) {
         loop {
             let more = self.has_leftover.next();
@@ -321,11 +327,11 @@ impl RowCache {
         }
     }
 
-    /// A little of that; false if there is nothing to do.
+    /// One step; false if there is nothing to free.
     pub(super) fn clean_step(&self) -> bool {
         let partition = self.leftover.borrow().last().cloned();
         if let Some(partition) = partition {
-            // One by one: a reader may share the nodes, and the pool may evict entries meanwhile.
+            // One entry at a time: a reader may share the nodes, and the pool may evict entries meanwhile.
             match partition.take_last() {
                 Some(entry) => self.leave(entry.item),
                 None => drop(self.leftover.borrow_mut().pop()),
@@ -361,7 +367,7 @@ impl Owner for RowCache {
     }
 }
 
-/// Items that a change of a partition makes or resizes; see the head of this file.
+/// Items that a change of a partition creates or resizes; see the head of this file.
 pub struct NewItems<'a> {
     cache: &'a RowCache,
     partition: &'a Rc<CachedPartition>,
@@ -378,13 +384,13 @@ impl NewItems<'_> {
         }
     }
 
-    /// The entry takes `row_bytes` besides what every entry does.
+    /// Sets the bytes of an entry's row; the entry itself is added.
     pub fn size(&mut self, item: ItemNumber, at: &Position, row_bytes: usize) {
         self.sizes.push((item, entry_bytes(at) + row_bytes));
     }
 }
 
-/// What a partition takes that is charged to no entry.
+/// Bytes of a partition that are charged to no entry.
 pub fn partition_bytes(content: &Content, key_bytes: usize, charges_entries: bool) -> usize {
     let own = size_of::<CachedPartition>() + size_of::<Item>() + 64 + key_bytes;
     let static_row = content.static_row.as_ref().map_or(0, row_bytes);

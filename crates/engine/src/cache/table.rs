@@ -1,10 +1,11 @@
-//! The cached partitions of one table on one shard, and the rule by which they stay what the SSTables are.
+//! The cached partitions of one table on one shard, and the rule that keeps them consistent with the
+//! SSTables.
 //!
-//! The cache mirrors the table's set of SSTables. Each time the set gains something, the *phase* rises, in the same
-//! turn: what a reader reads from the set it began with is taken in only if the phase is still the one it began in.
-//! What was flushed is then merged into what is there ([`update`](super::update)), while the memtable is still read;
-//! everything else that is added ([`TableCache::clear`]) empties the cache. A compaction changes nothing that a cache
-//! would have to know: a deletion that it purged may stay here.
+//! The cache mirrors the table's set of SSTables. Each time the set gains data, the *phase* is incremented in
+//! the same turn: data read from an older set is added only if the phase is still the one in which the read
+//! began. Flushed data is then merged into the cached partitions ([`update`](super::update)), while the
+//! memtable is still read; every other addition ([`TableCache::clear`]) clears the cache. A compaction
+//! changes nothing that matters to a cache: a tombstone that it purged may stay cached.
 
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::rc::{Rc, Weak};
@@ -22,7 +23,7 @@ pub struct TableCache {
     this: Weak<Self>,
     partitions: RefCell<HashMap<PartitionKey, Rc<CachedPartition>>>,
     phase: Cell<u64>,
-    /// Which emptying of the cache partitions came after.
+    /// Number of clears so far; partitions of an older epoch are detached.
     epoch: Cell<u64>,
     is_on: Cell<bool>,
 }
@@ -39,7 +40,7 @@ impl TableCache {
         })
     }
 
-    /// The table's option. Off, it holds nothing.
+    /// Applies the table's caching option. If off, the cache is empty.
     pub fn set_on(&self, is_on: bool) {
         if !is_on && self.is_on.get() {
             self.clear();
@@ -47,7 +48,7 @@ impl TableCache {
         self.is_on.set(is_on);
     }
 
-    /// Whether reads are to use it.
+    /// Whether reads use the cache.
     #[inline]
     pub fn is_on(&self) -> bool {
         self.is_on.get() && self.rows.is_on()
@@ -66,12 +67,12 @@ impl TableCache {
         self.phase.get()
     }
 
-    /// The set of SSTables has become another, with more in it.
+    /// The set of SSTables has gained data.
     pub fn raise_phase(&self) {
         self.phase.set(self.phase.get() + 1);
     }
 
-    /// The set of SSTables, or how they are to be understood, is another, and nothing is known of it.
+    /// Clears the cache, because the set of SSTables or its interpretation has changed in an unknown way.
     pub fn clear(&self) {
         self.raise_phase();
         self.epoch.set(self.epoch.get() + 1);
@@ -85,7 +86,7 @@ impl TableCache {
         self.partitions.borrow().get(key).cloned()
     }
 
-    /// The partition, made with what is known of it besides rows if it is not there.
+    /// The partition, created with its tombstone and static row if it is not there.
     pub(super) fn find_or_make(
         &self,
         key: &PartitionKey,
@@ -110,7 +111,7 @@ impl TableCache {
         made
     }
 
-    /// Forgets a partition.
+    /// Removes a partition.
     pub(super) fn forget(&self, partition: &Rc<CachedPartition>) {
         if partition.detach() {
             self.rows.drop_partition(partition);
@@ -142,7 +143,7 @@ impl CachedPartition {
         &self.key
     }
 
-    /// What is known of it now; to be cloned for a snapshot.
+    /// The current content, to be cloned for a snapshot.
     #[inline]
     pub fn content(&self) -> Ref<'_, Content> {
         self.content.borrow()
@@ -152,13 +153,13 @@ impl CachedPartition {
         self.content.borrow_mut()
     }
 
-    /// Whether its table has it.
+    /// Whether it is still in its table's cache.
     #[inline]
     pub fn is_attached(&self) -> bool {
         self.is_attached.get() && self.table.upgrade().is_some_and(|table| table.epoch.get() == self.epoch)
     }
 
-    /// Takes it out of its table; false if it was not in it.
+    /// Removes it from its table's cache; false if it was not in it.
     pub(super) fn detach(&self) -> bool {
         let was_attached = self.is_attached();
         if was_attached && let Some(table) = self.table.upgrade() {
@@ -168,7 +169,8 @@ impl CachedPartition {
         was_attached
     }
 
-    /// Whether each entry is an item of its own: not the one row of a table without clustering columns.
+    /// Whether each entry is an item of its own. Not so in a table without clustering columns, whose
+    /// partitions have one row.
     #[inline]
     pub(super) fn charges_entries(&self) -> bool {
         !self.schema.clustering.is_empty()
@@ -194,13 +196,13 @@ impl CachedPartition {
         partition_bytes(&self.content.borrow(), self.key.heap_bytes(), self.charges_entries())
     }
 
-    /// Forgets an entry.
+    /// Removes an entry.
     pub(super) fn forget(&self, at: &Position) {
-        // What it held is freed when it is not borrowed any more.
+        // The entry is freed after the borrow has ended.
         let _removed = self.content.borrow_mut().remove(&self.schema, at);
     }
 
-    /// Takes its last entry out.
+    /// Removes and returns its last entry.
     pub(super) fn take_last(&self) -> Option<Entry> {
         let content = &mut *self.content.borrow_mut();
         let last = content.entries.last_before(|_| std::cmp::Ordering::Less)?.0.clone();

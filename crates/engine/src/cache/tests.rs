@@ -1,4 +1,5 @@
-//! A cache says what lies below it, in every state of filling, whatever is written, flushed and evicted meanwhile.
+//! The cache returns the same data as the source under it, in every state of population, during writes,
+//! flushes and evictions.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -19,11 +20,11 @@ use sstable::pool::{EvictionPolicy, MemoryPool};
 use super::*;
 use crate::memtable::Memtable;
 
-/// Roomy, and so tight that most goes again at once.
+/// A budget for everything, and one so small that most items are evicted at once.
 const ROOMY: usize = 64 << 20;
 const TIGHT: usize = 4000;
 
-/// What lies below: it loads before every other fragment, and counts who asks.
+/// The source under the cache. It requires a load before every other fragment, and counts its readers.
 #[derive(Clone)]
 struct Disk {
     source: Rc<MemorySource>,
@@ -88,7 +89,7 @@ impl World {
         Box::new(CacheReader::new(&self.cache, spec, key, self.cache.find(key), disk.clone()))
     }
 
-    /// Makes holes: of all that is there, so many percent go.
+    /// Creates gaps: evicts this percentage of the used bytes.
     fn evict(&self, percent: usize) {
         let budget = self.pool.budget_bytes();
         self.pool.set_budget_bytes(self.pool.stats().used_bytes() * (100 - percent) / 100);
@@ -100,7 +101,7 @@ impl World {
     }
 }
 
-/// A source whose reads go through a cache that is evicted from in between.
+/// A source whose reads use a cache from which items are evicted in between.
 struct Cached {
     world: World,
     disk: Disk,
@@ -137,7 +138,7 @@ fn compacted(reader: Box<dyn Reader>) -> Box<dyn Reader> {
     Box::new(CompactReader::new(reader, Purge::nothing(0), Keep::Needed))
 }
 
-/// A read under way, and what it is to give.
+/// An open read, and its expected output.
 struct Open {
     reader: Box<dyn Reader>,
     got: Vec<Fragment>,
@@ -146,7 +147,7 @@ struct Open {
 }
 
 impl Open {
-    /// So many steps; true at the end.
+    /// Runs this number of steps; true at the end.
     fn step(&mut self, steps: u64) -> bool {
         for _ in 0..steps {
             match self.reader.next().unwrap() {
@@ -162,8 +163,8 @@ impl Open {
     }
 }
 
-/// Random writes, flushes that are merged step by step, evictions, clearings, and reads of random slices in both
-/// directions that stay open meanwhile: each gives what had been written when it began.
+/// Random writes, flushes that are merged step by step, evictions, clears, and reads of random slices in both
+/// directions that stay open meanwhile: each returns the data written before it began.
 #[test]
 fn reads_give_what_was_written_whatever_happens_meanwhile() {
     for seed in 0..600 {
@@ -258,7 +259,8 @@ fn rows(world: &World, disk: &Disk, spec: &ReadSpec) -> usize {
     fragments.iter().filter(|fragment| matches!(fragment, Fragment::Row(_))).count()
 }
 
-/// What was read once is not read again: rows, ranges, parts of them, absent rows and partitions, either way.
+/// Data that was read once is not read again: rows, ranges, parts of them, absent rows and partitions, in
+/// both directions.
 #[test]
 fn what_is_known_is_not_read_below() {
     let (schema, world) = (wide(), World::new(ROOMY));
@@ -294,7 +296,7 @@ fn what_is_known_is_not_read_below() {
     assert_eq!(stats.reads - stats.misses, 11);
 }
 
-/// A large partition goes row by row, and the holes are read again, not the rest.
+/// A large partition is evicted row by row; then the gaps are read again, and not the rest.
 #[test]
 fn it_is_evicted_by_rows() {
     let (schema, world) = (wide(), World::new(ROOMY));
@@ -309,7 +311,7 @@ fn it_is_evicted_by_rows() {
     assert!(world.rows.stats().rows_missed - before < 100);
 }
 
-/// What is flushed is known without a read, where the place of it was known.
+/// Flushed rows are in the cache without a read, if their positions were known.
 #[test]
 fn flushed_rows_are_merged_into_what_is_known() {
     let (schema, world) = (wide(), World::new(ROOMY));
@@ -337,7 +339,7 @@ fn flushed_rows_are_merged_into_what_is_known() {
     assert!(world.cache.find(&PartitionKey::new("key2")).is_none(), "nobody has asked for it");
 }
 
-/// A read that began before a flush ended must not fill the cache with what it sees.
+/// A read that began before the end of a flush must not populate the cache.
 #[test]
 fn a_reader_of_before_does_not_fill_the_cache_of_after() {
     let (schema, world) = (wide(), World::new(ROOMY));

@@ -1,13 +1,12 @@
-//! Merges what was flushed into the partitions that are cached.
+//! Merges flushed data into the cached partitions.
 //!
-//! It runs when the new SSTable is already in the table's set and the memtable is still read beside it, so nobody
-//! misses anything while it takes its time, and whoever fills a gap meanwhile fills it with what was flushed too. It
-//! takes small steps, in the group of tasks that takes flushed data into caches. Merging is idempotent, so it does not
-//! matter what a partition has already.
+//! The merge runs while the table's set has the new SSTable and the memtable is still read too, so no read
+//! misses data, and a gap filled meanwhile already contains the flushed data. It proceeds in small steps, in
+//! the CPU group `MemtableToCache`. It is idempotent, so data that a partition already has does no harm.
 //!
-//! Only what is known becomes known anew: rows that are cached, gaps that are continuous. What would cost much instead
-//! of little, a deletion of a partition with rows or of very many rows, and counters, whose sums and deletions depend
-//! on the order, makes the cache forget the partition.
+//! Only known parts are updated: cached rows and continuous gaps. In expensive cases the partition is removed
+//! from the cache instead: a tombstone of a partition with rows or of very many rows; and counters, whose
+//! sums and deletions depend on the order.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use model::{PartitionRange, Position, TableSchema, Tombstone};
 
 use super::table::{CachedPartition, TableCache};
 
-/// A deletion of more entries is not carried out: the partition is forgotten.
+/// A range tombstone over more entries is not merged: the partition is removed from the cache.
 const DELETED_MAX: usize = 256;
 
 /// See the head of this file.
@@ -30,7 +29,8 @@ pub struct MergeFlushed {
 }
 
 impl MergeFlushed {
-    /// Merges `memtable`, read by `schema`. To be called in the turn in which what it holds came into the SSTables.
+    /// Merges `memtable`, read with `schema`. To be called in the turn in which the SSTable with its data is
+    /// added to the set.
     pub fn new(cache: &Rc<TableCache>, memtable: &impl Source, schema: &Arc<TableSchema>) -> Self {
         Self {
             cache: cache.clone(),
@@ -41,13 +41,13 @@ impl MergeFlushed {
         }
     }
 
-    /// Takes the next fragment over; false at the end. It ends early if the phase has changed: then the cache was
-    /// emptied, and what is there now was read with what was flushed.
+    /// Merges the next fragment; false at the end. It ends early if the phase has changed: then the cache was
+    /// cleared, and its present content was read together with the flushed data.
     pub fn step(&mut self) -> bool {
         if self.cache.is_empty() || self.cache.phase() != self.phase {
             return false;
         }
-        // A memtable has no errors and nothing to load.
+        // A memtable reader returns no errors and needs no load.
         let Ok(Step::Ready(fragment)) = self.reader.next() else { return false };
         let goes_on = match fragment {
             Fragment::PartitionStart { key, tombstone } => {
@@ -74,12 +74,12 @@ impl MergeFlushed {
 /// A partition that is being merged into.
 struct Merge {
     partition: Rc<CachedPartition>,
-    /// The range deletion that has begun.
+    /// The open range tombstone.
     range: Option<(Position, Tombstone)>,
 }
 
 impl Merge {
-    /// False: the rest of the partition is of no interest.
+    /// False if the rest of the partition needs no merge.
     fn start(&mut self, cache: &TableCache, schema: &TableSchema, tombstone: Tombstone) -> bool {
         let has_rows = self.partition.entry_count() > 0;
         if schema.has_counters() || (!tombstone.is_live() && has_rows) {

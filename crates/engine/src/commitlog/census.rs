@@ -1,12 +1,14 @@
-//! What earlier runs left of a log, and what of it is missing.
+//! Census of a log: the files that earlier runs left, and the files that are missing.
 //!
-//! Every segment that a manifest names must be there, and every run's manifest too. So that nobody misses a manifest in
-//! vain, or not at all:
+//! Every segment that a manifest lists must exist, and so must the manifest of every run. These rules detect
+//! a missing manifest without false alarms:
 //!
-//! - A manifest is there before the first segment of its run; a segment says in its header that there is one.
-//! - The log of the schema is opened after that of the first shard, so its manifest vouches for that one.
-//! - Once a start is complete the first shard's manifest says so ([`Manifest::needed_from`]), and so vouches for those
-//!   of all other shards and that of the schema. What belongs to earlier runs may be gone from then on.
+//! - A manifest exists before the first segment of its run; a segment's header states that there is one.
+//! - The log of the schema is opened after the first shard's log, so its manifest proves that the first
+//!   shard's manifest existed.
+//! - When a start is complete, the first shard's manifest records it ([`Manifest::needed_from`]) and so
+//!   proves that those of all other shards and of the schema existed. Files of earlier runs may be missing
+//!   from then on.
 
 use std::path::{Path, PathBuf};
 
@@ -17,12 +19,12 @@ use super::format::{segment_id, split_id};
 use super::manifest::{self, Listed, Manifest};
 use super::replay::{self, Gap, OldSegment};
 
-/// A manifest that an earlier run left behind.
+/// A manifest of an earlier run.
 #[derive(Clone, Debug)]
 pub struct OldManifest {
     pub run: u64,
     pub path: PathBuf,
-    /// `None`: it is damaged.
+    /// `None` if it is damaged.
     pub manifest: Option<Manifest>,
 }
 
@@ -30,24 +32,24 @@ pub struct OldManifest {
 #[derive(Clone, Debug, Default)]
 pub struct Census {
     pub dir: PathBuf,
-    /// By id, each with what its manifest says of it.
+    /// By id, each with the evidence from its manifest.
     pub segments: Vec<OldSegment>,
     /// By run.
     pub manifests: Vec<OldManifest>,
 }
 
-/// What manifests say of a segment.
+/// Evidence about a segment from the manifests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
-    /// It was made and is needed.
+    /// The entry of a manifest: the segment was created and is needed.
     pub listed: Option<Listed>,
-    /// Then its file is so long.
+    /// Length of a listed segment's file.
     pub segment_bytes: u64,
-    /// There is no manifest of its run, and there should be if its header says so.
+    /// There is no manifest of its run, although there should be one if the segment's header says so.
     pub is_alone: bool,
 }
 
-/// Looks at a directory. Recycled files and unfinished manifests are removed: nothing in them is needed.
+/// Reads a directory. Recycled files and unfinished manifests are removed, because nothing in them is needed.
 pub async fn take(files: &Files, dir: &Path) -> Result<Census, FileError> {
     let mut manifests = vec![];
     for entry in files.read_dir(dir).await?.into_iter().filter(|entry| !entry.is_dir) {
@@ -78,7 +80,7 @@ impl Census {
         self.readable().map(|manifest| manifest.needed_from).max().unwrap_or(0)
     }
 
-    /// The highest number of a segment that anything names; 0 if there is none.
+    /// The highest segment number in any file name or manifest; 0 if there is none.
     pub fn last_number(&self) -> u64 {
         let listed = self.readable().flat_map(|manifest| manifest.segments.iter().map(|listed| listed.id));
         let runs = self.manifests.iter().map(|old| old.run);
@@ -107,8 +109,9 @@ impl Census {
         }
     }
 
-    /// Manifests of starts that failed before any segment was made: later than the last complete start, without segments, and
-    /// without a segment file that they would be asked about. They may go once the log of the schema has a later run.
+    /// Manifests of starts that failed before they created a segment: later than the last complete start,
+    /// without segments, and without segment files of their run. They may be removed when the log of the
+    /// schema has a later run.
     pub fn of_failed_starts(&self) -> impl Iterator<Item = &OldManifest> {
         let needed_from = self.needed_from();
         self.manifests.iter().filter(move |old| {
@@ -134,7 +137,7 @@ impl Census {
         self.gap(&manifest::file_name(run), format!("the file is missing; {WHAT_MANIFESTS_KNOW}"))
     }
 
-    /// Manifests that are damaged, and segments that are not there.
+    /// Damaged manifests, and listed segments that do not exist.
     fn missing_here(&self) -> Vec<Gap> {
         let needed_from = self.needed_from();
         let mut gaps = vec![];
@@ -146,7 +149,8 @@ impl Census {
             };
             for (index, listed) in manifest.segments.iter().enumerate() {
                 if !self.segments.iter().any(|segment| segment.id == listed.id) {
-                    // The next one is made when this one is begun to be written, and the one after it when it is full.
+                    // The next segment is created when this one begins to be written, and the one after it
+                    // when this one is full.
                     let until = manifest.segments.get(index + 2).map(|later| later.begun_us);
                     let detail = format!("the file is missing, with {}", writes_between(listed, until));
                     gaps.push(self.gap(&super::format::file_name(listed.id), detail));
@@ -169,7 +173,7 @@ fn writes_between(listed: &Listed, until_us: Option<i64>) -> String {
     format!("writes made after {from} and until {until} ({synced_bytes} bytes or more)")
 }
 
-/// What must be there and is not, in the logs of users' tables and of the schema.
+/// The files that must exist and do not, in the logs of users' tables and of the schema.
 pub fn missing(users: &Census, schema: &Census) -> Vec<Gap> {
     let mut gaps = users.missing_here();
     let complete = users.readable().find(|manifest| split_id(manifest.run).1 == users.needed_from());
@@ -229,7 +233,7 @@ mod tests {
         let schema = || census(vec![manifest(0, 5, 2, 5, &[])], &[]);
         let runs = |of_first: &[u64]| vec![manifest(0, 5, 2, 5, of_first), manifest(1, 5, 2, 0, &[5])];
         assert_eq!(missing(&census(runs(&[6, 7]), &[(0, 6), (0, 7), (1, 5)]), &schema()), []);
-        // One that no manifest names may be there or not.
+        // A segment that no manifest lists may exist or not.
         assert_eq!(missing(&census(runs(&[7]), &[(0, 6), (0, 7), (1, 5)]), &schema()), []);
         let gaps = missing(&census(runs(&[6, 7, 9]), &[(0, 7), (0, 9)]), &schema());
         assert_eq!(names(&gaps), ["CommitLog-1-6.log", &super::super::format::file_name(segment_id(1, 5))]);
@@ -243,7 +247,7 @@ mod tests {
     #[test]
     fn of_earlier_runs_nothing_is_needed_once_a_start_is_complete() {
         let schema = || census(vec![manifest(0, 9, 1, 9, &[])], &[]);
-        // The start that made run 9 had not ended: what run 5 left is needed.
+        // The start of run 9 was not complete, so the files of run 5 are needed.
         let users = census(vec![manifest(0, 5, 1, 5, &[6]), manifest(0, 9, 1, 0, &[9])], &[(0, 9)]);
         assert_eq!(names(&missing(&users, &schema())), ["CommitLog-1-6.log"]);
         assert!(!users.evidence_of(6).is_alone && users.evidence_of(6).listed.is_some());
@@ -282,11 +286,11 @@ mod tests {
         }
         assert_eq!(names(&missing(&census(vec![], &[]), &schema())), [manifest::file_name(5)]);
         assert_eq!(names(&missing(&census(all(), &[]), &census(vec![], &[]))), [manifest::file_name(5)]);
-        // A first start that a crash has ended: the others were not made yet.
+        // A first start that crashed: the other manifests were not created yet.
         let begun = || vec![manifest(0, 5, 3, 0, &[])];
         assert_eq!(missing(&census(begun(), &[]), &schema()), []);
         assert_eq!(missing(&census(begun(), &[]), &census(vec![], &[])), []);
-        // A directory of the version before.
+        // A directory of the previous version.
         let old = census(vec![], &[(0, 1), (1, 1)]);
         assert_eq!(missing(&old, &census(vec![], &[])), []);
         assert!(old.evidence_of(1).is_alone, "which its header says is as it should be");

@@ -1,11 +1,11 @@
-//! Commit log segments as bytes. `docs/formats/commitlog.md` has the tables and a worked example.
+//! Byte layout of commit log segments. `docs/formats/commitlog.md` has the tables and a worked example.
 //!
-//! A segment is a 32-byte header and chunks; each chunk is one write to the file: a 32-byte header and the
-//! entries, each a u32 length and a mutation. Chunks begin at multiples of 64 bytes, so that a reader who has
-//! lost the thread finds the next one. All integers are big-endian.
+//! A segment is a 32-byte header and chunks. Each chunk is one write to the file: a 32-byte header and the
+//! entries, each a u32 length and a mutation. Chunks begin at multiples of 64 bytes, so that a reader finds
+//! the next chunk after a damaged one. All integers are big-endian.
 //!
-//! The checksum of a chunk's header covers the segment's id and the chunk's place, so what a recycled file still
-//! holds of its former life is never taken for data.
+//! The checksum of a chunk's header covers the segment's id and the chunk's position, so chunks from an
+//! earlier use of a recycled file are not taken for chunks of this segment.
 
 use std::path::Path;
 
@@ -13,32 +13,32 @@ use base::bytes::Take;
 use base::crc::{Crc32, crc32};
 
 const MAGIC: u32 = 0x4d53_434c;
-/// In the names of files, which all versions look for.
+/// In file names, the same for all versions.
 const NAME_VERSION: u32 = 1;
 const VERSION: u32 = 2;
-/// Without a manifest beside it; otherwise the same.
+/// The same format, without a manifest for the run.
 const VERSION_ALONE: u32 = 1;
 
-/// Bytes of the header of a segment and of a chunk.
+/// Length of the header of a segment and of a chunk.
 pub const HEADER_BYTES: usize = 32;
 /// Chunks begin at multiples of this.
 pub const CHUNK_ALIGNMENT_BYTES: u64 = 64;
-/// Where the first chunk begins.
+/// Position of the first chunk.
 pub const FIRST_CHUNK_BYTES: u64 = 64;
 
-/// The shard that made a segment is in the upper 10 bits of its id.
+/// The upper 10 bits of a segment's id are the shard that created it.
 const SHARD_SHIFT: u32 = 54;
 
-/// The most shards that ids of segments can tell apart.
+/// The number of shards that segment ids can distinguish.
 pub const SHARDS_MAX: u32 = 1 << (u64::BITS - SHARD_SHIFT);
 
-/// The id of a segment made by `shard`; `base` must be below 2^54.
+/// The id of a segment created by `shard`; `base` must be below 2^54.
 pub fn segment_id(shard: u32, base: u64) -> u64 {
     assert!(shard < SHARDS_MAX && base < 1 << SHARD_SHIFT, "shard {shard}, base {base}");
     u64::from(shard) << SHARD_SHIFT | base
 }
 
-/// The shard that made the segment, and its number there.
+/// The shard that created the segment, and its number there.
 pub fn split_id(id: u64) -> (u32, u64) {
     ((id >> SHARD_SHIFT) as u32, id & ((1 << SHARD_SHIFT) - 1))
 }
@@ -52,7 +52,7 @@ pub fn id_of_file_name(name: &str) -> Option<u64> {
     name.strip_prefix("CommitLog-1-")?.strip_suffix(".log")?.parse().ok()
 }
 
-/// The name under which a segment that is not needed waits to be used again.
+/// The name of a segment that is not needed and waits to be reused.
 pub fn recycled_name(id: u64) -> String {
     format!("Recycled-{}", file_name(id))
 }
@@ -61,7 +61,7 @@ pub fn is_recycled(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("Recycled-"))
 }
 
-/// `run_first_id` is the first segment that the same run of this shard made.
+/// `run_first_id` is the first segment that the same run of this shard created.
 pub fn encode_segment_header(id: u64, run_first_id: u64) -> [u8; HEADER_BYTES] {
     let mut out = [0; HEADER_BYTES];
     out[0..4].copy_from_slice(&MAGIC.to_be_bytes());
@@ -73,14 +73,14 @@ pub fn encode_segment_header(id: u64, run_first_id: u64) -> [u8; HEADER_BYTES] {
     out
 }
 
-/// What the beginning of a segment file says.
+/// The decoded beginning of a segment file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentHeader {
-    /// A segment with this id, the first one of the run that made it, and whether a manifest should know of it.
+    /// The id, the first segment of the run, and whether the run has a manifest.
     Segment { id: u64, run_first_id: u64, has_manifest: bool },
-    /// Reserved and never begun: nothing is in it.
+    /// Reserved and never written: the segment is empty.
     Blank,
-    /// Not a header we wrote, or damaged.
+    /// Damaged, or not a segment header.
     Damaged,
     /// Written by another version.
     Version(u32),
@@ -102,7 +102,7 @@ pub fn decode_segment_header(bytes: &[u8]) -> SegmentHeader {
     let (magic, version) = (word(), word());
     let id = u64::from(word()) << 32 | u64::from(word());
     let run_first_id = u64::from(word()) << 32 | u64::from(word());
-    // No version has the number 0: there the header was torn off behind its first word.
+    // No version has the number 0: with it, the header was torn after its first word.
     if magic == MAGIC && ![VERSION, VERSION_ALONE, 0].contains(&version) {
         return SegmentHeader::Version(version);
     }
@@ -116,12 +116,12 @@ pub fn decode_segment_header(bytes: &[u8]) -> SegmentHeader {
 /// The header of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkHeader {
-    /// Bytes of the entries behind the header.
+    /// Bytes of the entries after the header.
     pub payload_bytes: u32,
     pub payload_crc: u32,
-    /// When this chunk was written, everything of this segment in front of this byte had been synced.
+    /// When this chunk was written, all bytes of this segment before this position had been synced.
     pub synced_bytes: u64,
-    /// When this chunk was written, all earlier segments of the same run had been synced whole.
+    /// When this chunk was written, all earlier segments of the same run had been synced completely.
     pub earlier_synced: bool,
     /// Nothing follows in this segment.
     pub is_last: bool,
@@ -140,7 +140,7 @@ impl ChunkHeader {
         out
     }
 
-    /// `None` if there is no chunk of this segment at this place, or its header is damaged.
+    /// `None` if no chunk of this segment begins at this position, or its header is damaged.
     pub fn decode(header: &[u8; HEADER_BYTES], segment_id: u64, offset_bytes: u64) -> Option<Self> {
         let mut take = Take::new(header);
         let mut word = || take.u32().expect("the header is 32 bytes");
@@ -166,13 +166,13 @@ impl ChunkHeader {
     }
 }
 
-/// Where a chunk that ends at `end_bytes` lets the next one begin.
+/// The position of the next chunk after one that ends at `end_bytes`.
 pub fn next_chunk_offset(end_bytes: u64) -> u64 {
     end_bytes.next_multiple_of(CHUNK_ALIGNMENT_BYTES)
 }
 
-/// The entries of a chunk's payload: for each where it begins in the payload, and its bytes.
-/// `Err`: the place at which a length makes no sense.
+/// The entries of a chunk's payload, each with its position in the payload. `Err` is the position of an
+/// invalid length.
 pub fn entries(payload: &[u8]) -> impl Iterator<Item = Result<(usize, &[u8]), usize>> {
     let mut take = Take::new(payload);
     let mut failed = false;

@@ -1,16 +1,18 @@
-//! Appending to the log, and the task that writes and syncs.
+//! Appends to the log, and the tasks that write and sync it. Group commit: one write carries all waiting
+//! entries.
 //!
-//! 1. [`CommitLog::append`] copies the entry into the chunk that is being gathered and gives its position. The
-//!    caller applies the write to its memtable in the same turn, so both are in the same order.
-//! 2. The writer task takes what has gathered as one chunk, writes it and, in `batch` and `group` mode, syncs.
-//!    What arrives meanwhile gathers for the next one: the busier, the larger the chunks.
-//! 3. Everybody whose entry is in the chunk then learns that it is durable, or why not.
-//! 4. In `periodic` mode another task syncs every so often. In every mode one notes in the manifest what has been
-//!    synced.
+//! 1. [`CommitLog::append`] copies the entry into the current chunk and returns its position. The caller
+//!    applies the write to its memtable in the same turn, so both have the same order.
+//! 2. The writer task takes the gathered entries as one chunk, writes it and, in `batch` and `group` mode,
+//!    syncs. Entries that arrive meanwhile gather in the next chunk, so chunks grow with the load.
+//! 3. All tasks with entries in the chunk are then notified that their entries are durable, or of the error.
+//! 4. In `periodic` mode another task syncs at an interval. In every mode a task records in the manifest how
+//!    far segments have been synced.
 //!
-//! A failed write or sync fails the log for good: after it nobody can say what is on the disk (the kernel forgets
-//! what it could not write), so nothing more is acknowledged. A full disk is no such failure: segments are
-//! reserved before they are used, so it shows before anything is promised.
+//! A failed write or sync fails the log until a restart: afterwards the content of the disk is unknown,
+//! because the kernel drops pages that it could not write, so no further write is acknowledged. A full disk
+//! is not such a failure: segments are reserved before they are used, so lack of space shows before a write
+//! is accepted.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -27,12 +29,12 @@ use super::segment::{Segment, SegmentRefs, Segments};
 use super::{CommitLogOptions, LogError, LogPosition, SyncMode};
 use runtime::Event;
 
-/// Entries wait when this much has gathered and is not written.
+/// Entries wait while more than this is gathered and not written.
 pub const GATHERED_BYTES_MAX: usize = 4 << 20;
-/// How often the manifest is told what has been synced.
+/// Interval at which the manifest is updated with the synced positions.
 const NOTE_US: u64 = 1_000_000;
 
-/// The chunks that one write to the file makes durable, for those who wait for it.
+/// The chunk that one write to the file makes durable, as seen by the tasks that wait for it.
 #[derive(Default)]
 struct Round {
     done: RefCell<Option<Result<(), LogError>>>,
@@ -59,7 +61,7 @@ impl Round {
     }
 }
 
-/// An entry that has been appended. Dropping it does not take it back.
+/// An appended entry. Dropping this does not remove the entry.
 #[must_use = "await `durable` before acknowledging the write"]
 pub struct Appended {
     pub position: LogPosition,
@@ -67,7 +69,7 @@ pub struct Appended {
 }
 
 impl Appended {
-    /// Ends when the entry is durable, as the sync mode defines it.
+    /// Completes when the entry is durable, as the sync mode defines it.
     pub async fn durable(self) -> Result<(), LogError> {
         self.round.wait().await
     }
@@ -76,9 +78,9 @@ impl Appended {
 /// A chunk that gathers entries.
 struct Gathering {
     segment: Rc<Segment>,
-    /// Where in the segment it will stand.
+    /// Its position in the segment.
     offset_bytes: u64,
-    /// Room for the header, then the entries.
+    /// Space for the header, then the entries.
     buf: IoBuf,
     is_last: bool,
     round: Rc<Round>,
@@ -96,27 +98,27 @@ pub struct CommitLog {
     options: CommitLogOptions,
     segments: Segments,
     gathering: RefCell<Option<Gathering>>,
-    /// Last chunks of segments that are full, in order, in front of `gathering`.
+    /// Last chunks of full segments, in order; they precede `gathering`.
     sealed: RefCell<VecDeque<Gathering>>,
-    /// Of the chunk that is being written, or was written last.
+    /// The round of the chunk that is being written, or was written last.
     writing: RefCell<Option<Rc<Round>>>,
-    /// A buffer to gather the next chunk in.
+    /// A buffer for the next chunk.
     spare_buf: RefCell<Option<IoBuf>>,
-    /// The segment that comes after the open one, already made.
+    /// The next segment, already created.
     spare_segment: RefCell<Option<Rc<Segment>>>,
     making_segment: Cell<bool>,
-    /// Why no segment could be made, until one can.
+    /// Why the last attempt to create a segment failed; cleared by the next attempt.
     no_space: RefCell<Option<Arc<FileError>>>,
-    /// The earliest position of the first entry of a log that has had no segment yet. A segment that is being made has
-    /// its number already, so the number of the next one would be too high.
+    /// The earliest position of the first entry of a log that has had no segment yet. A segment that is being
+    /// created already has its number, so the number of the next one would be too high.
     unopened: Cell<Option<LogPosition>>,
-    /// How often segments have been given up.
+    /// Number of times that segments were released, or that free space was reported to a log without space.
     freed: Cell<u64>,
     failed: RefCell<Option<LogError>>,
     closing: Cell<bool>,
-    /// Something was appended or sealed, or the log closes.
+    /// Signalled when an entry was appended, a chunk was sealed, or the log closes.
     work: Event,
-    /// A chunk was written, a segment made or given up, or an attempt failed.
+    /// Signalled when a chunk was written, a segment was created or released, or an attempt failed.
     progress: Event,
     last_sync_us: Cell<u64>,
     tasks: RefCell<Vec<JoinHandle<()>>>,
@@ -125,8 +127,8 @@ pub struct CommitLog {
 }
 
 impl CommitLog {
-    /// Opens the log of this shard without a segment: it takes no room for entries until [`Self::begin`] or the first
-    /// [`Self::make_room`]. `first_base` is above the base of every segment that any earlier run left behind.
+    /// Opens the log of this shard without a segment: it has no space for entries until [`Self::begin`] or
+    /// the first [`Self::make_room`]. `first_base` is above the base of every segment of earlier runs.
     pub async fn open(
         shard: &Shard,
         options: CommitLogOptions,
@@ -169,11 +171,11 @@ impl CommitLog {
         Ok(log)
     }
 
-    /// Makes the first segment, unless there is one. On a full disk the log stays without: it refuses entries and is
-    /// asked again by the next one.
+    /// Creates the first segment, unless there is one. On a full disk the log stays without: it refuses
+    /// entries, and each further entry causes another attempt.
     ///
     /// # Errors
-    /// The segment cannot be made for another reason than a full disk.
+    /// The segment cannot be created, and the disk is not full.
     pub async fn begin(self: &Rc<Self>) -> Result<(), LogError> {
         while self.unopened.get().is_some() {
             let progress = self.progress.next();
@@ -202,7 +204,7 @@ impl CommitLog {
         self.gathering.borrow().as_ref().map_or(0, |gathering| gathering.buf.len() as u64)
     }
 
-    /// How often a segment was synced to disk since the log was opened.
+    /// Number of syncs of segments since the log was opened.
     pub fn syncs(&self) -> u64 {
         self.syncs.get()
     }
@@ -216,7 +218,7 @@ impl CommitLog {
         self.segments.disk_bytes()
     }
 
-    /// Whether an entry of this size can be appended now; if not, [`Self::make_room`].
+    /// Whether an entry of this size can be appended now; if not, use [`Self::make_room`].
     #[inline]
     pub fn has_room(&self, entry_bytes: usize) -> bool {
         if entry_bytes > self.entry_bytes_max() {
@@ -224,7 +226,7 @@ impl CommitLog {
         }
         self.gathering.borrow().as_ref().is_some_and(|gathering| {
             let end = gathering.offset_bytes + (gathering.buf.len() + 4 + entry_bytes) as u64;
-            // Behind it there is always room for one more header, which says that nothing follows.
+            // After the entry there is always space for one more header, which marks the end of the segment.
             format::next_chunk_offset(end) + HEADER_BYTES as u64 <= self.options.segment_bytes
                 && gathering.buf.len() <= GATHERED_BYTES_MAX
         }) && self.failed.borrow().is_none()
@@ -232,7 +234,7 @@ impl CommitLog {
     }
 
     /// Waits until an entry of this size can be appended; in the same turn, `append` is certain to succeed.
-    /// While it waits for flushes to free segments, `give_up` is asked whether there is a reason not to.
+    /// While it waits for flushes to free segments, `give_up` may return a reason to stop waiting.
     pub async fn make_room(
         self: &Rc<Self>,
         entry_bytes: usize,
@@ -242,7 +244,7 @@ impl CommitLog {
         if entry_bytes > max_bytes {
             return Err(LogError::TooLarge { entry_bytes, max_bytes });
         }
-        // How often segments had been given up when the last attempt to make one began.
+        // The value of `freed` at the start of the last attempt to create a segment.
         let mut tried_at = None;
         loop {
             if let Some(error) = &*self.failed.borrow() {
@@ -277,7 +279,7 @@ impl CommitLog {
         }
     }
 
-    /// Appends an entry for which there is room.
+    /// Appends an entry for which there is space.
     #[inline]
     pub fn append(&self, table: TableId, entry: &[u8]) -> Appended {
         let mut gathering = self.gathering.borrow_mut();
@@ -295,10 +297,10 @@ impl CommitLog {
         Appended { position, round: gathering.round.clone() }
     }
 
-    /// Waits until everything appended so far is durable, as the sync mode defines it. The answer to a conditional
-    /// write that writes nothing needs it: what the condition was compared with must not be gone after a crash.
+    /// Waits until all entries appended so far are durable, as the sync mode defines it. A conditional write
+    /// that writes nothing needs it: the values on which its condition was evaluated must survive a crash.
     pub async fn durable_so_far(&self) -> Result<(), LogError> {
-        // Chunks are written in order, so the last one speaks for all.
+        // Chunks are written in order, so the last one implies all others.
         let gathering =
             self.gathering.borrow().as_ref().filter(|last| !last.is_empty()).map(|last| last.round.clone());
         let sealed = || self.sealed.borrow().back().map(|last| last.round.clone());
@@ -308,7 +310,7 @@ impl CommitLog {
         }
     }
 
-    /// Where the next entry would stand at the earliest. Everything appended so far is in front of it.
+    /// The earliest position of the next entry. All entries appended so far are before it.
     pub fn position(&self) -> LogPosition {
         let gathering = self.gathering.borrow();
         let Some(gathering) = gathering.as_ref() else {
@@ -318,12 +320,12 @@ impl CommitLog {
         LogPosition { segment: gathering.segment.id, offset_bytes }
     }
 
-    /// Whether a start that came now could replay one of these segments.
+    /// Whether a start at this moment could replay one of these segments.
     pub fn may_replay(&self, uses: &SegmentRefs) -> bool {
         uses.iter().any(|(segment, _)| self.segments.may_be_replayed(segment))
     }
 
-    /// Entries of `table` have reached a sealed SSTable and are not needed here any more.
+    /// Releases entries of `table` that a sealed SSTable contains.
     pub fn release(self: &Rc<Self>, table: TableId, uses: &SegmentRefs) {
         let unneeded = self.segments.release(table, uses);
         self.retire(unneeded);
@@ -342,10 +344,11 @@ impl CommitLog {
         self.shard.spawn(CpuGroup::CommitLog, retire).detach();
     }
 
-    /// What is held of segments in front of this one must be flushed to bring the log below half of what it may
-    /// take; `None` if it is below. If the disk has no room for another segment, of all but the last.
+    /// Entries in segments before this one must be flushed to bring the log below half of its limit; `None`
+    /// if it is below. If no further segment can be created, all segments but the last must be flushed.
     pub fn flush_boundary(&self) -> Option<u64> {
-        // To flush what the open one holds frees nothing, nor does the one that waits to be the next.
+        // Flushing the entries of the open segment frees nothing, and neither does flushing those of the
+        // spare one.
         let keep_min = if self.spare_segment.borrow().is_some() { 2 } else { 1 };
         if self.no_space.borrow().is_some() || !self.segments.may_begin() {
             return self.segments.boundary(0, keep_min);
@@ -353,7 +356,8 @@ impl CommitLog {
         self.segments.boundary(self.segments.limit_bytes() / 2, keep_min)
     }
 
-    /// So much is free on the log's disk for this shard. Whoever waits for a segment that had no room tries again.
+    /// Sets the free bytes of the log's disk for this shard. Tasks that wait for a segment after lack of
+    /// space try again.
     pub fn set_free_bytes(&self, free_bytes: u64) {
         self.segments.set_free_bytes(free_bytes);
         if self.no_space.borrow().is_some() {
@@ -362,18 +366,18 @@ impl CommitLog {
         }
     }
 
-    /// Why the log cannot grow, and whether flushes will give it room; `None` if it can.
+    /// Why the log cannot grow, and whether flushes can free space; `None` if it can grow.
     pub fn no_space(&self) -> Option<(String, bool)> {
         let error = self.no_space.borrow().clone()?;
         Some((error.to_string(), self.segments.can_free()))
     }
 
-    /// Something changed: a chunk was written, a segment begun or given up.
+    /// Signalled when a chunk was written, or a segment was created or released.
     pub fn progress(&self) -> &Event {
         &self.progress
     }
 
-    /// Closes the open segment behind what it holds; true if there was another to go on with.
+    /// Closes the open segment after its content and continues with the spare one; false if there is none.
     fn switch_segment(self: &Rc<Self>) -> bool {
         let Some(next) = self.spare_segment.borrow_mut().take() else { return false };
         self.seal_gathering();
@@ -403,7 +407,8 @@ impl CommitLog {
         Gathering { segment, offset_bytes, buf, is_last: false, round: Rc::default() }
     }
 
-    /// Lets a task make the next segment, unless there is one, or the log may not grow. Whether one is being made.
+    /// Starts a task that creates the next segment, unless there is one or the log may not grow. Returns
+    /// whether one is being created.
     fn make_segment(self: &Rc<Self>) -> bool {
         if self.making_segment.get() {
             return true;
@@ -411,7 +416,7 @@ impl CommitLog {
         if self.spare_segment.borrow().is_some() || self.closing.get() {
             return false;
         }
-        // Why an earlier attempt failed says nothing of this one.
+        // The failure of an earlier attempt does not predict this one.
         *self.no_space.borrow_mut() = None;
         if !self.segments.may_begin() {
             return false;
@@ -434,9 +439,9 @@ impl CommitLog {
         true
     }
 
-    /// A busy log may fill the disk between two looks of the shard.
+    /// Measures free space, because a busy log may fill the disk between two measurements of the shard.
     async fn look_at_disk(&self) {
-        // Without an answer the last one counts.
+        // Without an answer the last measurement counts.
         if let Ok(free_bytes) = self.shard.files().free_bytes(self.segments.dir()).await {
             self.set_free_bytes(free_bytes / u64::from(self.shard.shard_count()));
         }
@@ -463,7 +468,7 @@ impl CommitLog {
                     return;
                 }
                 more.await;
-                // Let everybody who is about to append in this turn do so.
+                // Let all tasks that are about to append in this turn do so.
                 self.shard.yield_now().await;
                 if let SyncMode::Group { window_us } = self.options.sync {
                     self.shard.sleep_us(window_us).await;
@@ -510,7 +515,7 @@ impl CommitLog {
             self.sync_segment(&segment).await?;
         }
         if chunk.is_last {
-            // Behind this nothing is written; a segment must not be given up before.
+            // The chunk is the segment's last; a segment must not be released before it is closed.
             segment.closed.set(true);
             self.retire(self.segments.take_unneeded());
         }
@@ -544,15 +549,15 @@ impl CommitLog {
         }
     }
 
-    /// Keeps the manifest's word of what was synced fresh.
+    /// Keeps the synced positions in the manifest current.
     async fn note_loop(self: Rc<Self>) {
         while !self.closing.get() {
             self.shard.sleep_us(NOTE_US).await;
             if !self.closing.get() && self.segments.is_manifest_behind() {
                 let log = self.clone();
-                // A task of its own: what writes to the manifest must not be dropped in the middle.
+                // A task of its own, because a write to the manifest must not be dropped halfway.
                 let note = async move {
-                    // It is tried again; until then a start has less evidence.
+                    // It is retried; until then a start has less evidence.
                     let _ = log.segments.note_synced().await;
                 };
                 self.shard.spawn(CpuGroup::CommitLog, note).detach();
@@ -560,7 +565,7 @@ impl CommitLog {
         }
     }
 
-    /// Makes it durable that what earlier runs of all shards left here is not needed any more.
+    /// Makes durable that files of earlier runs of all shards are not needed any more.
     pub async fn give_up_earlier(&self) -> Result<(), FileError> {
         self.segments.give_up_earlier().await
     }
@@ -575,18 +580,18 @@ impl CommitLog {
         Ok(())
     }
 
-    /// Why it takes nothing any more before a restart; `None` if it does.
+    /// Why the log accepts no entries until a restart; `None` if it does.
     pub fn failure(&self) -> Option<LogError> {
         self.failed.borrow().clone()
     }
 
-    /// Removes the manifest of a closed log that holds nothing, so that nothing on the disk tells of this run. False:
-    /// it holds entries, and its manifest stays.
+    /// Removes the manifest of a closed log without entries, so that no file of this run remains. False if
+    /// the log holds entries; then the manifest stays.
     pub async fn remove_manifest(&self) -> Result<bool, FileError> {
         self.segments.remove_manifest().await
     }
 
-    /// Makes everything appended so far durable against power loss, whatever the mode.
+    /// Makes all entries appended so far durable against power loss, in any sync mode.
     pub async fn sync(&self) -> Result<(), LogError> {
         let target = self.position();
         loop {
@@ -597,7 +602,8 @@ impl CommitLog {
             let written = |segment: &Rc<Segment>| {
                 segment.id > target.segment || segment.closed.get() || {
                     let at = segment.written_bytes.get();
-                    // A log without a segment stands in front of the first byte of the one being made.
+                    // The position of a log without a segment is before the first byte of the segment being
+                    // created.
                     let end = u64::from(target.offset_bytes).saturating_sub(HEADER_BYTES as u64);
                     segment.id == target.segment && at >= end
                 }
@@ -610,7 +616,7 @@ impl CommitLog {
         self.sync_written().await.map_err(|error| self.fail(error))
     }
 
-    /// Writes and syncs what has gathered and stops. Appending afterwards is refused.
+    /// Writes and syncs the gathered entries and stops. Later entries are refused.
     pub async fn close(&self) -> Result<(), LogError> {
         self.closing.set(true);
         self.work.signal();
@@ -618,13 +624,13 @@ impl CommitLog {
         let mut tasks = self.tasks.take();
         let writer = tasks.remove(0);
         writer.await;
-        // The others sleep; what they would do is done here.
+        // The other tasks sleep; their work is done here.
         drop(tasks);
         if let Some(error) = &*self.failed.borrow() {
             return Err(error.clone());
         }
         self.sync_written().await.map_err(|error| self.fail(error))?;
-        // What has been flushed need not be replayed. Segments that cannot be removed are replayed in vain.
+        // Flushed entries need no replay. Segments that cannot be removed are replayed without effect.
         let _ = self.segments.remove_unused().await;
         Ok(())
     }

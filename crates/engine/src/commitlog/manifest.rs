@@ -1,16 +1,19 @@
-//! Which segments a log needs: a small file beside them, so that one that is taken away, or cut, is missed.
+//! The commit log manifest: a small file that lists the segments of a log, so that a removed or shortened
+//! segment is detected.
 //!
-//! Each run of each shard makes a manifest of its own, and changes it in place: it has two slots, and the one that does
-//! not hold the newest state is written and synced. A write that was torn leaves the state before it, and nothing was
-//! done yet that the new one says. A change takes no room on the disk, so a full one can still give segments up.
+//! Each run of each shard creates a manifest of its own and updates it in place. The file has two slots; an
+//! update writes and syncs the slot that does not hold the newest state. A torn write leaves the previous
+//! state, and no action of the new state has been taken yet. Updates need no further disk space, so a log on
+//! a full disk can still release segments.
 //!
-//! - A segment is in the manifest before anything is written to it, and until nobody needs it: it is taken out before
-//!   its file is put aside. So what is in a manifest must be there at a start.
-//! - For each it says how far it had been synced, which a start takes as evidence beside that of the chunks.
-//! - When what earlier runs left has been flushed, the manifest of the first shard says so ([`Manifest::needed_from`]);
-//!   only then their files are removed.
+//! - A segment is listed before anything is written to it, and until it is not needed; it is removed from the
+//!   manifest before its file is recycled. So every listed segment must exist at a start.
+//! - For each segment the manifest has the synced position, which is evidence for a start in addition to the
+//!   chunks.
+//! - When the entries of earlier runs have been flushed, the manifest of the first shard records it
+//!   ([`Manifest::needed_from`]); only then the files of those runs are removed.
 //!
-//! The layout is in `docs/formats/commitlog.md`; what a start makes of it is in [`super::census`].
+//! The layout is in `docs/formats/commitlog.md`; [`super::census`] evaluates manifests at a start.
 
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -31,20 +34,20 @@ const CRC_BYTES: usize = 4;
 /// Slots begin at multiples of this.
 const SLOT_ALIGNMENT_BYTES: usize = 4096;
 
-/// No log has more segments in use.
+/// Limit of segments in use by one log.
 pub const SEGMENTS_MAX: u64 = 1 << 16;
-/// A file that is longer is none of ours.
+/// Limit for the length of the file; a longer one is damaged.
 const BYTES_MAX: u64 = 2 * SEGMENTS_MAX * ENTRY_BYTES as u64 + (1 << 20);
 
-/// What a manifest says of a segment.
+/// The entry of a segment in a manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
     pub id: u64,
-    /// Wall clock when it was made, microseconds.
+    /// Wall clock at its creation, in microseconds.
     pub begun_us: i64,
-    /// It had been synced up to here.
+    /// It had been synced up to this position.
     pub synced_bytes: u32,
-    /// Nothing is written behind that.
+    /// Nothing is written after `synced_bytes`.
     pub is_closed: bool,
 }
 
@@ -53,25 +56,25 @@ pub struct Listed {
 pub struct Manifest {
     /// The first segment of the run: shard and number.
     pub run: u64,
-    /// Shards of the run; each has a manifest, but for the log of the schema.
+    /// Number of shards in the run. Each has a manifest, except in the log of the schema.
     pub shard_count: u32,
-    /// Segments with lower numbers, of whatever shard, are not needed any more; 0: not known.
+    /// Segments of any shard with lower numbers are not needed any more; 0: not known.
     pub needed_from: u64,
-    /// Rises with every change.
+    /// Incremented by every change.
     pub sequence: u64,
     /// Length of each segment file.
     pub segment_bytes: u32,
-    /// Those that are needed, by id.
+    /// The needed segments, by id.
     pub segments: Vec<Listed>,
 }
 
 impl Manifest {
-    /// Bytes of a slot with room for so many segments.
+    /// Bytes of a slot for `segments_max` segments.
     fn slot_bytes(segments_max: usize) -> usize {
         (HEADER_BYTES + segments_max * ENTRY_BYTES + CRC_BYTES).next_multiple_of(SLOT_ALIGNMENT_BYTES)
     }
 
-    /// What stands in a slot of a file whose slots are so long; the rest of the slot may be anything.
+    /// The content of a slot of length `slot_bytes`; the remaining bytes of the slot are arbitrary.
     pub fn encode(&self, slot_bytes: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEADER_BYTES + self.segments.len() * ENTRY_BYTES + CRC_BYTES);
         out.extend_from_slice(&MAGIC.to_be_bytes());
@@ -124,7 +127,8 @@ impl Manifest {
         Some(Self { run, shard_count, needed_from, sequence, segment_bytes, segments })
     }
 
-    /// The newest state in a file. `None`: there is none, or it is of another run than the file's name says.
+    /// The newest state in a file. `None` if no slot is valid, or if the state belongs to another run than
+    /// `run`.
     pub fn decode(bytes: &[u8], run: u64) -> Option<Self> {
         let (first, second) = bytes.split_at(bytes.len() / 2);
         let slots = [first, second].into_iter().filter_map(|slot| Self::decode_slot(slot, bytes.len()));
@@ -141,7 +145,7 @@ pub fn run_of_file_name(name: &str) -> Option<u64> {
     name.strip_prefix(PREFIX)?.parse().ok()
 }
 
-/// Whether a crash has left the file while a manifest was made.
+/// Whether the file is an unfinished manifest, left by a crash.
 pub fn is_temporary(name: &str) -> bool {
     name.strip_prefix(PREFIX).is_some_and(|rest| rest.ends_with(TEMPORARY_SUFFIX))
 }
@@ -160,17 +164,17 @@ pub async fn read(files: &Files, path: &Path, run: u64) -> Result<Option<Manifes
 pub struct ManifestFile {
     file: File,
     slot_bytes: usize,
-    /// What the disk has.
+    /// The state on disk.
     stored: RefCell<Manifest>,
     needed_from: Cell<u64>,
-    /// Changes that were asked for, and those that are on the disk.
+    /// Number of the last requested change, and of the last one on disk.
     asked: Cell<u64>,
     done: Cell<u64>,
     lock: Mutex,
 }
 
 impl ManifestFile {
-    /// Makes the manifest of a run with no segments. Durable when this returns.
+    /// Creates the manifest of a run, without segments. Durable when this returns.
     pub async fn create(
         files: &Files,
         dir: &Path,
@@ -192,7 +196,7 @@ impl ManifestFile {
             files.rename(&temporary, &path).await
         };
         if let Err(error) = made.await {
-            // What remains is removed by the next start.
+            // If it remains, the next start removes it.
             let _ = files.remove(&temporary).await;
             return Err(error);
         }
@@ -212,13 +216,13 @@ impl ManifestFile {
         self.file.path()
     }
 
-    /// What runs before this one left is not needed any more. To be stored.
+    /// Records that files of earlier runs are not needed any more. Effective with the next `store`.
     pub fn give_up_earlier(&self) {
         self.needed_from.set(split_id(self.stored.borrow().run).1);
     }
 
-    /// Makes durable what `in_use` says when it is asked, which is not before this call. After an error the disk has
-    /// that or the state before it.
+    /// Makes the state returned by `in_use` durable; `in_use` is called during this call. After an error the
+    /// disk has this state or the previous one.
     pub async fn store(&self, in_use: impl Fn() -> Vec<Listed>) -> Result<(), FileError> {
         let mine = self.asked.get() + 1;
         self.asked.set(mine);
@@ -243,7 +247,7 @@ impl ManifestFile {
         Ok(())
     }
 
-    /// Whether the disk has another state than this one, and nobody is changing that.
+    /// Whether the disk has another state than `in_use`, and no update is running.
     pub fn is_behind(&self, in_use: &[Listed]) -> bool {
         !self.lock.is_held() && self.stored.borrow().segments != in_use
     }
@@ -302,7 +306,7 @@ mod tests {
         for sequence in 0..4 {
             let at = (sequence % 2) as usize * slot_bytes;
             let slot = sample(sequence).encode(slot_bytes);
-            // Torn anywhere, the state before it is there still.
+            // A write torn at any byte leaves the previous state readable.
             for cut in (0..slot.len()).step_by(5) {
                 let mut torn = file.clone();
                 torn[at..at + cut].copy_from_slice(&slot[..cut]);

@@ -1,16 +1,16 @@
-//! The commit log of a shard: what makes a write durable before its memtable is flushed.
+//! The commit log of a shard: makes a write durable before its memtable is flushed.
 //!
-//! - [`mod@format`]: segments and chunks as bytes (`docs/formats/commitlog.md`);
-//! - [`segment`]: the files in use, what each still holds that is not in an SSTable, and where new ones come from;
-//! - [`manifest`]: which segments there must be;
-//! - [`log`]: appending, and the task that writes and syncs;
-//! - [`census`]: what an earlier run left, and what of it is missing;
-//! - [`replay`]: reading it all back after a crash.
+//! - [`mod@format`]: byte layout of segments and chunks (`docs/formats/commitlog.md`);
+//! - [`segment`]: the segments in use, their entries that no SSTable contains, and the creation of segments;
+//! - [`manifest`]: the list of segments that must exist;
+//! - [`log`]: appends, and the tasks that write and sync;
+//! - [`census`]: the files of earlier runs, and the ones that are missing;
+//! - [`replay`]: reading the log after a crash.
 //!
-//! Guarantees, by sync mode: `batch` and `group`: an acknowledged write has been synced. `periodic`: it has
-//! been handed to the operating system, so it survives the process, and a sync follows within the period.
-//! A segment is given up when every memtable that holds one of its writes has been flushed, by count, so the
-//! order in which flushes end does not matter.
+//! Guarantees by sync mode: with `batch` and `group`, an acknowledged write has been synced. With `periodic`,
+//! it has been handed to the operating system, so it survives the process, and a sync follows within the
+//! period. A segment is released when every memtable with one of its entries has been flushed; entries are
+//! counted, so the order in which flushes end does not matter.
 
 pub mod census;
 pub mod format;
@@ -31,28 +31,29 @@ pub use log::{Appended, CommitLog};
 pub use replay::{ReplayReport, Replayed};
 pub use segment::SegmentRefs;
 
-/// When a write counts as durable.
+/// The time at which a write counts as durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncMode {
-    /// Once the operating system has it; synced every so often.
+    /// When the operating system has it; synced at this interval.
     Periodic { period_us: u64 },
-    /// Once it is synced. Writes that arrive during a sync share the next one.
+    /// When it is synced. Writes that arrive during a sync share the next one.
     Batch,
-    /// Once it is synced; a sync waits this long for company.
+    /// When it is synced; a sync waits this long for further writes.
     Group { window_us: u64 },
 }
 
 #[derive(Clone, Debug)]
 pub struct CommitLogOptions {
     pub dir: PathBuf,
-    /// Size of a segment; a mutation may be half as large.
+    /// Size of a segment. A mutation may have about half of it.
     pub segment_bytes: u64,
-    /// Segments of this shard never take more; memtables are flushed in time.
+    /// Limit of this shard's segments; memtables are flushed in time. Two segments are always allowed, and
+    /// recycled files may exceed the limit by one segment.
     pub total_bytes_max: u64,
     pub sync: SyncMode,
 }
 
-/// Where an entry stands: segment id, then byte in the segment. Positions of one shard's log rise.
+/// The position of an entry: segment id, then byte in the segment. Positions of one shard's log rise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogPosition {
     pub segment: u64,
@@ -61,11 +62,11 @@ pub struct LogPosition {
 
 #[derive(Clone, Debug)]
 pub enum LogError {
-    /// The entry is larger than any segment may take.
+    /// The entry is larger than half a segment.
     TooLarge { entry_bytes: usize, max_bytes: usize },
-    /// There is no room for another segment, or it cannot be made for another reason.
+    /// There is no space for another segment, or it cannot be created for another reason.
     NoSpace(Arc<FileError>),
-    /// The log could not be written or synced; nothing more is acknowledged until a restart.
+    /// A write or sync of the log failed; nothing is acknowledged until a restart.
     Failed(Arc<FileError>),
     /// The log is closed.
     Closed,

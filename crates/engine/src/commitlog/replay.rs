@@ -1,12 +1,13 @@
-//! Reading the log back after a crash.
+//! Reads the log after a crash.
 //!
-//! A segment ends where its last chunk says so. Where a chunk should be and none is, there are two cases. If a
-//! later chunk was written when this place had already been synced, or a later segment when this one had, then
-//! what was here was durable, and is damaged: [`ReplayReport::damaged`]. Otherwise the machine lost power
-//! before a sync, which never promised anything: [`ReplayReport::truncated`], and reading goes on behind the
-//! gap. Entries commute, so what follows a gap is as good as what precedes it.
+//! A segment ends where its last chunk says so. If no chunk is found at a position where one should begin,
+//! there are two cases. If a later chunk states that this position had been synced, or a later segment states
+//! that this segment had been, then durable data was here and is damaged: [`ReplayReport::damaged`].
+//! Otherwise the machine lost power before a sync, and the data was never promised:
+//! [`ReplayReport::truncated`]; reading continues after the gap. Entries commute, so those after a gap are as
+//! valid as those before it.
 //!
-//! The caller decides whether a damaged log may be opened; nothing is skipped without being in the report.
+//! The caller decides whether a damaged log may be opened; every skipped part is in the report.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use super::LogPosition;
 use super::census::Evidence;
 use super::format::{self, CHUNK_ALIGNMENT_BYTES, ChunkHeader, HEADER_BYTES, SegmentHeader};
 
-/// A part of a segment that could not be read; with no length, all of a file that is not there.
+/// An unreadable part of a segment; with length 0, a whole file that is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
     pub file: PathBuf,
@@ -37,19 +38,19 @@ impl fmt::Display for Gap {
     }
 }
 
-/// What a replay found.
+/// Result of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplayReport {
     pub segments: usize,
     pub entries: u64,
     pub bytes: u64,
-    /// Entries of tables that do not exist any more, or that were truncated since.
+    /// Entries of tables that do not exist any more, or that were truncated later.
     pub skipped: u64,
-    /// Entries that were in SSTables already.
+    /// Entries that were already in SSTables.
     pub flushed: u64,
     /// Writes that a power failure cut off; they had not been synced.
     pub truncated: Vec<Gap>,
-    /// Durable data that cannot be read any more.
+    /// Durable data that is unreadable now.
     pub damaged: Vec<Gap>,
 }
 
@@ -65,23 +66,24 @@ impl ReplayReport {
     }
 }
 
-/// An entry that was read back.
+/// An entry that was read.
 pub struct Replayed<'a> {
     pub position: LogPosition,
     pub entry: &'a [u8],
 }
 
-/// A segment file that an earlier run left behind.
+/// A segment file of an earlier run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OldSegment {
     pub id: u64,
     pub path: PathBuf,
     pub len_bytes: u64,
-    /// What manifests say of it.
+    /// Evidence from the manifests.
     pub evidence: Evidence,
 }
 
-/// The segments in `dir`, by id, without evidence. Recycled files are removed: nothing in them is needed.
+/// The segments in `dir`, by id, without evidence. Recycled files are removed, because nothing in them is
+/// needed.
 pub async fn list(files: &Files, dir: &Path) -> Result<Vec<OldSegment>, FileError> {
     let mut segments = vec![];
     for entry in files.read_dir(dir).await? {
@@ -99,11 +101,12 @@ pub async fn list(files: &Files, dir: &Path) -> Result<Vec<OldSegment>, FileErro
     Ok(segments)
 }
 
-/// Bytes read at a time.
+/// Bytes of one read.
 const READ_BYTES: usize = 1 << 20;
 
-/// Reads one segment; `apply` gets each entry, and says what is wrong with one that makes no sense. What in it is
-/// damaged is decided by its own evidence and its manifest's; what later segments say of it is in `synced_whole`.
+/// Reads one segment; `apply` gets each entry and returns a description of the error if the entry is invalid.
+/// The segment's own chunks and its manifest decide what is damaged; `synced_whole` is the evidence of later
+/// segments.
 pub async fn read_segment(
     files: &Files,
     segment: &OldSegment,
@@ -135,8 +138,8 @@ pub async fn read_segment(
             report.damaged.push(gap(0, segment.len_bytes, &detail));
             return Ok(report);
         }
-        // Reserved for a segment that was never begun, or a recycled file that was not begun again: the header is
-        // synced before anything is written behind it.
+        // A reserved segment that was never used, or a recycled file that was not reused: the header is
+        // synced before anything is written after it.
         SegmentHeader::Blank | SegmentHeader::Segment { .. } | SegmentHeader::Damaged => {
             let written = window.find_chunk(segment.id, format::FIRST_CHUNK_BYTES).await?.is_some();
             if synced_whole || written || listed.is_some() {
@@ -191,8 +194,8 @@ pub async fn read_segment(
         }
     }
     if !ended && segment.len_bytes < segment_bytes {
-        // It was reserved to its end before anything was written. Where the next chunk would begin there is none: then
-        // what was cut was not written yet.
+        // The file was reserved at full length before anything was written. If its end is where the next
+        // chunk would begin, the lost part was not written yet.
         let is_behind_the_end = offset + HEADER_BYTES as u64 <= segment.len_bytes;
         if synced_whole || !is_behind_the_end {
             report.damaged.push(gap(segment.len_bytes, segment_bytes, "the file was cut"));
@@ -201,8 +204,8 @@ pub async fn read_segment(
         gaps.push((gap(offset, segment.len_bytes, "the end of the segment is missing"), offset));
     }
     for (gap, offset) in gaps {
-        // An unfinished segment is followed by what was reserved and never written (zeros, or what the file held
-        // before it was recycled): that is no gap, but its end.
+        // An unfinished segment is followed by reserved space (zeros, or bytes from an earlier use of the
+        // file): that is its end and not a gap.
         if synced_whole || offset < synced_bytes {
             report.damaged.push(gap);
         } else if gap.detail != NO_CHUNK || gap.offset_bytes + gap.len_bytes < segment.len_bytes {
@@ -214,8 +217,8 @@ pub async fn read_segment(
 
 const NO_CHUNK: &str = "no chunk begins here";
 
-/// Which segments are known to have been synced whole: for each of `segments` (by id), whether a chunk of a later
-/// one of the same run says so.
+/// For each of `segments` (by id), whether a chunk of a later segment of the same run states that it had been
+/// synced completely.
 pub async fn synced_whole(files: &Files, segments: &[OldSegment]) -> Result<Vec<bool>, FileError> {
     let mut known = vec![false; segments.len()];
     for (index, segment) in segments.iter().enumerate() {
@@ -231,7 +234,8 @@ pub async fn synced_whole(files: &Files, segments: &[OldSegment]) -> Result<Vec<
     Ok(known)
 }
 
-/// The first segment of its run, if a chunk of `segment` says that all from there up to it had been synced whole.
+/// The first segment of its run, if a chunk of `segment` states that all segments from there up to it had
+/// been synced completely.
 async fn earlier_synced(files: &Files, segment: &OldSegment) -> Result<Option<u64>, FileError> {
     let file = files.open(&segment.path, OpenOptions::read()).await?;
     let mut window = Window { file, start: 0, buf: IoBuf::new(), len_bytes: segment.len_bytes };
@@ -248,7 +252,7 @@ async fn earlier_synced(files: &Files, segment: &OldSegment) -> Result<Option<u6
     Ok(None)
 }
 
-/// A piece of the file in memory.
+/// A part of the file in memory.
 struct Window {
     file: runtime::File,
     start: u64,
@@ -257,7 +261,7 @@ struct Window {
 }
 
 impl Window {
-    /// `len` bytes at `offset`; fewer only where the file ends.
+    /// `len` bytes at `offset`; fewer only at the end of the file.
     async fn bytes(&mut self, offset: u64, len: usize) -> Result<&[u8], FileError> {
         let len = (len as u64).min(self.len_bytes.saturating_sub(offset)) as usize;
         let inside = offset >= self.start && offset + len as u64 <= self.start + self.buf.len() as u64;
@@ -275,7 +279,7 @@ impl Window {
         Ok(header.first_chunk().and_then(|header| ChunkHeader::decode(header, segment_id, offset)))
     }
 
-    /// The first chunk at or behind `from`.
+    /// The first chunk at or after `from`.
     async fn find_chunk(&mut self, segment_id: u64, from: u64) -> Result<Option<u64>, FileError> {
         let mut offset = from;
         while offset + HEADER_BYTES as u64 <= self.len_bytes {

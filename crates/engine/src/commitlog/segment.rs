@@ -1,11 +1,11 @@
-//! The segment files of a log: which are in use, what each still holds, where new ones come from.
+//! The segment files of a log: those in use, their unflushed entries, and the creation and reuse of files.
 //!
-//! A segment is needed until it is closed, and every memtable with one of its entries has been flushed. Then its
-//! file is renamed out of the way at once, so that a restart does not read it, and used again for a later
-//! segment: its blocks are already allocated, which makes writes to it twice as fast.
+//! A segment is needed until it is closed and every memtable with one of its entries has been flushed. Its
+//! file is then renamed at once, so that a restart does not read it, and reused for a later segment: its
+//! blocks are already allocated, which makes writes to it twice as fast.
 //!
-//! The [`manifest`](super::manifest) says which ones are in use: it is changed before a segment is written to, and
-//! before its file is put aside.
+//! The [`manifest`](super::manifest) lists the segments in use: it is updated before a segment is written to,
+//! and before its file is recycled.
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use super::format;
 use super::manifest::{Listed, ManifestFile, SEGMENTS_MAX};
 use super::{CommitLogOptions, LogPosition};
 
-/// How many entries of each segment a memtable holds.
+/// Number of entries that a memtable holds of each segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SegmentRefs(Vec<(u64, u64)>);
 
@@ -54,13 +54,13 @@ impl SegmentRefs {
 pub struct Segment {
     pub id: u64,
     pub file: File,
-    /// Wall clock when it was made, microseconds.
+    /// Wall clock at its creation, in microseconds.
     begun_us: i64,
-    /// Chunks have been written up to here.
+    /// Chunks have been written up to this position.
     pub written_bytes: Cell<u64>,
-    /// And synced up to here.
+    /// The segment has been synced up to this position.
     pub synced_bytes: Cell<u64>,
-    /// Nothing will be appended any more.
+    /// No further entry will be appended.
     pub closed: Cell<bool>,
     /// Entries that are in no SSTable yet, by table.
     uses: RefCell<HashMap<TableId, u64>>,
@@ -97,30 +97,31 @@ pub struct Segments {
     files: Files,
     shard: Shard,
     manifest: ManifestFile,
-    /// Segments from this base on can be vouched for by later ones.
+    /// Later segments may state that segments from this base on had been synced.
     vouched_from: Cell<u64>,
     next_base: Cell<u64>,
-    /// What segments may take: what the options say, or less on a disk that is nearly full.
+    /// Limit of the segments: the one in the options, or less on a disk that is nearly full.
     limit_bytes: Cell<u64>,
     /// In use, oldest first; the last one may be open.
     in_use: RefCell<Vec<Rc<Segment>>>,
-    /// Files that may be used again, under their recycled names.
+    /// Files that may be reused, under their recycled names.
     recycled: RefCell<Vec<PathBuf>>,
-    /// Segments whose entries are all flushed, which are on their way to `recycled`.
+    /// Number of segments without unflushed entries that are on their way to `recycled`.
     retiring: Cell<usize>,
-    /// Those of them that a restart may still find: on their way, or their files could not be put aside.
+    /// Segments that a restart may still find: those being retired, and those whose files could not be
+    /// recycled.
     lingering: RefCell<HashSet<u64>>,
-    /// Files that hold nothing, and nobody knows whether the manifest on the disk has them: they stay until it does
-    /// not.
+    /// Files of segments without entries that the manifest on disk may or may not list. They stay until it
+    /// certainly does not.
     unsure: RefCell<Vec<PathBuf>>,
 }
 
 impl Segments {
-    /// Makes the manifest of this run. Segments get numbers from `first_base` on.
+    /// Creates the manifest of this run. Segments get numbers from `first_base` on.
     pub async fn open(shard: &Shard, first_base: u64, options: CommitLogOptions) -> Result<Self, FileError> {
         let files = shard.files().clone();
         let run = format::segment_id(shard.id(), first_base);
-        // One more is begun unasked, and one may be on its way out.
+        // One further segment is created in advance, and one may be being retired.
         let segments_max = count_max(options.total_bytes_max, options.segment_bytes) + 2;
         let (dir, segment_bytes) = (&options.dir, options.segment_bytes);
         let manifest =
@@ -141,7 +142,7 @@ impl Segments {
         })
     }
 
-    /// So much is free on the disk for this log and for what is flushed out of it.
+    /// Sets the free bytes of the disk, available for this log and for the flushes of its entries.
     pub fn set_free_bytes(&self, free_bytes: u64) {
         self.limit_bytes.set(limit_bytes(self.options.total_bytes_max, self.disk_bytes(), free_bytes));
     }
@@ -154,12 +155,12 @@ impl Segments {
         &self.options.dir
     }
 
-    /// Where the first entry of the next segment would stand at the earliest.
+    /// The earliest position of the first entry of the next segment.
     pub fn next_position(&self) -> LogPosition {
         LogPosition { segment: format::segment_id(self.shard.id(), self.next_base.get()), offset_bytes: 0 }
     }
 
-    /// Whether flushes give room back: there are segments that are not the last one.
+    /// Whether flushes free space: there are segments before the last one.
     pub fn can_free(&self) -> bool {
         self.in_use.borrow().len() > 1 || self.retiring.get() > 0
     }
@@ -168,7 +169,7 @@ impl Segments {
         self.in_use.borrow().iter().map(|segment| segment.listed()).collect()
     }
 
-    /// Makes the manifest say what is in use now.
+    /// Makes the manifest list the segments in use now.
     async fn store_manifest(&self) -> Result<(), FileError> {
         self.manifest.store(|| self.listed()).await?;
         for path in self.unsure.take() {
@@ -177,23 +178,23 @@ impl Segments {
         Ok(())
     }
 
-    /// Whether the manifest on the disk does not know how far segments have been synced.
+    /// Whether the synced positions in the manifest on disk are outdated.
     pub fn is_manifest_behind(&self) -> bool {
         self.manifest.is_behind(&self.listed())
     }
 
-    /// Makes the manifest say how far segments have been synced.
+    /// Records the synced positions in the manifest.
     pub async fn note_synced(&self) -> Result<(), FileError> {
         self.store_manifest().await
     }
 
-    /// Makes it durable that what earlier runs of all shards left is not needed any more.
+    /// Makes durable that files of earlier runs of all shards are not needed any more.
     pub async fn give_up_earlier(&self) -> Result<(), FileError> {
         self.manifest.give_up_earlier();
         self.store_manifest().await
     }
 
-    /// Whether a start that came now could replay the segment.
+    /// Whether a start at this moment could replay the segment.
     pub fn may_be_replayed(&self, id: u64) -> bool {
         self.lingering.borrow().contains(&id) || self.in_use.borrow().iter().any(|segment| segment.id == id)
     }
@@ -204,13 +205,13 @@ impl Segments {
         count as u64 * self.options.segment_bytes
     }
 
-    /// Whether another segment may be begun without passing the limit.
+    /// Whether another segment is within the limit.
     pub fn may_begin(&self) -> bool {
         let count = self.in_use.borrow().len() + self.retiring.get() + 1;
         count as u64 <= count_max(self.limit_bytes.get(), self.options.segment_bytes)
     }
 
-    /// Makes the file of a new segment: header written, space reserved, name synced, in the manifest.
+    /// Creates a new segment: header written, space reserved, name synced, listed in the manifest.
     pub async fn begin(&self) -> Result<Rc<Segment>, FileError> {
         if !self.unsure.borrow().is_empty() {
             self.store_manifest().await?;
@@ -223,8 +224,9 @@ impl Segments {
         let file = match self.make_segment_file(id, recycled, &path).await {
             Ok(file) => file,
             Err(error) => {
-                // Whatever was made of it holds nothing. It may come back after a loss of power though, with a header
-                // and nothing else; a later segment that said it was synced whole would make that a damaged one.
+                // The file holds no entries. After a loss of power it may reappear with nothing but a header;
+                // if a later segment then stated that it had been synced completely, it would count as
+                // damaged.
                 self.vouched_from.set(base + 1);
                 let _ = self.files.remove(&path).await;
                 return Err(error);
@@ -269,7 +271,7 @@ impl Segments {
         if let Some(old) = recycled {
             match self.files.rename(&old, &path).await {
                 Ok(()) => return self.files.open(&path, OpenOptions::read_write()).await,
-                // Somebody has taken it away.
+                // The file was removed by someone else.
                 Err(error) if error.is_not_found() => (),
                 Err(error) => return Err(error),
             }
@@ -279,13 +281,13 @@ impl Segments {
         Ok(file)
     }
 
-    /// Everything in use, oldest first.
+    /// All segments in use, oldest first.
     pub fn in_use(&self) -> Vec<Rc<Segment>> {
         self.in_use.borrow().clone()
     }
 
-    /// Entries of `table` have reached an SSTable. The segments that nobody needs now are taken out, to be given
-    /// to [`Self::retire`].
+    /// Releases entries of `table` that an SSTable contains. Returns the segments that are not needed any
+    /// more, for [`Self::retire`].
     pub fn release(&self, table: TableId, uses: &SegmentRefs) -> Vec<Rc<Segment>> {
         let in_use = self.in_use.borrow();
         for (id, count) in uses.iter() {
@@ -299,7 +301,7 @@ impl Segments {
         self.take_unneeded()
     }
 
-    /// Takes out the segments that nobody needs.
+    /// Removes and returns the segments that are not needed.
     pub fn take_unneeded(&self) -> Vec<Rc<Segment>> {
         let mut unneeded = vec![];
         self.in_use.borrow_mut().retain(|segment| {
@@ -314,8 +316,8 @@ impl Segments {
         unneeded
     }
 
-    /// Puts segments that were taken out aside for another use, or removes them if enough wait already. A file that
-    /// cannot be put aside is replayed after a restart, which [`Self::may_be_replayed`] says.
+    /// Recycles the files of segments that are not needed, or removes them if enough are recycled already. A
+    /// file that cannot be recycled is replayed after a restart; [`Self::may_be_replayed`] accounts for that.
     pub async fn retire(&self, segments: Vec<Rc<Segment>>) {
         let is_noted = self.store_manifest().await.is_ok();
         for segment in segments {
@@ -337,15 +339,15 @@ impl Segments {
             match self.files.rename(path, &recycled).await {
                 Ok(()) => self.recycled.borrow_mut().push(recycled),
                 Err(error) if !error.is_not_found() => return Err(error),
-                // Somebody has taken it away, and nobody misses it.
+                // The file was removed by someone else, and is not needed.
                 Err(_) => (),
             }
         }
         self.files.sync_dir(&self.options.dir).await
     }
 
-    /// Removes the segments without entries that are in no SSTable yet, the open one and spare ones included; for
-    /// a log that is closed.
+    /// Removes the segments without unflushed entries, including the open and the spare one. Only for a
+    /// closed log.
     pub async fn remove_unused(&self) -> Result<(), FileError> {
         let is_held = |segment: &Rc<Segment>| segment.uses.borrow().values().any(|count| *count > 0);
         let (held, unheld): (Vec<_>, Vec<_>) = self.in_use.take().into_iter().partition(is_held);
@@ -360,7 +362,7 @@ impl Segments {
         self.files.sync_dir(&self.options.dir).await
     }
 
-    /// Removes the manifest of a log without segments; false if there are segments. Only for a log that is closed.
+    /// Removes the manifest of a log without segments; false if there are segments. Only for a closed log.
     pub async fn remove_manifest(&self) -> Result<bool, FileError> {
         if !self.in_use.borrow().is_empty() {
             return Ok(false);
@@ -370,8 +372,8 @@ impl Segments {
         Ok(true)
     }
 
-    /// The first of the newest segments that together take `keep_bytes` (at least `keep_min` are kept), if there are
-    /// older ones.
+    /// The first of the newest segments that together have `keep_bytes` (at least `keep_min` segments), if
+    /// there are older ones.
     pub fn boundary(&self, keep_bytes: u64, keep_min: usize) -> Option<u64> {
         let in_use = self.in_use.borrow();
         let keep = ((keep_bytes / self.options.segment_bytes) as usize).max(keep_min);
@@ -380,16 +382,16 @@ impl Segments {
     }
 }
 
-/// So many segments may be in use. Two always may.
+/// Maximum number of segments in use; at least two.
 fn count_max(limit_bytes: u64, segment_bytes: u64) -> u64 {
     (limit_bytes / segment_bytes).clamp(2, SEGMENTS_MAX - 2)
 }
 
-/// What the segments of a log may take that has `log_bytes` on a disk with `free_bytes` left. What they hold will be
-/// flushed and takes room a second time then, so the log never gets more than half of what the two have.
+/// Limit for the segments of a log that has `log_bytes` on a disk with `free_bytes` left. Their entries will
+/// be flushed and then need the same space again, so the log gets at most half of the sum.
 fn limit_bytes(total_bytes_max: u64, log_bytes: u64, free_bytes: u64) -> u64 {
     total_bytes_max.min(log_bytes.saturating_add(free_bytes) / 2)
 }
 
-/// More files than this are not kept for another use.
+/// Maximum number of files kept for reuse.
 const RECYCLED_MAX: usize = 4;

@@ -1,4 +1,4 @@
-//! The log keeps its promise in a world that kills processes and loses power.
+//! The log keeps its guarantees when processes are killed and power is lost.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ fn options(sync: SyncMode) -> CommitLogOptions {
     CommitLogOptions { dir: dir(), segment_bytes: 16 * 1024, total_bytes_max: 1 << 20, sync }
 }
 
-/// Reads every segment; the numbers that were appended, and what could not be read.
+/// Reads every segment; returns the appended numbers that were found, and the report.
 async fn read_all(shard: Shard) -> (Vec<u64>, ReplayReport, Vec<replay::OldSegment>) {
     let files = shard.files().clone();
     let census = census::take(&files, &dir()).await.expect("the directory is there");
@@ -44,7 +44,7 @@ async fn read_all(shard: Shard) -> (Vec<u64>, ReplayReport, Vec<replay::OldSegme
     (numbers, report, segments)
 }
 
-/// Appends numbers from several tasks, until the world stops; those acknowledged are in `acknowledged`.
+/// Appends numbers from several tasks until the world stops; the acknowledged ones are in `acknowledged`.
 async fn write(shard: Shard, sync: SyncMode, run: u64, seed: u64, acknowledged: Rc<RefCell<Vec<u64>>>) {
     shard.files().create_dir_all(&dir()).await.expect("a directory");
     shard.files().sync_dir(Path::new("/")).await.expect("synced");
@@ -84,7 +84,7 @@ fn what_was_acknowledged_is_read_back_after_a_crash() {
         let mut rng = Rng::new(seed);
         let world = SimWorld::new(SimOptions { seed, ..SimOptions::default() });
         let sync = *rng.pick(&modes);
-        // What a run acknowledged must be there; what it was about to append may be.
+        // Acknowledged entries of a run must be found; unacknowledged ones may be.
         let mut must: Vec<u64> = vec![];
         for run in 1..4 {
             let acknowledged = Rc::new(RefCell::new(vec![]));
@@ -114,7 +114,7 @@ fn what_was_acknowledged_is_read_back_after_a_crash() {
             let lost: Vec<u64> = must.iter().copied().filter(|number| !found.contains(number)).collect();
             let promised = !power || !matches!(sync, SyncMode::Periodic { .. });
             assert!(!promised || lost.is_empty(), "seed {seed} {sync:?} power {power}: lost {lost:?}");
-            // What a power failure took from `periodic` stays lost.
+            // Entries that a power failure took from `periodic` stay lost.
             must.retain(|number| found.contains(number));
             world.kill();
         }
@@ -166,7 +166,7 @@ fn a_segment_that_is_removed_cut_or_emptied_is_missed() {
         let world = SimWorld::new(SimOptions { seed, ..SimOptions::default() });
         let node = world.start_node(|_| async {}).unwrap();
         let acknowledged = Rc::new(RefCell::new(vec![]));
-        // Some are stopped, some die in the middle.
+        // Some runs are stopped, some crash.
         if rng.chance(1, 2) {
             world.crash_after(60 + rng.below(150));
         }
@@ -185,7 +185,7 @@ fn a_segment_that_is_removed_cut_or_emptied_is_missed() {
             1 => disk.truncate(&target.path, 64 * rng.below(target.len_bytes / 64)).unwrap(),
             2 => disk.overwrite(&target.path, 0, &vec![0; target.len_bytes as usize]).unwrap(),
             _ => {
-                // In front of a chunk, where nothing looks torn.
+                // A cut before a chunk, where nothing looks torn.
                 let bytes = disk.read(&target.path).unwrap();
                 let begins = |at: &usize| {
                     let header = bytes[*at..].first_chunk().unwrap();
@@ -265,7 +265,7 @@ fn what_others_have_appended_can_be_waited_for() {
                 shard.files().create_dir_all(&dir()).await.unwrap();
                 let log = CommitLog::open(&shard, options(sync), 1).await.unwrap();
                 log.durable_so_far().await.unwrap();
-                // Several chunks, the first of them being written while the others gather.
+                // Several chunks; the first is being written while the others gather.
                 for number in 1..=3u64 {
                     log.make_room(8, || None).await.unwrap();
                     drop(log.append(TABLE, &number.to_be_bytes()));
@@ -324,8 +324,8 @@ fn a_full_log_waits_for_flushes_and_a_full_disk_is_an_error() {
             shard.files().create_dir_all(&dir()).await.unwrap();
             let log = CommitLog::open(&shard, options(SyncMode::Batch), 1).await.unwrap();
             let mut held = SegmentRefs::default();
-            // Four entries in, the disk is so full that memtables cannot be flushed; before, a write would wait for the
-            // flush.
+            // After four entries the disk is so full that memtables cannot be flushed; before that, a write
+            // would wait for the flush.
             let appended_entries = std::cell::Cell::new(0);
             let cannot_flush = || {
                 let source = std::io::Error::from(std::io::ErrorKind::StorageFull);
@@ -345,7 +345,7 @@ fn a_full_log_waits_for_flushes_and_a_full_disk_is_an_error() {
             };
             assert!(matches!(error, LogError::NoSpace(_)), "{error}");
             assert!(error.to_string().contains("until space is freed"), "{error}");
-            // Flushing frees segments, and writing goes on.
+            // Flushing frees segments, and writes continue.
             log.release(TABLE, &held);
             shard.sleep_us(10_000).await;
             log.make_room(3000, || None).await.unwrap();
@@ -359,7 +359,7 @@ fn a_full_log_waits_for_flushes_and_a_full_disk_is_an_error() {
 fn a_sync_ends_while_the_first_segment_is_being_made() {
     let world = SimWorld::new(SimOptions { seed: 6, ..SimOptions::default() });
     let node = world.start_node(|_| async {}).unwrap();
-    // It opens without a segment.
+    // The log opens without a segment.
     world.set_faults(|faults| faults.capacity_bytes = Some(8 * 1024));
     let open = |shard: Shard| async move {
         shard.files().create_dir_all(&dir()).await.unwrap();

@@ -1,12 +1,12 @@
-//! `log_all`: what compactions of a table did, as lines of JSON in `compaction.log` of the data directory.
+//! The option `log_all`: compactions of a table as lines of JSON in `compaction.log` of the data directory.
 //!
-//! A line is an object of the form that Cassandra's log of the same name has: `enable` and `disable` when the option
-//! changes, `compaction` for each job that ended well. Jobs put lines into a list of all shards; shard 0 appends what
-//! has gathered there once in a while, and at a stop. A file of [`FILE_BYTES_MAX`] is renamed to `compaction-1.log`, in
-//! the place of the one before it.
+//! Each line is an object in the form of Cassandra's log of the same name: `enable` and `disable` when the
+//! option changes, `compaction` for each job that ended well. Jobs append lines to a list shared by all
+//! shards; shard 0 writes the gathered lines periodically and at shutdown. A file of [`FILE_BYTES_MAX`] is
+//! renamed to `compaction-1.log` and replaces the one before it.
 //!
-//! Nothing is synced: a crash may take the last second, and may leave half a line. While the file cannot be written,
-//! the last [`GATHERED_MAX`] lines are kept for another try.
+//! The file is not synced: a crash may lose the last second and may leave half a line. While the file cannot
+//! be written, the last [`GATHERED_MAX`] lines are kept for another attempt.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -19,7 +19,7 @@ use sstable::name::SSTableName;
 const FILE_BYTES_MAX: u64 = 16 << 20;
 const GATHERED_MAX: usize = 10_000;
 
-/// One for all shards.
+/// One log for all shards.
 #[derive(Clone, Debug)]
 pub struct CompactionLog(Arc<Inner>);
 
@@ -47,7 +47,7 @@ pub(super) struct LoggedJob<'a> {
 }
 
 impl CompactionLog {
-    /// `dir`: the data directory.
+    /// `dir` is the data directory.
     pub fn new(dir: PathBuf) -> Self {
         Self(Arc::new(Inner { dir, gathered: Mutex::default() }))
     }
@@ -64,7 +64,7 @@ impl CompactionLog {
         gathered.push_back(line);
     }
 
-    /// The option of a table was set or taken away.
+    /// Logs that the option of a table was set or removed.
     pub(super) fn switched(
         &self,
         (keyspace, table): (&str, &str),
@@ -104,7 +104,7 @@ impl CompactionLog {
         !self.lock().is_empty()
     }
 
-    /// Appends what has gathered. On shard 0, one at a time.
+    /// Appends the gathered lines to the file. Called on shard 0 only, and never concurrently.
     pub(crate) async fn save(&self, files: &Files) {
         let lines = std::mem::take(&mut *self.lock());
         if lines.is_empty() {
@@ -138,7 +138,7 @@ async fn open(files: &Files, path: &std::path::Path) -> Result<File, FileError> 
     files.open(path, OpenOptions { create: true, ..OpenOptions::read_write() }).await
 }
 
-/// As Cassandra has a list of SSTables.
+/// A list of SSTables in Cassandra's form.
 fn sstables(sstables: &[Sized]) -> String {
     let one = |(name, bytes): &Sized| {
         format!(
@@ -149,7 +149,7 @@ fn sstables(sstables: &[Sized]) -> String {
     format!("[{}]", sstables.iter().map(one).collect::<Vec<_>>().join(","))
 }
 
-/// A string of JSON.
+/// A JSON string.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

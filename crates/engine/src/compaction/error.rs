@@ -1,4 +1,4 @@
-//! Why a job did not end well.
+//! The reasons why a job did not end well.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,23 +11,23 @@ use sstable::write::WriteError;
 
 #[derive(Debug)]
 pub enum JobError {
-    /// It was told to stop.
+    /// The job was asked to stop.
     Stopped,
     Read(ReadError),
     Write(WriteError),
-    /// An output was written and cannot be read back.
+    /// An output was written and cannot be opened.
     Open(SSTableError),
     File(FileError),
-    /// The outputs may count after a restart, or not; until then the inputs stay as they are.
+    /// It is unknown whether the outputs will count after a restart. Until then the inputs stay as they are.
     InDoubt(FileError),
-    /// It counts, and the files that it replaced cannot be removed.
+    /// The outputs count, and the replaced files could not be removed.
     Unfinished(Arc<FileError>),
-    /// It makes no sense: no such file, another job has it.
+    /// The request cannot be fulfilled: an SSTable does not exist, or another job has it.
     Refused(String),
 }
 
 impl JobError {
-    /// The disk is full.
+    /// Whether the disk is full.
     pub fn is_no_space(&self) -> bool {
         match self {
             Self::Write(error) => error.is_no_space(),
@@ -36,7 +36,7 @@ impl JobError {
         }
     }
 
-    /// The file that says what it cannot say.
+    /// The corrupt file, if this is why the job failed.
     pub fn corrupt_file(&self) -> Option<&PathBuf> {
         match self {
             Self::Read(ReadError::Corrupt { file, .. })

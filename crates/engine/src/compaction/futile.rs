@@ -1,5 +1,5 @@
-//! SSTables whose tombstones were kept by the job that wrote them, which freed nothing: no other job is made for their
-//! tombstones until something that kept them has changed.
+//! SSTables for which another tombstone compaction would free nothing: the job that wrote them kept all their
+//! tombstones and freed no bytes. No job is made for their tombstones until one of the blockers has changed.
 
 use base::HashMap;
 use sstable::name::SSTableName;
@@ -8,12 +8,12 @@ use super::job::JobStats;
 use super::purge::Blocker;
 use crate::table::Table;
 
-/// What kept tombstones, as it was then.
+/// A blocker that kept tombstones, with its state when the job ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Held {
-    /// The least timestamp that a start would replay.
+    /// The least timestamp that a start would replay from the commit log.
     CommitLog(i64),
-    /// The least timestamp in memtables.
+    /// The least timestamp in the memtables.
     Memtable(i64),
     SSTable(String),
 }
@@ -24,7 +24,7 @@ impl Held {
             Blocker::CommitLog => table.replayable_since_us().map(Self::CommitLog),
             Blocker::Memtable => table.memtables.min_timestamp_us().map(Self::Memtable),
             Blocker::SSTable(name) => Some(Self::SSTable(name.clone())),
-            // Time decides, and is in the part that may be dropped, as is whether it is repaired.
+            // Age and repair state are already part of the droppable ratio.
             Blocker::Young | Blocker::Disabled | Blocker::NotRepaired => None,
         }
     }
@@ -38,12 +38,12 @@ impl Held {
     }
 }
 
-/// Of a table.
+/// The futile SSTables of one table, each with its blockers.
 #[derive(Default)]
 pub(super) struct Futile(HashMap<SSTableName, Vec<Held>>);
 
 impl Futile {
-    /// A job has ended.
+    /// Records the result of a job that has ended.
     pub(super) fn ended(&mut self, table: &Table, done: &JobStats) {
         let sstables = table.sstables();
         self.0.retain(|name, _| sstables.iter().any(|it| it.name() == *name));

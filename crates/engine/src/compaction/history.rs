@@ -1,4 +1,4 @@
-//! The compactions that ended lately, of all shards, and those of before the start that are stored
+//! The last compactions of all shards, including those before the start that are stored
 //! (`shard::compaction_history`).
 
 use std::borrow::Cow;
@@ -6,13 +6,13 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// So many are remembered.
+/// The maximum number of jobs in the history.
 const REMEMBERED: usize = 2000;
 
 /// A job that ended well.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// Of version 1: when it ended.
+    /// A UUID of version 1; its time is the end of the job.
     pub id: uuid::Uuid,
     pub shard: u32,
     pub keyspace: String,
@@ -22,26 +22,25 @@ pub struct Ended {
     /// Milliseconds since 1970.
     pub ended_ms: i64,
     pub took_us: u64,
-    /// On disk.
+    /// Bytes on disk.
     pub input_bytes: u64,
     pub output_bytes: u64,
     pub input_sstables: u64,
-    /// The sum over the inputs: a partition in two of them counts twice.
+    /// The sum over the inputs: a partition in two inputs counts twice.
     pub input_partitions: u64,
     pub output_partitions: u64,
-    /// How many partitions came from one input, from two, …
+    /// The number of partitions merged from one input, from two inputs, and so on.
     pub merged: Vec<(u32, u64)>,
 }
 
 impl Ended {
-    /// The order of the history, the same before and after a restart: the oldest first, the id between two jobs of one
-    /// millisecond.
+    /// The order of the history, the same before and after a restart: by end time, oldest first, then by id.
     pub(crate) fn order(&self) -> (i64, uuid::Uuid) {
         (self.ended_ms, self.id)
     }
 }
 
-/// The line of the log: as Cassandra's, it says what became of what, how fast, and why.
+/// The log line, with the facts of Cassandra's: inputs and outputs, rate, and reason.
 impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let took_s = self.took_us.max(1) as f64 / 1e6;
@@ -67,7 +66,7 @@ impl fmt::Display for Ended {
     }
 }
 
-/// A UUID of version 1: when, in units of 100 ns since 1582, and `random`.
+/// A UUID of version 1 from the time, in units of 100 ns since 1582, and `random`.
 pub(crate) fn time_uuid(wall_us: i64, random: u64) -> uuid::Uuid {
     let ticks = (wall_us.max(0) as u64).wrapping_mul(10).wrapping_add(0x01b2_1dd2_1381_4000);
     let mut bytes = [0; 16];
@@ -81,17 +80,18 @@ pub(crate) fn time_uuid(wall_us: i64, random: u64) -> uuid::Uuid {
 
 #[derive(Debug, Default)]
 struct Remembered {
-    /// The oldest first.
+    /// Oldest first.
     ended: VecDeque<Ended>,
-    /// Of them, those that are not stored yet.
+    /// The jobs of `ended` that are not stored yet.
     unsaved: VecDeque<Ended>,
 }
 
-/// One list for all shards: a job that ends, or somebody who looks, takes the lock.
+/// One list for all shards, behind a lock. It is taken when a job ends and when the history is read.
 #[derive(Clone, Debug, Default)]
 pub struct History(Arc<Mutex<Remembered>>);
 
-/// Keeps `list` in the order of [`Ended::order`]. Jobs of two shards that end at the same moment come in any order.
+/// Inserts into `list` in the order of [`Ended::order`]. Jobs of two shards that end at the same moment may
+/// arrive in any order.
 fn insert(list: &mut VecDeque<Ended>, ended: Ended) {
     let place = list.partition_point(|other| other.order() <= ended.order());
     list.insert(place, ended);
@@ -105,7 +105,7 @@ impl History {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `is_stored`: it is to be there after a restart too.
+    /// `is_stored`: the job is to be stored, so that it is in the history after a restart.
     pub(crate) fn push(&self, ended: Ended, is_stored: bool) {
         let mut all = self.lock();
         if is_stored {
@@ -128,13 +128,13 @@ impl History {
         std::mem::take(&mut self.lock().unsaved).into()
     }
 
-    /// These could not be stored; another time.
+    /// Puts back jobs that could not be stored, for a later attempt.
     pub(crate) fn put_back(&self, unsaved: Vec<Ended>) {
         let mut all = self.lock();
         unsaved.into_iter().for_each(|ended| insert(&mut all.unsaved, ended));
     }
 
-    /// The oldest first.
+    /// All jobs, oldest first.
     pub fn all(&self) -> Vec<Ended> {
         self.lock().ended.iter().cloned().collect()
     }

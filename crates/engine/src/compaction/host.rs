@@ -1,5 +1,5 @@
-//! What a shard's compactions offer to jobs of other shards, and to tasks that outlive a job: little, and by the shard
-//! alone.
+//! The part of a shard's compactions that is accessible to jobs of other shards, and to tasks that outlive a
+//! job. All calls run on the shard itself.
 
 use std::rc::{Rc, Weak};
 
@@ -13,27 +13,27 @@ use super::manager::Manager;
 use crate::error::EngineError;
 use crate::table::Table;
 
-/// See the head of this file.
+/// A shard-local handle on the [`Manager`]; see the head of this file.
 pub(super) struct CompactionHost(Weak<Manager>);
 
 impl CompactionHost {
-    /// Calls to this shard find the manager from now on.
+    /// Registers the manager as a local of the shard.
     pub(super) fn offer(shard: &Shard, manager: &Rc<Manager>) {
         shard.set_local(Rc::new(Self(Rc::downgrade(manager))));
     }
 
-    /// `None`: the shard has ended.
+    /// `None` if the shard has stopped.
     pub(super) fn of(shard: &Shard) -> Option<HostGuard> {
         shard.local::<Self>()?.0.upgrade().map(HostGuard)
     }
 }
 
-/// The compactions of a shard for the length of a call.
+/// Access to a shard's compactions for the duration of a call.
 pub(super) struct HostGuard(Rc<Manager>);
 
 impl HostGuard {
-    /// The table while jobs of it may run. One that is being dropped is found until its jobs have ended: they may wait
-    /// for files that are held.
+    /// The table, as long as jobs of it may run. A table that is being dropped is found until its jobs have
+    /// ended: they may wait for `files_lock`.
     pub(super) fn table(&self, id: TableId) -> Result<Rc<Table>, EngineError> {
         Ok(self.0.managed(id)?.table.clone())
     }
@@ -42,17 +42,17 @@ impl HostGuard {
         self.0.schedule.is_stopping()
     }
 
-    /// The table's SSTables may be compacted again.
+    /// Wakes the manager: the table's SSTables may be compacted again.
     pub(super) fn nudge(&self, table: &Rc<Table>) {
         self.0.nudge(table);
     }
 
-    /// What outputs are opened with.
+    /// The chunk cache with which outputs are opened.
     pub(super) fn cache(&self) -> &Rc<ChunkCache> {
         &self.0.around.cache
     }
 
-    /// An error that ends no job.
+    /// Reports an error that ends no job.
     pub(super) fn report(&self, table: &Table, error: &JobError) {
         self.0.tell(table, error);
     }

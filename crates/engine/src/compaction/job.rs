@@ -1,23 +1,24 @@
 //! One compaction, from its plan to the replaced SSTables.
 //!
 //! ```text
-//! inputs -> chains of disjoint SSTables -> MergeReader -> (own partitions) -> CompactReader -> Cutter -> SSTables
-//!                                                                                  |
-//!                                                                                  garbage -> SSTable
+//! inputs -> disjoint chains -> MergeReader -> (own partitions) -> CompactReader -> Cutter -> SSTables
+//!                                                                       |
+//!                                                                       garbage -> SSTable
 //! ```
-//! Fragments go through one at a time in the turns of the `Compaction` group; reads are ahead of the merge and
-//! writes behind it. At the end the outputs take the place of the inputs (`replace`).
+//! Fragments pass through one at a time in the turns of the `Compaction` group; reads run ahead of the merge,
+//! and writes follow it. At the end the outputs replace the inputs (`replace`).
 //!
-//! **Releasing inputs early.** In a job over runs, each output that ends between two partitions is committed at once,
-//! and with it go the inputs that end in front of the next partition. An input that does not end there stays whole,
-//! and may have data that a tombstone deleted which was purged and whose SSTable is gone. So what is purged is kept
-//! beside the outputs, as an SSTable of its own ("garbage collection") that is committed with them, and goes with the
-//! last input that overlaps it. At any point, with or without a crash, what is in the table is what was.
+//! **Releasing inputs early.** In a job over runs, each output that ends between two partitions is committed
+//! at once, together with the removal of the inputs that end before the next partition. An input that ends
+//! later stays whole, and may hold data that was deleted by a tombstone that the job has purged and whose
+//! SSTable was removed. Purged data is therefore kept in an SSTable of its own ("garbage collection"), which
+//! is committed with the outputs and removed with the last input that overlaps it. At any point, with or
+//! without a crash, the table's content is unchanged.
 //!
-//! **Beside a shadow.** What other SSTables delete or overwrite is left out of the merge at once (`ShadowReader`); they
-//! stay, and no job may drop their tombstones while an input of this one is in the table.
+//! **Shadow.** Data that other SSTables delete or overwrite is left out of the merge (`ShadowReader`). Those
+//! SSTables stay, and no job may drop their tombstones while an input of this job is in the table.
 //!
-//! A job that fails or is stopped leaves what it has committed, and removes the rest.
+//! A job that fails or is stopped keeps what it has committed and removes its other outputs.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -46,20 +47,20 @@ use crate::options::SSTableForm;
 use crate::table::Table;
 use crate::table::large_data_log::LargeDataLog;
 
-/// Fragments between two looks at whether the turn is over.
+/// Number of fragments between two checks whether the turn is over.
 pub(super) const FRAGMENTS_A_CHECK: u64 = 16;
 
-/// A job as others see it while it runs.
+/// A running job as seen by other tasks.
 pub struct Control {
     pub id: u64,
-    /// It is to end as soon as it can.
+    /// The job must end as soon as it can.
     pub(super) stop: Cell<bool>,
-    /// It is to end even if errors keep it from tidying up: the shard stops, or the table goes.
+    /// The job must end even if errors prevent its cleanup: the shard stops, or the table is dropped.
     pub(super) leave: Cell<bool>,
-    /// Uncompressed bytes of the inputs, and how many of them were read.
+    /// Uncompressed bytes of the inputs, in total and already read.
     pub total_bytes: u64,
     pub read_bytes: Rc<Cell<u64>>,
-    /// Bytes on disk of outputs that were completed.
+    /// Bytes on disk of completed outputs.
     pub written_bytes: Cell<u64>,
     /// In the shard's monotonic time.
     pub started_us: u64,
@@ -92,67 +93,69 @@ impl Control {
     }
 }
 
-/// What a job needs of its shard.
+/// The parts of its shard that a job uses.
 #[derive(Clone)]
 pub(super) struct JobContext {
     pub(super) shard: Shard,
     pub(super) cache: Rc<ChunkCache>,
     pub(super) host_id: [u8; 16],
-    /// What outputs are written as.
+    /// The format in which outputs are written.
     pub(super) form: SSTableForm,
     pub(super) large_data: Rc<LargeDataLog>,
     pub(super) throttle: Rc<Throttle>,
 }
 
-/// What a job has done.
+/// The result of a job.
 #[derive(Clone, Debug, Default)]
 pub struct JobStats {
     /// Bytes on disk.
     pub input_bytes: u64,
     pub output_bytes: u64,
-    /// Before compression.
+    /// Uncompressed bytes.
     pub plain_input_bytes: u64,
     pub plain_output_bytes: u64,
     pub input_partitions: u64,
     pub output_partitions: u64,
     pub last_key: Option<PartitionKey>,
-    /// What has come into the table.
+    /// The SSTables that the job has added to the table.
     pub outputs: Vec<SSTableName>,
-    /// Bytes on disk of each of them.
+    /// Bytes on disk of each SSTable in `outputs`.
     pub output_sizes: Vec<u64>,
     pub kept_tombstones: KeptTombstones,
-    /// How many partitions came from one input, from two, …: chains of inputs that do not overlap count as one.
+    /// The number of partitions merged from one input, from two inputs, and so on. A chain of inputs that do
+    /// not overlap counts as one.
     pub merged: Vec<(u32, u64)>,
 }
 
-/// What is merged, and how.
+/// The SSTables to merge, and the rules of the merge.
 pub(super) struct JobInput {
     pub(super) table: Rc<Table>,
     pub(super) inputs: Vec<Rc<SSTable>>,
-    /// Goes without being read.
+    /// Fully expired SSTables: removed without being read.
     pub(super) expired: Vec<Rc<SSTable>>,
-    /// What others delete is left out.
+    /// Data that these SSTables delete is left out.
     pub(super) shadow: Option<Shadow>,
     pub(super) layout: Layout,
     pub(super) release_early: bool,
-    /// Tombstones of before may be dropped.
+    /// Tombstones from before this time may be dropped.
     pub(super) gc_before_s: u32,
-    /// Why all others stay.
+    /// The reason reported for tombstones that are kept because of `gc_before_s`.
     pub(super) young: Blocker,
     pub(super) now_s: u32,
     pub(super) origin: &'static str,
-    /// SSTables that no other job may take: the inputs, and those this one puts into the table until it has ended.
+    /// SSTables that no other job may take: the inputs, and the SSTables that this job has added to the
+    /// table, until it has ended.
     pub(super) own: OwnSSTables,
 }
 
-/// SSTables that are no inputs and know what is dead in them.
+/// SSTables that are not inputs and whose tombstones and cells shadow data of the inputs.
 pub(super) struct Shadow {
     pub(super) by: Vec<Rc<SSTable>>,
     pub(super) granularity: Granularity,
 }
 
 impl Shadow {
-    /// `data` without what is dead in them: `inputs` merged.
+    /// `data`, which is `inputs` merged, without the data that is shadowed.
     fn over(&self, spec: &ReadSpec, inputs: &[Rc<SSTable>], data: Box<dyn Reader>) -> Box<dyn Reader> {
         let first = inputs.iter().map(|input| input.first_key()).min().expect("there is an input");
         let last = inputs.iter().map(|input| input.last_key()).max().expect("there is an input");
@@ -194,7 +197,7 @@ impl JobInput {
     }
 }
 
-/// Carries the work out. `own` keeps after the end what must stay as it is until a restart.
+/// Runs the job. After the end, `own` holds the SSTables that must stay as they are until a restart.
 pub(super) async fn run(
     around: &JobContext,
     control: &Rc<Control>,
@@ -297,8 +300,8 @@ pub(super) async fn run(
     Ok(job.done)
 }
 
-/// Readers over all inputs: SSTables that do not overlap are behind one another in one reader, as the fragments of
-/// a run are. What is read is added to `progress`.
+/// Readers over all inputs. SSTables that do not overlap are read one after the other by one reader, like the
+/// fragments of a run. The number of bytes read is added to `progress`.
 fn chains(inputs: &[Rc<SSTable>], spec: &ReadSpec, progress: Option<&Rc<Cell<u64>>>) -> Vec<Box<dyn Reader>> {
     let mut sorted: Vec<&Rc<SSTable>> = inputs.iter().collect();
     sorted.sort_by(|a, b| a.first_key().cmp(b.first_key()));
@@ -333,19 +336,19 @@ struct Job {
     table: Rc<Table>,
     maker: Rc<OutputFactory>,
     own: OwnSSTables,
-    /// Inputs that are still in the table, the expired ones included.
+    /// Inputs that are still in the table, including the expired ones.
     remaining: Vec<Rc<SSTable>>,
     expired: Vec<Rc<SSTable>>,
     outputs: Outputs,
-    /// What was purged and is not written yet.
+    /// Purged data that is not written yet.
     garbage: Garbage,
     garbage_writer: Option<SSTableWriter>,
     /// A partition of garbage has begun and not ended.
     is_in_garbage: bool,
-    /// Garbage that is in the table.
+    /// Garbage SSTables that are in the table.
     garbage_sstables: Vec<Rc<SSTable>>,
     done: JobStats,
-    /// Why files that were replaced are still there.
+    /// The reason why replaced files are still there.
     unfinished: Option<Arc<FileError>>,
     release_early: bool,
 }
@@ -397,7 +400,7 @@ impl Job {
                 self.write_garbage().await?;
             }
             fragments += 1;
-            // Asking for the time costs a good part of what a fragment does.
+            // Reading the time costs a good part of the work for one fragment.
             if fragments.is_multiple_of(FRAGMENTS_A_CHECK) && shard.need_preempt() {
                 self.control.check()?;
                 shard.yield_now().await;
@@ -407,7 +410,7 @@ impl Job {
         self.outputs.end_sstables().await
     }
 
-    /// Writes what was purged to an SSTable of its own.
+    /// Writes purged data to an SSTable of its own.
     async fn write_garbage(&mut self) -> Result<(), JobError> {
         loop {
             let Some(fragment) = self.garbage.borrow_mut().pop_front() else { return Ok(()) };
@@ -427,7 +430,7 @@ impl Job {
         }
     }
 
-    /// Commits what is complete, and lets go of the inputs that end in front of `next`.
+    /// Commits the complete outputs and removes the inputs that end before `next`.
     async fn release(&mut self, next: &PartitionKey) -> Result<(), JobError> {
         let exhausted: Vec<Rc<SSTable>> = (self.remaining.iter())
             .filter(|input| input.last_key() < next || is_among(&self.expired, input))
@@ -455,7 +458,7 @@ impl Job {
     }
 
     async fn commit_all(&mut self) -> Result<(), JobError> {
-        // Nothing is left that the garbage could be needed for.
+        // No input remains for which the garbage could be needed.
         if let Some(writer) = self.garbage_writer.take() {
             let _ = writer.abort().await;
         }
@@ -463,7 +466,7 @@ impl Job {
         self.commit(gone, vec![]).await
     }
 
-    /// The complete outputs and `garbage` take the place of `gone`.
+    /// Replaces `gone` by the complete outputs and `garbage`.
     async fn commit(&mut self, gone: Vec<Rc<SSTable>>, garbage: Vec<Rc<SSTable>>) -> Result<(), JobError> {
         let outputs = self.outputs.take_complete();
         let added = [outputs.clone(), garbage.clone()].concat();
@@ -483,7 +486,7 @@ impl Job {
             }
         };
         if !is_certain {
-            // What is in doubt stays as it is until a restart.
+            // SSTables of an uncertain replacement stay as they are until a restart.
             self.table.sstables.freeze(added.iter().chain(&gone).map(|sstable| sstable.name()));
         }
         let replaced = replaced?;
@@ -524,7 +527,7 @@ impl Job {
 
     async fn abort(&mut self) {
         if let Some(writer) = self.garbage_writer.take() {
-            // What remains after an error is removed by the next start.
+            // Files that remain after an error are removed by the next start.
             let _ = writer.abort().await;
         }
         self.outputs.abort().await;

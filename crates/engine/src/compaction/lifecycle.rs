@@ -1,7 +1,7 @@
-//! A job from its beginning to what is made of its end.
+//! The start of a job, and the handling of its result.
 //!
-//! A job that ended well is told to the strategy, counted, and remembered. One that failed is tried again after a
-//! `pause`, and an input that says what it cannot say is put into quarantine.
+//! A job that ended well is reported to the strategy, counted, and added to the history. A job that failed is
+//! retried after a `pause`, and a corrupt input is put into quarantine.
 
 use std::rc::Rc;
 
@@ -27,7 +27,7 @@ fn is_repaired(input: &Rc<SSTable>) -> bool {
 }
 
 impl Manager {
-    /// Begins a job; gives what waits for its end.
+    /// Starts a job; the handle returns its result.
     pub(super) fn begin(
         self: &Rc<Self>,
         managed: &Rc<TableState>,
@@ -39,10 +39,10 @@ impl Manager {
         self.begin_with(managed, plan, kind, weight, shadow)
     }
 
-    /// What `provide_overlapping_tombstones` adds to a job.
+    /// The shadow that `provide_overlapping_tombstones` adds to a job.
     ///
-    /// A job that runs beside this one keeps the tombstones that are shadows here: this job's inputs are in the table
-    /// until it has ended, and hold what those tombstones delete.
+    /// A concurrent job keeps the tombstones that are shadows here: the inputs of this job are in the table
+    /// until it has ended, and hold the data that those tombstones delete.
     fn shadow_of(&self, managed: &TableState, plan: &Plan) -> Result<Option<Shadow>, JobError> {
         let rules = managed.rules.get();
         let Some(granularity) = rules.overlapping else { return Ok(None) };
@@ -58,7 +58,7 @@ impl Manager {
         Ok((!by.is_empty()).then_some(Shadow { by, granularity }))
     }
 
-    /// As [`Self::begin`], without what `shadow` deletes.
+    /// Like [`Self::begin`], without the data that `shadow` deletes.
     pub(super) fn begin_with(
         self: &Rc<Self>,
         managed: &Rc<TableState>,
@@ -82,7 +82,7 @@ impl Manager {
             work.young = Blocker::NotRepaired;
         }
         if matches!(plan.reason, Reason::Reshape { .. }) {
-            // The rest of the table is not looked at.
+            // A reshape does not take the other SSTables of the table into account.
             work.gc_before_s = 0;
         }
         if matches!(plan.reason, Reason::BudgetTooSmall { .. }) {
@@ -142,12 +142,13 @@ impl Manager {
         }
     }
 
-    /// Runs what gives what it has done. `planned`: the strategy is told of it, with the inputs' least level.
+    /// Starts `run` as a job. `planned`: the strategy is notified of the end of this plan; the number is the
+    /// least level of its inputs.
     ///
     /// # Errors
-    /// No job of the table may begin: it is being truncated ([`Self::block`]) or gone, or the shard stops. Or another
-    /// job works on one of the SSTables. Every job passes here, whoever asked for it: an output that came into the
-    /// table after a truncate would bring back what was truncated.
+    /// No job of the table may start: the table is being truncated ([`Self::block`]) or was dropped, or the
+    /// shard stops. Or another job has one of the SSTables. Every job passes this check, whatever its origin:
+    /// an output that is added to the table after a truncate would bring truncated data back.
     pub(super) fn begin_job(
         self: &Rc<Self>,
         managed: &Rc<TableState>,
@@ -188,7 +189,7 @@ impl Manager {
             };
             managed.wants.set(true);
             if planned.is_none() {
-                // Another table may have waited for its turn.
+                // Another table may have waited for the end of this job.
                 this.tables.borrow().values().for_each(|managed| managed.wants.set(true));
             }
             this.schedule.wake();
@@ -210,7 +211,7 @@ impl Manager {
         };
         managed.strategy.borrow_mut().finished(&finished);
         managed.futile.borrow_mut().ended(&managed.table, done);
-        // Its runs are others now.
+        // The job has changed the table's runs.
         managed.sampling.forget();
     }
 

@@ -1,12 +1,12 @@
-//! Which compactions of a shard run when.
+//! Decides which compactions of a shard run when.
 //!
-//! After a flush, a compaction, a change of options, and once in a while, a table's strategy is asked for a job. What
-//! cannot start now is asked for again when a job ends.
+//! A table's strategy is asked for a job after a flush, after a compaction, after a change of options, and
+//! once per minute. A job that cannot start now is asked for again when a job ends.
 //!
-//! The manager is what connects its parts: when strategies are asked (`schedule`), the jobs that run (`running`), what
-//! is known of a table (`table_state`: its `pause` after a failure, its `sample`), and the disk (`pressure`). What
-//! becomes of a job is in `lifecycle`. What users ask for (`nodetool compact`, …) goes past weights and pauses; see
-//! `operations`.
+//! The manager connects its parts: the times at which strategies are asked (`schedule`), the running jobs
+//! (`running`), the state of each table (`table_state`: its `pause` after a failure, its `sample`), and the
+//! disk (`pressure`). `lifecycle` starts jobs and handles their results. Requests of users (`nodetool
+//! compact`, …) ignore weights and pauses; see `operations`.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ use crate::options::{CompactionOptions, SSTableForm};
 use crate::table::Table;
 use crate::table::large_data_log::LargeDataLog;
 
-/// What the shards' managers have in common.
+/// The options and lists that the managers of all shards share.
 #[derive(Clone, Debug)]
 pub struct CompactionSetup {
     pub options: CompactionOptions,
@@ -103,14 +103,14 @@ impl Manager {
         &self.around.shard
     }
 
-    /// From now on jobs begin: what a start does is done.
+    /// Allows jobs to start. Called when the start of the shard is complete.
     pub fn start(&self) {
         self.schedule.start();
         self.reshape_all();
         self.ask_all();
     }
 
-    /// Knows the table from now on, or that its options are others: the strategy is another one then.
+    /// Adds a table, or applies its changed options; changed compaction options create a new strategy.
     pub fn set_table(&self, table: &Rc<Table>, settings: &TableSettings) {
         let options = &settings.compaction;
         let id = table.schema().id;
@@ -136,7 +136,7 @@ impl Manager {
         self.schedule.wake();
     }
 
-    /// Says in the log of `log_all` that the option has changed; once for all shards.
+    /// Writes a change of `log_all` to the compaction log, once for all shards.
     fn log_switched(&self, managed: &TableState, was_on: bool) {
         let is_on = managed.rules.get().log_all;
         if is_on != was_on && self.shard().id() == 0 {
@@ -147,7 +147,7 @@ impl Manager {
         }
     }
 
-    /// The strategy that the options name, or none, and then a line in the log.
+    /// The strategy named by the options; if they are invalid, the null strategy, and the error is reported.
     fn strategy_of(&self, table: &Table, options: &BTreeMap<String, String>) -> Box<dyn Strategy> {
         let (strategy, refused) = strategies::of(options);
         if let Some(error) = refused {
@@ -158,7 +158,7 @@ impl Manager {
         strategy
     }
 
-    /// The table is gone; its jobs have ended ([`Self::block`]).
+    /// Removes a dropped table. Its jobs have ended ([`Self::block`]).
     pub fn forget_table(&self, id: TableId) {
         self.tables.borrow_mut().remove(&id);
     }
@@ -167,7 +167,7 @@ impl Manager {
         self.tables.borrow().get(&id).cloned().ok_or(EngineError::UnknownTable(id))
     }
 
-    /// The table has another SSTable.
+    /// The table has a new SSTable.
     pub fn nudge(&self, table: &Rc<Table>) {
         if let Some(managed) = self.tables.borrow().get(&table.schema().id) {
             managed.wants.set(true);
@@ -175,13 +175,13 @@ impl Manager {
         }
     }
 
-    /// Every table's strategy is asked.
+    /// Asks the strategy of every table.
     pub fn ask_all(&self) {
         self.tables.borrow().values().for_each(|managed| managed.wants.set(true));
         self.schedule.asks_all(self.shard().now_us());
     }
 
-    /// Looks at pauses that are over, and asks all tables once in a while.
+    /// Wakes the manager for tables whose pause is over, and asks all tables periodically.
     pub fn tick(&self) {
         let now_us = self.shard().now_us();
         if self.schedule.is_ask_due(now_us) {
@@ -192,7 +192,7 @@ impl Manager {
         }
     }
 
-    /// What outputs are written as.
+    /// The format version of outputs.
     pub fn sstable_version(&self) -> Version {
         self.around.form.version
     }
@@ -214,7 +214,7 @@ impl Manager {
         Ok(self.managed(id)?.auto.get())
     }
 
-    /// Bytes per second that this shard's jobs may read; 0: no limit.
+    /// Sets the bytes per second that this shard's jobs may read; 0: no limit.
     pub fn set_throughput(&self, bytes_per_s: u64) {
         self.around.throttle.set_bytes_per_s(bytes_per_s);
     }
@@ -231,7 +231,8 @@ impl Manager {
         self.schedule.jobs_max()
     }
 
-    /// No job of the table begins until [`Self::allow`]; those that run are stopped, and have ended when this does.
+    /// Prevents jobs of the table from starting until [`Self::allow`], stops its running jobs, and waits for
+    /// their end.
     pub async fn block(&self, id: TableId) {
         let Ok(managed) = self.managed(id) else { return };
         managed.blocks.set(managed.blocks.get() + 1);
@@ -247,8 +248,8 @@ impl Manager {
         }
     }
 
-    /// Waits until no other operation has the table. From then on until [`Self::release`] only the caller begins jobs
-    /// of it; those that the strategy began are stopped, and have ended when this does.
+    /// Waits until no other operation has the table. From then until [`Self::release`], only the caller
+    /// starts jobs of the table. The jobs of the strategy are stopped, and have ended when this returns.
     pub(super) async fn acquire(&self, managed: &TableState) {
         let id = managed.table.schema().id;
         managed.operation.hold().await;
@@ -267,7 +268,7 @@ impl Manager {
         self.running.stop(kind)
     }
 
-    /// Stops all jobs and begins none any more.
+    /// Stops all jobs; none starts afterwards.
     pub async fn stop(&self) {
         self.schedule.stop();
         self.running.leave();
@@ -300,7 +301,7 @@ impl Manager {
         }
     }
 
-    /// Whether a job of the table may begin by itself, as far as the strategy does not matter.
+    /// Whether an automatic job of the table may start, apart from conditions of the strategy.
     pub(super) fn may_begin(&self, managed: &TableState) -> bool {
         self.schedule.has_room(self.running.len())
             && managed.auto.get()
@@ -350,7 +351,7 @@ impl Manager {
         }
     }
 
-    /// Lets `f` see the table with its strategy.
+    /// Calls `f` with the strategy and the view of the table.
     pub(super) fn with_view<R>(
         &self,
         managed: &TableState,
@@ -385,10 +386,10 @@ impl Manager {
         f(&mut **managed.strategy.borrow_mut(), &view)
     }
 
-    /// Tombstones of before may be dropped. What the commit log would bring back is looked at partition by partition.
+    /// Tombstones from before this time may be dropped. The commit log is checked partition by partition.
     ///
-    /// 0 while the table has SSTables that cannot be opened: nobody knows what of them a tombstone deletes, and they
-    /// come back when their files have been put right.
+    /// 0 while the table has SSTables that cannot be opened: it is unknown which of their data a tombstone
+    /// deletes, and the data returns when the files have been repaired.
     pub(super) fn gc_before_s(&self, managed: &TableState) -> u32 {
         if managed.table.check_readable().is_err() {
             return 0;
@@ -419,7 +420,7 @@ impl Manager {
     }
 }
 
-/// The lesser of those that there are.
+/// The lesser of the values that are present.
 fn least_of(a: Option<i64>, b: Option<i64>) -> Option<i64> {
     a.into_iter().chain(b).min()
 }

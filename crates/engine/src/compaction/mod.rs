@@ -1,16 +1,19 @@
-//! Compactions: SSTables become fewer, and what is dead goes.
+//! Compaction: jobs merge a table's SSTables into fewer ones and drop dead data.
 //!
-//! - [`manager`]: which job runs when; `strategies` and `view` are what it asks and what it shows; its parts are
-//!   `schedule`, `running`, `table_state`, `pause`, `pressure`; what becomes of a job is in `lifecycle`;
-//! - [`job`]: one compaction; `output` and `windows` cut what it writes, `purge` says what may be dropped, `throttle`
-//!   how fast;
-//! - [`record`], `replace`: SSTables take the place of others, whatever happens;
-//! - `reshard`, `reshape`: SSTables from elsewhere are brought to the shards that own them, and into the strategy's
-//!   form;
-//! - [`verify`]: what is damaged is found and put aside; [`scrub`]: and what of it is sound takes its place;
-//! - `sample`: how much a merge would free, from a small part of it;
-//! - `operations`: what users ask for; [`report`], [`history`]: what they are shown;
-//! - `compaction_log`: the lines of `log_all`.
+//! - [`manager`] decides which job runs when. It asks `strategies` and passes them a `view` of the table. Its
+//!   parts are `schedule`, `running`, `table_state`, `pause` and `pressure`; `lifecycle` starts jobs and
+//!   processes their results.
+//! - [`job`] runs one compaction. `output` and `windows` cut its output into SSTables, `purge` decides what
+//!   may be dropped, `throttle` limits the read rate.
+//! - [`record`] and `replace` replace SSTables by others in a way that survives crashes.
+//! - `reshard` and `reshape` bring SSTables from elsewhere to the shards that own them, and into the
+//!   strategy's form.
+//! - [`verify`] finds damaged SSTables and puts them into quarantine; [`scrub`] replaces damaged SSTables by
+//!   their readable part.
+//! - `sample` estimates from a small part of the data how many bytes a merge would free.
+//! - `operations` runs the requests of users; [`report`] and [`history`] are the figures and jobs shown to
+//!   them.
+//! - `compaction_log` writes the lines of the option `log_all`.
 
 mod compaction_log;
 pub mod error;

@@ -1,4 +1,5 @@
-//! What users ask for: a major compaction, rewriting single SSTables, rewriting them without what others delete.
+//! Compactions requested by users: major compaction, rewriting single SSTables, and rewriting SSTables
+//! without the data that other SSTables delete.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -15,7 +16,7 @@ use super::manager::Manager;
 use super::table_state::TableState;
 use crate::error::EngineError;
 
-/// So many jobs of one major compaction run at once if nothing else is said.
+/// Default limit of concurrent jobs of one major compaction.
 const MAJOR_JOBS_MAX: usize = 4;
 
 impl From<JobError> for EngineError {
@@ -26,7 +27,7 @@ impl From<JobError> for EngineError {
 }
 
 impl Manager {
-    /// `nodetool compact`: everything the table has, as its strategy does that.
+    /// `nodetool compact`: compacts the whole table in the way of its strategy.
     pub async fn major(self: &Rc<Self>, id: TableId, split: bool) -> Result<(), EngineError> {
         let managed = self.managed(id)?;
         let jobs_max = match (managed.rules.get().parallel_major, self.jobs_max()) {
@@ -41,7 +42,7 @@ impl Manager {
         Ok(result?)
     }
 
-    /// Merges these SSTables into one.
+    /// Merges the named SSTables into one.
     pub async fn merge(self: &Rc<Self>, id: TableId, names: &[SSTableName]) -> Result<(), EngineError> {
         let plans = |strategy: &mut dyn Strategy, view: &TableView<'_>, sstables: &[Rc<SSTable>]| {
             let named = view.sstables.iter().zip(sstables).filter(|(_, it)| names.contains(&it.name()));
@@ -53,7 +54,7 @@ impl Manager {
         self.carry_out(id, "User defined compaction", plans).await
     }
 
-    /// Rewrites those SSTables that `wants` picks, each by itself.
+    /// Rewrites each SSTable that `wants` selects, one at a time.
     pub async fn rewrite(
         self: &Rc<Self>,
         id: TableId,
@@ -78,8 +79,8 @@ impl Manager {
         self.carry_out(id, kind, plans).await
     }
 
-    /// Rewrites one after the other what may have something dead in it, without what the other SSTables delete or, by
-    /// cells, overwrite.
+    /// Rewrites, one after the other, the SSTables that may contain dead data, without data that other
+    /// SSTables delete or, with granularity `Cell`, overwrite.
     pub async fn garbage_collect(
         self: &Rc<Self>,
         id: TableId,
@@ -100,7 +101,7 @@ impl Manager {
         granularity: Granularity,
     ) -> Result<(), JobError> {
         for id in order {
-            // What the jobs before have written takes part as what they replaced did.
+            // Outputs of the jobs before participate in the place of their inputs.
             let planned = self.with_view(managed, |strategy, view| {
                 let plan = garbage::plan(view, id, |level| strategy.layout(level))?;
                 Some((plan, garbage::shadows_of(view, id, granularity)))
@@ -114,8 +115,8 @@ impl Manager {
         Ok(())
     }
 
-    /// Waits for other operations of the table, stops the strategy's jobs, lets `plan` say what is to be done instead
-    /// (it gets the SSTables of the view beside it) and does that, one after the other.
+    /// Waits for other operations of the table, stops the strategy's jobs, and runs the plans that `plan`
+    /// returns, one after the other. `plan` also gets the SSTables of the view, in the view's order.
     pub async fn carry_out(
         self: &Rc<Self>,
         id: TableId,
@@ -132,8 +133,8 @@ impl Manager {
         Ok(result?)
     }
 
-    /// Carries the plans out, at most `jobs_max` at once. After an error none begins, those that run are waited for,
-    /// and the first error is the answer.
+    /// Runs the plans, at most `jobs_max` at once. After an error no further job starts, the running ones are
+    /// awaited, and the first error is returned.
     async fn run_all(
         self: &Rc<Self>,
         managed: &Rc<TableState>,

@@ -1,10 +1,12 @@
-//! Where what a job lets out is written: SSTables one after the other, cut as a layout says.
+//! The outputs of a job: one SSTable after the other, cut according to a layout.
 //!
-//! An SSTable ends in front of a partition, once it is large enough or the ring has passed a boundary. A partition
-//! that is larger than an SSTable of a run is cut between two rows: the first part closes the range deletion in
-//! force and the second opens it again, and each has the deletion of the partition, so each is right by itself.
+//! An SSTable ends before a partition, when it is large enough or the ring has passed a boundary. A partition
+//! larger than an SSTable of a run is cut between two rows: the first part closes the range tombstone in
+//! force, the second reopens it, and both have the partition tombstone, so that each part is correct by
+//! itself.
 //!
-//! What is written is complete and not sealed ([`SSTableWriter::finish_unsealed`]): it counts when it is committed.
+//! Outputs are complete but not sealed ([`SSTableWriter::finish_unsealed`]); they count when they are
+//! committed.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,7 +26,7 @@ use crate::options::SSTableForm;
 use crate::table::Table;
 use crate::table::large_data_log::LargeDataLog;
 
-/// Makes SSTables of one table on one shard.
+/// Creates SSTables of one table on one shard.
 pub(super) struct OutputFactory {
     pub(super) shard: Shard,
     pub(super) table: Rc<Table>,
@@ -34,22 +36,22 @@ pub(super) struct OutputFactory {
     pub(super) form: SSTableForm,
     pub(super) large_data: Rc<LargeDataLog>,
     pub(super) delta_bases: DeltaBases,
-    /// As [`Self::repaired_at_ms`] says.
+    /// See the function [`Self::repaired_at_ms`].
     pub(super) repaired_at_ms: i64,
     pub(super) expected_partitions: u64,
-    /// The shard whose partitions they have.
+    /// The shard that owns the partitions of the outputs.
     pub(super) owner: u32,
 }
 
 impl OutputFactory {
-    /// What times in the merge of `inputs` are written as differences to.
+    /// The bases of the delta encoding of times in the merge of `inputs`.
     pub(super) fn delta_bases(inputs: &[Rc<SSTable>]) -> DeltaBases {
         let mut bases = DeltaBasesCollector::new();
         inputs.iter().for_each(|input| bases.merge(&input.statistics().header.bases));
         bases.finish()
     }
 
-    /// When the merge of `inputs` was repaired: as early as any of them; 0 if one was not.
+    /// The repair time of the merge of `inputs`: the earliest of theirs; 0 if one is not repaired.
     pub(super) fn repaired_at_ms(inputs: &[Rc<SSTable>]) -> i64 {
         inputs.iter().map(|input| input.stats().repaired_at_ms).min().unwrap_or(0)
     }
@@ -75,12 +77,12 @@ impl OutputFactory {
         let number = self.table.sstables.take_generation(shards);
         let name = SSTableName::big(self.form.version, Generation::Number(number));
         let files = self.shard.files();
-        // On the heap, as what is long and rare: who awaits it is a task for each job.
+        // The future is long and rarely used, so it is boxed: every job's task contains it.
         let create = SSTableWriter::create(files, &self.table.dir, name, self.schema.clone(), options);
         Ok(Box::pin(create).await?)
     }
 
-    /// Completes and opens what was written; `None` if nothing was.
+    /// Completes and opens the written SSTable; `None` if nothing was written.
     pub(super) async fn complete(&self, writer: SSTableWriter) -> Result<Option<Rc<SSTable>>, JobError> {
         let Some(written) = Box::pin(writer.finish_unsealed()).await? else { return Ok(None) };
         self.large_data.written(&self.schema, &written);
@@ -88,7 +90,7 @@ impl OutputFactory {
         match SSTable::open_unsealed(files, dir, written.name, &self.cache, IoClass::Compaction).await {
             Ok(sstable) => Ok(Some(sstable)),
             Err(error) => {
-                // What remains after another failure is removed by the next start.
+                // Files that remain after a second failure are removed by the next start.
                 let _ = remove_sstables(files, dir, &[written.name]).await;
                 Err(error.into())
             }
@@ -100,13 +102,13 @@ impl OutputFactory {
         let names: Vec<SSTableName> = sstables.iter().map(|sstable| sstable.name()).collect();
         drop(sstables);
         if !names.is_empty() {
-            // What remains after an error is removed by the next start.
+            // Files that remain after an error are removed by the next start.
             let _ = remove_sstables(self.shard.files(), &self.table.dir, &names).await;
         }
     }
 }
 
-/// What a job writes to: one SSTable at a time, or one of each window.
+/// The SSTables being written by a job: one at a time, or one for each window.
 pub(super) enum Outputs {
     Row(Box<Cutter>),
     Windows(Windows),
@@ -137,7 +139,7 @@ impl Outputs {
         }
     }
 
-    /// Completes what is being written; between partitions.
+    /// Completes the SSTables being written. Called between partitions.
     pub(super) async fn end_sstables(&mut self) -> Result<(), JobError> {
         match self {
             Self::Row(cutter) => cutter.end_sstable().await,
@@ -145,7 +147,7 @@ impl Outputs {
         }
     }
 
-    /// The SSTables that are complete since the last time.
+    /// The SSTables completed since the last call.
     pub(super) fn take_complete(&mut self) -> Vec<Rc<SSTable>> {
         match self {
             Self::Row(cutter) => cutter.take_complete(),
@@ -153,7 +155,7 @@ impl Outputs {
         }
     }
 
-    /// Removes what was written and not taken.
+    /// Removes the SSTables that were written and not taken.
     pub(super) async fn abort(&mut self) {
         match self {
             Self::Row(cutter) => cutter.abort().await,
@@ -166,7 +168,7 @@ impl Outputs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cut {
     None,
-    /// Nothing is being written yet.
+    /// No SSTable is being written yet.
     Begin,
     Between,
     /// Between two rows of a large partition.
@@ -185,10 +187,10 @@ pub(super) struct Cutter {
     key: Option<PartitionKey>,
     tombstone: Tombstone,
     in_force: Tombstone,
-    /// Bytes of the SSTable when the current partition began in it.
+    /// Bytes of the SSTable at the start of the current partition.
     partition_at: u64,
     after_row: bool,
-    /// Boundaries of the ring that are passed.
+    /// Index of the current boundary of the ring, or of the current piece.
     passed: usize,
 }
 
@@ -214,13 +216,13 @@ impl Cutter {
         }
     }
 
-    /// What is written is part of this run.
+    /// Writes the SSTables as part of this run.
     pub(super) fn of_run(mut self, run_id: Option<[u8; 16]>) -> Self {
         self.run_id = run_id.or(self.run_id);
         self
     }
 
-    /// What has to be done before `fragment` is pushed.
+    /// The cut to be made before `fragment` is pushed.
     #[inline]
     pub(super) fn cut_before(&self, fragment: &Fragment) -> Cut {
         let Some(writer) = &self.writer else { return Cut::Begin };
@@ -230,7 +232,7 @@ impl Cutter {
                 let is_full = writer.uncompressed_bytes() >= max_bytes || self.passes_boundary(key);
                 if is_full && writer.partitions() > 0 { Cut::Between } else { Cut::None }
             }
-            // The levels of leveled compaction must not overlap: there a partition is whole.
+            // A partition of leveled compaction stays whole, because SSTables of one level must not overlap.
             Fragment::Row(_) | Fragment::Change(_)
                 if self.after_row && self.layout.is_run && self.layout.level == 0 =>
             {
@@ -249,7 +251,7 @@ impl Cutter {
         }
     }
 
-    /// Does what [`Self::cut_before`] says.
+    /// Makes the cut that [`Self::cut_before`] returned.
     pub(super) async fn cut(&mut self, cut: Cut, fragment: &Fragment) -> Result<(), JobError> {
         match cut {
             Cut::None => return Ok(()),
@@ -286,7 +288,7 @@ impl Cutter {
                 self.begin().await?;
                 let key = self.key.clone().expect("inside a partition");
                 self.push_raw(Fragment::PartitionStart { key, tombstone: self.tombstone })?;
-                // A change that comes next says what is in force itself.
+                // If the next fragment is a change, it states the tombstone in force itself.
                 if !in_force.is_live() && matches!(fragment, Fragment::Row(_)) {
                     self.push_raw(change(in_force))?;
                 }
@@ -335,7 +337,7 @@ impl Cutter {
         }
     }
 
-    /// Cuts if it has to, and pushes.
+    /// Cuts if needed, and pushes.
     pub(super) async fn take(&mut self, fragment: Fragment) -> Result<(), JobError> {
         let cut = self.cut_before(&fragment);
         self.cut(cut, &fragment).await?;
@@ -347,7 +349,7 @@ impl Cutter {
         Ok(())
     }
 
-    /// Completes the SSTable that is being written; between partitions.
+    /// Completes the SSTable being written. Called between partitions.
     pub(super) async fn end_sstable(&mut self) -> Result<(), JobError> {
         if let Some(writer) = self.writer.take() {
             self.complete.extend(self.maker.complete(writer).await?);
@@ -355,15 +357,15 @@ impl Cutter {
         Ok(())
     }
 
-    /// The SSTables that are complete since the last time.
+    /// The SSTables completed since the last call.
     pub(super) fn take_complete(&mut self) -> Vec<Rc<SSTable>> {
         std::mem::take(&mut self.complete)
     }
 
-    /// Removes what was written and not taken.
+    /// Removes the SSTables that were written and not taken.
     pub(super) async fn abort(&mut self) {
         if let Some(writer) = self.writer.take() {
-            // What remains after an error is removed by the next start.
+            // Files that remain after an error are removed by the next start.
             let _ = writer.abort().await;
         }
         let complete = self.take_complete();

@@ -1,27 +1,27 @@
-//! No job of a table begins for a while after one has failed: 5 s, twice as long after each further failure, at most
-//! 300 s.
+//! Exponential backoff after a failed job of a table: no job starts for 5 s, doubled with each further
+//! failure up to 300 s.
 //!
-//! One that failed for want of disk space is tried again as soon as there is more of it.
+//! A job that failed for lack of disk space is retried as soon as more is free.
 
 use std::cell::Cell;
 
 const PAUSE_US_MIN: u64 = 5_000_000;
 const PAUSE_US_MAX: u64 = 300_000_000;
-/// When this much more is free than a job found, it is tried again at once.
+/// The pause ends at once when the free space has grown by more than this since the failed job.
 const ROOM_AGAIN_BYTES: u64 = 1 << 20;
 
 /// See the head of this file.
 #[derive(Default)]
 pub(super) struct Pause {
-    /// The last one's length; 0 after a job that ended well.
+    /// Length of the last pause; 0 after a job that ended well.
     length_us: Cell<u64>,
     until_us: Cell<u64>,
-    /// The last job failed for want of space; this much was free.
+    /// Free bytes at the failure of the last job, if it failed for lack of space.
     short_at_bytes: Cell<Option<u64>>,
 }
 
 impl Pause {
-    /// A job failed. `short_at_bytes`: for want of space, with this much free.
+    /// Begins a pause after a failure. `short_at_bytes`: the free bytes, if the job failed for lack of space.
     pub(super) fn begin(&self, now_us: u64, short_at_bytes: Option<u64>) {
         let length_us = (self.length_us.get() * 2).clamp(PAUSE_US_MIN, PAUSE_US_MAX);
         self.length_us.set(length_us);
@@ -29,13 +29,13 @@ impl Pause {
         self.short_at_bytes.set(short_at_bytes);
     }
 
-    /// A job ended well.
+    /// Ends the pause after a job that ended well.
     pub(super) fn end(&self) {
         self.length_us.set(0);
         self.until_us.set(0);
     }
 
-    /// Ends the pause if it was for want of space and there is more now. Gives whether it did.
+    /// Ends the pause if it began for lack of space and more is free now. Returns whether it ended.
     pub(super) fn end_with_space(&self, free_bytes: u64) -> bool {
         let short_at_bytes = self.short_at_bytes.get();
         let has_more =
@@ -51,7 +51,7 @@ impl Pause {
         self.until_us.get() > now_us
     }
 
-    /// Whether there was one, which is over.
+    /// Whether there was a pause and it is over.
     pub(super) fn is_over(&self, now_us: u64) -> bool {
         self.until_us.get() > 0 && !self.is_on(now_us)
     }

@@ -1,5 +1,5 @@
-//! What a shard's tables need, and what that does to others: flushes that wait, disk space that is spoken for, CPU
-//! shares by the backlog.
+//! Back-pressure of compaction on a shard: delayed flushes, reserved disk space, and CPU shares derived from
+//! the backlog.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -13,26 +13,26 @@ use super::manager::Manager;
 use super::table_state::TableState;
 use crate::table::Table;
 
-/// A flush is kept back for so long at most, and looks again so often.
+/// Longest delay of a flush, and the interval of the checks.
 const FLUSH_WAIT_US_MAX: u64 = 10_000_000;
 const FLUSH_WAIT_STEP_US: u64 = 20_000;
-/// A table whose next job has more runs than this, or than `max_threshold`, keeps flushes back.
+/// A table whose next job has more runs than this and than `max_threshold` delays flushes.
 const RUNS_TO_MERGE_MAX: usize = 32;
 
-/// A shard's part of the disk, or of the budget that compactions have of it.
+/// A shard's part of the disk, or of the disk budget of compactions.
 pub(super) struct DiskSpace {
-    /// As it was measured last; `None` in the first seconds.
+    /// The last measurement; `None` in the first seconds.
     measured: Cell<Option<DiskView>>,
     budget_bytes: Option<u64>,
 }
 
 impl DiskSpace {
-    /// `budget_bytes`: of all shards.
+    /// `budget_bytes` is for all shards together.
     pub(super) fn new(budget_bytes: Option<u64>, shards: u32) -> Self {
         Self { measured: Cell::new(None), budget_bytes: budget_bytes.map(|all| all / u64::from(shards)) }
     }
 
-    /// `used_bytes`: what the shard's SSTables take.
+    /// `used_bytes` returns the bytes of the shard's SSTables.
     fn set_free_bytes(&self, free_bytes: u64, used_bytes: impl FnOnce() -> u64) {
         let all = || free_bytes.saturating_add(used_bytes());
         let capacity_bytes = self.budget_bytes.unwrap_or_else(all);
@@ -43,9 +43,9 @@ impl DiskSpace {
         self.measured.get().map_or(u64::MAX, |disk| disk.free_bytes)
     }
 
-    /// What is left when jobs that run have taken `needed_bytes` more.
+    /// The space left when the running jobs have used `needed_bytes` more.
     fn view(&self, needed_bytes: u64, used_bytes: impl FnOnce() -> u64) -> DiskView {
-        // The disk is measured within seconds of the start; the budget is known before.
+        // The disk is first measured some seconds after the start; the budget is known from the beginning.
         let unmeasured = DiskView::new(self.budget_bytes.unwrap_or(u64::MAX), u64::MAX);
         let disk = self.measured.get().unwrap_or(unmeasured);
         if disk.free_bytes == u64::MAX && self.budget_bytes.is_none() {
@@ -62,12 +62,12 @@ impl DiskSpace {
 }
 
 impl Manager {
-    /// So much is free on the disk for all shards together.
+    /// Sets the free bytes of the disk, for all shards together.
     pub fn set_free_bytes(&self, free_bytes: u64) {
         let shards = u64::from(self.shard().shard_count());
         let free_bytes = free_bytes / shards;
         self.disk.set_free_bytes(free_bytes, || self.used_bytes());
-        // Jobs that found no room begin again when there is more.
+        // Jobs that failed for lack of space are retried when there is more.
         for managed in
             self.tables.borrow().values().filter(|managed| managed.pause.end_with_space(free_bytes))
         {
@@ -86,8 +86,8 @@ impl Manager {
             .sum()
     }
 
-    /// Waits before a flush while the table has too many runs, or the disk too little room for the job that would free
-    /// some; not for long, and not if no job runs that could change that.
+    /// Delays a flush while the table has too many runs, or the disk too little space for the job that would
+    /// free some. The delay is bounded, and ends if no job runs that could change the situation.
     pub async fn wait_before_flush(&self, table: &Rc<Table>) {
         let until_us = self.shard().now_us() + FLUSH_WAIT_US_MAX;
         let mut waited_from = None;
@@ -109,7 +109,7 @@ impl Manager {
         let is_short = disk.free_bytes < u64::MAX
             && disk.free_bytes < self.with_view(&managed, |strategy, view| strategy.reserve_bytes(view));
         if self.running.of_table(table.schema().id).is_empty() {
-            // A job that is about to begin may free some room; if there is none, waiting is in vain.
+            // A job that is about to start may free space; without one, waiting is useless.
             return is_short
                 && self.may_begin(&managed)
                 && self.with_view(&managed, |strategy, view| strategy.next(view).is_some());
@@ -122,7 +122,7 @@ impl Manager {
         self.disk.view(self.running.needs_bytes(), || self.used_bytes())
     }
 
-    /// Looks at the backlog and says how many CPU shares compactions get.
+    /// Sets the CPU shares of compactions from the backlog.
     pub fn control(&self, memory_bytes: u64) {
         let backlog_bytes: f64 =
             self.tables.borrow().values().map(|managed| self.backlog_bytes(managed)).sum();
@@ -138,7 +138,7 @@ impl Manager {
         }
     }
 
-    /// The table's backlog, found out anew when its SSTables are others.
+    /// The table's backlog, computed again when its SSTables have changed.
     fn backlog_bytes(&self, managed: &TableState) -> f64 {
         let sstables = managed.table.sstables();
         let (known_of, known) = managed.backlog.take().unwrap_or_else(|| (Rc::default(), 0.0));
@@ -152,7 +152,7 @@ impl Manager {
     }
 }
 
-/// Compactions of the shard get so many CPU shares from now on.
+/// Sets the CPU shares of the shard's compactions.
 fn hand_over_shares(shard: &Shard, shares: u32) {
     shard.set_shares(CpuGroup::Compaction, shares);
 }

@@ -1,8 +1,9 @@
-//! What a job may drop for good: tombstones past their time that nothing outside the job may need.
+//! Decides which tombstones a job may purge: droppable ones that no data outside the job may need.
 //!
-//! What a tombstone deletes may be in an SSTable that is not an input, in a memtable, or in the commit log: a
-//! segment that is not put aside yet is replayed after a crash, also what of it is in SSTables since. So a tombstone
-//! goes if it is older than everything that any of them has of its partition, as far as is known.
+//! Data deleted by a tombstone may be in an SSTable that is not an input, in a memtable, or in the commit
+//! log: a segment that is not recycled yet is replayed after a crash, even the entries that SSTables already
+//! contain. A tombstone is therefore purged only if it is older than all known data of its partition in these
+//! places.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ use sstable::read::SSTable;
 
 use crate::table::Table;
 
-/// What kept a tombstone from being dropped.
+/// The reason why a tombstone was kept.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Blocker {
     /// `gc_grace_seconds` is not over.
@@ -27,41 +28,41 @@ pub enum Blocker {
     Disabled,
     /// The table has `only_purge_repaired_tombstones`, and an input is not repaired.
     NotRepaired,
-    /// This SSTable may hold something that is deleted by it.
+    /// This SSTable may hold data that the tombstone deletes.
     SSTable(String),
     Memtable,
-    /// A segment of the commit log that is still there.
+    /// A segment of the commit log still exists.
     CommitLog,
 }
 
-/// Tombstones and expired cells that were kept, by cause.
+/// Numbers of tombstones and expired cells that were kept, by reason.
 pub type KeptTombstones = BTreeMap<Blocker, u64>;
 
-/// The SSTables a job works on: its inputs, and what it has put into the table itself.
+/// The SSTables of a job: its inputs, and the SSTables that it has added to the table.
 pub(super) type OwnSSTables = Rc<RefCell<HashSet<SSTableName>>>;
 
-/// Answers for one job.
+/// The purge policy of one job.
 pub(super) struct JobPurge {
     table: Rc<Table>,
     now_s: u32,
     gc_before_s: u32,
-    /// What it is called when a tombstone's time is not over.
+    /// The reason reported for tombstones that are not droppable yet.
     young: Blocker,
     own: OwnSSTables,
-    /// There may be something to drop in the inputs.
+    /// The inputs may contain tombstones.
     has_tombstones: bool,
-    /// The newest write of the inputs.
+    /// The newest write in the inputs.
     max_timestamp_us: i64,
     kept: Rc<RefCell<KeptTombstones>>,
-    /// The table's SSTables when `horizon` was made of them.
+    /// The table's SSTables from which `horizon` was made.
     seen: Option<Rc<Vec<Rc<SSTable>>>>,
     horizon: PurgeHorizon<Other>,
     replayable_since_us: Option<i64>,
-    /// What is in the way for the partition at hand.
+    /// The blocker of the current partition.
     blocker: Blocked,
 }
 
-/// As [`Blocker`], without an allocation per partition.
+/// Like [`Blocker`], without an allocation per partition.
 #[derive(Clone, Copy)]
 enum Blocked {
     SSTable(SSTableId),
@@ -69,7 +70,7 @@ enum Blocked {
     CommitLog,
 }
 
-/// An SSTable outside, numbered by its place in the table.
+/// An SSTable outside the job, identified by its index in the table.
 struct Other {
     place: u64,
     sstable: Rc<SSTable>,
@@ -123,7 +124,7 @@ impl JobPurge {
         }
     }
 
-    /// Another look at the table, if it has other SSTables now.
+    /// Rebuilds the horizon if the table's SSTables have changed.
     fn look(&mut self) {
         let now = self.table.sstables();
         if self.seen.as_ref().is_some_and(|seen| Rc::ptr_eq(seen, &now)) {
@@ -133,13 +134,13 @@ impl JobPurge {
         let others = (0..).zip(now.iter()).filter(|(_, sstable)| !own.contains(&sstable.name()));
         let others = others.map(|(place, sstable)| Other { place, sstable: sstable.clone() });
         self.horizon = PurgeHorizon::new(others, self.max_timestamp_us);
-        // What is flushed from now on changes the SSTables too.
+        // A later flush changes the SSTables too, and so leads here again.
         self.replayable_since_us = self.table.replayable_since_us();
         drop(own);
         self.seen = Some(now);
     }
 
-    /// Everything of the partition outside the job was written at this time or later.
+    /// A lower bound for the timestamps of all data of the partition outside the job.
     fn max_purgeable_us(&mut self, key: &PartitionKey) -> i64 {
         self.look();
         if broken::is("tombstone_purge") {

@@ -1,34 +1,36 @@
-//! How often reads of single partitions open an SSTable: a mean over about the last two hours.
+//! Rate at which reads of single partitions open an SSTable: an exponentially decayed mean over about two
+//! hours.
 //!
-//! Reads and time are counted with weights that decay by one exponential, so the rate is right from the first look on,
-//! whenever looks happen. Until an SSTable has been watched for ten minutes it has no rate: a new one is not cold.
+//! Reads and elapsed time decay by the same exponential, so the rate is unbiased from the first call, at any
+//! interval of calls. An SSTable has no rate until it has been observed for ten minutes, so a new one is not
+//! taken for cold.
 
-/// Weights fall to 1/e in this time.
+/// Time in which weights fall to 1/e.
 const DECAY_S: f64 = 7200.0;
-/// No rate before.
+/// Observation time before which there is no rate.
 const WATCHED_S: f64 = 600.0;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadRate {
-    /// The counter and the time at the last look.
+    /// The counter and the time at the last call of [`Self::look`].
     reads: u64,
     at_s: u32,
-    /// Both with their weights.
+    /// Reads and elapsed time, both decayed.
     decayed_reads: f64,
     decayed_s: f64,
-    /// The time without a weight.
+    /// Elapsed time without decay.
     watched_s: f64,
 }
 
 impl ReadRate {
-    /// `reads`: the SSTable's counter now.
+    /// `reads` is the SSTable's current counter.
     pub(super) fn new(reads: u64, now_s: u32) -> Self {
         Self { reads, at_s: now_s, decayed_reads: 0.0, decayed_s: 0.0, watched_s: 0.0 }
     }
 
-    /// Reads per second, if they have been counted for long enough.
+    /// Reads per second, if the SSTable has been observed for long enough.
     pub(super) fn look(&mut self, reads: u64, now_s: u32) -> Option<f64> {
-        // A clock that was set back: the reads count, the time does not.
+        // If the clock was set back, the reads count and the time does not.
         let passed_s = f64::from(now_s.saturating_sub(self.at_s));
         let weight = (-passed_s / DECAY_S).exp();
         self.decayed_reads = self.decayed_reads * weight + reads.saturating_sub(self.reads) as f64;

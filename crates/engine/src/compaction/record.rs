@@ -1,9 +1,10 @@
-//! The record of a replacement: the one point at which SSTables take the place of others.
+//! The record of a replacement: the single point at which SSTables replace others.
 //!
-//! Before it is there, the outputs are files without a seal, which a start removes. Once it is there, the outputs
-//! count and the inputs do not: a start that finds it seals the outputs and removes the inputs, however often it is
-//! interrupted. So no crash leaves a tombstone's file removed and not the file of what it deletes, or the other way
-//! round. The record is removed when all of that is durable, and before any output may be replaced in its turn.
+//! Before the record exists, the outputs are files without a seal, which a start removes. Once it exists, the
+//! outputs count and the inputs do not: a start that finds it seals the outputs and removes the inputs, even
+//! if it is interrupted several times. So no crash removes the file of a tombstone and leaves the file of the
+//! data that it deletes, or the reverse. The record is removed when the seals and removals are durable, and
+//! before any output may be replaced by another job.
 //!
 //! The layout is in `docs/formats/compaction-record.md`.
 
@@ -16,12 +17,12 @@ use runtime::{FileError, Files, IoClass};
 use sstable::name::{Component, SSTableName};
 use sstable::write::{remove_sstables, seal_all};
 
-/// The first line.
+/// The first line of the file.
 const MAGIC: &str = "messina compaction 1";
 const PREFIX: &str = "compaction-";
 const SUFFIX: &str = ".log";
 const TEMPORARY_SUFFIX: &str = ".log.tmp";
-/// A line is some tens of bytes.
+/// Limit for the size of a record. A line has some tens of bytes.
 const BYTES_MAX: u64 = 64 << 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +44,7 @@ impl Record {
         text
     }
 
-    /// `None`: this is not what was written.
+    /// `None` if the bytes are not a complete, unchanged record.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
         let (body, crc) = text.strip_suffix('\n')?.rsplit_once('\n')?;
@@ -69,13 +70,13 @@ impl Record {
     }
 }
 
-/// Why a record was not made.
+/// The reason why a record was not stored.
 #[derive(Debug)]
 pub enum NotStored {
-    /// It is not there, and will not be.
+    /// The record does not exist, and will not after a restart.
     Absent(FileError),
-    /// Nobody knows whether it will be there after a loss of power: outputs and inputs have to stay as they are, for
-    /// the next start to decide.
+    /// The record may or may not exist after a loss of power. Outputs and inputs must stay as they are; the
+    /// next start decides.
     InDoubt(FileError),
 }
 
@@ -83,7 +84,7 @@ fn path(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("{PREFIX}{number}{SUFFIX}"))
 }
 
-/// Makes the record durable: from here on the outputs count. `number` is a generation that nothing else has.
+/// Makes the record durable: from then on the outputs count. `number` is a generation that no other file has.
 pub async fn store(files: &Files, dir: &Path, number: u64, record: &Record) -> Result<(), NotStored> {
     let temporary = dir.join(format!("{PREFIX}{number}{TEMPORARY_SUFFIX}"));
     let final_path = path(dir, number);
@@ -106,7 +107,7 @@ pub async fn store(files: &Files, dir: &Path, number: u64, record: &Record) -> R
     }
 }
 
-/// Carries out what a durable record says and forgets it. May be done again after an error.
+/// Applies a durable record and removes it. May be repeated after an error.
 pub async fn finish(files: &Files, dir: &Path, number: u64, record: &Record) -> Result<(), FileError> {
     carry_out(files, dir, record).await?;
     if broken::is("compaction_record") {
@@ -126,8 +127,8 @@ async fn carry_out(files: &Files, dir: &Path, record: &Record) -> Result<(), Fil
     remove_sstables(files, dir, &record.inputs).await
 }
 
-/// Carries out the records in `dir`. To be called at a start, before unsealed files are removed and before anything
-/// is written. Gives how many there were.
+/// Applies the records in `dir`. To be called at a start, before unsealed files are removed and before
+/// anything is written. Returns the number of records.
 pub async fn recover(files: &Files, dir: &Path) -> Result<usize, FileError> {
     let mut records = 0;
     let mut is_changed = false;
@@ -151,7 +152,7 @@ pub async fn recover(files: &Files, dir: &Path) -> Result<usize, FileError> {
         }
     }
     if is_changed {
-        // Numbers may be given again from here on, and the record must not come back then.
+        // From here on generations may be reused, and the record must not reappear then.
         files.sync_dir(dir).await?;
     }
     Ok(records)

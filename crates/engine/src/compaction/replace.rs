@@ -1,13 +1,14 @@
-//! SSTables take the place of others, on disk by a [`record`](super::record) and in memory in one step.
+//! Replaces SSTables by others: on disk by a [`record`](super::record), in memory in one step.
 //!
-//! 1. The table's SSTable manifest does not name the inputs any more, and the record is made durable. Before, nothing
-//!    has happened; from here on the outputs count.
-//! 2. In one turn the table gives the inputs up and has the outputs: no reader sees both or neither. Readers that are
-//!    open go on; they hold the files.
-//! 3. The outputs are sealed, the inputs removed, and then the record. Errors are waited out for a while; then the
-//!    replacement is unfinished, with the reason, and a task goes on trying.
+//! 1. The inputs are removed from the table's SSTable manifest, and the record is made durable. Before that,
+//!    nothing has happened; from then on the outputs count.
+//! 2. In one turn the table drops the inputs and adds the outputs: no reader sees both or neither. Open
+//!    readers continue; they hold the files.
+//! 3. The outputs are sealed, then the inputs are removed, then the record. After an error this step is
+//!    retried for a while; then the replacement is reported as unfinished, with the reason, and a task
+//!    continues to retry.
 //!
-//! The outputs must not be inputs of another job before 3 has ended.
+//! The outputs must not become inputs of another job before step 3 has ended.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,19 +24,19 @@ use crate::table::Table;
 /// The first pause after an error in step 3, and the longest.
 const RETRY_US_MIN: u64 = 100_000;
 const RETRY_US_MAX: u64 = 10_000_000;
-/// So long whoever replaces waits for errors in step 3 to pass.
+/// The longest time for which the caller waits for retries of step 3.
 const WAIT_US: u64 = 5_000_000;
 
-/// Whether everything was done.
+/// Whether the replacement is complete.
 #[derive(Clone, Debug)]
 #[must_use = "outputs of an unfinished replacement must stay as they are"]
 pub(super) enum Replaced {
     Wholly,
-    /// The outputs count, and step 3 could not be done, for this reason.
+    /// The outputs count, and step 3 failed.
     Unfinished(Unfinished),
 }
 
-/// What is left for [`Unfinished::finish_later`], or a start.
+/// The rest of step 3, for [`Unfinished::finish_later`] or for the next start.
 #[derive(Clone, Debug)]
 pub(super) struct Unfinished {
     number: u64,
@@ -44,7 +45,7 @@ pub(super) struct Unfinished {
 }
 
 impl Unfinished {
-    /// Goes on trying in a task, until the table is dropped or the shard stops; `then` is for the end of step 3.
+    /// Retries in a task until the table is dropped or the shard stops. `then` runs when step 3 is complete.
     pub(super) fn finish_later<F>(
         self,
         shard: &Shard,
@@ -73,7 +74,7 @@ impl Unfinished {
     }
 }
 
-/// Replaces. `must_leave` says that nobody can wait for errors to pass any more.
+/// Replaces `inputs` by `outputs`. `must_leave` returns true when the caller can no longer wait for retries.
 pub(super) async fn replace(
     shard: &Shard,
     table: &Rc<Table>,
@@ -99,7 +100,7 @@ pub(super) async fn replace(
     Ok(finish(shard, table, number, &record, must_leave).await)
 }
 
-/// Step 3.
+/// Runs step 3.
 pub(super) async fn finish(
     shard: &Shard,
     table: &Rc<Table>,

@@ -1,4 +1,4 @@
-//! What compactions do and have done, as values: for metrics and tools.
+//! Running jobs and counters of compactions, as values for metrics and tools.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -13,30 +13,30 @@ use super::purge::Blocker;
 use super::running::Running;
 use super::table_state::TableState;
 
-/// A job that runs.
+/// A running job.
 #[derive(Clone, Debug)]
 pub struct RunningReport {
-    /// Counts from 1 on its shard.
+    /// Counted from 1 on its shard.
     pub id: u64,
     pub keyspace: String,
     pub table: String,
     pub kind: &'static str,
     pub reason: String,
-    /// Uncompressed bytes of its inputs, all and those it has read.
+    /// Uncompressed bytes of its inputs, in total and already read.
     pub total_bytes: u64,
     pub read_bytes: u64,
-    /// Bytes on disk it has completed.
+    /// Bytes on disk of completed outputs.
     pub written_bytes: u64,
     pub running_us: u64,
 }
 
 impl RunningReport {
-    /// Bytes it reads in a second.
+    /// Mean read rate of the job.
     pub fn bytes_per_s(&self) -> f64 {
         self.read_bytes as f64 * 1e6 / self.running_us.max(1) as f64
     }
 
-    /// How long it will still take at the rate it had so far; `None` before it has read anything.
+    /// Remaining time at the mean rate so far; `None` before the first read.
     pub fn remaining_us(&self) -> Option<u64> {
         let left = self.total_bytes.saturating_sub(self.read_bytes);
         (self.read_bytes > 0).then(|| (left as f64 * 1e6 / self.bytes_per_s()) as u64)
@@ -60,22 +60,22 @@ impl Running {
     }
 }
 
-/// Tombstones that could not be dropped, by cause, since the start.
+/// Numbers of tombstones that could not be dropped since the start, by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeptCounts {
     pub young: u64,
-    /// By `tombstone_gc`.
+    /// Kept by `tombstone_gc`.
     pub disabled: u64,
-    /// By `only_purge_repaired_tombstones`.
+    /// Kept by `only_purge_repaired_tombstones`.
     pub not_repaired: u64,
     pub memtable: u64,
     pub commit_log: u64,
     pub sstable: u64,
-    /// SSTables that were in the way, and how often; the last jobs' only.
+    /// SSTables that blocked purges, with the number of tombstones that each one kept; recent jobs only.
     pub sstables: BTreeMap<String, u64>,
 }
 
-/// So many blocking SSTables are remembered.
+/// Maximum number of SSTables in `sstables`. When it is reached, the map starts again.
 const BLOCKING_MAX: usize = 100;
 
 impl KeptCounts {
@@ -109,36 +109,38 @@ impl KeptCounts {
     }
 }
 
-/// What a shard's compactions have done since the start.
+/// Counters of a shard's compactions since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ManagerStats {
     pub completed: u64,
     pub failed: u64,
     pub stopped: u64,
-    /// On disk.
+    /// Bytes on disk.
     pub input_bytes: u64,
     pub output_bytes: u64,
     pub last_error: Option<String>,
-    /// Jobs that took more of the disk than `disk_budget` had left, since no smaller one could free anything, and what
-    /// the last of them was.
+    /// Jobs that used more disk space than `disk_budget` had left, because no smaller job could free space;
+    /// and a description of the last one.
     pub beyond_budget: u64,
     pub last_beyond_budget: Option<String>,
-    /// Flushes that were kept back since a table had too many runs or the disk too little room, and for how long.
+    /// Flushes that were delayed because a table had too many runs or the disk too little space; and the
+    /// total delay.
     pub flush_waits: u64,
     pub flush_waited_us: u64,
-    /// Bytes that must still be rewritten, and the CPU shares that follow from them.
+    /// Bytes that must still be rewritten, and the CPU shares derived from them.
     pub backlog_bytes: u64,
     pub shares: u32,
     pub kept_tombstones: KeptCounts,
-    /// Samples of merges that strategies wanted to decide by.
+    /// Samples of merges that strategies requested.
     pub samples: u64,
 }
 
-/// What a shard's compactions do.
+/// Compactions of a shard.
 #[derive(Clone, Debug)]
 pub struct CompactionReport {
     pub running: Vec<RunningReport>,
-    /// About how many jobs each table needs: keyspace and name, of those that need any.
+    /// Estimated number of jobs that each table needs, by keyspace and name. Tables that need none are
+    /// absent.
     pub pending: Vec<((String, String), u64)>,
     pub stats: ManagerStats,
     /// 0: no limit.
@@ -146,20 +148,21 @@ pub struct CompactionReport {
     pub jobs_max: u32,
 }
 
-/// What a table's part on a shard needs.
+/// State of a table's part on a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableNeeds {
-    /// About how many jobs.
+    /// Estimated number of jobs.
     pub pending: u64,
     /// Bytes on disk of its SSTables, as strategies count them.
     pub disk_bytes: u64,
-    /// Those of them that are live, about. `None` where partitions have several rows and lie in several SSTables: the
-    /// sketches know partitions and not rows, and cannot tell a partition that was overwritten from one that has grown.
+    /// Estimated live part of `disk_bytes`. `None` where partitions have several rows and there are several
+    /// SSTables: the sketches count partitions and not rows, and cannot distinguish a partition that was
+    /// overwritten from one that has grown.
     pub live_bytes: Option<u64>,
 }
 
 impl Manager {
-    /// Jobs that run, those that ended lately, and what was counted.
+    /// Running jobs, pending jobs, and counters.
     pub fn report(&self) -> CompactionReport {
         let now_us = self.shard().now_us();
         let mut tables: Vec<Rc<TableState>> = self.tables.borrow().values().cloned().collect();
@@ -178,12 +181,12 @@ impl Manager {
         }
     }
 
-    /// What was counted since the start, and how many jobs run.
+    /// Counters since the start, and the number of running jobs.
     pub fn stats(&self) -> (ManagerStats, usize) {
         (self.stats.borrow().clone(), self.running.len())
     }
 
-    /// What the table needs; nothing if it is gone.
+    /// The state of the table; zeros if it was dropped.
     pub fn table_needs(&self, id: TableId) -> TableNeeds {
         let Ok(managed) = self.managed(id) else { return TableNeeds::default() };
         let has_rows = !managed.table.schema().clustering.is_empty();
@@ -194,7 +197,7 @@ impl Manager {
         })
     }
 
-    /// Jobs that ended on any shard.
+    /// Ended jobs of all shards.
     pub fn history(&self) -> &History {
         &self.history
     }

@@ -1,8 +1,10 @@
-//! SSTables from elsewhere, and all at a start, are brought to the shards that own them and into the strategy's form.
+//! Brings SSTables from elsewhere, and at a start all SSTables, to the shards that own them and into the
+//! strategy's form.
 //!
-//! What several shards read is dealt out first (`reshard`), each SSTable by the shard whose turn it is, whenever there
-//! is one. What has been loaded is then reshaped strictly, what was there at a start only where it would harm; each job
-//! is asked for with what the one before left, until the strategy wants none.
+//! An SSTable that several shards read is dealt out first (`reshard`); each one by the shard that is
+//! responsible for it, as soon as it appears. Loaded SSTables are then reshaped strictly; SSTables found at a
+//! start only where their form would harm. Each job is planned from the result of the one before, until the
+//! strategy wants none.
 
 use std::rc::Rc;
 
@@ -21,10 +23,10 @@ use crate::table::Table;
 
 const RESHARD: &str = "Reshard";
 const RESHAPE: &str = "Reshape";
-/// A strategy that has not come to an end by then is left to its own jobs.
+/// Limit of jobs. A strategy that has not finished by then continues with its ordinary jobs.
 const ROUNDS_MAX: u32 = 100;
 
-/// What is being brought into form.
+/// The SSTables being reshaped.
 pub(super) struct Reshaping {
     mode: Reshape,
     names: HashSet<SSTableName>,
@@ -32,7 +34,7 @@ pub(super) struct Reshaping {
 }
 
 impl Manager {
-    /// What every table has, at a start.
+    /// Starts reshaping of all tables, at a start.
     pub(super) fn reshape_all(&self) {
         for managed in self.tables.borrow().values() {
             let names = managed.table.sstables().iter().map(|sstable| sstable.name()).collect();
@@ -40,7 +42,7 @@ impl Manager {
         }
     }
 
-    /// These have been loaded into the table.
+    /// Starts reshaping of SSTables that were loaded into the table.
     pub fn loaded(&self, id: TableId, names: &[SSTableName]) -> Result<(), EngineError> {
         let managed = self.managed(id)?;
         {
@@ -58,14 +60,14 @@ impl Manager {
         Ok(())
     }
 
-    /// A job has put these in the place of some of those that are reshaped.
+    /// Adds the outputs of a reshape job to the SSTables being reshaped.
     pub(super) fn reshaped(&self, managed: &TableState, outputs: &[SSTableName]) {
         if let Some(reshaping) = managed.reshaping.borrow_mut().as_mut() {
             reshaping.names.extend(outputs.iter().copied());
         }
     }
 
-    /// `input` was dealt out; these are this shard's part of it.
+    /// Replaces `input`, which was dealt out, by this shard's part of it.
     pub(super) fn resharded(&self, table: &Rc<Table>, input: SSTableName, outputs: &[SSTableName]) {
         let Ok(managed) = self.managed(table.schema().id) else { return };
         if let Some(reshaping) = managed.reshaping.borrow_mut().as_mut()
@@ -75,7 +77,7 @@ impl Manager {
         }
     }
 
-    /// Begins to deal out an SSTable of several shards, if there is one and it is this shard's turn.
+    /// Starts to deal out an SSTable of several shards, if this shard is responsible for one.
     pub(super) fn start_reshard(self: &Rc<Self>, managed: &Rc<TableState>) {
         let shards = self.shard().shard_count();
         let table = &managed.table;
@@ -116,7 +118,7 @@ impl Manager {
         }
     }
 
-    /// Begins the next job that brings SSTables into form.
+    /// Starts the next reshape job.
     pub(super) fn start_reshape(self: &Rc<Self>, managed: &Rc<TableState>) {
         if managed.reshaping.borrow().is_none() || !self.may_begin(managed) {
             return;

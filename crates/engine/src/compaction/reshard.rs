@@ -1,16 +1,16 @@
-//! An SSTable with partitions of several shards becomes some for each shard.
+//! Reshard: an SSTable with partitions of several shards is dealt out, as SSTables of its own for each shard.
 //!
-//! SSTables from elsewhere and those of a start with another number of shards are read by every shard, each leaving out
-//! what is not its own, and no shard may replace one by itself. So one shard, whose turn it is, reads it whole and
-//! deals its partitions out; nothing is merged and nothing purged.
+//! SSTables from elsewhere, and those written with another number of shards, are read by every shard, each
+//! ignoring partitions of the others, and no shard may replace one by itself. So the one shard that is
+//! responsible for it reads the SSTable and deals its partitions out. Nothing is merged or purged.
 //!
-//! 1. Every shard opens what was written for it, and holds its files still (in the order of the shards: two that
-//!    do this at once do not wait for each other).
-//! 2. The record is made durable: from here on the outputs count.
-//! 3. Every shard has its outputs in the place of the input, in one step each; what it shows before and after is the
-//!    same.
-//! 4. When all have, the files are sealed and removed as after any job (`replace`). Until then no job takes the
-//!    outputs.
+//! 1. Every shard opens the outputs written for it and takes its `files_lock`. Locks are taken in the order
+//!    of the shards, so two concurrent reshards do not deadlock.
+//! 2. The record is made durable: from then on the outputs count.
+//! 3. Every shard replaces the input by its outputs in one step; its visible data is the same before and
+//!    after.
+//! 4. When all shards have done so, the files are sealed and removed as after any job (`replace`). Until then
+//!    no job takes the outputs.
 
 use std::rc::Rc;
 
@@ -30,13 +30,15 @@ use super::replace::{Replaced, finish};
 use crate::error::EngineError;
 use crate::table::Table;
 
-/// The turn of a shard: SSTables are dealt out to those that read them by their names.
+/// Whether this shard is responsible for the SSTable: SSTables are assigned to shards by generation, round
+/// robin.
 pub(super) fn is_turn(shard: &Shard, name: SSTableName) -> bool {
     let number = crate::table::files::number(&name).unwrap_or(0);
     number % u64::from(shard.shard_count()) == u64::from(shard.id())
 }
 
-/// Deals `input` out. `layout` is how the table's strategy cuts a rewritten SSTable of its level.
+/// Deals `input` out. `layout` is the cut of the table's strategy for a rewritten SSTable of the input's
+/// level.
 pub(super) async fn run(
     around: &JobContext,
     control: &Rc<Control>,
@@ -54,18 +56,18 @@ pub(super) async fn run(
     }
 }
 
-/// What an SSTable has, written anew for the shards that own it, and then put in its place.
+/// Rewrites the content of one SSTable for the shards that own it, and then replaces the SSTable.
 pub(super) struct Dealer {
     around: JobContext,
     pub(super) control: Rc<Control>,
     table: Rc<Table>,
     input: Rc<SSTable>,
     origin: &'static str,
-    /// One for each shard that has a part of the table.
+    /// One cutter for each shard that has a part of the table.
     cutters: Vec<Cutter>,
-    /// Whose partition is at hand.
+    /// The owner of the current partition.
     owner: usize,
-    /// Complete, by owner.
+    /// Complete SSTables, by owner.
     complete: Vec<Vec<Rc<SSTable>>>,
     fragments: u64,
 }
@@ -117,7 +119,8 @@ impl Dealer {
         (0..owners).map(cutter).collect()
     }
 
-    /// Gives the next fragment to its owner. Stops if the job is to, and lets others run once in a while.
+    /// Passes the next fragment to its owner's cutter. Ends if the job is stopped, and yields when the turn
+    /// is over.
     pub(super) async fn take(&mut self, fragment: Fragment) -> Result<(), JobError> {
         if let Fragment::PartitionStart { key, .. } = &fragment {
             self.owner = if self.cutters.len() == 1 { 0 } else { self.table.owner(key.token()) as usize };
@@ -135,7 +138,7 @@ impl Dealer {
         Ok(())
     }
 
-    /// Waits as long as the throughput of compactions asks for, `control.read_bytes` having been read.
+    /// Waits until `control.read_bytes` is within the throughput limit of compactions.
     pub(super) async fn pace(&self) -> Result<(), JobError> {
         let control = &self.control;
         control.check()?;
@@ -144,7 +147,8 @@ impl Dealer {
         control.check()
     }
 
-    /// Completes what is being written. What comes next is cut as `layout` says, if it says anything else.
+    /// Completes the SSTables being written. The following ones are cut according to `layout`, if it is
+    /// given.
     pub(super) async fn end_sstables(&mut self, layout: Option<&Layout>) -> Result<(), JobError> {
         for (cutter, complete) in self.cutters.iter_mut().zip(&mut self.complete) {
             cutter.end_sstable().await?;
@@ -156,7 +160,7 @@ impl Dealer {
         Ok(())
     }
 
-    /// Puts what is complete in the input's place.
+    /// Replaces the input by the complete SSTables.
     pub(super) async fn commit(mut self) -> Result<JobStats, JobError> {
         let outputs = std::mem::take(&mut self.complete);
         let Self { around, control, table, input, .. } = self;
@@ -167,7 +171,7 @@ impl Dealer {
             Err(error) => {
                 let names: Vec<SSTableName> = outputs.iter().flatten().map(|output| output.name()).collect();
                 drop(outputs);
-                // What remains after an error is removed by the next start.
+                // Files that remain after an error are removed by the next start.
                 let _ = sstable::write::remove_sstables(shard.files(), &table.dir, &names).await;
                 return Err(error);
             }
@@ -185,7 +189,7 @@ impl Dealer {
         })
     }
 
-    /// Removes what was written.
+    /// Removes the SSTables that were written.
     pub(super) async fn abort(mut self) {
         for cutter in &mut self.cutters {
             cutter.abort().await;
@@ -193,14 +197,14 @@ impl Dealer {
         let names: Vec<SSTableName> = self.complete.iter().flatten().map(|output| output.name()).collect();
         self.complete.clear();
         if !names.is_empty() {
-            // What remains after an error is removed by the next start.
+            // Files that remain after an error are removed by the next start.
             let files = self.around.shard.files();
             let _ = sstable::write::remove_sstables(files, &self.table.dir, &names).await;
         }
     }
 }
 
-/// Reads the input, and gives each partition to its owner.
+/// Reads the input and passes each partition to its owner.
 async fn deal(dealer: &mut Dealer) -> Result<(), JobError> {
     let spec = ReadSpec::new(dealer.table.schema(), PartitionRange::all());
     let source = SSTableSource::new(dealer.input.clone(), IoClass::Compaction);
@@ -219,7 +223,7 @@ async fn deal(dealer: &mut Dealer) -> Result<(), JobError> {
     dealer.end_sstables(None).await
 }
 
-/// The outputs, by owner, take the input's place on all shards.
+/// Replaces the input by the outputs, which are ordered by owner, on all shards.
 async fn commit(
     shard: &Shard,
     control: &Control,
@@ -239,7 +243,7 @@ async fn commit(
     let (input, in_doubt) = (input.name(), matches!(result, Err(JobError::InDoubt(_))));
     for owner in 0..held {
         let let_go = move |shard: Shard| async move { let_go(&shard, id, input, in_doubt).await };
-        // A shard that is gone holds nothing.
+        // A shard that has stopped holds no lock.
         let _ = shard.call(owner, CpuGroup::Compaction, let_go).await;
     }
     result
@@ -283,7 +287,7 @@ async fn prepare(
     Ok(())
 }
 
-/// The end of step 1, and of it all, on each shard.
+/// Undoes the preparations of step 1 on each shard, after success or failure.
 async fn let_go(shard: &Shard, id: TableId, input: SSTableName, in_doubt: bool) {
     if let Some(Ok(table)) = CompactionHost::of(shard).map(|host| host.table(id)) {
         table.sstables.incoming.take();
@@ -315,7 +319,7 @@ async fn commit_held(
     }
     for owner in 0..names.len() as u32 {
         let swap = move |shard: Shard| async move { swap(&shard, id, input) };
-        // The table may be gone there.
+        // The table may have been dropped on that shard.
         let _ = shard.call(owner, CpuGroup::Compaction, swap).await;
     }
     let owners = names.len() as u32;
@@ -323,7 +327,7 @@ async fn commit_held(
         Replaced::Wholly => thaw_all(shard, id, owners, &record.outputs).await,
         Replaced::Unfinished(_) if control.leave.get() => {}
         Replaced::Unfinished(unfinished) => {
-            // The outputs count: this is no reason to remove them.
+            // The outputs count, so they must not be removed.
             if let Some(host) = CompactionHost::of(shard) {
                 host.report(table, &JobError::Unfinished(unfinished.why.clone()));
             }

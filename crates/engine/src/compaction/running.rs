@@ -1,4 +1,4 @@
-//! The jobs that run on a shard: no two of them have an SSTable in common.
+//! The running jobs of a shard. No two of them have an SSTable in common.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,21 +14,21 @@ use super::job::Control;
 use super::purge::OwnSSTables;
 use crate::table::Table;
 
-/// A job that is to begin.
+/// A job before it starts.
 pub(super) struct NewJob {
-    /// What users know it as: "Compaction", "Cleanup", …
+    /// The name shown to users: "Compaction", "Cleanup", …
     pub(super) kind: &'static str,
     pub(super) reason: String,
-    /// Of its inputs, before compression.
+    /// Uncompressed bytes of its inputs.
     pub(super) total_bytes: u64,
     pub(super) input_sstables: u64,
     pub(super) weight: Option<Weight>,
-    /// The most disk space it may take.
+    /// Upper bound of its disk space.
     pub(super) needs_bytes: u64,
     pub(super) own: OwnSSTables,
 }
 
-/// A job that runs.
+/// A running job.
 pub(super) struct Running {
     pub(super) control: Rc<Control>,
     pub(super) table: Rc<Table>,
@@ -39,19 +39,19 @@ pub(super) struct Running {
 #[derive(Default)]
 pub(super) struct RunningJobs {
     jobs: RefCell<Vec<Rc<Running>>>,
-    /// Jobs count from 1.
+    /// Ids count from 1.
     last_id: Cell<u64>,
     ended: Event,
 }
 
 impl RunningJobs {
-    /// The job is one of them until [`Self::end`].
+    /// Registers the job until [`Self::end`].
     ///
     /// # Errors
-    /// Another one works on one of the job's SSTables: of two outputs of one input, one brings back what the other has
-    /// purged.
+    /// Another job has one of the job's SSTables. Of two outputs of one input, one would bring back the data
+    /// that the other has purged.
     pub(super) fn begin(&self, table: &Rc<Table>, job: NewJob, now_us: u64) -> Result<Rc<Running>, JobError> {
-        // Names are unique within a table only.
+        // Names are unique only within a table.
         let of_table = self.of_table(table.schema().id);
         let in_use =
             |running: &Rc<Running>| running.job.own.borrow().intersection(&job.own.borrow()).next().copied();
@@ -67,17 +67,17 @@ impl RunningJobs {
         Ok(running)
     }
 
-    /// The job has ended; [`Self::signal_ended`] follows when all is done that its end brings about.
+    /// Removes the job. [`Self::signal_ended`] follows when the effects of its end are complete.
     pub(super) fn end(&self, ended: &Rc<Running>) {
         self.jobs.borrow_mut().retain(|other| !Rc::ptr_eq(other, ended));
     }
 
-    /// Whoever waits in [`Self::until`] checks again.
+    /// Makes the tasks that wait in [`Self::until`] check again.
     pub(super) fn signal_ended(&self) {
         self.ended.signal();
     }
 
-    /// Waits until `is_over` holds, which is checked when a job has ended.
+    /// Waits until `is_over` holds; it is checked each time a job has ended.
     pub(super) async fn until(&self, is_over: impl Fn() -> bool) {
         self.ended.until(is_over).await;
     }
@@ -104,13 +104,13 @@ impl RunningJobs {
         self.of_table(id).iter().flat_map(|running| running.job.own.borrow().clone()).collect()
     }
 
-    /// The most disk space that they may still take.
+    /// Upper bound of the disk space that the running jobs may still use.
     pub(super) fn needs_bytes(&self) -> u64 {
         self.jobs.borrow().iter().map(|running| running.job.needs_bytes).sum()
     }
 
-    /// Stops those of a kind, all if none is named. Gives how many. "Compaction" names merges of every origin: those of
-    /// the strategy, major ones and those of named files.
+    /// Stops the jobs of a kind, or all if none is given, and returns their number. "Compaction" includes
+    /// every merge: those of the strategy, major ones, and those of named files.
     pub(super) fn stop(&self, kind: Option<&str>) -> usize {
         const MERGES: [&str; 3] = ["Compaction", "Major compaction", "User defined compaction"];
         let is_asked =
@@ -120,7 +120,7 @@ impl RunningJobs {
         stopped.map(|running| running.control.stop()).count()
     }
 
-    /// Ends all, also if errors keep them from tidying up.
+    /// Stops all jobs, even if errors prevent their cleanup.
     pub(super) fn leave(&self) {
         self.jobs.borrow().iter().for_each(|running| running.control.leave());
     }

@@ -1,7 +1,9 @@
-//! A sample of what a merge would free: a few narrow ranges of tokens are merged in memory and thrown away.
+//! Estimates what a merge would free, from a sample: a few narrow token ranges are merged in memory and
+//! discarded.
 //!
-//! Nothing is written. What is read is bounded: a range with more than [`RANGE_BYTES_MAX`] in memory, as a huge
-//! partition makes one, is left out. Tombstones count as kept, so that a sample promises no more than a merge frees.
+//! Nothing is written. Reads are bounded: a range with more than [`RANGE_BYTES_MAX`] in memory, for example a
+//! huge partition, is left out. Tombstones count as kept, so a sample does not promise more than a merge
+//! frees.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
@@ -21,21 +23,21 @@ use super::error::JobError;
 use super::manager::Manager;
 use super::table_state::TableState;
 
-/// Of one range, in memory; a sample as a whole is of a few MB.
+/// Limit for one range, in memory. A whole sample is a few MB.
 const RANGE_BYTES_MAX: usize = 4 << 20;
 
-/// What is known of a table by samples.
+/// The sample of a table.
 #[derive(Default)]
 pub(super) struct Sampling {
-    /// What a merge of samples showed; forgotten when a job has ended.
+    /// Result of the last sample; cleared when a job has ended.
     overlap: RefCell<Option<SampledOverlap>>,
-    /// What is being sampled, or was last and showed nothing.
+    /// The runs of the current sample, or of the last one if it failed.
     runs: RefCell<Vec<RunId>>,
     is_running: Cell<bool>,
 }
 
 impl Sampling {
-    /// Whether these runs are to be sampled; they are not wanted twice.
+    /// Whether these runs are to be sampled; the same runs are not sampled twice in a row.
     fn wants(&self, runs: &[RunId]) -> bool {
         let is_new = *self.runs.borrow() != runs;
         if is_new {
@@ -61,7 +63,7 @@ impl Sampling {
         self.overlap.borrow()
     }
 
-    /// The table's runs are others now.
+    /// Clears the sample because the table's runs have changed.
     pub(super) fn forget(&self) {
         self.overlap.replace(None);
         self.runs.borrow_mut().clear();
@@ -69,7 +71,7 @@ impl Sampling {
 }
 
 impl Manager {
-    /// Begins to take a sample if the strategy wants one to decide by.
+    /// Starts a sample if the strategy wants one for its decision.
     pub(super) fn start_sample(self: &Rc<Self>, managed: &Rc<TableState>) -> bool {
         let wanted = self.with_view(managed, |strategy, view| {
             let plan = strategy.wants_sample(view)?;
@@ -94,7 +96,7 @@ impl Manager {
 
     async fn take_sample(&self, managed: &TableState, plan: SamplePlan, runs: Vec<Vec<Rc<SSTable>>>) {
         let (shard, schema) = (self.shard(), managed.table.schema());
-        // Without a sample the strategy goes by what it knows.
+        // Without a sample the strategy decides on what it knows.
         let taken = Box::pin(take(shard, &schema, plan, runs, shard.wall_s())).await;
         managed.sampling.end(taken.ok());
         self.stats.borrow_mut().samples += 1;
@@ -104,7 +106,7 @@ impl Manager {
     }
 }
 
-/// Merges the ranges of `plan`. `runs` has the SSTables of each of its runs.
+/// Merges the ranges of `plan`. `runs` has the SSTables of each run of the plan.
 async fn take(
     shard: &Shard,
     schema: &Arc<TableSchema>,
@@ -126,7 +128,8 @@ async fn take(
     Ok(SampledOverlap { runs: plan.runs, groups })
 }
 
-/// What each run has of each partition of the range; `None` if that is too much.
+/// The partitions of a range, each with its data by run. [`read`] returns `None` if they exceed
+/// [`RANGE_BYTES_MAX`].
 type Partitions = HashMap<PartitionKey, Vec<(u32, Partition)>>;
 
 async fn read(
@@ -206,7 +209,7 @@ async fn collect(
     }
 }
 
-/// Adds each row to the group of those that have it.
+/// Adds each row to the group of the runs that have it.
 fn count(partitions: Partitions, schema: &TableSchema, now_s: u32, groups: &mut HashMap<u64, SampledGroup>) {
     for of_runs in partitions.into_values() {
         let mut merged = Partition::default();
@@ -247,12 +250,12 @@ fn count(partitions: Partitions, schema: &TableSchema, now_s: u32, groups: &mut 
     }
 }
 
-/// What a row takes, about, however it came about.
+/// Approximate bytes of a row, counted the same for inputs and output.
 fn row_bytes(row: &ClusteringRow) -> u64 {
     16 + cells_bytes(&row.row)
 }
 
-/// What a partition takes beside its rows.
+/// Approximate bytes of a partition without its rows.
 fn fixed_bytes(partition: &Partition) -> u64 {
     32 + cells_bytes(&partition.static_row)
 }
@@ -336,7 +339,7 @@ mod tests {
             let engine = EngineShard::of(&shard).unwrap();
             let table = engine.table(id).unwrap();
             let schema = table.schema();
-            // The first two have the same rows, the third others of the same partitions.
+            // The first two SSTables have the same rows, the third has other rows of the same partitions.
             for (flush, first) in [(1, 0), (2, 0), (3, 100)] {
                 for i in 0..200 {
                     let key = PartitionKey::new(format!("key{i}").as_str());
@@ -357,7 +360,7 @@ mod tests {
         let ratio = |runs: &[u128]| {
             sampled.dead_ratio(&runs.iter().map(|run| RunId(*run)).collect::<Vec<_>>()).unwrap()
         };
-        // What is left is one of two rows, and what belongs to the partition.
+        // One of two rows remains, and the data of the partition itself.
         assert!((0.4..0.55).contains(&ratio(&[1, 2])), "{sampled:?}");
         assert!(ratio(&[1, 3]) < 0.2, "{sampled:?}");
         let rows: u64 =

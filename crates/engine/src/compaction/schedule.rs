@@ -1,25 +1,26 @@
-//! When strategies are asked for jobs, and how many jobs may run.
+//! Decides when strategies are asked for jobs, and how many jobs may run.
 //!
-//! Of each **weight** (a power of four of the bytes to merge) one job runs at a time on a shard, so that large jobs do
-//! not pile up and small ones need not wait for them.
+//! Of each **weight** (the logarithm to base 4 of the bytes to merge) one job runs at a time on a shard, so
+//! that large jobs do not pile up. A job that merges fewer runs than a running job waits as well; see
+//! `compaction::weight`.
 
 use std::cell::{Cell, RefCell};
 
 use compaction::weight::{Admission, Weight};
 use runtime::{Event, NextEvent};
 
-/// Every table is asked this often, whether something happened to it or not.
+/// Interval at which every table is asked, without regard to events.
 const ASK_ALL_US: u64 = 60_000_000;
 
 /// See the head of this file.
 pub(super) struct Schedule {
-    /// The weights of jobs that strategies began.
+    /// The weights of jobs started by strategies.
     admission: RefCell<Admission>,
-    /// A strategy is to be asked.
+    /// Signalled when a strategy is to be asked.
     work: Event,
     has_started: Cell<bool>,
     stopping: Cell<bool>,
-    /// At most so many jobs at a time, whatever their weights; 0: as many as there are weights.
+    /// Limit of concurrent jobs of any weight; 0: the number of weights.
     jobs_max: Cell<u32>,
     last_ask_us: Cell<u64>,
 }
@@ -36,7 +37,7 @@ impl Schedule {
         }
     }
 
-    /// Strategies of tables that want it are asked.
+    /// Wakes the manager's task, which asks the strategies of the tables that want it.
     pub(super) fn wake(&self) {
         self.work.signal();
     }
@@ -46,7 +47,7 @@ impl Schedule {
         self.work.next()
     }
 
-    /// From now on jobs begin.
+    /// Allows jobs to start.
     pub(super) fn start(&self) {
         self.has_started.set(true);
     }
@@ -55,7 +56,7 @@ impl Schedule {
         self.has_started.get()
     }
 
-    /// From now on none begins.
+    /// No job starts afterwards.
     pub(super) fn stop(&self) {
         self.stopping.set(true);
         self.wake();
@@ -74,12 +75,12 @@ impl Schedule {
         self.wake();
     }
 
-    /// Whether a strategy may begin a job beside `running` others.
+    /// Whether a strategy may start a job in addition to `running` others.
     pub(super) fn has_room(&self, running: usize) -> bool {
         !self.stopping.get() && (self.jobs_max.get() == 0 || running < self.jobs_max.get() as usize)
     }
 
-    /// Whether a job of the weight may begin; then it counts until [`Self::release`].
+    /// Whether a job of the weight may start; if so, it counts until [`Self::release`].
     pub(super) fn admit(&self, weight: Weight) -> bool {
         self.admission.borrow_mut().begin(weight).is_ok()
     }
@@ -88,12 +89,12 @@ impl Schedule {
         self.admission.borrow_mut().end(weight);
     }
 
-    /// Whether every table is to be asked once more.
+    /// Whether the interval [`ASK_ALL_US`] is over.
     pub(super) fn is_ask_due(&self, now_us: u64) -> bool {
         now_us >= self.last_ask_us.get() + ASK_ALL_US
     }
 
-    /// Every table is asked now.
+    /// Records that every table is asked now.
     pub(super) fn asks_all(&self, now_us: u64) {
         self.last_ask_us.set(now_us);
         self.wake();

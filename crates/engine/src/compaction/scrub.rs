@@ -1,14 +1,15 @@
-//! `nodetool scrub`: every SSTable of a table is written anew with what can be read of it, and replaced.
+//! `nodetool scrub`: rewrites the readable part of every SSTable of a table, and replaces the SSTable.
 //!
-//! What is damaged is left out and counted (`sstable::read::Salvage`); the rest takes the place of the SSTable by a
-//! durable record, as after any job. SSTables in quarantine are scrubbed too: what takes their place is sound.
-//! Partitions that stood out of order go to SSTables of their own, in level 0 and in no run. Nothing is merged, nothing
-//! purged. One that several shards read is scrubbed by the shard whose turn it is, and dealt out with it.
+//! Damaged parts are left out and counted (`sstable::read::Salvage`); the rest replaces the SSTable by a
+//! durable record, as after any job. SSTables in quarantine are scrubbed too; their replacements are sound.
+//! Partitions that are out of order go to SSTables of their own, in level 0 and in no run. Nothing is merged
+//! or purged. An SSTable that several shards read is scrubbed by the shard responsible for it, and dealt out
+//! at the same time.
 //!
-//! SSTables that could not be opened are scrubbed by the first shard if Data.db can be read without what is damaged
-//! ([`SSTable::open_damaged`]); afterwards the table can be read again.
+//! SSTables that could not be opened are scrubbed by the first shard if Data.db is readable without the
+//! damaged components ([`SSTable::open_damaged`]); afterwards the table can be read again.
 //!
-//! What is lost is lost from the table: whoever scrubs has a snapshot made before, unless told not to.
+//! Lost data is lost from the table: a snapshot is made before, unless the user declines it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -31,53 +32,54 @@ use super::table_state::TableState;
 use crate::error::EngineError;
 use crate::table::Table;
 
-/// So many partitions are looked at between two looks at the throughput.
+/// Number of partitions between two checks of the throughput limit.
 const PARTITIONS_A_LOOK: u64 = 64;
-/// So many SSTables of a shard at the same time, if as many as possible are asked for and nothing limits compactions.
+/// Number of concurrent SSTables on a shard if the maximum is requested and the number of compactions has no
+/// limit.
 const JOBS_WITHOUT_LIMIT: u32 = 4;
 
-/// What is to be scrubbed away, and how carefully.
+/// Options of a scrub.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScrubOptions {
-    /// Also of tables of counters what is damaged may be left out: a counter then shows less than was counted. And what
-    /// the disk cannot read now, though it might another time.
+    /// Leave out damaged parts also in tables of counters, whose counters then show less than was counted;
+    /// and parts that the disk cannot read now, though a later attempt might succeed.
     pub skip_corrupted: bool,
-    /// Without a snapshot before.
+    /// Make no snapshot before.
     pub no_snapshot: bool,
-    /// Rows with values that are none of their column's type are kept.
+    /// Keep rows whose values are invalid for their column's type.
     pub no_validate: bool,
-    /// So many SSTables at the same time on each shard; `None`: one. 0: as many as compactions may run, without a limit
-    /// four.
+    /// Number of concurrent SSTables on each shard; `None`: one. 0: the limit of concurrent compactions; four
+    /// if there is none.
     pub jobs: Option<u32>,
 }
 
-/// What a scrub has kept and what not.
+/// Result of a scrub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scrubbed {
-    /// Written anew.
+    /// Rewritten SSTables.
     pub sstables: u64,
-    /// Partitions and rows, static ones among them, that were kept.
+    /// Partitions and rows, including static rows, that were kept.
     pub partitions: u64,
     pub rows: u64,
-    /// Partitions that stood out of order, and were kept.
+    /// Partitions that were out of order, and were kept.
     pub out_of_order: u64,
     /// Partitions of which nothing could be read.
     pub lost_partitions: u64,
     /// Partitions of which a part could not be read.
     pub damaged_partitions: u64,
-    /// Rows that were seen and could not be kept, and places where nobody knows how many are missing.
+    /// Rows that were found and could not be kept; and gaps, each with an unknown number of missing rows.
     pub lost_rows: u64,
     pub gaps: u64,
-    /// The SSTables that were damaged, each with what was wrong first.
+    /// The damaged SSTables, each with the first error.
     pub damaged: Vec<String>,
     /// The SSTables that were left as they are, each with the reason.
     pub left: Vec<String>,
-    /// The snapshot that has what was there before.
+    /// The snapshot of the table's state before the scrub.
     pub snapshot: Option<String>,
 }
 
 impl Scrubbed {
-    /// Adds what another shard, or a scrub of another table, has done.
+    /// Adds the result of another shard or of another table.
     pub fn merge(&mut self, other: Self) {
         self.sstables += other.sstables;
         self.partitions += other.partitions;
@@ -103,7 +105,7 @@ impl Scrubbed {
     }
 }
 
-/// A scrub of a table on a shard, for those who work on it at the same time.
+/// The scrub of a table on a shard, shared by its concurrent tasks.
 struct Scrub {
     waiting: RefCell<VecDeque<Rc<SSTable>>>,
     options: ScrubOptions,
@@ -116,7 +118,7 @@ fn data_file(sstable: &SSTable) -> String {
 }
 
 impl Manager {
-    /// Scrubs an SSTable that the table could not open. On the first shard.
+    /// Scrubs an SSTable that the table could not open. Called on the first shard.
     pub async fn scrub_unreadable(
         self: &Rc<Self>,
         id: TableId,
@@ -155,7 +157,7 @@ impl Manager {
         }
     }
 
-    /// This shard's part of a scrub.
+    /// Runs this shard's part of a scrub.
     pub async fn scrub(self: &Rc<Self>, id: TableId, options: ScrubOptions) -> Result<Scrubbed, EngineError> {
         let managed = self.managed(id)?;
         self.acquire(&managed).await;
@@ -182,7 +184,7 @@ impl Manager {
         if ours.is_stopped.get() { Err(JobError::Stopped.into()) } else { Ok(ours.scrubbed.take()) }
     }
 
-    /// Scrubs one after the other of those that wait.
+    /// Scrubs the waiting SSTables one after the other.
     async fn scrub_waiting(self: &Rc<Self>, managed: &Rc<TableState>, ours: &Scrub) {
         while !ours.is_stopped.get() {
             let Some(sstable) = ours.waiting.borrow_mut().pop_front() else { return };
@@ -278,7 +280,7 @@ async fn run(
     match salvaged {
         Ok((mut scrubbed, losses)) => {
             if !losses.is_none() {
-                // The log may still have what is lost.
+                // The commit log may still have the lost data, so a start must replay it.
                 table.forget_flushed();
             }
             scrubbed.add_losses(&input, &losses);
@@ -297,7 +299,7 @@ async fn salvage(
     input: &SSTable,
 ) -> Result<(Scrubbed, SalvageLosses), JobError> {
     let mut scrubbed = Scrubbed { sstables: 1, ..Scrubbed::default() };
-    // What stood out of order may overlap anything.
+    // SSTables of out-of-order partitions may overlap any other.
     let loose = Layout { level: 0, max_bytes: None, is_run: false, split: Split::Nowhere };
     loop {
         while let Some(fragment) = rounds.next().await {

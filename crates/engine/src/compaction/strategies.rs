@@ -1,14 +1,14 @@
-//! From a table's `compaction` options to the strategy that decides.
+//! Builds the strategy of a table from its `compaction` options.
 
 use std::collections::BTreeMap;
 
 use compaction::{JobRules, Null, OptionsError, Strategy, strategy_from};
 
-/// The strategy of these options, and why it could not be built if it could not.
+/// The strategy of these options; if they are invalid, the null strategy and the error.
 ///
-/// CREATE and ALTER TABLE refuse such options, so only a schema that another version has stored can have them. The
-/// table is then not compacted by itself: any strategy in the place of the one that was asked for would rewrite data in
-/// a way that nobody chose.
+/// CREATE and ALTER TABLE refuse such options, so only a schema stored by another version can have them. The
+/// table is then not compacted automatically: any other strategy would rewrite data in a way that no user
+/// chose.
 pub(super) fn of(options: &BTreeMap<String, String>) -> (Box<dyn Strategy>, Option<OptionsError>) {
     match strategy_from(options) {
         Ok(strategy) => (strategy, None),
@@ -16,8 +16,7 @@ pub(super) fn of(options: &BTreeMap<String, String>) -> (Box<dyn Strategy>, Opti
     }
 }
 
-/// How jobs are carried out by these options; as without options if the table has others than those that are
-/// understood.
+/// The rules for jobs in these options; the defaults if the options are invalid.
 pub(super) fn rules_of(options: &BTreeMap<String, String>) -> JobRules {
     JobRules::new(options).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What the manager knows of a table.
+//! The compaction manager's state of a table.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -17,11 +17,11 @@ use super::strategies;
 use super::view::Views;
 use crate::table::Table;
 
-/// A table as the manager knows it.
+/// See the head of this file.
 pub(super) struct TableState {
     pub(super) table: Rc<Table>,
     pub(super) options: RefCell<BTreeMap<String, String>>,
-    /// How its jobs are carried out, by its options.
+    /// The rules for its jobs, from its options.
     pub(super) rules: Cell<JobRules>,
     pub(super) tombstone_gc: Cell<TombstoneGcMode>,
     /// SSTables that are to be brought into the strategy's form.
@@ -29,23 +29,24 @@ pub(super) struct TableState {
     pub(super) sampling: Sampling,
     pub(super) strategy: RefCell<Box<dyn Strategy>>,
     pub(super) views: RefCell<Views>,
-    /// SSTables whose tombstones cannot go yet.
+    /// SSTables whose tombstones cannot be purged yet.
     pub(super) futile: RefCell<Futile>,
-    /// `nodetool disableautocompaction` has not been called.
+    /// False after `nodetool disableautocompaction`.
     pub(super) auto: Cell<bool>,
-    /// So many need the table to be left alone: truncates, the end of the table.
+    /// Number of operations during which no job may run: truncates, and the drop of the table.
     pub(super) blocks: Cell<u32>,
-    /// Held by the one operation that has all SSTables for jobs of its own: a major compaction, a scrub. Others wait.
+    /// Held by the one operation that uses all SSTables for its own jobs, such as a major compaction or a
+    /// scrub. Other operations wait.
     pub(super) operation: Mutex,
     /// The strategy may have a job.
     pub(super) wants: Cell<bool>,
-    /// The backlog of these SSTables.
+    /// The backlog and the SSTables from which it was computed.
     pub(super) backlog: Cell<Option<Backlog>>,
-    /// No job begins in it, since the last one failed.
+    /// While it lasts no job starts, because the last one failed.
     pub(super) pause: Pause,
 }
 
-/// SSTables, and how many bytes must still be rewritten of them.
+/// SSTables, and the bytes of them that must still be rewritten.
 pub(super) type Backlog = (Rc<Vec<Rc<SSTable>>>, f64);
 
 impl TableState {

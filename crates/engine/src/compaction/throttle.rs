@@ -1,23 +1,23 @@
-//! How fast the compactions of a shard may read, all together.
+//! Rate limit for the reads of all compactions of a shard.
 
 use std::cell::{Cell, RefCell};
 
 use base::HashMap;
 use runtime::Shard;
 
-/// The longest nap, so that a stop and another rate are noticed.
+/// Longest sleep, so that a stop or a new rate takes effect soon.
 const NAP_US_MAX: u64 = 50_000;
-/// What was not used of the rate is kept for so long.
+/// Time for which unused rate is kept.
 const BURST_US: u64 = 100_000;
 
-/// A bucket that is filled at a rate and holds a tenth of a second of it.
+/// GCRA with a burst of a tenth of a second. Bytes are charged after they were read.
 #[derive(Default)]
 pub(super) struct Throttle {
     /// 0: no limit.
     bytes_per_s: Cell<u64>,
-    /// Until then what was read is paid for.
+    /// The time at which the bytes read so far are paid for.
     paid_until_us: Cell<u64>,
-    /// What each job had read when it last passed.
+    /// Bytes that each job had read at its last call of [`Self::pass`].
     passed_bytes: RefCell<HashMap<u64, u64>>,
 }
 
@@ -30,7 +30,8 @@ impl Throttle {
         self.bytes_per_s.set(bytes_per_s);
     }
 
-    /// Waits until `read_bytes`, all that job `job` has read so far, are within the rate, or `must_stop` says so.
+    /// Waits until `read_bytes`, the total that job `job` has read so far, is within the rate, or `must_stop`
+    /// returns true.
     pub(super) async fn pass(&self, shard: &Shard, read_bytes: u64, job: u64, must_stop: impl Fn() -> bool) {
         let before = self.passed_bytes.borrow_mut().insert(job, read_bytes).unwrap_or(0);
         let rate = self.bytes_per_s.get();

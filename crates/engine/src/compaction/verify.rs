@@ -1,8 +1,8 @@
-//! `nodetool verify`: the SSTables of a table are read and checked where they are; what is damaged goes into
-//! quarantine.
+//! `nodetool verify`: reads and checks the SSTables of a table in place; damaged ones go into quarantine.
 //!
-//! An SSTable that several shards read is checked by the one whose turn it is. Nothing is written. One of which only a
-//! filter, a summary or Messina.db is damaged is told, and not put into quarantine: whatever is made of it is sound.
+//! An SSTable that several shards read is checked by the shard responsible for it. Nothing is written. An
+//! SSTable of which only a filter, a summary or Messina.db is damaged is reported, and does not go into
+//! quarantine: outputs made from it are sound.
 
 use std::rc::Rc;
 
@@ -14,17 +14,17 @@ use sstable::tools::{Finding, Findings};
 use super::reshard::is_turn;
 use crate::table::Table;
 
-/// So many findings of each SSTable are told; the rest is a number.
+/// Number of findings reported for each SSTable; of the others, only their number is known.
 const FINDINGS_MAX: usize = 10;
 
-/// For opening an SSTable anew; nothing of it is read twice.
+/// Cache for reopening an SSTable; nothing of it is read twice.
 const CACHE_BYTES: usize = 1 << 20;
 
-/// What a verify has found.
+/// Result of a verify.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
     pub sstables: u64,
-    /// Those that are damaged, each with what is wrong with it, in a sentence.
+    /// The damaged SSTables, each with a description of the damage.
     pub damaged: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) async fn verify_table(shard: &Shard, table: &Table, depth: Depth) -> 
             },
             |_, _| {},
         );
-        // Opened anew: what was read at the start may have changed on the disk since.
+        // Reopened, because the files may have changed on disk since the start.
         let cache = ChunkCache::new(CACHE_BYTES);
         let opened =
             SSTable::open(shard.files(), &table.dir, sstable.name(), &cache, IoClass::Maintenance).await;
@@ -64,8 +64,8 @@ pub(crate) async fn verify_table(shard: &Shard, table: &Table, depth: Depth) -> 
         let rebuilt = opened.iter().flat_map(|opened| opened.rebuilt());
         told.extend(rebuilt.map(|(component, why)| format!("{component} is damaged: {why}")));
         if !told.is_empty() && !is_there() {
-            // A compaction has replaced it meanwhile, or a truncate removed it, and some of its files were gone
-            // already.
+            // A compaction has replaced it or a truncate has removed it meanwhile, and some of its files were
+            // already missing.
             verified.sstables -= 1;
             continue;
         }

@@ -1,4 +1,4 @@
-//! A table as values, for the strategies.
+//! The view of a table that is passed to the strategies.
 
 use std::rc::Rc;
 
@@ -12,17 +12,17 @@ use super::futile::Futile;
 use super::read_rate::ReadRate;
 use crate::table::Table;
 
-/// Ids of SSTables whose generation is no number begin here.
+/// First id for SSTables whose generation is not a number, or that another system wrote.
 const FOREIGN_IDS: u64 = 1 << 63;
 
-/// What was found out about each SSTable of a table, kept between views.
+/// Data about each SSTable of a table, kept between views.
 #[derive(Default)]
 pub(super) struct Views {
     known: HashMap<SSTableName, Known>,
     foreign: u64,
-    /// SSTables that were there at the start have been seen.
+    /// The SSTables found at the start have been seen.
     has_begun: bool,
-    /// The views of the last call, for its memory.
+    /// The views of the last call; the vector is reused.
     views: Vec<SSTableView>,
 }
 
@@ -32,7 +32,7 @@ struct Known {
 }
 
 impl Views {
-    /// The views of all SSTables, in the order in which the table has them.
+    /// The views of all SSTables, in the table's order.
     pub(super) fn of(
         &mut self,
         table: &Table,
@@ -69,7 +69,7 @@ impl Views {
         &self.views
     }
 
-    /// The SSTable of an id that [`Self::of`] has given.
+    /// The SSTable of an id that [`Self::of`] has returned.
     pub(super) fn find(&self, table: &Table, id: SSTableId) -> Option<Rc<SSTable>> {
         let sstables = table.sstables();
         let is_it =
@@ -78,7 +78,7 @@ impl Views {
     }
 }
 
-/// `is_new`: it was written just now; otherwise its newest write tells how old it is.
+/// `is_new`: it was written just now; otherwise its age is taken from its newest write.
 fn view(sstable: &SSTable, now_s: u32, is_new: bool, foreign: &mut u64) -> SSTableView {
     let id = match sstable.name().generation {
         Generation::Number(number) if sstable.messina().is_some() && number < FOREIGN_IDS => number,
@@ -112,7 +112,7 @@ fn view(sstable: &SSTable, now_s: u32, is_new: bool, foreign: &mut u64) -> SSTab
     }
 }
 
-/// Of its cells, the part that is dead since before `gc_before_s`.
+/// Tombstones droppable before `gc_before_s`, as a fraction of the cells.
 fn droppable_ratio(sstable: &SSTable, gc_before_s: u32) -> f64 {
     let stats = sstable.stats();
     let cells = stats.partition_cells.mean().unwrap_or(0) as f64 * stats.partition_cells.count() as f64;

@@ -1,8 +1,8 @@
-//! Each window of time gets SSTables of its own: what a partition has is dealt out by the timestamps of the writes.
+//! Splits the output by time windows: the data of a partition is distributed by the timestamps of its writes.
 //!
-//! A row whose cells are of several windows becomes several rows with the same key, which merged are the row again;
-//! deletions go by their own timestamps. Of so many windows at most are SSTables open at a time, and what belongs to
-//! further ones goes to the nearest of them.
+//! A row with cells of several windows becomes several rows with the same key, which merge into the original
+//! row; tombstones are distributed by their own timestamps. At most `windows_max` SSTables are open at a
+//! time; data of further windows goes to the nearest open one.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use super::output::{Cutter, OutputFactory};
 
 struct Window {
     cutter: Cutter,
-    /// The partition at hand has begun in it.
+    /// The current partition has begun in it.
     has_begun: bool,
     in_force: Tombstone,
 }
@@ -35,7 +35,7 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// `layout` is that of each window; `window` its length in the unit of timestamps.
+    /// `layout` is the layout of each window; `window` its length in the unit of timestamps.
     pub(super) fn new(
         maker: Rc<OutputFactory>,
         layout: Layout,
@@ -55,7 +55,7 @@ impl Windows {
         }
     }
 
-    /// The window that gets what was written at this time.
+    /// The window for data with this timestamp.
     fn of(&mut self, timestamp: i64) -> i64 {
         let start = timestamp.div_euclid(self.window).saturating_mul(self.window);
         if self.open.contains_key(&start) {
@@ -86,7 +86,7 @@ impl Windows {
                     let window = self.of(tombstone.timestamp_us);
                     self.tombstone = tombstone;
                     self.begin(window).await?;
-                    // Only one of them has the deletion.
+                    // Only one window has the partition tombstone.
                     self.tombstone = Tombstone::LIVE;
                 }
             }

@@ -1,4 +1,4 @@
-//! One flush: a sealed memtable is written as an SSTable, opened, and put into its table.
+//! One flush: writes a sealed memtable as an SSTable, opens it, and adds it to its table.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::options::SSTableForm;
 use crate::table::large_data_log::LargeDataLog;
 use crate::table::{LoggedMemtable, Table};
 
-/// A sealed memtable on its way.
+/// A sealed memtable in the queue.
 pub(super) struct Job {
     pub(super) table: Rc<Table>,
     pub(super) sealed: Rc<LoggedMemtable>,
@@ -27,7 +27,7 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// False if a truncate has taken the memtable away.
+    /// False if a truncate has removed the memtable.
     fn is_wanted(&self) -> bool {
         self.table.memtables.is_sealed(&self.sealed)
     }
@@ -36,8 +36,9 @@ impl Job {
 #[derive(Default)]
 pub(super) struct JobState {
     pub(super) done: Cell<bool>,
-    /// What an earlier attempt wrote and could neither open nor remove. It is not in the table, so nobody knows what it
-    /// has: the next start would bring back what has been deleted, and the deletion purged, since.
+    /// An SSTable of an earlier attempt that could be neither opened nor removed. It is not in the table, so
+    /// its content is not considered by purges: if the next start added it, it would bring back data that was
+    /// deleted since and whose tombstone was purged.
     leftover: Cell<Option<SSTableName>>,
     pub(super) failures: Cell<u64>,
     pub(super) last_error: RefCell<Option<(String, bool)>>,
@@ -45,7 +46,7 @@ pub(super) struct JobState {
 }
 
 impl JobState {
-    /// An attempt failed, or would fail for the same reason.
+    /// Records a failed attempt, or one that would fail for the same reason.
     pub(super) fn fail(&self, error: &FlushError, no_space: bool) {
         self.failures.set(self.failures.get() + 1);
         *self.last_error.borrow_mut() = Some((error.to_string(), no_space));
@@ -53,12 +54,12 @@ impl JobState {
     }
 }
 
-/// Why a memtable did not become an SSTable.
+/// Why a flush failed.
 pub(super) enum FlushError {
     Write(WriteError),
-    /// It was written and sealed, but cannot be read back.
+    /// The SSTable was written and sealed, but cannot be read.
     Open(SSTableError),
-    /// It holds a part of a change of the schema, and the log failed to take the whole.
+    /// The memtable has a part of a schema change, and the log failed to store the whole change.
     Log(LogError),
 }
 
@@ -84,7 +85,7 @@ impl From<WriteError> for FlushError {
     }
 }
 
-/// What the SSTable's times are written as differences to.
+/// The bases of the delta encoding of times in the SSTable.
 fn delta_bases(least: LeastTimes) -> DeltaBases {
     let mut bases = DeltaBasesCollector::new();
     if least.timestamp_us != LeastTimes::NONE.timestamp_us {
@@ -99,7 +100,7 @@ fn delta_bases(least: LeastTimes) -> DeltaBases {
     bases.finish()
 }
 
-/// What SSTables of flushes are written with.
+/// The writer of SSTables for all flushes of a shard.
 pub(super) struct FlushWriter {
     pub(super) shard: Shard,
     pub(super) cache: Rc<ChunkCache>,
@@ -109,14 +110,14 @@ pub(super) struct FlushWriter {
 }
 
 impl FlushWriter {
-    /// Writes the memtable and puts the SSTable into the table, where both are read until the row cache has taken over
-    /// what is new. `None`: there is nothing to write.
+    /// Writes the memtable and adds the SSTable to the table; both are read until the new data is merged into
+    /// the row cache. `None` if there is nothing to write.
     pub(super) async fn write(&self, job: &Job) -> Result<Option<Written>, FlushError> {
         if job.table.is_dropped() || !job.is_wanted() {
             return Ok(None);
         }
-        // A change of the schema is in several tables, and in the log whole or not at all. Flushed before it is in the
-        // log, a part of it could become all there is.
+        // A schema change is spread over several tables, and is in the log completely or not at all. If a
+        // part of it were flushed before it is in the log, a crash could leave only that part.
         if job.table.is_system() {
             job.table.log.sync().await.map_err(FlushError::Log)?;
         }
@@ -137,13 +138,13 @@ impl FlushWriter {
         }
         let number = job.table.sstables.take_generation(self.shard.shard_count());
         let name = SSTableName::big(self.form.version, Generation::Number(number));
-        // Cassandra takes it for granted that an SSTable has nothing that the SSTable itself deletes: a read of one
-        // source is not compared with its own deletions.
+        // Cassandra assumes that an SSTable contains no data that the SSTable itself deletes: its reads do
+        // not apply a single source's own tombstones to it.
         let reader = memtable.reader(&ReadSpec::new(schema.clone(), PartitionRange::all()));
         let mut reader = CompactReader::new(reader, Purge::nothing(0), Keep::Needed);
         let (files, dir) = (self.shard.files(), &job.table.dir);
         let written = write_reader(files, dir, name, schema.clone(), options, &mut reader, &self.shard);
-        // On the heap: it is large, and rare.
+        // The future is large and rarely used, so it is boxed.
         let written = Box::pin(written).await.inspect_err(|error| {
             if matches!(error, WriteError::Leftover { .. }) {
                 job.state.leftover.set(Some(name));
@@ -171,7 +172,7 @@ impl FlushWriter {
             job.table.add_sstable(sstable);
             job.table.memtables.add_flushed(&job.sealed);
             job.table.store_manifest(self.shard.files(), false).await;
-            // Both are read while this goes on; then the memtable goes (`finish`).
+            // Both are read until the merge ends; then the memtable is removed (`finish`).
             job.table.merge_into_cache(&self.shard, &job.sealed).await;
         }
         Ok(written)

@@ -1,4 +1,4 @@
-//! The flushes of a shard, one after the other.
+//! The flush queue of a shard: one flush runs at a time.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -21,21 +21,21 @@ use crate::table::{LoggedMemtable, Table};
 const RETRY_US_MIN: u64 = 100_000;
 const RETRY_US_MAX: u64 = 10_000_000;
 
-/// So much more is free than when a flush found no room: it is tried again at once.
+/// A flush that failed for lack of space is retried at once when more than this has become free.
 const ROOM_AGAIN_BYTES: u64 = 1 << 20;
 
-/// What flushing has done since the start.
+/// Counters of flushes since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlushStats {
     pub flushes: u64,
     pub failures: u64,
-    /// Bytes of memtables that were written out.
+    /// Bytes of memtables that were flushed.
     pub memtable_bytes: u64,
-    /// Bytes of rows before compression.
+    /// Uncompressed bytes of rows.
     pub uncompressed_bytes: u64,
     /// Bytes of Data.db.
     pub data_bytes: u64,
-    /// Why the last attempt failed, if it did; it is tried again.
+    /// The error of the last attempt, if it failed; it is retried.
     pub last_error: Option<String>,
 }
 
@@ -44,7 +44,7 @@ pub struct FlushQueue {
     shard: Shard,
     writer: FlushWriter,
     jobs: RefCell<VecDeque<Job>>,
-    /// A job came, or the last pause is to end early.
+    /// Signalled when a job was queued or the pause is to end early.
     work: Event,
     /// The table whose memtable is being written.
     writing: RefCell<Option<Rc<Table>>>,
@@ -52,17 +52,17 @@ pub struct FlushQueue {
     stats: RefCell<FlushStats>,
     /// Bytes of sealed memtables that wait or are being written.
     queued_bytes: Cell<usize>,
-    /// The last attempt found no space on the disk.
+    /// Set if the last attempt failed for lack of disk space.
     no_space: RefCell<Option<String>>,
-    /// Free on the disk, when it was looked at last.
+    /// Free bytes of the disk at the last measurement.
     free_bytes: Cell<u64>,
-    /// The schema's log failed: its tables are not flushed before a restart.
+    /// The schema's log failed: system tables are not flushed until a restart.
     log_failed: RefCell<Option<LogError>>,
-    /// A flush ended, well or not.
+    /// Signalled when a flush ended, with or without success.
     pub ended: Event,
-    /// Is told of every table that has a new SSTable.
+    /// Called with every table that has a new SSTable.
     on_flushed: RefCell<Option<OnFlushed>>,
-    /// Is waited for before a memtable is written.
+    /// Its future is awaited before a memtable is written.
     before_flush: RefCell<Option<BeforeFlush>>,
 }
 
@@ -95,12 +95,12 @@ impl FlushQueue {
         })
     }
 
-    /// `f` is told of every table that has a new SSTable.
+    /// Sets the function that is called with every table that has a new SSTable.
     pub fn on_flushed(&self, f: impl Fn(&Rc<Table>) + 'static) {
         *self.on_flushed.borrow_mut() = Some(Box::new(f));
     }
 
-    /// What `f` gives is waited for before a memtable is written.
+    /// Sets the function whose future is awaited before a memtable is written.
     pub fn before_flush(&self, f: impl Fn(&Rc<Table>) -> LocalFuture<'static, ()> + 'static) {
         *self.before_flush.borrow_mut() = Some(Box::new(f));
     }
@@ -114,12 +114,12 @@ impl FlushQueue {
         self.queued_bytes.get()
     }
 
-    /// So much is free on the disk.
+    /// Sets the free bytes of the disk.
     pub fn set_free_bytes(&self, free_bytes: u64) {
         self.free_bytes.set(free_bytes);
     }
 
-    /// Why nothing can be flushed: the disk is full. `None` when the last attempt went well.
+    /// Why no flush is possible: the disk is full. `None` if the last attempt succeeded.
     pub fn no_space(&self) -> Option<String> {
         self.no_space.borrow().clone()
     }
@@ -129,7 +129,8 @@ impl FlushQueue {
         self.log_failed.borrow().clone()
     }
 
-    /// Seals the table's memtable, if there is anything in it, and queues it. Gives what to wait for.
+    /// Seals the table's memtable, if it is not empty, and queues it. The ticket covers all queued memtables
+    /// of the table.
     pub fn seal(&self, table: &Rc<Table>) -> FlushTicket {
         if let Some(sealed) = table.seal() {
             self.enqueue(table, sealed);
@@ -145,14 +146,14 @@ impl FlushQueue {
         self.work.signal();
     }
 
-    /// A truncate did not happen: the memtables that the table had to forget are there again.
+    /// Queues the memtables again that the table had to forget for a truncate that did not happen.
     pub fn take_back_forgotten(&self, table: &Rc<Table>) {
         if let Some(sealed) = table.memtables.take_back_forgotten() {
             self.enqueue(table, sealed);
         }
     }
 
-    /// Writes what is queued, until [`Self::stop`].
+    /// Writes queued memtables until [`Self::stop`].
     pub async fn run(self: Rc<Self>) {
         let mut pause_us = RETRY_US_MIN;
         while !self.stopping.get() {
@@ -189,7 +190,7 @@ impl FlushQueue {
                     });
                     self.put_behind(&job, &error, no_space);
                     self.ended.signal();
-                    // Who waits for this flush to free a log segment may give up now.
+                    // A task that waits for this flush to free a log segment may give up now.
                     job.table.log.progress().signal();
                     if no_space && broken::is("flush_retry") {
                         std::future::pending::<()>().await;
@@ -201,8 +202,8 @@ impl FlushQueue {
         }
     }
 
-    /// The first job that its table does not hold back, moved to the front of the queue. A job stays in the queue while
-    /// it is written, so that a ticket finds it.
+    /// The first job that its table does not hold back, moved to the front of the queue. A job stays in the
+    /// queue while it is written, so that tickets find it.
     fn next_job(&self) -> Option<Job> {
         let mut jobs = self.jobs.borrow_mut();
         let at = jobs.iter().position(|job| !job.table.memtables.holds_back(&job.sealed))?;
@@ -211,7 +212,8 @@ impl FlushQueue {
         Some(Job { table: job.table.clone(), sealed: job.sealed.clone(), state: job.state.clone() })
     }
 
-    /// What can be written is not to wait for the first job, which cannot. Of a full disk all learn.
+    /// Moves the failed first job to the end, so that it does not block others. A full disk counts as a
+    /// failure of every job.
     fn put_behind(&self, failed: &Job, error: &FlushError, no_space: bool) {
         let mut jobs = self.jobs.borrow_mut();
         for job in jobs.iter().filter(|job| no_space || Rc::ptr_eq(&job.state, &failed.state)) {
@@ -220,33 +222,34 @@ impl FlushQueue {
         jobs.rotate_left(1);
     }
 
-    /// Holds flushes of this table back and waits until none is under way; [`Self::allow`] ends it.
+    /// Holds the flushes of this table back and waits until none is running; [`Self::allow`] ends it.
     pub async fn block(&self, table: &Rc<Table>) {
         table.memtables.hold_flushes(vec![]);
         self.ended.until(|| !self.writing.borrow().as_ref().is_some_and(|at| Rc::ptr_eq(at, table))).await;
     }
 
-    /// Draws a line through the table's writes, in one step: the writes before it are flushed, as the ticket tells, and
-    /// no write behind it is flushed before [`Self::allow`]. Gives the position of the line in the log.
+    /// Separates earlier from later writes of the table, in one step: earlier writes are flushed, as the
+    /// ticket reports, and no later write is flushed before [`Self::allow`]. Returns the log position between
+    /// them.
     pub fn cut(&self, table: &Rc<Table>) -> (FlushTicket, LogPosition) {
         let ticket = self.seal(table);
         table.memtables.hold_flushes(table.memtables.sealed());
         (ticket, table.log.position())
     }
 
-    /// Lets flushes of this table go on.
+    /// Allows flushes of this table again.
     pub fn allow(&self, table: &Table) {
         table.memtables.allow_flushes();
         self.work.signal();
     }
 
-    /// Ends [`Self::run`] after the flush that is under way.
+    /// Ends [`Self::run`] after the current flush.
     pub fn stop(&self) {
         self.stopping.set(true);
         self.work.signal();
     }
 
-    /// Sleeps in steps, so that a stop does not wait long, nor a flush that the disk has room for again.
+    /// Sleeps in steps, so that it ends soon after a stop, and when the disk has space again.
     async fn pause(&self, mut us: u64) {
         let free_bytes = self.free_bytes.get();
         let has_room_again = || {
@@ -290,9 +293,9 @@ impl FlushQueue {
         self.ended.signal();
     }
 
-    /// Frees a memtable without keeping others waiting.
+    /// Frees a memtable in steps, in a task that yields.
     fn take_apart(&self, sealed: Rc<LoggedMemtable>) {
-        // A read that has it open frees it when it ends.
+        // A read that has it open frees it at its end.
         let Ok(sealed) = Rc::try_unwrap(sealed) else { return };
         let shard = self.shard.clone();
         let take_apart = async move {
@@ -310,15 +313,16 @@ impl FlushQueue {
     }
 }
 
-/// What was in memory when it was given out.
+/// The memtables of a table that were queued when the ticket was issued.
 #[must_use = "await `flushed` to know that it is on disk"]
 pub struct FlushTicket {
-    /// The jobs, and how often each had failed by then.
+    /// The jobs, each with its number of failures at that time.
     jobs: Vec<(Rc<JobState>, u64)>,
 }
 
 impl FlushTicket {
-    /// Ends when all of it is in sealed SSTables, or when an attempt fails; the data is safe either way.
+    /// Completes when all of them are in sealed SSTables, or fails with the next failed attempt; the data is
+    /// safe in both cases.
     pub async fn flushed(self) -> Result<(), EngineError> {
         for (job, failures) in self.jobs {
             job.changed.until(|| job.done.get() || job.failures.get() > failures).await;

@@ -1,21 +1,21 @@
-//! Which entries of the commit log are in SSTables of a table already, so that a start does not replay them.
+//! The commit log entries that SSTables of a table already contain, so that a start does not replay them.
 //!
-//! A memtable holds every entry of its table from the position at which it became the active one to the position
-//! at which the next one did. So what was flushed is a set of intervals of positions, and since memtables follow
-//! each other, nearly always one interval for each shard's log.
+//! A memtable holds every entry of its table from the log position at which it became active to the position
+//! at which the next one did. So the flushed entries are a set of intervals of positions, and since memtables
+//! follow one another, nearly always one interval for each shard's log.
 //!
-//! The intervals are stored in the [SSTable manifest](super), with the names of the SSTables: they count at a start
-//! only if every SSTable that the manifest names is there, can be opened, and is the one that was there. Nothing is
-//! ever skipped because of an SSTable from elsewhere.
+//! The intervals are stored in the [SSTable manifest](super), with the names of the SSTables. A start uses
+//! them only if every SSTable of the manifest exists, can be opened, and is the same as before. An SSTable
+//! from elsewhere never causes an entry to be skipped.
 
 use crate::commitlog::LogPosition;
 
-/// Positions in the log: from the first of each interval on, in front of the second.
+/// Disjoint, rising intervals of log positions; the end is exclusive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flushed(Vec<(LogPosition, LogPosition)>);
 
 impl Flushed {
-    /// Adds the entries from `from` on and in front of `until`.
+    /// Adds the entries from `from` to `until` (exclusive).
     pub fn add(&mut self, from: LogPosition, until: LogPosition) {
         if from >= until {
             return;
@@ -32,7 +32,7 @@ impl Flushed {
         other.iter().for_each(|(from, until)| self.add(from, until));
     }
 
-    /// Whether the entry that stands at `position` has been flushed. O(log n).
+    /// Whether the entry at `position` has been flushed. O(log n).
     pub fn covers(&self, position: LogPosition) -> bool {
         let at = self.0.partition_point(|(_, end)| *end <= position);
         self.0.get(at).is_some_and(|(start, _)| *start <= position)
@@ -66,7 +66,7 @@ mod tests {
             for (byte, expected) in (0..).zip(expected) {
                 assert_eq!(flushed.covers(at(byte)), expected, "seed {seed}, {byte}: {flushed:?}");
             }
-            // Disjoint, rising, and none touches the next.
+            // Disjoint, rising, and not adjacent.
             assert!(flushed.0.windows(2).all(|pair| pair[0].1 < pair[1].0), "{flushed:?}");
             let mut merged = Flushed::default();
             merged.merge(&flushed);

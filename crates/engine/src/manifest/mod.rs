@@ -1,18 +1,19 @@
-//! Which SSTables a shard has of a table, so that one whose files are taken away is missed.
+//! SSTable manifest: the durable list of a table's SSTables on a shard, so that a removed SSTable is
+//! detected.
 //!
-//! A generation that is not there leaves no trace in the table's directory, and its rows are gone without a word. So
-//! each shard keeps the names it has in `sstables/<table>-<shard>` of the data directory, which a start compares with
-//! what is there. People may rightly take files away (a restored snapshot, a damaged SSTable), so what is missing is
-//! told and the table is read.
+//! A removed generation leaves no trace in the table's directory, and its rows would be missing silently. So
+//! each shard stores the names of its SSTables in `sstables/<table>-<shard>` of the data directory, and a
+//! start compares them with the files. Users may remove files for good reasons (a restored snapshot, a
+//! damaged SSTable), so missing SSTables are reported and the table stays readable.
 //!
-//! - What is about to be removed is taken out before, durably: nothing that goes as it should is ever missed, whatever
-//!   crashes. What a truncate removes is known by its record.
-//! - What is new is put in afterwards, and not waited for: after a loss of power it may be unknown, or the manifest
-//!   unreadable, which is told too.
-//! - A start tells what is missing, and forgets it when it has ended well.
+//! - An SSTable is durably removed from the manifest before its files are removed, so regular operation never
+//!   causes a report, even with crashes. SSTables removed by a truncate are known from its record.
+//! - A new SSTable is added afterwards, without waiting for durability: after a loss of power it may be
+//!   absent from the manifest, or the manifest may be unreadable, which is reported too.
+//! - A start reports missing SSTables, and forgets them when it is complete.
 //!
-//! It also says which entries of the commit log these SSTables have ([`Flushed`]). A start that finds every one of
-//! them, as it was, need not replay these entries; otherwise it replays all.
+//! The manifest also lists the commit log entries that these SSTables contain ([`Flushed`]). If a start finds
+//! every SSTable unchanged, it does not replay these entries; otherwise it replays all.
 //!
 //! The layout is in `docs/formats/roster.md`.
 
@@ -36,18 +37,18 @@ pub use flushed::Flushed;
 
 /// The first line.
 const MAGIC: &str = "messina sstables 2";
-/// Without checksums and positions.
+/// The previous version, without checksums and positions.
 const MAGIC_1: &str = "messina sstables 1";
 const FLUSHED: &str = "flushed ";
 const TEMPORARY_SUFFIX: &str = ".tmp";
-/// A line is some tens of bytes.
+/// Limit for the length of the file. A line has some tens of bytes.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// An SSTable by its name, and by its content: another node has the same names.
+/// An SSTable by name and content, since another node's SSTables have the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Listed {
     pub name: SSTableName,
-    /// What Messina.db says is the checksum of Statistics.db; `None` if it says nothing.
+    /// Checksum of Statistics.db according to Messina.db; `None` if it is unknown.
     pub crc: Option<u32>,
 }
 
@@ -58,7 +59,7 @@ impl Listed {
     }
 }
 
-/// What an SSTable manifest holds.
+/// Content of an SSTable manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Content {
     pub sstables: Vec<Listed>,
@@ -82,7 +83,7 @@ pub fn encode(content: &Content) -> String {
     text
 }
 
-/// `None`: this is not what was written.
+/// `None` if the bytes are not a complete, unchanged manifest.
 pub fn decode(bytes: &[u8]) -> Option<Content> {
     let text = std::str::from_utf8(bytes).ok()?;
     let (body, crc) = text.strip_suffix('\n')?.rsplit_once('\n')?;
@@ -135,7 +136,7 @@ fn parse_file_name(name: &str) -> Option<(TableId, u32)> {
     Some((TableId::try_parse(table).ok()?, shard.parse().ok()?))
 }
 
-/// What a file says.
+/// Result of reading a file.
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
     Absent,
@@ -154,19 +155,19 @@ async fn read(files: &Files, path: &Path) -> Found {
 /// The SSTable manifest of one table on one shard.
 pub struct SSTableManifest {
     path: PathBuf,
-    /// What the file says, as far as is known.
+    /// The content of the file, if known.
     stored: RefCell<Option<Content>>,
-    /// Entries of earlier runs' logs that SSTables have which were there at the start, as they were; kept in the file
-    /// until the start has ended.
+    /// Entries of earlier runs' logs in SSTables that the start found unchanged; kept in the file until the
+    /// start is complete.
     flushed_earlier: RefCell<Flushed>,
-    /// It cannot be said which those are, since an SSTable is missing or another one.
+    /// An SSTable is missing or was replaced, so these entries are unknown.
     is_doubtful: Cell<bool>,
-    /// Missing since the start, and kept in the file until that has ended.
+    /// SSTables missing at the start; kept in the file until the start is complete.
     missing: RefCell<Vec<SSTableName>>,
-    /// About to be removed.
+    /// SSTables about to be removed.
     removing: RefCell<Vec<SSTableName>>,
     is_unreadable: Cell<bool>,
-    /// So many were missing at the start.
+    /// Number of SSTables that were missing at the start.
     missing_at_start: Cell<usize>,
     lock: Mutex,
 }
@@ -186,8 +187,9 @@ impl SSTableManifest {
         }
     }
 
-    /// At a start: compares the file, or another shard's at `path`, with the SSTables that are `there`, of which this
-    /// shard has `opened` some. `is_removed` says of which that are not there a truncate removed them.
+    /// At a start: compares the file, or that of another shard at `path`, with the SSTables that exist
+    /// (`there`) and those that this shard has opened. `is_removed` returns whether a truncate has removed an
+    /// SSTable.
     pub async fn compare(
         &self,
         files: &Files,
@@ -203,7 +205,8 @@ impl SSTableManifest {
                 let names = || content.sstables.iter().map(|listed| listed.name);
                 let missing = names().filter(|name| !there.contains(name) && !is_removed(name));
                 self.missing.borrow_mut().extend(missing);
-                // One that cannot be opened, and one of another node with the same name, are not what was there.
+                // An SSTable that cannot be opened, or one of another node with the same name, does not count
+                // as unchanged.
                 let is_same = |listed: &Listed| is_removed(&listed.name) || opened.contains(listed);
                 if !content.sstables.iter().all(is_same) {
                     self.is_doubtful.set(true);
@@ -219,12 +222,12 @@ impl SSTableManifest {
         }
     }
 
-    /// Which entries of earlier runs' logs are in SSTables that are there: nothing, if one is missing or another one.
+    /// Entries of earlier runs' logs that SSTables contain; empty if an SSTable is missing or was replaced.
     pub fn flushed_earlier(&self) -> Flushed {
         self.flushed_earlier.borrow().clone()
     }
 
-    /// These are about to be removed, or are not after all.
+    /// Marks SSTables as about to be removed, or takes the mark back.
     pub fn set_removing(&self, names: &[SSTableName], is_removing: bool) {
         let mut removing = self.removing.borrow_mut();
         removing.retain(|name| !names.contains(name));
@@ -233,12 +236,12 @@ impl SSTableManifest {
         }
     }
 
-    /// How many SSTables were missing at the start.
+    /// Number of SSTables that were missing at the start.
     pub fn missing_count(&self) -> usize {
         self.missing_at_start.get()
     }
 
-    /// What is wrong, for people.
+    /// Descriptions of missing SSTables and of an unreadable manifest, for users.
     pub fn complaints(&self, full_name: &str, table_dir: &Path) -> Vec<String> {
         let missing = self.missing.borrow();
         let mut all: Vec<String> = missing.iter().map(|name| complaint(full_name, table_dir, name)).collect();
@@ -248,16 +251,16 @@ impl SSTableManifest {
         all
     }
 
-    /// The start has ended, and what was missing has been told.
+    /// Forgets missing SSTables, which have been reported, when the start is complete.
     pub fn accept(&self) {
         self.missing_at_start.set(self.missing.take().len());
         self.is_unreadable.set(false);
-        // The segments are not needed any more.
+        // The old segments are not needed any more.
         self.flushed_earlier.take();
     }
 
-    /// Makes the file say `content()`, if it says anything else. `is_durable`: it does so after a loss of power too. If
-    /// it cannot be written it goes, so that nothing is missed in vain; that it says nothing costs no data.
+    /// Writes `content()` to the file, if it differs. `is_durable`: the update must survive a loss of power.
+    /// A file that cannot be written is removed, so that it causes no false report; this loses no data.
     pub async fn store(&self, files: &Files, is_durable: bool, content: impl Fn() -> Content) {
         let _held = self.lock.lock().await;
         let Content { mut sstables, mut flushed } = content();
@@ -278,7 +281,7 @@ impl SSTableManifest {
         }
     }
 
-    /// The table is gone.
+    /// Removes the manifest of a dropped table.
     pub async fn remove(&self, files: &Files) {
         let _held = self.lock.lock().await;
         *self.stored.borrow_mut() = None;
@@ -326,13 +329,14 @@ async fn remove_file(files: &Files, path: &Path) {
     let _ = files.sync_dir(path.parent().expect("it is in a directory")).await;
 }
 
-/// A file in the directory of manifests: whose it is, by table and shard, or nothing if it is what a crash left of one.
+/// A file in the directory of manifests, with its table and shard; `None` for a temporary file left by a
+/// crash.
 pub struct ManifestFile {
     pub path: PathBuf,
     pub of: Option<(TableId, u32)>,
 }
 
-/// All manifests, and what crashes left of some.
+/// All manifests, and temporary files left by crashes.
 pub async fn list(files: &Files, data_dir: &Path) -> Result<Vec<ManifestFile>, FileError> {
     let dir = dir(data_dir);
     let mut found = vec![];
@@ -345,8 +349,8 @@ pub async fn list(files: &Files, data_dir: &Path) -> Result<Vec<ManifestFile>, F
     Ok(found)
 }
 
-/// The highest number of a log segment that any SSTable manifest names: a log that begins now must not use it again, or
-/// its entries would be taken for flushed.
+/// The highest log segment number in any SSTable manifest. A new log must not reuse it, or its entries would
+/// be taken for flushed.
 pub async fn last_segment_number(files: &Files, data_dir: &Path) -> Result<u64, FileError> {
     let dir = dir(data_dir);
     let mut last = 0;
@@ -385,7 +389,7 @@ mod tests {
         assert_eq!(encode(&content), example);
         assert_eq!(decode(example.as_bytes()), Some(content));
         assert_eq!(decode(encode(&Content::default()).as_bytes()), Some(Content::default()));
-        // As the version before wrote it.
+        // As the previous version wrote it.
         let before = b"messina sstables 1\nme-3-big\nme-12-big\ncrc c62f9f78\n";
         let names = vec![listed(3, None), listed(12, None)];
         assert_eq!(decode(before), Some(Content { sstables: names, ..Content::default() }));

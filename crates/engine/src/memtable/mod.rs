@@ -1,11 +1,11 @@
-//! What has been written and is not yet in an SSTable.
+//! Memtables: writes that are not yet in an SSTable.
 //!
-//! - `tree`: the sorted map with free snapshots that holds partitions, and in each the rows;
+//! - `tree`: the sorted map with cheap snapshots that holds partitions, and in each partition its rows;
 //! - `partition`: one partition, and how a write changes it;
-//! - `reader`: reading a snapshot, forward and reverse.
+//! - `reader`: reads a snapshot, forward and reverse.
 //!
-//! **Invariants:** a reader never sees half of a mutation, and what it holds does not change while others
-//! write. `charged_bytes` is what the memtable has asked of the allocator, to the byte.
+//! **Invariants:** a reader never sees a part of a mutation, and its data does not change during writes.
+//! `charged_bytes` is the memory that the memtable has requested from the allocator, to the byte.
 
 mod partition;
 mod reader;
@@ -23,7 +23,7 @@ use reader::{MemtableReader, PartitionReader};
 use partition::MemPartition;
 use tree::Tree;
 
-/// The least times seen; SSTables write their times as differences to these.
+/// The least times seen; they are the bases of the delta encoding in SSTables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeastTimes {
     pub timestamp_us: i64,
@@ -32,7 +32,7 @@ pub struct LeastTimes {
 }
 
 impl LeastTimes {
-    /// Nothing was seen.
+    /// No time was seen.
     pub const NONE: Self = Self { timestamp_us: i64::MAX, deletion_time_s: u32::MAX, ttl_s: u32::MAX };
 
     fn see_tombstone(&mut self, tombstone: Tombstone) {
@@ -75,7 +75,7 @@ impl LeastTimes {
 pub struct Memtable {
     schema: RefCell<Arc<TableSchema>>,
     partitions: RefCell<Tree<PartitionKey, MemPartition>>,
-    /// Memory behind the partitions, beyond the nodes of `partitions` itself.
+    /// Memory of the partitions' content, without the nodes of `partitions` itself.
     below_bytes: Cell<usize>,
     least: Cell<LeastTimes>,
 }
@@ -90,13 +90,13 @@ impl Memtable {
         }
     }
 
-    /// The newest schema it was written with.
+    /// The newest schema with which it was written.
     pub fn schema(&self) -> Arc<TableSchema> {
         self.schema.borrow().clone()
     }
 
-    /// The schema that an SSTable of it is written with: the newest, and in it the dropped columns of which there are
-    /// cells that come back if the column is made again.
+    /// The schema with which its SSTable is written: the newest one, and the dropped columns if there are
+    /// cells that reappear when the column is added again.
     pub fn schema_to_write(&self) -> Arc<TableSchema> {
         let schema = self.schema();
         let with_dropped = schema.with_dropped();
@@ -135,14 +135,14 @@ impl Memtable {
         self.partitions.borrow().get(|probe| probe.cmp(key)).is_some()
     }
 
-    /// Gives the memory back in small lots, one for each step of the iterator: all at once it takes long.
+    /// Frees the memory in small steps, one for each call of the iterator; freeing it at once takes long.
     pub fn take_apart(self) -> impl Iterator<Item = ()> {
         self.partitions.into_inner().take_apart().map(|lot| {
             black_box(lot.iter().map(|(_, partition)| partition.touch()).sum::<u64>());
         })
     }
 
-    /// Bytes asked of the allocator and still held.
+    /// Bytes requested from the allocator and not yet freed.
     pub fn charged_bytes(&self) -> usize {
         self.partitions.borrow().heap_bytes() + self.below_bytes.get()
     }
@@ -151,7 +151,7 @@ impl Memtable {
         self.least.get()
     }
 
-    /// Takes the write over. All of it is seen by readers that open afterwards, none by those that are open.
+    /// Applies a write. Readers opened afterwards see all of it, readers opened before see none of it.
     pub fn apply(&self, mutation: Mutation) {
         let Mutation { schema, key, partition } = mutation;
         let mut least = self.least.get();
@@ -191,7 +191,7 @@ impl Source for Memtable {
     }
 }
 
-/// A memtable that others may read while it is written or flushed.
+/// A memtable that may be read while it is written or flushed.
 pub type SharedMemtable = Rc<Memtable>;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! One partition in a memtable. Cloning it takes a snapshot.
+//! One partition in a memtable. A clone is a snapshot.
 
 use std::rc::Rc;
 
@@ -16,17 +16,17 @@ pub struct MemPartition {
 }
 
 impl MemPartition {
-    /// Takes a write over; the heap bytes this may have changed, before and after.
+    /// Applies a write. Returns the heap bytes of the changed parts, before and after.
     ///
-    /// What the write deletes is not taken out: it is left out when read. Only counters are, because they are
-    /// added up (`Row::merge`).
+    /// Data that the write deletes is not removed; reads leave it out. Counters are an exception, because
+    /// they are summed (`Row::merge`).
     pub fn apply(&mut self, schema: &TableSchema, mut write: Partition) -> (usize, usize) {
         let (mut before, mut after) = (0, 0);
         let counters = schema.has_counters();
         self.tombstone = self.tombstone.max(write.tombstone);
         if !write.range_tombstones().is_empty() {
             let mine = self.range_tombstones.get_or_insert_default();
-            // A new one was not charged before; an old one was.
+            // A new one was not charged before; an existing one was.
             let charged =
                 if mine.is_empty() { 0 } else { RC_BYTES + size_of_val(&**mine) + mine.heap_bytes() };
             before += charged;
@@ -59,7 +59,7 @@ impl MemPartition {
             }
             let model::ClusteringRow { key, row } = row;
             let mut new = Some(row);
-            // `make` takes the row as it is; `update` finds it taken, or merges it.
+            // `make` takes the row unchanged; `update` merges it if `make` did not run.
             let slot = std::cell::RefCell::new(&mut new);
             let (inserted, changed) = self.rows.upsert(
                 &key,
@@ -83,7 +83,7 @@ impl MemPartition {
         (before, after)
     }
 
-    /// Whether there is a cell of one of these columns that was written after the time beside it.
+    /// Whether one of these columns has a cell written after the column's time.
     pub fn has_cells_after(&self, columns: &[(ColumnId, i64)]) -> bool {
         let has = |row: &Row| {
             let mut cells = row.cells().iter();
@@ -98,7 +98,7 @@ impl MemPartition {
         found
     }
 
-    /// [`touch`] of the first row.
+    /// [`touch`] for the first row.
     #[inline]
     pub fn touch(&self) -> u64 {
         self.rows.near_first().map_or(0, |row| touch(row))
@@ -108,7 +108,7 @@ impl MemPartition {
         !write.tombstone.is_live() || !write.range_tombstones().is_empty()
     }
 
-    /// What deletes the row `key`, beside its own deletion.
+    /// The tombstone that covers the row `key`, apart from its row tombstone.
     pub fn tombstone_at(&self, schema: &TableSchema, key: &ClusteringKey) -> Tombstone {
         match &self.range_tombstones {
             Some(ranges) => self.tombstone.max(ranges.at(schema, &model::Position::at(key.clone()))),
@@ -116,7 +116,7 @@ impl MemPartition {
         }
     }
 
-    /// Takes out what is deleted. Walks all rows: for deletions in counter tables only.
+    /// Removes deleted data. Visits all rows, so it is only used for tombstones in tables of counters.
     fn shadow_rows(&mut self, schema: &TableSchema, before: &mut usize, after: &mut usize) {
         let mut cursor = self.rows.clone().cursor(|_| std::cmp::Ordering::Greater);
         let mut deleted = vec![];
@@ -147,7 +147,7 @@ impl MemPartition {
         *after += self.rows.heap_bytes();
     }
 
-    /// The bytes that were charged for this partition, counted again.
+    /// Recomputes the bytes charged for this partition.
     #[cfg(test)]
     pub fn recount(&self) -> usize {
         let row = |row: &Rc<Row>| RC_BYTES + size_of::<Row>() + row.heap_bytes();

@@ -1,8 +1,8 @@
-//! Reads a snapshot of a memtable, or of one of its partitions, in either direction.
+//! Reads a snapshot of a memtable, or of one of its partitions, in both directions.
 //!
-//! Rows and the points where range deletions change are walked side by side, each by its own cursor; a slice
-//! begins with a search, so that what is in front of it costs nothing. Cells of columns that the reader's schema has
-//! not (any more) are left out: a memtable keeps what was written before a column was dropped.
+//! Rows and range tombstone changes are read in parallel, each with its own cursor. A slice begins with a
+//! search, so rows before it cost nothing. Cells of columns that the reader's schema does not have are left
+//! out, because a memtable keeps cells that were written before a column was dropped.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use std::rc::Rc;
 use super::partition::MemPartition;
 use super::tree::{Cursor, Tree};
 
-/// What the CPU fetches at a time.
+/// Size of a cache line of the CPU.
 const LINE_BYTES: usize = 64;
-/// So much of a row is asked for ahead: a longer value the CPU sees coming.
+/// Bytes of a row that are prefetched; the CPU itself prefetches the rest of a longer value.
 const TOUCHED_BYTES_MAX: usize = 1024;
 
 /// Reads one partition.
@@ -27,7 +27,7 @@ pub struct PartitionReader {
     schema: Arc<TableSchema>,
     ranges: Arc<[ClusteringRange]>,
     reversed: bool,
-    /// Rows to come are wanted too, most likely: their memory is asked for ahead; see [`touch`].
+    /// The reader most likely needs following rows too, so their memory is prefetched; see [`touch`].
     touches_ahead: bool,
     partition: Option<(PartitionKey, MemPartition)>,
     state: State,
@@ -36,7 +36,7 @@ pub struct PartitionReader {
 enum State {
     Start,
     Static,
-    /// In front of the range with this number, in the direction of the read.
+    /// Before the range with this number, in the direction of the read.
     Between(usize),
     Inside(InRange),
     Done,
@@ -46,12 +46,12 @@ struct InRange {
     number: usize,
     rows: Cursor<model::ClusteringKey, Rc<Row>>,
     next_row: Option<RowFragment>,
-    /// Rows to come whose memory has been asked for, if it is to be.
+    /// Number of following rows whose memory was prefetched, if prefetching is on.
     touched: Option<usize>,
-    /// The next change of range deletions that is to be looked at: forward its index, reverse its index + 1.
+    /// The next range tombstone change to be checked: its index if forward, its index + 1 if reverse.
     change: usize,
     in_force: Tombstone,
-    /// What is in force where the range begins has not been said yet.
+    /// The tombstone in force at the start of the range has not been output yet.
     opening: bool,
 }
 
@@ -68,13 +68,13 @@ impl PartitionReader {
         }
     }
 
-    /// Goes on with another partition.
+    /// Continues with another partition.
     fn restart(&mut self, key: PartitionKey, partition: MemPartition) {
         self.partition = Some((key, partition));
         self.state = State::Start;
     }
 
-    /// The next fragment, `None` behind the end of the partition.
+    /// The next fragment, `None` after the end of the partition.
     fn fragment(&mut self) -> Option<Fragment> {
         let (key, partition) = self.partition.as_ref()?;
         loop {
@@ -138,7 +138,7 @@ fn open(
         None => (0, Tombstone::LIVE),
         Some(ranges) => {
             let changes = ranges.changes();
-            // Forward: what is in force behind the beginning. Reverse: in front of it.
+            // Forward: the tombstone in force after the beginning. Reverse: the one before it.
             let change = changes.partition_point(|change| {
                 let order = schema.compare_positions(&change.position, begin);
                 if reversed { order.is_lt() } else { order.is_le() }
@@ -197,7 +197,7 @@ impl InRange {
         }
         if let Some(row) = self.next_row.take() {
             self.fetch_row(schema, range, reversed);
-            // Deleted counters and dropped columns may have left nothing of a row.
+            // After deleted counters or dropped columns a row may be empty.
             return if row.row.is_empty() {
                 self.step(schema, partition, range, reversed)
             } else {
@@ -211,7 +211,7 @@ impl InRange {
         None
     }
 
-    /// The change that comes next in front of `end`.
+    /// The next change before `end`.
     fn next_change(
         &self,
         schema: &TableSchema,
@@ -226,7 +226,7 @@ impl InRange {
         let inside = if reversed { order.is_gt() } else { order.is_lt() };
         inside.then(|| match reversed {
             false => found.clone(),
-            // Downwards, what was in force in front of the change begins at it.
+            // In reverse, the tombstone that was in force before the change begins at it.
             true => RangeTombstoneChange {
                 position: found.position.clone(),
                 tombstone: index.checked_sub(1).map_or(Tombstone::LIVE, |before| changes[before].tombstone),
@@ -235,9 +235,9 @@ impl InRange {
     }
 }
 
-/// Reads a byte of each piece of memory that a reader of this row will want. Rows lie scattered, and a memtable is
-/// larger than the CPU's cache: done for several in a row, the waits for their memory overlap, where a reader would
-/// wait for one after the other. Gives something that depends on all of it.
+/// Prefetches a row: reads a byte of each cache line that a reader of this row will need. Rows are scattered
+/// in memory, and a memtable is larger than the CPU's caches. For several rows at once the cache misses
+/// overlap, where a reader would wait for them one by one. Returns a value that depends on all bytes read.
 #[inline]
 pub(super) fn touch(row: &Row) -> u64 {
     let mut left_bytes = TOUCHED_BYTES_MAX;
@@ -287,7 +287,7 @@ pub struct MemtableReader {
     end: RingPosition,
     partitions: Cursor<PartitionKey, MemPartition>,
     current: PartitionReader,
-    /// Partitions to come whose memory has been asked for; see [`MemPartition::touch`].
+    /// Number of following partitions whose memory was prefetched; see [`MemPartition::touch`].
     touched: usize,
 }
 

@@ -127,7 +127,7 @@ fn of_a_column_that_was_made_again_nothing_is_read_that_was_written_before_the_d
     assert_eq!(rows.count(), 1, "{fragments:?}");
 }
 
-/// Counts what each thread has asked of the allocator and not given back.
+/// Counts the bytes that each thread has requested from the allocator and not yet freed.
 struct Counting;
 
 std::thread_local! {

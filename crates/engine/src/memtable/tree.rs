@@ -1,24 +1,26 @@
-//! A sorted map whose snapshots cost one pointer: a B+tree with shared nodes, copied when written.
+//! A sorted map with cheap snapshots: a persistent B+tree whose shared nodes are copied on write.
 //!
-//! 1. Entries live in the leaves, in order; a branch keeps, for each child, the least key below it.
-//! 2. A snapshot is the root. As long as somebody holds it, a writer copies the nodes on its way down
-//!    (`Rc::make_mut`), and the snapshot does not change; without a snapshot nothing is copied.
-//! 3. A cursor holds its path, so it walks both ways and needs no borrow of the tree.
-//! 4. A single entry lives in the map itself, without a node: partitions of one row are the rule in many tables.
+//! 1. Entries are in the leaves, in order. A branch has, for each child, the least key under it.
+//! 2. A snapshot is the root pointer. While a snapshot exists, a writer copies the shared nodes on its path
+//!    (`Rc::make_mut`), so the snapshot does not change; without a snapshot nothing is copied.
+//! 3. A cursor holds its path, so it can move in both directions and needs no borrow of the tree.
+//! 4. A single entry is stored in the map itself, without a node: in many tables most partitions have one
+//!    row.
 //!
-//! Guarantees: `heap_bytes` is what the live tree's nodes have asked of the allocator, to the byte (values'
-//! own memory is the caller's). A memtable forgets everything at once; what a cache needs besides is in [`edit`].
+//! Guarantees: `heap_bytes` is the memory that the current tree's nodes have requested from the allocator, to
+//! the byte (the values' own memory is accounted by the caller). A memtable is freed as a whole; the further
+//! operations of a cache are in [`edit`].
 
 mod edit;
 
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-/// At most so many entries in a leaf and children in a branch. Measured: larger leaves make inserts move more,
+/// Limit of entries in a leaf and of children in a branch. Measured: larger leaves make inserts move more,
 /// smaller ones make lookups deeper; 24 was level with 32 and 16 within noise.
 const NODE_MAX: usize = 24;
 
-/// The two counts in front of what an `Rc` points to.
+/// The two reference counts before the value of an `Rc`.
 pub const RC_BYTES: usize = 2 * size_of::<usize>();
 
 #[derive(Clone)]
@@ -34,7 +36,7 @@ enum Root<K, V> {
     Node(Rc<Node<K, V>>),
 }
 
-/// See the head of this file. Cloning takes a snapshot.
+/// See the head of this file. A clone is a snapshot.
 #[derive(Clone)]
 pub struct Tree<K, V> {
     root: Root<K, V>,
@@ -48,15 +50,15 @@ impl<K, V> Default for Tree<K, V> {
     }
 }
 
-/// What a tree must know of its keys.
+/// Properties of a tree's keys.
 pub trait TreeKey: Clone {
-    /// Comparing two keys takes about as long as looking at one. Then a node is searched from its beginning: the
-    /// processor looks ahead and waits for all of the node's memory at once, where each step of a binary search
-    /// waits for the one before.
+    /// Comparing two keys costs about as much as reading one. A node is then searched linearly: the CPU
+    /// prefetches and waits for all of the node's memory at once, while each step of a binary search waits
+    /// for the step before.
     const IS_CHEAP: bool;
 }
 
-/// Tokens differ, nearly always.
+/// Nearly always decided by the tokens.
 impl TreeKey for model::PartitionKey {
     const IS_CHEAP: bool = true;
 }
@@ -70,7 +72,7 @@ impl TreeKey for model::Position {
     const IS_CHEAP: bool = false;
 }
 
-/// How many keys at the beginning of `entries` are `before`; behind them none is.
+/// Number of keys at the beginning of `entries` for which `before` is true; it is false for all others.
 #[inline]
 fn count_before<K: TreeKey, E>(entries: &[(K, E)], before: impl Fn(&K) -> bool) -> usize {
     if K::IS_CHEAP {
@@ -79,7 +81,7 @@ fn count_before<K: TreeKey, E>(entries: &[(K, E)], before: impl Fn(&K) -> bool) 
     entries.partition_point(|(key, _)| before(key))
 }
 
-/// Where the sought key is, or where it would be.
+/// The index of the key, or the index at which it would be inserted.
 #[inline]
 fn find<K: TreeKey, E>(entries: &[(K, E)], order: impl Fn(&K) -> Ordering) -> Result<usize, usize> {
     let at = count_before(entries, |key| order(key).is_lt());
@@ -91,12 +93,13 @@ impl<K: TreeKey, V: Clone> Tree<K, V> {
         self.len
     }
 
-    /// Bytes of all nodes, keys and values inside the nodes included, what those point to not.
+    /// Bytes of all nodes, including keys and values stored in them, without memory that those refer to.
     pub fn heap_bytes(&self) -> usize {
         self.heap_bytes
     }
 
-    /// The value at the key for which `order` (the order of a key relative to the sought one) says `Equal`.
+    /// The value at the key for which `order` (the order of a key relative to the searched one) returns
+    /// `Equal`.
     #[inline]
     pub fn get(&self, order: impl Fn(&K) -> Ordering) -> Option<&V> {
         let mut node = match &self.root {
@@ -115,7 +118,7 @@ impl<K: TreeKey, V: Clone> Tree<K, V> {
         }
     }
 
-    /// The first value, if it can be reached without going down a tree.
+    /// The first value, if it can be reached without descending the tree.
     #[inline]
     pub fn near_first(&self) -> Option<&V> {
         match &self.root {
@@ -128,7 +131,8 @@ impl<K: TreeKey, V: Clone> Tree<K, V> {
         }
     }
 
-    /// Lets `update` change the value at `key`, which is `make()` if the key is new. True if it was.
+    /// Lets `update` change the value at `key`, which `make` creates if the key is new. Returns whether it
+    /// was new, and the result of `update`.
     #[inline]
     pub fn upsert<R>(
         &mut self,
@@ -163,7 +167,7 @@ impl<K: TreeKey, V: Clone> Tree<K, V> {
         (done.inserted, done.result.expect("update ran"))
     }
 
-    /// A cursor in front of the first key that `order` does not call `Less`.
+    /// A cursor before the first key for which `order` does not return `Less`.
     pub fn cursor(&self, order: impl Fn(&K) -> Ordering) -> Cursor<K, V> {
         let mut path = Vec::new();
         let mut next = match &self.root {
@@ -185,8 +189,8 @@ impl<K: TreeKey, V: Clone> Tree<K, V> {
         Cursor::Path(Path(path))
     }
 
-    /// The entries in lots of a leaf, in some order, with the nodes given back on the way. What a snapshot shares is
-    /// left to it.
+    /// The entries, one leaf at a time and in no particular order; nodes are freed on the way. Nodes shared
+    /// with a snapshot are skipped.
     pub fn take_apart(self) -> impl Iterator<Item = Vec<(K, V)>> {
         let (mut nodes, mut one) = match self.root {
             Root::Empty => (vec![], None),
@@ -205,7 +209,7 @@ impl<K: TreeKey, V: Clone> Tree<K, V> {
         })
     }
 
-    /// The bytes [`Self::heap_bytes`] counts, counted again from the nodes.
+    /// Recomputes [`Self::heap_bytes`] from the nodes.
     #[cfg(test)]
     pub fn recount(&self) -> usize {
         fn count<K, V>(node: &Node<K, V>) -> usize {
@@ -226,7 +230,7 @@ impl<K: TreeKey, V: Clone> Tree<K, V> {
 }
 
 impl<K: Clone, V: Clone> Root<K, V> {
-    /// Moves a single entry into a leaf with room for another. Gives the bytes this asked for.
+    /// Moves a single entry into a leaf with space for another. Returns the bytes requested for it.
     fn make_node(&mut self) -> usize {
         match std::mem::replace(self, Self::Empty) {
             Self::One(only) => {
@@ -252,7 +256,7 @@ const fn branch_entry_bytes<K, V>() -> usize {
     size_of::<(K, Rc<Node<K, V>>)>()
 }
 
-/// The child in which the sought key is, if it is anywhere.
+/// The child that has the key, if any has it.
 #[inline]
 fn child_of<K: TreeKey, V>(
     children: &[(K, Rc<Node<K, V>>)],
@@ -268,7 +272,7 @@ fn first_key<K: Clone, V>(node: &Node<K, V>) -> K {
     }
 }
 
-/// What an upsert has still to do, and what came of it.
+/// State of an upsert: the functions not yet called, and the result.
 struct Upsert<M, U, R> {
     make: Option<M>,
     update: Option<U>,
@@ -278,7 +282,7 @@ struct Upsert<M, U, R> {
 
 type Split<K, V> = Option<(K, Rc<Node<K, V>>)>;
 
-/// Upserts below `node`; if it grew too large, its right half and that half's least key.
+/// Upserts under `node`. If it became too large, returns its right half and that half's least key.
 fn insert<K: TreeKey, V: Clone, M: FnOnce() -> V, U: FnOnce(&mut V) -> R, R>(
     node: &mut Rc<Node<K, V>>,
     key: &K,
@@ -300,13 +304,13 @@ fn insert<K: TreeKey, V: Clone, M: FnOnce() -> V, U: FnOnce(&mut V) -> R, R>(
                     upsert.result = Some(update(&mut value));
                     let before = entries.capacity();
                     if entries.len() == before {
-                        // Many partitions have few rows.
+                        // Grows slowly, because many partitions have few rows.
                         entries.reserve_exact(before.min(NODE_MAX - before).max(1));
                     }
                     entries.insert(at, (key.clone(), value));
                     *heap_bytes += (entries.capacity() - before) * size_of::<(K, V)>();
                     (entries.len() == NODE_MAX).then(|| {
-                        // Keys that arrive in order leave full leaves behind.
+                        // Keys that arrive in order leave full leaves.
                         let cut = if at == NODE_MAX - 1 { NODE_MAX - 1 } else { NODE_MAX / 2 };
                         let mut right = Vec::with_capacity(if cut == NODE_MAX / 2 { NODE_MAX } else { 4 });
                         right.extend(entries.drain(cut..));
@@ -318,7 +322,7 @@ fn insert<K: TreeKey, V: Clone, M: FnOnce() -> V, U: FnOnce(&mut V) -> R, R>(
         }
         Node::Branch(children) => {
             let at = child_of(children, order).unwrap_or_else(|| {
-                // Less than every key: it becomes the least of the first child.
+                // The key is less than every other, so it becomes the least key of the first child.
                 children[0].0 = key.clone();
                 0
             });
@@ -335,8 +339,8 @@ fn insert<K: TreeKey, V: Clone, M: FnOnce() -> V, U: FnOnce(&mut V) -> R, R>(
     }
 }
 
-/// The node, copied first if a snapshot shares it. A copy has room for as many as it holds and one more, which
-/// may be less than the original had.
+/// The node, copied first if a snapshot shares it. A copy of a leaf has space for its entries and one more,
+/// which may be less than the original had.
 fn make_mut<'a, K: Clone, V: Clone>(
     node: &'a mut Rc<Node<K, V>>,
     heap_bytes: &mut usize,
@@ -362,9 +366,9 @@ fn make_mut<'a, K: Clone, V: Clone>(
     Rc::get_mut(node).expect("not shared now")
 }
 
-/// A place between two entries of a snapshot.
+/// A position between two entries of a snapshot.
 pub enum Cursor<K, V> {
-    /// Of a single entry: whether the cursor is behind it.
+    /// In a map of a single entry: whether the cursor is after it.
     One {
         entry: (K, V),
         passed: bool,
@@ -372,11 +376,12 @@ pub enum Cursor<K, V> {
     Path(Path<K, V>),
 }
 
-/// From the root to a leaf: each node, and which child was taken; in the leaf, which entry comes next.
+/// The path from the root to a leaf: each node with the index of the child taken; in the leaf, the index of
+/// the next entry.
 pub struct Path<K, V>(Vec<(Rc<Node<K, V>>, usize)>);
 
 impl<K, V> Cursor<K, V> {
-    /// The entry behind the cursor, which moves over it.
+    /// The entry after the cursor, which moves over it.
     #[inline]
     pub fn next(&mut self) -> Option<&(K, V)> {
         match self {
@@ -385,7 +390,7 @@ impl<K, V> Cursor<K, V> {
         }
     }
 
-    /// The entry in front of the cursor, which moves back over it.
+    /// The entry before the cursor, which moves back over it.
     #[inline]
     pub fn prev(&mut self) -> Option<&(K, V)> {
         match self {
@@ -394,7 +399,7 @@ impl<K, V> Cursor<K, V> {
         }
     }
 
-    /// The entries behind the cursor up to the end of its leaf: what is soon asked for.
+    /// The entries from the cursor to the end of its leaf, which will be needed soon.
     pub fn rest_of_leaf(&self) -> &[(K, V)] {
         let Self::Path(Path(path)) = self else { return &[] };
         match path.last().map(|(node, at)| (&**node, *at)) {
@@ -445,7 +450,7 @@ impl<K, V> Path<K, V> {
         }
     }
 
-    /// Moves to the leaf next to this one; false, and no move, if there is none.
+    /// Moves to the next (`by` = 1) or previous (`by` = -1) leaf; false, without a move, if there is none.
     fn step_leaf(&mut self, by: isize) -> bool {
         let can_step = |(node, at): &(Rc<Node<K, V>>, usize)| match &**node {
             Node::Branch(children) => at.checked_add_signed(by).is_some_and(|to| to < children.len()),
@@ -497,7 +502,7 @@ mod tests {
             let (mut tree, mut model) = (Tree::default(), BTreeMap::new());
             let mut snapshots = vec![];
             for step in 0..2000 {
-                // Some runs in order, some not.
+                // Keys in order for some seeds, random for others.
                 let key = if seed % 3 == 0 { step } else { rng.below(keys) };
                 assert_eq!(put(&mut tree, key, step), model.insert(key, step).is_none());
                 if rng.chance(1, 200) {

@@ -1,8 +1,8 @@
-//! Somebody else's SSTables as tables of this node, which are only read.
+//! Attached tables: SSTables of another directory as tables of this node, for reading only.
 //!
-//! An attached table is in the catalog of the running node, where clients see it, and not on its disk: the next start
-//! without it knows nothing of it. Its directory is listed once, at the start, and all files are opened then; it
-//! is never locked and nothing is written there. Writes, truncates, snapshots and changes of its schema are refused.
+//! An attached table is in the catalog of the running node, where clients see it, but not on its disk: a
+//! start without it does not know it. Its directory is listed once, at the start, and all files are opened
+//! then; it is never locked and never written. Writes, truncates, snapshots and schema changes are refused.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::error::EngineError;
 use crate::options::Attachment;
 use crate::table::{Table, files};
 
-/// Opens all of them on every shard.
+/// Opens all attachments on every shard.
 ///
 /// # Errors
-/// A directory has no SSTable, or those in it are not of one table, or not of the one they are said to be.
+/// A directory has no SSTable, or its SSTables belong to different tables, or do not fit the stated schema.
 pub async fn open_all(shard: &Shard, attachments: &[Attachment]) -> Result<(), EngineError> {
     if attachments.is_empty() {
         return Ok(());
@@ -38,7 +38,7 @@ pub async fn open_all(shard: &Shard, attachments: &[Attachment]) -> Result<(), E
         }
         catalog = with_types(catalog, &schema)?;
         catalog = catalog.create_table(schema.clone(), TableSettings::default())?.0;
-        // The catalog may have filled in what a definition leaves out.
+        // The catalog may have added defaults.
         let schema = catalog.table_by_id(schema.id).map_or(schema, |table| table.schema.clone());
         attached.push((schema, attachment.dir.clone()));
     }
@@ -59,7 +59,7 @@ pub async fn open_all(shard: &Shard, attachments: &[Attachment]) -> Result<(), E
     publish(shard, catalog).await
 }
 
-/// The table of a directory's SSTables, under the name it is to have.
+/// The schema of the directory's SSTables, under the name of the attachment.
 async fn schema_of(shard: &Shard, attachment: &Attachment) -> Result<Arc<TableSchema>, EngineError> {
     let dir = &attachment.dir;
     let invalid = |what: String| EngineError::Invalid(format!("cannot attach {}: {what}", dir.display()));
@@ -87,7 +87,8 @@ async fn schema_of(shard: &Shard, attachment: &Attachment) -> Result<Arc<TableSc
     for (place, header) in &headers {
         check_fit(&described, header).map_err(|misfit| invalid(format!("{place}: {misfit}")))?;
     }
-    // The same at every start, and none that a table of this node has, were it the one that was attached.
+    // The same at every start, and different from the id of every table of this node, even if the SSTables
+    // came from one.
     let (high, low) = murmur3::hash128(format!("attached {keyspace}.{table} {}", dir.display()).as_bytes());
     let id = uuid::Builder::from_random_bytes(((u128::from(high) << 64) | u128::from(low)).to_be_bytes());
     let schema = rebuilt(&described, keyspace, table, id.into_uuid());
@@ -150,7 +151,7 @@ fn moved(ty: &CqlType, keyspace: &str) -> CqlType {
     }
 }
 
-/// The catalog with the user-defined types of the table's columns.
+/// The catalog with the user-defined types of the table's columns added.
 fn with_types(mut catalog: Catalog, schema: &TableSchema) -> Result<Catalog, EngineError> {
     for user in catalog::user_types_of(schema) {
         match catalog.user_type(&user.keyspace, &user.name) {

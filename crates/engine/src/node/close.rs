@@ -1,4 +1,4 @@
-//! The end of a node: what can be flushed is flushed, the rest is durable in the log.
+//! Closes a node: flushes what can be flushed; the rest is durable in the log.
 
 use std::pin::pin;
 
@@ -8,18 +8,18 @@ use super::{Deadline, NodeShard, flush, on_all};
 use crate::error::EngineError;
 use crate::shard::EngineShard;
 
-/// A stop waits no longer than this for a disk that does not take the history of compactions.
+/// Time limit for storing the compaction history, in case the disk does not accept it.
 const HISTORY_SAVE_US: u64 = 10_000_000;
 
-/// Flushes what can be flushed, makes the rest durable in the log, and stops. What is asked afterwards is refused.
+/// Flushes what can be flushed, makes the rest durable in the log, and stops. Later requests are refused.
 pub async fn close(shard: &Shard) -> Result<(), EngineError> {
-    // Jobs end first: no flush waits for one, and all that they did is known.
+    // Jobs end first, so that no flush waits for one and the history is complete.
     let end_jobs = |shard: Shard| async move {
         EngineShard::of(&shard)?.compactions().stop().await;
         Ok(())
     };
     on_all(shard, CpuGroup::Maintenance, end_jobs).await?;
-    // It is written as all else, so it comes in front of the flush.
+    // The history is written like other data, so it is saved before the flush.
     let saved = shard.call(0, CpuGroup::Maintenance, |shard| async move {
         let deadline = Deadline(Some(shard.now_us() + HISTORY_SAVE_US));
         let save = async {
@@ -30,9 +30,9 @@ pub async fn close(shard: &Shard) -> Result<(), EngineError> {
         };
         deadline.limit(&shard, pin!(save)).await
     });
-    // Nothing but the history depends on it.
+    // Only the history depends on it.
     let _ = saved.await;
-    // What a full disk keeps from being flushed is in the log.
+    // Data that cannot be flushed for lack of space is in the log.
     let flushed = flush(shard, vec![]).await;
     let stop = |shard: Shard| async move {
         let node = NodeShard::of(&shard)?;

@@ -1,4 +1,4 @@
-//! The compactions of all shards as one: what `nodetool` asks for. May be called on any shard.
+//! Compactions of all shards together, for `nodetool`. May be called on any shard.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -15,22 +15,22 @@ use crate::error::EngineError;
 use crate::shard::EngineShard;
 use crate::table::Table;
 
-/// What is rewritten SSTable by SSTable.
+/// The reason for rewriting SSTables one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rewrite {
-    /// `nodetool upgradesstables`: those of older versions, with `all` every one.
+    /// `nodetool upgradesstables`: those of older versions, or all.
     Upgrade { all: bool },
-    /// `nodetool cleanup`: those that hold partitions of other shards.
+    /// `nodetool cleanup`: those with partitions of other shards.
     Cleanup,
 }
 
-/// The table as this shard compacts it; `None` if it does not: a system table lives on shard 0, an attached one is only
-/// read.
+/// The table, if this shard compacts it. Other shards do not compact a system table, which lives on shard 0,
+/// and no shard compacts an attached table.
 fn compacted(engine: &EngineShard, table: TableId) -> Option<Rc<Table>> {
     engine.table(table).ok().filter(|table| !table.is_read_only())
 }
 
-/// Lets compactions begin on all shards.
+/// Allows compactions to start on all shards.
 pub async fn start(shard: &Shard) -> Result<(), EngineError> {
     of_all(shard, |engine| {
         engine.compactions().start();
@@ -40,7 +40,7 @@ pub async fn start(shard: &Shard) -> Result<(), EngineError> {
     .map(drop)
 }
 
-/// `nodetool compact`: flushes the table and merges everything it has, on each shard as its strategy does that.
+/// `nodetool compact`: flushes the table and compacts all of it, on each shard in the way of its strategy.
 pub async fn major(shard: &Shard, table: TableId, split: bool) -> Result<(), EngineError> {
     flush(shard, vec![table]).await?;
     let compact = move |shard: Shard| async move {
@@ -73,8 +73,8 @@ pub async fn rewrite(shard: &Shard, table: TableId, what: Rewrite) -> Result<(),
     on_all(shard, CpuGroup::Maintenance, rewrite).await.map(drop)
 }
 
-/// `nodetool garbagecollect`: rewrites the SSTables of a table one by one without what may be dropped, and without what
-/// the others delete or, by cells, overwrite.
+/// `nodetool garbagecollect`: rewrites the SSTables of a table one by one, without droppable tombstones and
+/// without data that the other SSTables delete or, with granularity `Cell`, overwrite.
 pub async fn garbage_collect(
     shard: &Shard,
     table: TableId,
@@ -91,10 +91,10 @@ pub async fn garbage_collect(
     on_all(shard, CpuGroup::Maintenance, collect).await.map(drop)
 }
 
-/// `nodetool compact --user-defined`: merges these Data.db files, on each shard those that it has, into one.
+/// `nodetool compact --user-defined`: merges these Data.db files into one, on each shard those that it has.
 ///
 /// # Errors
-/// A file that no shard has, or that a job has.
+/// No shard has a file, or a job has one of them.
 pub async fn merge_files(shard: &Shard, table: TableId, files: Vec<PathBuf>) -> Result<(), EngineError> {
     let name_of = |file: &PathBuf| {
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -126,13 +126,13 @@ pub async fn merge_files(shard: &Shard, table: TableId, files: Vec<PathBuf>) -> 
     }
 }
 
-/// `nodetool stop`: ends the jobs of a kind, all if none is named. Gives how many.
+/// `nodetool stop`: stops the jobs of a kind, or all if none is given. Returns their number.
 pub async fn stop(shard: &Shard, kind: Option<String>) -> Result<usize, EngineError> {
     let stop = move |engine: &EngineShard| Ok(engine.compactions().stop_jobs(kind.as_deref()));
     Ok(of_all(shard, stop).await?.into_iter().sum())
 }
 
-/// Bytes per second that the jobs of all shards together may read; 0: no limit.
+/// Limit for the bytes per second that the jobs of all shards together may read; 0: no limit.
 pub async fn set_throughput(shard: &Shard, bytes_per_s: u64) -> Result<(), EngineError> {
     let shards = u64::from(shard.shard_count());
     let each = if bytes_per_s == 0 { 0 } else { (bytes_per_s / shards).max(1) };
@@ -144,7 +144,7 @@ pub async fn set_throughput(shard: &Shard, bytes_per_s: u64) -> Result<(), Engin
     .map(drop)
 }
 
-/// At most `jobs` on each shard; 0: one of each weight.
+/// Limit of concurrent jobs on each shard; 0: one of each weight.
 pub async fn set_jobs_max(shard: &Shard, jobs: u32) -> Result<(), EngineError> {
     of_all(shard, move |engine| {
         engine.compactions().set_jobs_max(jobs);
@@ -154,7 +154,7 @@ pub async fn set_jobs_max(shard: &Shard, jobs: u32) -> Result<(), EngineError> {
     .map(drop)
 }
 
-/// Whether the table's strategy may begin jobs.
+/// Sets whether the table's strategy may start jobs.
 pub async fn set_auto(shard: &Shard, table: TableId, auto: bool) -> Result<(), EngineError> {
     let set = move |engine: &EngineShard| match compacted(engine, table) {
         Some(_) => engine.compactions().set_auto(table, auto),
@@ -171,12 +171,12 @@ pub async fn is_auto(shard: &Shard, table: TableId) -> Result<bool, EngineError>
     Ok(of_all(shard, ask).await?.into_iter().all(|auto| auto))
 }
 
-/// What the compactions of each shard do.
+/// The compactions of each shard.
 pub async fn report(shard: &Shard) -> Result<Vec<CompactionReport>, EngineError> {
     of_all(shard, |engine| Ok(engine.compactions().report())).await
 }
 
-/// Compactions that ended well, on any shard, the oldest first.
+/// Compactions of all shards that ended well, oldest first.
 pub fn history(shard: &Shard) -> Result<Vec<Ended>, EngineError> {
     Ok(EngineShard::of(shard)?.compactions().history().all())
 }

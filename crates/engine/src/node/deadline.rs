@@ -1,4 +1,4 @@
-//! Requests end in time: what is not done by then is dropped, on whichever shard it is.
+//! Deadlines: the work of a request is dropped at its deadline, on every shard.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -8,25 +8,26 @@ use runtime::Shard;
 
 use crate::error::EngineError;
 
-/// When a request is given up, on the clock of [`Shard::now_us`], which all shards share. What belongs to it runs in
-/// the CPU group of the task that asks, on every shard.
+/// The time at which a request is dropped, on the clock of [`Shard::now_us`], which all shards share. The
+/// work of a request runs in the CPU group of the calling task, on every shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Deadline(pub Option<u64>);
 
 impl Deadline {
-    /// It is never given up.
+    /// No deadline.
     pub const NONE: Self = Self(None);
 
     pub(super) fn left_us(self, shard: &Shard) -> Option<u64> {
         self.0.map(|deadline_us| deadline_us.saturating_sub(shard.now_us()))
     }
 
-    /// That there is time left.
+    /// An error if the deadline is over.
     pub(super) fn check(self, shard: &Shard) -> Result<(), EngineError> {
         if self.left_us(shard) == Some(0) { Err(EngineError::TimedOut) } else { Ok(()) }
     }
 
-    /// What `work` gives, if it does so in time; otherwise it is dropped. It is not begun when the time is over.
+    /// The result of `work` if it completes in time; otherwise `work` is dropped. It is not started after the
+    /// deadline.
     pub(super) async fn limit<T>(
         self,
         shard: &Shard,

@@ -1,4 +1,4 @@
-//! What is in memory goes to disk, on all shards.
+//! Flush and sync on all shards.
 
 use model::TableId;
 use runtime::{CpuGroup, Shard};
@@ -7,7 +7,7 @@ use super::on_all;
 use crate::error::EngineError;
 use crate::shard::EngineShard;
 
-/// Flushes the tables, all if none is named.
+/// Flushes the tables, or all if none is given.
 pub async fn flush(shard: &Shard, tables: Vec<TableId>) -> Result<(), EngineError> {
     let flush = move |shard: Shard| {
         let tables = tables.clone();
@@ -16,7 +16,7 @@ pub async fn flush(shard: &Shard, tables: Vec<TableId>) -> Result<(), EngineErro
     on_all(shard, CpuGroup::Memtable, flush).await.map(drop)
 }
 
-/// Makes all that was acknowledged durable against power loss, whatever the sync mode.
+/// Makes all acknowledged writes durable against power loss, in any sync mode.
 pub async fn sync(shard: &Shard) -> Result<(), EngineError> {
     let sync = |shard: Shard| async move { Ok(EngineShard::of(&shard)?.log().sync().await?) };
     on_all(shard, CpuGroup::CommitLog, sync).await.map(drop)

@@ -1,7 +1,7 @@
-//! Partitions, rows and cells that are larger than the options allow, in the SSTables that are there now.
+//! Large partitions, rows and cells: those above the thresholds in the current SSTables.
 //!
-//! Each SSTable keeps its own (`sstable::component::large_data`), so what is large is known after a restart, and is
-//! forgotten with the SSTable.
+//! Each SSTable stores its own (`sstable::component::large_data`), so they are known after a restart, and
+//! disappear with the SSTable.
 
 use model::key::split_composite_key;
 use model::{CqlType, KeyColumn};
@@ -14,7 +14,8 @@ use crate::error::EngineError;
 use crate::shard::EngineShard;
 use crate::table::Table;
 
-/// What is large in the SSTables of all tables, in no order; of an SSTable that several shards read, once for each.
+/// The large items in the SSTables of all tables, in no order. Those of an SSTable that several shards read
+/// are listed once for each.
 pub async fn large_data(shard: &Shard) -> Result<Vec<LargeItem>, EngineError> {
     let ask = |engine: &EngineShard| {
         Ok(engine.tables().iter().flat_map(|table| of_table(table)).collect::<Vec<_>>())
@@ -22,22 +23,22 @@ pub async fn large_data(shard: &Shard) -> Result<Vec<LargeItem>, EngineError> {
     Ok(of_all(shard, ask).await?.concat())
 }
 
-/// Something large in an SSTable that is there now.
+/// A large item in a current SSTable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LargeItem {
     pub keyspace: String,
     pub table: String,
-    /// `me-7-big-Data.db`
+    /// For example `me-7-big-Data.db`.
     pub sstable: String,
-    /// When that was written: milliseconds since 1970.
+    /// Time at which the SSTable was written, in milliseconds since 1970.
     pub written_ms: i64,
-    /// For people: values with `:` between.
+    /// Human-readable, with `:` between the values.
     pub partition_key: String,
     pub bytes: u64,
     pub kind: LargeKind,
 }
 
-/// What it is. Clustering keys are for people, and empty for static rows.
+/// The kind of item. Clustering keys are human-readable, and empty for static rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LargeKind {
     Partition { rows: u64, dead_rows: u64, range_tombstones: u64 },
@@ -45,7 +46,7 @@ pub enum LargeKind {
     Cell { clustering_key: String, column: String, elements: Option<u64> },
 }
 
-/// What is large in the SSTables of a table.
+/// The large items in the SSTables of a table.
 fn of_table(table: &Table) -> Vec<LargeItem> {
     let schema = table.schema();
     let mut items = vec![];

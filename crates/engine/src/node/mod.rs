@@ -1,14 +1,15 @@
-//! All shards of a node as one: each request goes to the shards that must answer it.
+//! The engine's functions for a whole node: each forwards the request to the shards that have the data.
 //!
-//! Every function here may be called on any shard. Tables of the system keyspaces live on shard 0 alone; of all
-//! others each shard has the partitions whose tokens are its own ([`Sharder`]).
+//! Every function here may be called on any shard. Tables of the system keyspaces live on shard 0 only; of
+//! all other tables, each shard has the partitions whose tokens it owns ([`Sharder`]).
 //!
 //! - `write`, `read`: requests, each with a [`Deadline`], on the shards that own the partitions;
-//! - `schema`: a change is stored and made known to every shard; [`attach`]: tables that are only read;
-//! - `truncate`, [`snapshot`](mod@snapshot), [`upload`]: a table is emptied, kept, or given SSTables from elsewhere;
-//! - [`compaction`], [`scrub`], [`verify`]: what users ask of the compactions of all shards;
-//! - `report`, [`large_data`](mod@large_data): what shards and tables have and do;
-//! - `flush`, `close`: memory to disk, and the end.
+//! - `schema`: stores a schema change and publishes it to every shard; [`attach`]: tables for reading only;
+//! - `truncate`, [`snapshot`](mod@snapshot), [`upload`]: empties a table, snapshots it, or loads SSTables
+//!   into it;
+//! - [`compaction`], [`scrub`], [`verify`]: users' requests to the compactions of all shards;
+//! - `report`, [`large_data`](mod@large_data): the state of shards and tables;
+//! - `flush`, `close`: flush and sync, and the end of the node.
 
 pub mod attach;
 mod close;
@@ -57,21 +58,21 @@ pub use snapshot::store::{Clear, SnapshotReport, clear as clear_snapshots, list 
 pub use truncate::truncate;
 pub use write::{apply, apply_batch, read_modify_write};
 
-/// What each shard knows of the node it is part of.
+/// The node, as stored on each shard.
 pub struct NodeShard {
     pub options: EngineOptions,
     pub engine: Rc<EngineShard>,
     pub sharder: Sharder,
     pub catalog: RefCell<Catalog>,
-    /// Shard 0 alone: the log of the system tables.
+    /// The log of the system tables; only on shard 0.
     pub schema_log: Option<Rc<CommitLog>>,
-    /// Shard 0 alone: a change of schema, or a truncate, is under way.
+    /// A schema change, truncate or similar operation is running; only on shard 0.
     busy: Cell<bool>,
     idle: Event,
     last_schema_us: Cell<i64>,
-    /// Shard 0 alone: tables that this run has dropped. The log may still have entries of them.
+    /// Tables dropped since the start, of which the log may still have entries; only on shard 0.
     dropped: RefCell<HashSet<TableId>>,
-    /// Shard 0 alone: keyspaces that are nowhere but in this node's memory, for attached tables.
+    /// Keyspaces of attached tables that exist only in memory; only on shard 0.
     pub attached_keyspaces: RefCell<Vec<String>>,
 }
 
@@ -105,7 +106,7 @@ impl NodeShard {
         table_dir(&self.options.data_dir, schema)
     }
 
-    /// Makes this shard's part of a table, empty, and knows it from now on.
+    /// Creates this shard's part of a table, without SSTables.
     pub fn make_table(&self, schema: &Arc<TableSchema>) -> Rc<Table> {
         let (log, sharder) = match (&self.schema_log, is_system_keyspace(&schema.keyspace)) {
             (Some(log), true) => (log.clone(), None),
@@ -117,12 +118,12 @@ impl NodeShard {
         Table::new(schema.clone(), self.table_dir(schema), log, shard_id, sharder, manifest)
     }
 
-    /// Changes of the schema are written with later times than this, whatever the clock says.
+    /// Later schema changes are written with timestamps above this one, even if the clock is behind.
     pub fn schema_is_of(&self, timestamp_us: i64) {
         self.last_schema_us.set(self.last_schema_us.get().max(timestamp_us));
     }
 
-    /// Takes the place of a change's beginning: one at a time.
+    /// Acquires the schema lock of shard 0. Schema changes, truncates, snapshots and loads run one at a time.
     pub async fn lock(&self) {
         self.idle.until(|| !self.busy.get()).await;
         self.busy.set(true);
@@ -139,17 +140,17 @@ pub fn table_dir(data_dir: &Path, schema: &TableSchema) -> PathBuf {
     data_dir.join("data").join(&schema.keyspace).join(format!("{}-{}", schema.name, schema.id.simple()))
 }
 
-/// The shard that has the partition.
+/// The shard that owns the partition.
 fn owner(node: &NodeShard, schema: &TableSchema, token: i64) -> u32 {
     if is_system_keyspace(&schema.keyspace) { 0 } else { node.sharder.shard_of(token) }
 }
 
-/// The catalog as this shard knows it.
+/// This shard's copy of the catalog.
 pub fn catalog(shard: &Shard) -> Result<Catalog, EngineError> {
     Ok(NodeShard::of(shard)?.catalog.borrow().clone())
 }
 
-/// Runs `f` on every shard at once; all results in the order of the shards, or the first error.
+/// Runs `f` on all shards concurrently. Returns all results in the order of the shards, or the first error.
 pub async fn on_all<T, F, Fut>(shard: &Shard, group: CpuGroup, f: F) -> Result<Vec<T>, EngineError>
 where
     T: Send + 'static,
@@ -168,7 +169,7 @@ where
     failed.map_or(Ok(results), Err)
 }
 
-/// What `f` gives for each shard, in their order, or the first error.
+/// The results of `f` for all shards, in their order, or the first error.
 pub async fn of_all<T, F>(shard: &Shard, f: F) -> Result<Vec<T>, EngineError>
 where
     T: Send + 'static,

@@ -1,4 +1,4 @@
-//! Reads: of one partition on the shard that owns it, of a range of the ring on all shards.
+//! Reads: of one partition on the shard that owns it, of a token range on all shards.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -14,14 +14,14 @@ use crate::read::gather::merge_pages;
 use crate::read::{Page, ReadCommand};
 use crate::shard::EngineShard;
 
-/// Reads the next page. At the deadline no shard reads on.
+/// Reads the next page. All shards stop reading at the deadline.
 pub async fn read(shard: &Shard, command: ReadCommand, deadline: Deadline) -> Result<Page, EngineError> {
     let node = NodeShard::of(shard)?;
     let mut command = command;
     if let Some(left_us) = deadline.left_us(shard) {
         command.timeout_us = Some(command.timeout_us.map_or(left_us, |timeout_us| timeout_us.min(left_us)));
     }
-    // Every shard is to see the same things expire.
+    // Every shard must use the same time for expiry.
     command.now_s.get_or_insert_with(|| shard.wall_s());
     if command.read_id == 0 {
         command.read_id = shard.random_u64();
@@ -60,7 +60,7 @@ pub async fn read(shard: &Shard, command: ReadCommand, deadline: Deadline) -> Re
     }
 }
 
-/// The Data.db files that have something of the partition, in the order of their names.
+/// The Data.db files that contain the partition, sorted by path.
 pub async fn sstables_of_key(
     shard: &Shard,
     table: TableId,

@@ -1,4 +1,4 @@
-//! What shards and tables have and do, from every shard.
+//! Reports of all shards and tables.
 
 use runtime::Shard;
 
@@ -9,7 +9,8 @@ use crate::report::{ShardReport, TableReport};
 use crate::shard::EngineShard;
 use crate::table::Table;
 
-/// What `of` reports of every table on any shard, each message once: its unreadable SSTables, what was rebuilt of them.
+/// The messages that `of` returns for every table on any shard, without duplicates; for example its
+/// unreadable SSTables.
 pub async fn table_messages(
     shard: &Shard,
     of: fn(&Table) -> Vec<String>,
@@ -23,22 +24,22 @@ pub async fn table_messages(
     Ok(all)
 }
 
-/// What every shard has and does.
+/// The report of every shard.
 pub async fn report(shard: &Shard) -> Result<Vec<ShardReport>, EngineError> {
     of_all(shard, |engine| Ok(engine.report())).await
 }
 
-/// What the reads of every shard are doing, for people: a text for each semaphore of each shard.
+/// Human-readable descriptions of the current reads: a text for each semaphore of each shard.
 pub async fn read_diagnostics(shard: &Shard) -> Result<Vec<Vec<String>>, EngineError> {
     of_all(shard, |engine| Ok(engine.admissions().dump())).await
 }
 
-/// What reads of every shard run and wait, for each semaphore.
+/// Running and waiting reads of every shard, for each semaphore.
 pub async fn read_semaphores(shard: &Shard) -> Result<Vec<Vec<SemaphoreReport>>, EngineError> {
     of_all(shard, |engine| Ok(engine.admissions().reports())).await
 }
 
-/// What every table has and does: a list for each shard, in the order of the tables' names.
+/// The reports of all tables: a list for each shard, in the order of the tables' names.
 pub async fn table_reports(shard: &Shard) -> Result<Vec<Vec<TableReport>>, EngineError> {
     of_all(shard, |engine| {
         let state = |table: &Table| engine.compactions().table_needs(table.schema().id);

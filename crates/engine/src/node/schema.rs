@@ -1,4 +1,4 @@
-//! Changes of the schema: decided by the caller, stored in the system tables, made known to every shard.
+//! Schema changes: decided by the caller, stored in the system tables, published to every shard.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,11 +17,11 @@ use crate::shard::EngineShard;
 use crate::table::dropped;
 use crate::table::truncation::{self, Truncation};
 
-/// A change of the schema waits no longer than this for the system tables to be flushed.
+/// Time limit for the flush of the system tables after a schema change.
 const SCHEMA_FLUSH_US: u64 = 2_000_000;
 
-/// Changes the schema: stored, durable and known to every shard when it ends. `change` gets the catalog as it is
-/// and gives the one to come.
+/// Changes the schema. When this returns, the change is durable and published to every shard. `change` gets
+/// the current catalog and returns the new one.
 pub async fn change_schema<F>(shard: &Shard, change: F) -> Result<Vec<SchemaChange>, EngineError>
 where
     F: FnOnce(&Catalog) -> Changed + Send + 'static,
@@ -48,7 +48,7 @@ async fn change_schema_locked(
     snapshot::before_drop(shard, node, gone.iter().filter_map(|id| Some(&**old.table_by_id(*id)?))).await?;
     let timestamp_us = shard.wall_us().max(node.last_schema_us.get().saturating_add(1));
     node.last_schema_us.set(timestamp_us);
-    // The directories come first: a table that is known can be flushed.
+    // The directories are created first, because a published table can be flushed.
     let made = new.all_tables().filter(|table| old.table_by_id(table.schema.id).is_none());
     let made: Vec<&TableSchema> = made.map(|table| &*table.schema).collect();
     for schema in &made {
@@ -63,14 +63,14 @@ async fn change_schema_locked(
     for schema in &gone {
         dropped::mark(shard.files(), &node.table_dir(schema)).await?;
     }
-    // One entry of the log for all, so that a crash leaves the schema as it was or as it is to be.
+    // All mutations are in one chunk of the log, so that a crash leaves the old schema or the new one.
     let mut mutations = catalog::mutations_for(&old, &new, timestamp_us, shard.wall_s());
     if broken::is("schema_whole") {
         mutations.pop();
     }
     node.engine.apply_batch(mutations).await?;
-    // It is durable in the log of the system tables; a flush that fails now, or takes long since others fail, goes on
-    // by itself.
+    // The change is durable in the log of the system tables. A flush that fails now, or waits for other
+    // failing flushes, continues in the background.
     let system: Vec<TableId> = catalog::system_tables().iter().map(|schema| schema.id).collect();
     let until = Deadline(Some(shard.now_us() + SCHEMA_FLUSH_US));
     drop(until.limit(shard, pin!(node.engine.flush(&system))).await);
@@ -82,7 +82,8 @@ async fn change_schema_locked(
     Ok(changes)
 }
 
-/// A table with the id of one that was dropped begins empty: what the logs have of that one is not replayed into it.
+/// A table with the id of a dropped one starts empty: log entries of the dropped one must not be replayed
+/// into it.
 async fn forget_logged(shard: &Shard, dir: &Path) -> Result<(), EngineError> {
     let position = |shard: Shard| async move { Ok(EngineShard::of(&shard)?.log().position()) };
     let positions = on_all(shard, CpuGroup::Statement, position).await?;
@@ -91,10 +92,10 @@ async fn forget_logged(shard: &Shard, dir: &Path) -> Result<(), EngineError> {
     Ok(shard.files().sync_dir(dir).await?)
 }
 
-/// Lets every shard take over a catalog: make, alter and drop what it says.
+/// Publishes a catalog to every shard, which creates, alters and drops tables accordingly.
 pub async fn publish(shard: &Shard, catalog: Catalog) -> Result<(), EngineError> {
-    // Jobs end on all shards while all know the table: one that deals an SSTable out holds its files on every shard,
-    // and lets go of them by the table's name.
+    // Jobs end on all shards while every shard still has the table: a reshard job holds `files_lock` on every
+    // shard, and releases it by the table's id.
     let new = catalog.clone();
     let end_jobs = move |shard: Shard| {
         let new = new.clone();
@@ -151,8 +152,8 @@ async fn take_over(shard: &Shard, new: Catalog) -> Result<(), EngineError> {
                 let made = node.make_table(&table.schema);
                 made.open_sstables(shard.files(), engine.cache(), shard.shard_count()).await?;
                 let truncation = truncation::load(shard.files(), &made.dir).await?;
-                // If nothing was left, numbers would start again below the record, and the next start would
-                // remove what was written since.
+                // Without SSTables, generations would start below the record's first valid one, and the next
+                // start would remove newer SSTables.
                 made.sstables.raise_generation(truncation.first_generation, shard.shard_count());
                 made.set_truncation(truncation);
                 engine.add_table(made.clone(), &table.settings);
@@ -163,7 +164,7 @@ async fn take_over(shard: &Shard, new: Catalog) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Makes the directories of tables, so that a power failure does not take them away.
+/// Creates the directories of tables, durably.
 pub async fn make_dirs<'a>(
     shard: &Shard,
     data_dir: &Path,
@@ -182,7 +183,7 @@ pub async fn make_dirs<'a>(
     Ok(())
 }
 
-/// Refuses a change of the schema that touches what is attached: nobody could write it down.
+/// Refuses schema changes of attached tables and their keyspaces, because they cannot be stored.
 fn check_unchanged(node: &Rc<NodeShard>, old: &Catalog, new: &Catalog) -> Result<(), EngineError> {
     for table in node.engine.tables().iter().filter(|table| table.is_read_only()) {
         let schema = table.schema();

@@ -1,4 +1,4 @@
-//! `nodetool scrub`, on all shards; what one shard does is in `compaction::scrub`.
+//! `nodetool scrub` on all shards; `compaction::scrub` is the part of one shard.
 
 use model::TableId;
 use runtime::{CpuGroup, Shard};
@@ -10,12 +10,12 @@ use crate::shard::EngineShard;
 
 pub use crate::compaction::scrub::{ScrubOptions, Scrubbed};
 
-/// Scrubs every SSTable of the table on all shards, as many at the same time as the options say. May be called on any
+/// Scrubs every SSTable of the table on all shards, with the concurrency of the options. May be called on any
 /// shard.
 ///
 /// # Errors
-/// The snapshot cannot be made; then nothing has happened. An SSTable that cannot be scrubbed is no error: see
-/// [`Scrubbed::left`].
+/// The snapshot cannot be made; then no SSTable was changed. An SSTable that cannot be scrubbed is not an
+/// error: see [`Scrubbed::left`].
 pub async fn scrub(shard: &Shard, table: TableId, options: ScrubOptions) -> Result<Scrubbed, EngineError> {
     flush(shard, vec![table]).await?;
     let count = move |engine: &EngineShard| {
@@ -29,7 +29,7 @@ pub async fn scrub(shard: &Shard, table: TableId, options: ScrubOptions) -> Resu
         sstables += count;
         unreadable.extend(names);
     }
-    // Every shard tries to open those that several read.
+    // An SSTable that several shards read is unreadable on each of them.
     unreadable.sort();
     unreadable.dedup();
     if sstables == 0 && unreadable.is_empty() {
@@ -64,7 +64,7 @@ pub async fn scrub(shard: &Shard, table: TableId, options: ScrubOptions) -> Resu
         all.merge(salvaged);
     }
     if !all.damaged.is_empty() || all.out_of_order > 0 {
-        // The row cache mirrors the SSTables, which say something else now.
+        // The row cache mirrors the SSTables, whose content has changed.
         let clear = move |engine: &EngineShard| {
             engine.table(table).iter().for_each(|table| table.clear_cache());
             Ok(())

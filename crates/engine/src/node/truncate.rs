@@ -1,13 +1,16 @@
-//! TRUNCATE: what was written to a table before is gone when it ends, also after a crash at any point of it.
+//! TRUNCATE: when it returns, all earlier writes to a table are removed, also after a crash during it.
 //!
-//! 1. No job and no flush makes SSTables of the table from here on, so that every number below one is of before.
-//! 2. With `auto_snapshot`: a line is drawn through each shard's writes. The writes before it are flushed, and a
-//!    snapshot is made of all SSTables there are; the writes behind it stay in the table. So what was acknowledged
-//!    before the TRUNCATE and is not in the table afterwards is in the snapshot. If no snapshot can be made, nothing
-//!    has happened.
-//! 3. Without: every shard forgets its memtables.
-//! 4. The record ([`Truncation`]) says up to which number SSTables and up to where entries of the log are void.
-//! 5. What it covers is taken out of the table, and then removed. A start does the rest of it.
+//! 1. Jobs and flushes of the table are held back, so that every generation below a limit belongs to earlier
+//!    writes.
+//! 2. With `auto_snapshot`: each shard separates earlier from later writes. The earlier ones are flushed, and
+//!    a snapshot of all SSTables is made; the later ones stay in the table. So every write acknowledged
+//!    before the TRUNCATE that is not in the table afterwards is in the snapshot. If the snapshot fails,
+//!    nothing was changed.
+//! 3. Without it: every shard drops its memtables.
+//! 4. The record ([`Truncation`]) states up to which generation SSTables, and up to which position log
+//!    entries, are void.
+//! 5. The SSTables that it covers are removed from the table, and then from the disk. After a crash the next
+//!    start completes this.
 
 use std::rc::Rc;
 
@@ -23,7 +26,7 @@ use crate::shard::EngineShard;
 use crate::table::truncation::{self, Truncation};
 use crate::table::{files, lost};
 
-/// Empties a table. See the head of this file.
+/// Truncates a table. See the head of this file.
 pub async fn truncate(shard: &Shard, table: TableId) -> Result<(), EngineError> {
     let call = shard.call(0, CpuGroup::Statement, move |shard| async move {
         let node = NodeShard::of(&shard)?;
@@ -52,7 +55,7 @@ async fn truncate_locked(shard: &Shard, node: &Rc<NodeShard>, id: TableId) -> Re
     result
 }
 
-/// Step 2 and what follows.
+/// Step 2 and the following steps.
 async fn keep_and_empty(
     shard: &Shard,
     node: &Rc<NodeShard>,
@@ -69,7 +72,7 @@ async fn keep_and_empty(
     take_out(shard, node, table, record).await
 }
 
-/// Step 3 and what follows.
+/// Step 3 and the following steps.
 async fn empty(shard: &Shard, node: &Rc<NodeShard>, table: &catalog::Table) -> Result<(), EngineError> {
     let id = table.schema.id;
     let block = move |shard: Shard| async move {
@@ -102,7 +105,7 @@ async fn empty(shard: &Shard, node: &Rc<NodeShard>, table: &catalog::Table) -> R
     take_out(shard, node, table, record).await
 }
 
-/// From now on new SSTables have numbers that the record does not cover.
+/// New SSTables get generations that the record does not cover.
 async fn raise_generations(shard: &Shard, id: TableId, first_generation: u64) -> Result<(), EngineError> {
     let raise = move |shard: Shard| async move {
         EngineShard::of(&shard)?.table(id)?.sstables.raise_generation(first_generation, shard.shard_count());
@@ -111,8 +114,8 @@ async fn raise_generations(shard: &Shard, id: TableId, first_generation: u64) ->
     on_all(shard, CpuGroup::Statement, raise).await.map(drop)
 }
 
-/// Steps 4 and 5, when the record has its name. If nobody knows whether the record will be there after a loss of power,
-/// files and log keep what they have.
+/// Steps 4 and 5 after the record was renamed to its final name. If it is uncertain whether the record
+/// survives a loss of power, files and log entries are kept.
 async fn take_out(
     shard: &Shard,
     node: &Rc<NodeShard>,

@@ -1,14 +1,15 @@
-//! SSTables from elsewhere become SSTables of a table, while it is read and written: `nodetool refresh` and `import`.
+//! Loads SSTables from elsewhere into a table that is being read and written: `nodetool refresh` and
+//! `import`.
 //!
-//! 1. Every SSTable is opened, its header compared with the schema, and its checksums and indexes checked. If
-//!    anything is wrong with any of them, nothing is taken.
-//! 2. Each gets a free number and is linked (or copied) into the table's directory; TOC.txt comes last, so after a
-//!    crash it is there wholly or not at all.
-//! 3. Every shard opens those that may have partitions of its own. When all have, they take them in and read them from
-//!    then on; what is another shard's they leave out, as after a start with another number of shards. If one cannot,
-//!    none does.
-//! 4. A refresh then removes the files from `upload/`. A crash in between leaves them there, and the next refresh takes
-//!    them a second time, which changes nothing that is read.
+//! 1. Every SSTable is opened; its header is compared with the schema, and its checksums and indexes are
+//!    verified. If any check fails, nothing is loaded.
+//! 2. Each SSTable gets a free generation and is linked (or copied) into the table's directory; TOC.txt is
+//!    last, so after a crash the SSTable is complete or does not exist.
+//! 3. Every shard opens those that may have partitions of its own. When all shards have done so, they add
+//!    them to the table. Partitions of other shards are ignored, as after a start with another number of
+//!    shards. If one shard fails, none adds them.
+//! 4. A refresh then removes the files from `upload/`. After a crash in between they remain, and the next
+//!    refresh loads them a second time, which does not change the result of reads.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -27,36 +28,36 @@ use crate::shard::EngineShard;
 use crate::table::files;
 
 const UPLOAD: &str = "upload";
-/// For the opening; nothing of it is read twice.
+/// Cache for opening an SSTable; nothing of it is read twice.
 const CACHE_BYTES: usize = 1 << 20;
-/// So many findings are told; the rest is a number.
+/// Number of findings in an error; of the others, only their number is given.
 const FINDINGS_MAX: usize = 10;
 
-/// What was taken into the table.
+/// The SSTables that were loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadReport {
-    /// As it was called, and as it is called now.
+    /// The original name and the new one.
     pub loaded: Vec<(SSTableName, SSTableName)>,
-    /// Bytes of all Data.db.
+    /// Bytes of all Data.db files.
     pub data_bytes: u64,
-    /// Where they were.
+    /// The directory from which they were loaded.
     pub dir: PathBuf,
 }
 
-/// Where `refresh` looks, below the directory of a table.
+/// The directory used by `refresh`, inside the directory of a table.
 pub fn upload_dir(table_dir: &Path) -> PathBuf {
     table_dir.join(UPLOAD)
 }
 
-/// Moves the SSTables of the table's `upload/` directory, which is made if it is not there, into the table.
+/// Moves the SSTables of the table's `upload/` directory, which is created if missing, into the table.
 ///
 /// # Errors
-/// One of them is damaged or not of this table; then none is taken.
+/// One of them is damaged or does not fit the table; then none is loaded.
 pub async fn refresh(shard: &Shard, table: TableId) -> Result<LoadReport, EngineError> {
     load(shard, table, None).await
 }
 
-/// Copies the SSTables of `dir` into the table, and leaves them where they are.
+/// Copies the SSTables of `dir` into the table; `dir` is left unchanged.
 ///
 /// # Errors
 /// As [`refresh`].
@@ -65,7 +66,7 @@ pub async fn import(shard: &Shard, table: TableId, dir: PathBuf) -> Result<LoadR
 }
 
 async fn load(shard: &Shard, table: TableId, dir: Option<PathBuf>) -> Result<LoadReport, EngineError> {
-    // A truncate or a change of the schema would not know of what is being loaded.
+    // The schema lock, because a truncate or a schema change would miss SSTables that are being loaded.
     let call = shard.call(0, CpuGroup::Maintenance, move |shard| async move {
         let node = NodeShard::of(&shard)?;
         node.lock().await;
@@ -76,7 +77,7 @@ async fn load(shard: &Shard, table: TableId, dir: Option<PathBuf>) -> Result<Loa
     call.await?
 }
 
-/// Refuses files of SSTables that have no TOC.txt: their copy was not complete, and to leave them out would load half
+/// Refuses files of SSTables without TOC.txt: their copy was incomplete, and ignoring them would load a part
 /// of a table.
 async fn check_sealed(files: &Files, dir: &Path, sealed: &[SSTableName]) -> Result<(), EngineError> {
     let mut loose = vec![];
@@ -145,7 +146,7 @@ async fn load_locked(
             copies,
         };
         if let Err(error) = adopt(files, &adoption, IoClass::Maintenance).await {
-            // Those before it are not in the table yet; its own seal may be there already.
+            // Earlier ones are not in the table yet; this one's TOC.txt may already exist.
             for taken in report.loaded.iter().map(|(_, taken)| taken).chain([&to]) {
                 remove_sstable(files, &table.dir, taken).await?;
             }
@@ -157,7 +158,7 @@ async fn load_locked(
     drop(checked);
     let names: Vec<SSTableName> = report.loaded.iter().map(|(_, to)| *to).collect();
     if let Err(error) = open_all(shard, id, &names).await {
-        // No shard has them in its table.
+        // No shard has added them to its table.
         for name in &names {
             remove_sstable(files, &table.dir, name).await?;
         }
@@ -173,7 +174,8 @@ async fn load_locked(
     Ok(report)
 }
 
-/// Every shard opens what may have partitions of its own, or, after an error, none has anything open.
+/// Lets every shard open the SSTables that may have partitions of its own; after an error no shard keeps any
+/// open.
 async fn open_all(shard: &Shard, id: TableId, names: &[SSTableName]) -> Result<(), EngineError> {
     let names = names.to_vec();
     let open = move |shard: Shard| {
@@ -195,8 +197,9 @@ async fn open_all(shard: &Shard, id: TableId, names: &[SSTableName]) -> Result<(
     opened.map(drop)
 }
 
-/// Every shard takes what it has opened into its table. When all have, jobs may take it: one that deals an SSTable out
-/// to shards which do not have it yet would have them take it afterwards, without its files.
+/// Lets every shard add its opened SSTables to the table. Only when all have done so may jobs use them: a
+/// reshard job could otherwise replace an SSTable before a shard adds it, and that shard would add one whose
+/// files were removed.
 async fn take_all(shard: &Shard, id: TableId, names: Vec<SSTableName>) -> Result<(), EngineError> {
     let take = move |shard: Shard| async move {
         let table = EngineShard::of(&shard)?.table(id)?;
@@ -216,7 +219,7 @@ async fn take_all(shard: &Shard, id: TableId, names: Vec<SSTableName>) -> Result
     on_all(shard, CpuGroup::Maintenance, thaw).await.map(drop)
 }
 
-/// Opens an SSTable and looks at all of it but the rows.
+/// Opens an SSTable and verifies everything except its rows.
 async fn check(
     shard: &Shard,
     dir: &Path,

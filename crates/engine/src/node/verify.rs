@@ -1,4 +1,4 @@
-//! `nodetool verify`, on all shards; what one shard does is in `compaction::verify`.
+//! `nodetool verify` on all shards; `compaction::verify` is the part of one shard.
 
 use model::TableId;
 use runtime::{CpuGroup, Shard};
@@ -11,8 +11,8 @@ use crate::shard::EngineShard;
 
 pub use crate::compaction::verify::Verified;
 
-/// Checks every SSTable of the table on all shards, one after the other on each: checksums, and whether its files
-/// agree; with `rows` every row too. May be called on any shard.
+/// Verifies every SSTable of the table on all shards, one after the other on each: checksums and the
+/// consistency of its files; with `rows` every row too. May be called on any shard.
 pub async fn verify(shard: &Shard, table: TableId, rows: bool) -> Result<Verified, EngineError> {
     let depth = if rows { Depth::Rows } else { Depth::Components };
     let check = move |shard: Shard| async move {
@@ -27,7 +27,7 @@ pub async fn verify(shard: &Shard, table: TableId, rows: bool) -> Result<Verifie
         all.sstables += of_shard.sstables;
         all.damaged.extend(of_shard.damaged);
     }
-    // Each shard has tried to open what cannot be opened.
+    // Each shard reports an SSTable that cannot be opened.
     all.damaged.sort();
     all.damaged.dedup();
     Ok(all)

@@ -12,8 +12,8 @@ use crate::error::EngineError;
 use crate::read::{Page, ReadCommand};
 use crate::shard::EngineShard;
 
-/// Writes a mutation where it belongs; see [`EngineShard::apply`]. A write that waits at its deadline does not happen,
-/// unless it is in the log already.
+/// Applies a mutation on the shard that owns it; see [`EngineShard::apply`]. A write that is still waiting at
+/// its deadline does not happen, unless it is already in the log.
 pub async fn apply(shard: &Shard, mutation: Mutation, deadline: Deadline) -> Result<(), EngineError> {
     let node = NodeShard::of(shard)?;
     if broken::is("same_schedule") && RandomState::new().hash_one(0).is_multiple_of(2) {
@@ -30,8 +30,8 @@ pub async fn apply(shard: &Shard, mutation: Mutation, deadline: Deadline) -> Res
     call.await?
 }
 
-/// Writes all, each where it belongs: what one shard has of them is in its log wholly or not at all. The deadline is
-/// that of [`apply`].
+/// Applies mutations, each on the shard that owns it. The mutations of one shard are in its log completely or
+/// not at all. The deadline is as for [`apply`].
 pub async fn apply_batch(
     shard: &Shard,
     mutations: Vec<Mutation>,
@@ -62,9 +62,9 @@ pub async fn apply_batch(
     failed.map_or(Ok(()), Err)
 }
 
-/// See [`EngineShard::read_modify_write`]; on the shard that has the partition, which `decide` gets. It is not begun
-/// after its deadline, and ends once it has begun, also if no task waits for it any more: half of what was decided is
-/// not written.
+/// See [`EngineShard::read_modify_write`]. It runs on the shard that owns the partition, which `decide` gets
+/// as its argument. It does not start after its deadline; once started it completes, even if no task waits
+/// for it, so that decided writes are not made in part.
 pub async fn read_modify_write<E>(
     shard: &Shard,
     mut command: ReadCommand,
@@ -81,7 +81,7 @@ where
     };
     let schema = node.engine.table(command.table)?.schema();
     let target = owner(&node, &schema, key.token());
-    // A task of its own on this shard too.
+    // A task of its own, even if this shard is the owner.
     let call = shard.call(target, shard.current_group(), move |shard| async move {
         let engine = EngineShard::of(&shard)?;
         deadline.check(&shard)?;

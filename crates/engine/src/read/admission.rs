@@ -1,9 +1,9 @@
-//! Which reads may begin: a permit for each, before any reader of it exists.
+//! Admission of reads: each read gets a permit before any reader of it is opened.
 //!
-//! Reads of system tables have a semaphore, and those of users one for each service level (CPU group), so that none
-//! keeps the others waiting; the levels divide the memory for reads of users, and lend each other half of it
-//! (`read_memory`). A read that cannot be admitted waits in line, for as long as the read timeout allows; what was
-//! going on when one was refused is told to the log, at most every `DUMP_PAUSE_US`.
+//! Reads of system tables have one semaphore, and reads of users one for each service level (CPU group), so
+//! that no level blocks the others. The levels divide the memory for users' reads, and lend each other half
+//! of it (`read_memory`). A read that cannot be admitted waits in a queue, up to its timeout. When a read is
+//! refused, the state of its semaphore is logged, at most once per `DUMP_PAUSE_US`.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -20,33 +20,34 @@ use super::read_memory::{self, Holder};
 use crate::options::ReadOptions;
 use crate::table::Table;
 
-/// How long the log hears nothing of refused reads after it heard of one.
+/// Minimum interval of log entries about refused reads.
 const DUMP_PAUSE_US: u64 = 30_000_000;
 
-/// A read that has waited until less than this part of its time was left is not begun: it would not come to its end,
-/// and with many waiting all would be done in vain.
+/// Inverse of a fraction: a read whose remaining time after the wait is below this part of its timeout is
+/// refused, because it would not finish, and with many waiting reads all work would be wasted.
 const LEFT_PART_MIN: u64 = 4;
 
 /// See the head of this file.
 pub struct Admissions {
-    /// By the number of the CPU group in whose name is read: the statements' at 0, others when the first read comes.
+    /// By the number of the CPU group that is charged for the read: `CpuGroup::Statement` is 0, others are
+    /// created with their first read.
     users: RefCell<Vec<Option<UserReads>>>,
     system: Rc<ReadAdmission>,
-    /// The shard's.
+    /// The shard's memory.
     memory_bytes: u64,
     options: ReadOptions,
     last_dump_us: Cell<Option<u64>>,
-    /// Says where the shard's memory is.
+    /// Describes the use of the shard's memory.
     explain: RefCell<Box<dyn Fn() -> String>>,
 }
 
-/// What is going on in a semaphore.
+/// State of a semaphore.
 #[derive(Clone, Debug)]
 pub struct SemaphoreReport {
     pub name: String,
     pub limits: SemaphoreLimits,
     pub stats: SemaphoreStats,
-    /// By ScyllaDB's names.
+    /// With ScyllaDB's names.
     pub counters: Vec<(&'static str, u64)>,
     /// By table, operation and state.
     pub permits: Vec<PermitGroup>,
@@ -55,11 +56,11 @@ pub struct SemaphoreReport {
 /// The reads of a group.
 struct UserReads {
     admission: Rc<ReadAdmission>,
-    /// The group's when they were last looked at.
+    /// The group's shares at its last read.
     shares: u32,
 }
 
-/// What reads of users may hold together on a shard of so much memory.
+/// The limits of all users' reads together on a shard with this memory.
 fn limits_of_users(memory_bytes: u64, options: &ReadOptions) -> SemaphoreLimits {
     SemaphoreLimits {
         serialize_multiplier: options.serialize_limit_multiplier,
@@ -69,7 +70,7 @@ fn limits_of_users(memory_bytes: u64, options: &ReadOptions) -> SemaphoreLimits 
 }
 
 impl Admissions {
-    /// `memory_bytes` is the shard's.
+    /// `memory_bytes` is the shard's memory.
     pub fn new(memory_bytes: u64, options: ReadOptions) -> Self {
         let system = Semaphore::new("system", SemaphoreLimits::for_system(memory_bytes));
         let default = Semaphore::new("sl:default", limits_of_users(memory_bytes, &options));
@@ -84,12 +85,12 @@ impl Admissions {
         }
     }
 
-    /// What `explain` says of the shard's memory is told with each dump.
+    /// Sets the function that describes the shard's memory in each log entry.
     pub fn explain_by(&self, explain: impl Fn() -> String + 'static) {
         *self.explain.borrow_mut() = Box::new(explain);
     }
 
-    /// That of the group which runs now. A group that is not there for statements reads as the statements do.
+    /// The admission of the current group. A group that is not a service level uses that of statements.
     fn of_group(&self, shard: &Shard) -> Rc<ReadAdmission> {
         let group = match shard.current_group() {
             group @ CpuGroup::Created(_) => group,
@@ -113,7 +114,8 @@ impl Admissions {
         users[group.index()].as_ref().expect("it has just been made").admission.clone()
     }
 
-    /// What the group's reads may hold as things are now: looked at anew for each read, since the others come and go.
+    /// Sets the current limit of the group's reads. Recomputed for each read, because the usage of the other
+    /// groups changes.
     fn set_limit(&self, users: &[Option<UserReads>], index: usize) {
         let mut holders = [Holder { shares: 0, used_bytes: 0 }; GROUPS_MAX];
         for (holder, reads) in holders.iter_mut().zip(users) {
@@ -128,7 +130,7 @@ impl Admissions {
         }
     }
 
-    /// A group has gone: what its number will stand for is another.
+    /// Removes a group that was deleted, because its number may be reused.
     pub fn forget_group(&self, group: CpuGroup) {
         let mut users = self.users.borrow_mut();
         if let Some(reads) = users.get_mut(group.index()) {
@@ -139,7 +141,7 @@ impl Admissions {
     /// Waits until the read may begin.
     ///
     /// # Errors
-    /// Too many wait already, or this one has waited for too long.
+    /// Too many reads are waiting, or this one has waited too long.
     pub async fn admit(
         &self,
         shard: &Shard,
@@ -176,7 +178,7 @@ impl Admissions {
         Ok(Rc::new(permit))
     }
 
-    /// A page may be read past so many tombstones.
+    /// Limit of tombstones read for a page.
     pub fn tombstones_max(&self, table: &Table) -> u64 {
         match self.options.tombstone_failure_threshold {
             0 => u64::MAX,
@@ -185,7 +187,7 @@ impl Admissions {
         }
     }
 
-    /// How long the read may take, waiting included.
+    /// Time limit of the read, including its wait for admission.
     pub fn timeout_us(&self, command: &ReadCommand) -> u64 {
         command.timeout_us.unwrap_or(match command.partitions {
             PartitionRange::Key(_) => self.options.timeout_us,
@@ -193,7 +195,7 @@ impl Admissions {
         })
     }
 
-    /// A read that had been admitted failed.
+    /// Records the failure of an admitted read.
     pub fn failed(&self, shard: &Shard, permit: &Permit, error: &ReadError) {
         if let ReadError::Refused(Refusal::Killed(_)) = error {
             self.tell(shard, || permit.dump("kill limit triggered"));
@@ -215,14 +217,14 @@ impl Admissions {
         users.chain([self.system.clone()]).collect()
     }
 
-    /// What is going on in each, for people.
+    /// Human-readable state of each semaphore.
     pub fn dump(&self) -> Vec<String> {
         let dump =
             |admission: &Rc<ReadAdmission>| admission.with(|semaphore| semaphore.dump("user request", None));
         self.all().iter().map(dump).collect()
     }
 
-    /// What is going on in each, as values.
+    /// State of each semaphore, as values.
     pub fn reports(&self) -> Vec<SemaphoreReport> {
         let of = |admission: &Rc<ReadAdmission>| {
             admission.with(|semaphore| SemaphoreReport {
@@ -236,7 +238,7 @@ impl Admissions {
         self.all().iter().map(of).collect()
     }
 
-    /// Names, limits and counters of each.
+    /// Name, limits and counters of each semaphore.
     pub fn stats(&self) -> Vec<(String, SemaphoreLimits, SemaphoreStats)> {
         let of = |admission: &Rc<ReadAdmission>| {
             admission.with(|semaphore| (semaphore.name().to_string(), semaphore.limits(), semaphore.stats()))

@@ -1,16 +1,16 @@
-//! One page out of the pages of several shards.
+//! Merges the pages of several shards into one.
 //!
-//! Each shard answers with the first partitions it has, up to a page. Of all of them the first by token are the
-//! answer. A shard that stopped early may have more partitions behind its last one, so nothing behind the place
-//! where the first such shard stopped is taken: it comes with the next page.
+//! Each shard returns its first partitions, up to a page. The result is the first of all these partitions by
+//! token. A shard that stopped early may have more partitions after its last one, so the result ends where
+//! the first such shard stopped; later partitions come with the next page.
 
 use reader::{Page, PartitionPage};
 use reader::{PagePlace, PagingState, ReadCommand, UnfinishedPartition};
 
-/// Merges the pages that shards gave for `command`. No partition is on more than one of them.
+/// Merges the pages that shards returned for `command`. Each partition is on one of them only.
 pub fn merge_pages(command: &ReadCommand, pages: Vec<Page>) -> Page {
     let tombstones = pages.iter().map(|page| page.tombstones).sum();
-    // Up to where every shard has told all it has.
+    // The position up to which every shard has returned all its data.
     let known_to: Option<PagingState> =
         pages.iter().filter_map(|page| page.next.clone()).min_by(|a, b| a.place.key().cmp(b.place.key()));
     let mut partitions: Vec<PartitionPage> = pages.into_iter().flat_map(|page| page.partitions).collect();
@@ -60,7 +60,7 @@ pub fn merge_pages(command: &ReadCommand, pages: Vec<Page>) -> Page {
             break;
         }
     }
-    // All that is known was taken; perhaps nothing of where it ends, if that is dead.
+    // All known partitions were taken. The partition at its end may be absent, if all of it is dead.
     if !is_full {
         page.next = known_to.map(|known| PagingState { remaining_rows: remaining_before - rows, ..known });
     }

@@ -1,9 +1,9 @@
-//! Answering reads.
+//! Reads.
 //!
-//! - [`admission`]: which reads may begin, and when;
-//! - [`page`]: readers are opened, or gone on with, and driven until a page is full (`page_builder`);
-//! - [`trace`]: what a read did, for those who asked;
-//! - [`gather`]: one page out of the pages of several shards.
+//! - [`admission`]: decides which reads may begin, and when;
+//! - [`page`]: opens or resumes readers, and drives them until a page is full (`page_builder`);
+//! - [`trace`]: records the steps of a read, if tracing is on;
+//! - [`gather`]: merges the pages of several shards into one.
 
 pub mod admission;
 pub mod gather;

@@ -1,7 +1,7 @@
-//! The next page of a read: readers are opened, or gone on with, and driven until the page is full.
+//! Reads the next page: opens readers or resumes them, and drives them until the page is full.
 //!
-//! A read whose last page ended inside a partition first finishes that partition, with the rows behind the last
-//! one, and then goes on with the partitions behind it.
+//! If the previous page ended inside a partition, the rest of that partition is read first, and then the
+//! partitions after it.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::sharder::OwnedTokens;
 use crate::table::Table;
 use crate::table::open_read::OpenRead;
 
-/// The next page of `command` out of what this shard has of `table`.
+/// The next page of `command` from this shard's part of `table`.
 ///
-/// Readers and the page are charged to the permit of `bounds`. `parked` is the read that the last page left open.
-/// Beside the page is what this one leaves open, if there is a next one.
+/// Readers and the page are charged to the permit of `bounds`. `parked` is the read left open by the previous
+/// page. Also returns the read that this page leaves open, if there is a next page.
 pub async fn read_table(
     shard: &Shard,
     table: &Table,
@@ -37,15 +37,15 @@ pub async fn read_table(
     read_sources(shard, &sources, command, bounds, parked).await
 }
 
-/// How far a page may go before it is refused.
+/// Limits of a page.
 #[derive(Clone)]
 pub struct Bounds {
-    /// What readers and the page are charged to; `None`: nobody counts.
+    /// The permit charged with readers and the page; `None`: they are not charged.
     pub permit: Option<Rc<Permit>>,
-    /// With a permit: a read that goes on behind this, in the shard's monotonic time, is given up.
+    /// With a permit: the deadline of the read, in the shard's monotonic time.
     pub deadline_us: u64,
     pub tombstones_max: u64,
-    /// Whom to tell what is done; `None`: nobody asked.
+    /// Records the steps of the read; `None` without tracing.
     pub trace: Option<Tracer>,
 }
 
@@ -69,21 +69,21 @@ fn open(
     OpenRead { schema: spec.schema.clone(), reader, partition: None, is_rest }
 }
 
-/// What is read, wherever it lies.
+/// The sources of a page.
 pub trait PageSources {
     fn schema(&self) -> Arc<TableSchema>;
 
-    /// A reader over each source that may have something of what is wanted; at least one.
+    /// A reader over each source that may have data of the request; at least one.
     fn readers(&self, spec: &ReadSpec) -> Vec<Box<dyn Reader>>;
 
-    /// The partitions that are read; others are somebody else's.
+    /// The tokens whose partitions are read; other shards own the others.
     fn owned_tokens(&self) -> OwnedTokens;
 }
 
 struct TableSources<'a> {
     table: &'a Table,
     bypass_cache: bool,
-    /// That of the group in whose name is read.
+    /// The I/O class of the calling task's CPU group.
     io_class: IoClass,
 }
 
@@ -101,7 +101,7 @@ impl PageSources for TableSources<'_> {
     }
 }
 
-/// The next page of `command` out of what `sources` have.
+/// The next page of `command` from `sources`.
 pub async fn read_sources(
     shard: &Shard,
     sources: &impl PageSources,
@@ -128,7 +128,8 @@ pub async fn read_sources(
                 let spec = ReadSpec::new(schema.clone(), PartitionRange::Key(key.clone()));
                 let spec = spec.ranges(ranges).reversed(command.reversed).permit(permit.cloned());
                 let spec = spec.trace(bounds.trace.clone());
-                // Without ranges it still finds the static row, which no page has had if there were no rows.
+                // Without ranges the read still finds the static row, which is on no earlier page if there
+                // were no rows.
                 let is_wanted = !spec.ranges.is_empty() || *shown_rows == 0;
                 let is_lost = broken::is("page_restart");
                 read = (is_wanted && !is_lost).then(|| open(sources, &spec, command, now_s, true));
@@ -136,11 +137,11 @@ pub async fn read_sources(
             if let Some(read) = &mut read {
                 page.resume(*shown_rows);
                 page.fill(shard, read).await?;
-                // The partition may be another shard's, and then nothing of it was met here.
+                // The partition may belong to another shard; then none of its data was read here.
                 page.resume(0);
             }
         } else {
-            // A reader that was left open stands inside the partition, of which nothing more is wanted.
+            // A parked reader stands inside the partition, from which no more rows are wanted.
             read = None;
         }
         match partitions {
@@ -165,7 +166,7 @@ pub async fn read_sources(
     Ok(page.finish_read(read))
 }
 
-/// All sources as one, in the direction of the read.
+/// All sources merged, in the direction of the read.
 fn merged(
     sources: &impl PageSources,
     spec: &ReadSpec,

@@ -1,4 +1,4 @@
-//! A page that fills: rows of readers, until the page has enough of them or of what is dead.
+//! Builds a page: takes rows from a reader until the page has enough rows, bytes, or tombstones.
 
 use std::rc::Rc;
 
@@ -13,11 +13,11 @@ use super::page::Bounds;
 use crate::error::EngineError;
 use crate::table::open_read::OpenRead;
 
-/// Fragments between two checks whether the turn is over; the first is one of them, so that a task which does
-/// many short reads yields too.
+/// Number of fragments between two checks whether the turn is over. The first fragment is checked too, so
+/// that a task with many short reads yields.
 const FRAGMENTS_A_CHECK: u64 = 16;
 
-/// A page is charged in steps of this.
+/// The step in which memory of a page is charged.
 const CHARGE_STEP_BYTES: u64 = 16 * 1024;
 
 /// See the head of this file.
@@ -31,12 +31,12 @@ pub(super) struct PageBuilder {
     partition_limit_rows: u64,
     /// Rows of the current partition on earlier pages.
     resumed_rows: u64,
-    /// The page ended: here the next one begins.
+    /// Set when the page has ended: the position of the next one.
     pub(super) next: Option<PagingState>,
     page_tombstones_max: u64,
     bounds: Bounds,
     read_id: u64,
-    /// For the rows of the page.
+    /// The charge for the rows of the page.
     charge: Charge,
 }
 
@@ -71,7 +71,7 @@ impl PageBuilder {
         }
     }
 
-    /// Lets others run when the turn is over.
+    /// Yields when the turn is over.
     async fn yield_if_due(&self, shard: &Shard) -> Result<(), EngineError> {
         if shard.need_preempt() {
             shard.yield_now().await;
@@ -99,7 +99,7 @@ impl PageBuilder {
         let tombstones_before = reader.tombstones_seen();
         let earlier_dead = self.page.tombstones;
         let mut fragments = 0u64;
-        // Less than a step is in what every read is charged.
+        // The initial charge of every read covers less than a step.
         let mut charged_bytes = self.bytes;
         while !self.is_full() && self.next.is_none() {
             let fragment = match reader.next()? {
@@ -145,7 +145,7 @@ impl PageBuilder {
                     self.rows += 1;
                     self.bytes += row_bytes(&row);
                     if partition.rows.capacity() == 0 {
-                        // Of many partitions one row is all that is wanted.
+                        // For many partitions only one row is requested.
                         partition.rows.reserve_exact(1);
                     }
                     partition.rows.push(row);
@@ -161,7 +161,7 @@ impl PageBuilder {
                 }
                 Fragment::PartitionEnd => {
                     if let Some(partition) = open.take() {
-                        // A partition that was begun on an earlier page has had its static row there.
+                        // The static row of a partition that began on an earlier page is on that page.
                         if !partition.rows.is_empty() || self.resumed_rows == 0 {
                             self.rows += u64::from(partition.rows.is_empty());
                             self.close(partition);
@@ -175,19 +175,19 @@ impl PageBuilder {
                 charged_bytes = self.bytes;
                 self.charge.grow_to(charged_bytes).await?;
             }
-            // Asking for the time costs as much as a fragment does.
+            // Reading the time costs as much as a fragment.
             if fragments.is_multiple_of(FRAGMENTS_A_CHECK) {
                 self.yield_if_due(shard).await?;
             }
             fragments += 1;
         }
         self.page.tombstones += reader.tombstones_seen() - tombstones_before;
-        // Those in front of the last row, too few to be told of on the way.
+        // Tombstones before the last row, too few to be reported on the way.
         let last = || self.page.partitions.last().map(|partition| &partition.key);
         self.check_tombstones(schema, self.page.tombstones, open.as_ref().map(|open| &open.key).or_else(last))
     }
 
-    /// The partition is complete, as far as it is wanted.
+    /// Completes a partition, as far as it was requested.
     fn close(&mut self, partition: PartitionPage) {
         self.bytes += partition.key.bytes().len() as u64 + partition.static_row.heap_bytes() as u64;
         if self.is_full() {
@@ -199,13 +199,13 @@ impl PageBuilder {
 
     fn push(&mut self, partition: PartitionPage) {
         if self.page.partitions.capacity() == 0 {
-            // A point read has one.
+            // A read of one partition needs one.
             self.page.partitions.reserve_exact(1);
         }
         self.page.partitions.push(partition);
     }
 
-    /// Behind a live row of a page that has met too much that is dead. Looked at now and then.
+    /// Whether the page, after a live row, has met too many tombstones. Checked only for some rows.
     fn is_past_tombstones(&self, dead: u64) -> bool {
         self.rows.is_multiple_of(FRAGMENTS_A_CHECK) && dead >= self.page_tombstones_max
     }
@@ -229,8 +229,8 @@ impl PageBuilder {
         )))))
     }
 
-    /// The page ends behind what is dead. `key`: the partition of a passed row; `open`: what of it is on the page, and
-    /// then what the next page of it begins with.
+    /// Ends the page after a dead row or partition. `key`: the partition of a dead row; `open`: its part on
+    /// the page, replaced by its beginning on the next page.
     fn stop_at(&mut self, passed: &Passed, key: Option<PartitionKey>, open: &mut Option<PartitionPage>) {
         match (passed, key) {
             (Passed::Row(row), Some(key)) => {
@@ -241,7 +241,7 @@ impl PageBuilder {
                     last_row: row.clone(),
                     shown_rows,
                 })));
-                // With nothing but its static row it is on a later page: rows may follow.
+                // A partition with only its static row goes to a later page, since rows may follow.
                 if let Some(partition) = open.as_mut().filter(|open| !open.rows.is_empty()) {
                     let static_row = partition.static_row.clone();
                     let rest = PartitionPage { key, static_row, rows: vec![] };
@@ -255,7 +255,7 @@ impl PageBuilder {
         }
     }
 
-    /// The page ends inside this partition. Gives what the next page of it begins with.
+    /// Ends the page inside this partition. Returns the partition's beginning on the next page.
     fn stop_inside(&mut self, partition: PartitionPage) -> PartitionPage {
         let (key, static_row) = (partition.key.clone(), partition.static_row.clone());
         let last_row = partition.rows.last().expect("a page ends behind a row").key.clone();
@@ -271,12 +271,12 @@ impl PageBuilder {
         PagingState { place, remaining_rows, read_id: self.read_id }
     }
 
-    /// The page, and the read if the next page can go on with it.
+    /// The page, and the read if the next page can resume it.
     pub(super) fn finish_read(mut self, read: Option<OpenRead>) -> (Page, Option<OpenRead>) {
         let next = self.next.take();
         let page = self.finish(next);
         let goes_on = page.next.as_ref().is_some_and(|next| next.unfinished().is_some());
-        // Who reads the rest of a partition has nothing to say behind it.
+        // A reader of the rest of a partition has no data of later partitions.
         let read = read.filter(|read| page.next.is_some() && (goes_on || !read.is_rest));
         (page, read)
     }
@@ -287,7 +287,7 @@ impl PageBuilder {
     }
 }
 
-/// About how many bytes a row takes on its way to a client.
+/// Approximate bytes of a row in the answer to a client.
 fn row_bytes(row: &ClusteringRow) -> u64 {
     (row.key.as_bytes().len() + row.heap_bytes() + size_of::<ClusteringRow>()) as u64
 }

@@ -1,18 +1,19 @@
-//! How much memory the reads of each group may hold: a part of its own, and a pool that all may borrow from. Pure.
+//! Divides the memory of reads among the groups: each has a part of its own, and all may borrow from a pool.
+//! Pure.
 //!
-//! Half of the memory is divided by shares and lent to nobody, so that a group which comes back finds its part free.
-//! The other half is whoever's needs it: a group may hold its own part and what the others have not borrowed. With
-//! nobody else that is all there is.
+//! One half of the memory is divided by shares and never lent, so that a group finds its part free when it
+//! becomes active. The other half is a pool: a group may hold its own part and whatever the others have not
+//! borrowed from the pool. A group without others may use everything.
 
-/// A group's reads.
+/// The reads of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
     pub shares: u32,
-    /// What they hold now; it may be more than they may.
+    /// Current memory; it may exceed the limit.
     pub used_bytes: u64,
 }
 
-/// What the group at `at` may hold, of `memory_bytes` for all.
+/// The limit of the group at index `at`; `memory_bytes` is for all groups.
 pub fn limit_bytes(memory_bytes: u64, holders: &[Holder], at: usize) -> u64 {
     let pool_bytes = memory_bytes / 2;
     let divided_bytes = memory_bytes - pool_bytes;
@@ -30,7 +31,7 @@ pub fn limit_bytes(memory_bytes: u64, holders: &[Holder], at: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// Shares and bytes held of each group, and what each may hold of 1000 bytes.
+    /// Shares and held bytes of each group, and the expected limit of each from 1000 bytes.
     #[track_caller]
     fn check(groups: &[(u32, u64)], expect: &[u64]) {
         let holders: Vec<Holder> = groups
@@ -50,14 +51,14 @@ mod tests {
     #[test]
     fn what_nobody_uses_is_lent() {
         check(&[(1000, 0), (1000, 0)], &[750, 750]);
-        // The second holds 100 more than its 250.
+        // The second group holds 100 more than its own 250.
         check(&[(1000, 0), (1000, 350)], &[650, 750]);
         check(&[(800, 0), (200, 0)], &[900, 600]);
     }
 
     #[test]
     fn nobody_takes_what_is_another_s_own() {
-        // All of the pool is borrowed: 250 of the own part are still there.
+        // The whole pool is borrowed; the own part of 250 is still free.
         check(&[(1000, 0), (1000, 750)], &[250, 750]);
         check(&[(1000, 200), (1000, 5000)], &[250, 750]);
         check(&[(600, 400), (300, 200), (100, 250)], &[550, 350, 400]);

@@ -1,7 +1,8 @@
-//! What a traced read did: the caches it asked, the disk it read, the time it took.
+//! Records the cost of a traced read: cache accesses, disk reads, and time.
 //!
-//! A shard has one thread, and counts all that its readers do. So what it counts while a read is polled is that read's,
-//! and reads that are not traced need no counters of their own ([`measured`]).
+//! A shard has one thread and counts the work of all its readers. The difference of the counters before and
+//! after a poll of a read is therefore the work of that read, and untraced reads need no counters of their
+//! own ([`measured`]).
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -14,13 +15,13 @@ use sstable::read::{ChunkCache, DiskReads};
 
 use crate::cache::{RowCache, RowCacheStats};
 
-/// Who notes what a read does on this shard.
+/// The tracer that records a read on this shard.
 pub fn tracer(shard: &Shard, trace: &Arc<ReadTrace>) -> Tracer {
     let (shard, trace) = (shard.clone(), trace.clone());
     Tracer::new(move |text| trace.note(shard.id(), shard.now_us(), text))
 }
 
-/// What a shard had counted at some moment.
+/// The shard's counters at one moment.
 #[derive(Clone, Copy, Default)]
 struct Counted {
     pool: PoolStats,
@@ -29,7 +30,7 @@ struct Counted {
     now_us: u64,
 }
 
-/// What a shard counts its reads by.
+/// The sources of a shard's counters.
 pub struct Counters<'a> {
     pub shard: &'a Shard,
     pub cache: &'a ChunkCache,
@@ -47,12 +48,12 @@ impl Counters<'_> {
     }
 }
 
-/// What a cache was asked for.
+/// Accesses to a cache.
 #[derive(Clone, Copy, Default)]
 struct Asked {
     hits: u64,
     misses: u64,
-    /// Of the misses, those that somebody else was loading.
+    /// Of the misses, those that another read was already loading.
     shared: u64,
 }
 
@@ -72,7 +73,7 @@ impl Asked {
     }
 }
 
-/// What a read did.
+/// The cost of a read.
 #[derive(Default)]
 pub struct Tally {
     index_entries: Asked,
@@ -103,7 +104,7 @@ impl Tally {
         self.cpu_us += after.now_us - before.now_us;
     }
 
-    /// For people.
+    /// Adds human-readable entries to the trace.
     pub fn note(&self, tracer: &Tracer) {
         if self.cached_reads > 0 {
             let outcome = if self.cached_reads_missed > 0 { "miss" } else { "hit" };
@@ -124,7 +125,7 @@ impl Tally {
     }
 }
 
-/// What `work` gives, and what it did on this shard.
+/// The result of `work`, and its cost on this shard.
 pub async fn measured<T>(counters: &Counters<'_>, work: impl Future<Output = T>) -> (T, Tally) {
     let mut work = pin!(work);
     let mut tally = Tally::default();

@@ -1,13 +1,14 @@
-//! Undoing a start that failed: the next one finds the commit log as this one found it.
+//! Undoes a start that failed: the next one finds the commit log as this one found it.
 //!
-//! The logs are closed, which removes segments without entries. Then the manifests of this run go, the one of the
-//! schema's log first, because it vouches for the one of the first shard (`commitlog::census`). Two stay:
+//! The logs are closed, which removes segments without entries. Then the manifests of this run are removed;
+//! the one of the schema's log first, because it proves that the one of the first shard existed
+//! (`commitlog::census`). Some stay:
 //!
-//! - once the schema's log has given up earlier runs, its manifest and the one of the first shard that belongs to it;
-//!   in their place those of earlier failed starts go, so that their number does not grow;
-//! - all, once the log of users' tables has given up earlier runs.
+//! - once the schema's log has released earlier runs: its manifest and the corresponding one of the first
+//!   shard; instead, those of earlier failed starts are removed, so that their number does not grow;
+//! - once the log of users' tables has released earlier runs: all.
 //!
-//! Errors are dropped: the start has one already, and a file that stays is removed by a later start.
+//! Errors are ignored: the start already has one, and a later start removes files that stay.
 
 use runtime::{CpuGroup, Files, Shard};
 
@@ -17,14 +18,14 @@ use crate::node::{NodeShard, on_all};
 use crate::shard::EngineShard;
 
 pub(super) async fn abandon(shard: &Shard, progress: &StartProgress) {
-    // A shard that had not begun has nothing to undo.
+    // A shard that was not started has nothing to undo.
     let Ok(first) = NodeShard::of(shard) else { return };
     let (keeps_schema, keeps_all) = (progress.schema_given_up, progress.given_up);
     let Some(schema_log) = &first.schema_log else { return };
     let is_closed = schema_log.close().await.is_ok();
     let is_removed = || async { is_closed && matches!(schema_log.remove_manifest().await, Ok(true)) };
     if !keeps_schema && !keeps_all && !is_removed().await {
-        // It vouches for the manifest of the first shard, so that one stays.
+        // The manifest of the schema's log requires that of the first shard, so that one stays.
         return;
     }
     let undo = move |shard: Shard| async move {

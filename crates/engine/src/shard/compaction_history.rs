@@ -1,8 +1,8 @@
-//! `system.compaction_history`: compactions that ended, for a week, also after a restart.
+//! `system.compaction_history`: ended compactions, kept for a week, also across restarts.
 //!
-//! Jobs only put what they did into the [`History`], in memory. Shard 0 writes what has gathered there once in a while,
-//! as rows with a TTL, some in each entry of the schema's log; a crash may take the last second of it away. At a start
-//! the history begins with what is stored. Nothing of it is needed for anything else: what cannot be read is not there.
+//! Jobs add their results to the [`History`] in memory only. Shard 0 stores new ones once per second, as rows
+//! with a TTL, several in each chunk of the schema's log; a crash may lose the last second. At a start the
+//! stored jobs are loaded. The history is needed for nothing else, so unreadable parts are ignored.
 
 use base::HashMap;
 use catalog::{COMPACTION_HISTORY_TTL_S, compaction_history};
@@ -18,14 +18,14 @@ use crate::compaction::{Ended, History};
 use crate::error::EngineError;
 use crate::read::ReadCommand;
 
-/// So many go into one entry of the log: with reasons of the usual length a few tens of kilobytes.
+/// Number of jobs in one chunk of the log; with reasons of usual length a few tens of kilobytes.
 const ENTRY_JOBS: usize = 16;
 
 impl EngineShard {
-    /// Stores what ended since the last time. On shard 0.
+    /// Stores the jobs that ended since the last call. On shard 0.
     pub async fn save_compaction_history(&self) {
         let history = self.compactions.history();
-        // The second of two saves at the same time finds nothing left to store.
+        // Of two concurrent saves, the second finds nothing to store.
         let _one = self.history_saves.lock().await;
         let mut unsaved = history.take_unsaved();
         let (schema, now_s) = (compaction_history(), self.shard.wall_s());
@@ -36,20 +36,20 @@ impl EngineShard {
             match self.apply_batch(mutations).await {
                 Ok(()) => drop(unsaved.drain(..count)),
                 Err(EngineError::Log(LogError::TooLarge { .. })) if count > 1 => most = 1,
-                // It never will be stored.
+                // It is too large to be stored.
                 Err(EngineError::Log(LogError::TooLarge { .. })) => drop(unsaved.drain(..1)),
                 Err(_) => return history.put_back(unsaved),
             }
         }
     }
 
-    /// Appends the lines that `log_all` has gathered to their file. On shard 0.
+    /// Appends the lines gathered by `log_all` to their file. On shard 0.
     pub async fn save_compaction_log(&self) {
         let _one = self.history_saves.lock().await;
         self.compactions.log().save(self.shard.files()).await;
     }
 
-    /// `history` begins with what is stored. On shard 0.
+    /// Loads the stored jobs into `history`. On shard 0.
     pub async fn load_compaction_history(&self, history: &History) {
         let schema = compaction_history();
         let mut command = ReadCommand::new(schema.id, PartitionRange::all());
@@ -107,7 +107,7 @@ fn mutation(schema: &Arc<TableSchema>, ended: &Ended, now_s: u32) -> Mutation {
     mutation
 }
 
-/// What a row says; `None` if it says too little.
+/// Decodes a row; `None` if values are missing.
 fn ended(schema: &TableSchema, key: &PartitionKey, row: &Row) -> Option<Ended> {
     let value = |name: &str| {
         let column = schema.column_named(name)?;
@@ -183,7 +183,7 @@ mod tests {
             let engine = EngineShard::of(&shard)?;
             let history = engine.compactions().history().clone();
             (0..1500).for_each(|number| history.push(ended_job(number, "4 of about 1.0 MB"), true));
-            // One that no entry of the log has room for keeps the others from nothing.
+            // A job that is too large for the log does not prevent the others from being stored.
             history.push(ended_job(1500, &"x".repeat(1 << 20)), true);
             history.push(ended_job(1501, "the last"), true);
             engine.save_compaction_history().await;
@@ -200,7 +200,7 @@ mod tests {
         let mut jobs = 0;
         for seed in 0..30 {
             let world = SimWorld::new(SimOptions { seed, ..SimOptions::default() });
-            // A busy disk: what is begun at the stop takes a while.
+            // A busy disk: operations started at the stop take a while.
             world.set_faults(|faults| (faults.latency_us_min, faults.latency_us_max) = (2_000, 40_000));
             let node = world.start_node(|_| async {}).unwrap();
             let remembered = world.block_on(&node, 0, move |shard| async move {

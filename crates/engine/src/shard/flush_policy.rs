@@ -1,19 +1,21 @@
-//! What triggers a flush: the memtables take too much memory, they keep old segments of the commit log, or a table's
-//! `memtable_flush_period_in_ms` is over. Users flush by [`EngineShard::flush`].
+//! Decides when memtables are flushed: when they use too much memory, when they hold old segments of the
+//! commit log, or when a table's `memtable_flush_period_in_ms` is over. Users flush with
+//! [`EngineShard::flush`].
 //!
-//! A flush begins when a memtable is sealed ([`FlushQueue::seal`](crate::flush::FlushQueue::seal)); which one is
-//! decided here.
+//! A flush begins with sealing a memtable ([`FlushQueue::seal`](crate::flush::FlushQueue::seal)); this file
+//! decides which one is sealed.
 
 use std::rc::Rc;
 
 use super::EngineShard;
 
-/// Memtables may take this part of a shard's memory; then writes wait for a flush.
+/// Divisor of a shard's memory: above this part, writes wait for a flush.
 const MAX_PART: usize = 2;
-/// From this part on the largest memtable is sealed, so that there is time to write it before writes wait.
+/// Divisor of a shard's memory: above this part, the largest memtable is sealed, so that it is flushed before
+/// writes have to wait.
 const SOFT_PART: usize = 4;
 
-/// How much memtables may take.
+/// Memory limits of memtables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DirtyLimits {
     /// Above this the largest memtable is sealed.
@@ -27,21 +29,21 @@ impl DirtyLimits {
         Self { soft_bytes: memory_bytes / SOFT_PART, max_bytes: memory_bytes / MAX_PART }
     }
 
-    /// Whether too much is in memory that is not being flushed.
+    /// Whether the memory that is not being flushed already exceeds the soft limit.
     fn wants_flush(self, dirty_bytes: usize, queued_bytes: usize) -> bool {
         dirty_bytes.saturating_sub(queued_bytes) > self.soft_bytes
     }
 }
 
-/// Whether a memtable with its first write at `since_us` has been in memory for the table's period; a period of 0 is
-/// none.
+/// Whether a memtable with its first write at `since_us` has been in memory for the table's period; 0 means
+/// no period.
 fn is_period_over(period_ms: u32, since_us: Option<u64>, now_us: u64) -> bool {
     let period_us = u64::from(period_ms) * 1000;
     period_us > 0 && since_us.is_some_and(|since_us| now_us >= since_us + period_us)
 }
 
 impl EngineShard {
-    /// Seals memtables when memory or log ask for it.
+    /// Seals memtables when memory or log require it.
     pub(super) async fn watch(self: Rc<Self>) {
         while !self.stopping.get() {
             let pressure = self.pressure.next();
@@ -51,12 +53,12 @@ impl EngineShard {
             if !sealed_one {
                 pressure.await;
             }
-            // Writes of this turn come first.
+            // Writes of this turn go first.
             self.shard.yield_now().await;
         }
     }
 
-    /// Seals the largest memtable if there is too much in memory that is not being flushed.
+    /// Seals the largest memtable if too much memory is not being flushed already.
     fn relieve_memory(&self) -> bool {
         if !self.memory.limits.wants_flush(self.memory.dirty_bytes(), self.flushes.queued_bytes()) {
             return false;
@@ -70,7 +72,7 @@ impl EngineShard {
         true
     }
 
-    /// Seals the memtables that keep old log segments.
+    /// Seals the memtables that hold old log segments.
     fn relieve_log(&self) {
         for table in self.tables() {
             let Some(boundary) = table.log.flush_boundary() else { continue };
@@ -101,7 +103,7 @@ mod tests {
         let limits = DirtyLimits::of(1000);
         assert_eq!(limits, DirtyLimits { soft_bytes: 250, max_bytes: 500 });
         assert!(!limits.wants_flush(250, 0) && limits.wants_flush(251, 0));
-        // What is being flushed is going already.
+        // Memory that is being flushed does not count.
         assert!(!limits.wants_flush(400, 150) && limits.wants_flush(401, 150));
     }
 

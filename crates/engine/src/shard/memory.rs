@@ -1,5 +1,5 @@
-//! What a shard's memory is for: memtables up to half of it, memtables and caches together up to three quarters. The
-//! rest is for what reads, flushes and requests hold while they run.
+//! Division of a shard's memory: memtables up to one half, memtables and caches together up to three
+//! quarters. The rest is for running reads, flushes and requests.
 //!
 //! Caches shrink as memtables grow, in steps.
 
@@ -14,20 +14,20 @@ use super::flush_policy::DirtyLimits;
 /// Caches shrink each time that memtables have grown by this.
 const POOL_STEP_BYTES: usize = 64 * 1024;
 
-/// Memtables and caches together stay below this, of a shard's memory.
+/// Limit of memtables and caches together, from a shard's memory.
 pub(super) fn cached_bytes_max(memory_bytes: usize) -> usize {
     memory_bytes / 4 * 3
 }
 
-/// What memtables and caches of a shard hold, and may.
+/// The memory of a shard's memtables and caches, and its limits.
 pub(super) struct Memory {
-    /// What is kept to read faster; its budget is what memtables leave.
+    /// The memory of the caches; its budget is the memory that memtables leave.
     pub(super) pool: Rc<MemoryPool>,
-    /// Bytes of memtables, sealed ones included.
+    /// Bytes of memtables, including sealed ones.
     dirty_bytes: Cell<usize>,
     pub(super) limits: DirtyLimits,
     cached_bytes_max: usize,
-    /// Caches alone stay below this part of it.
+    /// Limit of the caches alone, as a fraction of `cached_bytes_max`.
     cached_part_max: Cell<f64>,
 }
 
@@ -53,7 +53,8 @@ impl Memory {
         self.dirty_bytes.get() >= self.limits.max_bytes
     }
 
-    /// A memtable had `before` bytes and has `after`. Gives whether one is to be sealed.
+    /// Records that a memtable has changed from `before` to `after` bytes. Returns whether one should be
+    /// sealed.
     #[inline]
     pub(super) fn grown(&self, before: usize, after: usize) -> bool {
         let before_all = self.dirty_bytes.get();
@@ -70,7 +71,7 @@ impl Memory {
         self.shrink_caches();
     }
 
-    /// Leaves the caches what memtables do not take. A single write may take more than there is.
+    /// Sets the budget of the caches to what memtables leave. A single write may exceed all memory.
     fn shrink_caches(&self) {
         let left = self.cached_bytes_max.saturating_sub(self.dirty_bytes.get());
         let max = (self.cached_bytes_max as f64 * self.cached_part_max.get()) as usize;
@@ -79,19 +80,20 @@ impl Memory {
 }
 
 impl EngineShard {
-    /// Counts the bytes of memtables anew: flushes have freed some.
+    /// Recounts the bytes of memtables after flushes have freed some.
     pub(super) fn recount_dirty(&self) {
         let bytes = self.tables.borrow().values().map(|table| table.memtables.bytes()).sum();
         self.memory.set_dirty_bytes(bytes);
     }
 
-    /// Which part of the most that caches may take they hold.
+    /// The memory used by the caches, as a fraction of their maximum.
     pub fn cached_part(&self) -> f64 {
         let memory = &self.memory;
         memory.pool.stats().used_bytes() as f64 / memory.cached_bytes_max.max(1) as f64
     }
 
-    /// Caches may take no more than this part of the most, between 0 and 1: the process takes more than it should.
+    /// Limits the caches to this fraction (0 to 1) of their maximum, because the process exceeds its memory
+    /// limit.
     pub fn set_cached_part_max(&self, part: f64) {
         self.memory.cached_part_max.set(part.clamp(0.0, 1.0));
         self.memory.shrink_caches();

@@ -1,13 +1,13 @@
-//! The engine on one shard: its tables, its commit log, its memory, and the tasks that look after them.
+//! The engine on one shard: its tables, its commit log, its memory, and its background tasks.
 //!
-//! - `write`: checked, encoded, appended to the log and applied to the memtable in one turn, then waited for until it
-//!   is durable;
-//! - `read`: admitted, and then gone on with or begun;
-//! - `memory`: how much memtables and caches hold, and what each may;
-//! - `flush_policy`: what triggers a flush;
-//! - `tick`: what is done once in a while;
-//! - `compaction_history`: compactions that ended, stored for a week;
-//! - `report`: what the shard has and does.
+//! - `write`: validates and encodes a write, appends it to the log and applies it to the memtable in one
+//!   turn, then waits until it is durable;
+//! - `read`: resumes a parked read, or admits and opens a new one;
+//! - `memory`: the memory of memtables and caches, and its limits;
+//! - `flush_policy`: decides when memtables are flushed;
+//! - `tick`: periodic work;
+//! - `compaction_history`: ended compactions, stored for a week;
+//! - `report`: the shard's report.
 
 mod compaction_history;
 mod flush_policy;
@@ -43,7 +43,7 @@ use memory::Memory;
 /// See the head of this file.
 pub struct EngineShard {
     shard: Shard,
-    /// The log of everything but the schema.
+    /// The log of all tables except the system tables.
     log: Rc<CommitLog>,
     cache: Rc<ChunkCache>,
     rows: Rc<RowCache>,
@@ -52,14 +52,14 @@ pub struct EngineShard {
     flushes: Rc<FlushQueue>,
     compactions: Rc<Manager>,
     memory: Memory,
-    /// Something is to be sealed, perhaps.
+    /// Signalled when a memtable may have to be sealed.
     pressure: Event,
-    /// The segment of the log that the last write went to.
+    /// The log segment of the last write.
     last_segment: Cell<u64>,
-    /// Kept between writes for its memory.
+    /// Buffer for encoded entries, kept to reuse its memory.
     scratch: RefCell<Vec<u8>>,
     locks: PartitionLocks,
-    /// Held while the history of compactions is being stored.
+    /// Held while the compaction history is being stored.
     history_saves: Mutex,
     stopping: Cell<bool>,
     tasks: RefCell<Option<Tasks>>,
@@ -169,7 +169,7 @@ impl EngineShard {
         &self.compactions
     }
 
-    /// `settings` are for its compaction; a table that is only read needs none.
+    /// `settings` are used for its compaction; a table for reading only does not need any.
     pub fn add_table(&self, table: Rc<Table>, settings: &TableSettings) {
         if !table.is_read_only() {
             self.compactions.set_table(&table, settings);
@@ -198,7 +198,7 @@ impl EngineShard {
         self.stopping.get()
     }
 
-    /// Flushes the tables, all if none is named; what has been written before is in SSTables afterwards.
+    /// Flushes the tables, or all if none is given; earlier writes are in SSTables afterwards.
     pub async fn flush(&self, tables: &[TableId]) -> Result<(), EngineError> {
         let wanted = |table: &Rc<Table>| tables.is_empty() || tables.contains(&table.schema().id);
         let tickets: Vec<_> = self
@@ -213,7 +213,7 @@ impl EngineShard {
         Ok(())
     }
 
-    /// Stops the tasks; writes that wait are refused. The log is closed by the caller.
+    /// Stops the tasks; waiting writes are refused. The caller closes the log.
     pub async fn stop(&self) {
         self.stopping.set(true);
         self.compactions.stop().await;
@@ -223,7 +223,7 @@ impl EngineShard {
         let Some(tasks) = self.tasks.take() else { return };
         tasks.flush_queue.await;
         tasks.flush_policy.await;
-        // They sleep, and are dropped.
+        // These tasks sleep, and are cancelled.
         drop((tasks.ticker, tasks.compaction_shares, tasks.row_cache));
     }
 

@@ -1,4 +1,4 @@
-//! Reads: gone on with where the last page ended, or admitted and begun.
+//! Reads: resumes the readers of the previous page, or admits and opens a new read.
 
 use reader::Tracer;
 
@@ -9,12 +9,12 @@ use crate::read::trace::{Counters, measured, tracer};
 use crate::read::{Page, ReadCommand};
 
 impl EngineShard {
-    /// Reads the next page of what this shard has.
+    /// Reads the next page of this shard's part of the result.
     pub async fn read(&self, command: &ReadCommand) -> Result<Page, EngineError> {
         let Some(trace) = &command.trace else { return self.read_admitted(command, None).await };
         let tracer = tracer(&self.shard, trace);
         let counters = Counters { shard: &self.shard, cache: &self.cache, rows: &self.rows };
-        // On the heap: it is rare, and all reads would be as large.
+        // The future is boxed: traced reads are rare, and every read's future would be as large.
         let (page, tally) =
             Box::pin(measured(&counters, self.read_admitted(command, Some(tracer.clone())))).await;
         if let Ok(page) = &page {
@@ -59,7 +59,7 @@ impl EngineShard {
         })?;
         let now_us = self.shard.now_us();
         table.counters.reads.add_us(now_us - started_us);
-        // The old way of reading backwards begins each page anew: that is what it is there to show.
+        // Buffered reverse reads, which exist for comparison, open their readers again for each page.
         let open = open.filter(|_| command.buffered_reverse_bytes_max.is_none());
         if let (Some(open), Some(next)) = (open, &page.next) {
             let snapshot_bytes = match permit.shared_items() {
@@ -69,7 +69,7 @@ impl EngineShard {
             table.parked.park(command, next, (open, opened_at), permit.clone(), snapshot_bytes, now_us);
         }
         if permit.take_evicted() {
-            // Their memory is to be free not only by the books.
+            // Parked reads whose permits were evicted are dropped, so that their memory is really free.
             self.tables.borrow().values().for_each(|table| table.parked.sweep(now_us));
         }
         Ok(page)

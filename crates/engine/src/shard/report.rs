@@ -1,4 +1,4 @@
-//! What a shard has and does, and where its memory is.
+//! The report of a shard, and the use of its memory.
 
 use std::rc::Rc;
 
@@ -30,7 +30,7 @@ impl EngineShard {
         }
     }
 
-    /// Where this shard's memory is, by class.
+    /// The use of this shard's memory, by class.
     pub fn memory(&self) -> Vec<MemoryUse> {
         let pool = self.memory.pool.stats();
         let budget = Some(pool.budget_bytes as u64);

@@ -1,4 +1,5 @@
-//! What a shard does once in a while: parked reads and periods end, the disk is measured, compactions get their shares.
+//! Periodic work of a shard: expires parked reads and flush periods, measures the disk, and sets the CPU
+//! shares of compactions.
 
 use std::rc::Rc;
 
@@ -6,13 +7,13 @@ use runtime::CpuGroup;
 
 use super::EngineShard;
 
-/// How often periods and ages are checked.
+/// Interval for periods and ages.
 const TICK_US: u64 = 1_000_000;
-/// How often the CPU shares of compactions are.
+/// Interval for the CPU shares of compactions.
 const CONTROL_US: u64 = 250_000;
 
 impl EngineShard {
-    /// Ends what is over, and lets the flush policy check everything else.
+    /// Ends expired reads and flush periods, stores the compaction history, and wakes the flush policy.
     pub(super) async fn tick(self: Rc<Self>) {
         while !self.stopping.get() {
             self.shard.sleep_us(TICK_US).await;
@@ -35,10 +36,10 @@ impl EngineShard {
         }
     }
 
-    /// Gives compactions, the log and flushes the bytes that are free on the disk.
+    /// Measures the free bytes of the disk for compactions, the log and flushes.
     async fn measure_disk(&self) {
         let dir = self.tables.borrow().values().next().map(|table| table.dir.clone());
-        // Without an answer the last one counts.
+        // Without an answer the last measurement counts.
         if let Some(dir) = dir
             && let Ok(free_bytes) = self.shard.files().free_bytes(&dir).await
         {
@@ -48,7 +49,7 @@ impl EngineShard {
         }
     }
 
-    /// Gives compactions CPU shares by their backlog.
+    /// Sets the CPU shares of compactions from their backlog.
     pub(super) async fn control_compactions(self: Rc<Self>) {
         while !self.stopping.get() {
             self.shard.sleep_us(CONTROL_US).await;

@@ -1,5 +1,5 @@
-//! Writes: checked, encoded, appended to the log and applied to the memtable in one turn, then waited for until the log
-//! has them durably.
+//! Writes: validated, encoded, appended to the log and applied to the memtable in one turn; then they wait
+//! until the log is durable.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::table::validate::validate;
 use crate::table::{LoggedMemtable, Table};
 
 impl EngineShard {
-    /// Writes. Ends when the write is durable, as the log's sync mode defines it.
+    /// Applies a write. Returns when it is durable, as the log's sync mode defines it.
     ///
-    /// After an error the write has not been acknowledged; it may have happened nevertheless if the log failed
-    /// while writing it.
+    /// After an error the write has not been acknowledged. It may have happened nevertheless, if the log
+    /// failed while writing it.
     pub async fn apply(&self, mutation: Mutation) -> Result<(), EngineError> {
         let started_us = self.shard.now_us();
         let (table, appended) = self.append(mutation).await?;
@@ -27,7 +27,7 @@ impl EngineShard {
         Ok(())
     }
 
-    /// Writes to log and memtable; what is left of [`Self::apply`] is to wait until it is durable.
+    /// Appends to the log and applies to the memtable; the rest of [`Self::apply`] waits for durability.
     async fn append(&self, mutation: Mutation) -> Result<(Rc<Table>, Appended), EngineError> {
         validate(&mutation)?;
         if broken::is("write_accepted") && self.shard.random_u64().is_multiple_of(64) {
@@ -49,7 +49,7 @@ impl EngineShard {
                 table.log.make_room(entry.len(), || self.cannot_flush()).await?;
                 continue;
             }
-            // From here to the memtable nothing waits: log and memtable agree on what comes before what.
+            // There is no await from here to the memtable, so log and memtable have the same order.
             let appended = table.log.append(id, &entry);
             self.put(&table.memtables.active(), mutation, appended.position.segment);
             break (table, appended);
@@ -58,8 +58,9 @@ impl EngineShard {
         Ok((table, appended))
     }
 
-    /// Reads part of one partition, lets `decide` say what to write to it, and writes that. Two of these never meet at
-    /// a partition; the next one sees what this one wrote. Ends when the writes are durable; gives what was read.
+    /// Reads a part of one partition, lets `decide` return the mutations, and applies them. Calls for the
+    /// same partition run one at a time; each sees the writes of the previous one. Returns the page that was
+    /// read, when the writes are durable.
     pub async fn read_modify_write<E: From<EngineError>>(
         &self,
         command: &ReadCommand,
@@ -76,17 +77,17 @@ impl EngineShard {
         }
         drop(guard);
         let durable = match last {
-            // The log is written in order: what was appended before is durable with it.
+            // The log is written in order: earlier entries are durable with this one.
             Some(last) => last.durable().await,
-            // The page may show what somebody else has appended and nobody has acknowledged.
+            // The page may show writes of other tasks that are not acknowledged yet.
             None => self.table(command.table)?.log.durable_so_far().await,
         };
         durable.map_err(EngineError::from)?;
         Ok(page)
     }
 
-    /// Writes to tables of one log, all or nothing: after a crash either all of it is there or nothing, since it
-    /// is one chunk of the log. Otherwise as [`Self::apply`].
+    /// Applies mutations to tables of one log, all or nothing also after a crash, because they are in one
+    /// chunk of the log. Otherwise like [`Self::apply`].
     pub async fn apply_batch(&self, mutations: Vec<Mutation>) -> Result<(), EngineError> {
         let mut entries = vec![];
         for mutation in &mutations {
@@ -95,7 +96,7 @@ impl EngineShard {
             codec::encode(mutation, &mut entry);
             entries.push(entry);
         }
-        // Each entry has its length in front of it; the log counts one.
+        // Each entry is preceded by its length; the log adds the length of one.
         let bytes = entries.iter().map(|entry| entry.len() + 4).sum::<usize>().saturating_sub(4);
         let Some(first) = mutations.first() else { return Ok(()) };
         let log = self.table(first.schema.id)?.log.clone();
@@ -116,7 +117,7 @@ impl EngineShard {
         };
         let tables: Result<Vec<_>, EngineError> = mutations.iter().map(table_of).collect();
         let mut appended = None;
-        // From here to the end nothing waits, so that all entries get into the same chunk.
+        // There is no await from here to the end, so all entries are in the same chunk.
         for ((table, mutation), entry) in tables?.into_iter().zip(mutations).zip(entries) {
             assert!(Rc::ptr_eq(&table.log, &log), "what is written together has one log");
             let at = log.append(mutation.schema.id, &entry);
@@ -129,7 +130,7 @@ impl EngineShard {
         }
     }
 
-    /// Applies a write that a log of an earlier run held. It is in no log of this run until it is flushed.
+    /// Applies a write from a log of an earlier run. It is in no log of this run.
     pub async fn apply_replayed(&self, mutation: Mutation) -> Result<(), EngineError> {
         let table = self.table(mutation.schema.id)?;
         while self.memory.is_full() {
@@ -174,7 +175,7 @@ impl EngineShard {
             return Err(failed.into());
         }
         let ended = self.flushes.ended.next();
-        // The count may be older than the last flush; only what is there now can be waited for.
+        // The count may predate the last flush; only current memtables can be waited for.
         self.recount_dirty();
         if self.memory.is_full() {
             self.pressure.signal();
@@ -184,7 +185,7 @@ impl EngineShard {
         Ok(())
     }
 
-    /// Why waiting for a flush would be in vain; otherwise a flush is triggered if anything can be flushed.
+    /// Why waiting for a flush is useless; if `None`, flushes have been triggered.
     fn cannot_flush(&self) -> Option<LogError> {
         self.pressure.signal();
         let why = self.flushes.no_space()?;

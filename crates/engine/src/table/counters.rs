@@ -1,7 +1,7 @@
-//! What a shard counts of each table: requests and how long they took, flushes, SSTables that reads opened.
+//! Counters of a table on a shard: requests and their latencies, flushes, and SSTables opened by reads.
 //!
-//! Counters belong to one shard and are plain cells, so counting costs a few nanoseconds and no lock. They begin
-//! at zero with each start.
+//! Counters belong to one shard and are plain cells, so counting costs a few nanoseconds and no lock. They
+//! are zero at each start.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -9,10 +9,10 @@ use std::rc::Rc;
 use base::histogram::EstimatedHistogram;
 use sstable::write::Written;
 
-/// Offsets of the latency histograms: up to 25 seconds.
+/// Buckets of the latency histograms: up to 25 seconds.
 const LATENCY_OFFSETS: usize = 90;
 
-/// How often something was done, and how long it took.
+/// Number and latencies of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Latencies {
     pub total_us: u64,
@@ -37,7 +37,7 @@ impl Latencies {
     }
 }
 
-/// A shard's count of one kind of request.
+/// Latencies of one kind of request on a shard.
 #[derive(Default)]
 pub struct LatencyCounter(RefCell<Latencies>);
 
@@ -54,10 +54,10 @@ impl LatencyCounter {
     }
 }
 
-/// How many reads of a single partition opened so many SSTables.
+/// Number of single-partition reads, by the number of SSTables that they opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SSTablesPerRead {
-    /// By the number of SSTables; the last place has all that opened more.
+    /// By the number of SSTables; the last element counts all reads that opened more.
     reads: [u64; Self::MAX + 1],
 }
 
@@ -68,7 +68,7 @@ impl Default for SSTablesPerRead {
 }
 
 impl SSTablesPerRead {
-    /// More than this many are counted as so many.
+    /// Larger numbers of SSTables are counted as this one.
     pub const MAX: usize = 64;
 
     #[inline]
@@ -80,7 +80,8 @@ impl SSTablesPerRead {
         self.reads.iter_mut().zip(other.reads).for_each(|(mine, theirs)| *mine += theirs);
     }
 
-    /// The least number that this share of the reads, from 0.0 to 1.0, did not exceed; 0 without reads.
+    /// The least number of SSTables that this fraction of the reads (0.0 to 1.0) did not exceed; 0 without
+    /// reads.
     pub fn percentile(&self, share: f64) -> u64 {
         let wanted = (self.reads.iter().sum::<u64>() as f64 * share).ceil() as u64;
         let mut reads = 0;
@@ -91,23 +92,23 @@ impl SSTablesPerRead {
         self.reads.iter().position(is_it).unwrap_or(Self::MAX) as u64
     }
 
-    /// The most that a read opened.
+    /// The largest number of SSTables that a read opened.
     pub fn max(&self) -> u64 {
         self.reads.iter().rposition(|reads| *reads > 0).unwrap_or(0) as u64
     }
 }
 
-/// Of reads of a table, which SSTables they opened, and why not the others.
+/// SSTables that reads of a table opened, and those that were skipped, by reason.
 #[derive(Default)]
 pub struct SSTableCounters {
     pub opened: Cell<u64>,
-    /// Of them, by reads of single partitions.
+    /// Of `opened`, those opened by single-partition reads.
     pub opened_for_points: Cell<u64>,
-    /// The bloom filter or the tokens said that nothing of the partitions is there.
+    /// Ruled out by the bloom filter or the token range.
     pub skipped_by_partition: Cell<u64>,
-    /// Least and greatest clustering key said that nothing of the rows is there.
+    /// Ruled out by the least and greatest clustering key.
     pub skipped_by_clustering: Cell<u64>,
-    /// Of reads of single partitions that have ended.
+    /// Single-partition reads that have ended.
     pub per_read: RefCell<SSTablesPerRead>,
 }
 
@@ -118,7 +119,7 @@ impl SSTableCounters {
     }
 }
 
-/// What a table's part on one shard counts.
+/// Counters of a table's part on one shard.
 #[derive(Default)]
 pub struct TableCounters {
     pub sstables: Rc<SSTableCounters>,
@@ -128,15 +129,15 @@ pub struct TableCounters {
     pub writes: LatencyCounter,
     /// Memtables that became SSTables.
     pub flushes: Cell<u64>,
-    /// Bytes of user data that flushes wrote, before compression: what amplification is relative to.
+    /// Uncompressed bytes of user data written by flushes: the reference of write amplification.
     pub flushed_plain_bytes: Cell<u64>,
-    /// Bytes of Data.db and Index.db that flushes and compactions wrote.
+    /// Bytes of Data.db and Index.db written by flushes and compactions.
     pub flushed_bytes: Cell<u64>,
     pub compacted_bytes: Cell<u64>,
     last_flush_bytes: Cell<u64>,
     /// Reads of one partition.
     pub point_reads: Cell<u64>,
-    /// Bytes that requests of clients fetched from disk.
+    /// Bytes that clients' requests fetched from disk.
     pub fetched_bytes: Rc<Cell<u64>>,
 }
 

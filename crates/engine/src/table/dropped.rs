@@ -1,13 +1,12 @@
-//! What a drop leaves in a table's directory until all of it is gone: an empty file `dropped`.
+//! The mark of an unfinished drop in a table's directory: an empty file `dropped`.
 //!
-//! 1. It is there for good before the schema says that the table is gone ([`mark`]).
-//! 2. When the schema has said so, everything in the directory but snapshots is removed, and this file last
-//!    ([`remove`]).
-//! 3. A start, or a table of the same id that is made, looks for it ([`settle`]): if the schema has the table, it was
-//!    not dropped after all; otherwise step 2 is done again.
+//! 1. The file is durable before the drop is stored in the schema ([`mark`]).
+//! 2. After that, everything in the directory except snapshots is removed, and this file last ([`remove`]).
+//! 3. A start, and the creation of a table with the same id, check for the file ([`settle`]): if the schema
+//!    has the table, it was not dropped; otherwise step 2 is repeated.
 //!
-//! So what was dropped never comes back with a table of the same id, wherever a crash or a disk that fails ended the
-//! drop. A directory without this file may have been put there by somebody, and is left alone.
+//! So dropped data never returns with a table of the same id, wherever a crash or a disk error interrupted
+//! the drop. A directory without this file may have been created by a user, and is left alone.
 
 use std::path::Path;
 
@@ -17,18 +16,19 @@ use super::files::{SNAPSHOTS, list, remove as remove_sstables};
 
 pub const FILE_NAME: &str = "dropped";
 
-/// The table in `dir` is about to be dropped. Durable when this returns, unless the disk is full: dropping is how it
-/// gets room.
+/// Marks the table in `dir` before it is dropped. Durable when this returns, unless the disk is full: a drop
+/// is a way to free space.
 pub async fn mark(files: &Files, dir: &Path) -> Result<(), FileError> {
     match files.write_all(&dir.join(FILE_NAME), &[], IoClass::Maintenance).await {
-        // Somebody has taken the directory away.
+        // The directory was removed by someone else.
         Err(error) if error.is_not_found() || error.is_no_space() => Ok(()),
         Err(error) => Err(error),
         Ok(()) => files.sync_dir(dir).await,
     }
 }
 
-/// Removes what is in `dir` but snapshots, and `dir` if there are none. Nothing happens if it is not there.
+/// Removes everything in `dir` except snapshots, and `dir` itself if there are none. Does nothing if it does
+/// not exist.
 pub async fn remove(files: &Files, dir: &Path) -> Result<(), FileError> {
     if !files.exists(dir).await? {
         return Ok(());
@@ -49,7 +49,8 @@ pub async fn remove(files: &Files, dir: &Path) -> Result<(), FileError> {
     if has_snapshots { unmark(files, dir).await } else { files.remove_dir_all(dir).await }
 }
 
-/// Ends a drop that was begun in `dir`, if one was: undoes it if the table is there. Gives whether it removed anything.
+/// Completes an unfinished drop in `dir`, or undoes it if the table exists. Returns whether it removed
+/// anything.
 pub async fn settle(files: &Files, dir: &Path, is_table_there: bool) -> Result<bool, FileError> {
     if !files.exists(&dir.join(FILE_NAME)).await? {
         return Ok(false);

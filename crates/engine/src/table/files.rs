@@ -1,4 +1,4 @@
-//! The files of a table's directory: finding, opening, linking and removing SSTables.
+//! The files of a table's directory: lists, opens, links and removes SSTables.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -15,10 +15,10 @@ use super::{Table, lost};
 use crate::error::EngineError;
 use crate::manifest::{Content, Flushed, Listed, SSTableManifest};
 
-/// The directory beside a table's SSTables that has its snapshots.
+/// The directory of snapshots in a table's directory.
 pub const SNAPSHOTS: &str = "snapshots";
 
-/// The sealed SSTables in `dir`, by name. Files that belong to none are left alone.
+/// The sealed SSTables in `dir`, by name. Files that belong to none are ignored.
 pub async fn list(files: &Files, dir: &Path) -> Result<Vec<SSTableName>, FileError> {
     let mut names: Vec<SSTableName> = vec![];
     for entry in files.read_dir(dir).await?.into_iter().filter(|entry| !entry.is_dir) {
@@ -30,14 +30,14 @@ pub async fn list(files: &Files, dir: &Path) -> Result<Vec<SSTableName>, FileErr
     Ok(names)
 }
 
-/// The process, or the system, has as many files open as it may.
+/// Whether the process or the system has reached its limit of open files.
 fn is_too_many(error: &FileError) -> bool {
     const ENFILE: i32 = 23;
     const EMFILE: i32 = 24;
     matches!(error.source.raw_os_error(), Some(EMFILE | ENFILE))
 }
 
-/// The number of an SSTable this node wrote; foreign ones may have UUIDs.
+/// The generation of an SSTable if it is a number; SSTables from elsewhere may have UUIDs.
 pub fn number(name: &SSTableName) -> Option<u64> {
     match name.generation {
         Generation::Number(number) => Some(number),
@@ -46,8 +46,8 @@ pub fn number(name: &SSTableName) -> Option<u64> {
 }
 
 impl Table {
-    /// Opens the SSTables that may hold partitions of this shard. One that cannot be opened makes the table
-    /// unreadable ([`Table::check_readable`]); what is wrong with it is nobody else's trouble.
+    /// Opens the SSTables that may hold partitions of this shard. One that cannot be opened makes this table
+    /// unreadable ([`Table::check_readable`]), without effect on other tables.
     pub async fn open_sstables(
         &self,
         files: &Files,
@@ -67,7 +67,7 @@ impl Table {
                         opened.push(sstable);
                     }
                 }
-                // Nothing is wrong with it, and every other one would end so.
+                // The SSTable is not at fault, and every further one would fail too.
                 Err(SSTableError::File(error)) if is_too_many(&error) => return Err(error.into()),
                 Err(error) => self.sstables.add_unreadable(Some(name), error.to_string()),
             }
@@ -78,11 +78,11 @@ impl Table {
         Ok(())
     }
 
-    /// At a start: notes which SSTables are missing that were there when the node stopped, by the table's own manifest
-    /// or another shard's at `path`.
+    /// At a start: detects SSTables that existed when the node stopped and are missing now, by the table's
+    /// own manifest or by another shard's at `path`.
     pub async fn compare_manifest(&self, files: &Files, path: Option<&Path>) -> Result<(), FileError> {
         let Some(manifest) = &self.sstables.manifest else { return Ok(()) };
-        // Of one whose directory is gone all is told.
+        // If the directory was lost, all SSTables are reported as lost.
         if lost::look(files, &self.dir).await?.is_none() {
             let there = list(files, &self.dir).await?;
             let first_kept = self.truncation().first_generation;
@@ -93,12 +93,12 @@ impl Table {
         Ok(())
     }
 
-    /// At a start: which entries of earlier runs' logs are in SSTables that this shard had and still has.
+    /// At a start: entries of earlier runs' logs in SSTables that this shard had and still has.
     pub(crate) fn flushed_earlier(&self) -> Flushed {
         self.sstables.manifest.as_ref().map_or_else(Flushed::default, SSTableManifest::flushed_earlier)
     }
 
-    /// What the manifest misses, for people.
+    /// Human-readable descriptions of missing SSTables.
     pub fn missing(&self) -> Vec<String> {
         self.sstables
             .manifest
@@ -106,12 +106,12 @@ impl Table {
             .map_or(vec![], |manifest| manifest.complaints(&self.full_name, &self.dir))
     }
 
-    /// How many SSTables were missing at the start.
+    /// Number of SSTables that were missing at the start.
     pub fn missing_count(&self) -> usize {
         self.sstables.manifest.as_ref().map_or(0, SSTableManifest::missing_count)
     }
 
-    /// The start has ended, and what was missing has been told.
+    /// Forgets missing SSTables, which have been reported, when the start is complete.
     pub async fn accept_missing(&self, files: &Files) {
         if let Some(manifest) = &self.sstables.manifest {
             manifest.accept();
@@ -119,7 +119,7 @@ impl Table {
         }
     }
 
-    /// Makes the manifest say what the table has now; see [`SSTableManifest::store`].
+    /// Updates the manifest to the table's current SSTables; see [`SSTableManifest::store`].
     pub async fn store_manifest(&self, files: &Files, is_durable: bool) {
         if let Some(manifest) = &self.sstables.manifest
             && !self.is_dropped()
@@ -135,8 +135,8 @@ impl Table {
         }
     }
 
-    /// Makes the manifest say that these are not needed any more, durably, before they are removed. To be followed by
-    /// [`Self::commit_removal`] when the table has given them up, or keeps them.
+    /// Removes these SSTables from the manifest, durably, before their files are removed. To be followed by
+    /// [`Self::commit_removal`] when the table has dropped them, or keeps them.
     pub async fn begin_removal(&self, files: &Files, names: &[SSTableName]) {
         if let Some(manifest) = &self.sstables.manifest {
             manifest.set_removing(names, true);
@@ -144,7 +144,7 @@ impl Table {
         }
     }
 
-    /// The table has given them up, or keeps them: the manifest names what it has.
+    /// Updates the manifest after the table has dropped these SSTables, or has kept them.
     pub async fn commit_removal(&self, files: &Files, names: &[SSTableName]) {
         if let Some(manifest) = &self.sstables.manifest {
             manifest.set_removing(names, false);
@@ -152,8 +152,8 @@ impl Table {
         }
     }
 
-    /// Opens SSTables that have come into the table's directory since the start, and holds those that may have
-    /// partitions of this shard ready for [`Self::take_loading`]. Gives how many.
+    /// Opens SSTables that were added to the table's directory since the start, and keeps those that may have
+    /// partitions of this shard for [`Self::take_loading`]. Returns their number.
     pub async fn open_loading(
         &self,
         files: &Files,
@@ -174,8 +174,8 @@ impl Table {
         Ok(count)
     }
 
-    /// Takes what was held ready into the table, all in one step. No job takes any of it before `thaw`: other shards
-    /// may not have it yet.
+    /// Adds the opened SSTables to the table, in one step. No job takes them before `thaw`, since other
+    /// shards may not have added them yet.
     pub fn take_loading(&self) {
         let opened = self.sstables.loading.take();
         self.sstables.freeze(opened.iter().map(|sstable| sstable.name()));
@@ -183,7 +183,8 @@ impl Table {
         self.clear_cache();
     }
 
-    /// A file written by one shard of as many as there are now holds that shard's partitions only.
+    /// Whether the SSTable may have partitions of this shard. One written by a shard with the same number of
+    /// shards has only that shard's partitions.
     fn may_own(&self, sstable: &SSTable, shard_count: u32) -> bool {
         match (self.sharder, sstable.messina()) {
             (Some(_), Some(by)) if by.shard_count == Some(shard_count) => by.shard_id == Some(self.shard_id),
@@ -191,7 +192,7 @@ impl Table {
         }
     }
 
-    /// The SSTables that have something of the partition; a bloom filter alone would name too many.
+    /// The SSTables that contain the partition; the bloom filter alone would return too many.
     pub async fn sstables_with(&self, key: &PartitionKey) -> Result<Vec<Rc<SSTable>>, EngineError> {
         let spec = ReadSpec::new(self.schema(), PartitionRange::Key(key.clone()));
         let mut found = vec![];
@@ -214,7 +215,7 @@ impl Table {
         self.sstables.set_live(sstables);
     }
 
-    /// One more SSTable. What it holds is to be made known to the row cache afterwards.
+    /// Adds an SSTable. The caller then merges its data into the row cache.
     pub(crate) fn add_sstable(&self, sstable: Rc<SSTable>) {
         let mut sstables = (*self.sstables()).clone();
         sstables.push(sstable);
@@ -224,8 +225,8 @@ impl Table {
         }
     }
 
-    /// In one step, `inputs` are not in the table any more and `outputs` are. They say the same, but for what was
-    /// purged, so the row cache stays as it is.
+    /// Replaces `inputs` by `outputs` in one step. Except for purged tombstones their content is the same, so
+    /// the row cache stays valid.
     pub(crate) fn replace_sstables(&self, inputs: &[Rc<SSTable>], outputs: &[Rc<SSTable>]) {
         let goes = |sstable: &&Rc<SSTable>| inputs.iter().any(|input| Rc::ptr_eq(input, sstable));
         let mut sstables: Vec<_> = self.sstables().iter().filter(|sstable| !goes(sstable)).cloned().collect();
@@ -233,7 +234,8 @@ impl Table {
         self.set_sstables(sstables);
     }
 
-    /// Whether only partitions of this shard are in it, since this shard wrote it, one of as many as there are now.
+    /// Whether it has only partitions of this shard, because this shard wrote it with the same number of
+    /// shards.
     pub fn is_written_here(&self, sstable: &SSTable, shard_count: u32) -> bool {
         match (self.sharder, sstable.messina()) {
             (None, _) => true,
@@ -247,8 +249,8 @@ impl Table {
         shard_count > 1 && !self.is_written_here(sstable, shard_count)
     }
 
-    /// Takes SSTables numbered below `first_kept` out of the table, unreadable ones included; readers that use
-    /// them go on.
+    /// Removes SSTables with generations below `first_kept` from the table, including unreadable ones; open
+    /// readers continue.
     pub fn take_sstables_below(&self, first_kept: u64) {
         self.sstables.remove_unreadable(None);
         self.forget_flushed();
@@ -258,7 +260,8 @@ impl Table {
         self.clear_cache();
     }
 
-    /// Links every SSTable of this shard into `to`, which exists, those that cannot be opened included.
+    /// Links every SSTable of this shard into `to`, which exists, including those that cannot be opened.
+    /// Returns the number of links.
     pub async fn link_sstables(&self, files: &Files, to: &Path) -> Result<u64, FileError> {
         let _files = self.files_lock.lock().await;
         let sstables = self.sstables();
@@ -270,7 +273,7 @@ impl Table {
                 Ok((name, _)) if names.contains(&name) => {
                     let linked = files.hard_link(&self.dir.join(&entry.name), &to.join(&entry.name)).await;
                     match linked {
-                        // A file that two shards share has been linked by the other one.
+                        // A file shared by two shards was already linked by the other one.
                         Err(error) if error.is_already_exists() => {}
                         linked => linked?,
                     }
@@ -284,14 +287,14 @@ impl Table {
     }
 }
 
-/// Removes the SSTables in `dir` that a truncate covers: those numbered below `first_kept`.
+/// Removes the SSTables in `dir` that a truncate covers: those with generations below `first_kept`.
 pub async fn remove_below(files: &Files, dir: &Path, first_kept: u64) -> Result<(), FileError> {
     let covered = |name: &SSTableName| number(name).is_some_and(|number| number < first_kept);
     let gone: Vec<SSTableName> = list(files, dir).await?.into_iter().filter(covered).collect();
     remove(files, dir, &gone).await
 }
 
-/// Removes the files of SSTables; ones that another shard has removed already are no error.
+/// Removes the files of SSTables; those that another shard has already removed are ignored.
 pub async fn remove(files: &Files, dir: &Path, names: &[SSTableName]) -> Result<(), FileError> {
     for name in names {
         if files.exists(&dir.join(name.file_name(&Component::Toc))).await? {

@@ -1,7 +1,6 @@
-//! Partitions, rows and cells that are larger than the options allow: what is logged when an SSTable that has such is
-//! written.
+//! Logs large partitions, rows and cells when an SSTable with some is written.
 //!
-//! Writers find them (`sstable::write`), and each SSTable keeps its own.
+//! Writers find them (`sstable::write`), and each SSTable stores its own.
 
 use std::cell::Cell;
 
@@ -56,8 +55,8 @@ impl LargeDataLog {
     }
 }
 
-/// A line for the largest partition, row, static row, cell, … of an SSTable; the texts are ScyllaDB's. Keys are not
-/// named: logs are read by others than data.
+/// One line for each kind of large item of an SSTable (partition, row, static row, cell, …), about its
+/// largest one; the texts are ScyllaDB's. Keys are left out, because more people read logs than data.
 fn lines(schema: &TableSchema, name: SSTableName, found: &LargeData) -> Vec<String> {
     let place = format!("{}/{}", schema.keyspace, schema.name);
     let file = name.file_name(&Component::Data);

@@ -1,9 +1,9 @@
-//! A table whose directory was not there at a start: what was in it, nobody knows.
+//! The mark of a lost table directory: a file `lost` in a directory that was missing at a start.
 //!
-//! A table's directory is durable before the schema says that there is the table, so one that is missing has been taken
-//! away, and with it every SSTable. It is made anew, with a file `lost` in it, and the table refuses reads, as one with
-//! an SSTable that cannot be opened does, until somebody has restored the SSTables and removes the file; or removes it
-//! to go on without them. A truncate removes it too.
+//! A table's directory is durable before the table is stored in the schema, so a missing one was removed by
+//! someone else, with every SSTable in it. The start creates it again with the file `lost`, and the table
+//! refuses reads, as with an SSTable that cannot be opened. A user restores the SSTables and removes the
+//! file, or only removes the file to continue without them. A truncate removes it too.
 
 use std::path::Path;
 
@@ -11,13 +11,13 @@ use runtime::{FileError, Files, IoClass};
 
 pub const FILE_NAME: &str = "lost";
 
-/// Durable when this returns.
+/// Marks the table in `dir`. Durable when this returns.
 pub async fn mark(files: &Files, dir: &Path) -> Result<(), FileError> {
     files.write_all(&dir.join(FILE_NAME), &[], IoClass::Maintenance).await?;
     files.sync_dir(dir).await
 }
 
-/// What is wrong with the table in `dir`, and what to do about it; `None` if nothing is.
+/// The problem of the table in `dir` and its remedy; `None` if there is no mark.
 pub async fn look(files: &Files, dir: &Path) -> Result<Option<String>, FileError> {
     let file = dir.join(FILE_NAME);
     Ok(files.exists(&file).await?.then(|| {
@@ -30,7 +30,7 @@ pub async fn look(files: &Files, dir: &Path) -> Result<Option<String>, FileError
     }))
 }
 
-/// What was lost is needed no more.
+/// Removes the mark.
 pub async fn forget(files: &Files, dir: &Path) -> Result<(), FileError> {
     match files.remove(&dir.join(FILE_NAME)).await {
         Err(error) if !error.is_not_found() => Err(error),

@@ -1,8 +1,8 @@
-//! The memtables of a table on a shard: the active one, the sealed ones, and those that a truncate has taken away but
-//! not for good.
+//! The memtables of a table on a shard: the active one, the sealed ones, and those that an unfinished
+//! truncate has removed.
 //!
-//! Beside them is what their flushes have left in the commit log: which of its entries are in SSTables ([`Flushed`]),
-//! and which of these a replay would nevertheless apply.
+//! Also the state of their flushes in the commit log: the entries that SSTables contain ([`Flushed`]), and
+//! those of them that a replay would nevertheless apply.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,20 +14,20 @@ use crate::commitlog::{CommitLog, LogPosition, SegmentRefs};
 use crate::manifest::Flushed;
 use crate::memtable::Memtable;
 
-/// A memtable with the commit log entries it holds.
+/// A memtable, with the number of its entries in each commit log segment.
 pub struct LoggedMemtable {
     pub memtable: Memtable,
     pub segments: RefCell<SegmentRefs>,
-    /// It has every entry of the table from here on that stands before `logged_until`.
+    /// It has every entry of the table from this position up to `logged_until`.
     logged_from: LogPosition,
     /// Set when it stops being the active one.
     logged_until: Cell<LogPosition>,
-    /// When the first write came, in the shard's monotonic time.
+    /// Time of its first write, in the shard's monotonic time.
     pub first_write_us: Cell<Option<u64>>,
 }
 
 impl LoggedMemtable {
-    /// The active one from now on; the log's next entry stands at `position` or after it.
+    /// A new active memtable; the log's next entry is at `position` or later.
     fn new(schema: Arc<TableSchema>, position: LogPosition) -> Rc<Self> {
         Rc::new(Self {
             memtable: Memtable::new(schema),
@@ -39,7 +39,7 @@ impl LoggedMemtable {
     }
 }
 
-/// Memtables that were taken away together.
+/// Memtables that were removed together.
 struct Taken {
     active: Rc<LoggedMemtable>,
     /// These are in the flush queue too.
@@ -51,13 +51,13 @@ pub struct Memtables {
     active: RefCell<Rc<LoggedMemtable>>,
     /// Sealed and not yet in an SSTable, oldest first.
     sealed: RefCell<Vec<Rc<LoggedMemtable>>>,
-    /// Taken away by truncates, kept with their log entries until the truncate is durable.
+    /// Removed by truncates; kept with their log entries until the truncate is durable.
     forgotten: RefCell<Vec<Taken>>,
-    /// Set while a truncate or a snapshot decides which SSTables are its own: only these memtables may be flushed.
+    /// Set while a truncate or a snapshot determines its SSTables: only these memtables may be flushed.
     flush_only: RefCell<Option<Vec<Rc<LoggedMemtable>>>>,
-    /// Of flushed memtables the segments they were in, and their least timestamps, while the segments are there.
+    /// The segments and least timestamps of flushed memtables, while the segments exist.
     logged: RefCell<Vec<(SegmentRefs, i64)>>,
-    /// Entries of this run's log that are in SSTables.
+    /// Entries of this run's log that SSTables contain.
     flushed: RefCell<Flushed>,
 }
 
@@ -73,7 +73,7 @@ impl Memtables {
         }
     }
 
-    /// The one that takes writes.
+    /// The memtable that takes writes.
     #[inline]
     pub fn active(&self) -> Rc<LoggedMemtable> {
         self.active.borrow().clone()
@@ -99,14 +99,14 @@ impl Memtables {
         self.active.borrow().memtable.set_schema(schema);
     }
 
-    /// Puts an empty memtable in the place of the active one, which it gives.
+    /// Replaces the active memtable by an empty one, and returns it.
     fn replace_active(&self, schema: Arc<TableSchema>, position: LogPosition) -> Rc<LoggedMemtable> {
         let before = self.active.replace(LoggedMemtable::new(schema, position));
         before.logged_until.set(position);
         before
     }
 
-    /// Seals the active one, if there is anything in it. Gives what is to be queued.
+    /// Seals the active memtable, if it is not empty, and returns it for the flush queue.
     pub(super) fn seal(&self, schema: Arc<TableSchema>, position: LogPosition) -> Option<Rc<LoggedMemtable>> {
         if self.active.borrow().memtable.is_empty() {
             return None;
@@ -116,12 +116,12 @@ impl Memtables {
         Some(active)
     }
 
-    /// Whether no truncate has taken the sealed memtable away.
+    /// Whether no truncate has removed the sealed memtable.
     pub fn is_sealed(&self, memtable: &Rc<LoggedMemtable>) -> bool {
         self.sealed.borrow().iter().any(|sealed| Rc::ptr_eq(sealed, memtable))
     }
 
-    /// The memtable is in an SSTable that is in the table, and is read no more.
+    /// Removes a memtable whose SSTable is in the table.
     pub(super) fn remove_sealed(&self, memtable: &Rc<LoggedMemtable>) {
         self.sealed.borrow_mut().retain(|sealed| !Rc::ptr_eq(sealed, memtable));
     }
@@ -131,32 +131,34 @@ impl Memtables {
         Taken { active: self.replace_active(schema, position), sealed }
     }
 
-    /// Takes all away for good. Gives what the active one holds in the log; what the sealed ones hold is released by
-    /// the flush queue.
+    /// Removes all memtables for good. Returns the log entries of the active one; those of the sealed ones
+    /// are released by the flush queue.
     pub(super) fn clear(&self, schema: Arc<TableSchema>, position: LogPosition) -> SegmentRefs {
         self.take(schema, position).active.segments.take()
     }
 
-    /// Takes all away, until [`Self::release_forgotten`] makes it final.
+    /// Removes all memtables; [`Self::release_forgotten`] makes it final.
     pub(super) fn forget(&self, schema: Arc<TableSchema>, position: LogPosition) {
         let taken = self.take(schema, position);
         self.forgotten.borrow_mut().push(taken);
     }
 
-    /// What was forgotten is not needed any more.
+    /// Releases the log entries of memtables removed by a truncate.
     pub(super) fn release_forgotten(&self, log: &Rc<CommitLog>, id: TableId) {
         for Taken { active, .. } in self.forgotten.take() {
             log.release(id, &active.segments.take());
         }
     }
 
-    /// What was forgotten may come back after a loss of power: its log entries stay until a restart.
+    /// Keeps the log entries of memtables removed by a truncate until a restart, because a loss of power may
+    /// undo the truncate.
     pub fn pin_forgotten(&self) {
         let forgotten = self.forgotten.take();
         forgotten.iter().flat_map(|taken| &taken.sealed).for_each(|sealed| drop(sealed.segments.take()));
     }
 
-    /// What was forgotten last is there again. Gives the memtable that has to be queued, since no flush knows it.
+    /// Restores the memtables that were removed last. Returns the one that must be queued, because it is not
+    /// in the flush queue.
     pub(crate) fn take_back_forgotten(&self) -> Option<Rc<LoggedMemtable>> {
         let Taken { active, sealed } = self.forgotten.borrow_mut().pop()?;
         let unqueued = (!active.memtable.is_empty()).then_some(active);
@@ -173,7 +175,7 @@ impl Memtables {
         only.as_ref().is_some_and(|only| !only.iter().any(|allowed| Rc::ptr_eq(allowed, sealed)))
     }
 
-    /// Only these memtables may be flushed until [`Self::allow_flushes`].
+    /// Allows only these memtables to be flushed until [`Self::allow_flushes`].
     pub(crate) fn hold_flushes(&self, only: Vec<Rc<LoggedMemtable>>) {
         *self.flush_only.borrow_mut() = Some(only);
     }
@@ -182,37 +184,37 @@ impl Memtables {
         *self.flush_only.borrow_mut() = None;
     }
 
-    /// The memtable is in a sealed SSTable, which is in the table.
+    /// Records that the memtable is in a sealed SSTable, which is in the table.
     pub(crate) fn add_flushed(&self, memtable: &LoggedMemtable) {
         self.flushed.borrow_mut().add(memtable.logged_from, memtable.logged_until.get());
     }
 
-    /// Which entries of this run's log are in SSTables of the table.
+    /// Entries of this run's log that SSTables of the table contain.
     pub(super) fn flushed(&self) -> Flushed {
         self.flushed.borrow().clone()
     }
 
-    /// An SSTable was removed, or has lost something: after a crash everything is replayed.
+    /// Called when an SSTable was removed or has lost data: after a crash all entries are replayed.
     pub(super) fn forget_flushed(&self) {
         *self.flushed.borrow_mut() = Flushed::default();
     }
 
-    /// A memtable that was in these segments is an SSTable now.
+    /// Records the segments of a memtable that was flushed.
     pub(crate) fn add_logged(&self, segments: &SegmentRefs, least_timestamp_us: i64) {
         if !segments.is_empty() {
             self.logged.borrow_mut().push((segments.clone(), least_timestamp_us));
         }
     }
 
-    /// The least timestamp of what is in SSTables and would nevertheless come out of `log`, if the node crashed now;
-    /// `None` if nothing would.
+    /// The least timestamp of data that is in SSTables and would nevertheless be replayed from `log` after a
+    /// crash now; `None` if there is none.
     pub(super) fn replayable_since_us(&self, log: &CommitLog) -> Option<i64> {
         let mut logged = self.logged.borrow_mut();
         logged.retain(|(segments, _)| log.may_replay(segments));
         logged.iter().map(|(_, least_us)| *least_us).min()
     }
 
-    /// The least timestamp of those that have something of the partition, forgotten ones included.
+    /// The least timestamp of the memtables that have the partition, including those removed by a truncate.
     pub fn since_us_of(&self, key: &PartitionKey) -> Option<i64> {
         let active = self.active.borrow();
         let sealed = self.sealed.borrow();

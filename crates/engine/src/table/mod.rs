@@ -1,19 +1,19 @@
-//! One table on one shard: its memtables, its SSTables, and what connects them.
+//! One table on one shard: its memtables, its SSTables, and their connections.
 //!
-//! - [`memtables`]: the active one, the sealed ones, and what their flushes leave in the log;
-//! - [`sstable_set`]: the SSTables that are read, and those that are not;
-//! - [`files`]: opening, linking and removing the SSTables of the table's directory, and their manifest;
-//! - `sources`: which of all these a read has to open;
-//! - [`parked`], [`open_read`]: reads between two of their pages;
-//! - [`validate`]: what a write must be so that it can be stored;
-//! - [`truncation`], [`dropped`], [`lost`]: what a truncate, a drop and a loss leave on disk;
-//! - [`counters`]: what is counted; [`large_data_log`]: what is logged of large partitions;
+//! - [`memtables`]: the active one, the sealed ones, and the state of their flushes in the log;
+//! - [`sstable_set`]: the live SSTables, and those that are not or not yet live;
+//! - [`files`]: opens, links and removes the SSTables of the table's directory, and maintains their manifest;
+//! - `sources`: selects the sources that a read has to open;
+//! - [`parked`], [`open_read`]: reads between two pages;
+//! - [`validate`]: checks that a write can be stored;
+//! - [`truncation`], [`dropped`], [`lost`]: the marks of a truncate, a drop and a loss on disk;
+//! - [`counters`]: counters; [`large_data_log`]: log entries about large partitions;
 //! - its row cache, the mirror of its SSTables, is in `cache`;
-//! - an attached table ([`Table::attached`]) has its SSTables in a directory of others and is only read.
+//! - an attached table ([`Table::attached`]) has its SSTables in another directory and is for reading only.
 //!
-//! **Invariant:** between two awaits, a write is in exactly one memtable or in a sealed SSTable, or in both while the
-//! row cache takes it over, and every reader opened then sees it. Readers keep what they read alive: neither a flush
-//! nor a drop disturbs them.
+//! **Invariant:** between two awaits, a write is in exactly one memtable or in a sealed SSTable, or in both
+//! while it is merged into the row cache; every reader opened then sees it. Readers keep their sources alive:
+//! neither a flush nor a drop affects them.
 
 pub mod counters;
 pub mod dropped;
@@ -57,25 +57,26 @@ pub struct Table {
     schema: RefCell<Arc<TableSchema>>,
     full_name: Arc<str>,
     pub dir: PathBuf,
-    /// The log that makes its writes durable.
+    /// The log of its writes.
     pub log: Rc<CommitLog>,
-    /// Which of its partitions this shard has; of a system table all.
+    /// The tokens of the table that this shard owns; for a system table all.
     owned: OwnedTokens,
     shard_id: u32,
-    /// `None`: everything of the table lives on this shard.
+    /// `None`: the whole table is on this shard.
     sharder: Option<Sharder>,
     pub memtables: Memtables,
     pub sstables: SSTableSet,
-    /// What reads have found in the SSTables; `None` until the table belongs to a shard's engine.
+    /// The row cache; `None` until the table belongs to a shard's engine.
     cache: OnceCell<Rc<TableCache>>,
     dropped: Cell<bool>,
     truncation: RefCell<Truncation>,
     pub counters: TableCounters,
-    /// Held while the files of the SSTables must stay: by a snapshot, a replacement.
+    /// Held while the files of the SSTables must stay, by a snapshot or a replacement.
     pub files_lock: Mutex,
     /// The number of runs that the next compaction would merge.
     runs_to_merge: Cell<usize>,
-    /// Reads between two of their pages. What takes a source away ends them, so that they keep nothing alive.
+    /// Reads between two pages. They are dropped when one of their sources is removed, so that they keep
+    /// nothing alive.
     pub parked: ParkedReads<OpenRead>,
 }
 
@@ -91,7 +92,7 @@ impl Table {
         Self::make(schema, dir, log, shard_id, sharder, Some(manifest))
     }
 
-    /// A table of SSTables in a directory of others: it is only read.
+    /// A table of SSTables in another directory, for reading only.
     pub fn attached(
         schema: Arc<TableSchema>,
         dir: PathBuf,
@@ -139,21 +140,21 @@ impl Table {
         self.schema.borrow().clone()
     }
 
-    /// ALTER TABLE: from now on the table is read and written so. What is stored stays as it is.
+    /// ALTER TABLE: later reads and writes use this schema. Stored data is unchanged.
     pub fn set_schema(&self, schema: Arc<TableSchema>) {
         self.parked.clear();
         self.memtables.set_schema(schema.clone());
         *self.schema.borrow_mut() = schema;
-        // It may know cells of columns that have gone.
+        // The row cache may have cells of columns that were dropped.
         self.clear_cache();
     }
 
-    /// From now on what is read is kept in `rows`.
+    /// Creates the table's cache in `rows`.
     pub fn join_cache(&self, rows: &Rc<RowCache>) {
         self.cache.get_or_init(|| TableCache::new(rows));
     }
 
-    /// The table's option: whether reads of single partitions keep rows in memory.
+    /// Applies the table's caching option: whether reads of single partitions use the row cache.
     pub fn set_caching(&self, is_on: bool) {
         if let Some(cache) = self.cache.get() {
             cache.set_on(is_on);
@@ -165,14 +166,14 @@ impl Table {
         self.cache.get()
     }
 
-    /// Forgets what is known of the SSTables; they are others now.
+    /// Clears the row cache because the SSTables have changed.
     pub(crate) fn clear_cache(&self) {
         if let Some(cache) = self.cache.get() {
             cache.clear();
         }
     }
 
-    /// Lets the row cache take over what a memtable brought into the SSTables; until it ends, the memtable is to be
+    /// Merges the data of a flushed memtable into the row cache. Until this returns, the memtable must be
     /// read too.
     pub(crate) async fn merge_into_cache(&self, shard: &Shard, flushed: &Rc<LoggedMemtable>) {
         let Some(cache) = self.cache.get().filter(|cache| !cache.is_empty()) else { return };
@@ -188,23 +189,23 @@ impl Table {
         shard.spawn(CpuGroup::MemtableToCache, merge).await;
     }
 
-    /// Whether partitions with this token belong to this shard.
+    /// Whether this shard owns partitions with this token.
     #[inline]
     pub fn owns(&self, token: i64) -> bool {
         self.owned.has(token)
     }
 
-    /// The partitions that belong to this shard.
+    /// The tokens that this shard owns.
     pub fn owned_tokens(&self) -> OwnedTokens {
         self.owned
     }
 
-    /// Which shard partitions with this token belong to.
+    /// The shard that owns partitions with this token.
     pub(crate) fn owner(&self, token: i64) -> u32 {
         self.sharder.map_or(self.shard_id, |sharder| sharder.shard_of(token))
     }
 
-    /// It lives on shard 0 alone, and its log is the schema's.
+    /// Whether the table is on shard 0 only and uses the schema's log.
     pub fn is_system(&self) -> bool {
         self.sharder.is_none()
     }
@@ -214,7 +215,7 @@ impl Table {
         self.sstables.manifest.is_none()
     }
 
-    /// Refuses what would write to an attached table.
+    /// Refuses a write to an attached table.
     #[inline]
     pub fn check_writable(&self) -> Result<(), EngineError> {
         if !self.is_read_only() {
@@ -232,7 +233,7 @@ impl Table {
         self.dropped.get()
     }
 
-    /// DROP TABLE: what is in memory is forgotten, and what is being flushed stops.
+    /// DROP TABLE: removes the memtables, and ends their flushes.
     pub fn drop_contents(&self) {
         self.dropped.set(true);
         self.clear_cache();
@@ -241,40 +242,40 @@ impl Table {
         self.log.release(self.schema().id, &segments);
     }
 
-    /// Seals the active memtable, if there is anything in it. Gives what is to be queued.
+    /// Seals the active memtable, if it is not empty, and returns it for the flush queue.
     pub(crate) fn seal(&self) -> Option<Rc<LoggedMemtable>> {
         self.memtables.seal(self.schema(), self.log.position())
     }
 
-    /// The memtable is in an SSTable that is in the table: it is read no more.
+    /// Removes a memtable whose SSTable is in the table.
     pub(crate) fn remove_sealed(&self, memtable: &Rc<LoggedMemtable>) {
         self.parked.clear();
         self.memtables.remove_sealed(memtable);
     }
 
-    /// Forgets the memtables, until [`Self::release_forgotten`] makes it final.
+    /// Removes the memtables; [`Self::release_forgotten`] makes it final.
     pub fn forget_memtables(&self) {
         self.parked.clear();
         self.memtables.forget(self.schema(), self.log.position());
     }
 
-    /// What was forgotten is not needed any more.
+    /// Releases memtables that were removed by a truncate.
     pub fn release_forgotten(&self) {
         self.memtables.release_forgotten(&self.log, self.schema().id);
     }
 
-    /// The least timestamp of what is in SSTables and would nevertheless come out of the commit log, if the node
-    /// crashed now; `None` if nothing would.
+    /// The least timestamp of data that is in SSTables and would nevertheless be replayed from the commit log
+    /// after a crash now; `None` if there is none.
     pub fn replayable_since_us(&self) -> Option<i64> {
         self.memtables.replayable_since_us(&self.log)
     }
 
-    /// An SSTable was removed, or has lost something: after a crash everything is replayed.
+    /// Called when an SSTable was removed or has lost data: after a crash all entries are replayed.
     pub(crate) fn forget_flushed(&self) {
         self.memtables.forget_flushed();
     }
 
-    /// What could be read of this SSTable is in others now.
+    /// Called when the readable part of this SSTable is in other SSTables.
     pub(crate) fn has_salvaged(&self, name: SSTableName) {
         self.sstables.remove_unreadable(Some(name));
         self.forget_flushed();
@@ -288,7 +289,7 @@ impl Table {
         self.runs_to_merge.set(runs);
     }
 
-    /// Up to where the table was emptied.
+    /// The positions up to which the table was truncated.
     pub fn truncation(&self) -> Truncation {
         self.truncation.borrow().clone()
     }
@@ -297,12 +298,12 @@ impl Table {
         *self.truncation.borrow_mut() = truncation;
     }
 
-    /// The SSTables that are read.
+    /// The live SSTables.
     pub fn sstables(&self) -> Rc<Vec<Rc<SSTable>>> {
         self.sstables.live()
     }
 
-    /// Refuses reads while there are SSTables that could not be opened. Writes go on.
+    /// Refuses reads while there are SSTables that could not be opened. Writes continue.
     pub fn check_readable(&self) -> Result<(), EngineError> {
         let unreadable = self.sstables.unreadable();
         if unreadable.is_empty() {

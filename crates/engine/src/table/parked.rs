@@ -1,38 +1,39 @@
-//! Reads between two of their pages: the readers stay open, so that the next page goes on where the last one ended
-//! instead of looking for the place again.
+//! Parked reads: the readers of a page stay open, so that the next page resumes them instead of searching its
+//! position again.
 //!
-//! - A parked read keeps its permit and what is charged to it, and is charged for the snapshot of the row cache that it
-//!   has. When others need that, the semaphore evicts it; then, or when nobody has asked for [`PARKED_US_MAX`], it is
-//!   dropped, and the next page opens readers anew.
-//! - It shows what there was when it was opened: all its pages are of one state of the table on this shard.
-//! - It keeps memtables and SSTables alive. So the table drops all of its parked reads whenever one of those is
-//!   replaced, or its schema changes.
+//! - A parked read keeps its permit with its charge, and is also charged for its snapshot of the row cache.
+//!   When other reads need the memory, the semaphore evicts it. After that, or after [`PARKED_US_MAX`]
+//!   without a request, it is dropped, and the next page opens new readers.
+//! - It returns the data of the time when it was opened: all its pages have the same state of the table on
+//!   this shard.
+//! - It keeps memtables and SSTables alive. The table therefore drops all of its parked reads when one of
+//!   those is replaced, or its schema changes.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use reader::{PagingState, Permit, ReadCommand};
 
-/// So long a parked read waits for its next page.
+/// How long a parked read waits for its next page.
 pub const PARKED_US_MAX: u64 = 10_000_000;
 
 struct Parked<R> {
     command: ReadCommand,
-    /// Where it stands.
+    /// Its position.
     next: PagingState,
     read: R,
     permit: Rc<Permit>,
     since_us: u64,
 }
 
-/// The parked reads of a table on a shard; `R` is what is kept of a read.
+/// The parked reads of a table on a shard; `R` is the state of a read.
 pub struct ParkedReads<R> {
     reads: RefCell<Vec<Parked<R>>>,
-    /// How often all were dropped.
+    /// Number of calls of [`ParkedReads::clear`].
     cleared: Cell<u64>,
 }
 
-/// When a read was opened, as far as [`ParkedReads::clear`] matters.
+/// The time at which a read was opened, relative to calls of [`ParkedReads::clear`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenedAt(u64);
 
@@ -43,13 +44,13 @@ impl<R> Default for ParkedReads<R> {
 }
 
 impl<R> ParkedReads<R> {
-    /// What a read that is opened in this turn is to be parked with.
+    /// The value with which a read opened in this turn is parked.
     pub fn opened_at(&self) -> OpenedAt {
         OpenedAt(self.cleared.get())
     }
 
-    /// Puts a read aside that stands at `next` and is open there. It keeps `snapshot_bytes` alive besides what it is
-    /// charged. One that was opened before what it reads was replaced is dropped, as it would have been here.
+    /// Parks a read whose position is `next`. It keeps `snapshot_bytes` alive in addition to its charge. A
+    /// read opened before the last [`ParkedReads::clear`] is dropped.
     pub fn park(
         &self,
         command: &ReadCommand,
@@ -68,7 +69,7 @@ impl<R> ParkedReads<R> {
         self.sweep(now_us);
     }
 
-    /// The read of which `command` is the next page, if it is here and stands there.
+    /// The read whose next page `command` requests, if it is parked at that position.
     pub fn take(&self, command: &ReadCommand) -> Option<(R, Rc<Permit>)> {
         let paging = command.paging.as_ref()?;
         let mut all = self.reads.borrow_mut();
@@ -78,7 +79,7 @@ impl<R> ParkedReads<R> {
         (stands_there && permit.unpark()).then_some((read, permit))
     }
 
-    /// Drops those that were evicted, or have waited for too long.
+    /// Drops reads that were evicted, or have waited too long.
     pub fn sweep(&self, now_us: u64) {
         let stays =
             |parked: &Parked<R>| !parked.permit.is_evicted() && now_us < parked.since_us + PARKED_US_MAX;

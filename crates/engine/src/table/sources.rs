@@ -1,4 +1,5 @@
-//! The sources of a read: memtables, the row cache over the SSTables, or the SSTables that cannot be ruled out.
+//! The sources of a read: memtables, and the row cache over the SSTables or the SSTables that cannot be ruled
+//! out.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -14,8 +15,8 @@ use super::counters::SSTableCounters;
 use crate::cache::{CacheReader, UnderlyingSource};
 
 impl Table {
-    /// A reader over each source that may have something of what is wanted. Merged, they are the table. What is not in
-    /// memory is read in `io_class`.
+    /// A reader over each source that may have data of the request; merged, they are the table. Disk reads
+    /// are made in `io_class`.
     pub fn readers(&self, spec: &ReadSpec, bypass_cache: bool, io_class: IoClass) -> Vec<Box<dyn Reader>> {
         let mut readers: Vec<Box<dyn Reader>> = vec![];
         self.memtables.for_each(|logged, is_sealed| {
@@ -54,7 +55,7 @@ impl Table {
 }
 
 impl Table {
-    /// A reader over what all SSTables have of the partition; `None` if they have nothing.
+    /// A reader over the partition in all SSTables; `None` if they do not contain it.
     fn cached_reader(
         &self,
         spec: &ReadSpec,
@@ -76,7 +77,7 @@ impl Table {
             let wanted: Vec<_> =
                 sstables.iter().filter(|sstable| may_have(sstable, spec, &counters)).cloned().collect();
             if wanted.is_empty() {
-                // The filters know that, without a read; it is not worth memory.
+                // The bloom filters show this without a read, so it is not cached.
                 counters.per_read.borrow_mut().add(0);
                 return None;
             }
@@ -87,12 +88,12 @@ impl Table {
     }
 }
 
-/// The SSTables that the row cache mirrors.
+/// The SSTables under the row cache.
 struct SSTablesBelow {
     sstables: Rc<Vec<Rc<SSTable>>>,
-    /// They are those that may have something of what is wanted.
+    /// They have already been filtered for the request.
     is_filtered: bool,
-    /// How many the read has opened.
+    /// Number of SSTables that the read has opened.
     opened: Cell<usize>,
     io_class: IoClass,
     counters: Rc<SSTableCounters>,
@@ -128,7 +129,7 @@ fn sstable_reader(
     SSTableSource::new(sstable.clone(), io_class).bypass_cache(bypass_cache).reader(spec)
 }
 
-/// Why it is read or not, for people.
+/// Human-readable reason why it is read or skipped.
 fn verdict(sstable: &SSTable, spec: &ReadSpec, partitions: bool, rows: bool) -> &'static str {
     match (&spec.partitions, partitions, rows) {
         (_, true, true) => "is read",
@@ -141,7 +142,7 @@ fn verdict(sstable: &SSTable, spec: &ReadSpec, partitions: bool, rows: bool) -> 
     }
 }
 
-/// Whether the SSTable has to be opened for the read; counts why it has not.
+/// Whether the SSTable must be opened for the read. Counts the result by reason.
 fn may_have(sstable: &Rc<SSTable>, spec: &ReadSpec, counters: &SSTableCounters) -> bool {
     let partitions = match &spec.partitions {
         PartitionRange::Key(key) => sstable.may_contain(key),

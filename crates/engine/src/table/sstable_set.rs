@@ -1,5 +1,5 @@
-//! The SSTables of a table on a shard: those that are read, and what is known of those that are not, or not yet, or not
-//! by all.
+//! The SSTables of a table on a shard: those that are read (live), and the state of those that are not or not
+//! yet.
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -13,24 +13,27 @@ use crate::manifest::SSTableManifest;
 
 /// See the head of this file.
 pub struct SSTableSet {
-    /// Those that are read.
+    /// The SSTables that are read.
     live: RefCell<Rc<Vec<Rc<SSTable>>>>,
-    /// Those that could not be opened, and why; without a name, all of them. Without them no read knows what it misses.
+    /// SSTables that could not be opened, with the reason; without a name, all of the table's. Without them
+    /// the result of any read would be incomplete.
     unreadable: RefCell<Vec<(Option<SSTableName>, String)>>,
-    /// Components that were damaged or missing when their SSTable was opened, and could be done without; and why.
+    /// Damaged or missing components, not essential, of opened SSTables, with the reason.
     rebuilt: RefCell<Vec<String>>,
-    /// They must stay as they are until a restart: a replacement of them is in doubt or unfinished.
+    /// SSTables that must stay as they are until a restart, because a replacement of them is in doubt or
+    /// unfinished.
     frozen: RefCell<HashSet<SSTableName>>,
     /// Found corrupt; no compaction takes them.
     quarantined: RefCell<HashSet<SSTableName>>,
-    /// Opened, and not yet live: another shard writes them for this one.
+    /// Opened and not yet live: another shard writes them for this one.
     pub(crate) incoming: RefCell<Vec<Rc<SSTable>>>,
-    /// Opened, and not yet live: they come from elsewhere, and all shards are to have opened theirs first.
+    /// Opened and not yet live: loaded from elsewhere, until all shards have opened theirs.
     pub(crate) loading: RefCell<Vec<Rc<SSTable>>>,
-    /// The number of the next SSTable this shard writes; shards number round robin (`number % shards == shard`).
+    /// The generation of the next SSTable that this shard writes; shards take numbers round robin (`number %
+    /// shards == shard`).
     next_generation: Cell<u64>,
     shard_id: u32,
-    /// Which SSTables there are, for the next start; `None` if the table is attached.
+    /// The list of SSTables for the next start; `None` if the table is attached.
     pub(crate) manifest: Option<SSTableManifest>,
 }
 
@@ -62,7 +65,7 @@ impl SSTableSet {
         self.unreadable.borrow_mut().push((name, why));
     }
 
-    /// Why the table cannot be read, if it cannot.
+    /// Why the table cannot be read; empty if it can.
     pub fn unreadable(&self) -> Vec<String> {
         self.unreadable.borrow().iter().map(|(_, why)| why.clone()).collect()
     }
@@ -72,7 +75,7 @@ impl SSTableSet {
         self.unreadable.borrow().iter().filter_map(|(name, _)| *name).collect()
     }
 
-    /// The one of this name, or all if none is named, is not missed any more.
+    /// Removes the unreadable SSTable of this name, or all without a name.
     pub(super) fn remove_unreadable(&self, name: Option<SSTableName>) {
         self.unreadable.borrow_mut().retain(|(unreadable, _)| name.is_some() && *unreadable != name);
     }
@@ -82,17 +85,17 @@ impl SSTableSet {
         self.rebuilt.borrow_mut().extend(why);
     }
 
-    /// Components that were damaged or missing at the start and could be done without, each with what was wrong.
+    /// Components that were damaged or missing at the start and not essential, each with the reason.
     pub fn rebuilt(&self) -> Vec<String> {
         self.rebuilt.borrow().clone()
     }
 
-    /// These stay as they are until a restart, or until `thaw`.
+    /// These SSTables must stay as they are until a restart, or until `thaw`.
     pub fn freeze(&self, names: impl Iterator<Item = SSTableName>) {
         self.frozen.borrow_mut().extend(names);
     }
 
-    /// These are as all others again.
+    /// Ends `freeze` for these SSTables.
     pub(crate) fn thaw(&self, names: &[SSTableName]) {
         self.frozen.borrow_mut().retain(|name| !names.contains(name));
     }
@@ -101,7 +104,8 @@ impl SSTableSet {
         self.frozen.borrow().contains(&name)
     }
 
-    /// The one with this file is damaged: compactions leave it alone until a restart. Reads go on trying.
+    /// Excludes the damaged SSTable with this file from compactions until a scrub replaces it, or a restart.
+    /// Reads still use it.
     pub fn quarantine(&self, file: &Path) {
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if let Ok((name, _)) = SSTableName::parse_file_name(name) {
@@ -113,19 +117,19 @@ impl SSTableSet {
         self.quarantined.borrow().contains(&name)
     }
 
-    /// Those in quarantine, by name.
+    /// SSTables in quarantine, by name.
     pub fn quarantined(&self) -> Vec<SSTableName> {
         let mut names: Vec<SSTableName> = self.quarantined.borrow().iter().copied().collect();
         names.sort();
         names
     }
 
-    /// The number of the next SSTable that this shard would write.
+    /// The generation of the next SSTable that this shard would write.
     pub fn next_generation(&self) -> u64 {
         self.next_generation.get()
     }
 
-    /// From now on SSTables have numbers of at least `from`.
+    /// Later SSTables get generations of at least `from`.
     pub fn raise_generation(&self, from: u64, shard_count: u32) {
         let from = from.max(self.next_generation.get());
         self.next_generation.set(self.first_generation_from(from, shard_count));
@@ -137,12 +141,12 @@ impl SSTableSet {
         number
     }
 
-    /// At a start: the first number of this shard from `from` on is the next.
+    /// At a start: the next generation is this shard's first one that is at least `from`.
     pub(super) fn begin_generations(&self, from: u64, shard_count: u32) {
         self.next_generation.set(self.first_generation_from(from, shard_count));
     }
 
-    /// The first number of this shard from `from` on.
+    /// This shard's first generation that is at least `from`.
     fn first_generation_from(&self, from: u64, shard_count: u32) -> u64 {
         let (count, shard) = (u64::from(shard_count), u64::from(self.shard_id));
         from + (shard + count - from % count) % count

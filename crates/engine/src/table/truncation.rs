@@ -1,7 +1,7 @@
-//! What a truncate leaves on disk: up to where the table was emptied.
+//! The truncation record: up to which generation and log positions the table was truncated.
 //!
-//! The record is durable before anything is removed. A restart removes the SSTables that are older, and a replay
-//! skips the log entries in front of its positions, so a truncate that was interrupted is completed.
+//! The record is durable before anything is removed. A restart removes the SSTables that it covers, and a
+//! replay skips the log entries before its positions, so an interrupted truncate is completed.
 //!
 //! The layout of the file is in `docs/formats/truncation.md`.
 
@@ -20,9 +20,9 @@ const MAGIC: u32 = 0x4d53_5452;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Truncation {
-    /// SSTables with a lower number are gone.
+    /// SSTables with lower generations are void.
     pub first_generation: u64,
-    /// For each shard's log, entries in front of this are gone.
+    /// For each shard's log, entries before this position are void.
     pub positions: Vec<LogPosition>,
 }
 
@@ -46,7 +46,7 @@ impl Truncation {
         out
     }
 
-    /// `None`: these are not the bytes that were written.
+    /// `None` if the bytes are not a complete, unchanged record.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (body, crc) = bytes.split_last_chunk::<4>()?;
         if crc32(body) != u32::from_be_bytes(*crc) {
@@ -65,8 +65,8 @@ impl Truncation {
     }
 }
 
-/// The record of the table in `dir`: nothing if it was never truncated. An unreadable record is an error, since
-/// without it truncated data would come back.
+/// The record of the table in `dir`; the default if it was never truncated. An unreadable record is an error,
+/// because without it truncated data would return.
 pub async fn load(files: &Files, dir: &Path) -> Result<Truncation, FileError> {
     let path = dir.join(FILE_NAME);
     if !files.exists(&path).await? {
@@ -79,7 +79,7 @@ pub async fn load(files: &Files, dir: &Path) -> Result<Truncation, FileError> {
     })
 }
 
-/// Removes what a crash in the middle of [`store`] has left. To be called at a start.
+/// Removes a temporary file left by a crash during [`store`]. To be called at a start.
 pub async fn clean_up(files: &Files, dir: &Path) -> Result<(), FileError> {
     match files.remove(&dir.join(TEMPORARY_NAME)).await {
         Err(error) if !error.is_not_found() => Err(error),
@@ -87,7 +87,7 @@ pub async fn clean_up(files: &Files, dir: &Path) -> Result<(), FileError> {
     }
 }
 
-/// Writes the record in place of the one before it. After an error that one still counts. It is durable when the
+/// Replaces the record. After an error the previous one is still valid. The new one is durable when the
 /// directory has been synced.
 pub async fn store(files: &Files, dir: &Path, record: &Truncation) -> Result<(), FileError> {
     let temporary = dir.join(TEMPORARY_NAME);
@@ -97,7 +97,7 @@ pub async fn store(files: &Files, dir: &Path, record: &Truncation) -> Result<(),
     };
     let result = written.await;
     if result.is_err() {
-        // What remains is removed by the next start.
+        // If it remains, the next start removes it.
         let _ = files.remove(&temporary).await;
     }
     result

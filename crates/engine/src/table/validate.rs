@@ -1,16 +1,17 @@
-//! What a write must be so that it can be stored and read back.
+//! Validates writes, so that they can be stored and read back.
 //!
-//! Checked before anything is logged: what is in a memtable can be flushed. That values make sense for their
-//! types is the business of who makes them; here it is lengths, because a file that has one wrong cannot be read.
+//! Checked before a write is logged, so that the content of every memtable can be flushed. Lengths are
+//! checked, because a file with a wrong length is unreadable. The caller checks that values are valid for
+//! their types.
 
 use model::{ColumnData, CqlType, Mutation, Row};
 
 use crate::error::EngineError;
 
-/// The peers' limit on keys and clustering values.
+/// Limit of keys and clustering values in Cassandra and ScyllaDB.
 pub const KEY_BYTES_MAX: usize = 65_535;
 
-/// Says what is wrong with a mutation, if anything is.
+/// Returns an error if the mutation is invalid.
 pub fn validate(mutation: &Mutation) -> Result<(), EngineError> {
     let schema = &mutation.schema;
     let key_bytes = mutation.key.bytes().len();

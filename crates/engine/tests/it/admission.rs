@@ -1,4 +1,4 @@
-//! Which read goes first when more wait than a shard admits at once.
+//! The order of reads when more wait than a shard admits at once.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::support::{insert, test_table};
 
 const SCANS: usize = 300;
 
-/// Hundreds of scans wait; a point read that comes after them is done when a few of them are.
+/// Hundreds of scans wait; a point read that arrives after them ends when only a few of them have ended.
 #[test]
 fn a_point_read_does_not_wait_for_the_scans_before_it() {
     let world = SimWorld::new(SimOptions { shards: 1, ..SimOptions::default() });

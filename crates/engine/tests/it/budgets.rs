@@ -1,4 +1,4 @@
-//! Every compaction strategy under a `disk_budget`, from one that cannot be kept to an ample one.
+//! Every compaction strategy with a `disk_budget`, from one that cannot be kept to an ample one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::support::{insert, test_table};
 const ROWS: i32 = 3000;
 const VALUE_BYTES: usize = 2000;
 const LIVE_BYTES: u64 = ROWS as u64 * VALUE_BYTES as u64;
-/// Each row is written so many times.
+/// Each row is written this number of times.
 const ROUNDS: i32 = 5;
 
 const STRATEGIES: &[&[(&str, &str)]] = &[
@@ -30,15 +30,15 @@ const STRATEGIES: &[&[(&str, &str)]] = &[
     &[("class", "UnifiedCompactionStrategy")],
 ];
 
-/// SSTables of the keyspace.
+/// Directory of the keyspace's SSTables.
 const TABLES: &str = "/data/data/ks";
 
-/// What a run showed.
+/// Result of a run.
 #[derive(Debug)]
 struct Outcome {
-    /// The most bytes of SSTables on disk, compactions under way included.
+    /// Maximum of the SSTables' bytes on disk, including running compactions.
     peak_bytes: u64,
-    /// When all is quiet.
+    /// Bytes when no job is left.
     end_bytes: u64,
     end_sstables: usize,
     compactions: u64,
@@ -60,14 +60,15 @@ async fn create(shard: &Shard, compaction: &'static [(&'static str, &'static str
     node::catalog(shard).unwrap().schema("ks", "t").unwrap().clone()
 }
 
-/// Text that no codec makes much smaller.
+/// Nearly incompressible text.
 fn noise(rng: &mut Rng) -> String {
     let mut bytes = vec![0; VALUE_BYTES];
     rng.fill(&mut bytes);
     bytes.iter().map(|byte| char::from(b'0' + byte % 64)).collect()
 }
 
-/// Overwrites all rows in an order that scatters, then waits until nothing is left to do; every row must be the last one written.
+/// Overwrites all rows in scattered order, then waits until no job is left. Every row must have its last
+/// value.
 fn overwrite(compaction: &'static [(&'static str, &'static str)], budget_bytes: u64) -> Outcome {
     let world = SimWorld::new(SimOptions { seed: budget_bytes, ..SimOptions::default() });
     let node = world.start_node(|_| async {}).unwrap();
@@ -146,20 +147,21 @@ async fn contents(shard: &Shard, table: &TableSchema) -> Vec<String> {
     }
 }
 
-/// The guarantee of `compaction::incremental::space`: live data, a flush and three fragments fit into twice the live data here.
+/// The guarantee of `compaction::incremental::space`: live data, a flush and three fragments fit into twice
+/// the live data here.
 #[test]
 fn incremental_compaction_keeps_a_budget_that_can_be_kept() {
     for percent in [200, 250, 300, 1000] {
         let budget_bytes = LIVE_BYTES * percent / 100;
         let outcome = overwrite(STRATEGIES[0], budget_bytes);
-        // The budget counts data and index; filters, summaries and the like come on top.
+        // The budget covers data and index; filters, summaries and other components come on top.
         assert!(outcome.peak_bytes <= budget_bytes * 102 / 100, "{percent} %: {outcome:?}");
         assert_eq!(outcome.beyond_budget, 0, "{percent} %: {outcome:?}");
     }
 }
 
-/// A budget below what is live cannot be kept by any strategy. Compactions go on all the same, or dead rows would stay for
-/// good; and the log is told.
+/// No strategy can keep a budget below the live data. Compactions continue nevertheless, because dead rows
+/// would otherwise stay forever; and this is logged.
 #[test]
 fn incremental_compaction_goes_on_with_a_budget_that_cannot_be_kept() {
     for percent in [20, 50, 110] {
@@ -170,7 +172,7 @@ fn incremental_compaction_goes_on_with_a_budget_that_cannot_be_kept() {
     }
 }
 
-/// The other strategies do not look at the budget: they need what they need, and say nothing of it.
+/// The other strategies ignore the budget.
 #[test]
 fn other_strategies_compact_as_without_a_budget() {
     for strategy in &STRATEGIES[1..] {

@@ -1,5 +1,5 @@
-//! What was deleted, truncated or dropped does not come back, and what was written stays, in simulation: where two
-//! things at the same time, an error at the wrong moment or a clock that was set back would have it otherwise.
+//! Deleted, truncated and dropped data does not return, and written data stays, in simulation: with
+//! concurrent operations, errors at a critical moment, and a clock that is set back.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn options() -> EngineOptions {
         memory_bytes: 8 << 20,
         commitlog_segment_bytes: 256 << 10,
         commitlog_total_bytes: 4 << 20,
-        // What comes back must not come out of a snapshot.
+        // Data that returns must not come from a snapshot.
         auto_snapshot: false,
         ..EngineOptions::new("/data")
     }
@@ -72,7 +72,7 @@ fn files(world: &SimWorld, ending: &str) -> Vec<PathBuf> {
     world.disk().files().into_iter().filter(is_one).collect()
 }
 
-/// The table's directory, as [`make`] makes it.
+/// The table's directory, as created by [`make`].
 fn table_dir(table: &TableSchema) -> PathBuf {
     Path::new("/data/data/ks").join(format!("t-{}", table.id.simple()))
 }
@@ -101,7 +101,7 @@ fn a_drop_ends_while_an_sstable_is_dealt_out_to_a_shard_that_compacts() {
         manual.compaction.is_automatic = false;
         let node = start(&world, manual);
         let ended = world.block_on(&node, 0, move |shard| async move {
-            // Each shard has SSTables of its own to merge, beside those of both.
+            // Each shard has SSTables of its own to merge, in addition to the shared ones.
             for _ in 0..2 {
                 fill(&shard, &table, 60).await?;
                 node::flush(&shard, vec![]).await?;
@@ -233,7 +233,7 @@ fn two_operations_on_a_table_at_once_bring_no_deleted_row_back() {
             });
             // The upgrade has rewritten some of the SSTables when the major compaction begins.
             shard.sleep_us(seed * 500).await;
-            // Neither ends the other: the later one waits.
+            // Neither operation ends the other: the later one waits.
             compactions::major(&shard, id, false).await?;
             upgrade.await?;
             count(&shard, &table).await
@@ -243,7 +243,7 @@ fn two_operations_on_a_table_at_once_bring_no_deleted_row_back() {
     }
 }
 
-/// Their SSTables have the same names, in directories of their own.
+/// Their SSTables have the same names, in different directories.
 #[test]
 fn operations_of_two_tables_do_not_refuse_each_other() {
     for seed in 0..20 {
@@ -473,7 +473,7 @@ fn a_load_that_one_shard_cannot_carry_out_takes_nothing() {
     let table = table.unwrap().unwrap();
     let from = table_dir(&table).join("snapshots/tag");
     let import = |opens_left: u32| {
-        // Each shard opens what is loaded once more after it has been looked at.
+        // Each shard opens a loaded SSTable once more after its check.
         let left = Cell::new(opens_left);
         world.set_faults(|faults| {
             faults.read_error_paths = Some(Rc::new(move |path: &Path| {
@@ -515,7 +515,7 @@ fn an_expired_sstable_stays_while_the_log_has_what_it_deletes() {
         let mut schema = (*test_table()).clone();
         schema.options.gc_grace_s = 0;
         let table = make(&shard, Arc::new(schema)).await?;
-        // What is in another table's memtable keeps the segment.
+        // A row in another table's memtable holds the segment.
         let [other, filler] = ["other", "filler"].map(|name| {
             let table = TableSchema::builder("ks", name).partition_key("p", CqlType::Text);
             table.clustering("c", CqlType::Int).regular("v", CqlType::Text).build().unwrap()
@@ -534,7 +534,7 @@ fn an_expired_sstable_stays_while_the_log_has_what_it_deletes() {
         };
         node::apply(&shard, insert(&table, "k", 1, "value", 100), node::Deadline::NONE).await?;
         node::flush(&shard, vec![table.id]).await?;
-        // The deletion is in another segment, which goes.
+        // The tombstone is in another segment, which is released.
         fill_segment(&shard).await?;
         let mut gone = Mutation::new(table.clone(), PartitionKey::new("k"));
         gone.partition.tombstone = Tombstone::new(200, 1_700_000_000);
@@ -542,7 +542,7 @@ fn an_expired_sstable_stays_while_the_log_has_what_it_deletes() {
         node::flush(&shard, vec![table.id]).await?;
         fill_segment(&shard).await?;
         compactions::major(&shard, table.id, false).await?;
-        // The strategy drops what has expired, as soon as it looks.
+        // The strategy drops expired data at its next check.
         let changed = table.clone();
         let mut settings = catalog::TableSettings::default();
         for (name, value) in

@@ -1,4 +1,4 @@
-//! Compactions: fewer SSTables with the same content, and nothing left behind.
+//! Compactions: fewer SSTables with the same content, and no files left over.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use model::{ClusteringRange, Mutation, PartitionKey, PartitionRange, Position, T
 
 use crate::support::*;
 
-/// So many looks, 10 ms apart, are enough for anything.
+/// Maximum number of checks, 10 ms apart.
 const LOOKS: u32 = 2000;
 
 fn sleep_10_ms(engine: &Engine) {
@@ -23,7 +23,7 @@ fn sleep_10_ms(engine: &Engine) {
     sleep.wait().unwrap();
 }
 
-/// Waits until the table has at most so many SSTables.
+/// Waits until the table has at most this number of SSTables.
 fn wait_for(engine: &Engine, dir: &std::path::Path, sstables: usize) {
     for _ in 0..LOOKS {
         if files(dir, "TOC.txt").len() <= sstables {
@@ -39,7 +39,7 @@ fn is_clean(dir: &std::path::Path) {
     assert_eq!(files(dir, ".log"), Vec::<std::path::PathBuf>::new());
 }
 
-/// Options with which nothing is compacted that was not asked for.
+/// Options without automatic compactions.
 fn by_hand(dir: &std::path::Path) -> EngineOptions {
     let compaction = CompactionOptions { is_automatic: false, ..CompactionOptions::default() };
     EngineOptions { compaction, ..options(dir) }
@@ -72,7 +72,7 @@ fn merge(engine: &Engine, table: &TableSchema, layout: Layout, release_early: bo
     carried_out.wait().unwrap();
 }
 
-/// Everything, forward and backward.
+/// All rows, forward and backward.
 fn both_ways(engine: &Engine, table: &TableSchema) -> [Vec<(String, i32, String)>; 2] {
     [false, true].map(|reversed| {
         all(
@@ -105,7 +105,8 @@ fn four_flushes_become_one_by_themselves() {
     engine.close().unwrap();
 }
 
-/// Three SSTables with a partition that is larger than a fragment, range deletions over its middle, and small ones.
+/// Three SSTables with a partition larger than a fragment, range tombstones over its middle, and small
+/// partitions.
 fn large_and_small(engine: &Engine, table: &Arc<TableSchema>) {
     let value = "v".repeat(200);
     for flush in 0..3 {
@@ -194,7 +195,7 @@ fn a_tombstone_stays_until_the_commit_log_cannot_bring_back_what_it_deletes() {
     engine.flush(vec![table.id]).unwrap();
     delete_partition(&engine, &table, "a", 11);
     major(&engine, &table);
-    // The segment with the row is still there: replayed without the tombstone, it would bring the row back.
+    // The segment with the row still exists: replayed without the tombstone, it would bring the row back.
     let files_of = table_dir(&dir, &table);
     assert_eq!(files(&files_of, "TOC.txt").len(), 1);
     let kept = engine.ask(0, |shard| async move { compaction_node::report(&shard).await }).wait().unwrap();
@@ -204,7 +205,7 @@ fn a_tombstone_stays_until_the_commit_log_cannot_bring_back_what_it_deletes() {
     assert_eq!(everything(&engine, &table), []);
     major(&engine, &table);
     assert_eq!(files(&files_of, ""), Vec::<std::path::PathBuf>::new(), "nothing is left");
-    // What is outside keeps a tombstone, and is named.
+    // Data outside the job keeps a tombstone, and is named in the report.
     engine.apply(insert(&table, "b", 1, "x", 10)).wait().unwrap();
     engine.close().unwrap();
     let engine = open(by_hand(&dir), 1);
@@ -246,7 +247,7 @@ fn tombstone_gc_says_when_tombstones_go() {
         });
         counted.wait().unwrap()
     };
-    // Deleted a moment ago, as far as the clock is concerned; nothing is in the log any more.
+    // Deleted a moment ago by the clock; the log has no entries any more.
     let now = engine.ask(0, |shard| async move { Ok(shard.wall_us() / 1_000_000) }).wait().unwrap();
     let mut gone = Mutation::new(table.clone(), PartitionKey::new("a"));
     gone.partition.tombstone = Tombstone::new(11, now as u32 - 10);
@@ -380,7 +381,7 @@ fn a_damaged_input_is_left_alone_and_the_rest_goes_on() {
     assert!(error.contains(damaged.file_name().unwrap().to_str().unwrap()), "{error}");
     assert_eq!(files(&files_of, "TOC.txt").len(), 3);
     is_clean(&files_of);
-    // The next one takes the others.
+    // The next job takes the other SSTables.
     merge().unwrap();
     assert_eq!(files(&files_of, "TOC.txt").len(), 2);
     assert!(damaged.exists());

@@ -1,4 +1,4 @@
-//! A disk that fills up, fails and comes back, in simulation.
+//! A disk that becomes full, fails and recovers, in simulation.
 
 use base::rng::Rng;
 use catalog::TableSettings;
@@ -59,7 +59,7 @@ async fn count(shard: &Shard, table: &TableSchema) -> usize {
     }
 }
 
-/// Writes until refused; how many were acknowledged, and the refusal.
+/// Writes until a write is refused; returns the number of acknowledged writes, and the error.
 async fn write_until_refused(shard: &Shard, table: &Arc<TableSchema>, from: i32) -> (i32, EngineError) {
     let value = "v".repeat(2000);
     for c in from.. {
@@ -90,7 +90,7 @@ fn a_full_disk_refuses_writes_serves_reads_and_loses_nothing() {
             written
         });
         let written = written.unwrap_or_else(|stop| panic!("seed {seed}: {stop}"));
-        // Space is freed: writing resumes by itself.
+        // Space is freed: writes resume without a restart.
         world.set_faults(|faults| faults.capacity_bytes = Some(room + 40_000_000));
         let t = table.clone();
         let resumed = world.block_on(&node_1, 0, |shard| async move {
@@ -105,7 +105,7 @@ fn a_full_disk_refuses_writes_serves_reads_and_loses_nothing() {
             assert_eq!(count(&shard, &t).await, written as usize + 1);
         });
         resumed.unwrap_or_else(|stop| panic!("seed {seed}: {stop}"));
-        // And all of it survives the end of the process.
+        // All rows survive the end of the process.
         world.power_loss();
         let node_2 = world.start_node(|_| async {}).unwrap();
         let survived = world.block_on(&node_2, 0, |shard| async move {
@@ -164,7 +164,7 @@ fn noise(rng: &mut Rng) -> String {
     (0..4000).map(|_| char::from(b'0' + rng.below(64) as u8)).collect()
 }
 
-/// The files of the commit logs, and their bytes on the disk.
+/// The files of the commit logs, and their bytes on disk.
 async fn log_files(shard: &Shard) -> (Vec<String>, u64) {
     let (mut names, mut bytes) = (vec![], 0);
     for dir in ["/data/commitlog", "/data/commitlog/schema"] {
@@ -180,13 +180,13 @@ async fn log_files(shard: &Shard) -> (Vec<String>, u64) {
     (names, bytes)
 }
 
-/// Nothing makes memtables be flushed, and the log may take more than the test writes.
+/// Neither memory nor log limits trigger a flush in this test.
 fn live_log() -> EngineOptions {
     EngineOptions { commitlog_total_bytes: 16 << 20, ..large_log() }
 }
 
-/// All that is in the log of a killed node is live. Starts fail for want of room and leave nothing that takes more; with as much
-/// room as the flush needs, the node starts with all rows.
+/// All log entries of a killed node are needed. Starts fail for lack of space and leave no further files;
+/// with enough space for the flush, the node starts with all rows.
 #[test]
 fn a_node_killed_on_a_full_disk_starts_when_the_flush_has_room() {
     for seed in 0..4 {
@@ -208,7 +208,7 @@ fn a_node_killed_on_a_full_disk_starts_when_the_flush_has_room() {
         let log_bytes = written.unwrap_or_else(|stop| panic!("seed {seed}: {stop}"));
         assert!(log_bytes > 1_200_000, "{log_bytes}: the rows are in the log");
         world.kill();
-        // Too little for the flush, and enough for segments.
+        // Too little space for the flush, but enough for segments.
         let used = world.disk().used_bytes();
         world.set_faults(|faults| faults.capacity_bytes = Some(used + 400_000));
         let mut first = None;
@@ -229,7 +229,7 @@ fn a_node_killed_on_a_full_disk_starts_when_the_flush_has_room() {
                 "seed {seed}, start {attempt}: {bytes} bytes, were {log_bytes}"
             );
         }
-        // SSTables take no more than the rows.
+        // SSTables need no more space than the rows.
         world.set_faults(|faults| faults.capacity_bytes = Some(used + 1_400_000));
         let node_3 = world.start_node(|_| async {}).unwrap();
         let t = table.clone();
@@ -242,12 +242,13 @@ fn a_node_killed_on_a_full_disk_starts_when_the_flush_has_room() {
     }
 }
 
-/// The log may take more than the disk has, and nothing but the log makes memtables be flushed.
+/// The log's limit is larger than the disk, and only the log triggers flushes.
 fn large_log() -> EngineOptions {
     EngineOptions { memory_bytes: 256 << 20, commitlog_total_bytes: 1 << 30, ..options() }
 }
 
-/// Overwrites the same rows, many times what the disk holds: the log is flushed for its room, and never fills the disk.
+/// Overwrites the same rows, many times the capacity of the disk: flushes free the log, which never fills the
+/// disk.
 #[test]
 fn a_log_that_may_take_more_than_the_disk_has_is_flushed_and_goes_on() {
     for seed in 0..4 {
@@ -281,7 +282,7 @@ fn a_log_that_may_take_more_than_the_disk_has_is_flushed_and_goes_on() {
             count(&shard, &t).await
         });
         assert_eq!(written.unwrap_or_else(|stop| panic!("seed {seed}: {stop}")), 100);
-        // And the node starts on what is left of the disk.
+        // The node starts with the remaining disk space.
         world.kill();
         let node_2 = world.start_node(|_| async {}).unwrap();
         let rows = world.block_on(&node_2, 0, |shard| async move {
@@ -292,14 +293,15 @@ fn a_log_that_may_take_more_than_the_disk_has_is_flushed_and_goes_on() {
     }
 }
 
-/// SSTables, and compactions that failed and that ended well.
+/// Numbers of SSTables, failed compactions, and compactions that ended well.
 fn state(shard: &Shard, table: &TableSchema) -> (usize, u64, u64) {
     let engine = EngineShard::of(shard).unwrap();
     let stats = engine.compactions().stats().0;
     (engine.table(table.id).unwrap().sstables().len(), stats.failed, stats.completed)
 }
 
-/// A merge fails on a full disk until its pause is minutes long. When the disk has room again, it is done within seconds.
+/// A merge fails on a full disk until its pause is minutes long. When the disk has space again, it runs
+/// within seconds.
 #[test]
 fn room_on_a_full_disk_ends_the_pause_of_compactions() {
     let world = SimWorld::new(SimOptions { shards: 1, ..SimOptions::default() });
@@ -322,7 +324,7 @@ fn room_on_a_full_disk_ends_the_pause_of_compactions() {
         table
     });
     let table = table.unwrap_or_else(|stop| panic!("{stop}"));
-    // Room for the fourth SSTable and for half of the merge of the four.
+    // Space for the fourth SSTable and for half of the merge of the four.
     let room = world.disk().used_bytes() + 1_100_000;
     world.set_faults(|faults| faults.capacity_bytes = Some(room));
     let t = table.clone();

@@ -1,5 +1,5 @@
-//! ALTER TABLE DROP … USING TIMESTAMP, and the column again: what was written after that time is there again, wherever it was
-//! meanwhile, and what was written until then is not.
+//! ALTER TABLE DROP … USING TIMESTAMP, and the column added again: cells written after that time reappear,
+//! wherever they were stored meanwhile, and earlier ones do not.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use crate::support::{clustering, dir, open, options};
 
 const DROPPED_US: i64 = 100;
 
-/// Where the cells are while the column is gone.
+/// Where the cells are stored while the column is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Memtable,
     /// Flushed before the drop.
     SSTable,
-    /// In memory at the drop, and flushed while the column is gone.
+    /// In memory at the drop, and flushed while the column is dropped.
     FlushedWhileGone,
-    /// In the log at the drop; the node crashes and replays it while the column is gone.
+    /// In the log at the drop; the node crashes and replays it while the column is dropped.
     ReplayedWhileGone,
-    /// In the log until the column is there again; then the node crashes.
+    /// In the log until the column is added again; then the node crashes.
     ReplayedAfterwards,
 }
 
@@ -47,7 +47,7 @@ fn alter(engine: &Engine, change: impl FnOnce(TableBuilder) -> TableBuilder) {
     engine.change_schema(move |catalog| catalog.alter_table(new, TableSettings::default())).unwrap();
 }
 
-/// A row for each timestamp, in a partition of its own: a value in every column.
+/// A row for each timestamp, in a partition of its own, with a value in every column.
 fn write(engine: &Engine, table: &Arc<TableSchema>, times_us: &[i64]) {
     for at_us in times_us {
         let mut mutation = Mutation::new(table.clone(), PartitionKey::new(&*format!("k{at_us}")));
@@ -108,7 +108,7 @@ fn run(dir: &Path, place: Place) {
         Place::ReplayedWhileGone => engine = crash(engine),
         _ => {}
     }
-    // It stays so for those who read meanwhile.
+    // The other columns are unaffected meanwhile.
     assert_eq!(with_cells(&engine, "w").len(), 4, "{place:?}");
     alter(&engine, |builder| {
         let builder = builder.static_column("s", CqlType::Int).regular("v", CqlType::Text);
@@ -122,11 +122,11 @@ fn run(dir: &Path, place: Place) {
             assert_eq!(with_cells(&engine, name), ["k101", "k200"], "{name}, {place:?}");
         }
         assert_eq!(with_cells(&engine, "w").len(), 4, "{place:?}");
-        // And after a restart, all of it in SSTables.
+        // After a restart, with all data in SSTables.
         engine.close().unwrap();
         engine = open(manual(), 2);
     }
-    // What is written afterwards with an old time stays out, as it would in an SSTable.
+    // Later writes with an old timestamp are ignored, as they would be in an SSTable.
     let table = engine.table("ks", "t").unwrap();
     write(&engine, &table, &[50, 300]);
     assert_eq!(with_cells(&engine, "v"), ["k101", "k200", "k300"], "{place:?}");

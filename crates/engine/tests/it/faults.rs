@@ -1,4 +1,4 @@
-//! Bad input and faults: each a clear error, and nothing else is lost.
+//! Invalid input and faults: each causes a clear error, and no other data is lost.
 
 use engine::{Engine, EngineError, EngineOptions, OnDamagedLog};
 
@@ -51,7 +51,7 @@ fn a_segment_that_is_missing_cut_or_emptied_is_refused_and_gone_without_on_reque
     use std::path::Path;
     let empty = |path: &Path| std::fs::write(path, vec![0; std::fs::read(path).unwrap().len()]).unwrap();
     let cut = |path: &Path| {
-        // Behind the header and the first chunk: nothing in what is left is torn.
+        // Cut after the header and the first chunk: nothing in the rest is torn.
         let bytes = std::fs::read(path).unwrap();
         let payload = u32::from_be_bytes(bytes[64..68].try_into().unwrap()) as usize;
         std::fs::write(path, &bytes[..(64 + 32 + payload).next_multiple_of(64)]).unwrap();
@@ -75,13 +75,13 @@ fn a_segment_that_is_missing_cut_or_emptied_is_refused_and_gone_without_on_reque
         let log = dir.join("commitlog");
         let path = files(&log, ending).into_iter().find(|path| {
             let name = path.file_name().unwrap().to_str().unwrap();
-            // Not a spare one.
+            // Not a spare segment.
             let bytes = std::fs::read(path).unwrap();
             if ending.is_empty() { name.starts_with("manifest-") } else { bytes[64..96] != [0; 32] }
         });
         let path = path.unwrap();
         hurt(&path);
-        // However often it is tried, and with fewer shards.
+        // Every start is refused, also with fewer shards.
         for shards in [2, 1] {
             let error = Engine::open_with(
                 options(&dir),
@@ -97,7 +97,7 @@ fn a_segment_that_is_missing_cut_or_emptied_is_refused_and_gone_without_on_reque
         let rows = everything(&engine, &table).len();
         assert!(if ending.is_empty() { rows == 200 } else { (50..200).contains(&rows) }, "{rows} rows");
         drop(engine);
-        // It was said once.
+        // The damage was reported once.
         let engine = open(options(&dir), 2);
         assert_eq!(engine.open_report().replay.damaged, []);
         assert_eq!(everything(&engine, &table).len(), rows);
@@ -149,7 +149,7 @@ fn a_table_behind_a_link_is_cleaned_up_as_any_other_and_a_lost_id_is_told() {
     let away = dir.join("another-disk");
     std::fs::rename(dir.join("data/ks"), &away).unwrap();
     std::os::unix::fs::symlink(&away, dir.join("data/ks")).unwrap();
-    // What a crash in the middle of a removal leaves.
+    // State after a crash during a removal.
     let toc = files(&table_dir(&dir, &table), "TOC.txt").remove(0);
     std::fs::rename(&toc, toc.with_extension("txt.tmp")).unwrap();
     std::fs::remove_file(dir.join("host_id")).unwrap();
@@ -171,7 +171,7 @@ fn a_torn_end_is_no_damage() {
         engine.apply(insert(&table, "k", c, "value", 1)).wait().unwrap();
     }
     drop(engine);
-    // The last chunk ends in the middle: what a power failure does to a write that was not synced.
+    // The last chunk ends in the middle, as after a power failure during an unsynced write.
     let segment = files(&dir.join("commitlog"), ".log").remove(0);
     let mut bytes = std::fs::read(&segment).unwrap();
     let end = bytes.iter().rposition(|byte| *byte != 0).unwrap();
@@ -201,11 +201,11 @@ fn an_sstable_that_cannot_be_opened_is_named_and_everything_else_works() {
         let read = || engine.read(engine::ReadCommand::new(table.id, model::PartitionRange::all())).wait();
         let error = read().unwrap_err().to_string();
         assert!(error.contains(missing) && error.contains("ks.t") && error.contains("restart"), "{error}");
-        // Writes are taken, and the rest of the node works.
+        // Writes are accepted, and the rest of the node works.
         engine.apply(insert(&table, "k", 2, "value", 1)).wait().unwrap();
         engine.change_schema(|catalog| catalog.create_keyspace(catalog::Keyspace::simple("other")?)).unwrap();
         engine.close().unwrap();
-        // Put back, everything is there.
+        // After the file is restored, all rows are there.
         std::fs::write(&file, kept).unwrap();
         let engine = open(options(&dir), 1);
         assert_eq!(everything(&engine, &table).len(), 2);
@@ -262,7 +262,8 @@ fn an_sstable_that_lost_its_toc_gets_it_back_and_what_is_not_sound_is_removed() 
     };
     assert_eq!(all(&std::fs::read(&toc).unwrap()), all(&listed));
 
-    // It may be damaged, or what a loss of power left: nobody knows, and it may be the only copy.
+    // The SSTable may be damaged, or the result of a loss of power; this is unknown, and it may be the only
+    // copy.
     std::fs::remove_file(&toc).unwrap();
     let data = files(&table_dir(&dir, &table), "Data.db").remove(0);
     let mut bytes = std::fs::read(&data).unwrap();
@@ -277,7 +278,7 @@ fn an_sstable_that_lost_its_toc_gets_it_back_and_what_is_not_sound_is_removed() 
     assert_eq!(files(&table_dir(&dir, &table), ".db").len(), 0);
     engine.apply(insert(&table, "k", 2, "value", 1)).wait().unwrap();
     engine.close().unwrap();
-    // What a crash leaves has the temporary name.
+    // An SSTable left by a crash has TOC.txt under its temporary name.
     let toc = files(&table_dir(&dir, &table), "TOC.txt").remove(0);
     std::fs::rename(&toc, toc.with_extension("txt.tmp")).unwrap();
     let engine = open(options(&dir), 1);
@@ -318,7 +319,7 @@ fn a_table_whose_directory_is_gone_refuses_reads_until_somebody_says_to_go_on() 
     let engine = open(options(&dir), 2);
     assert_eq!(everything(&engine, &table).len(), 2);
     engine.close().unwrap();
-    // A truncate needs nothing of what was lost.
+    // A truncate does not need the lost files.
     std::fs::remove_dir_all(&of_table).unwrap();
     let engine = open(options(&dir), 2);
     engine.truncate(table.id).unwrap();
@@ -351,12 +352,12 @@ fn an_sstable_whose_files_are_gone_is_missed_once_and_one_that_a_job_removed_nev
         engine.apply(insert(&table, &format!("k{c}"), 3, "value", 1)).wait().unwrap();
     }
     engine.flush(vec![table.id]).unwrap();
-    // It dies: nothing is said at the end.
+    // The process is killed, so no manifest is written at the end.
     drop(engine);
     let engine = open(options(&dir), 2);
     assert_eq!(missing(&engine), Vec::<String>::new());
     assert_eq!(everything(&engine, &table).len(), 160);
-    // What was replayed is in several.
+    // The replayed rows are in several SSTables.
     compact(&engine);
     engine.close().unwrap();
 
@@ -368,7 +369,7 @@ fn an_sstable_whose_files_are_gone_is_missed_once_and_one_that_a_job_removed_nev
             std::fs::remove_file(path).unwrap();
         }
     }
-    // With other shards too, and said once.
+    // With another number of shards too; reported once.
     let engine = open(options(&dir), 1);
     let said = missing(&engine);
     assert!(said.len() == 1 && said[0].contains(&name) && said[0].contains("ks.t"), "{said:?}");
@@ -378,7 +379,7 @@ fn an_sstable_whose_files_are_gone_is_missed_once_and_one_that_a_job_removed_nev
     engine.close().unwrap();
     let engine = open(options(&dir), 2);
     assert_eq!(missing(&engine), Vec::<String>::new());
-    // Nor is what a truncate or a drop removed.
+    // SSTables removed by a truncate or a drop are not reported.
     engine.truncate(table.id).unwrap();
     drop(engine);
     let engine = open(options(&dir), 2);
@@ -389,7 +390,7 @@ fn an_sstable_whose_files_are_gone_is_missed_once_and_one_that_a_job_removed_nev
     drop(engine);
     let engine = open(options(&dir), 2);
     assert_eq!(missing(&engine), Vec::<String>::new());
-    // The whole directory emptied is missed too.
+    // SSTables are reported even if the whole directory was emptied.
     engine
         .change_schema(|catalog| catalog.create_table(test_table(), catalog::TableSettings::default()))
         .unwrap();

@@ -1,4 +1,5 @@
-//! Jobs for tombstones that free nothing: one is enough, until something that kept the tombstones has changed.
+//! Tombstone compactions that free nothing: one is run, and the next only after one of the blockers has
+//! changed.
 
 use std::sync::Arc;
 
@@ -39,7 +40,7 @@ async fn apply(shard: &Shard, mutation: Mutation) {
     node::apply(shard, mutation, node::Deadline::NONE).await.unwrap();
 }
 
-/// Compactions that ended, and SSTables with tombstones.
+/// Number of ended compactions, and of SSTables with tombstones.
 fn state(shard: &Shard, table: &TableSchema) -> (u64, usize) {
     let engine = EngineShard::of(shard).unwrap();
     let sstables = engine.table(table.id).unwrap().sstables();
@@ -47,8 +48,9 @@ fn state(shard: &Shard, table: &TableSchema) -> (u64, usize) {
     (engine.compactions().stats().0.completed, with_tombstones)
 }
 
-/// The commit log still has the rows that tombstones delete, so a job for the tombstones writes what it read. It is not run again
-/// for ten minutes; when the log has given the rows up, it is, and the tombstones go.
+/// The commit log still has the rows that tombstones delete, so a tombstone compaction writes what it has
+/// read. It is not repeated for ten minutes; when the log has released the rows, it runs again and purges the
+/// tombstones.
 #[test]
 fn a_job_that_freed_nothing_waits_for_what_kept_the_tombstones() {
     let world = SimWorld::new(SimOptions { shards: 1, ..SimOptions::default() });
@@ -73,7 +75,7 @@ fn a_job_that_freed_nothing_waits_for_what_kept_the_tombstones() {
         shard.sleep_us(600_000_000).await;
         let (after, with_tombstones) = state(&shard, &table);
         assert_eq!((after - before, with_tombstones), (1, 1), "jobs in ten minutes");
-        // Newer rows fill the segment, and their flush frees it.
+        // Newer rows fill the segment, and their flush releases it.
         for c in 0..300 {
             apply(&shard, insert(&table, "z", c, &"v".repeat(2000), 1000)).await;
         }

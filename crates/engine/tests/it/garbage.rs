@@ -1,4 +1,4 @@
-//! `garbagecollect`: what newer SSTables delete or overwrite goes from the older ones.
+//! `garbagecollect`: removes data from older SSTables that newer ones delete or overwrite.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ fn by_hand(dir: &Path) -> EngineOptions {
     EngineOptions { compaction, ..options(dir) }
 }
 
-/// Rows in each SSTable, the oldest first.
+/// Rows in each SSTable, oldest first.
 fn rows_in_sstables(engine: &Engine, table: &TableSchema) -> Vec<u64> {
     let id = table.id;
     let counted = engine.ask(0, move |shard| async move {
@@ -37,8 +37,8 @@ fn collect(engine: &Engine, table: &TableSchema, granularity: Granularity) {
     collected.wait().unwrap();
 }
 
-/// 300 rows of three partitions; then a partition and a range of another deleted, a moment ago; then 50 rows of the third
-/// written again. Each an SSTable.
+/// 300 rows of three partitions; then recent tombstones of one partition and of a range in another; then 50
+/// rows of the third written again. Each in an SSTable of its own.
 fn fill(engine: &Engine) -> Arc<TableSchema> {
     let table = table(engine);
     let now_s = engine.ask(0, |shard| async move { Ok(shard.wall_us() / 1_000_000) }).wait().unwrap() as u32;
@@ -71,15 +71,15 @@ fn rows_that_newer_sstables_delete_go_and_then_cells_that_they_overwrite() {
     let before = everything(&engine, &table);
     assert_eq!(before.len(), 160);
     assert_eq!(rows_in_sstables(&engine, &table), [300, 0, 50]);
-    // Of the 300, a has 100 deleted, b 40. The deletions are young and stay.
+    // Of the 300 rows, a has 100 deleted ones and b 40. The tombstones are too young to be dropped.
     collect(&engine, &table, Granularity::Row);
     assert_eq!(rows_in_sstables(&engine, &table), [160, 0, 50]);
     assert_eq!(everything(&engine, &table), before);
-    // And of c 50 are overwritten.
+    // Also 50 rows of c are overwritten.
     collect(&engine, &table, Granularity::Cell);
     assert_eq!(rows_in_sstables(&engine, &table), [110, 0, 50]);
     assert_eq!(everything(&engine, &table), before);
-    // There is nothing more to find.
+    // Nothing more is found.
     collect(&engine, &table, Granularity::Cell);
     assert_eq!(rows_in_sstables(&engine, &table), [110, 0, 50]);
     engine.close().unwrap();

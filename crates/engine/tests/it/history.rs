@@ -1,4 +1,4 @@
-//! The history of compactions outlives a restart.
+//! The history of compactions survives a restart.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn history(engine: &Engine) -> Vec<Ended> {
     engine.ask(0, |shard| async move { compaction_node::history(&shard) }).wait().unwrap()
 }
 
-/// Those of `ks.t`, each as text without what differs between runs of the test.
+/// The jobs of `ks.t`, as text without the parts that differ between runs of the test.
 fn of_table(engine: &Engine) -> Vec<String> {
     let mine = history(engine).into_iter().filter(|ended| ended.keyspace == "ks");
     mine.map(|ended| format!("{ended:?}")).collect()
@@ -61,7 +61,7 @@ fn compactions_are_remembered_over_restarts() {
         if shards == 1 {
             assert!(before[0].contains("merged: [(1, 20), (2, 10)]"), "{}", before[0]);
         }
-        // Shard 0 stores them within a second or so.
+        // Shard 0 stores them within about a second.
         let mut looks = 0;
         while stored_rows(&engine) < before.len() && looks < 1000 {
             looks += 1;
@@ -76,7 +76,7 @@ fn compactions_are_remembered_over_restarts() {
         let before = of_table(&engine);
         engine.close().unwrap();
 
-        // With another number of shards too; and what ended last was stored by the stop.
+        // With another number of shards too; the last jobs were stored at the stop.
         let engine = open(by_hand(&dir), 3 - shards);
         let mut after = of_table(&engine);
         after.truncate(before.len());

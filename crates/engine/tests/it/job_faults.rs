@@ -1,4 +1,5 @@
-//! Every kind of job over a disk that cannot be read, or reads wrong: nothing is lost, what is damaged is left alone, no file stays behind.
+//! Every kind of job with a disk that returns read errors or wrong data: no data is lost, damaged SSTables
+//! stay, and no files are left over.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -25,7 +26,7 @@ const FLUSHES: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Job {
     Major,
-    /// Fragments that release their inputs while it runs.
+    /// Fragments that release their inputs while the job runs.
     Runs,
     Upgrade,
     GarbageCollect,
@@ -34,7 +35,7 @@ enum Job {
     Scrub,
 }
 
-/// Those that leave what is damaged as it is.
+/// The jobs that leave damaged SSTables in place.
 const ALL: [Job; 6] = [Job::Major, Job::Runs, Job::Upgrade, Job::GarbageCollect, Job::Named, Job::Reshard];
 
 fn options(job: Job) -> EngineOptions {
@@ -58,11 +59,11 @@ fn start(world: &SimWorld, job: Job) -> SimNode {
     node
 }
 
-/// Four SSTables that share all partitions, with a deletion of nothing in each.
+/// Four SSTables that share all partitions, each with a tombstone that deletes nothing.
 async fn fill(shard: &Shard) -> Result<Arc<TableSchema>, EngineError> {
     node::change_schema(shard, |catalog| catalog.create_keyspace(catalog::Keyspace::simple("ks")?)).await?;
     let mut settings = catalog::TableSettings::default();
-    // What other jobs would do is another test's.
+    // Other jobs are covered by other tests.
     settings.compaction.insert("min_threshold".to_string(), "30".to_string());
     node::change_schema(shard, |catalog| catalog.create_table(test_table(), settings)).await?;
     let table = node::catalog(shard)?.schema("ks", "t").expect("it was made").clone();
@@ -123,7 +124,7 @@ fn assert_no_strays(world: &SimWorld, what: &str) {
     assert_eq!(strays, Vec::<PathBuf>::new(), "{what}");
 }
 
-/// Does the job on a node of one shard; those of [`Job::Reshard`] begin by themselves.
+/// Runs the job on a node of one shard; jobs of [`Job::Reshard`] start automatically.
 fn carry_out(world: &SimWorld, node: &SimNode, table: &Arc<TableSchema>, job: Job) -> Result<(), String> {
     let (id, files) = (table.id, data_files(world));
     let done = world.block_on(node, 0, move |shard| async move {
@@ -191,7 +192,7 @@ fn a_disk_that_cannot_be_read_for_a_while_loses_nothing() {
             world.run_for_us(2_000_000).unwrap();
             world.set_faults(|faults| faults.read_error = 0.0);
             assert_eq!(rows(&world, &node, &table), ROWS, "{what}");
-            // Whoever failed by itself has another try after at most five minutes.
+            // An automatic job that failed is retried after at most five minutes.
             world.run_for_us(400_000_000).unwrap();
             match carry_out(&world, &node, &table, job) {
                 Ok(()) => {}
@@ -201,7 +202,7 @@ fn a_disk_that_cannot_be_read_for_a_while_loses_nothing() {
             }
             assert_eq!(rows(&world, &node, &table), ROWS, "{what}, done again");
             if job == Job::Reshard {
-                // One for each shard of each, or what its strategy has made of them.
+                // One SSTable per shard for each input, or what the strategy has made of them.
                 let count = data_files(&world).len();
                 assert!((3..=3 * FLUSHES).contains(&count), "{what}: {count}");
             }
@@ -209,7 +210,7 @@ fn a_disk_that_cannot_be_read_for_a_while_loses_nothing() {
             world.power_loss();
             let node = start(&world, job);
             assert_eq!(rows(&world, &node, &table), ROWS, "{what}, after a loss of power");
-            // What could not be removed since it could not be read is gone by now.
+            // Files that could not be removed because they were unreadable are removed by now.
             assert_no_strays(&world, &what);
         }
         assert!(failures > 0 || job == Job::Reshard, "{job:?} met no error");
@@ -233,7 +234,7 @@ fn a_verify_finds_what_is_damaged_and_puts_it_aside() {
     let found = check(false);
     assert_eq!((found.sstables, found.damaged.len()), (FLUSHES as u64, 1));
     assert!(found.damaged[0].starts_with(file.to_str().unwrap()), "{found:?}");
-    // A major compaction leaves it alone.
+    // A major compaction skips the damaged SSTable.
     carry_out(&world, &node, &table, Job::Major).unwrap();
     assert_eq!(data_files(&world).len(), 2);
     assert!(data_files(&world).contains(&file));
@@ -267,7 +268,7 @@ fn a_damaged_input_is_put_aside_and_nothing_else_is_lost() {
         assert_eq!(in_quarantine, 1, "{what}");
         assert!(data_files(&world).contains(&file), "{what}: it is still there");
         assert_no_strays(&world, &what);
-        // With the right bytes everything is there again.
+        // With the correct bytes all rows are there again.
         world.disk().flip(&file, at, 0x10).unwrap();
         assert_eq!(rows(&world, &node, &table), ROWS, "{what}");
         drop(node);

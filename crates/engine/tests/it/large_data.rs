@@ -1,4 +1,4 @@
-//! What is large is known as long as the SSTable is there that has it.
+//! Large items are known as long as their SSTable exists.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -47,13 +47,13 @@ fn it_comes_with_an_sstable_and_goes_with_it() {
     assert_eq!(TOLD.load(Ordering::Relaxed), 1);
     engine.close().unwrap();
 
-    // It is known after a start, and each SSTable has its own.
+    // They are known after a start, and each SSTable has its own.
     let engine = open(options.clone(), 2);
     assert_eq!(large(&engine), items);
     write(&engine, 80, 160);
     assert_eq!(large(&engine).len(), 2);
 
-    // A compaction sees the whole partition, and what its inputs had is gone with them.
+    // A compaction sees the whole partition; the items of its inputs are removed with them.
     let table_id = table.id;
     let operation = move |shard: runtime::Shard| async move {
         engine::node::compaction::major(&shard, table_id, false).await

@@ -1,4 +1,4 @@
-//! A table that leaves leveled compaction and comes back: its levels never overlap.
+//! A table that leaves leveled compaction and returns to it: its levels never overlap.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ fn quiesce(engine: &Engine, table: &TableSchema, when: &str) {
     panic!("{when}: compactions do not end");
 }
 
-/// Writes rows all over the ring in flushes, levels looked at in between.
+/// Writes rows all over the ring in several flushes, with checks of the levels in between.
 fn write(engine: &Engine, table: &Arc<TableSchema>, round: i32, when: &str) {
     for flush in 0..6 {
         let mut rng = Rng::new((round * 100 + flush) as u64);

@@ -1,4 +1,4 @@
-//! What a read may take: time, and tombstones that it comes past; pages that end among them lose and repeat nothing.
+//! Limits of reads: time, and tombstones; pages that end among tombstones lose and repeat nothing.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,8 @@ fn delete_row(table: &Arc<TableSchema>, p: &str, c: i32) -> Mutation {
     mutation
 }
 
-/// Rows of "a" to "f": of most only every 500th row lives, some partitions are dead as a whole, one has only its end.
+/// Rows of "a" to "f": in most partitions only every 500th row is live, some partitions are dead completely,
+/// and in one only the end is live.
 fn fill(engine: &Engine, table: &Arc<TableSchema>) {
     for p in ["a", "b", "c", "d", "e", "f"] {
         for c in 0..1500 {
@@ -35,7 +36,7 @@ fn fill(engine: &Engine, table: &Arc<TableSchema>) {
             engine.flush(vec![]).unwrap();
         }
     }
-    // Rows under a deletion of a range are as dead.
+    // Rows under a range tombstone count as dead too.
     let range =
         ClusteringRange { start: Position::before(clustering(0)), end: Position::after(clustering(450)) };
     let mut mutation = Mutation::new(table.clone(), PartitionKey::new("f"));
@@ -64,7 +65,7 @@ fn pages_that_end_among_tombstones_lose_and_repeat_nothing() {
                         "{shards} {reversed} {page_tombstones}"
                     );
                     let page = engine.read(short).wait().unwrap();
-                    // Each shard looks now and then.
+                    // Each shard checks only some rows.
                     assert!(
                         page.tombstones < u64::from(shards) * (page_tombstones + 600),
                         "{}",
@@ -93,7 +94,7 @@ fn too_many_tombstones_are_refused_with_the_peers_words() {
         }
         other => panic!("{other:?}"),
     }
-    // In pages that end before it goes.
+    // With pages that end before the limit.
     let short = ReadCommand { page_tombstones: 500, ..command };
     assert!(all(&engine, short).is_empty());
 }

@@ -1,4 +1,4 @@
-//! SSTables from elsewhere: taken into a table that is in use, and attached where they are.
+//! SSTables from elsewhere: loaded into a table in use, and attached in their directory.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +8,7 @@ use model::{CqlType, TableSchema};
 
 use crate::support::*;
 
-/// SSTables of `ks.t` in the directory of a node that has stopped, and what is in them.
+/// SSTables of `ks.t` in the directory of a node that has stopped, and their rows.
 fn source(name: &str, shards: u32) -> (std::path::PathBuf, Vec<(String, i32, String)>) {
     let dir = dir(name);
     let engine = open(options(&dir), shards);
@@ -41,7 +41,7 @@ fn sstables_of_other_shards_are_taken_in_while_the_table_is_in_use() {
         let engine = open(options(&dir), to_shards);
         let table = table(&engine);
         let mut expect: BTreeMap<_, _> = rows.iter().cloned().map(|(p, c, v)| ((p, c), v)).collect();
-        // Newer than what comes, and older.
+        // One newer than the loaded rows, one older.
         for (c, timestamp_us) in [(0, 20), (1, 5)] {
             engine.apply(insert(&table, "key0", c, "mine", timestamp_us)).wait().unwrap();
         }
@@ -50,7 +50,7 @@ fn sstables_of_other_shards_are_taken_in_while_the_table_is_in_use() {
             everything(&engine, &table).into_iter().map(|(p, c, v)| ((p, c), v)).collect()
         };
 
-        // An empty upload directory is made and is no error.
+        // A missing upload directory is created and is no error.
         assert_eq!(engine.refresh(table.id).unwrap().loaded, []);
         let upload = table_dir(&dir, &table).join("upload");
         copy_all(&sstables, &upload);
@@ -60,7 +60,7 @@ fn sstables_of_other_shards_are_taken_in_while_the_table_is_in_use() {
         assert_eq!(files(&upload, ""), Vec::<std::path::PathBuf>::new(), "moved");
         assert_eq!(found(), expect, "{from_shards} to {to_shards}");
 
-        // Once more, as copies: nothing changes, and nothing is gone.
+        // Loaded again, as copies: nothing changes, and no file is removed.
         let report = engine.import(table.id, &sstables).unwrap();
         assert_eq!(report.loaded.len(), count);
         assert_eq!(files(&sstables, "-TOC.txt").len(), count);
@@ -114,7 +114,7 @@ fn what_is_damaged_or_of_another_table_is_refused_and_nothing_is_taken() {
     assert!(!engine.refresh(table.id).unwrap().loaded.is_empty(), "as it is sound again");
 }
 
-/// SSTables of Cassandra 5 stay as they are, in their own version and format.
+/// SSTables of Cassandra 5 keep their version and format.
 #[test]
 fn sstables_of_cassandra_5_are_taken_in_and_attached() {
     let sample = |version: &str| {
@@ -148,7 +148,7 @@ fn sstables_of_cassandra_5_are_taken_in_and_attached() {
             assert!(to.to_string().starts_with(prefix) && to.format == from.format, "{from} is now {to}");
         }
         assert_eq!(everything(&engine, &mine), rows, "{version}");
-        // The next ones come by way of `upload/`, and say the same.
+        // Loaded through `upload/`, the same rows are returned.
         let upload = dir.join("data/ks").join(format!("wide-{}", mine.id.simple())).join("upload");
         copy_all(&theirs, &upload);
         assert_eq!(engine.refresh(mine.id).unwrap().loaded.len(), report.loaded.len());
@@ -213,7 +213,7 @@ fn an_attached_directory_is_read_and_never_written() {
         refused(engine.change_schema(|catalog| catalog.drop_keyspace("theirs")).map(drop));
         let more = TableSchema::builder("theirs", "more").partition_key("p", CqlType::Text).build().unwrap();
         refused(engine.change_schema(|catalog| catalog.create_table(more, Default::default())).map(drop));
-        // Everything else goes on.
+        // Everything else works.
         engine.apply(insert(&mine, "mine", 1, "yes", 50)).wait().unwrap();
         let other = TableSchema::builder("ks", format!("other{shards}"));
         let other = other.partition_key("p", CqlType::Text).build().unwrap();

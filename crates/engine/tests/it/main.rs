@@ -1,4 +1,4 @@
-//! The engine as its users see it: a directory, in and out.
+//! Tests of the engine's public interface on a directory.
 
 mod admission;
 mod budgets;

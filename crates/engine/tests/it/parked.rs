@@ -1,5 +1,5 @@
-//! Reads that stay open between their pages, in simulation: they give the same rows as reads that do not, they are gone
-//! when they must be, and their pages are of one state of the table.
+//! Parked reads, in simulation: they return the same rows as reads with new readers, they are dropped when
+//! necessary, and their pages are of one state of the table.
 
 use engine::shard::EngineShard;
 use engine::{EngineOptions, ReadCommand, node, recover};
@@ -38,7 +38,7 @@ fn rows(page: &Page) -> Vec<(PartitionKey, Vec<u8>)> {
     page.partitions.iter().flat_map(of).collect()
 }
 
-/// All pages; `unpark` makes every page a read of its own.
+/// All pages; with `unpark` every page opens new readers.
 async fn all(shard: &Shard, command: &ReadCommand, unpark: bool) -> Vec<(PartitionKey, Vec<u8>)> {
     let mut command = command.clone();
     let mut all = vec![];
@@ -99,7 +99,7 @@ async fn comes_and_goes(shard: Shard) {
         async move { node::read(&shard, command, node::Deadline::NONE).await.unwrap() }
     };
 
-    // All pages are of one state; a read that begins later sees what was written meanwhile.
+    // All pages are of one state; a read that begins later sees writes made meanwhile.
     let page = read(first.clone()).await;
     assert_eq!(parked(&shard, &table), 1);
     node::apply(&shard, insert(&table, "a", 9, "new", 2), node::Deadline::NONE).await.unwrap();
@@ -111,7 +111,8 @@ async fn comes_and_goes(shard: Shard) {
     assert_ne!(before, after);
     assert_eq!(before[0], after[0]);
 
-    // What ends parked reads: a flush, time, another question under the same number, a truncate.
+    // Parked reads are dropped by a flush, by time, by another query with the same read id, and by a
+    // truncate.
     assert_eq!(parked(&shard, &table), 2);
     node::flush(&shard, vec![]).await.unwrap();
     assert_eq!(parked(&shard, &table), 0);
@@ -126,7 +127,7 @@ async fn comes_and_goes(shard: Shard) {
     assert_eq!(parked(&shard, &table), 0);
     assert_eq!(rows(&read(second(&page)).await).len(), 0);
 
-    // Many that nobody goes on with do not keep others out: the oldest are evicted.
+    // Many parked reads that are not continued do not block others: the oldest are evicted.
     for c in 0..10 {
         node::apply(&shard, insert(&table, "a", 2 * c, "value", 3), node::Deadline::NONE).await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! What a start takes out of the commit log: everything that is in no SSTable, and nothing else, in simulation.
+//! Replay at a start, in simulation: exactly the log entries that no SSTable contains are applied.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn start(world: &SimWorld) -> (SimNode, OpenReport) {
     (node, opened.unwrap().unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// Two tables, and a node.
+/// A node with two tables.
 fn world(seed: u64, shards: u32) -> (SimWorld, SimNode, Vec<Arc<TableSchema>>) {
     let world = SimWorld::new(SimOptions { seed, shards, ..SimOptions::default() });
     let (node, _) = start(&world);
@@ -112,7 +112,7 @@ fn sstables_of(world: &SimWorld, table: &TableSchema) -> usize {
     files_of(world, table).iter().filter(is_toc).count()
 }
 
-/// Entries that came out of the log, of all tables; those of system tables have been flushed.
+/// Replayed and applied entries of all tables; those of system tables have been flushed.
 fn applied(report: &OpenReport) -> u64 {
     report.replay.entries - report.replay.flushed - report.replay.skipped
 }
@@ -129,7 +129,8 @@ fn what_was_flushed_is_not_replayed_and_the_rest_is() {
     assert_eq!(applied(&report), 5, "{:?}", report.replay);
     assert_eq!((sstables_of(&world, t), sstables_of(&world, u)), (1, 1));
     assert_eq!((count(&world, &node, t), count(&world, &node, u)), (3, 5));
-    // What is in the log and was flushed is said by each run of itself; some is flushed, some not, some is not there any more.
+    // Each run records its own flushed entries; some entries are flushed, some are not, some are not in the
+    // log any more.
     write(&world, &node, t, 3..10);
     flush(&world, &node, t);
     write(&world, &node, t, 10..14);
@@ -137,7 +138,7 @@ fn what_was_flushed_is_not_replayed_and_the_rest_is() {
     let (node, report) = start(&world);
     assert_eq!(applied(&report), 4, "{:?}", report.replay);
     assert_eq!(count(&world, &node, t), 14);
-    // And a start that has ended leaves nothing to be replayed.
+    // After a complete start nothing is left to replay.
     world.kill();
     let (_node, report) = start(&world);
     assert_eq!(applied(&report), 0, "{:?}", report.replay);
@@ -178,7 +179,8 @@ fn with_another_number_of_shards_what_was_flushed_is_known() {
     }
 }
 
-/// What the log still has is not skipped because of an SSTable that is not there, cannot be opened, or is not the one it was.
+/// Entries still in the log are not skipped because of an SSTable that is missing, cannot be opened, or was
+/// replaced.
 #[test]
 fn without_its_sstables_everything_is_replayed() {
     let (a, node_a, tables) = world(4, 1);
@@ -228,7 +230,7 @@ fn without_its_sstables_everything_is_replayed() {
     }
 }
 
-/// A start that a crash interrupts anywhere skips nothing that is not in an SSTable.
+/// A start interrupted by a crash at any point skips no entry that is not in an SSTable.
 #[test]
 fn starts_that_crash_lose_nothing() {
     for seed in 0..40 {

@@ -1,4 +1,5 @@
-//! SSTables of other shards are dealt out to their owners, and what was loaded is brought into form.
+//! SSTables of other shards are dealt out to their owners, and loaded ones are brought into the strategy's
+//! form.
 
 use engine::node::compaction as compaction_node;
 use engine::shard::EngineShard;
@@ -7,7 +8,7 @@ use model::TableSchema;
 
 use crate::support::*;
 
-/// Looks, 10 ms apart, until `is_so`.
+/// Checks every 10 ms until `is_so`.
 fn wait_until(engine: &Engine, what: &str, is_so: impl Fn() -> bool) {
     for _ in 0..2000 {
         if is_so() {
@@ -23,7 +24,7 @@ fn wait_until(engine: &Engine, what: &str, is_so: impl Fn() -> bool) {
     panic!("{what}: {report:?}");
 }
 
-/// For each shard, how many SSTables it has, and how many of them others have too.
+/// For each shard, the number of its SSTables, and how many of them other shards read too.
 fn counts(engine: &Engine, table: &TableSchema, shards: u32) -> Vec<(usize, usize)> {
     let id = table.id;
     let of = |shard| {
@@ -40,7 +41,7 @@ fn counts(engine: &Engine, table: &TableSchema, shards: u32) -> Vec<(usize, usiz
 
 fn without_merges(dir: &std::path::Path) -> EngineOptions {
     let mut options = options(dir);
-    // So that what is dealt out is seen before it is merged.
+    // So that dealt-out SSTables are seen before they are merged.
     options.compaction.enforce_min_threshold = true;
     options
 }
@@ -103,7 +104,8 @@ fn what_was_loaded_is_brought_into_form() {
         let engine = open(options(&dir), shards);
         let table = table(&engine);
         assert_eq!(engine.import(table.id, &from).unwrap().loaded.len(), 6);
-        // While they are dealt out one by one, the strategy merges what a shard has already, so that more may be left.
+        // While they are dealt out one by one, the strategy already merges SSTables of a shard, so more may
+        // remain.
         let most = if shards == 1 { 1 } else { 3 };
         wait_until(&engine, "few SSTables a shard, none of several", || {
             counts(&engine, &table, shards).iter().all(|(count, shared)| *count <= most && *shared == 0)
@@ -113,8 +115,8 @@ fn what_was_loaded_is_brought_into_form() {
             let history = engine.ask(0, |shard| async move { compaction_node::history(&shard) });
             history.wait().unwrap().iter().filter(|ended| ended.kind == kind).count()
         };
-        // A job that has replaced its inputs has files to remove before it has ended.
-        // While they are dealt out one by one, the strategy may be faster.
+        // A job that has replaced its inputs removes files before it ends. While SSTables are dealt out one
+        // by one, the strategy may be faster.
         let (resharded, reshaped) = if shards > 1 { (6, 0) } else { (0, 1) };
         wait_until(&engine, "jobs have ended", || {
             kinds("Reshard") == resharded && kinds("Reshape") >= reshaped

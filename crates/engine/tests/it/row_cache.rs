@@ -1,4 +1,4 @@
-//! The row cache in a running engine: what it saves, and what makes it forget.
+//! The row cache in a running engine: the reads that it saves, and the operations that clear it.
 
 use catalog::TableSettings;
 use engine::{Engine, ReadCommand, RowCacheStats};
@@ -10,7 +10,7 @@ fn read(table: &TableSchema, key: &str) -> ReadCommand {
     ReadCommand::new(table.id, PartitionRange::Key(PartitionKey::new(key)))
 }
 
-/// What the cache had done before and after, and what `command` gives.
+/// The number of rows of `command`, and the cache's counters before and after.
 fn told(engine: &Engine, command: ReadCommand) -> (usize, RowCacheStats, RowCacheStats) {
     let stats = || engine.report().unwrap()[0].row_cache;
     let before = stats();
@@ -41,14 +41,14 @@ fn it_answers_again_what_was_read_and_forgets_when_it_must() {
     check(&engine, ReadCommand { reversed: true, ..a() }, 100, 1, 0);
     let one = ReadCommand { ranges: [ClusteringRange::of_prefix(clustering(7))].into(), ..a() };
     check(&engine, one.clone(), 1, 1, 0);
-    // Scans go past it.
+    // Scans bypass the cache.
     check(&engine, ReadCommand::new(table.id, PartitionRange::all()), 100, 0, 0);
-    // Flushed into what is known.
+    // Flushed rows are merged into cached partitions.
     write(100, 150);
     assert!(engine.report().unwrap()[0].row_cache.merged >= 50);
     check(&engine, a(), 150, 1, 0);
 
-    // ALTER TABLE forgets, and so does what turns it off.
+    // ALTER TABLE clears the cache, and so does disabling it.
     let alter = |enabled: &'static str| {
         let (name, id) = (table.name.clone(), table.id);
         engine

@@ -1,4 +1,4 @@
-//! Scrubbing a table that is in use: what is sound stays, what is damaged goes and is counted.
+//! Scrub of a table in use: sound data stays, damaged data is removed and counted.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -24,14 +24,14 @@ fn major(engine: &Engine, id: TableId) -> Result<(), EngineError> {
     engine.ask(0, move |shard| async move { compaction_node::major(&shard, id, false).await }).wait()
 }
 
-/// Two SSTables of 400 partitions with a row each, written by one shard; the second is damaged in its middle. Gives all
-/// rows and the damaged file.
+/// Two SSTables of 400 partitions with a row each, written by one shard; the second is damaged in its middle.
+/// Returns all rows and the damaged file.
 fn damaged_table(dir: &Path) -> (Vec<(String, i32, String)>, PathBuf) {
     let engine = open(by_hand(dir), 1);
     let table = table(&engine);
     for flush in 0..2 {
         for i in 0..400 {
-            // Does not compress: the file has many chunks.
+            // Incompressible, so that the file has many chunks.
             let v: String =
                 (0..30).map(|n| ((i * 7919 + n * 104_729 + n * n * i) % 9973).to_string()).collect();
             engine.apply(insert(&table, &format!("key{i}"), flush, &v, 10)).wait().unwrap();
@@ -74,11 +74,11 @@ fn what_is_sound_of_a_damaged_sstable_takes_its_place() {
         assert!(after.iter().all(|row| there.contains(row)));
         assert!(after.iter().filter(|(_, c, _)| *c == 0).count() == 400, "the sound one lost nothing");
         assert!(!damaged.exists());
-        // The snapshot has what was there, damage included.
+        // The snapshot has the previous state, including the damage.
         let tag = done.snapshot.expect("one was made");
         let kept = table_dir(&dir, &table).join("snapshots").join(tag);
         assert!(kept.join(damaged.file_name().unwrap()).exists());
-        // What took its place is as any other.
+        // The replacement is an ordinary SSTable.
         major(&engine, table.id).unwrap();
         assert_eq!(files(&table_dir(&dir, &table), "TOC.txt").len(), shards as usize);
         assert_eq!(everything(&engine, &table), after);
@@ -156,7 +156,7 @@ fn an_sstable_that_cannot_be_opened_is_scrubbed_if_its_data_can_be_read() {
         for shards in [1, 2] {
             let dir = dir(&format!("scrub-unopened-{number}-{shards}"));
             let (before, damaged) = damaged_table(&dir);
-            // Only what cannot be opened is damaged here.
+            // Here only SSTables that cannot be opened are damaged.
             let mut bytes = std::fs::read(&damaged).unwrap();
             let middle = bytes.len() / 2;
             bytes[middle] ^= 0xff;

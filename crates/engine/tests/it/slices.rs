@@ -1,4 +1,4 @@
-//! Slices of a time series: SSTables of other times are not opened, also if everything in them expires.
+//! Slices of a time series: SSTables of other times are not opened, even if all their rows have a TTL.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn point(table: &Arc<TableSchema>, c: i32, now_s: u32) -> Mutation {
     mutation
 }
 
-/// How many SSTables a read of this day opens, the row cache left out.
+/// Number of SSTables that a read of this day opens without the row cache.
 fn opened(engine: &Engine, table: &TableSchema, day: i32) -> u64 {
     let id = table.id;
     let count = || {
@@ -74,7 +74,8 @@ fn a_day_of_a_series_with_a_ttl_is_in_one_sstable() {
     for day in 0..DAYS {
         assert_eq!(opened(&engine, &table, day), 1, "day {day}");
     }
-    // An SSTable with a deleted partition matters to every day, one with a deleted row of another day does not.
+    // An SSTable with a partition tombstone is opened for every day; one with a row tombstone of another day
+    // is not.
     let mut row = Mutation::new(table.clone(), PartitionKey::new("sensor"));
     row.row_mut(clustering(1_000_000)).deletion = Tombstone::new(1, now_s);
     engine.apply(row).wait().unwrap();

@@ -1,4 +1,5 @@
-//! Snapshots that TRUNCATE and DROP leave, in simulation: complete, whatever is written meanwhile and wherever a crash ends it.
+//! Automatic snapshots before TRUNCATE and DROP, in simulation: complete with concurrent writes and after a
+//! crash at any point.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -32,7 +33,7 @@ fn start(world: &SimWorld) -> (SimNode, engine::OpenReport) {
     (node, report)
 }
 
-/// Runs `f` on the first shard; an error is a failure of the test.
+/// Runs `f` on the first shard; an error fails the test.
 fn on<T: Send + 'static, Fut>(
     world: &SimWorld,
     node: &SimNode,
@@ -66,7 +67,7 @@ async fn fill(shard: &Shard, table: &Arc<TableSchema>) -> Result<(), EngineError
     Ok(())
 }
 
-/// The clustering values that are there.
+/// The clustering values in the table.
 async fn rows(shard: &Shard, table: &TableSchema) -> Result<BTreeSet<i32>, EngineError> {
     let page =
         node::read(shard, ReadCommand::new(table.id, PartitionRange::all()), node::Deadline::NONE).await?;
@@ -102,7 +103,8 @@ fn whatever_is_written_meanwhile_is_in_the_table_or_in_the_snapshot() {
                         written.borrow_mut().insert(c);
                         c += 1;
                         if c % 16 == 0 {
-                            // What is written behind the line waits with its flush; others do not wait for it.
+                            // Writes after the separation wait with their flush; other tables do not wait for
+                            // it.
                             let (behind, id) = (here.clone(), table.id);
                             let flush = async move { node::flush(&behind, vec![id]).await };
                             here.spawn(CpuGroup::Memtable, flush).detach();
@@ -242,7 +244,7 @@ fn a_statement_without_a_snapshot_is_refused_and_nothing_is_lost() {
     });
     assert_eq!(found, (0..20).collect());
 
-    // The second table's snapshot fails: there is none of the first.
+    // The second table's snapshot fails, so there is none of the first.
     on(&world, &node, |shard| async move {
         let other = TableSchema::builder("ks", "u").partition_key("p", model::CqlType::Text).build().unwrap();
         node::change_schema(&shard, |catalog| catalog.create_table(other, TableSettings::default())).await

@@ -1,5 +1,5 @@
-//! A thousand reads of a large partition at once, in simulation: memory stays bounded, everybody is answered or refused
-//! with a reason, small reads get through, and afterwards everything is as before.
+//! A thousand concurrent reads of a large partition, in simulation: memory stays bounded, each read is
+//! answered or refused with a reason, small reads are served, and afterwards the state is as before.
 
 use engine::shard::EngineShard;
 use engine::{EngineError, EngineOptions, ReadCommand, ReadOptions, node, recover};
@@ -93,7 +93,7 @@ async fn storm(shard: Shard, reads: ReadOptions) -> Outcomes {
             }
         }
     }
-    // Nobody asks for the next pages.
+    // The next pages are never requested.
     shard.sleep_us(2 * engine::table::parked::PARKED_US_MAX).await;
     let stats = engine.report().reads[0].2;
     assert_eq!((stats.permits, stats.used_count, stats.used_bytes, stats.queued), (0, 0, 0, 0));

@@ -1,4 +1,4 @@
-//! Sub-options of compaction that say how jobs are carried out: each makes a difference that can be seen.
+//! Sub-options of compaction that affect how jobs run: each has a visible effect.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn major(engine: &Engine, table: &TableSchema) {
         .unwrap();
 }
 
-/// What `of` says of each SSTable, the one with the oldest newest write first.
+/// The result of `of` for each SSTable, ordered by their newest write, oldest first.
 fn of_sstables<T: Send + 'static>(engine: &Engine, table: &TableSchema, of: fn(&SSTable) -> T) -> Vec<T> {
     let id = table.id;
     let asked = engine.ask(0, move |shard| async move {
@@ -49,14 +49,14 @@ fn of_sstables<T: Send + 'static>(engine: &Engine, table: &TableSchema, of: fn(&
     asked.wait().unwrap()
 }
 
-/// A partition that was deleted years ago.
+/// A partition tombstone that is years old.
 fn delete_partition(engine: &Engine, table: &Arc<TableSchema>, p: &str, timestamp_us: i64) {
     let mut gone = Mutation::new(table.clone(), PartitionKey::new(p));
     gone.partition.tombstone = Tombstone::new(timestamp_us, 1_700_000_000);
     engine.apply(gone).wait().unwrap();
 }
 
-/// As a repair of Cassandra leaves the SSTables of a directory.
+/// Marks SSTables as repaired, as Cassandra's repair does.
 fn mark_repaired(dir: &Path, at_ms: i64) {
     for path in files(dir, "Statistics.db") {
         let name = path.file_name().unwrap().to_str().unwrap();
@@ -78,7 +78,7 @@ fn only_repaired_sstables_are_purged_and_they_stay_apart() {
     delete_partition(&engine, &table, "a", 11);
     engine.flush(vec![table.id]).unwrap();
     engine.close().unwrap();
-    // Nothing is left in the commit log that could keep the tombstone.
+    // The commit log has no entries that could keep the tombstone.
     let engine = open(by_hand(&dir), 1);
     major(&engine, &table);
     assert_eq!(of_sstables(&engine, &table, SSTable::may_have_tombstones), [true]);
@@ -93,7 +93,7 @@ fn only_repaired_sstables_are_purged_and_they_stay_apart() {
     major(&engine, &table);
     let repaired_at: fn(&SSTable) -> (bool, i64) = |it| (it.may_have_tombstones(), it.stats().repaired_at_ms);
     assert_eq!(of_sstables(&engine, &table, repaired_at), [(false, 77), (false, 0)]);
-    // Without the option they are merged, and what is merged with unrepaired data is unrepaired.
+    // Without the option they are merged; a merge with unrepaired data is unrepaired.
     alter(&engine, &table, &[class]);
     major(&engine, &table);
     assert_eq!(of_sstables(&engine, &table, repaired_at), [(false, 0)]);
@@ -101,8 +101,8 @@ fn only_repaired_sstables_are_purged_and_they_stay_apart() {
     engine.close().unwrap();
 }
 
-/// Rows, newer values of some of them, and then a deletion of a moment ago: each in an SSTable that is not merged with
-/// the others.
+/// Rows, newer values of some of them, and then a recent tombstone: each in an SSTable that is not merged
+/// with the others.
 #[test]
 fn a_merge_leaves_out_what_other_sstables_delete() {
     for (provided, rows) in [("none", 30), ("row", 30), ("cell", 20)] {
@@ -133,7 +133,7 @@ fn a_merge_leaves_out_what_other_sstables_delete() {
         let total_rows: fn(&SSTable) -> u64 = |sstable| sstable.stats().total_rows;
         assert_eq!(of_sstables(&engine, &table, total_rows), [rows, 10], "{provided}");
         assert_eq!(everything(&engine, &table), before);
-        // A deletion that is too young to go, in an SSTable that stays.
+        // A tombstone that is too young to be dropped, in an SSTable that stays.
         let oldest = files(&table_dir(&dir, &table), "Data.db");
         let mut gone = Mutation::new(table.clone(), PartitionKey::new("a"));
         gone.partition.tombstone = Tombstone::new(30, now_s as u32);
@@ -147,7 +147,7 @@ fn a_merge_leaves_out_what_other_sstables_delete() {
     }
 }
 
-/// The most jobs of a major compaction that were seen at once.
+/// The largest number of concurrent jobs that was seen during a major compaction.
 fn most_at_once(engine: &Engine, table: &TableSchema) -> usize {
     let id = table.id;
     let compact = engine.ask(0, move |shard| async move {
@@ -197,7 +197,7 @@ fn parts_of_the_ring_are_compacted_at_once_or_one_after_the_other() {
     }
 }
 
-/// What `cold_reads_to_omit` goes by.
+/// The counter used by `cold_reads_to_omit`.
 #[test]
 fn reads_of_single_partitions_are_counted_for_each_sstable() {
     let dir = dir("sub-options-reads");
@@ -255,7 +255,7 @@ fn compactions_of_a_table_are_logged_and_the_file_is_bounded() {
     let (inputs, outputs) = job.split_once("\"output\":").unwrap();
     assert_eq!((inputs.matches("\"generation\"").count(), outputs.matches("\"generation\"").count()), (3, 1));
     assert!(outputs.contains("\"version\":\"me\",\"size\":") && size_of(&data) > 0, "{log}");
-    // A file that is full makes way.
+    // A full file is renamed.
     let full = std::fs::File::options().write(true).open(&path).unwrap();
     full.set_len(16 << 20).unwrap();
     let engine = open(by_hand(&dir), 1);

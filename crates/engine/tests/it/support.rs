@@ -11,7 +11,7 @@ use model::{
     TableSchema,
 };
 
-/// An empty directory of its own for the test of this name.
+/// An empty directory for the test of this name.
 pub fn dir(name: &str) -> PathBuf {
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     if dir.is_file() {
@@ -45,7 +45,7 @@ pub fn test_table() -> Arc<TableSchema> {
     table.regular("v", CqlType::Text).build().unwrap()
 }
 
-/// [`test_table`] in the engine, made if it is not there.
+/// [`test_table`] in the engine, created if it does not exist.
 pub fn table(engine: &Engine) -> Arc<TableSchema> {
     if let Ok(table) = engine.table("ks", "t") {
         return table;
@@ -68,7 +68,7 @@ pub fn insert(table: &Arc<TableSchema>, p: &str, c: i32, v: &str, timestamp_us: 
     mutation
 }
 
-/// Every page of a read, as (key, clustering, value).
+/// All pages of a read, as (key, clustering, value).
 pub fn all(engine: &Engine, mut command: ReadCommand) -> Vec<(String, i32, String)> {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     let mut rows = vec![];
@@ -99,7 +99,7 @@ pub fn table_dir(dir: &Path, table: &TableSchema) -> PathBuf {
     dir.join("data/ks").join(format!("t-{}", table.id.simple()))
 }
 
-/// The files of a directory whose names end so, in order.
+/// The files of a directory whose names have this ending, in order.
 pub fn files(dir: &Path, ending: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> =

@@ -1,4 +1,4 @@
-//! A read that is traced says what it did, and one that is not says nothing.
+//! A traced read records what it did; an untraced one records nothing.
 
 use engine::{Engine, ReadCommand};
 use model::{ClusteringRange, PartitionKey, PartitionRange, Position, TableSchema};
@@ -33,7 +33,7 @@ fn a_trace_says_which_sstables_were_read_and_why_not() {
     options.compaction.is_automatic = false;
     let engine = open(options, 1);
     let table = table(&engine);
-    // Three SSTables: one with the rows, one with others of the partition, one of other keys around.
+    // Three SSTables: one with the rows, one with other rows of the partition, one with other keys around it.
     for (keys, rows) in [(&["a"][..], 0..300), (&["a"][..], 1000..1010), (&["b", "c", "d", "e"][..], 0..1)] {
         for key in keys {
             for c in rows.clone() {
@@ -71,11 +71,11 @@ fn a_trace_says_which_sstables_were_read_and_why_not() {
         ],
     );
     assert!(!hot.iter().any(|note| note.contains("is read")), "{hot:?}");
-    // Past the cache.
+    // Without the cache.
     let past = notes(&engine, ReadCommand { bypass_cache: true, ..command.clone() });
     has(&past, &["me-1-big: is read"]);
     assert!(!past.iter().any(|note| note.contains("ow cache")), "{past:?}");
-    // The second page goes on with the readers of the first.
+    // The second page resumes the readers of the first.
     let first = ReadCommand { page_rows: 3, ..command };
     let page = engine.read(first.clone()).wait().unwrap();
     let second = notes(&engine, ReadCommand { paging: page.next, ..first });

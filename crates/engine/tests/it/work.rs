@@ -1,4 +1,5 @@
-//! What goes in comes out: through restarts, flushes, other numbers of shards, pages, both directions.
+//! Written data is returned: after restarts, flushes and changes of the number of shards, with pages, in both
+//! directions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +32,7 @@ fn rows_survive_restarts_with_any_number_of_shards() {
                 engine.flush(vec![table.id]).unwrap();
             }
         }
-        // Some runs end without a word.
+        // Some runs end without a close.
         if run % 2 == 0 {
             engine.close().unwrap();
         }
@@ -163,7 +164,7 @@ fn truncate_empties_and_stays_empty() {
     assert_eq!(files(&table_dir(&dir, &table), "Data.db").len(), 0);
     write(&engine, 40);
     assert_eq!(everything(&engine, &table).len(), 20);
-    // Without a close the log is replayed, and what was truncated is in it.
+    // Without a close the log is replayed, and it has the truncated entries.
     drop(engine);
     let engine = open(options(&dir), 1);
     assert_eq!(everything(&engine, &table).len(), 20);
@@ -181,7 +182,7 @@ fn what_is_written_after_a_truncate_and_a_restart_stays() {
     }
     engine.truncate(table.id).unwrap();
     drop(engine);
-    // No SSTable is left to tell which numbers were used.
+    // No SSTable is left from which the used generations could be derived.
     for run in 0..3 {
         let engine = open(options(&dir), 1);
         assert_eq!(everything(&engine, &table).len(), run as usize);
@@ -270,7 +271,7 @@ fn reports_count_what_was_done_and_a_partition_knows_its_sstables() {
     let write = |p: &str| engine.apply(insert(&table, p, 1, "value", 1)).wait().unwrap();
     (0..20).for_each(|i| write(&format!("key{i}")));
     engine.flush(vec![table.id]).unwrap();
-    // Of the second SSTable of a shard, the bloom filter and the range of keys would both say "perhaps" sometimes.
+    // For the second SSTable of a shard, the bloom filter and the key range may give false positives.
     ["key3", "key4"].into_iter().for_each(write);
     engine.flush(vec![table.id]).unwrap();
     write("key5");
@@ -306,7 +307,7 @@ fn writes_that_depend_on_what_is_there_do_not_lose_each_other() {
     let asked: Vec<_> = (0..200u32)
         .map(|i| {
             let table = table.clone();
-            // From either shard, whichever has the partition.
+            // Called on both shards, whichever owns the partition.
             engine.ask(i % 2, move |shard| async move {
                 let command = ReadCommand::new(table.id, PartitionRange::Key(PartitionKey::new("sum")));
                 let decide = move |_: &runtime::Shard, page: &engine::Page| {

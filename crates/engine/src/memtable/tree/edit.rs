@@ -1,8 +1,8 @@
-//! What a cache asks of the tree and a memtable does not: taking single entries out, changing those of a range,
-//! looking at neighbours.
+//! Operations of the tree for caches: removing single entries, changing the values of a range, and finding
+//! neighbours.
 //!
-//! Nodes are not joined: one goes when its last entry does. A branch's key may then be less than the least key below
-//! it, which no search minds.
+//! Nodes are not merged; a node is removed with its last entry. A branch's key may then be less than the
+//! least key under it, which does not affect searches.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use super::{
 };
 
 impl<K: TreeKey, V: Clone> Tree<K, V> {
-    /// The first entry that `order` does not call `Less`.
+    /// The first entry for which `order` does not return `Less`.
     pub fn first_from(&self, order: impl Fn(&K) -> Ordering) -> Option<&(K, V)> {
         match &self.root {
             Root::Empty => None,
@@ -21,7 +21,7 @@ impl<K: TreeKey, V: Clone> Tree<K, V> {
         }
     }
 
-    /// The last entry that `order` calls `Less`.
+    /// The last entry for which `order` returns `Less`.
     pub fn last_before(&self, order: impl Fn(&K) -> Ordering) -> Option<&(K, V)> {
         match &self.root {
             Root::Empty => None,
@@ -30,8 +30,8 @@ impl<K: TreeKey, V: Clone> Tree<K, V> {
         }
     }
 
-    /// Changes the values of the entries that `from` does not call `Less` and `until` does, in order, until `change`
-    /// says false.
+    /// Changes, in order, the values of the entries for which `from` does not return `Less` and `until` does.
+    /// Ends early when `change` returns false.
     pub fn for_each_mut(
         &mut self,
         from: impl Fn(&K) -> Ordering,
@@ -51,7 +51,7 @@ impl<K: TreeKey, V: Clone> Tree<K, V> {
         }
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     pub fn remove(&mut self, order: impl Fn(&K) -> Ordering) -> Option<V> {
         self.get(&order)?;
         self.len -= 1;
@@ -108,7 +108,7 @@ fn last_before<'a, K: TreeKey, V>(
     }
 }
 
-/// False: it was stopped.
+/// False if it ended early.
 fn for_each_mut<K: TreeKey, V: Clone>(
     node: &mut Rc<Node<K, V>>,
     from: &impl Fn(&K) -> Ordering,
@@ -139,7 +139,7 @@ fn for_each_mut<K: TreeKey, V: Clone>(
     }
 }
 
-/// Takes an entry out that is there.
+/// Removes an entry that exists.
 fn remove<K: TreeKey, V: Clone>(
     node: &mut Rc<Node<K, V>>,
     order: &impl Fn(&K) -> Ordering,
@@ -166,7 +166,7 @@ fn remove<K: TreeKey, V: Clone>(
     }
 }
 
-/// What one node has asked of the allocator.
+/// Bytes that one node has requested from the allocator.
 fn bytes_of<K, V>(node: &Node<K, V>) -> usize {
     node_bytes::<K, V>()
         + match node {
@@ -183,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    /// Keys go in and out in any order, under snapshots; it stays the sorted map.
+    /// Keys are inserted and removed in any order, with snapshots; the tree equals the model.
     #[test]
     fn entries_come_and_go() {
         for seed in 0..60 {

@@ -1,5 +1,6 @@
-//! `manifest.json` of a snapshot, in Cassandra's shape (`SnapshotManifest`): the Data.db files, when the snapshot was
-//! made, when it expires and whether it is ephemeral. Snapshots of this node neither expire nor are ephemeral.
+//! `manifest.json` of a snapshot, in Cassandra's format (`SnapshotManifest`): the Data.db files, the time of
+//! creation, the time of expiry and whether it is ephemeral. Snapshots of this node neither expire nor are
+//! ephemeral.
 
 use model::CqlType;
 

@@ -1,16 +1,17 @@
-//! Snapshots: hard links to the SSTables of a table, with the files that are needed to make the table again.
+//! Snapshots: hard links to the SSTables of a table, with the files that are needed to create the table
+//! again.
 //!
 //! A snapshot is the directory `snapshots/<tag>` of a table's directory. It has the SSTables, `manifest.json`
-//! ([`manifest`]) and `schema.cql` ([`catalog::recreate_table`]), as Cassandra's have.
+//! ([`manifest`]) and `schema.cql` ([`catalog::recreate_table`]), like Cassandra's.
 //!
 //! 1. While a snapshot is being made, its directory has a file `unfinished`. A start removes such a directory
-//!    (`store::clean_up`), so a snapshot is there wholly or not at all.
-//! 2. On demand ([`snapshot`]): the table is flushed, and jobs go on meanwhile.
-//! 3. With `auto_snapshot`, TRUNCATE and DROP make one first (`automatic`, `before_drop`). Jobs of the table, and
-//!    flushes of later writes, are held back meanwhile; the writes are not. If no snapshot can be made, nothing is
-//!    truncated or dropped.
-//! 4. The directory of a dropped table stays as long as it has snapshots, so they are found by looking at directories
-//!    and not at the schema ([`store::list`], [`store::clear`]).
+//!    (`store::clean_up`), so a snapshot is complete or does not exist.
+//! 2. On demand ([`snapshot`]): the table is flushed; jobs continue meanwhile.
+//! 3. With `auto_snapshot`, TRUNCATE and DROP make one first (`automatic`, `before_drop`). Jobs of the table,
+//!    and flushes of later writes, are held back meanwhile; the writes are not. If the snapshot fails,
+//!    nothing is truncated or dropped.
+//! 4. The directory of a dropped table stays as long as it has snapshots, so snapshots are found by listing
+//!    directories and not through the schema ([`store::list`], [`store::clear`]).
 
 pub mod manifest;
 pub mod store;
@@ -28,7 +29,8 @@ use crate::error::EngineError;
 use crate::shard::EngineShard;
 use crate::table::files::SNAPSHOTS;
 
-/// Flushes a table and links its SSTables into `snapshots/<tag>` of its directory. Gives the number of links.
+/// Flushes a table and links its SSTables into `snapshots/<tag>` of its directory. Returns the number of
+/// links.
 pub async fn snapshot(shard: &Shard, table: TableId, tag: String) -> Result<u64, EngineError> {
     if tag.is_empty()
         || !tag.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
@@ -37,7 +39,7 @@ pub async fn snapshot(shard: &Shard, table: TableId, tag: String) -> Result<u64,
         let what = format!("{tag:?} cannot name a snapshot; use letters, digits, - _ and .");
         return Err(EngineError::Invalid(what));
     }
-    // A truncate or a change of the schema would remove what is being linked.
+    // The schema lock, because a truncate or a schema change would remove SSTables that are being linked.
     let call = shard.call(0, CpuGroup::Maintenance, move |shard| async move {
         let node = NodeShard::of(&shard)?;
         node.lock().await;
@@ -70,7 +72,7 @@ fn dir_of(node: &NodeShard, table: &catalog::Table, tag: &str) -> PathBuf {
     node.table_dir(&table.schema).join(SNAPSHOTS).join(tag)
 }
 
-/// The statement that an automatic snapshot comes before.
+/// The statement that makes an automatic snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     Truncate,
@@ -78,7 +80,7 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
-    /// As Cassandra's.
+    /// The tag, as Cassandra names it.
     fn tag(self, at_ms: i64, table: &str) -> String {
         let prefix = match self {
             Self::Truncate => "truncated",
@@ -87,7 +89,7 @@ impl Cause {
         format!("{prefix}-{at_ms}-{table}")
     }
 
-    /// The error of the statement when no snapshot can be made.
+    /// The error of the statement when the snapshot fails.
     fn refused(self, table: &catalog::Table, error: EngineError) -> EngineError {
         let what = match self {
             Self::Truncate => "truncated",
@@ -108,7 +110,7 @@ impl Cause {
     }
 }
 
-/// Whether the table leaves a snapshot before it is truncated or dropped.
+/// Whether a snapshot of the table is made before it is truncated or dropped.
 pub(crate) fn is_automatic(node: &NodeShard, table: &catalog::Table) -> bool {
     node.options.auto_snapshot
         && !is_system_keyspace(&table.schema.keyspace)
@@ -118,12 +120,12 @@ pub(crate) fn is_automatic(node: &NodeShard, table: &catalog::Table) -> bool {
 /// A snapshot that was made before a TRUNCATE or a DROP.
 pub(crate) struct Automatic {
     dir: PathBuf,
-    /// For each shard, where in its log the writes end that the snapshot has.
+    /// For each shard, the position in its log at which the writes of the snapshot end.
     pub positions: Vec<LogPosition>,
 }
 
-/// Makes a snapshot of all that was written before. Jobs of the table, and flushes of what is written from then on, are
-/// held back until [`let_go`], which is to be called after an error too.
+/// Makes a snapshot of all earlier writes. Jobs of the table, and flushes of later writes, are held back
+/// until [`let_go`], which must be called after an error too.
 pub(crate) async fn automatic(
     shard: &Shard,
     node: &Rc<NodeShard>,
@@ -155,7 +157,7 @@ pub(crate) async fn automatic(
     make.await.map_err(|error| cause.refused(table, error))
 }
 
-/// Jobs and flushes of the table go on.
+/// Allows jobs and flushes of the table again.
 pub(crate) async fn let_go(shard: &Shard, id: TableId) -> Result<(), EngineError> {
     let allow = move |shard: Shard| async move {
         let engine = EngineShard::of(&shard)?;
@@ -166,7 +168,7 @@ pub(crate) async fn let_go(shard: &Shard, id: TableId) -> Result<(), EngineError
     on_all(shard, CpuGroup::Statement, allow).await.map(drop)
 }
 
-/// Makes a snapshot of each of the tables that leave one. After an error there is none of them.
+/// Makes a snapshot of each table that requires one. After an error none of them remains.
 pub(crate) async fn before_drop(
     shard: &Shard,
     node: &Rc<NodeShard>,
@@ -184,7 +186,7 @@ pub(crate) async fn before_drop(
             Ok(Automatic { dir, .. }) => made.push(dir),
             Err(error) => {
                 for dir in made {
-                    // One that stays is complete, and users can clear it.
+                    // One that remains is complete, and users can clear it.
                     let _ = shard.files().remove_dir_all(&dir).await;
                 }
                 return Err(error);

@@ -1,4 +1,4 @@
-//! Snapshots on the disk: making, finding and removing their directories.
+//! Snapshots on disk: creating, listing and removing their directories.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -13,13 +13,13 @@ use crate::error::EngineError;
 use crate::shard::EngineShard;
 use crate::table::files::SNAPSHOTS;
 
-/// In the directory of a snapshot that is being made.
+/// Marks the directory of an unfinished snapshot.
 const UNFINISHED: &str = "unfinished";
-/// The statements that make the table again.
+/// The statements that create the table again.
 const SCHEMA: &str = "schema.cql";
 
-/// Makes the snapshot `to` of a table: all SSTables that its shards have, the manifest and the schema. It is durable
-/// when this returns; after an error it is not there. Gives the number of links.
+/// Makes the snapshot `to` of a table: all SSTables of its shards, the manifest and the schema. It is durable
+/// when this returns; after an error it does not exist. Returns the number of links.
 pub(super) async fn make(
     shard: &Shard,
     node: &Rc<NodeShard>,
@@ -28,7 +28,7 @@ pub(super) async fn make(
 ) -> Result<u64, EngineError> {
     let made = fill(shard, node, table, to).await;
     if made.is_err() {
-        // What stays has its mark, and the next start removes it.
+        // If it remains, it has the mark, and the next start removes it.
         let _ = shard.files().remove_dir_all(to).await;
     }
     made
@@ -73,7 +73,7 @@ async fn fill(
     Ok(links)
 }
 
-/// At a start: removes the snapshots of the table in `dir` that a crash has left unfinished.
+/// At a start: removes unfinished snapshots of the table in `dir`.
 pub(crate) async fn clean_up(files: &Files, dir: &Path) -> Result<(), FileError> {
     let snapshots = dir.join(SNAPSHOTS);
     for tag in tags(files, &snapshots).await? {
@@ -85,7 +85,7 @@ pub(crate) async fn clean_up(files: &Files, dir: &Path) -> Result<(), FileError>
     Ok(())
 }
 
-/// The directories in `snapshots`, none if it is not there.
+/// The directories in `snapshots`; empty if it does not exist.
 async fn tags(files: &Files, snapshots: &Path) -> Result<Vec<String>, FileError> {
     let mut tags: Vec<String> = match files.read_dir(snapshots).await {
         Ok(entries) => entries.into_iter().filter(|entry| entry.is_dir).map(|entry| entry.name).collect(),
@@ -96,7 +96,7 @@ async fn tags(files: &Files, snapshots: &Path) -> Result<Vec<String>, FileError>
     Ok(tags)
 }
 
-/// The directory of a table, of the schema or dropped.
+/// The directory of a table that exists or was dropped.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TableDir {
     pub keyspace: String,
@@ -105,7 +105,7 @@ pub struct TableDir {
 }
 
 impl TableDir {
-    /// The directory `data/<keyspace>/<table>-<id>`, by the names of its last two parts.
+    /// Parses `data/<keyspace>/<table>-<id>` by the names of its last two parts.
     fn of(path: PathBuf) -> Option<Self> {
         const ID_CHARS: usize = 32;
         let (table, id) = path.file_name()?.to_str()?.rsplit_once('-')?;
@@ -117,7 +117,7 @@ impl TableDir {
     }
 }
 
-/// The directories of all tables below the data directory, by keyspace, table and id.
+/// The directories of all tables under the data directory, by keyspace, table and id.
 pub(crate) async fn table_dirs(files: &Files, data_dir: &Path) -> Result<Vec<TableDir>, FileError> {
     let data = data_dir.join("data");
     let mut found = vec![];
@@ -137,11 +137,11 @@ pub struct SnapshotReport {
     pub table: String,
     pub tag: String,
     pub dir: PathBuf,
-    /// What its files would take if nobody else had them.
+    /// Length of its files, without regard to blocks shared with the table.
     pub disk_bytes: u64,
 }
 
-/// The snapshots of all tables, dropped ones too, by keyspace, table and tag.
+/// The snapshots of all tables, including dropped ones, by keyspace, table and tag.
 pub async fn list(shard: &Shard) -> Result<Vec<SnapshotReport>, EngineError> {
     let node = NodeShard::of(shard)?;
     let files = shard.files();
@@ -172,7 +172,7 @@ pub async fn list(shard: &Shard) -> Result<Vec<SnapshotReport>, EngineError> {
     Ok(found)
 }
 
-/// The snapshots that are to be removed. What is `None` is not asked for.
+/// Selects the snapshots to be removed. `None` selects all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Clear {
     pub keyspace: Option<String>,
@@ -180,10 +180,10 @@ pub struct Clear {
     pub tag: Option<String>,
 }
 
-/// Removes snapshots, also of dropped tables, and the directories of dropped tables that have none left. Gives how many
-/// snapshots it removed.
+/// Removes snapshots, including those of dropped tables, and the directories of dropped tables without
+/// further snapshots. Returns the number of removed snapshots.
 pub async fn clear(shard: &Shard, which: Clear) -> Result<u64, EngineError> {
-    // A table that is made with the id of a dropped one has its directory.
+    // The schema lock, because a table created with the id of a dropped one has the same directory.
     let call = shard.call(0, CpuGroup::Maintenance, move |shard| async move {
         let node = NodeShard::of(&shard)?;
         node.lock().await;
@@ -228,7 +228,7 @@ async fn remove_empty(files: &Files, dir: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Whether the directory is that of a dropped table, which is there for its snapshots alone.
+/// Whether the directory contains only snapshots, as that of a dropped table does.
 pub(crate) async fn has_only_snapshots(files: &Files, dir: &Path) -> Result<bool, FileError> {
     let entries = files.read_dir(dir).await?;
     Ok(!entries.is_empty() && entries.iter().all(|entry| entry.is_dir && entry.name == SNAPSHOTS))
