@@ -3,7 +3,7 @@
 //! A directory with SSTables is one table. Its name comes from the directory and its parent
 //! (`<keyspace>/<table>-<id>`) or from `--attach KEYSPACE.TABLE=DIR`. For a keyspace's directory or a data
 //! directory, every table below is attached, except system keyspaces, snapshots and the other directories of
-//! [`NOT_TABLES`]. The file of `--attach-schema` has CREATE statements with the names of key columns.
+//! `NOT_TABLES`. The file of `--attach-schema` has CREATE statements with the names of key columns.
 
 use std::path::{Path, PathBuf};
 

@@ -11,7 +11,7 @@ use super::text;
 pub enum SnapshotCommand {
     /// Makes a snapshot: keeps the current SSTables
     Snapshot {
-        /// Name of the snapshot [default: the time in milliseconds]
+        /// Name of the snapshot; by default the time in milliseconds
         #[arg(short, long)]
         tag: Option<String>,
         /// Only of this keyspace
