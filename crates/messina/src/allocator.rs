@@ -1,21 +1,22 @@
-//! Settings of the allocator that the programs have, mimalloc: how soon what is freed goes back to the system.
+//! Settings of the programs' allocator, mimalloc: how soon freed memory returns to the system.
 //!
-//! Allocations on a shard are freed on the same shard, nearly always; mimalloc is made for that. It is built without
-//! transparent huge pages: to clear one at its first use takes milliseconds, for which everybody on the shard waits, and a part
-//! of one keeps the whole resident.
+//! Nearly all allocations of a shard are freed on the same shard; mimalloc is designed for that. It is built
+//! without transparent huge pages: clearing one at its first use takes milliseconds, in which the whole shard
+//! waits, and a huge page of which a part is in use is resident as a whole.
 
 use std::ffi::c_long;
 
 use libmimalloc_sys::{mi_option_set_default, mi_option_t};
 
-/// Number of the option in mimalloc 3, which libmimalloc-sys has no name for.
+/// Number of the option in mimalloc 3; libmimalloc-sys has no name for it.
 const PURGE_DELAY: mi_option_t = 15;
-/// Milliseconds. mimalloc's own second is long when caches turn over by 200 MB/s: all of that would be resident.
+/// Milliseconds. mimalloc's default of a second is long for caches that turn over 200 MB/s: all of that
+/// memory would stay resident.
 const PURGE_DELAY_MS: c_long = 50;
 
-/// What is freed goes back soon, unless `MIMALLOC_PURGE_DELAY` says when.
+/// Sets the delay after which freed memory returns to the system, unless `MIMALLOC_PURGE_DELAY` sets it.
 pub fn give_back_soon() {
-    // SAFETY: the option exists, and this is called before there are other threads.
+    // SAFETY: the option exists, and the call precedes the start of other threads.
     unsafe { mi_option_set_default(PURGE_DELAY, PURGE_DELAY_MS) };
 }
 

@@ -1,5 +1,5 @@
-//! What the program `messina` has beside the daemon and the shell. A library too, for `messina-bench` and the fuzz
-//! targets.
+//! The tools of the program `messina`: everything except the server and the shell. A library, so that
+//! `messina-bench` and the fuzz targets can use it.
 
 pub mod allocator;
 pub mod iotune;

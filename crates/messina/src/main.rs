@@ -1,4 +1,4 @@
-//! The `messina` program: one subcommand for each thing it does. Without one it serves.
+//! The `messina` program: one subcommand for each task. Without a subcommand it serves.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -34,11 +34,11 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs a node; what `messina` alone does.
+    /// Runs a node; the default of `messina` without a subcommand.
     #[command(args_override_self = true)]
     Serve(ServeArguments),
-    /// Looks after a running node.
-    // -h is the host there.
+    /// Manages a running node.
+    // nodetool uses -h for the host.
     #[command(disable_help_flag = true)]
     Nodetool(NodetoolArguments),
     /// Measures a disk for the I/O scheduler, and writes io_properties.yaml.
@@ -50,7 +50,7 @@ enum Command {
     Version,
 }
 
-/// The command line, with nodetool's options as clap writes them.
+/// The words of the command line, with nodetool's options in the form that clap parses.
 fn words() -> Vec<OsString> {
     let words: Vec<OsString> = std::env::args_os().collect();
     match words.get(1).is_some_and(|word| word == "nodetool") {

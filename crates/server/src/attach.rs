@@ -1,8 +1,9 @@
-//! `--attach`: which directories become which tables.
+//! `--attach`: maps directories of SSTables to read-only tables.
 //!
-//! A directory with SSTables is a table, called as it and the directory above are (`<keyspace>/<table>-<id>`), or as
-//! `--attach KEYSPACE.TABLE=DIR` says. Of a keyspace's directory and of a data directory it is all tables below, but for
-//! the system keyspaces and for snapshots and the like. `--attach-schema` has CREATE statements with the names of key columns.
+//! A directory with SSTables is one table. Its name comes from the directory and its parent
+//! (`<keyspace>/<table>-<id>`) or from `--attach KEYSPACE.TABLE=DIR`. For a keyspace's directory or a data
+//! directory, every table below is attached, except system keyspaces, snapshots and the other directories of
+//! `NOT_TABLES`. The file of `--attach-schema` has CREATE statements with the names of key columns.
 
 use std::path::{Path, PathBuf};
 
@@ -12,13 +13,15 @@ use sstable::name::{Component, SSTableName, TableDirectory};
 
 use crate::schema_file;
 
-/// What is below a table's directory and is not the table.
+/// Subdirectories of a table's directory that hold no table.
 const NOT_TABLES: [&str; 7] =
     ["snapshots", "backups", "staging", "upload", "quarantine", "pending_delete", "commitlog"];
-/// `<data dir>/data/<keyspace>/<table>`
+/// Depth of a table below a data directory: `<data dir>/data/<keyspace>/<table>`.
 const DEPTH_MAX: usize = 3;
 const KEYSPACE: &str = "attached";
 
+/// The attachments for the values of `--attach`, with schemas from the file of `--attach-schema`.
+///
 /// # Errors
 /// A directory has no SSTables, or the schema file is wrong.
 pub fn attachments(texts: &[String], schema: Option<&Path>) -> Result<Vec<Attachment>, String> {
@@ -56,7 +59,7 @@ fn is_name(text: &str) -> bool {
     (1..=48).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// Appends the directories with SSTables, `dir` itself or below.
+/// Appends the directories that hold SSTables: `dir` itself or directories below it.
 fn collect(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), std::io::Error> {
     let mut below = vec![];
     for entry in std::fs::read_dir(dir)? {
@@ -77,7 +80,7 @@ fn collect(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), std
     Ok(())
 }
 
-/// Named as the directories are.
+/// The attachment with its keyspace and table named after the directories.
 fn named(dir: PathBuf) -> Attachment {
     let name = |path: Option<&Path>| Some(path?.file_name()?.to_str()?.to_owned());
     let own = name(Some(&dir)).unwrap_or_default();
@@ -89,7 +92,8 @@ fn named(dir: PathBuf) -> Attachment {
     Attachment { keyspace: keyspace.unwrap_or_else(|| KEYSPACE.to_owned()), table, dir, schema: None }
 }
 
-/// Gives each the definition of its name, and an only one an only definition.
+/// Gives each attachment the definition with its name. A single attachment takes a single definition of any
+/// name.
 fn take_schemas(attachments: &mut [Attachment], catalog: &Catalog) -> Result<(), String> {
     let all: Vec<_> = catalog.all_tables().map(|table| table.schema.clone()).collect();
     if let ([attachment], [only]) = (&mut *attachments, &all[..]) {

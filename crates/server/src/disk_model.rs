@@ -1,7 +1,7 @@
-//! What `io_properties.yaml` says of the disk that the data are on.
+//! Finds the model of the data directory's disk in `io_properties.yaml`.
 //!
-//! An entry is for the disk that its mountpoint is on, which need not be where the disk is mounted: any directory on it
-//! will do, or the device itself. Without an entry for it the disk counts as not measured.
+//! The mountpoint of an entry may be any directory on the disk, not only the directory where it is mounted,
+//! or the block device itself. A disk without an entry counts as not measured.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -12,13 +12,13 @@ use iosched::properties::{self, DiskEntry};
 
 use crate::warning;
 
-/// Such a file is never longer; whatever is, is another file.
+/// A longer file is refused: it cannot be an `io_properties.yaml`.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// What the file at `path` says of the disk of `data_dir`.
+/// The model that the file at `path` has for the disk of `data_dir`.
 ///
 /// # Errors
-/// What is wrong with the file.
+/// The file cannot be read or parsed, or has several entries for this disk.
 pub fn in_file(path: &Path, data_dir: &Path) -> Result<Option<DiskModel>, String> {
     let wrong = |error: &dyn std::fmt::Display| format!("io_properties_file {}: {error}", path.display());
     let len_bytes = fs::metadata(path).map_err(|error| wrong(&error))?.len();
@@ -34,15 +34,15 @@ pub fn in_file(path: &Path, data_dir: &Path) -> Result<Option<DiskModel>, String
     Ok(model)
 }
 
-/// What the text of such a file says of the disk of `dir`.
+/// The model that the text of `io_properties.yaml` has for the disk of `dir`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The text cannot be parsed, or has several entries for this disk.
 pub fn in_text(text: &str, dir: &Path) -> Result<Option<DiskModel>, String> {
     find(&properties::parse(text).map_err(|error| error.to_string())?, dir)
 }
 
-/// The entry for the disk of `dir`, which need not be there yet.
+/// The entry for the disk of `dir`. `dir` need not exist yet.
 fn find(entries: &[DiskEntry], dir: &Path) -> Result<Option<DiskModel>, String> {
     let above = dir.ancestors().map(|dir| if dir.as_os_str().is_empty() { Path::new(".") } else { dir });
     let Some(found) = above.into_iter().find_map(|dir| fs::metadata(dir).ok()) else { return Ok(None) };
@@ -65,7 +65,7 @@ fn find(entries: &[DiskEntry], dir: &Path) -> Result<Option<DiskModel>, String> 
     }
 }
 
-/// The model in a line of the log.
+/// The model as text for a log line.
 pub fn show(model: &DiskModel) -> String {
     let mb_s = |bytes_s: u64| bytes_s as f64 / 1e6;
     format!(

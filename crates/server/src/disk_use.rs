@@ -1,4 +1,4 @@
-//! What fills the disk: for errors and log lines that say that it is full.
+//! Disk usage by kind of file, for errors and log lines about a full disk.
 
 use std::fmt;
 use std::fs;
@@ -7,28 +7,29 @@ use std::path::{Path, PathBuf};
 
 use base::HashMap;
 
-/// Bytes by what they are for.
+/// Bytes on disk, by kind of file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiskUse {
     pub commit_log: u64,
-    /// In the tables' directories, components that are being written included.
+    /// In the tables' directories, including components that are being written.
     pub sstables: u64,
-    /// What only snapshots keep: their files are links, and cost nothing as long as the table has them too.
+    /// Files that only snapshots hold. Snapshots are hard links, so a file costs nothing while the table has
+    /// it too.
     pub snapshots: u64,
-    /// Else in the data directory: SSTable manifests, `upload/`, `set-aside/`.
+    /// All other files in the data directory: SSTable manifests, `upload/`, `set-aside/`.
     pub others: u64,
-    /// Of the file system; `None` if it does not say.
+    /// Of the file system; `None` if the system does not report it.
     pub file_system: Option<FileSystem>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSystem {
     pub total_bytes: u64,
-    /// For this user.
+    /// Bytes that this user may still write.
     pub free_bytes: u64,
 }
 
-/// In the order in which links to one file are counted.
+/// Kind of a file. A file with several links counts as the first of its kinds in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     CommitLog,
@@ -51,7 +52,8 @@ impl Kind {
 }
 
 impl DiskUse {
-    /// Counts the blocks of each file, once if it has several names. What cannot be read is not counted. Blocks.
+    /// Adds up the allocated blocks of each file; a file with several names counts once. Unreadable entries
+    /// are not counted. Blocks.
     pub fn of(data_dir: &Path) -> Self {
         let mut files: HashMap<(u64, u64), (Kind, u64)> = HashMap::default();
         let mut dirs: Vec<PathBuf> = vec![data_dir.to_owned()];
@@ -83,7 +85,7 @@ impl DiskUse {
     }
 }
 
-/// What `st_blocks` counts in.
+/// The unit of `st_blocks`.
 const BLOCK_BYTES: u64 = 512;
 
 impl fmt::Display for DiskUse {
@@ -106,12 +108,12 @@ impl fmt::Display for DiskUse {
     }
 }
 
-/// Of the file system that has the path.
+/// Size and free space of the file system that holds the path.
 pub fn file_system(path: &Path) -> Option<FileSystem> {
     let path = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).ok()?;
-    // SAFETY: all zeros is a value of it.
+    // SAFETY: all zeros is a valid value of this struct.
     let mut stat = unsafe { std::mem::zeroed::<libc::statvfs>() };
-    // SAFETY: the path ends in a zero byte, and `stat` is ours to be filled.
+    // SAFETY: the path ends in a zero byte, and `stat` is a local variable that the call fills.
     let failed = unsafe { libc::statvfs(path.as_ptr(), &mut stat) };
     let of = |blocks: u64| blocks * stat.f_frsize;
     (failed == 0).then(|| FileSystem { total_bytes: of(stat.f_blocks), free_bytes: of(stat.f_bavail) })

@@ -1,5 +1,5 @@
-//! Tells the log when a shard cannot flush, its commit log cannot grow or has failed, and when it goes on; what fills the disk
-//! then; which compactions failed; and of a `disk_budget` that is too small for them.
+//! Logs flush failures, commit logs that cannot grow or have failed, and recoveries from both, with what
+//! fills the disk; also failed compactions, and a `disk_budget` that is too small for compactions.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::disk_use::DiskUse;
 use crate::{error, info, warning};
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// A disk that is full now and then, or a budget that is too small, is told of once in this time.
+/// Minimal interval between two log lines of a shard about a full disk, or about a budget that is too small.
 const AGAIN_AFTER_US: u64 = 600_000_000;
 
-/// Looks at every shard until it is gone.
+/// Polls every shard until it stops.
 pub fn start(engine: &Engine, data_dir: &Path) {
     let remote = engine.remote();
     for shard in 0..remote.shard_count() {
@@ -35,14 +35,14 @@ pub fn start(engine: &Engine, data_dir: &Path) {
     }
 }
 
-/// What a shard says of itself.
+/// State of a shard at one poll.
 struct Seen {
     at_us: u64,
-    /// Why the last flush failed.
+    /// The error of the last flush.
     unflushed: Option<String>,
-    /// Why the commit log cannot grow, and whether flushes will give it room.
+    /// Why the commit log cannot grow, and whether flushes will free space for it.
     no_space: Option<(String, bool)>,
-    /// Why the commit log takes nothing until a restart.
+    /// The error after which the commit log takes no writes until a restart.
     failure: Option<LogError>,
     compactions: ManagerStats,
 }
@@ -59,7 +59,7 @@ impl Seen {
     }
 }
 
-/// What the log was told of a shard.
+/// What was already logged about a shard.
 #[derive(Default)]
 struct Watch {
     shard: u32,
@@ -129,7 +129,7 @@ impl Watch {
     }
 }
 
-/// Whether it was told long ago or never; then it is told now.
+/// Whether the last such line is at least [`AGAIN_AFTER_US`] old or there was none; records `now_us` if so.
 fn may_tell(told_at_us: &mut Option<u64>, now_us: u64) -> bool {
     let may = told_at_us.is_none_or(|at_us| now_us.saturating_sub(at_us) >= AGAIN_AFTER_US);
     if may {

@@ -1,5 +1,5 @@
-//! The daemon as a library: a node from its configuration to its drain, its clients' connections, the admin API. The
-//! program `messina` runs it, and so do the simulation and `messina-bench`.
+//! The server as a library: a node from its configuration to its drain, client connections, the admin API.
+//! Used by the program `messina`, by the simulation and by `messina-bench`.
 
 pub mod admin;
 pub mod api;

@@ -1,4 +1,4 @@
-//! The log on standard error, in the shape of the peers' lines:
+//! The log on standard error, in the line format of Cassandra and ScyllaDB:
 //!
 //! ```text
 //! INFO  2026-11-21 22:00:01,123 [shard 0] engine - 3 segments replayed
@@ -12,15 +12,15 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::config::LogLevel;
 
-/// So many levels are written; 0: none.
+/// Number of levels that are written; 0: none.
 static LEVELS: AtomicU8 = AtomicU8::new(LogLevel::Info as u8 + 1);
 
-/// From now on, lines above this level are left out.
+/// Sets the level; lines above it are left out from now on.
 pub fn set_level(level: LogLevel) {
     LEVELS.store(level as u8 + 1, Ordering::Relaxed);
 }
 
-/// From now on, no line is written. For simulated nodes, whose faults are made on purpose.
+/// Turns the log off. For simulated nodes, whose faults are made on purpose.
 pub fn silence() {
     LEVELS.store(0, Ordering::Relaxed);
 }
@@ -29,8 +29,8 @@ pub fn is_on(level: LogLevel) -> bool {
     (level as u8) < LEVELS.load(Ordering::Relaxed)
 }
 
-/// Writes a line. `place` says who speaks: `main`, `shard 3`. A line break in the text is indented, so that a line of
-/// the log begins with its level. What cannot be written is lost.
+/// Writes a line. `place` is the thread that logs: `main`, `shard 3`. Further lines of a text are indented,
+/// so every line of the log that starts at column one begins with its level. A failed write is ignored.
 pub fn log(level: LogLevel, place: impl fmt::Display, component: &str, text: fmt::Arguments<'_>) {
     if is_on(level) {
         let line = line(level, now(), &place, component, text);
@@ -38,7 +38,7 @@ pub fn log(level: LogLevel, place: impl fmt::Display, component: &str, text: fmt
     }
 }
 
-/// A moment in local time, with milliseconds.
+/// A time in local time, with milliseconds.
 struct Moment {
     time: libc::tm,
     millis: i64,
@@ -48,9 +48,9 @@ struct Moment {
 fn now() -> Moment {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let seconds = since.as_secs() as libc::time_t;
-    // SAFETY: all zeros is a time.
+    // SAFETY: all zeros is a valid `tm`.
     let mut time = unsafe { std::mem::zeroed::<libc::tm>() };
-    // SAFETY: both are ours, and `time` is to be filled.
+    // SAFETY: both pointers are to local variables, and the call fills `time`.
     unsafe { libc::localtime_r(&seconds, &mut time) };
     Moment { time, millis: i64::from(since.subsec_millis()) }
 }
@@ -82,7 +82,7 @@ fn line(
     )
 }
 
-/// `info!("engine", "opened {}", dir)` from the main thread; others name their place with [`log`].
+/// `info!("engine", "opened {}", dir)` logs from the main thread; other threads use [`log`] with their place.
 #[macro_export]
 macro_rules! info {
     ($component:expr, $($text:tt)*) => {
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_shape_of_a_line() {
-        // SAFETY: all zeros is a time.
+        // SAFETY: all zeros is a valid `tm`.
         let mut time = unsafe { std::mem::zeroed::<libc::tm>() };
         (time.tm_year, time.tm_mon, time.tm_mday) = (126, 10, 21);
         (time.tm_hour, time.tm_min, time.tm_sec) = (22, 0, 1);

@@ -1,7 +1,8 @@
-//! `--in-memory`: a directory that is in memory, as far as the system offers one, and gone afterwards.
+//! `--in-memory`: a data directory in memory, if the system offers one, that is removed at the end.
 //!
-//! It is made below `/dev/shm` if that has room, else below the directory for temporary files. A process that was
-//! killed cannot remove its own; the next one does, which tells them by the lock that nobody holds.
+//! It is made below `/dev/shm` if that has enough space, else below the directory for temporary files. A
+//! killed process cannot remove its directory; the next process does. It recognizes abandoned directories by
+//! a lock file that no process has locked.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,10 +12,10 @@ use std::path::{Path, PathBuf};
 use crate::disk_use::file_system;
 
 const NAME: &str = "messina-in-memory-";
-/// Containers often have a `/dev/shm` of 64 MiB, which is no place for data.
+/// Containers often have a `/dev/shm` of 64 MiB, which is too small for data.
 const ROOM_BYTES: u64 = 256 << 20;
 
-/// Removed with everything in it when dropped.
+/// Removed with its content when dropped.
 pub struct MemoryDir {
     path: PathBuf,
 }
@@ -34,7 +35,7 @@ impl MemoryDir {
         &self.path
     }
 
-    /// Removes it now. What cannot be removed is the next process's.
+    /// Removes the directory now. Files that cannot be removed are left for the next process.
     pub fn remove(&self) {
         drop(fs::remove_dir_all(&self.path));
     }
@@ -46,14 +47,14 @@ impl Drop for MemoryDir {
     }
 }
 
-/// Removes what processes left that do not run any more.
+/// Removes the directories of processes that no longer run.
 fn remove_abandoned(above: &Path) {
     for entry in fs::read_dir(above).into_iter().flatten().flatten() {
         let ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(NAME));
         if !ours || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             continue;
         }
-        // Without a lock file it is being made just now.
+        // A directory without a lock file is just being made.
         let Ok(lock) = File::open(entry.path().join(runtime::LOCK_FILE_NAME)) else { continue };
         if lock.try_lock().is_ok() {
             drop(fs::remove_dir_all(entry.path()));
@@ -61,7 +62,7 @@ fn remove_abandoned(above: &Path) {
     }
 }
 
-/// Bytes that are free for this user; 0 if it cannot be said.
+/// Bytes that are free for this user; 0 if unknown.
 fn free_bytes(path: &Path) -> u64 {
     file_system(path).map_or(0, |of| of.free_bytes)
 }

@@ -1,11 +1,12 @@
-//! Keeps what the process really takes below `--memory`: caches shrink when it is more than their books say.
+//! Keeps the resident memory of the process below `--memory` by shrinking caches.
 //!
-//! Caches count what they hold. The allocator rounds it up, keeps pages of which a part is free, and so does the
-//! kernel; how much that is depends on the load. So the resident set is looked at twenty times a second: caches of
-//! every shard get a part of their budget, less while too much is resident and slowly more while there is room.
+//! Caches count the bytes that they hold. Resident memory is more: the allocator rounds sizes up, and the
+//! allocator and the kernel keep partly free pages; how much depends on the load. The resident set is
+//! therefore polled twenty times a second. The caches of every shard may use a part of their budget: the part
+//! is cut while too much is resident, and grows slowly while there is room.
 //!
-//! `/proc/self/statm` is read on the main thread ([`watch`]): the kernel adds up counters of all cores for it, and no shard
-//! waits for that. Shards see the number of the last look.
+//! The main thread reads `/proc/self/statm` ([`watch`]), because the kernel adds up counters of all cores for
+//! it; no shard waits for that. Shards read the latest value.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,17 +17,17 @@ use engine::shard::EngineShard;
 use runtime::CpuGroup;
 
 const LOOK_US: u64 = 50_000;
-/// Looks between two cuts: what is evicted is only gradually given back to the kernel.
+/// Polls between two cuts: evicted memory returns to the kernel only gradually.
 const LOOKS_A_CUT: u32 = 6;
-/// Of the memory: above the first caches shrink, below the second they may grow.
+/// Thresholds, as parts of `--memory`: caches shrink above the first and may grow below the second.
 const HIGH: f64 = 0.78;
 const LOW: f64 = 0.72;
 /// Caches keep at least this part of their budget.
 const PART_MIN: f64 = 0.1;
-/// What they get back at a look.
+/// Increase of the part at each poll.
 const GROWTH: f64 = 0.005;
 
-/// The decision: which part of their budget caches may use.
+/// Computes the part of their budget that caches may use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Governor {
     memory_bytes: u64,
@@ -39,8 +40,8 @@ impl Governor {
         Self { memory_bytes: memory_bytes.max(1), part: 1.0, looks_since_cut: LOOKS_A_CUT }
     }
 
-    /// The part from now on, with so much resident and caches that hold `cached_part` of their budget. They are cut from what they
-    /// hold: a budget that they do not use is nothing to save from.
+    /// The new part, given the resident bytes and the part of their budget that caches hold. A cut starts
+    /// from what the caches hold: cutting an unused budget frees nothing.
     fn look(&mut self, resident_bytes: u64, cached_part: f64) -> f64 {
         let filled = resident_bytes as f64 / self.memory_bytes as f64;
         self.looks_since_cut = self.looks_since_cut.saturating_add(1);
@@ -54,7 +55,8 @@ impl Governor {
     }
 }
 
-/// Starts to govern every shard, each for itself, by the number that is returned: [`watch`] keeps it up to date.
+/// Starts a governor on every shard. The returned counter holds the resident bytes; [`watch`] keeps it up to
+/// date.
 ///
 /// # Errors
 /// The shards have stopped.
@@ -84,7 +86,7 @@ pub fn start(engine: &Engine, memory_bytes: u64) -> Result<Arc<AtomicU64>, engin
     Ok(resident)
 }
 
-/// Keeps the number of resident bytes up to date. Does not end.
+/// Updates the counter of resident bytes. Does not end.
 pub async fn watch(resident: Arc<AtomicU64>) {
     loop {
         resident.store(resident_bytes(), Ordering::Relaxed);
@@ -92,11 +94,11 @@ pub async fn watch(resident: Arc<AtomicU64>) {
     }
 }
 
-/// Bytes of physical memory that this process has; 0 if the system does not say.
+/// Resident memory of this process in bytes; 0 if the system does not report it.
 pub fn resident_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 = statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
-    // SAFETY: a plain call.
+    // SAFETY: `sysconf` takes no pointer.
     let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     pages * u64::try_from(page_bytes).unwrap_or(0)
 }
@@ -111,7 +113,7 @@ mod tests {
         let mut governor = Governor::new(1000);
         assert_eq!(governor.look(770, 1.0), 1.0);
         assert_eq!(percent(governor.look(880, 1.0)), 90.0);
-        // What was evicted is not yet with the kernel.
+        // Evicted memory has not returned to the kernel yet.
         assert_eq!(percent(governor.look(880, 0.9)), 90.0);
         for _ in 0..LOOKS_A_CUT {
             governor.look(770, 0.9);

@@ -12,13 +12,13 @@ use engine::{Engine, EngineError, node};
 use crate::cql_server::{self, LevelReport};
 use crate::serve::ClientListeners;
 
-/// What the node does for its clients.
+/// Whether the node serves clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Mode {
     Normal,
     Draining,
-    /// Everything is on disk, and nothing more is taken. Only a restart ends it.
+    /// Everything is on disk, and the node takes no requests until it is restarted.
     Drained,
 }
 
@@ -32,11 +32,11 @@ impl Mode {
     }
 }
 
-/// The part of the configuration that the admin API shows and needs.
+/// The part of the configuration that the admin API shows or needs.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
     pub cluster_name: String,
-    /// The address that clients are told.
+    /// The address reported to clients.
     pub address: String,
     /// Absolute.
     pub data_dir: PathBuf,
@@ -53,7 +53,7 @@ pub struct Node {
     /// Seconds since 1970 at the start.
     pub generation: u64,
     mode: AtomicU8,
-    /// Held by who drains.
+    /// Held while a drain runs.
     draining: tokio::sync::Mutex<()>,
 }
 
@@ -80,10 +80,11 @@ impl Node {
         }
     }
 
-    /// Stops taking requests, flushes, and makes the rest durable in the log. Once is enough; later calls wait for the
-    /// first one. After an error the node does not serve either: what was acknowledged is in the log.
+    /// Stops taking requests, flushes, and makes everything else durable in the commit log. Only the first
+    /// call drains; later calls wait for it. After an error the node does not serve either: acknowledged
+    /// writes are in the commit log.
     ///
-    /// Must run to its end: spawn it rather than drop it half-way.
+    /// The future must run to its end: spawn it rather than drop it half-way.
     pub async fn drain(&self) -> Result<(), EngineError> {
         let _held = self.draining.lock().await;
         if self.mode() != Mode::Normal {
@@ -100,7 +101,7 @@ impl Node {
         self.engine.ask(0, |shard| async move { node::catalog(&shard) }).get().await
     }
 
-    /// The tables of a keyspace, or of all.
+    /// The tables of a keyspace; `None`: of all keyspaces.
     pub fn tables_of(catalog: &Catalog, keyspace: Option<&str>) -> Vec<Arc<Table>> {
         match keyspace {
             Some(keyspace) => catalog.tables(keyspace).cloned().collect(),
@@ -112,22 +113,22 @@ impl Node {
         self.engine.ask(0, |shard| async move { node::report(&shard).await }).get().await
     }
 
-    /// What reads are doing: a text for each semaphore of each shard.
+    /// State of the reads: a text for each semaphore of each shard.
     pub async fn read_diagnostics(&self) -> Result<Vec<Vec<String>>, EngineError> {
         self.engine.ask(0, |shard| async move { node::read_diagnostics(&shard).await }).get().await
     }
 
-    /// What was served at each service level: a list for each shard.
+    /// Requests served by service level: a list for each shard.
     pub async fn level_reports(&self) -> Result<Vec<Vec<LevelReport>>, EngineError> {
         self.engine.ask(0, |shard| async move { Ok(cql_server::level_reports(&shard).await) }).get().await
     }
 
-    /// Where memory is, by class: a list for each shard.
+    /// Memory in use by class: a list for each shard.
     pub async fn memory(&self) -> Result<Vec<Vec<MemoryUse>>, EngineError> {
         self.engine.ask(0, |shard| async move { cql_server::memory(&shard).await }).get().await
     }
 
-    /// What every table has and does.
+    /// Reports of all tables: a list for each shard.
     pub async fn table_reports(&self) -> Result<Vec<Vec<TableReport>>, EngineError> {
         self.engine.ask(0, |shard| async move { node::table_reports(&shard).await }).get().await
     }

@@ -1,7 +1,8 @@
-//! A file of CREATE statements as a catalog, without a node: names for tables whose SSTables know only types.
+//! Builds a catalog from a file of CREATE statements, without a node. It gives names to tables whose SSTables
+//! contain only types.
 //!
-//! CREATE KEYSPACE, CREATE TYPE and CREATE TABLE are carried out in memory by `cql` itself, and so are ALTER and DROP. A
-//! keyspace that is only named is made. Statements that read or write data are refused.
+//! `cql` itself executes CREATE KEYSPACE, CREATE TYPE, CREATE TABLE, ALTER and DROP in memory. A keyspace
+//! that is named but not created is made. Statements that read or write data are refused.
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -16,19 +17,19 @@ use reader::{Page, ReadCommand};
 use syntax::{Statement, parse, split_statements};
 use uuid::Uuid;
 
-/// The catalog that the file describes; `keyspace` is that of names without one.
+/// The catalog that the file describes. `keyspace` applies to names without a keyspace.
 ///
 /// # Errors
-/// The file cannot be read, or a statement is wrong; the text says which.
+/// The file cannot be read, or a statement is wrong; the text names it.
 pub fn load(path: &Path, keyspace: Option<&str>) -> Result<Catalog, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     parse_schema(&text, keyspace).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// As [`load`], of a text.
+/// Like [`load`], for a text.
 ///
 /// # Errors
-/// A statement is wrong; the text says in which line it begins.
+/// A statement is wrong; the text names the line where it begins.
 pub fn parse_schema(text: &str, keyspace: Option<&str>) -> Result<Catalog, String> {
     let schema =
         SchemaOnly { catalog: RefCell::new(Catalog::empty()), clock_us: Cell::new(1), random: Cell::new(0) };
@@ -50,7 +51,7 @@ pub fn parse_schema(text: &str, keyspace: Option<&str>) -> Result<Catalog, Strin
     Ok(schema.catalog.into_inner())
 }
 
-/// A storage that has a schema and nothing else.
+/// A coordinator that has a schema and no data.
 struct SchemaOnly {
     catalog: RefCell<Catalog>,
     clock_us: Cell<i64>,
@@ -95,14 +96,14 @@ impl Coordinator for SchemaOnly {
     }
 
     fn random_u64(&self) -> u64 {
-        // Ids of tables must differ, and nobody else sees them.
+        // Table ids must only differ within this catalog; nothing else sees them.
         self.random.set(self.random.get() + 1);
         base::rng::Rng::new(self.random.get()).next_u64()
     }
 
     fn node_info(&self) -> NodeInfo {
         let info = NodeInfo::new(self.host_id(), std::net::IpAddr::from([127, 0, 0, 1]), 9042);
-        // The text may speak of any.
+        // With an empty name, a statement may name any data center.
         NodeInfo { data_center: String::new(), ..info }
     }
 

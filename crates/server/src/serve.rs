@@ -1,13 +1,15 @@
-//! `messina serve`: a node from its start to its end.
+//! `messina serve`: runs a node from its start to its end.
 //!
-//! 1. The configuration is read; the admin sockets are bound, so that a taken port is found out before anything else.
-//! 2. The engine opens the directory; what it found goes to the log.
-//! 3. The clients' listeners are started ([`StartListeners`]), and the admin API and the metrics answer.
-//! 4. SIGTERM or SIGINT: listeners stop, memtables are flushed, the log is closed, and the process ends with 0. A
-//!    second signal, a second or more after the first, ends it at once, which loses nothing that was acknowledged.
-//!    SIGHUP never ends it: changed certificates are read at once.
+//! 1. The configuration is read. The admin sockets are bound early, so that a port in use is reported before
+//!    anything else happens.
+//! 2. The engine opens the directory; its findings are logged.
+//! 3. The clients' listeners start ([`StartListeners`]), and the admin API and the metrics answer.
+//! 4. SIGTERM or SIGINT: listeners stop, memtables are flushed, the commit log is closed, and the process
+//!    ends with status 0. A second signal, at least a second after the first, ends it at once; acknowledged
+//!    writes are not lost. SIGHUP never ends the process: it reloads changed certificates.
 //!
-//! The main thread does nothing but this: it is the one tokio thread of the process. Data are on the shards' threads.
+//! The main thread does only this and is the only tokio thread of the process. Data are on the shards'
+//! threads.
 
 #![deny(unused_variables)]
 
@@ -45,13 +47,13 @@ use crate::node::{Node, NodeConfig};
 use crate::start_log;
 use crate::{error, info, warning};
 
-/// Fewer are worth a warning.
+/// Fewer allowed open files are worth a warning.
 const OPEN_FILES_WANTED: u64 = 10_000;
 
-/// How often the files of certificates are looked at.
+/// Interval at which certificate files are checked for changes.
 const CERTIFICATES_LOOK: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// What ended a start or a run.
+/// Why a start or a run failed.
 #[derive(Debug)]
 pub struct ServeError(String);
 
@@ -69,21 +71,21 @@ impl From<String> for ServeError {
     }
 }
 
-/// Who serves clients.
+/// The clients' listeners, as the node controls them.
 pub trait ClientListeners: Send + Sync {
     fn is_listening(&self) -> bool;
-    /// Open connections.
+    /// Number of open connections.
     fn connections(&self) -> u64;
-    /// Looks whether the files of certificates have changed; connections from now on get the new ones.
+    /// Checks whether certificate files have changed; new connections get the new certificates.
     fn reload_certificates(&self) {}
-    /// Stops taking connections and requests; ends when those under way have been answered, or soon after.
+    /// Stops taking connections and requests; ends when the requests in flight are answered, or soon after.
     fn stop(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
-/// Starts to serve clients on a node that is open, and says so in the log. Runs on the main thread.
+/// Starts to serve clients on an open node, and logs the addresses. Runs on the main thread.
 pub type StartListeners = fn(&Engine, ClientParts) -> Result<Arc<dyn ClientListeners>, ServeError>;
 
-/// The parts of the configuration that are about clients, and what they depend on.
+/// The parts of the configuration that concern clients, and the values that they depend on.
 #[derive(Clone, Debug)]
 pub struct ClientParts {
     pub identity: IdentityConfig,
@@ -99,7 +101,7 @@ pub struct ClientParts {
     pub shown: Config,
 }
 
-/// A node that only the admin API reaches.
+/// No clients' listeners: only the admin API reaches the node.
 pub struct NoListeners;
 
 impl NoListeners {
@@ -124,44 +126,44 @@ impl ClientListeners for NoListeners {
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct ServeArguments {
-    /// The configuration; by default messina.yaml, if it is there.
+    /// The configuration file [default: messina.yaml, if it exists].
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Everything is kept below this directory [default: messina-data].
+    /// The directory that holds all data [default: messina-data].
     #[arg(long, value_name = "DIR")]
     data_dir: Option<String>,
-    /// Keep nothing: for tests.
+    /// Keep all data in memory and nothing after the end: for tests.
     #[arg(long)]
     in_memory: bool,
-    /// Where clients connect [default: 127.0.0.1].
+    /// The address for CQL clients [default: 127.0.0.1].
     #[arg(long, value_name = "ADDRESS")]
     listen_address: Option<String>,
-    /// [default: 9042]
+    /// The port for CQL clients [default: 9042].
     #[arg(long, value_name = "PORT")]
     native_transport_port: Option<String>,
-    /// The admin API, for nodetool [default: 10000].
+    /// The port of the admin API, which nodetool uses [default: 10000].
     #[arg(long, value_name = "PORT")]
     api_port: Option<String>,
-    /// Metrics; 0: none [default: 9180].
+    /// The port of the metrics; 0: no metrics [default: 9180].
     #[arg(long, value_name = "PORT")]
     prometheus_port: Option<String>,
-    /// Shards, a thread each [default: one for each core].
+    /// The number of shards, each a thread [default: one for each core].
     #[arg(long, value_name = "N")]
     smp: Option<String>,
     /// Limit for memtables and caches [default: an eighth of the machine's memory, at most 2G].
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
-    /// Read the SSTables of this directory (a table's, a keyspace's or all of a data directory) as tables; nothing is
+    /// Read the SSTables of this directory (of a table, a keyspace or a data directory) as tables. Nothing is
     /// written there. Can be given several times.
     #[arg(long, value_name = "[KEYSPACE.TABLE=]DIR", action = clap::ArgAction::Append)]
     attach: Vec<String>,
-    /// CREATE TABLE statements that name the columns of attached tables.
+    /// A file of CREATE TABLE statements that name the columns of attached tables.
     #[arg(long, value_name = "FILE.cql", requires = "attach")]
     attach_schema: Option<PathBuf>,
     /// error, warn, info, debug or trace [default: info].
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,
-    /// Any option of messina.yaml: --set commitlog_sync=batch.
+    /// Set any option of messina.yaml: --set commitlog_sync=batch.
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
     #[command(flatten)]
@@ -169,7 +171,7 @@ pub struct ServeArguments {
 }
 
 impl ServeArguments {
-    /// The flags as settings; each is an option of the same name.
+    /// The flags as settings. Each flag sets the option of the same name.
     fn settings(&self) -> Result<Vec<Setting>, String> {
         let flags = [
             ("--data-dir", "data_dir", &self.data_dir),
@@ -186,7 +188,7 @@ impl ServeArguments {
             settings.extend(value.as_ref().map(|value| Setting::flag(flag, name, value)));
         }
         if self.listen_address.is_some() {
-            // The flag says where clients connect, whatever the file says.
+            // The flag overrides `rpc_address` of the file, so that clients connect to this address.
             settings.push(Setting::flag("--listen-address", "rpc_address", "auto"));
         }
         if self.in_memory {
@@ -203,17 +205,17 @@ impl ServeArguments {
     }
 }
 
-/// Serves until told to stop.
+/// Serves until a signal ends the process.
 ///
 /// # Errors
-/// The node cannot start, or did not end well; the text says what to do.
+/// The node cannot start, or its drain failed; the text states what to do.
 #[allow(clippy::disallowed_methods, reason = "how long a start takes is of the real world")]
 pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), ServeError> {
     let began = Instant::now();
     let loaded = config::load(arguments.config.as_deref(), arguments.settings()?)
         .map_err(|errors| ServeError(errors.to_string()))?;
     let mut shown = loaded.config.clone();
-    // Without `..`: a part that nobody takes does not compile; see `config::parts`.
+    // Without `..`: an unused part does not compile; see `config::parts`.
     let Config {
         identity,
         place,
@@ -246,7 +248,8 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         }
     }
     raise_open_files();
-    // SAFETY: installs no handler of ours. A terminal that is closed while the node opens its directory does not end it.
+    // SAFETY: installs no handler of this program. Closing the terminal while the node opens its directory
+    // does not end it.
     unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
     let PlaceConfig { data_dir, in_memory } = place;
     let memory_dir = if in_memory { Some(make_memory_dir()?) } else { None };
@@ -258,7 +261,7 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         port => Some(bind(&prometheus_address, port, "prometheus_port")?),
     };
     let guards = guards(protection, (&api_address, &api), (&prometheus_address, metrics.as_ref()))?;
-    // The admin API names files, and who asks may be elsewhere.
+    // The admin API returns file names, and its client may have another working directory.
     let data_dir = std::path::absolute(&data_dir)
         .map_err(|error| ServeError(format!("data_dir {}: {error}", data_dir.display())))?;
     shown.place.data_dir.clone_from(&data_dir);
@@ -299,22 +302,22 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
             tokio::spawn(memory_governor::watch(resident));
             serve(&node, api, metrics, guards, memory_dir.as_ref(), began).await
         });
-    // The last owner stops the shards.
+    // Dropping the last owner stops the shards.
     drop(node);
     info!("init", "stopped");
     served
 }
 
-/// Lets the process have as many files and connections open as it is allowed to; a shell gives few by default.
+/// Raises the limit of open files and connections to the allowed maximum; shells set a low limit by default.
 fn raise_open_files() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: writes the two numbers.
+    // SAFETY: the call writes two numbers to a local variable.
     if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
         return;
     }
     let before = limit.rlim_cur;
     limit.rlim_cur = limit.rlim_max;
-    // SAFETY: reads the two numbers.
+    // SAFETY: the call reads two numbers of a local variable.
     let raised = before < limit.rlim_max && unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } == 0;
     let now = if raised { limit.rlim_cur } else { before };
     info!("init", "at most {now} open files and connections (RLIMIT_NOFILE; {before} before)");
@@ -353,13 +356,13 @@ fn bind(address: &str, port: u16, option: &str) -> Result<TcpListener, ServeErro
     Ok(listener)
 }
 
-/// What the HTTP doors demand; the metrics may demand nothing.
+/// The guards of the HTTP listeners; `metrics`: `None` if everyone may read the metrics.
 struct Guards {
     api: admin::guard::Guard,
     metrics: Option<admin::guard::Guard>,
 }
 
-/// `api` and `metrics`: what is configured as the address, and the socket bound to it.
+/// `api` and `metrics`: the configured address, and the socket bound to it.
 fn guards(
     protection: HttpProtection,
     api: (&str, &TcpListener),
@@ -426,7 +429,7 @@ fn show_sync(mode: SyncMode) -> String {
     }
 }
 
-/// A disk that has this left has no room for segments, and for all else a start writes.
+/// With this much free space and less than two segments, smaller segments would let the node start.
 const NEEDED_WITHOUT_SEGMENTS_BYTES: u64 = 1 << 20;
 
 fn open_error(data_dir: &Path, segment_bytes: u64, error: &EngineError) -> ServeError {
@@ -470,7 +473,7 @@ fn open_error(data_dir: &Path, segment_bytes: u64, error: &EngineError) -> Serve
     })
 }
 
-/// What the start found and did.
+/// Logs what the start found and did.
 fn report(report: &OpenReport) {
     let replay = &report.replay;
     if replay.segments > 0 {
@@ -596,12 +599,12 @@ fn start_server(what: &str, listener: TcpListener, router: axum::Router) -> Resu
     Ok(())
 }
 
-/// Says which shard has stopped, should one stop.
+/// A receiver that gets the number of a shard that has stopped.
 fn watch_shards(engine: &Engine) -> mpsc::Receiver<u32> {
     let (sender, receiver) = mpsc::channel(1);
     let remote = engine.remote();
     for shard in 0..remote.shard_count() {
-        // It never answers; that its shard is gone ends it.
+        // The call never answers; it ends with an error when its shard stops.
         let watch = remote.call(shard, CpuGroup::Background, |_| std::future::pending::<()>());
         let sender = sender.clone();
         tokio::spawn(async move {
@@ -619,10 +622,11 @@ async fn next_signal(terminate: &mut Signal, interrupt: &mut Signal) -> &'static
     }
 }
 
-/// Signals that come so soon after the first are that one: `timeout` sends SIGTERM to the process and to its group.
+/// A signal this soon after the first counts as the same: `timeout` sends SIGTERM to the process and to its
+/// group.
 const SAME_SIGNAL: Duration = Duration::from_secs(1);
 
-/// Waits for a signal that is not a part of the one that came just now.
+/// Waits for a signal at least [`SAME_SIGNAL`] after the call.
 #[allow(clippy::disallowed_methods, reason = "signals are of the real world")]
 async fn second_signal(terminate: &mut Signal, interrupt: &mut Signal) -> &'static str {
     let first = Instant::now();
@@ -634,7 +638,7 @@ async fn second_signal(terminate: &mut Signal, interrupt: &mut Signal) -> &'stat
     }
 }
 
-/// SIGHUP never ends the node: a terminal that is closed sends it too. It makes changed certificates count at once.
+/// SIGHUP never ends the node: closing a terminal sends it too. It reloads changed certificates.
 fn reload_on_hangup(mut hangup: Signal, node: Arc<Node>) {
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {

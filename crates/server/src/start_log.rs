@@ -1,4 +1,4 @@
-//! How far a long start is, told to the log every few seconds.
+//! Logs the progress of a long start every few seconds.
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -10,7 +10,7 @@ use crate::info;
 
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Runs `open` on this thread; another tells the log how far it is.
+/// Runs `open` on this thread while another thread logs its progress.
 pub fn while_opening<T>(progress: Arc<StartProgress>, open: impl FnOnce() -> T) -> T {
     let (ended, wait) = channel::<()>();
     std::thread::scope(|scope| {

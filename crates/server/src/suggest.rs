@@ -1,11 +1,13 @@
-//! "Did you mean …?": the nearest of known names.
+//! "Did you mean …?": the known name nearest to a wrong one (optimal string alignment distance).
 
 use strsim::osa_distance;
 
-/// No known name is nearly as long; what comes after does not count, so that a long word costs no time.
+/// Characters of the wrong name that are compared. Known names are shorter; the bound limits the time for a
+/// long input.
 const CHARS_MAX: usize = 200;
 
-/// The known name with the fewest edits to `name`, if they are few for its length.
+/// The known name with the fewest edits from `name`; `None` if that is more than a third of its length (at
+/// least 1, at most 5).
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let allowed = (name.chars().count() / 3).clamp(1, 5);
     let name: String = name.chars().take(CHARS_MAX).collect();

@@ -1,17 +1,18 @@
-//! Many seeds on several threads, told in the order of the seeds.
+//! Runs many seeds on several threads and reports them in the order of the seeds.
 //!
-//! A world lives on one thread and shares nothing with another, so a seed ends the same whatever runs beside it.
-//! Threads take seeds in order. After a failure only the seeds before it are still run, so that the failure that is
-//! told is the first of the range, however many threads there are.
+//! A simulated world lives on one thread and shares nothing with others, so the result of a seed does not
+//! depend on other threads. Threads take seeds in order. After a failure only earlier seeds still run, so the
+//! reported failure is the first of the range for any number of threads.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-/// Worlds are deep: the main thread's stack is as large on Linux.
+/// Stack of a thread in bytes, as large as the main thread's on Linux: worlds need deep stacks.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Runs `seeds` on `jobs` threads and tells each outcome, in order; ends after the first failure unless `keep_going`.
+/// Runs `seeds` on `jobs` threads and reports each outcome, in order. Ends after the first failure unless
+/// `keep_going`.
 pub fn run<T: Send, E: Send>(
     seeds: &[u64],
     jobs: usize,

@@ -1,4 +1,5 @@
-//! What a client of the node knows: its tables, what was acknowledged, and which errors it has a reason to expect.
+//! The state of a simulated client of the node: its tables, acknowledged writes, and the errors that have a
+//! reason.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -18,11 +19,11 @@ use crate::failure::{Checker, Failure};
 use crate::known::KnownTable;
 use crate::registers::{self, Registers};
 
-/// The last operations, for the report of a failure.
+/// The latest operations, for the report of a failure.
 #[derive(Clone, Default)]
 pub struct History(Rc<RefCell<VecDeque<String>>>);
 
-/// So many operations are remembered.
+/// Limit of the operations that are kept.
 const REMEMBERED: usize = 2000;
 
 impl History {
@@ -39,16 +40,16 @@ impl History {
     }
 }
 
-/// Faults that are being made, which explain errors.
+/// Active faults, which explain errors.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Excuses {
-    /// The disk has a size.
+    /// The disk has a limited size.
     pub no_space: bool,
     /// Reads, writes or syncs fail.
     pub io: bool,
 }
 
-/// A change of the schema that was begun and did not end well: either of the two is what a restart finds.
+/// A schema change that has started and not succeeded: a restart may find the schema before it or after it.
 #[derive(Clone, Debug)]
 pub struct PendingChange {
     pub table: TableId,
@@ -56,7 +57,7 @@ pub struct PendingChange {
     pub after: Option<Arc<TableSchema>>,
 }
 
-/// What was done, for the summary.
+/// Counts of operations, for the summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub writes: u64,
@@ -66,17 +67,17 @@ pub struct Counts {
     pub crashes: u64,
     pub changes: u64,
     pub truncates: u64,
-    /// Compactions asked for that ended well.
+    /// Requested compactions that succeeded.
     pub compactions: u64,
-    /// SSTables from elsewhere that were taken in.
+    /// SSTables made elsewhere that were loaded.
     pub loads: u64,
-    /// Times at which files were damaged.
+    /// Number of times that files were damaged.
     pub decays: u64,
-    /// Writes whose fate a restart decided, and of those the ones that were there.
+    /// Uncertain writes that a restart settled, and the number of those that were found.
     pub doubtful: u64,
     /// Conditional writes, additions to counters, and reads between them.
     pub competing: u64,
-    /// Times at which somebody set the wall clock.
+    /// Number of times that the wall clock was set.
     pub clock_jumps: u64,
 }
 
@@ -105,25 +106,25 @@ pub struct Client {
     pub tables: Vec<KnownTable>,
     pub variety: Variety,
     pub sync: SyncMode,
-    /// Tombstones are dropped soon. Then every write is younger than those before, as the engine may expect of a
-    /// write that comes when a tombstone's time is over.
+    /// Tombstones expire soon. Every write then has a higher timestamp than all earlier ones, because the
+    /// engine may expect that of writes after a tombstone's grace period.
     pub purges: bool,
     pub excuses: Excuses,
-    /// Files are damaged: reads may fail, and must not show anything wrong.
+    /// Files are damaged: reads may fail, but must not return anything wrong.
     pub is_decayed: bool,
     /// SSTables are being loaded.
     pub is_loading: bool,
     pub pending: Option<PendingChange>,
-    /// Tables that this run of the node has dropped; another one may get their ids.
+    /// Tables that this run of the node has dropped. New tables may reuse their ids.
     pub dropped: Vec<TableId>,
-    /// The log failed, or a change of the schema: only a restart makes the node whole.
+    /// The commit log or a schema change has failed: only a restart makes the node usable again.
     pub needs_restart: bool,
-    /// The first thing that must not be.
+    /// The first violation.
     pub failure: Option<Failure>,
     pub counts: Counts,
     pub registers: Registers,
     pub clock: SimClock,
-    /// The latest that the wall clock has shown: what had expired by then may be gone.
+    /// The latest time that the wall clock has shown. Data that had expired by then may be purged.
     wall_us_max: i64,
     stamp: u64,
     next_seq: i32,
@@ -161,7 +162,7 @@ impl Client {
         }
     }
 
-    /// The next stamp.
+    /// The next stamp: the number of an event.
     pub fn stamp(&mut self) -> u64 {
         self.stamp += 1;
         self.stamp
@@ -181,20 +182,20 @@ impl Client {
         self.tables.iter_mut().find(|table| table.schema.id == id)
     }
 
-    /// A table whose schema is not being changed.
+    /// A random table whose schema is not being changed.
     pub fn random_table(&mut self) -> Option<TableId> {
         let steady: Vec<TableId> =
             self.tables.iter().filter(|table| !table.is_changing).map(|table| table.schema.id).collect();
         (!steady.is_empty()).then(|| *self.rng.pick(&steady))
     }
 
-    /// When a read is: not before any compaction that it may meet.
+    /// The time of a read: later than the time of any compaction whose output it may read.
     pub fn read_now_s(&mut self, wall_us: i64) -> u32 {
         self.wall_us_max = self.wall_us_max.max(wall_us);
         (self.wall_us_max / 1_000_000) as u32 + 3 + self.rng.below(8) as u32
     }
 
-    /// Somebody sets the wall clock, `wall_us` until now, by `us`.
+    /// Sets the wall clock, which shows `wall_us`, by `us`.
     pub fn set_clock_by_us(&mut self, wall_us: i64, us: i64) {
         self.wall_us_max = self.wall_us_max.max(wall_us).max(wall_us + us);
         self.clock.set_wall_by_us(us);
@@ -202,7 +203,7 @@ impl Client {
         self.note(format!("wall clock set by {us} us"));
     }
 
-    /// Makes up a write.
+    /// Creates a random write.
     pub fn begin_write(&mut self, id: TableId) -> Option<(i32, Mutation)> {
         let (mut variety, seq) = (self.variety, self.next_seq);
         let schema = self.table(id)?.schema.clone();
@@ -210,7 +211,7 @@ impl Client {
             variety.first_timestamp_us += 16 * i64::from(seq);
         }
         let mut mutation = sample::mutation(&mut self.rng, &schema, &variety);
-        // Static rows have no marker; the samples give them one where they find no column to write.
+        // Static rows have no marker; the samples add one if they find no column to write.
         mutation.partition.static_row.liveness = Liveness::NONE;
         content::mark(&mut mutation, seq);
         self.next_seq += 1;
@@ -222,7 +223,7 @@ impl Client {
         Some((seq, mutation))
     }
 
-    /// The timestamp of no write before is later; if tombstones are dropped soon, that of every write to come is.
+    /// No earlier write has a higher timestamp. If tombstones expire soon, every later write has one.
     pub fn last_write_us(&self) -> i64 {
         let Variety { first_timestamp_us, timestamps, .. } = self.variety;
         if self.purges {
@@ -256,7 +257,7 @@ impl Client {
         }
     }
 
-    /// Writes that were to be loaded, and were not even brought to where that begins.
+    /// Marks writes of a load as refused because the load never started.
     pub fn refused_all(&mut self, id: TableId, writes: &[(i32, Mutation)]) {
         self.is_loading = false;
         if let Some(table) = self.table(id) {
@@ -264,7 +265,7 @@ impl Client {
         }
     }
 
-    /// A load of `writes` ended, which began at `begun`. If it failed, each of them may be there or not.
+    /// Records the end of a load of `writes` that started at `begun`. If it failed, each write is uncertain.
     pub fn end_load(
         &mut self,
         id: TableId,
@@ -279,7 +280,7 @@ impl Client {
             Ok(()) => self.counts.loads += 1,
             // The table has other columns now.
             Err(EngineError::Invalid(_)) if is_other => {}
-            // They could not be read to be looked at.
+            // The SSTables could not be read for the check.
             Err(EngineError::Invalid(_)) if self.excuses.io => {}
             Err(error) => self.excuse(&format!("load {begun}"), id, error),
         }
@@ -292,13 +293,13 @@ impl Client {
         }
     }
 
-    /// An operation failed that may have happened: only a restart says whether it did.
+    /// Records a failed operation that may have happened; only a restart settles it.
     pub fn in_doubt(&mut self, what: &str, table: TableId, error: &EngineError) {
         self.excuse(what, table, error);
         self.needs_restart = true;
     }
 
-    /// An error must have a reason.
+    /// Fails unless the error has a reason.
     pub fn excuse(&mut self, what: &str, table: TableId, error: &EngineError) {
         let is_changing = |client: &mut Self| {
             !registers::is_one(table) && client.table(table).is_none_or(|table| table.is_changing)
@@ -313,17 +314,17 @@ impl Client {
                 true
             }
             EngineError::NoSpace(_) => self.excuses.no_space,
-            // A segment that could not be made, for whatever reason.
+            // A segment could not be created, for any reason.
             EngineError::Log(LogError::NoSpace(_)) => self.excuses.no_space || self.excuses.io,
             EngineError::Log(LogError::Failed(_)) => self.excuses.io || self.needs_restart,
             EngineError::Log(LogError::TooLarge { .. }) => true,
-            // The worlds have little memory: few reads may wait for a permit, and one that wants more than the kill limit
-            // beside others is refused.
+            // Simulated nodes have little memory: few reads may wait for a permit, and a read that exceeds
+            // the kill limit together with others is refused.
             EngineError::Read(ReadError::Refused(Refusal::QueueFull(_) | Refusal::Killed(_))) => true,
             EngineError::File(_) | EngineError::SSTable(_) | EngineError::Read(_) => {
                 self.excuses.io || is_changing(self)
             }
-            // Whoever truncates or changes a table, or compacts it otherwise, stops what runs.
+            // A truncate, a schema change or another compaction of the table stops running compactions.
             EngineError::Compaction(text) => {
                 text.contains("was stopped")
                     || text.contains("is gone")
@@ -339,7 +340,7 @@ impl Client {
         }
     }
 
-    /// The node died; see [`KnownTable::crashed`].
+    /// Records that the node died; see [`KnownTable::crashed`].
     pub fn crashed(&mut self, loses_unsynced: bool) {
         self.is_loading = false;
         registers::crashed(self, loses_unsynced);
@@ -349,9 +350,9 @@ impl Client {
         self.needs_restart = false;
     }
 
-    /// After a restart: the tables that the node has are those that must be there.
+    /// After a restart: checks that the node's tables are the expected ones.
     pub fn take_schema(&mut self, found: &[Arc<TableSchema>]) -> Result<(), String> {
-        // Dropped columns have no order among themselves.
+        // The order of dropped columns is undefined.
         let by_name = |schema: &Arc<TableSchema>| {
             let mut sorted = schema.clone();
             Arc::make_mut(&mut sorted).dropped.sort_by(|a, b| a.name.cmp(&b.name));

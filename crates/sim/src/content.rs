@@ -1,4 +1,5 @@
-//! What a table shows to a client: the pages of a read put together, and what a model says they should hold.
+//! The content of a table as a client reads it: joins the pages of a read, and computes the expected content
+//! from the model.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -11,16 +12,17 @@ use model::{
 };
 use reader::{CompactReader, Fragment, Keep, MemorySource, ReadSpec, Source, block_on_ready, collect};
 
-/// Marks have clustering values (or elements of [`MARKS`]) from here on; the random part of a write stays below.
+/// The least clustering value (or element of [`MARKS`]) of a mark; the random part of a write uses smaller
+/// ones.
 const FIRST_MARK: i32 = 1_000_000;
 
-/// The column that holds the marks of a table without clustering columns, a `set<int>`.
+/// The column with the marks of a table without clustering columns, a `set<int>`.
 pub const MARKS: &str = "marks";
 
-/// Younger than every deletion that [`model::sample`] makes.
+/// Higher than the timestamp of every deletion that [`model::sample`] makes.
 const MARK_TIMESTAMP_US: i64 = 2_000_000_000_000_000;
 
-/// Leaves the mark of write number `seq`.
+/// Adds the mark of write number `seq`.
 pub fn mark(mutation: &mut Mutation, seq: i32) {
     let schema = mutation.schema.clone();
     let number = (FIRST_MARK + seq).to_be_bytes();
@@ -42,7 +44,7 @@ pub fn mark(mutation: &mut Mutation, seq: i32) {
     }
 }
 
-/// The numbers of the writes whose marks are seen.
+/// The numbers of the writes whose marks are present.
 pub fn marks(schema: &TableSchema, content: &[PartitionPage]) -> HashSet<i32> {
     let number = |bytes: &[u8]| {
         let number = i32::from_be_bytes(*bytes.first_chunk()?);
@@ -59,7 +61,8 @@ pub fn marks(schema: &TableSchema, content: &[PartitionPage]) -> HashSet<i32> {
     seen
 }
 
-/// Leaves out the columns that the table does not have any more, and of those made again what was written until the drop.
+/// Removes columns that the table no longer has, and cells of re-created columns that were written before the
+/// drop.
 fn without_dropped_columns(partition: &mut Partition, schema: &TableSchema) {
     partition.static_row.retain_known(schema);
     for mut row in partition.take_rows() {
@@ -70,7 +73,7 @@ fn without_dropped_columns(partition: &mut Partition, schema: &TableSchema) {
     }
 }
 
-/// What a read of `source` shows, all pages of it.
+/// The content of `source` that a read returns, all pages of it.
 pub fn expected(
     source: &MemorySource,
     schema: &Arc<TableSchema>,
@@ -119,7 +122,7 @@ fn limit(content: Vec<PartitionPage>, command: &ReadCommand) -> Vec<PartitionPag
     out
 }
 
-/// Adds a page to those in front of it.
+/// Appends a page to the earlier ones.
 pub fn add_page(content: &mut Vec<PartitionPage>, page: Page) -> Result<(), String> {
     for partition in page.partitions {
         match content.last_mut() {
@@ -142,7 +145,7 @@ fn name(key: &PartitionKey) -> String {
     String::from_utf8_lossy(key.bytes()).into_owned()
 }
 
-/// The first difference, in words.
+/// The first difference, as text.
 pub fn difference(
     schema: &TableSchema,
     expected: &[PartitionPage],

@@ -1,21 +1,21 @@
-//! Files of SSTables are damaged while the node is down, and put right later: meanwhile a read shows what is right or
-//! an error, and afterwards everything is as it was.
+//! Damages files of SSTables while the node is down, and repairs them later. Meanwhile a read returns correct
+//! data or an error; afterwards the content is as before.
 
 use std::path::{Path, PathBuf};
 
 use base::rng::Rng;
 use runtime::sim::SimDisk;
 
-/// A file as it was.
+/// A damaged file, and its content before.
 pub struct Damaged {
     pub path: PathBuf,
     pub was: Vec<u8>,
     pub how: String,
 }
 
-/// Damages one to three files of SSTables of user tables, one of each SSTable: with Messina.db go the checksums of others. TOC.txt
-/// stays: without it there is no SSTable. Of those that came from elsewhere, without checksums of everything, only the data are
-/// damaged.
+/// Damages one to three files of SSTables of user tables, at most one of each SSTable: Messina.db holds the
+/// checksums of other files. TOC.txt is not damaged, because without it there is no SSTable. Of SSTables made
+/// elsewhere, which lack checksums of some files, only the data are damaged.
 pub fn damage(rng: &mut Rng, disk: &SimDisk, keyspace_dir: &Path) -> Vec<Damaged> {
     let all = disk.files();
     let is_component = |path: &PathBuf| {
@@ -66,7 +66,7 @@ pub fn damage(rng: &mut Rng, disk: &SimDisk, keyspace_dir: &Path) -> Vec<Damaged
     damaged
 }
 
-/// What is still there of it is as it was.
+/// Restores the content of the damaged files that still exist.
 pub fn put_right(disk: &SimDisk, damaged: Vec<Damaged>) {
     for Damaged { path, was, .. } in damaged {
         if disk.read(&path).is_ok() {

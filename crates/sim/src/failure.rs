@@ -1,4 +1,4 @@
-//! What a seed fails with: the checker that saw it, and what it saw.
+//! The failure of a seed: the checker that detected it, and its text.
 
 use std::fmt;
 
@@ -7,31 +7,31 @@ use runtime::sim::SimStop;
 /// The checkers of the simulation. Each guards a promise, and `sim --break` shows that each can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checker {
-    /// After a restart a table shows what was acknowledged, and of the rest each write whole or not at all.
+    /// After a restart a table has the acknowledged writes, and each other write whole or not at all.
     Restart,
-    /// While the node runs, every read of a quiet table shows what the model says.
+    /// While the node runs, every read of an idle table returns the model's content.
     Running,
-    /// A partition that is read while others write shows what was acknowledged before, and each write whole.
+    /// A partition that is read during writes has the earlier acknowledged writes, and each write whole.
     Meanwhile,
-    /// The pages of a read, with other work between them, are together what one read would show.
+    /// The pages of a read, with other operations between them, are together what one read would return.
     Pages,
-    /// Over damaged files a read shows what is right, or an error.
+    /// Over damaged files a read returns correct data, or an error.
     Decay,
-    /// Conditional writes and counters have an order that explains each answer.
+    /// Conditional writes and counters are linearizable.
     Linear,
-    /// A restart finds the schema before a change or after it, and each finished change.
+    /// A restart finds the schema before or after a change, and each completed change.
     Schema,
-    /// The directory opens, and no SSTable is missed in it.
+    /// The directory opens, and no SSTable is missing.
     Opens,
-    /// Every error that a client gets has a reason.
+    /// Every error of a client has a reason.
     Errors,
-    /// A scrub and a verify find nothing where nothing is damaged.
+    /// Scrub and verify find no damage where there is none.
     Undamaged,
-    /// A node that does nothing has no unfinished files.
+    /// An idle node has no unfinished files.
     Strays,
     /// When a full disk has space again, writes resume.
     Resumes,
-    /// Everything that was begun ends.
+    /// Every operation ends.
     Ends,
     /// No assertion of the node fails.
     Panics,
@@ -77,7 +77,7 @@ impl Failure {
         Self { checker, text: text.into() }
     }
 
-    /// The world stopped during `what`, and not by a crash that was planned.
+    /// The world stopped during `what`, and not by a planned crash.
     pub fn stopped(what: &str, stop: SimStop) -> Self {
         Self::new(Checker::Ends, format!("{what}: {stop}"))
     }

@@ -1,15 +1,15 @@
-//! The model of one table: what was written, and what became of it.
+//! The model of one table: its writes and the state of each.
 //!
-//! A write is *certain* when it was acknowledged and nothing since can have taken it away, *uncertain* when it may
-//! or may not be there: it was under way when the node died, or only acknowledged in memory of a machine that lost
-//! power, or raced with a truncate. The mark of a write (see [`content`]) settles it:
+//! A write is *certain* when it was acknowledged and no later event can have removed it. It is *uncertain*
+//! when it may or may not be present: it was in flight when the node died, or acknowledged only in the memory
+//! of a machine that lost power, or raced with a truncate. The mark of a write (see [`content`]) settles it:
 //!
-//! - after a restart, every uncertain write is there for good or gone for good;
-//! - while the node runs, this holds for writes that were acknowledged and raced with a truncate; a write that failed
+//! - after a restart, every uncertain write is present for good or absent for good;
+//! - while the node runs, this holds for acknowledged writes that raced with a truncate; a write that failed
 //!   with its commit log stays uncertain until the restart.
 //!
-//! A truncate that did not end well has emptied the table or not: of what was acknowledged before it began, all is
-//! there or nothing.
+//! A failed truncate has emptied the table or not: of the writes acknowledged before it began, all or none
+//! are present.
 
 use std::sync::Arc;
 
@@ -20,15 +20,15 @@ use reader::MemorySource;
 
 use crate::content;
 
-/// One write. Stamps are the client's count of everything that began or ended.
+/// One write. A stamp is the number of an event: a start or an end, counted by the client.
 #[derive(Clone, Debug)]
 pub struct Write {
     pub seq: i32,
     pub mutation: Mutation,
-    /// When its answer came.
+    /// The stamp of its answer.
     pub ended: Option<u64>,
     pub is_acknowledged: bool,
-    /// Something that ended well has made it durable against power failures.
+    /// A later operation has made it durable against power failures.
     pub is_synced: bool,
     pub is_uncertain: bool,
 }
@@ -36,19 +36,19 @@ pub struct Write {
 /// See the head of this file.
 pub struct KnownTable {
     pub schema: Arc<TableSchema>,
-    /// Writes that are there for good, merged.
+    /// Writes that are present for good, merged.
     settled: MemorySource,
     settled_seqs: HashSet<i32>,
     writes: Vec<Write>,
-    /// A truncate began at this stamp, and its fate is not known.
+    /// The stamp of a truncate that began and whose result is unknown.
     pub truncating: Option<u64>,
-    /// And it has ended, with an error.
+    /// Whether that truncate has failed.
     truncate_failed: bool,
-    /// When a truncate or a change of the schema last began or ended; reads across it are not compared.
+    /// Stamp of the last start or end of a truncate or schema change; reads that span it are not compared.
     pub disturbed: u64,
-    /// A change of this table's schema is under way, or has failed.
+    /// A schema change of this table is in progress, or has failed.
     pub is_changing: bool,
-    /// What the last comparison of the whole table found to be there.
+    /// The content at the last comparison of the whole table.
     present: MemorySource,
 }
 
@@ -78,7 +78,7 @@ impl KnownTable {
         });
     }
 
-    /// `is_synced`: the acknowledgement promised durability against power failures.
+    /// Records an acknowledgement. `is_synced`: it promised durability against power failures.
     pub fn acknowledged(&mut self, seq: i32, stamp: u64, is_synced: bool) {
         if let Some(write) = self.writes.iter_mut().find(|write| write.seq == seq) {
             write.ended = Some(stamp);
@@ -87,12 +87,12 @@ impl KnownTable {
         }
     }
 
-    /// The node said that it did not happen.
+    /// Records that the node refused the write: it did not happen.
     pub fn refused(&mut self, seq: i32) {
         self.writes.retain(|write| write.seq != seq);
     }
 
-    /// The node cannot say whether it happened.
+    /// Records that the write failed: it may have happened.
     pub fn failed(&mut self, seq: i32, stamp: u64) {
         if let Some(write) = self.writes.iter_mut().find(|write| write.seq == seq) {
             write.ended = Some(stamp);
@@ -100,22 +100,22 @@ impl KnownTable {
         }
     }
 
-    /// What was acknowledged before `stamp` has become durable.
+    /// Records that all writes acknowledged before `stamp` are durable.
     pub fn synced(&mut self, stamp: u64) {
         for write in self.writes.iter_mut().filter(|write| write.ended.is_some_and(|ended| ended < stamp)) {
             write.is_synced |= write.is_acknowledged;
         }
     }
 
-    /// A truncate that began at `begun` ended well.
+    /// Records that a truncate that began at `begun` succeeded.
     pub fn truncated(&mut self, begun: u64) {
         self.forget_before(begun);
         self.writes.iter_mut().for_each(|write| write.is_uncertain = true);
         self.truncating = None;
     }
 
-    /// A truncate that began at `begun` did not end well: what raced with it may be there or not, the rest is there or
-    /// nothing of it.
+    /// Records that a truncate that began at `begun` failed. Writes that raced with it are uncertain; of all
+    /// earlier writes, all or none are present.
     pub fn truncate_failed(&mut self, begun: u64) {
         self.truncate_failed = true;
         let raced = |write: &&mut Write| write.ended.is_none_or(|ended| ended >= begun);
@@ -128,7 +128,7 @@ impl KnownTable {
         self.writes.retain(|write| write.ended.is_none_or(|ended| ended >= stamp));
     }
 
-    /// The node died. `loses_unsynced`: what was not synced may be lost with it.
+    /// Records that the node died. `loses_unsynced`: unsynced writes may be lost.
     pub fn crashed(&mut self, loses_unsynced: bool) {
         if let Some(begun) = self.truncating.filter(|_| !self.truncate_failed) {
             self.truncate_failed(begun);
@@ -138,7 +138,8 @@ impl KnownTable {
         }
     }
 
-    /// Compares the whole table, as a read at `now_s` shows it, with the model, and settles what is settled by it.
+    /// Compares the whole table, as a read at `now_s` returns it, with the model, and settles uncertain
+    /// writes.
     pub fn compare_whole(
         &mut self,
         found: &[PartitionPage],
@@ -174,14 +175,14 @@ impl KnownTable {
             let told: Vec<String> = lost.iter().map(|seq| self.tell(*seq)).collect();
             return Err(format!("{difference}\n  {}", told.join("\n  ")));
         }
-        // What a failed truncate has done is known after the restart.
+        // The restart has settled a failed truncate.
         if self.truncating.is_none() {
             self.settle(&seen, is_restarted);
         }
         Ok(())
     }
 
-    /// What is known of a write that is missing.
+    /// Describes the state of a missing write.
     fn tell(&self, seq: i32) -> String {
         match self.writes.iter().find(|write| write.seq == seq) {
             Some(write) => format!(
@@ -215,7 +216,7 @@ impl KnownTable {
         self.writes = kept;
     }
 
-    /// Compares any read of a table that [`Self::compare_whole`] has compared since anything was written.
+    /// Compares any read of a table. Nothing may have been written since the last [`Self::compare_whole`].
     pub fn compare(&self, found: &[PartitionPage], command: &ReadCommand) -> Result<(), String> {
         let expected = content::expected(&self.present, &self.schema, command);
         match content::difference(&self.schema, &expected, found) {
@@ -224,8 +225,8 @@ impl KnownTable {
         }
     }
 
-    /// Compares a partition that was read, whole and in one piece, while others wrote: what was acknowledged before
-    /// the read began must be there; what came later may be, each write whole.
+    /// Compares a partition that was read whole in one page during writes: writes acknowledged before the
+    /// read began must be present; later ones may be, each whole.
     pub fn compare_meanwhile(
         &self,
         key: &PartitionKey,
@@ -261,12 +262,12 @@ impl KnownTable {
         source
     }
 
-    /// A read of everything.
+    /// A read of the whole table.
     pub fn whole(&self, now_s: u32) -> ReadCommand {
         ReadCommand { now_s: Some(now_s), ..ReadCommand::new(self.schema.id, PartitionRange::all()) }
     }
 
-    /// Writes that may or may not be there.
+    /// The number of uncertain writes.
     pub fn uncertain(&self) -> usize {
         self.writes.iter().filter(|write| write.is_uncertain).count()
     }

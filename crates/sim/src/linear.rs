@@ -1,57 +1,58 @@
-//! Linearizability of a history of concurrent operations on one object: Wing and Gong's search with Lowe's memo.
+//! Linearizability of a history of concurrent operations on one object: Wing and Gong's search with Lowe's
+//! memo.
 //!
-//! An operation takes effect at one moment between its call and its return. The search takes operations one after the
-//! other, each of those whose call comes before the first return that is still to come; an operation is possible if
-//! the model, in the state so far, gives the answer that the client got. A pair of (operations taken, state) is tried
-//! once.
+//! An operation takes effect at one moment between its call and its return. The search appends operations one
+//! after the other. A candidate is an operation whose call precedes the first return of the operations not
+//! taken yet; it is possible if the model, in the current state, gives the client's answer. Each pair
+//! (operations taken, state) is tried once.
 //!
-//! An operation without a return is *unknown*: its client was told nothing, or the node died. It may take effect at
-//! any moment after its call, or never, and any answer will do. The search succeeds when every operation with a
+//! An operation without a return is *unknown*: its client got no answer, or the node died. It may take effect
+//! at any moment after its call, or never, with any answer. The search succeeds when every operation with a
 //! return has been taken.
 //!
-//! Guarantees: `Ok` if and only if there is such an order. Objects are independent of each other, so that a history
-//! is checked per object (Herlihy and Wing's locality). Not here: which objects there are and what the engine is
-//! asked (`registers`).
+//! Guarantees: `Ok` if and only if there is such an order. Objects are independent of each other, so a
+//! history is checked per object (Herlihy and Wing's locality). The objects and the engine's operations are
+//! in `registers`.
 
 use std::fmt::Debug;
 use std::hash::Hash;
 
 use base::HashSet;
 
-/// What operations do to an object.
+/// Sequential specification of an object.
 pub trait Model {
     type State: Clone + Eq + Hash + Debug;
     type Input: Debug;
     type Output: Debug;
 
-    /// The state after `input`, if it may give `output`; with `None` any output will do.
+    /// The state after `input`, if it may give `output`; `None`: any output is allowed.
     fn step(state: &Self::State, input: &Self::Input, output: Option<&Self::Output>) -> Option<Self::State>;
 }
 
-/// An operation of a history. Times are numbers that rise with each call and each return.
+/// An operation of a history. Times increase with each call and each return.
 #[derive(Clone, Debug)]
 pub struct Call<I, O> {
     pub called: u64,
     pub input: I,
-    /// When its answer came, and the answer.
+    /// The time of the return, and the answer.
     pub returned: Option<(u64, O)>,
 }
 
-/// Operations that were taken, one bit each.
+/// The operations taken, one bit each.
 type Taken = Box<[u64]>;
 
 fn has(taken: &Taken, at: usize) -> bool {
     taken[at / 64] & 1 << (at % 64) != 0
 }
 
-/// Checks a history that began in `initial`; the error says how far the longest order goes, and what does not go on
-/// from there.
+/// Checks a history that began in state `initial`. The error describes the longest valid order and the
+/// operations that cannot follow it.
 pub fn check<M: Model>(initial: &M::State, calls: &[Call<M::Input, M::Output>]) -> Result<(), String> {
     let mut order: Vec<&Call<M::Input, M::Output>> = calls.iter().collect();
     order.sort_by_key(|call| call.called);
     let nothing: Taken = vec![0; order.len().div_ceil(64)].into();
     let mut tried = HashSet::default();
-    // Branches that are still to be followed: what was taken, in which state, and in which order.
+    // Branches to follow: the operations taken, the state, and the order.
     let mut open: Vec<(Taken, M::State, Vec<usize>)> = vec![(nothing, initial.clone(), vec![])];
     let mut longest: (Vec<usize>, M::State) = (vec![], initial.clone());
     while let Some((taken, state, path)) = open.pop() {
@@ -62,8 +63,8 @@ pub fn check<M: Model>(initial: &M::State, calls: &[Call<M::Input, M::Output>]) 
         if path.len() > longest.0.len() {
             longest = (path.clone(), state.clone());
         }
-        // The last that is pushed is followed first: operations with an answer, the earliest first, before unknown
-        // ones.
+        // The branch pushed last is followed first: operations with a return, the earliest first, before
+        // unknown ones.
         let possible = |at: &usize| order[*at].called <= first_return;
         let mut next: Vec<usize> = left().filter(possible).collect();
         next.sort_by_key(|at| order[*at].returned.as_ref().map_or(u64::MAX, |(when, _)| *when));
@@ -90,15 +91,15 @@ pub fn check<M: Model>(initial: &M::State, calls: &[Call<M::Input, M::Output>]) 
     ))
 }
 
-/// A register: written if it has the expected value, and read.
+/// A register: compare-and-set, and read.
 #[derive(Debug)]
 pub struct Register;
 
-/// What is asked of a [`Register`]. Its answer is the value before.
+/// Operation on a [`Register`]. Its answer is the value before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ask {
     Read,
-    /// Takes the new value if the register has the expected one.
+    /// Sets the new value if the register has the expected one.
     Swap {
         expected: Option<i64>,
         new: Option<i64>,
@@ -121,7 +122,7 @@ impl Model for Register {
     }
 }
 
-/// A counter: a number is added, 0 to read it. Its answer is the sum before.
+/// A counter: adds a number, 0 to read it. Its answer is the sum before.
 #[derive(Debug)]
 pub struct Counter;
 
@@ -158,9 +159,9 @@ mod tests {
 
     #[test]
     fn operations_at_the_same_time_have_either_order() {
-        // Both swaps run from 1 to 9; the second one of the list came first.
+        // Both swaps run from 1 to 9; the second of the list takes effect first.
         assert!(register(&[swap(1, 1, 2, Some((9, 1))), swap(2, 0, 1, Some((8, 0))), read(10, 11, 2)]));
-        // One after the other, the first cannot have seen the second.
+        // One after the other: the first cannot have seen the second.
         assert!(!register(&[swap(1, 1, 2, Some((2, 1))), swap(3, 0, 1, Some((8, 0))), read(10, 11, 2)]));
     }
 
@@ -176,7 +177,8 @@ mod tests {
     #[test]
     fn a_read_after_a_write_has_returned_sees_it() {
         assert!(!register(&[swap(1, 0, 1, Some((2, 0))), read(3, 4, 0)]));
-        // While the swap runs, a read may see either; once one has seen it, a later one does too.
+        // During the swap a read may return either value; after one has returned the new value, later ones
+        // must too.
         assert!(register(&[swap(1, 0, 1, Some((9, 0))), read(2, 3, 0), read(4, 5, 1)]));
         assert!(!register(&[swap(1, 0, 1, Some((9, 0))), read(2, 3, 1), read(4, 5, 0)]));
     }
@@ -193,7 +195,7 @@ mod tests {
         assert!(check::<Counter>(&0, &twice).is_err());
     }
 
-    /// Many unknown operations, which a search without a memo would try in each order.
+    /// Many unknown operations, which a search without a memo would try in every order.
     #[test]
     fn a_memo_keeps_the_search_small() {
         let mut calls: Vec<Call<i64, i64>> = (0..24).map(|at| add(at, 1, None)).collect();
@@ -203,7 +205,7 @@ mod tests {
         assert!(refused.unwrap_err().contains("no order"));
     }
 
-    /// Histories made by taking moments at random have an order; with one answer changed, hardly ever.
+    /// Histories generated from random moments are linearizable; with one answer changed, hardly ever.
     #[test]
     fn random_histories_are_judged_as_they_were_made() {
         let mut refused = 0;

@@ -1,7 +1,8 @@
-//! `sim`: runs seeds of the simulated world and says which failed.
+//! `sim`: runs seeds of the simulated world and reports failures.
 //!
-//! `sim --seeds 0..500`, `sim --seed 17 --verbose`, `sim --twice --seed 17`. Seeds are spread over threads (`--jobs`) and told in
-//! order; the first that fails is the last that is told, unless `--keep-going`. The exit code is 1 if any seed failed.
+//! `sim --seeds 0..500`, `sim --seed 17 --verbose`, `sim --twice --seed 17`. Seeds are spread over threads
+//! (`--jobs`) and reported in order. The first failure is the last report, unless `--keep-going`. The exit
+//! code is 1 if any seed failed.
 
 use std::process::ExitCode;
 use std::thread::available_parallelism;
@@ -10,10 +11,10 @@ use clap::Parser;
 use sim::client::Counts;
 use sim::{batch, serving, trial};
 
-/// One of so many seeds of a range is run twice, to see that it ends the same.
+/// One seed of this number in a range is run twice, to check that it ends the same.
 const ONE_TWICE_OF: u64 = 50;
 
-/// So many of the last operations are shown when a seed fails; with `--verbose`, all that are remembered.
+/// Number of operations that are shown when a seed fails; with `--verbose`, all that are kept.
 const SHOWN: usize = 80;
 
 #[derive(Parser)]
@@ -22,29 +23,29 @@ struct Args {
     /// Seeds A..B, B not included.
     #[arg(long, value_parser = parse_range, default_value = "0..500")]
     seeds: std::ops::Range<u64>,
-    /// One seed, in place of a range.
+    /// One seed, instead of a range.
     #[arg(long)]
     seed: Option<u64>,
-    /// So many seeds more that nobody has seen before.
+    /// Also run this number of random seeds.
     #[arg(long, default_value_t = 0)]
     fresh: u64,
-    /// Run every seed twice: both must end the same.
+    /// Run every seed twice: both runs must end the same.
     #[arg(long)]
     twice: bool,
-    /// Threads that run seeds; the cores of the machine unless given. Seeds are told in order.
+    /// Threads that run seeds [default: one for each core]. Seeds are reported in order.
     #[arg(long)]
     jobs: Option<usize>,
-    /// Run the seeds after one that failed too.
+    /// Continue after a seed that failed.
     #[arg(long)]
     keep_going: bool,
-    /// Worlds with a CQL server and its clients, in place of worlds of an engine.
+    /// Run worlds with a CQL server and its clients, instead of an engine alone.
     #[arg(long)]
     server: bool,
-    /// Say how each seed ended.
+    /// Report how each seed ended.
     #[arg(long)]
     verbose: bool,
-    /// Break a promise on purpose (its name, or all) and run seeds until its checker fails; fails if it does not.
-    /// Development builds have it, release builds not.
+    /// Break a promise on purpose (its name, or all) and run seeds until its checker fails; fails if it does
+    /// not. Only in development builds.
     #[cfg(debug_assertions)]
     #[arg(long = "break")]
     broken: Option<String>,
@@ -67,7 +68,7 @@ fn clock() -> std::time::Instant {
     std::time::Instant::now()
 }
 
-/// Breaks the promise of this name, or each in turn. `same`: the checker that has each seed run twice.
+/// Breaks the promise of this name, or each in turn. `same`: the checker that needs each seed to run twice.
 #[cfg(debug_assertions)]
 fn break_promises<C: Copy + std::fmt::Debug + PartialEq + Send + Sync>(
     name: &str,
@@ -79,7 +80,7 @@ fn break_promises<C: Copy + std::fmt::Debug + PartialEq + Send + Sync>(
     let chosen = promises.iter().filter(|promise| name == "all" || promise.name == name);
     let begun = clock();
     let (mut broken, mut unseen) = (0, 0);
-    // Nodes are to panic here; what counts is which checker says so.
+    // Panics of the node are expected here; only the failed checker matters.
     std::panic::set_hook(Box::new(|_| {}));
     for promise in chosen {
         broken += 1;

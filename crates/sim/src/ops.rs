@@ -1,4 +1,4 @@
-//! The operations of a round, as tasks that run at the same time, each sent by way of a random shard.
+//! The operations of a round, as concurrent tasks; each is sent through a random shard.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -27,8 +27,8 @@ use crate::known::KnownTable;
 use crate::registers;
 use crate::upkeep;
 
-/// Where tombstones are to be dropped: longer than a write can be under way, since until then deletions count from up
-/// to three seconds before.
+/// Grace period where tombstones are to be purged. It is longer than any write is in flight, because a
+/// deletion may count from up to three seconds earlier.
 const GC_GRACE_S: u32 = 6;
 
 /// The keyspace of all tables here.
@@ -36,31 +36,31 @@ pub const KEYSPACE: &str = "sample";
 
 pub type SharedClient = Rc<RefCell<Client>>;
 
-/// What happens in a round.
+/// An operation of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// So many writes, one after the other.
+    /// This number of writes, one after the other.
     Write(u64),
-    /// Whole partitions, read while others write.
+    /// Whole partitions, read during writes.
     Read(u64),
     /// One table, or all.
     Flush,
     Sync,
     Truncate,
     Snapshot,
-    /// One table, on all shards or a part of what one has.
+    /// One table, on all shards or a part of a shard's SSTables.
     Compact,
-    /// Every compaction that runs.
+    /// Stops every running compaction.
     StopCompactions,
     /// See [`upkeep::one`].
     Upkeep,
-    /// SSTables from elsewhere.
+    /// Loads SSTables made elsewhere.
     Load,
-    /// So many reads of several pages; only in a round in which nothing is written.
+    /// This number of reads of several pages; only in a round without writes.
     ReadSlowly(u64),
-    /// So many tasks that compete for registers and counters.
+    /// This number of tasks that compete for registers and counters.
     Compete(u64),
-    /// Somebody sets the wall clock, by microseconds.
+    /// Sets the wall clock by this number of microseconds.
     SetClock(i64),
     CreateTable,
     AddColumn,
@@ -69,7 +69,7 @@ pub enum Op {
     DropTable,
 }
 
-/// Runs all operations at the same time; ends when all have ended.
+/// Runs all operations concurrently; returns when all have ended.
 pub async fn round(shard: Shard, client: SharedClient, ops: Vec<Op>) {
     let running: Vec<_> = ops
         .into_iter()
@@ -149,9 +149,9 @@ async fn write(shard: &Shard, client: &SharedClient, table: TableId) {
     client.borrow_mut().end_write(table, seq, result);
 }
 
-/// Writes until one is acknowledged: what a node must do when the disk has space again.
+/// Writes until a write is acknowledged: a node must resume writes when the disk has space again.
 pub async fn write_until_acknowledged(shard: Shard, client: SharedClient) {
-    // A write that is refused is tried again, and is no error without a reason.
+    // A refused write is retried; its error has a reason.
     client.borrow_mut().excuses.no_space = true;
     let resumed = writes_resume(&shard, &client).await;
     let client = &mut *client.borrow_mut();
@@ -193,7 +193,7 @@ async fn flush(shard: &Shard, client: &SharedClient, table: TableId) {
             let is_flushed = |known: &&mut KnownTable| tables.is_empty() || tables.contains(&known.schema.id);
             client.tables.iter_mut().filter(is_flushed).for_each(|table| table.synced(stamp));
         }
-        // Of all tables, any may be going.
+        // A flush of all tables may meet one that is being dropped.
         Err(EngineError::File(_) | EngineError::SSTable(_))
             if client.tables.iter().any(|t| t.is_changing) => {}
         Err(error) => client.excuse("flush", table, &error),
@@ -255,7 +255,7 @@ async fn snapshot(shard: &Shard, client: &SharedClient, table: TableId) {
     }
 }
 
-/// How a compaction that the simulation makes up cuts what it writes.
+/// A random layout of a compaction's output.
 fn random_layout(rng: &mut Rng) -> Layout {
     let bytes = 100 << rng.below(7);
     match rng.below(6) {
@@ -276,7 +276,7 @@ async fn compact(shard: &Shard, client: &SharedClient, table: TableId) {
         (client.stamp(), client.rng.chance(1, 3), client.rng.chance(1, 2), client.rng.next_u64())
     };
     let rewrite = Rng::new(seed).below(8);
-    // Over damaged files a scrub would lose what is to come back when they are put right.
+    // Over damaged files a scrub would lose data that the repair brings back.
     let result = if rewrite == 0 && !client.borrow().is_decayed {
         scrub_all(shard, client, table).await
     } else if rewrite <= 2 {
@@ -358,7 +358,7 @@ async fn read_meanwhile(shard: &Shard, client: &SharedClient, table: TableId) {
         Ok(page) => {
             let Some(known) = client.table(table) else { return };
             let is_other = known.is_changing || known.truncating.is_some() || known.disturbed >= begun;
-            // A compaction may have dropped what had expired when the clock was set.
+            // After the clock was set, a compaction may have purged expired data.
             let is_late = shard.wall_us() / 1_000_000 > i64::from(command.now_s.unwrap_or(0));
             if is_other || is_late {
                 return;
@@ -372,14 +372,14 @@ async fn read_meanwhile(shard: &Shard, client: &SharedClient, table: TableId) {
     }
 }
 
-/// Why a page is not what was asked for.
+/// Why a page could not be read.
 pub enum NoPage {
     Error(EngineError),
-    /// It does not go with the pages before it.
+    /// The page contradicts the earlier pages.
     Nonsense(String),
 }
 
-/// The next page of a read, asked of a random shard; false if it was the last.
+/// Reads the next page through a random shard; false: it was the last.
 pub async fn read_next(
     shard: &Shard,
     client: &SharedClient,
@@ -424,7 +424,7 @@ async fn read_pages(
     Err(format!("the pages have no end: {command:?}"))
 }
 
-/// Compares everything that can be read with the model.
+/// Compares everything readable with the model.
 pub async fn compare(shard: Shard, client: SharedClient, is_restarted: bool) {
     if let Err(error) = registers::compare(&shard, &client, is_restarted).await {
         let when = if is_restarted { "after a restart" } else { "while running" };
@@ -505,7 +505,7 @@ pub fn random_read(client: &mut Client, schema: &Arc<TableSchema>, wall_us: i64)
     command
 }
 
-/// Applies a change to the schema and keeps in mind that it may not end well.
+/// Applies a schema change and records that it may fail.
 async fn change(
     shard: &Shard,
     client: &SharedClient,
@@ -557,7 +557,7 @@ async fn change(
     }
 }
 
-/// A strategy with options by which it finds something to do among small SSTables.
+/// Options of a random strategy with which small SSTables give it work.
 fn random_settings(rng: &mut Rng) -> TableSettings {
     let strategies: [&[(&str, &str)]; 7] = [
         &[("class", "SizeTieredCompactionStrategy"), ("min_threshold", "2")],
@@ -625,7 +625,7 @@ async fn create_table(shard: &Shard, client: &SharedClient) {
     change(shard, client, pending, move |catalog| catalog.create_table(schema, settings)).await;
 }
 
-/// The table with a column again that it once had.
+/// The table with a dropped column added again.
 fn made_again(schema: &TableSchema) -> Option<TableBuilder> {
     let is_gone = |gone: &&DroppedColumn| schema.column_named(&gone.name).is_none() && !gone.ty.is_counter();
     let DroppedColumn { name, ty, kind, .. } = schema.dropped.iter().find(is_gone)?.clone();

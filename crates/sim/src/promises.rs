@@ -1,18 +1,19 @@
-//! The promises that can be broken on purpose, each with the checker that must see it: what `sim --break` runs.
+//! The engine's promises that can be broken on purpose, each with the checker that must detect it: `sim
+//! --break`.
 //!
-//! A checker that never fails may guard nothing. For each promise there is one place in the code, named by
-//! `base::broken::is`, that breaks it; seeds run until that checker fails. A failure of another checker does not
-//! count. Here are the promises of the engine; those of the server are in [`crate::serving::promises`].
+//! A checker that never fails may guard nothing. For each promise one place in the code, named by
+//! `base::broken::is`, breaks it; seeds run until that checker fails. A failure of another checker does not
+//! count. The server's promises are in [`crate::serving::promises`].
 
 use crate::failure::Checker;
 
-/// See the head of this file. `C`: the checkers of the simulation that runs the seeds.
+/// A promise. `C`: the checkers of the simulation that runs the seeds.
 #[derive(Clone, Copy, Debug)]
 pub struct Promise<C> {
-    /// As the code asks for it.
+    /// The name that the code passes to `broken`.
     pub name: &'static str,
     pub checker: C,
-    /// What goes wrong when it is broken.
+    /// The fault when it is broken.
     pub how: &'static str,
 }
 
@@ -58,7 +59,7 @@ pub const PROMISES: &[Promise<Checker>] = &[
     ),
 ];
 
-/// Breaking promises; only in builds with debug assertions.
+/// Breaks promises; only in builds with debug assertions.
 #[cfg(debug_assertions)]
 pub mod breaking {
     use std::fmt::Debug;
@@ -68,11 +69,12 @@ pub mod breaking {
     use super::Promise;
     use crate::batch;
 
-    /// So many seeds may go by before a checker has seen its promise broken.
+    /// Limit of the seeds until a checker must have detected its broken promise.
     const SEEDS_MAX: u64 = 400;
 
-    /// Breaks the promise and runs seeds with `trial` until its checker fails. Gives what it saw; the error says how it
-    /// did not. The trial gives the checker that failed, and what that saw; `again`: each seed is run twice.
+    /// Breaks the promise and runs seeds with `trial` until its checker fails. Returns the checker's text, or
+    /// an error if it never failed. A failed trial returns its checker and text. `again`: each seed is run
+    /// twice.
     pub fn check<C: Copy + Debug + PartialEq + Send + Sync>(
         promise: &Promise<C>,
         jobs: usize,
@@ -123,7 +125,8 @@ pub mod tests {
 
     use super::*;
 
-    /// Each checker has a promise, and none is there twice. Several checkers may have to see one promise.
+    /// Checks that each checker has a promise, and that no name occurs twice. Several checkers may have the
+    /// same promise.
     pub fn check_names<C: Debug + PartialEq>(promises: &[Promise<C>], checkers: &[C]) {
         for checker in checkers {
             let has_one = promises.iter().any(|promise| promise.checker == *checker);

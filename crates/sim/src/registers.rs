@@ -1,13 +1,15 @@
-//! Conditional writes and counters: several tasks compete for a few registers and sums, and their histories must be
-//! linearizable.
+//! Conditional writes and counters: several tasks compete for a few registers and sums, and their histories
+//! must be linearizable.
 //!
 //! Each object is a partition of a table of its own keyspace, and all operations go through
-//! `engine::node::read_modify_write`. A history begins with what a read of the quiet table showed. It is judged
+//! `engine::node::read_modify_write`. A history begins with the value that a read of the idle table returned.
+//! It is checked
 //!
-//! - while the node runs: every answer that came, in one order with the operations that were told nothing;
-//! - after a restart: the operations that changed something and were acknowledged, in one order with what is there now. What
-//!   had no effect is left out: an operation may have seen a write that was in memory, and in no log that outlived the crash.
-//!   If acknowledgements did not promise durability, that is not judged, and the history begins anew.
+//! - while the node runs: every answer, in one order with the operations that got none;
+//! - after a restart: the acknowledged operations that changed something, in one order with the present
+//!   value. Operations without effect are left out: they may have read a write that was in memory and in no
+//!   log that survived the crash. If acknowledgements did not promise durability, this is not checked, and
+//!   the history begins anew.
 
 use std::sync::Arc;
 
@@ -32,10 +34,10 @@ pub const KEYSPACE: &str = "registers";
 const SWAPS_ID: Uuid = Uuid::from_u128(0x5e9a_0001);
 const SUMS_ID: Uuid = Uuid::from_u128(0x5e9a_0002);
 
-/// Objects of each table: few, so that tasks meet.
+/// Objects of each table: few, so that tasks compete.
 const OBJECTS: usize = 2;
 
-/// Who adds to the counters.
+/// The id of the counters' writer.
 const COUNTER_ID: [u8; 16] = [7; 16];
 
 /// The history of one object.
@@ -69,12 +71,12 @@ impl<M: Model> Object<M> {
     }
 }
 
-/// All objects, as a client knows them.
+/// All objects and their histories.
 #[derive(Debug)]
 pub struct Registers {
     swaps: Vec<Object<Register>>,
     sums: Vec<Object<Counter>>,
-    /// What was acknowledged may be lost: the next look begins all histories anew.
+    /// Acknowledged operations may be lost: the next comparison begins all histories anew.
     is_lost: bool,
 }
 
@@ -89,7 +91,7 @@ impl Default for Registers {
 }
 
 impl Registers {
-    /// Judges what was answered so far.
+    /// Checks all answers so far.
     pub fn check(&self) -> Result<(), String> {
         for (at, swap) in self.swaps.iter().enumerate() {
             swap.check().map_err(|error| format!("register {at}: {error}"))?;
@@ -100,7 +102,7 @@ impl Registers {
         Ok(())
     }
 
-    /// The node died. `loses_acknowledged`: what was acknowledged may be lost too.
+    /// Records that the node died. `loses_acknowledged`: acknowledged operations may be lost.
     pub fn crashed(&mut self, loses_acknowledged: bool) {
         let changed = |call: &Call<Ask, Option<i64>>| match (&call.input, &call.returned) {
             (Ask::Read, _) => false,
@@ -116,7 +118,8 @@ impl Registers {
         self.is_lost |= loses_acknowledged;
     }
 
-    /// Nothing runs, and what is there has been read: histories begin anew, unless the fate of an operation is open.
+    /// Begins histories anew after all objects were read without concurrent operations. A history with an
+    /// unknown operation continues, except after a restart.
     fn settle(&mut self, is_restarted: bool) {
         let is_known = |call: &Call<Ask, Option<i64>>| call.returned.is_some();
         for swap in &mut self.swaps {
@@ -134,12 +137,12 @@ impl Registers {
     }
 }
 
-/// Whether a table is one of those here: its schema never changes.
+/// Whether a table is one of these two, whose schema never changes.
 pub fn is_one(table: TableId) -> bool {
     table == SWAPS_ID || table == SUMS_ID
 }
 
-/// The keyspace with its tables.
+/// Creates the keyspace with its tables.
 pub fn create(catalog: &Catalog) -> Changed {
     let tables = [
         TableSchema::builder(KEYSPACE, "swaps").id(SWAPS_ID).regular("value", CqlType::BigInt),
@@ -165,7 +168,7 @@ fn command(table: TableId, object: usize, now_s: u32) -> ReadCommand {
     }
 }
 
-/// The only cell of the only row, if it is there.
+/// The only cell of the only row; `None` if absent.
 fn cell(page: &Page) -> Option<&Cell> {
     let row = page.partitions.first()?.rows.first()?;
     match row.row.cells().first()? {
@@ -190,7 +193,7 @@ fn write(schema: &Arc<TableSchema>, command: &ReadCommand, cell: Cell) -> Vec<Mu
     vec![mutation]
 }
 
-/// Writes `new` if the register has the value `expected`; gives the value before.
+/// Writes `new` if the register has the value `expected`; returns the value before.
 async fn swap(
     shard: &Shard,
     command: ReadCommand,
@@ -211,7 +214,7 @@ async fn swap(
     Ok(value(&node::read_modify_write(shard, command, node::Deadline::NONE, decide).await?))
 }
 
-/// Adds to a counter; gives the sum before.
+/// Adds to a counter; returns the sum before.
 async fn add(shard: &Shard, command: ReadCommand, delta: i64) -> Result<i64, EngineError> {
     let schema = schema_of(shard, SUMS_ID)?;
     let asked = command.clone();
@@ -233,7 +236,7 @@ fn schema_of(shard: &Shard, table: TableId) -> Result<Arc<TableSchema>, EngineEr
     Ok(engine::shard::EngineShard::of(shard)?.table(table)?.schema())
 }
 
-/// Tasks that compete, each with some operations; ends when all have ended.
+/// Runs competing tasks with some operations each; returns when all have ended.
 pub async fn compete(shard: &Shard, client: &SharedClient, tasks: u64) {
     let running: Vec<_> = (0..tasks)
         .map(|_| {
@@ -272,7 +275,7 @@ async fn one(shard: &Shard, client: &SharedClient) {
             let result =
                 on_some_shard(shard, client, |shard| async move { node::flush(&shard, vec![]).await });
             if let Err(error) = result.await {
-                // Of all tables, any may be going.
+                // A flush of all tables may meet one that is being dropped.
                 client.borrow_mut().excuse("flush beside registers", Uuid::nil(), &error);
             }
         }
@@ -336,20 +339,20 @@ async fn one(shard: &Shard, client: &SharedClient) {
     }
 }
 
-/// Whether the operation may have happened although it failed.
+/// Whether the failed operation may have happened.
 fn is_in_doubt(error: &EngineError) -> bool {
     matches!(error, EngineError::Log(LogError::Failed(_)) | EngineError::Stopped | EngineError::TimedOut)
 }
 
-/// It did not happen.
+/// Records that an operation did not happen.
 fn refused(client: &mut crate::client::Client, what: &str, table: TableId, error: &EngineError) {
-    // There is so little memory that few reads may wait.
+    // Little memory: few reads may wait.
     if !matches!(error, EngineError::Read(ReadError::Refused(_))) {
         client.excuse(what, table, error);
     }
 }
 
-/// Reads all objects, with nothing else under way, and judges their histories.
+/// Reads all objects, without concurrent operations, and checks their histories.
 pub async fn compare(shard: &Shard, client: &SharedClient, is_restarted: bool) -> Result<(), String> {
     let now_s = client.borrow_mut().read_now_s(shard.wall_us());
     for object in 0..OBJECTS {
@@ -380,9 +383,9 @@ pub async fn compare(shard: &Shard, client: &SharedClient, is_restarted: bool) -
     Ok(())
 }
 
-/// The node died: judges what it answered while it ran, then keeps what must have outlived it.
+/// After the node died: checks the answers of its run, then keeps the operations that must have survived.
 pub fn crashed(client: &mut crate::client::Client, loses_unsynced: bool) {
-    // A node that died while it opened has answered nothing since the last look.
+    // A node that died while it opened has answered nothing since the last check.
     if !client.registers.is_lost
         && let Err(error) = client.registers.check()
     {

@@ -1,7 +1,7 @@
-//! The life of one world: it is opened, used, broken and opened again, and whatever it shows is compared.
+//! The life of one world: it is opened, used, crashed and opened again, and everything readable is compared.
 //!
-//! A round is a handful of operations at the same time, perhaps under faults, perhaps with a crash at an I/O
-//! operation chosen beforehand. Between rounds everything readable is compared; so it is after every restart.
+//! A round is a handful of concurrent operations, perhaps under faults, perhaps with a crash at an I/O
+//! operation chosen beforehand. Everything readable is compared between rounds and after every restart.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -20,13 +20,13 @@ use crate::failure::{Checker, Failure};
 use crate::ops::{self, KEYSPACE, Op, SharedClient};
 use crate::registers;
 
-/// When the simulated world begins, in seconds since 1970.
+/// Start of the simulated world's wall clock, in seconds since 1970.
 const WALL_START_S: u32 = 1_767_225_600;
 
-/// Where the node keeps everything.
+/// The node's data directory.
 const DATA_DIR: &str = "/node/data";
 
-/// How a seed ended: equal for equal seeds.
+/// Result of a seed: equal for equal seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     pub schedule_hash: u64,
@@ -36,7 +36,7 @@ pub struct Outcome {
     pub counts: Counts,
 }
 
-/// Runs one seed; the error says what was wrong.
+/// Runs one seed; the error is the failure of a checker.
 pub fn run(seed: u64, history: &History) -> Result<Outcome, Failure> {
     let mut run = Run::new(seed, history.clone());
     run.open()?;
@@ -67,14 +67,14 @@ struct Run {
     world: SimWorld,
     node: Option<SimNode>,
     client: SharedClient,
-    /// Decides what happens between rounds; inside of them it is the client's.
+    /// Decides what happens between rounds; inside rounds the client's generator decides.
     rng: Rng,
     options: EngineOptions,
-    /// What the disk always does.
+    /// Faults that are always active.
     weather: FaultPlan,
-    /// Decides what was added later, so that the rest stays as it was.
+    /// Decides about operations that were added later, so that other decisions of a seed stay the same.
     of_upkeep: Rng,
-    /// Decides who sets the clock, and who competes.
+    /// Decides about clock jumps and competing tasks.
     of_time: Rng,
 }
 
@@ -100,12 +100,12 @@ impl Run {
             weather.spike = 0.02;
         }
         weather.allocate_unsupported = rng.chance(1, 8);
-        // From another generator: seeds of before do the same as before.
+        // From another generator, so that the other decisions of a seed stay the same.
         let mut of_compaction = Rng::new(seed ^ 0xc0_4ac7);
         let purges = of_compaction.chance(1, 2);
         options.compaction.is_automatic = of_compaction.chance(2, 3);
         options.compaction.concurrent_jobs = of_compaction.below(3) as u32;
-        // With a snapshot a truncate flushes, without one it forgets.
+        // With a snapshot a truncate flushes; without one it drops the memtables.
         options.auto_snapshot = Rng::new(seed ^ 0x5a_95_07).chance(1, 2);
         let variety = Variety {
             now_s: WALL_START_S,
@@ -136,10 +136,10 @@ impl Run {
         self.client.borrow_mut().excuses = Excuses::default();
     }
 
-    /// The node dies, by itself or with the machine.
+    /// The node dies, alone or with the machine.
     fn crash(&mut self) {
         let power = self.rng.chance(1, 2);
-        // A sync that fails may take what was written before with it, from the page cache too.
+        // A failed sync may lose earlier writes, from the page cache too.
         let loses_unsynced = power || self.client.borrow().excuses.io;
         self.client.borrow_mut().counts.crashes += 1;
         self.client.borrow().note(if power { "=== power loss" } else { "=== kill" });
@@ -150,7 +150,7 @@ impl Run {
         } else {
             self.world.kill();
         }
-        // What was to be loaded and was not is not loaded by somebody else later.
+        // Files of a load that did not happen must not be loaded later.
         let disk = self.world.disk();
         let is_upload = |path: &PathBuf| path.components().any(|part| part.as_os_str() == "upload");
         for path in disk.files().into_iter().filter(is_upload) {
@@ -158,7 +158,7 @@ impl Run {
         }
     }
 
-    /// Opens the directory, through crashes and faults, and compares.
+    /// Opens the directory, despite crashes and faults, and compares.
     fn open(&mut self) -> Result<(), Failure> {
         let mut crashes_left = if self.rng.chance(1, 3) { 1 + self.rng.below(3) } else { 0 };
         loop {
@@ -203,12 +203,12 @@ impl Run {
             }
         }
         self.client.borrow_mut().counts.restarts += 1;
-        // What was replayed has been flushed, or is in a log that is synced.
+        // Replayed writes have been flushed, or are in a synced log.
         let Excuses { io: loses, no_space: was_full } = self.client.borrow().excuses;
         self.faults_off();
         if was_full {
-            // A node starts on a full disk too. A flush that found no space is tried again after at most ten seconds; until
-            // then writes are refused.
+            // A node starts on a full disk too. A flush that found no space is retried after at most ten
+            // seconds; until then writes are refused.
             self.world
                 .run_for_us(25_000_000)
                 .map_err(|stop| Failure::stopped("after the disk was full", stop))?;
@@ -238,7 +238,8 @@ impl Run {
                     replay.truncated.len(),
                     report.removed_sstables.len()
                 ));
-                // Nobody takes files away, so none may be missed; after a loss of power it may be unknown whether any is.
+                // No files are removed from outside, so none may be reported missing. After a power loss it
+                // may be unknown whether any is missing.
                 let missed = report.missing_sstables.iter().find(|text| text.contains("was there"));
                 let client = self.client.borrow();
                 match missed {
@@ -262,7 +263,7 @@ impl Run {
         self.rng.below(shards) as u32
     }
 
-    /// The schema that the node has is the one it must have. Makes the keyspace if it is not there.
+    /// Checks that the node has the expected schema. Creates the keyspace if it does not exist.
     fn settle_schema(&mut self) -> Result<(), Failure> {
         let found = self.world.block_on(self.node(), 0, |shard| async move {
             let catalog = node::catalog(&shard).map_err(|error| error.to_string())?;
@@ -296,7 +297,7 @@ impl Run {
         self.client.borrow_mut().failure.take().map_or(Ok(()), Err)
     }
 
-    /// Operations that change nothing that a read shows.
+    /// Operations that change nothing that a read returns.
     fn quiet_ops(&mut self) -> Vec<Op> {
         let rng = &mut self.of_upkeep;
         let mut ops: Vec<Op> = (0..1 + rng.below(4)).map(|_| Op::ReadSlowly(2 + rng.below(6))).collect();
@@ -370,14 +371,14 @@ impl Run {
         if self.of_time.chance(1, 2) {
             ops.push(Op::Compete(2 + self.of_time.below(4)));
         }
-        // If tombstones are dropped soon, a jump ahead drops those that are younger than a write under way.
+        // If tombstones expire soon, a jump ahead would purge those that are newer than a write in flight.
         if self.of_time.chance(1, 8) {
             let us = self.clock_jump_us();
             ops.push(Op::SetClock(if self.client.borrow().purges { -us.abs() } else { us }));
         }
     }
 
-    /// A run over damaged files, and another one when they are right again.
+    /// A run over damaged files, and another one after their repair.
     fn decayed(&mut self) -> Result<(), Failure> {
         if self.client.borrow().needs_restart {
             return Ok(());
@@ -422,7 +423,8 @@ impl Run {
         self.open()
     }
 
-    /// What the disk has when the node does nothing: no file of an unfinished SSTable, no record of a replacement.
+    /// Checks that the disk of an idle node has no file of an unfinished SSTable and no record of a
+    /// replacement.
     fn no_strays(&self) -> Result<(), Failure> {
         let is_stray = |path: &PathBuf| {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -439,7 +441,7 @@ impl Run {
 
     fn round(&mut self, is_early: bool) -> Result<(), Failure> {
         if self.client.borrow().purges && self.rng.chance(1, 2) {
-            // Tombstones get old.
+            // Time passes, so that tombstones expire.
             self.world.run_for_us(8_000_000).map_err(|stop| Failure::stopped("between rounds", stop))?;
         }
         if self.of_time.chance(1, 8) {
@@ -468,7 +470,7 @@ impl Run {
         }
         let excuses = self.client.borrow().excuses;
         if excuses.io {
-            // The log may have failed; what can be read is compared before it is opened again.
+            // The log may have failed; everything readable is compared before the node is opened again.
             self.world.set_faults(|faults| {
                 faults.write_error = 0.0;
                 faults.sync_error = 0.0;
@@ -483,7 +485,7 @@ impl Run {
             self.compare(false)?;
             self.faults_off();
             if !self.client.borrow().needs_restart {
-                // A flush that found no space is tried again after at most ten seconds.
+                // A flush that found no space is retried after at most ten seconds.
                 self.world
                     .run_for_us(25_000_000)
                     .map_err(|stop| Failure::stopped("after the disk was full", stop))?;
@@ -508,7 +510,7 @@ impl Run {
         Ok(())
     }
 
-    /// Faults for one round, in one of four.
+    /// Activates faults in one of four rounds.
     fn make_faults(&mut self) {
         let rng = &mut self.rng;
         let mut excuses = Excuses::default();

@@ -1,4 +1,4 @@
-//! One seed, once or twice. A panic of the node is a failure like any other.
+//! Runs one seed, once or twice. A panic of the node is a failure like any other.
 
 use std::panic::AssertUnwindSafe;
 
@@ -6,13 +6,13 @@ use crate::client::History;
 use crate::failure::{Checker, Failure};
 use crate::seed::{self, Outcome};
 
-/// A seed that failed, with its last operations.
+/// A seed that failed, with its latest operations.
 pub struct Failed {
     pub failure: Failure,
     pub lines: Vec<String>,
 }
 
-/// Runs a seed; `again`: a second time too, and both must end the same. Gives the operations of the first time.
+/// Runs a seed; `again`: twice, and both runs must end the same. Returns the operations of the first run.
 pub fn run(seed: u64, again: bool) -> Result<(Outcome, Vec<String>), Failed> {
     let (first, lines) = once(seed)?;
     if again {

@@ -1,5 +1,5 @@
-//! What is done to tables beside reading and writing: SSTables are loaded, rewritten, merged by name and verified,
-//! caches shrink and go off; and reads of several pages while that goes on.
+//! Operations other than reads and writes: SSTables are loaded, rewritten, merged by name and verified,
+//! caches shrink and are turned off; and reads of several pages meanwhile.
 
 use std::path::PathBuf;
 
@@ -20,10 +20,10 @@ use crate::failure::Checker;
 use crate::known::KnownTable;
 use crate::ops::{NoPage, SharedClient, on_some_shard, random_read, read_next};
 
-/// Where SSTables lie that are to be imported; each import has a directory of its own.
+/// Directory of SSTables to be imported; each import has a subdirectory.
 const IMPORT_DIR: &str = "/node/import";
 
-/// One thing of many.
+/// One random operation.
 pub async fn one(shard: &Shard, client: &SharedClient, table: TableId) {
     let (what, seed) = {
         let client = &mut *client.borrow_mut();
@@ -49,7 +49,7 @@ async fn rewrite(shard: &Shard, client: &SharedClient, table: TableId, mut rng: 
     ended(client, &format!("{what:?}"), table, result);
 }
 
-/// Merges some SSTables that a shard has, by their files.
+/// Merges some of a shard's SSTables by their file names.
 async fn merge_some(shard: &Shard, client: &SharedClient, table: TableId, seed: u64) {
     let merge = move |shard: Shard| async move {
         let mut rng = Rng::new(seed);
@@ -62,7 +62,7 @@ async fn merge_some(shard: &Shard, client: &SharedClient, table: TableId, seed: 
             return Ok(());
         }
         match compaction_node::merge_files(&shard, table, files).await {
-            // Another job was faster.
+            // Another job has merged them already.
             Err(EngineError::Invalid(text)) if text.contains("has no SSTable") => Ok(()),
             ended => ended,
         }
@@ -71,7 +71,7 @@ async fn merge_some(shard: &Shard, client: &SharedClient, table: TableId, seed: 
     ended(client, "merge of files", table, result);
 }
 
-/// Nothing is damaged.
+/// Verifies a table; nothing is damaged.
 async fn verify_all(shard: &Shard, client: &SharedClient, table: TableId) {
     let rows = client.borrow_mut().rng.chance(1, 2);
     let result =
@@ -105,7 +105,7 @@ fn ended(client: &SharedClient, what: &str, table: TableId, result: Result<(), E
     }
 }
 
-/// Reads of several pages, with time between them, while everything but writes goes on.
+/// Reads of several pages, with pauses between them, during all operations except writes.
 pub async fn read_pages_slowly(shard: &Shard, client: &SharedClient, reads: u64) {
     for _ in 0..reads {
         let (begun, mut command, schema) = {
@@ -130,13 +130,13 @@ pub async fn read_pages_slowly(shard: &Shard, client: &SharedClient, reads: u64)
             shard.sleep_us(pause_us).await;
         };
         let client = &mut *client.borrow_mut();
-        // A compaction may have dropped what had expired by then.
+        // A compaction may have purged data that had expired by then.
         let is_late = shard.wall_us() / 1_000_000 > i64::from(first.now_s.unwrap_or(0));
         let is_other = |known: &KnownTable| known.is_changing || known.disturbed >= begun;
         let is_same = client.table(schema.id).is_some_and(|known| !is_other(known)) && !is_late;
         let checker = if client.is_decayed { Checker::Decay } else { Checker::Pages };
         match result {
-            // There is so little memory that few may wait.
+            // Little memory: few reads may wait.
             Err(NoPage::Error(EngineError::Read(ReadError::Refused(_)))) => {}
             Err(NoPage::Error(error)) => client.excuse("slow read", schema.id, &error),
             _ if !is_same => {}
@@ -151,11 +151,11 @@ pub async fn read_pages_slowly(shard: &Shard, client: &SharedClient, reads: u64)
     }
 }
 
-/// Writes go to SSTables that are made elsewhere, and then loaded.
+/// Writes SSTables elsewhere, and loads them.
 pub async fn load(shard: &Shard, client: &SharedClient, table: TableId) {
     let (schema, writes, is_refresh, foreign, stamp) = {
         let client = &mut *client.borrow_mut();
-        // A load that takes long brings what is older than tombstones that have been dropped meanwhile.
+        // A long load would bring data older than tombstones that were purged meanwhile.
         let takes_long = client.excuses.io || client.excuses.no_space;
         if client.is_loading || (client.purges && takes_long) {
             return;

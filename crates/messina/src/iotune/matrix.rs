@@ -1,6 +1,7 @@
-//! `--matrix`: reads of 4 KiB and writes of 128 KiB at steps of both rates, and how long the reads take.
+//! `--matrix`: latency of reads of 4 KiB at steps of the read rate and of the rate of writes of 128 KiB.
 //!
-//! Two heat maps, of p50 and p95, with the model's line. A point counts as reached if both got 97 % of what was asked for, but for chance; others stay white.
+//! The result is two heat maps, of p50 and p95, with the model's line. A point counts as reached if both
+//! loads got 97 % of their rate, within the limits of chance; other points stay white.
 
 use std::fs;
 use std::path::Path;
@@ -13,24 +14,25 @@ use super::{IotuneError, SMALL_BYTES};
 use crate::plot::HeatMap;
 
 const WRITE_BYTES: usize = 128 << 10;
-/// A point counts as reached from this part of what was asked for on.
+/// A point counts as reached from this part of its rates.
 const REACHED: f64 = 0.97;
-/// The load can be so many times deeper than what finds the disk's rates.
+/// The loads may have this multiple of the in-flight requests that found the disk's rates.
 const DEEPER: usize = 4;
 
-/// What is measured, and how.
+/// Settings of a measurement of the matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct Matrix {
-    /// Along each axis.
+    /// Steps along each axis.
     pub steps: usize,
     pub point_us: u64,
-    /// Of all shards together.
+    /// Requests in flight, of all shards together.
     pub small_depth: usize,
     pub large_depth: usize,
 }
 
 impl Matrix {
-    /// Measures all points, says what came of each, and draws `iotune-p50.svg` and `iotune-p95.svg` beside `output`.
+    /// Measures all points, prints each result, and draws `iotune-p50.svg` and `iotune-p95.svg` beside
+    /// `output`.
     pub fn run(&self, disk: &ScratchDisk, model: &DiskModel, output: &Path) -> Result<(), IotuneError> {
         let points = self.steps * self.steps;
         let minutes = (points as u64 * self.point_us) as f64 / 60e6;
@@ -67,7 +69,7 @@ impl Matrix {
         Ok(())
     }
 
-    /// The rates of a point, which is the middle of its cell.
+    /// The rates of a point: the middle of its cell.
     fn wanted(&self, model: &DiskModel, row: usize, column: usize) -> (f64, f64) {
         let part = |step: usize| (step as f64 + 0.5) / self.steps as f64;
         (part(row) * model.read_iops as f64, part(column) * model.write_bandwidth_bytes_s as f64)
@@ -96,7 +98,8 @@ impl Matrix {
     }
 }
 
-/// Requests come at random times: by chance there are fewer than the rate says, rarely by more than twice the square root.
+/// Requests arrive at random times. By chance there may be fewer than the rate demands, rarely by more than
+/// twice the square root.
 fn is_reached(outcome: &Outcome, requests_s: f64) -> bool {
     let wanted = requests_s * outcome.measured_us as f64 / 1e6;
     outcome.requests as f64 >= REACHED * wanted - 2.0 * wanted.sqrt()

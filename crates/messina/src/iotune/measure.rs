@@ -1,9 +1,10 @@
-//! Load on a disk, at full speed or at a given rate, and what came of it.
+//! Generates load on a disk, at full speed or at a given rate, and measures it.
 //!
-//! Each shard keeps a number of requests before a scratch file, past the page cache. What completes inside the window
-//! counts, and nothing before or after it; of a load that is the only one of its class and direction, every part of a request that
-//! begins in it. With a rate, requests begin at random times of that rate on average, whatever
-//! became of those before, as far as the number allows.
+//! Each shard keeps a number of requests to a scratch file in flight, past the page cache. Only requests that
+//! complete inside the window count. For a load that is the only one of its class and direction, the bytes
+//! are those that its class moved inside the window, so parts of a request count too. With a rate, requests
+//! begin at random times with that average rate, independent of the completion of earlier requests, as far as
+//! the limit in flight allows.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -12,21 +13,22 @@ use base::rng::Rng;
 use iosched::Latencies;
 use runtime::{CpuGroup, Direction, File, FileError, IoBuf, IoClass, IoStats, JoinHandle, Shard};
 
-/// What one shard does.
+/// The load by one shard.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     pub direction: Direction,
     pub bytes: usize,
-    /// One after the other, each shard in its own part; otherwise anywhere.
+    /// Whether requests are consecutive, each shard in its own part of the file; otherwise they are at random
+    /// places.
     pub sequential: bool,
-    /// Requests at once.
+    /// Requests in flight.
     pub depth: usize,
-    /// Requests a second; `None`: as many as it gets.
+    /// Requests per second; `None`: as many as the disk serves.
     pub rate: Option<f64>,
     pub class: IoClass,
 }
 
-/// Where and when.
+/// The file's length and the times of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
     pub file_bytes: u64,
@@ -35,7 +37,7 @@ pub struct Window {
     pub measure_us: u64,
 }
 
-/// What came of it, on one shard or on all.
+/// The result, of one shard or of all.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     pub requests: u64,
@@ -45,7 +47,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Of all shards together.
+    /// The sum over all shards.
     pub fn sum(outcomes: impl IntoIterator<Item = Self>) -> Self {
         let mut sum = Self { measured_us: 1, ..Self::default() };
         for outcome in outcomes {
@@ -65,13 +67,13 @@ impl Outcome {
         self.bytes as f64 * 1e6 / self.measured_us as f64
     }
 
-    /// The latency that this share of the requests did not exceed.
+    /// The latency in microseconds that a fraction `share` of the requests did not exceed.
     pub fn percentile_us(&self, share: f64) -> f64 {
         self.latencies.percentile_ns(share) as f64 / 1e3
     }
 }
 
-/// Runs several loads at once on this shard; an outcome for each.
+/// Runs several loads concurrently on this shard; returns an outcome for each.
 pub async fn run(
     shard: &Shard,
     file: &File,
@@ -118,7 +120,7 @@ pub async fn run(
     Ok(outcomes)
 }
 
-/// What each class has moved up to a time to come.
+/// The statistics of each I/O class at a future time.
 fn moved_at(shard: &Shard, at_us: u64) -> JoinHandle<Vec<IoStats>> {
     let clock = shard.clone();
     shard.spawn(CpuGroup::Statement, async move {
@@ -135,13 +137,13 @@ fn moved(stats: &[IoStats], load: &Load) -> u64 {
     })
 }
 
-/// One of the requests at once.
+/// A task that keeps one request in flight.
 struct Worker {
     shard: Shard,
     file: File,
     load: Load,
     window: Window,
-    /// The next place of a sequential load.
+    /// The next position of a sequential load.
     next: Rc<Cell<u64>>,
     outcome: Rc<RefCell<Outcome>>,
 }
@@ -153,7 +155,7 @@ impl Worker {
         let mut buf = IoBuf::new();
         if load.direction == Direction::Write {
             buf.resize_zeroed(load.bytes);
-            // A disk may be quicker with zeros.
+            // A disk may be faster with zeros.
             rng.fill(&mut buf);
         }
         let pause_us = load.rate.map(|rate| 1e6 * load.depth.max(1) as f64 / rate.max(1.0));

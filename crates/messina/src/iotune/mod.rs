@@ -1,11 +1,12 @@
-//! `messina iotune`: what the disk below a directory can do, measured without destroying anything.
+//! `messina iotune`: measures the disk of a directory without destroying data.
 //!
-//! 1. A [`scratch`] file without a name is written whole, for half of `--duration` at most.
-//! 2. Each for its part of the time: large sequential writes and reads, small random writes and reads, at full speed, past the page cache.
-//! 3. `io_properties.yaml` is written, which [`server::disk_model`] reads at the start of a node.
-//! 4. With `--matrix`, the latencies of reads on the plane of reads and writes: `matrix`.
+//! 1. A [`scratch`] file without a name is written in full, in at most half of `--duration`.
+//! 2. Large sequential writes and reads, and small random writes and reads, are measured one after the other,
+//!    at full speed, past the page cache.
+//! 3. `io_properties.yaml` is written. [`server::disk_model`] reads it at the start of a node.
+//! 4. With `--matrix`, the latencies of reads are measured over the plane of reads and writes: `matrix`.
 //!
-//! Any user may run it who may write in the directory.
+//! Any user with write permission for the directory may run it.
 
 mod matrix;
 pub mod measure;
@@ -24,9 +25,9 @@ use measure::{Load, Outcome};
 use scratch::ScratchDisk;
 use server::config::units::{Bare, parse_bytes, parse_millis};
 
-/// Requests for bandwidth.
+/// Size of the requests that measure bandwidth.
 pub const LARGE_BYTES: usize = 1 << 20;
-/// Requests for counts.
+/// Size of the requests that measure requests per second.
 pub const SMALL_BYTES: usize = 4096;
 
 /// Measures a disk for the I/O scheduler.
@@ -35,48 +36,49 @@ pub struct IotuneArguments {
     /// A directory on the disk.
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
-    /// For all four measurements together.
+    /// Time of all four measurements together.
     #[arg(long, value_name = "TIME", default_value = "40s")]
     duration: String,
-    /// Of the scratch file; a quarter of the free space at most.
+    /// Size of the scratch file; at most a quarter of the free space.
     #[arg(long, value_name = "SIZE", default_value = "4G")]
     file_size: String,
     /// Threads that load the disk.
     #[arg(long, value_name = "N", default_value_t = 1)]
     shards: u32,
-    /// Large requests at once.
+    /// Large requests in flight.
     #[arg(long, value_name = "N", default_value_t = 16)]
     large_depth: usize,
-    /// Small requests at once.
+    /// Small requests in flight.
     #[arg(long, value_name = "N", default_value_t = 128)]
     small_depth: usize,
-    /// Where to write the model.
+    /// The file to write the model to.
     #[arg(long, value_name = "FILE", default_value = "io_properties.yaml")]
     output: PathBuf,
-    /// Measures so many steps of reads times so many of writes too, and draws iotune-p50.svg and iotune-p95.svg beside the model.
+    /// Also measure this number of steps of the read rate times as many of the write rate, and draw
+    /// iotune-p50.svg and iotune-p95.svg beside the model.
     #[arg(long, value_name = "STEPS")]
     matrix: Option<usize>,
-    /// For each point of the matrix.
+    /// Time of each point of the matrix.
     #[arg(long, value_name = "TIME", default_value = "2s")]
     point_duration: String,
 }
 
-/// What ended a measurement.
+/// Why a measurement failed.
 pub type IotuneError = Box<dyn std::error::Error + Send + Sync>;
 
 impl IotuneArguments {
-    /// Measures, says what was found, and writes it down.
+    /// Measures, prints the results, and writes the model.
     pub fn run(&self) -> Result<(), IotuneError> {
         let duration_us = time_us("--duration", &self.duration)?;
         let point_us = time_us("--point-duration", &self.point_duration)?;
         let wanted_bytes = parse_bytes(&self.file_size, Bare::Refused)
             .ok_or_else(|| format!("--file-size {}: not a size", self.file_size))?;
-        // That nothing can be written there must be known before a minute has gone by.
+        // An output that cannot be written must be reported before the measurement, not a minute later.
         let unfinished = self.output.with_added_extension("part");
         fs::write(&unfinished, "").map_err(|error| format!("--output {}: {error}", unfinished.display()))?;
         let measured = self.measure(wanted_bytes, duration_us, point_us, &unfinished);
         if measured.is_err() {
-            // If that fails too, the first error says more.
+            // If the removal fails too, the first error is more useful.
             drop(fs::remove_file(&unfinished));
         }
         measured
@@ -112,7 +114,7 @@ impl IotuneArguments {
     }
 }
 
-/// Requests at once, of all shards together.
+/// Requests in flight, of all shards together.
 #[derive(Clone, Copy, Debug)]
 pub struct Depths {
     pub small: usize,
@@ -125,7 +127,7 @@ impl Default for Depths {
     }
 }
 
-/// A scratch file for measurements of so long.
+/// A scratch file, filled within a part of the time of all measurements.
 pub fn prepare(
     dir: &Path,
     wanted_bytes: u64,
@@ -142,7 +144,8 @@ pub fn prepare(
     Ok(disk)
 }
 
-/// Measures what the disk can do of each kind alone, in `duration_us` for all four, saying so as it goes.
+/// Measures the disk's rate of each kind of request alone, within `duration_us` for all four, and prints the
+/// progress.
 pub fn find_model(disk: &ScratchDisk, depths: Depths, duration_us: u64) -> Result<DiskModel, IotuneError> {
     let measure = |what: &str, direction, bytes, depth: usize, tenths: u64| {
         let for_us = duration_us * tenths / 10;

@@ -1,7 +1,8 @@
-//! A scratch file on the disk that is measured, and a runtime whose shards have it open.
+//! A scratch file on the measured disk, and a runtime whose shards have it open.
 //!
-//! The file has lost its name before the first byte is measured, so that it goes away whatever happens. It is filled, since a disk is
-//! quicker with what was never written; if that takes too long, with less.
+//! The file's name is removed before the first measurement, so the file disappears however the process ends.
+//! The file is filled, because a disk is faster with blocks that were never written; if that takes too long,
+//! a shorter file is used.
 
 use std::ffi::CString;
 use std::fs::{self, File as StdFile};
@@ -17,32 +18,33 @@ use runtime::{
 use super::IotuneError;
 use super::measure::{self, Load, Outcome, Window};
 
-/// The scratch file takes no more of what is free.
+/// Divisor: the scratch file takes at most this part of the free space.
 const FREE_PART: u64 = 4;
-/// A smaller one would be in the disk's own memory.
+/// A smaller file would fit into the disk's own memory.
 const FILE_BYTES_MIN: u64 = 64 << 20;
-/// Requests that fill it.
+/// Size of the requests that fill the file.
 const FILL_BYTES: usize = 1 << 20;
-/// At once, on each shard.
+/// Requests in flight on each shard while the file is filled.
 const FILL_DEPTH: u64 = 4;
-/// What is to be written is made up meanwhile, and reads that were late for it are over.
+/// Time in which the buffers of writes are filled and late reads complete.
 const WARM_UP_US_MIN: u64 = 300_000;
-/// Told apart from disks by statfs: tmpfs and ramfs.
+/// Types of file systems in memory, as statfs reports them: tmpfs and ramfs.
 const MEMORY_FILE_SYSTEMS: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 
 /// See the head of the file.
 pub struct ScratchDisk {
     runtime: Runtime,
-    /// Keeps the file, which has no name.
+    /// Keeps the file open, which has no name.
     file: StdFile,
     file_bytes: u64,
 }
 
 impl ScratchDisk {
-    /// Makes the file, of `wanted_bytes` if the disk has four times as much free, and fills as much of it as `fill_us` allow.
+    /// Makes the file, of `wanted_bytes` if the disk has four times as much free space, and fills as much of
+    /// it as possible within `fill_us`.
     ///
     /// # Errors
-    /// The directory is no directory to write in, is in memory, or has too little space.
+    /// The directory is not writable, is in memory, or has too little space.
     pub fn make(dir: &Path, wanted_bytes: u64, fill_us: u64, shards: u32) -> Result<Self, IotuneError> {
         let within = |error: std::io::Error| format!("{}: {error}", dir.display());
         if !fs::metadata(dir).map_err(within)?.is_dir() {
@@ -81,7 +83,7 @@ impl ScratchDisk {
         Ok(disk)
     }
 
-    /// The same file before other shards, with a disk as these options say.
+    /// Opens the same file on other shards, with these options of the disk.
     pub fn restarted(self, disk: DiskOptions) -> Result<Self, IotuneError> {
         let Self { runtime, file, file_bytes } = self;
         let shards = runtime.remote().shard_count();
@@ -93,7 +95,7 @@ impl ScratchDisk {
         let options = RuntimeOptions { shards, disk, ..RuntimeOptions::default() };
         let runtime = Runtime::start(options, |_| async {})?;
         let scratch = Self { runtime, file, file_bytes };
-        // A file without a name is found by its descriptor.
+        // A file without a name is opened by its descriptor.
         let path = format!("/proc/self/fd/{}", scratch.file.as_raw_fd());
         scratch.on_all(move |shard| {
             let path = path.clone();
@@ -115,13 +117,14 @@ impl ScratchDisk {
         self.runtime.remote().shard_count()
     }
 
-    /// Whether requests go past the page cache.
+    /// Whether requests bypass the page cache.
     pub fn is_direct(&self) -> Result<bool, IotuneError> {
         let direct = self.on_all(|shard| async move { Ok(file_of(&shard).is_direct()) })?;
         Ok(direct.into_iter().all(|direct| direct))
     }
 
-    /// Writes every byte once, until the time is over; how many from the start on.
+    /// Writes every byte once until the time is over; returns the number of bytes from the start of the file
+    /// that were written.
     fn fill(&self, for_us: u64) -> Result<u64, IotuneError> {
         let file_bytes = self.file_bytes;
         self.on_all(move |shard| async move {
@@ -139,7 +142,7 @@ impl ScratchDisk {
                     let (step, mut at) = (shards * FILL_DEPTH, u64::from(clock.id()) * FILL_DEPTH + number);
                     let mut buf = IoBuf::zeroed(FILL_BYTES);
                     base::rng::Rng::new(clock.random_u64()).fill(&mut buf);
-                    // Never less than the least, however slow.
+                    // At least the minimal length, however slow.
                     while at < pieces
                         && (clock.now_us() < until_us || at * (FILL_BYTES as u64) < FILE_BYTES_MIN)
                     {
@@ -163,7 +166,8 @@ impl ScratchDisk {
         Ok(first_missing / shards * shards * FILL_BYTES as u64)
     }
 
-    /// Loads the disk from all shards, the first tenth of the time, or 0.3 s, to warm up; an outcome for each load.
+    /// Loads the disk from all shards and returns an outcome for each load. The first tenth of the time, or
+    /// 0.3 s, is the warm-up.
     pub fn measure(&self, loads: Vec<Load>, for_us: u64) -> Result<Vec<Outcome>, IotuneError> {
         let warm_up_us = (for_us / 10).max(WARM_UP_US_MIN).min(for_us / 2);
         let window = Window {
@@ -182,7 +186,7 @@ impl ScratchDisk {
         Ok((0..count).map(of_load).collect())
     }
 
-    /// Runs `f` on all shards at once.
+    /// Runs `f` on all shards concurrently.
     pub fn on_all<T, F, Fut>(&self, f: F) -> Result<Vec<T>, IotuneError>
     where
         T: Send + 'static,
@@ -195,13 +199,13 @@ impl ScratchDisk {
         started.into_iter().map(|reply| Ok(reply.wait()??)).collect()
     }
 
-    /// Stops the shards; the file is gone.
+    /// Stops the shards; the file disappears.
     pub fn close(self) -> Result<(), IotuneError> {
         Ok(self.runtime.shutdown()?)
     }
 }
 
-/// The scratch file, as a shard has it open.
+/// The scratch file as the shard has opened it.
 fn file_of(shard: &Shard) -> runtime::File {
     (*shard.local::<runtime::File>().expect("opened at the start")).clone()
 }
@@ -209,9 +213,9 @@ fn file_of(shard: &Shard) -> runtime::File {
 /// The magic number of a directory's file system, and the bytes that an ordinary user may still write.
 fn file_system(dir: &Path) -> std::io::Result<(i64, u64)> {
     let path = CString::new(dir.as_os_str().as_bytes())?;
-    // SAFETY: all zeros is a value of it.
+    // SAFETY: all zeros is a valid value of this struct.
     let mut found: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the path ends with a zero, and `found` is ours to be filled.
+    // SAFETY: the path ends with a zero byte, and `found` is a local variable that the call fills.
     if unsafe { libc::statfs(path.as_ptr(), &mut found) } == -1 {
         return Err(std::io::Error::last_os_error());
     }
@@ -246,7 +250,7 @@ mod tests {
                 assert_eq!(length, [FILE_BYTES_MIN; 2]);
                 disk.close().unwrap();
             }
-            // Where temporary files are in memory.
+            // The directory of temporary files is in memory here.
             Err(error) => assert!(error.to_string().contains("in memory"), "{error}"),
         }
         fs::remove_dir_all(&dir).unwrap();

@@ -1,4 +1,4 @@
-//! A question to the node's admin API, and its answer as text for people or as it came.
+//! A request to the node's admin API, and its answer as text or as JSON.
 
 use clap::Args;
 use serde::de::DeserializeOwned;
@@ -7,7 +7,7 @@ use server::api::answers::Done;
 use super::Format;
 use super::http::{Client, query};
 
-/// Which tables a command is for: all, those of a keyspace, or those that are named.
+/// The tables of a command: all, those of a keyspace, or those that are named.
 #[derive(Args, Debug)]
 pub struct Tables {
     /// Only tables of this keyspace
@@ -18,27 +18,31 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// The names of the tables as the admin API takes them; `None`: all.
+    /// The names of the tables as the admin API takes them; `None`: all tables.
     pub fn joined(&self) -> Option<String> {
         (!self.tables.is_empty()).then(|| self.tables.join(","))
     }
 }
 
-/// Where to ask, and how answers are shown.
+/// The node to ask, and the format of answers.
 pub struct Call {
     pub client: Client,
     pub format: Format,
 }
 
 impl Call {
+    /// Requests `path` and formats the answer with `show`.
+    ///
     /// # Errors
-    /// There is no node, or what the node says is wrong.
+    /// No node answers, or the node returns an error.
     pub fn get<T: DeserializeOwned>(&self, path: &str, show: impl Fn(T) -> String) -> Result<String, String> {
         self.ask("GET", path, show)
     }
 
+    /// Sends a request with any method and formats the answer with `show`.
+    ///
     /// # Errors
-    /// There is no node, or what the node says is wrong.
+    /// No node answers, or the node returns an error.
     pub fn ask<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -54,18 +58,18 @@ impl Call {
         Ok(show(answer.map_err(wrong)?))
     }
 
-    /// Has something done that is answered with nothing.
+    /// Sends a command whose answer has no content.
     ///
     /// # Errors
-    /// There is no node, or what the node says is wrong.
+    /// No node answers, or the node returns an error.
     pub fn post(&self, path: &str) -> Result<String, String> {
         self.ask("POST", path, |_: Done| String::new())
     }
 
-    /// Has something done with tables.
+    /// Sends a command for tables.
     ///
     /// # Errors
-    /// There is no node, or what the node says is wrong.
+    /// No node answers, or the node returns an error.
     pub fn of_tables(
         &self,
         path: &str,
@@ -78,7 +82,7 @@ impl Call {
     }
 }
 
-/// The value of a flag as the admin API takes it.
+/// A flag as a parameter of the admin API.
 pub fn flag(is_set: bool) -> Option<&'static str> {
     is_set.then_some("true")
 }

@@ -1,4 +1,4 @@
-//! What `nodetool` says of compactions, in Cassandra's layouts.
+//! Output of `nodetool` about compactions, in Cassandra's layouts.
 
 use server::api::answers::{AutoCompaction, Compactions, EndedCompaction};
 

@@ -1,4 +1,4 @@
-//! Compactions: which run, which ended and which are to be done, how fast and how many, and ending them.
+//! Commands about compactions: running, ended and pending ones, their limits, and stopping them.
 
 use std::cell::Cell;
 
@@ -13,52 +13,52 @@ use super::{Format, compaction_text};
 
 #[derive(Debug, Subcommand)]
 pub enum CompactionCommand {
-    /// Shows compactions that run, and about how many are to be done
+    /// Shows running compactions, and the estimated number of pending ones
     #[command(name = "compactionstats")]
     CompactionStats {
-        /// Sizes as KiB, MiB, GiB
+        /// Shows sizes in KiB, MiB, GiB
         #[arg(short = 'H', long)]
         human_readable: bool,
     },
-    /// Shows compactions that ended
+    /// Shows ended compactions
     #[command(name = "compactionhistory")]
     CompactionHistory,
-    /// Ends running compactions
+    /// Stops running compactions
     Stop {
-        /// Only those of this kind
+        /// Only compactions of this kind
         #[arg(ignore_case = true, value_enum)]
         kind: Option<Kind>,
     },
-    /// Shows how fast compactions may read
+    /// Shows the limit of the rate at which compactions read
     #[command(name = "getcompactionthroughput")]
     GetCompactionThroughput,
-    /// Sets how fast compactions may read
+    /// Sets the limit of the rate at which compactions read
     #[command(name = "setcompactionthroughput")]
     SetCompactionThroughput {
-        /// 0: no limit
+        /// MiB per second; 0: no limit
         mb_per_s: String,
     },
-    /// Shows how many compactions a shard may run
+    /// Shows the limit of concurrent compactions on a shard
     #[command(name = "getconcurrentcompactors")]
     GetConcurrentCompactors,
-    /// Sets how many compactions a shard may run
+    /// Sets the limit of concurrent compactions on a shard
     #[command(name = "setconcurrentcompactors")]
     SetConcurrentCompactors {
-        /// 0: one of each size class
+        /// Number of compactions; 0: one of each size class
         jobs: String,
     },
-    /// Has tables compacted by themselves
+    /// Turns automatic compaction of tables on
     #[command(name = "enableautocompaction")]
     EnableAutoCompaction(Tables),
-    /// Has tables compacted only when asked to
+    /// Turns automatic compaction of tables off
     #[command(name = "disableautocompaction")]
     DisableAutoCompaction(Tables),
-    /// Shows which tables are compacted by themselves
+    /// Shows which tables are compacted automatically
     #[command(name = "statusautocompaction")]
     StatusAutoCompaction(Tables),
 }
 
-/// A kind of compaction, with the name that the peers' nodetool has for it.
+/// A kind of compaction, with its name in Cassandra's and ScyllaDB's nodetool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Kind {

@@ -1,11 +1,11 @@
-//! As much of an HTTP client as `nodetool` needs: one request, one answer, on a connection of its own.
+//! A minimal HTTP client for `nodetool`: one request and one answer on a connection of its own.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 
 use server::api::answers::Failure;
 
-/// The largest answer that is taken.
+/// Limit of an answer, in bytes.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 
 pub struct Client {
@@ -15,7 +15,7 @@ pub struct Client {
     pub login: Option<String>,
 }
 
-/// `path?name=value&…` of those that have a value.
+/// `path?name=value&…` with the parameters that have a value.
 pub fn query(path: &str, parameters: &[(&str, Option<&str>)]) -> String {
     let mut text = path.to_string();
     let mut separator = '?';
@@ -37,10 +37,10 @@ pub fn query(path: &str, parameters: &[(&str, Option<&str>)]) -> String {
 }
 
 impl Client {
-    /// The body of the answer.
+    /// Sends a request and returns the body of the answer.
     ///
     /// # Errors
-    /// There is no node, or what the node says is wrong.
+    /// No node answers, or the node returns an error.
     pub fn ask(&self, method: &str, path: &str) -> Result<String, String> {
         let host = self.host.trim_start_matches('[').trim_end_matches(']');
         let place = if host.contains(':') {
@@ -52,7 +52,7 @@ impl Client {
             format!("failed to connect to '{place}': {error}; is a node running, and is this its api_port?")
         };
         let mut stream = TcpStream::connect((host, self.port)).map_err(no_node)?;
-        // The address and not the name: names are not believed.
+        // The address instead of the name, because the node refuses unknown names in `Host`.
         let host = stream.peer_addr().map_or(place.clone(), |address| address.to_string());
         let login = self.login.as_ref().map_or(String::new(), |login| {
             format!("Authorization: Basic {}\r\n", server::api::login::base64(login.as_bytes()))
@@ -75,7 +75,7 @@ impl Client {
     }
 }
 
-/// Status and body of an answer that ends with its connection; `None` if it is none, or not whole.
+/// Status and body of an answer that ends with its connection; `None` if it is malformed or incomplete.
 pub fn parse(answer: &[u8]) -> Option<(u16, String)> {
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&answer[..end]).ok()?;

@@ -1,4 +1,4 @@
-//! What the disk can do, as text and as a heat map.
+//! The rates of the disk, as text and as a heat map.
 
 use std::fmt::Write;
 
@@ -8,10 +8,10 @@ use server::api::answers::{IoModel, LearnedRate, PlaneCell};
 use super::text::aligned;
 use crate::plot::HeatMap;
 
-/// A percentile of fewer reads is not shown.
+/// Percentiles of fewer reads are not shown.
 const CELL_READS_MIN: u64 = 20;
 
-/// The four numbers of the model, and the plane of reads × writes.
+/// The four rates of the model, and the plane of reads × writes.
 pub fn text(model: &IoModel) -> String {
     let mut out = format!("Disk of {}\n\n", model.data_dir);
     let configured = |of: fn(&server::api::answers::DiskRates) -> u64, unit: f64| match &model.configured {
@@ -78,7 +78,7 @@ pub fn text(model: &IoModel) -> String {
     out
 }
 
-/// Percentiles of a cell, or how few reads it has.
+/// The percentiles of a cell, or the number of its reads if they are too few.
 fn latencies(cell: &PlaneCell) -> String {
     match cell.reads {
         1 => "1 read".to_string(),
@@ -87,7 +87,7 @@ fn latencies(cell: &PlaneCell) -> String {
     }
 }
 
-/// p95 over the plane, with the line of the model: the learned one, or else the configured.
+/// p95 over the plane, with the model's line: of the learned model, else of the configured one.
 pub fn heat_map(model: &IoModel) -> HeatMap {
     let mut cells = vec![vec![None; model.columns.max(1)]; model.rows.max(1)];
     for cell in model.cells.iter().filter(|cell| cell.reads >= CELL_READS_MIN) {
@@ -114,7 +114,8 @@ pub fn heat_map(model: &IoModel) -> HeatMap {
     }
 }
 
-/// The part of the line from (0, `ends.1`) to (`ends.0`, 0) that is on a sheet of this size, if any is.
+/// The part of the line from (0, `ends.1`) to (`ends.0`, 0) that is within a sheet of this size; `None` if
+/// there is none.
 fn within(ends: (f64, f64), sheet: (f64, f64)) -> Option<[(f64, f64); 2]> {
     let y_at = |x: f64| ends.1 * (1.0 - x / ends.0);
     let x_at = |y: f64| ends.0 * (1.0 - y / ends.1);
@@ -123,7 +124,7 @@ fn within(ends: (f64, f64), sheet: (f64, f64)) -> Option<[(f64, f64); 2]> {
     (from.0 < to.0).then_some([from, to])
 }
 
-/// Three digits at least, and no more than one behind the point.
+/// At least three digits, and at most one after the point.
 fn rate(value: f64) -> String {
     if value >= 100.0 { format!("{value:.0}") } else { format!("{value:.1}") }
 }

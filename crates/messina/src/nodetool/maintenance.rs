@@ -1,4 +1,4 @@
-//! SSTables are merged, rewritten or checked because somebody asks for it.
+//! Commands that merge, rewrite or check SSTables.
 
 use std::cell::Cell;
 use std::path::{self, Path, PathBuf};
@@ -14,10 +14,10 @@ use super::text;
 pub enum MaintenanceCommand {
     /// Merges SSTables
     Compact {
-        /// Into SSTables of a half, a quarter, an eighth, … of the bytes
+        /// Writes SSTables of a half, a quarter, an eighth, … of the bytes
         #[arg(short, long)]
         split_output: bool,
-        /// Merge these files: paths of Data.db in directories of tables
+        /// Merges only these files: paths of Data.db in tables' directories
         #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["split_output", "keyspace"])]
         user_defined: Vec<PathBuf>,
         #[command(flatten)]
@@ -25,10 +25,10 @@ pub enum MaintenanceCommand {
     },
     /// Rewrites SSTables that hold partitions of other shards
     Cleanup(Tables),
-    /// Rewrites SSTables without what others delete
+    /// Rewrites SSTables without the data that other SSTables delete
     #[command(name = "garbagecollect")]
     GarbageCollect {
-        /// What is left out: deleted rows, or deleted cells too
+        /// The data that are left out: deleted rows, or deleted cells too
         #[arg(short, long, value_name = "ROW|CELL")]
         granularity: Option<String>,
         #[command(flatten)]
@@ -37,32 +37,32 @@ pub enum MaintenanceCommand {
     /// Rewrites SSTables of older versions
     #[command(name = "upgradesstables")]
     UpgradeSSTables {
-        /// Also those of the newest version
+        /// Rewrites SSTables of the newest version, too
         #[arg(short = 'a', long)]
         include_all_sstables: bool,
         #[command(flatten)]
         of: Tables,
     },
-    /// Reads SSTables and says which are damaged; fails if any is
+    /// Checks SSTables and reports damaged ones; fails if there are any
     Verify {
-        /// Every row, not only checksums
+        /// Checks every row, not only checksums
         #[arg(short, long)]
         extended_verify: bool,
         #[command(flatten)]
         of: Tables,
     },
-    /// Rewrites SSTables with what can be read of them
+    /// Rewrites SSTables with their readable content
     Scrub {
-        /// Damaged tables of counters too, and without what the disk cannot read
+        /// Also scrubs damaged tables of counters, and leaves out data that the disk cannot read
         #[arg(short, long)]
         skip_corrupted: bool,
-        /// No snapshot before; also -ns
+        /// Makes no snapshot before; also -ns
         #[arg(long)]
         no_snapshot: bool,
-        /// Keep rows with values that are none of their column's type
+        /// Keeps rows with values that are not valid for their column's type
         #[arg(short, long)]
         no_validate: bool,
-        /// SSTables a shard scrubs at once; 0: as many as it may run compactions [default: 1]
+        /// SSTables that a shard scrubs concurrently; 0: the limit of concurrent compactions [default: 1]
         #[arg(short, long)]
         jobs: Option<u32>,
         #[command(flatten)]
@@ -119,7 +119,7 @@ fn verify(call: &Call, rows: bool, of: &Tables) -> Result<String, String> {
     if is_sound.get() { Ok(text) } else { Err(text) }
 }
 
-/// The node knows files by the directories they are in.
+/// The absolute path: the node identifies files by their directories.
 fn whole_path(file: &Path) -> Result<String, String> {
     let whole = path::absolute(file).map_err(|error| format!("{}: {error}", file.display()))?;
     Ok(whole.display().to_string())

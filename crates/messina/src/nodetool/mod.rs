@@ -1,7 +1,8 @@
-//! `messina nodetool`: looks after a running node, with the commands and the layouts that people know.
+//! `messina nodetool`: manages a running node, with the commands and layouts of Cassandra's nodetool.
 //!
-//! A thin client of the admin API: [`http`] asks, `call` reads the answer, [`text`] lays it out; `--format json` prints
-//! it as it came. A command is a variant with its arguments and their help, and an arm of the `run` below:
+//! A thin client of the admin API: [`http`] sends the request, `call` parses the answer, [`text`] formats it;
+//! `--format json` prints it unchanged. A command is a variant with its arguments and their help, and an arm
+//! of its group's `run`:
 //!
 //! | commands | file |
 //! |---|---|
@@ -39,22 +40,22 @@ use tables::TableCommand;
 
 #[derive(Args, Debug)]
 pub struct NodetoolArguments {
-    /// Where the node's admin API is
+    /// Address of the node's admin API
     #[arg(short = 'h', long, default_value = "127.0.0.1")]
     host: String,
     /// Port of the node's admin API
     #[arg(short = 'p', long, default_value_t = 10_000)]
     port: u16,
-    /// A name of the node's api_password_file
+    /// A name in the node's api_password_file
     #[arg(short = 'u', long)]
     username: Option<String>,
-    /// Its password; also -pw
+    /// The password of that name; also -pw
     #[arg(long, requires = "username")]
     password: Option<String>,
     /// A file with a line `name password` or `name:password` for each name; also -pwf
     #[arg(long, requires = "username", conflicts_with = "password")]
     password_file: Option<PathBuf>,
-    /// Layouts for people, or what the node has answered
+    /// Format of the output: text, or the node's JSON
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     /// Print help
@@ -102,11 +103,12 @@ impl From<String> for NodetoolError {
     }
 }
 
-/// Options of several letters that the peers' nodetool writes with one dash, and how they are called here.
+/// Options of several letters that the nodetool of Cassandra and ScyllaDB writes with one dash, and their
+/// names here.
 const ONE_DASH: &[(&str, &str)] =
     &[("-pw", "--password"), ("-pwf", "--password-file"), ("-ns", "--no-snapshot")];
 
-/// The words of a command line of nodetool, in which options of several letters have two dashes.
+/// The words of nodetool's command line, with two dashes for options of several letters.
 pub fn with_two_dashes(words: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
     words.map(|word| match ONE_DASH.iter().find(|(name, _)| word == *name) {
         Some((_, long)) => OsString::from(long),
@@ -114,10 +116,10 @@ pub fn with_two_dashes(words: impl Iterator<Item = OsString>) -> impl Iterator<I
     })
 }
 
-/// Runs one command and prints what it gives.
+/// Runs one command and prints its output.
 ///
 /// # Errors
-/// There is no node, or the node's own error.
+/// No node answers, or the node returns an error.
 pub fn run(arguments: &NodetoolArguments) -> Result<(), NodetoolError> {
     let Some(command) = &arguments.command else {
         print(&definition().render_help().to_string());
@@ -138,18 +140,18 @@ pub fn run(arguments: &NodetoolArguments) -> Result<(), NodetoolError> {
     Ok(())
 }
 
-/// nodetool without the rest of the program, for its help and for tests.
+/// nodetool as a command of its own, for its help and for tests.
 fn definition() -> Command {
     let command = Command::new("nodetool").bin_name("messina nodetool").disable_help_flag(true);
     NodetoolArguments::augment_args(command)
 }
 
-/// Whoever reads may stop before the end (`| head`).
+/// Ignores a reader that stops before the end (`| head`).
 fn print(text: &str) {
     drop(std::io::stdout().write_all(text.as_bytes()));
 }
 
-/// `name:password`, if somebody is named.
+/// `name:password`; `None` if no name is given.
 fn login(arguments: &NodetoolArguments) -> Result<Option<String>, NodetoolError> {
     let Some(name) = &arguments.username else { return Ok(None) };
     if let Some(password) = &arguments.password {

@@ -1,4 +1,4 @@
-//! Snapshots: made, listed, removed.
+//! Commands that make, list and remove snapshots.
 
 use clap::Subcommand;
 use server::api::answers::{Done, Snapshot};
@@ -9,9 +9,9 @@ use super::text;
 
 #[derive(Debug, Subcommand)]
 pub enum SnapshotCommand {
-    /// Keeps the SSTables as they are now
+    /// Makes a snapshot: keeps the current SSTables
     Snapshot {
-        /// Name of the snapshot; else the time in milliseconds
+        /// Name of the snapshot; by default the time in milliseconds
         #[arg(short, long)]
         tag: Option<String>,
         /// Only of this keyspace
@@ -19,7 +19,7 @@ pub enum SnapshotCommand {
         /// Only of this table
         table: Option<String>,
     },
-    /// Shows the snapshots there are
+    /// Lists snapshots
     #[command(name = "listsnapshots")]
     ListSnapshots,
     /// Removes snapshots
@@ -67,7 +67,7 @@ impl SnapshotCommand {
     }
 }
 
-/// The name of a snapshot that was given none, as the peers make it.
+/// The default name of a snapshot, as in Cassandra and ScyllaDB.
 #[allow(clippy::disallowed_methods, reason = "a name for a person's command")]
 fn now_ms() -> u128 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

@@ -1,4 +1,4 @@
-//! What the node is and has: version, info, status, memory, reads, the model of its disk; and its end, drain.
+//! Commands about the node as a whole: version, info, status, memory, reads, the disk's model, and drain.
 
 use std::path::{Path, PathBuf};
 
@@ -12,22 +12,22 @@ use super::{io_model_text, text};
 pub enum StateCommand {
     /// Shows the version of the node
     Version,
-    /// Shows the node: memory, load, uptime
+    /// Shows memory, load and uptime of the node
     Info,
-    /// Shows the node in its ring
+    /// Shows the ring with the node
     Status,
-    /// Shows where memory is, by what it is for and by shard
+    /// Shows memory in use, by class and shard
     Memory,
-    /// Shows which reads run and wait on each shard, and what they hold
+    /// Shows running and waiting reads of each shard, and their memory
     Reads,
-    /// Shows what the disk can do, configured and learned
+    /// Shows the rates of the disk, configured and learned
     #[command(name = "iomodel")]
     IoModel {
         /// Draws the 95th percentile of reads into this file
         #[arg(long, value_name = "FILE")]
         svg: Option<PathBuf>,
     },
-    /// Stops serving and flushes; only a restart ends it
+    /// Stops serving and flushes; the node serves again only after a restart
     Drain,
 }
 
@@ -38,7 +38,7 @@ impl StateCommand {
             Self::Info => call.get("/v1/info", |info: Info| text::info(&info)),
             Self::Status => call.get("/v1/info", |info: Info| text::status(&info)),
             Self::Memory => call.get("/v1/memory", |memory: Memory| text::memory(&memory)),
-            // It comes as text.
+            // The answer is text.
             Self::Reads => call.client.ask("GET", "/v1/reads"),
             Self::IoModel { svg: None } => {
                 call.get("/v1/iomodel", |model: IoModel| io_model_text::text(&model))

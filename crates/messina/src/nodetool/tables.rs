@@ -1,4 +1,4 @@
-//! Tables: their statistics, their SSTables, flushing them, and SSTables from elsewhere.
+//! Commands about tables: statistics, SSTables of a partition, flush, and loading SSTables from outside.
 
 use std::path::PathBuf;
 
@@ -27,24 +27,24 @@ pub enum TableCommand {
         keyspace: String,
         /// Name of the table
         table: String,
-        /// The partition's key; `:` between the values of several columns
+        /// The partition key; `:` between the values of several columns
         #[arg(allow_hyphen_values = true)]
         key: String,
     },
-    /// Takes the SSTables in the table's upload directory into it
+    /// Loads the SSTables in the table's upload directory into the table
     Refresh {
         /// Keyspace of the table
         keyspace: String,
         /// Name of the table
         table: String,
     },
-    /// Takes copies of SSTables on the node's machine into a table
+    /// Loads copies of SSTables on the node's machine into a table
     Import {
         /// Keyspace of the table
         keyspace: String,
         /// Name of the table
         table: String,
-        /// Where the SSTables are
+        /// The directory of the SSTables
         directory: PathBuf,
     },
 }

@@ -1,4 +1,4 @@
-//! Answers as text, in the layouts of the peers' nodetool: scripts look for these words.
+//! Formats answers in the layouts of Cassandra's and ScyllaDB's nodetool, because scripts parse them.
 
 use std::fmt::Write;
 
@@ -6,10 +6,11 @@ use server::api::answers::{
     Cache, Info, Loaded, Memory, MemoryClass, RequestStats, Scrubbed, Snapshot, TableStats, Version,
 };
 
-/// Sketches know partitions and not rows: a partition in two SSTables may have been overwritten or have grown.
+/// The sketches count partitions, not rows: the versions of a partition in two SSTables may overwrite or
+/// complement each other.
 const UNKNOWN_SPACE: &str = "unknown: partitions of several rows lie in several SSTables";
 
-/// What refresh and import have taken in.
+/// Output of refresh and import.
 pub fn loaded(loaded: &Loaded) -> String {
     if loaded.sstables.is_empty() {
         return format!("No new SSTables were found in {}\n", loaded.dir);
@@ -18,7 +19,7 @@ pub fn loaded(loaded: &Loaded) -> String {
     lines.collect()
 }
 
-/// What a scrub has kept and lost.
+/// Output of scrub.
 pub fn scrubbed(done: &Scrubbed) -> String {
     let mut text = format!(
         "{} SSTables scrubbed: {} partitions and {} rows kept, {} partitions that stood out of order among them\n",
@@ -39,7 +40,7 @@ pub fn scrubbed(done: &Scrubbed) -> String {
     text
 }
 
-/// A row for each class, the largest first, and the process.
+/// A row for each class, the largest first, and a row for the process.
 pub fn memory(memory: &Memory) -> String {
     let mut classes: Vec<&MemoryClass> = memory.shards.iter().take(1).flatten().collect();
     let of = |class: &str| -> Vec<&MemoryClass> {
@@ -87,7 +88,7 @@ pub fn size(bytes: u64) -> String {
     format!("{value:.2} {unit}")
 }
 
-/// Rows of a table, each column as wide as its widest cell.
+/// Aligns the rows of a table: each column is as wide as its widest cell.
 pub(super) fn aligned(rows: &[Vec<String>], gap: &str) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
@@ -108,7 +109,7 @@ pub fn status(info: &Info) -> String {
     let title = format!("Datacenter: {}", info.data_center);
     let mut text = format!("{title}\n{}\nStatus=Up/Down\n", "=".repeat(title.len()));
     text.push_str("|/ State=Normal/Leaving/Joining/Moving\n");
-    // A node that has been drained is up for its administrator only.
+    // A drained node is up only for its administrator.
     let state = if info.mode == "NORMAL" { "UN" } else { "DN" };
     let row = |cells: [&str; 7]| cells.map(str::to_string).to_vec();
     let rows = [
@@ -172,7 +173,7 @@ fn mean_ms(requests: &RequestStats) -> String {
     format!("{:.3} ms", requests.total_us as f64 / 1000.0 / requests.count as f64)
 }
 
-/// By keyspace, as the tables come.
+/// Statistics grouped by keyspace, in the order of the tables.
 pub fn table_stats(tables: &[TableStats]) -> String {
     let mut text = format!("Total number of tables: {}\n----------------\n", tables.len());
     for keyspace in tables.chunk_by(|a, b| a.keyspace == b.keyspace) {

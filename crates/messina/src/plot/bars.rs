@@ -1,4 +1,4 @@
-//! Bars in groups, with the spread of each.
+//! Plot of bars in groups, each with its spread.
 
 use plotters::chart::{ChartBuilder, SeriesLabelPosition};
 use plotters::element::{PathElement, Rectangle, Text};
@@ -7,7 +7,7 @@ use plotters::style::{BLACK, Color, IntoFont, IntoTextStyle, WHITE};
 
 use super::{FONT, extent, filled, sheet, tick};
 
-/// A bar's height, and how far up and down from it runs went.
+/// Height of a bar, and the distance up and down from it that shows the spread.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bar {
     pub value: f64,
@@ -15,7 +15,7 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// Mean and standard deviation of some runs.
+    /// Mean and standard deviation of the runs.
     #[must_use]
     pub fn of(runs: &[f64]) -> Self {
         let count = runs.len().max(1) as f64;
@@ -31,7 +31,7 @@ pub struct Bars {
     pub y: String,
     /// Names below the axis.
     pub groups: Vec<String>,
-    /// A colour each, with a bar for each group; `None` where nothing was measured.
+    /// Each series has a colour and a bar for each group; `None` where nothing was measured.
     pub series: Vec<(String, Vec<Option<Bar>>)>,
 }
 

@@ -1,4 +1,4 @@
-//! A plane of values, white where there is none.
+//! Plot of a plane of values, white where there is none.
 
 use plotters::chart::ChartBuilder;
 use plotters::element::{PathElement, Rectangle, Text};
@@ -6,20 +6,20 @@ use plotters::style::{BLACK, Color, IntoFont, RGBColor};
 
 use super::{FONT, sheet, tick};
 
-/// Values over two axes that are cut into equal steps.
+/// Values over two axes that are divided into equal steps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeatMap {
     pub title: String,
     pub x: String,
     pub y: String,
-    /// Where the axes end; both begin at 0.
+    /// The ends of the axes; both begin at 0.
     pub x_end: f64,
     pub y_end: f64,
-    /// Rows from the bottom up, each from the left; `None` where the point was not reached.
+    /// Rows from the bottom up, each from left to right; `None` where the point was not reached.
     pub cells: Vec<Vec<Option<f64>>>,
-    /// What the colours mean.
+    /// The unit of the values.
     pub unit: String,
-    /// Drawn over it, in the axes' units.
+    /// A line over the map, in the axes' units.
     pub line: Option<[(f64, f64); 2]>,
 }
 
@@ -29,7 +29,7 @@ impl HeatMap {
         let values = || self.cells.iter().flatten().flatten().copied().filter(|value| *value > 0.0);
         let least = values().fold(f64::MAX, f64::min);
         let greatest = values().fold(0.0, f64::max).max(least);
-        // Latencies differ by powers of ten.
+        // Logarithmic, because latencies differ by powers of ten.
         let place = |value: f64| match greatest / least {
             span if span > 1.0 && value > 0.0 => ((value / least).ln() / span.ln()).clamp(0.0, 1.0),
             _ => 0.0,
@@ -82,7 +82,7 @@ impl HeatMap {
     }
 }
 
-/// From cold blue over yellow to hot red; never white.
+/// From blue (least) over yellow to red (greatest); never white.
 fn heat(share: f64) -> RGBColor {
     const STOPS: [(f64, [f64; 3]); 4] = [
         (0.0, [49.0, 104.0, 190.0]),

@@ -1,4 +1,4 @@
-//! Curves over a common axis.
+//! Plot of curves over a common axis.
 
 use plotters::chart::{ChartBuilder, SeriesLabelPosition};
 use plotters::coord::Shift;
@@ -12,7 +12,7 @@ use plotters::style::{BLACK, Color, IntoFont, WHITE};
 use super::{Drawn, FONT, color, extent, filled, sheet, tick};
 use plotters::backend::SVGBackend;
 
-/// One curve, by rising x.
+/// One curve; points are ordered by x.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     pub name: String,
@@ -25,9 +25,9 @@ pub struct Lines {
     pub x: String,
     pub y: String,
     pub lines: Vec<Line>,
-    /// The y axis is logarithmic; values up to 0 are left out.
+    /// Whether the y axis is logarithmic; values up to 0 are left out.
     pub log_y: bool,
-    /// Each point gets a dot; for a few points that were measured.
+    /// Whether each point gets a dot; for a few measured points.
     pub dots: bool,
 }
 
@@ -60,7 +60,8 @@ impl Lines {
         })
     }
 
-    /// Where the legend hides least of the curves. `place`: a point's place on a sheet that goes from 0 to 1.
+    /// The corner where the legend hides least of the curves. `place` maps a point to coordinates from 0 to
+    /// 1.
     fn free_corner(&self, place: impl Fn((f64, f64)) -> (f64, f64)) -> SeriesLabelPosition {
         use SeriesLabelPosition::{LowerLeft, LowerRight, MiddleLeft, MiddleRight, UpperLeft, UpperRight};
         let (width, height) = (0.35, 0.05 + 0.05 * self.lines.len() as f64);

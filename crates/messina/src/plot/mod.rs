@@ -1,10 +1,10 @@
 //! Plots as SVG: for benchmarks and `iotune`.
 //!
 //! - [`lines`]: curves over a common axis;
-//! - [`bars`]: bars in groups, with the spread of each;
+//! - [`bars`]: bars in groups, each with its spread;
 //! - [`heat`]: a plane of values, white where there is none.
 //!
-//! A plot is a value; drawing it touches no disk. Text is left to the viewer's sans-serif font.
+//! A plot is a value; drawing it touches no disk. Text uses the viewer's sans-serif font.
 
 pub mod bars;
 pub mod heat;
@@ -25,7 +25,7 @@ const FONT: &str = "sans-serif";
 
 type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
-/// Draws on a white sheet of the usual size. Drawing into memory cannot fail.
+/// Draws on a white sheet of the default size. Drawing into memory cannot fail.
 fn sheet(draw: impl FnOnce(&DrawingArea<SVGBackend<'_>, Shift>) -> Drawn) -> String {
     let mut svg = String::new();
     {
@@ -36,7 +36,7 @@ fn sheet(draw: impl FnOnce(&DrawingArea<SVGBackend<'_>, Shift>) -> Drawn) -> Str
     svg
 }
 
-/// Colours that differ, one after the other.
+/// The colour of a series; consecutive ones differ.
 fn color(number: usize) -> RGBColor {
     let (red, green, blue) = Palette99::COLORS[number % Palette99::COLORS.len()];
     RGBColor(red, green, blue)
@@ -46,7 +46,7 @@ fn filled(number: usize) -> ShapeStyle {
     color(number).filled()
 }
 
-/// A number on an axis: short, with as many digits as tell it from its neighbours.
+/// A number on an axis, with as few digits as distinguish it from its neighbours.
 fn tick(value: f64) -> String {
     let size = value.abs();
     match size {
@@ -67,7 +67,7 @@ fn trimmed(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
-/// The least and the greatest of some numbers, with 0 among them, and never the same.
+/// The least and the greatest of the numbers and 0; the two always differ.
 fn extent(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
     let (least, greatest) = values
         .into_iter()

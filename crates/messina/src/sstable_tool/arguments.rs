@@ -11,10 +11,10 @@ pub enum Format {
     Json,
 }
 
-/// Looks at, checks, mends and converts SSTables, without a server.
+/// Shows, checks, repairs and converts SSTables, without a server.
 ///
-/// FILES are Data.db files, any other component of an SSTable, or directories, which stand for all SSTables in them.
-/// Nothing is ever changed in place.
+/// FILES are Data.db files, any other component of an SSTable, or directories, which stand for all SSTables
+/// in them. Nothing is ever changed in place.
 #[derive(Subcommand, Debug)]
 pub enum SSTableCommand {
     /// Prints the content as JSON, as Cassandra's sstabledump does.
@@ -27,17 +27,17 @@ pub enum SSTableCommand {
     CompressionInfo(CompressionArguments),
     /// Prints Summary.db.
     Summary(ShowArguments),
-    /// Checks SSTables and tells everything that is wrong with them.
+    /// Checks SSTables and reports all damage.
     Verify(VerifyArguments),
-    /// Writes what can be read of damaged SSTables into another directory.
+    /// Writes the readable content of damaged SSTables into another directory.
     Scrub(ScrubArguments),
-    /// Writes SSTables anew in pieces of a size.
+    /// Rewrites SSTables as several smaller ones of a given size.
     Split(SplitArguments),
     /// Runs a SELECT on SSTables.
     Query(QueryArguments),
-    /// Writes SSTables anew in another version or compression.
+    /// Rewrites SSTables in another version or compression.
     Export(ExportArguments),
-    /// Lists the SSTables of a directory and all below it, table by table.
+    /// Lists the SSTables of a directory and all directories below it, by table.
     Ls(LsArguments),
 }
 
@@ -45,16 +45,16 @@ pub enum SSTableCommand {
 pub struct DumpArguments {
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// Only this partition, by its key as the dump shows it (parts with colons between).
+    /// Only this partition, by its key as the dump shows it (values separated by colons).
     #[arg(short, long = "key", value_name = "KEY")]
     pub key: Vec<String>,
-    /// Not this partition.
+    /// All partitions but this one.
     #[arg(short = 'x', long = "exclude", value_name = "KEY")]
     pub exclude: Vec<String>,
-    /// A line for each row, as Cassandra writes rows for itself.
+    /// A line for each row, in Cassandra's internal notation of rows.
     #[arg(short = 'd', long, conflicts_with_all = ["lines", "keys"])]
     pub internal: bool,
-    /// A JSON object for each partition, in one line.
+    /// A JSON object in one line for each partition.
     #[arg(short = 'l', long)]
     pub lines: bool,
     /// Only the partition keys.
@@ -77,7 +77,7 @@ pub struct ShowArguments {
 pub struct CompressionArguments {
     #[command(flatten)]
     pub show: ShowArguments,
-    /// The place of each chunk too.
+    /// The position of each chunk, too.
     #[arg(long)]
     pub chunks: bool,
 }
@@ -95,7 +95,8 @@ pub struct VerifyArguments {
 pub struct OutputArguments {
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// Where to write; not a directory that is read. It is made if it is not there.
+    /// The directory to write to, which must not be a directory that is read. It is made if it does not
+    /// exist.
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
 }
@@ -104,7 +105,7 @@ pub struct OutputArguments {
 pub struct ScrubArguments {
     #[command(flatten)]
     pub output: OutputArguments,
-    /// Keep rows with values that are none of their column's type.
+    /// Keep rows with values that are not valid for their column's type.
     #[arg(short, long)]
     pub no_validate: bool,
 }
@@ -113,7 +114,7 @@ pub struct ScrubArguments {
 pub struct SplitArguments {
     #[command(flatten)]
     pub output: OutputArguments,
-    /// A new SSTable begins once Data.db has so many megabytes.
+    /// A new SSTable begins when Data.db has this number of megabytes.
     #[arg(short, long, value_name = "MB", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub size: u64,
 }
@@ -169,7 +170,7 @@ pub struct QueryArguments {
 
 #[derive(Args, Debug)]
 pub struct LsArguments {
-    /// A table's directory, a keyspace's, or a data directory.
+    /// A directory of a table or a keyspace, or a data directory.
     pub dir: PathBuf,
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,

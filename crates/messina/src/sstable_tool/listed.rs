@@ -1,7 +1,8 @@
-//! Compares TOC.txt with the directory: an entry without a file, and a component without an entry, are findings.
+//! Compares TOC.txt with the directory: an entry without a file, and a component without an entry, are
+//! findings.
 //!
-//! Opening an SSTable refuses a known component that TOC.txt lists and that is absent. It keeps entries that it does
-//! not know, because other writers have components of their own; so a damaged name is found here alone.
+//! Opening an SSTable fails if a known component that TOC.txt lists is absent. It accepts unknown entries,
+//! because other writers have components of their own, so a damaged name in TOC.txt is found only here.
 
 use runtime::{FileError, Files};
 use sstable::name::{Component, SSTableName};
@@ -34,7 +35,7 @@ fn compare(place: &Place, listed: &[Component], mut there: Vec<Component>) -> Ve
         );
         finding(&Component::Toc, detail)
     });
-    // Files that this build does not know may be anybody's.
+    // An unknown component may belong to another program.
     let may_be_unlisted = |component: &&Component| {
         matches!(component, Component::Toc | Component::TocTemporary | Component::Other(_))
     };

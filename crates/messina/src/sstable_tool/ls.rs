@@ -1,6 +1,6 @@
-//! What is in a directory and all below it, table by table.
+//! Lists the SSTables of a directory and all directories below it, by table.
 //!
-//! Read are directories, Statistics.db and Messina.db; an SSTable that vanishes meanwhile is left out.
+//! It reads directories, Statistics.db and Messina.db. An SSTable that vanishes meanwhile is left out.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use sstable::tools::{Finding, Place, read_statistics};
 use super::arguments::{Format, LsArguments};
 use super::run::{End, Out, complain};
 
-/// Data directories have keyspaces, tables, and snapshots below them; more is somebody's mistake.
+/// Data directories have keyspaces, tables, and snapshots below them; deeper directories are ignored.
 const DEPTH_MAX: usize = 6;
 const MESSINA_BYTES_MAX: u64 = 1 << 20;
 
@@ -40,7 +40,7 @@ pub async fn run(shard: &Shard, arguments: &LsArguments) -> Result<End, String> 
         let entries = match shard.files().read_dir(&dir).await {
             Ok(entries) => entries,
             Err(error) if depth == 0 => return Err(error.to_string()),
-            // Gone meanwhile, or not ours to read.
+            // The directory was removed meanwhile, or is not readable for this user.
             Err(error) => {
                 complain(&error.to_string());
                 continue;
@@ -52,7 +52,7 @@ pub async fn run(shard: &Shard, arguments: &LsArguments) -> Result<End, String> 
         if depth < DEPTH_MAX {
             waiting.extend(below.into_iter().map(|dir| (dir, depth + 1)));
         }
-        // Name, then whether it is sealed, the length of Data.db, and of all.
+        // By name: whether it is sealed, the length of Data.db, and the length of all components.
         let mut found: BTreeMap<SSTableName, (bool, u64, u64)> = BTreeMap::new();
         for entry in &entries {
             let Ok((name, component)) = SSTableName::parse_file_name(&entry.name) else { continue };
@@ -106,7 +106,7 @@ pub async fn run(shard: &Shard, arguments: &LsArguments) -> Result<End, String> 
     Ok(end)
 }
 
-/// `None`: it has vanished.
+/// `None`: the SSTable has vanished.
 async fn line(
     shard: &Shard,
     place: &Place,

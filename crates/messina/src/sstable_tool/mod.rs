@@ -1,15 +1,17 @@
-//! `messina sstable`: looks at SSTables, checks, mends and converts them, without a server.
+//! `messina sstable`: shows, checks, repairs and converts SSTables, without a server.
 //!
-//! Thin: arguments, files, terminal and exit codes are here; what the tools do is `sstable::tools` and, for SELECT, `cql`.
+//! This folder has only arguments, files, terminal and exit codes; the work is done by `sstable::tools` and,
+//! for SELECT, by `cql`.
 //! - `arguments`: the subcommands;
-//! - `run`: which SSTables are meant, and each tool on them;
+//! - `run`: finds the SSTables, and runs each tool on them;
 //! - `query`: SELECT on SSTables;
-//! - `ls`: what is in a directory, table by table;
-//! - `listed`: TOC.txt beside the files of a directory;
-//! - `progress`: how far it is, on a terminal.
+//! - `ls`: lists a directory, by table;
+//! - `listed`: compares TOC.txt with the files of a directory;
+//! - `progress`: progress on a terminal.
 //!
-//! Exit code: 0; 1 if something could not be done; 2 if all was done and damage was found or data were left out.
-//! SSTables that vanish between the listing and the opening (a server compacts) are told and left out.
+//! Exit code: 0; 1 if something could not be done; 2 if everything was done and damage was found or data were
+//! left out. An SSTable that vanishes between listing and opening (a server compacts) is reported and left
+//! out.
 
 mod arguments;
 mod listed;

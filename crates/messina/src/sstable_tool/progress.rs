@@ -1,4 +1,5 @@
-//! How far a tool is: a line on a terminal's stderr that is written over and over, from the second second on.
+//! Progress of a tool: a line on stderr that is overwritten, if stderr is a terminal, from the second second
+//! on.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ impl Progress {
         Self { what: what.into(), is_terminal, started: Instant::now(), shown: None }
     }
 
-    /// `done` of `total`, in whatever unit.
+    /// Shows `done` of `total`, in any unit.
     #[allow(clippy::disallowed_methods, reason = "a person's time")]
     pub fn at(&mut self, done: u64, total: u64) {
         if !self.is_terminal {

@@ -1,8 +1,9 @@
-//! SELECT on SSTables: the statements that a server runs, on a storage that is some files.
+//! SELECT on SSTables: the server's statements, on a storage that consists of some files.
 //!
-//! All SSTables are opened first, so that a server may delete them meanwhile, and read as one table: merged, with
-//! deletions applied and what has expired left out. The table is called as its directory says; its columns as the
-//! headers say, key columns `key` and `clustering1`, or all as a CREATE TABLE in a file says.
+//! All SSTables are opened first, so that a server may delete them meanwhile, and are read as one table:
+//! merged, with deletions applied and expired data left out. The table's name comes from its directory. Its
+//! columns come from the SSTables' headers, with key columns called `key` and `clustering1`, or from a CREATE
+//! TABLE in a file.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -35,12 +36,12 @@ use uuid::Uuid;
 use super::arguments::QueryArguments;
 use super::run::{End, Out, complain, open, places};
 
-/// Rows of a page, over which a table is aligned.
+/// Rows of a page. The columns are aligned within a page.
 const PAGE_ROWS: u32 = 5_000;
 const KEYSPACE: &str = "sstable";
 const TABLE: &str = "rows";
 
-/// Runs the statements and prints what they give.
+/// Runs the statements and prints their results.
 pub async fn run(shard: &Shard, arguments: &QueryArguments) -> Result<End, String> {
     let mut end = End::Well;
     let mut sstables = vec![];
@@ -68,8 +69,8 @@ pub async fn run(shard: &Shard, arguments: &QueryArguments) -> Result<End, Strin
     Ok(end)
 }
 
-/// What to add to an error about a column that the table does not have: those that it has, and where the names of the
-/// key columns come from.
+/// An addition to the error about an unknown column: the table's columns, and the origin of the key columns'
+/// names.
 fn columns_hint(error: &CqlError, table: &TableSchema, has_schema_file: bool) -> String {
     if !error.to_string().contains("Undefined column name") {
         return String::new();
@@ -83,7 +84,7 @@ fn columns_hint(error: &CqlError, table: &TableSchema, has_schema_file: bool) ->
     format!("; it has: {}{advice}", names.join(", "))
 }
 
-/// Keyspace and table by the directories' names; made-up ones if they are none.
+/// Keyspace and table from the directories' names; default names if those are not valid.
 fn names_of(place: &Place) -> (String, String) {
     let absolute = std::path::absolute(&place.dir).unwrap_or_else(|_| place.dir.clone());
     let name = |path: Option<&Path>| Some(path?.file_name()?.to_str()?.to_owned());
@@ -103,7 +104,8 @@ fn names_of(place: &Place) -> (String, String) {
     }
 }
 
-/// The only table of `catalog`, or that of this name, or the only one of this name in any keyspace.
+/// The table of this name in this keyspace, else the only table of this name in any keyspace, else the
+/// catalog's only table.
 fn pick(catalog: &Catalog, keyspace: &str, table: &str) -> Result<Arc<TableSchema>, String> {
     let all: Vec<Arc<TableSchema>> = catalog.all_tables().map(|table| table.schema.clone()).collect();
     let named: Vec<&Arc<TableSchema>> = all.iter().filter(|schema| schema.name == table).collect();
@@ -208,7 +210,7 @@ impl Storage {
     }
 }
 
-/// Rows as a client reads them.
+/// Rows as a client decodes them.
 fn decode(rows: &ResultRows) -> Result<Rows, CqlError> {
     let version = ProtocolVersion::V5;
     let mut message = vec![];

@@ -1,4 +1,4 @@
-//! Which SSTables are meant, and each tool on them, on one shard of a runtime of its own.
+//! Finds the SSTables, and runs each tool on them, on one shard of a runtime of its own.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -30,18 +30,18 @@ use super::{listed, ls, query};
 
 const CACHE_BYTES: usize = 8 << 20;
 const CLASS: IoClass = IoClass::Maintenance;
-/// Fragments between two looks at the clock and the turn.
+/// Fragments between two checks of the clock and of preemption.
 const FRAGMENTS_A_CHECK: u64 = 1024;
 const EXIT_FAILED: u8 = 1;
 const EXIT_DAMAGED: u8 = 2;
 
-/// How a tool ended.
+/// Result of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
     Well,
     /// Damage was found, or data were left out.
     Damaged,
-    /// Something could not be done, and was told.
+    /// Something could not be done, and was reported.
     Failed,
 }
 
@@ -67,7 +67,7 @@ impl SSTableCommand {
     }
 }
 
-/// A line on stderr.
+/// Prints a line on stderr.
 pub fn complain(text: &str) {
     eprintln!("messina sstable: {text}");
 }
@@ -88,7 +88,7 @@ async fn run(shard: &Shard, command: SSTableCommand) -> Result<End, String> {
     }
 }
 
-/// What the tools print. Whoever reads may stop before the end (`| head`), and then so does the program.
+/// Standard output of the tools. When its reader stops before the end (`| head`), the program ends.
 pub struct Out(BufWriter<io::Stdout>);
 
 impl Out {
@@ -118,7 +118,7 @@ impl Drop for Out {
     }
 }
 
-/// The SSTables of all paths, each once. What cannot be found is told, and `end` says so.
+/// The SSTables of all paths, each once. Paths without an SSTable are reported and set `end`.
 pub async fn places(shard: &Shard, paths: &[PathBuf], end: &mut End) -> Vec<Place> {
     let mut found = vec![];
     for path in paths {
@@ -127,7 +127,7 @@ pub async fn places(shard: &Shard, paths: &[PathBuf], end: &mut End) -> Vec<Plac
     each_once(found, end)
 }
 
-/// As [`places`], also of SSTables that have lost their TOC.txt.
+/// Like [`places`], including SSTables that have lost their TOC.txt.
 async fn damaged_places(shard: &Shard, paths: &[PathBuf], end: &mut End) -> Vec<Place> {
     let mut found = vec![];
     for path in paths {
@@ -160,7 +160,7 @@ fn each_once(found: Vec<Result<Vec<Place>, PlaceError>>, end: &mut End) -> Vec<P
     places
 }
 
-/// Opens all files of an SSTable; `None` if it has vanished since it was listed, which is told.
+/// Opens all files of an SSTable; `None` if it has vanished since it was listed, which is reported.
 pub async fn open(shard: &Shard, place: &Place) -> Result<Option<Rc<SSTable>>, SSTableError> {
     let cache = ChunkCache::new(CACHE_BYTES);
     match SSTable::open(shard.files(), &place.dir, place.name, &cache, CLASS).await {
@@ -175,7 +175,7 @@ pub async fn open(shard: &Shard, place: &Place) -> Result<Option<Rc<SSTable>>, S
     }
 }
 
-/// One SSTable after the other, opened; those that cannot be opened are told.
+/// Opens one SSTable after the other and reports those that cannot be opened.
 struct Tables<'a> {
     shard: &'a Shard,
     places: std::vec::IntoIter<Place>,
@@ -225,7 +225,7 @@ async fn dump(shard: &Shard, arguments: &DumpArguments) -> Result<End, String> {
     Ok(tables.end)
 }
 
-/// A key as people type it: parts with colons between, as dumps show them.
+/// Parses a key: values separated by colons, as dumps show them.
 fn parse_key(schema: &TableSchema, text: &str) -> Result<model::PartitionKey, String> {
     let types: Vec<&CqlType> = schema.partition_key.iter().map(|column| &column.ty).collect();
     let parts: Vec<&str> = if types.len() == 1 { vec![text] } else { text.split(':').collect() };
@@ -463,7 +463,7 @@ async fn verify(shard: &Shard, arguments: &VerifyArguments) -> Result<End, Strin
     Ok(end)
 }
 
-/// Where the tools that write write to: made, and none of the directories that are read.
+/// The output directory of tools that write. It is made if needed, and must not be a directory that is read.
 async fn output_dir(
     shard: &Shard,
     arguments: &OutputArguments,
@@ -510,7 +510,7 @@ async fn split(shard: &Shard, arguments: &SplitArguments) -> Result<End, String>
     rewrite(shard, &arguments.output, plan).await
 }
 
-/// The same version, if it is one that is written.
+/// The version to write: nb for sources of version na and later, otherwise me.
 fn written_version(source: Version) -> Version {
     if source >= Version::Na { Version::Nb } else { Version::Me }
 }

@@ -1,5 +1,5 @@
-//! What a server makes of clients that err, dawdle, break off or mean it ill: a clear error, other clients unharmed,
-//! memory bounded.
+//! Tests of a server with clients that send malformed or excessive input, are slow, or disconnect: the client
+//! gets a clear error, other clients are unaffected, memory is bounded.
 
 #![allow(clippy::disallowed_methods, reason = "clients are slow in the real world's time")]
 
@@ -47,7 +47,7 @@ impl Patient {
         Client::start(self.port(), V4)
     }
 
-    /// An ordinary client is served, soon, and memory is within `mib_max`.
+    /// Asserts that an ordinary client is served soon, and that memory is within `mib_max`.
     fn is_well(&self, mib_max: usize) {
         for version in ProtocolVersion::ALL {
             let began = Instant::now();
@@ -70,7 +70,7 @@ fn text_of(error: &CqlError) -> String {
     format!("{error:?}")
 }
 
-/// The answer is an error with these words.
+/// Asserts that the answer is an error with these words.
 #[track_caller]
 fn refused(response: &Response, words: &str) {
     let Response::Error(error) = response else { panic!("no error but {response:?}") };
@@ -81,7 +81,7 @@ fn refused(response: &Response, words: &str) {
 fn bytes_that_are_no_messages() {
     let patient = Patient::start("garbage");
     let port = patient.port();
-    // Before and after STARTUP: answered with an error or closed, and never waited for without bound.
+    // Before and after STARTUP: answered with an error or closed; the server never waits without bound.
     for seed in 0..60u64 {
         let mut random = Rng::new(seed);
         let bytes: Vec<u8> = (0..40_000).map(|_| random.next_u64() as u8).collect();
@@ -90,14 +90,14 @@ fn bytes_that_are_no_messages() {
             1 => Client::start(port, V4),
             _ => Client::start(port, V5),
         };
-        // The server may have closed before all of it is sent.
+        // The server may close the connection before everything is sent.
         let _ = std::io::Write::write_all(&mut client.socket, &bytes);
         let _ = client.socket.shutdown(std::net::Shutdown::Write);
         client.rest();
     }
     patient.is_well(200);
 
-    // A version that is not spoken is answered in one that is, or in the old header of versions 1 and 2.
+    // An unsupported version is answered in a supported one, or in the old header of versions 1 and 2.
     for (first, answer) in [(1, 0x81), (2, 0x82), (6, 0x85), (0x7f, 0x85), (0x42, 0x85)] {
         let mut client = Client::connect(port, V4);
         client.send(&Client::envelope(first, 5, 0, &[]));
@@ -114,12 +114,12 @@ fn bytes_that_are_no_messages() {
     client.send(&Client::envelope(0x84, 8, 0, &[]));
     assert!(text_of(&client.next_error()).contains("only requests are taken here"));
     assert!(client.receive().is_none());
-    // Another version in the middle.
+    // Another version in mid-connection.
     let mut client = patient.client();
     client.send(&Client::envelope(3, 5, 0, &[]));
     assert!(text_of(&client.next_error()).contains("Invalid message version"));
 
-    // v5: the checksums of header and payload.
+    // v5: checksums of header and payload.
     for at in [0, 3, 8] {
         let mut client = Client::start(port, V5);
         let mut bytes = client.bytes_of(1, &query("SELECT v FROM ks.t"));
@@ -140,7 +140,7 @@ fn bytes_that_are_no_messages() {
 fn messages_that_cannot_be() {
     let patient = Patient::start("messages");
     let port = patient.port();
-    // Lengths that are claimed: 2 GiB - 1, a byte above the limit, negative.
+    // Claimed lengths: 2 GiB - 1, a byte above the limit, negative.
     let limit = 16 * MIB as u32;
     for claimed in [i32::MAX as u32, limit + 1] {
         for mut client in [Client::connect(port, V4), patient.client()] {
@@ -149,7 +149,7 @@ fn messages_that_cannot_be() {
             assert!(error.contains(&format!("Request is too big: length {claimed}")), "{error}");
         }
     }
-    // The connection goes on behind what was refused.
+    // The connection continues after a refused message.
     let mut client = patient.client();
     client.send(&Client::envelope(4, 7, limit + 1, &vec![0; limit as usize + 1]));
     assert!(text_of(&client.next_error()).contains("too big"));
@@ -159,7 +159,7 @@ fn messages_that_cannot_be() {
     assert!(text_of(&client.next_error()).contains("a body of -2147483648 bytes"));
     assert!(client.receive().is_none());
 
-    // What needs STARTUP and comes before it; afterwards STARTUP still works.
+    // Requests that need STARTUP, sent before it; afterwards STARTUP still works.
     let mut client = Client::connect(port, V4);
     let early =
         [query("SELECT k FROM ks.t"), Request::Prepare { text: "x", keyspace: None }, batch_of(vec![])];
@@ -176,7 +176,7 @@ fn messages_that_cannot_be() {
         assert!(text_of(&client.next_error()).contains(words));
     }
 
-    // Requests cut anywhere are answered, and the connection goes on.
+    // Requests cut at any position are answered, and the connection continues.
     let bound = values(&[b"cut", b"v"]);
     let full = client.bytes_of(1, &query_with("INSERT INTO ks.t (k, v) VALUES (?, ?)", &bound));
     let batch = batch_of(vec![BatchStatement {
@@ -202,7 +202,7 @@ fn messages_that_cannot_be() {
     }
     assert_eq!(client.rows("SELECT k FROM ks.t").len(), 1, "nothing was written");
 
-    // Bytes that are no text.
+    // Bytes that are not UTF-8.
     let mut body = 8u32.to_be_bytes().to_vec();
     body.extend_from_slice(b"SELECT\xff\xfe\0\x01\0");
     client.send(&Client::envelope(4, 7, body.len() as u32, &body));
@@ -211,7 +211,7 @@ fn messages_that_cannot_be() {
     refused(&client.ask(&query_with(insert, &values(&[b"k", b"\xff"]))), "UTF");
     refused(&client.ask(&query_with(insert, &values(&[b"\xc3\x28", b"v"]))), "UTF");
 
-    // Prepared statements that are not, and values too few and too many.
+    // Unknown prepared statements; too few and too many values.
     let id = [7; 16];
     assert_eq!(client.refusal(&execute(&id, &values(&[]))), CqlError::Unprepared { id: id.to_vec() });
     assert!(matches!(client.refusal(&execute(b"short", &values(&[]))), CqlError::Unprepared { .. }));
@@ -230,7 +230,7 @@ fn messages_that_cannot_be() {
 fn statements_that_are_too_much() {
     let patient = Patient::start("statements");
     let mut client = patient.client();
-    // 10 MB that are a statement, and 10 MB that are none.
+    // 10 MB that are a statement, and 10 MB that are not.
     let text = format!("SELECT v FROM ks.t WHERE k = 'well' {}", " ".repeat(10_000_000));
     assert_eq!(client.rows(&text).len(), 1);
     let text = format!("INSERT INTO ks.t (k, v) VALUES ('large', '{}')", "x".repeat(10_000_000));
@@ -245,7 +245,7 @@ fn statements_that_are_too_much() {
         let answer = client.query(&piece.repeat(10_000_000 / piece.len()));
         refused(&answer, "Syntax(");
     }
-    // Nesting: at the limit of the grammar and far beyond it, in types, literals and terms.
+    // Nesting at the limit of the grammar and far beyond it, in types, literals and terms.
     for depth in [100, 10_000, 1_000_000] {
         let nest = |open: &str, inner: &str, close: &str| {
             format!("{}{inner}{}", open.repeat(depth), close.repeat(depth))
@@ -263,7 +263,7 @@ fn statements_that_are_too_much() {
                 continue;
             }
             let answer = client.query(&text);
-            // A hundred levels are within what the grammar takes: whatever makes sense then is carried out.
+            // The grammar allows a hundred levels: a valid text at that depth is executed.
             let is_error = matches!(
                 answer,
                 Response::Error(CqlError::Syntax(_) | CqlError::Invalid(_) | CqlError::Config(_))
@@ -282,7 +282,7 @@ fn statements_that_are_too_much() {
     set.extend_from_slice(&long);
     let add = "UPDATE ks.t SET s = s + ? WHERE k = 'a'";
     refused(&client.ask(&query_with(add, &values(&[&set]))), "65535");
-    // Collections whose counts and lengths are made up.
+    // Collections with invalid counts and lengths.
     for count in [-1, 2, 1_000_000, i32::MAX] {
         set[..4].copy_from_slice(&i32::to_be_bytes(count));
         let answer = client.ask(&query_with(add, &values(&[&set])));
@@ -306,7 +306,7 @@ fn clients_that_are_slow_or_break_off() {
         assert_eq!(client.ask(&insert), Response::Void);
     }
 
-    // A byte every 50 ms, meanwhile everything else.
+    // A byte every 50 ms; meanwhile all other tests.
     let dawdling = std::thread::spawn(move || {
         let mut client = Client::start(port, V5);
         let bytes = client.bytes_of(1, &query("SELECT v FROM ks.t WHERE k = 'well'"));
@@ -317,7 +317,7 @@ fn clients_that_are_slow_or_break_off() {
         assert!(matches!(client.receive().unwrap().1.response, Response::Rows(_)));
     });
 
-    // Half-closed: what was asked is answered, then the server closes too.
+    // Half-closed: the requests are answered, then the server closes too.
     for version in ProtocolVersion::ALL {
         let mut client = Client::start(port, version);
         for stream in 0..100 {
@@ -352,7 +352,7 @@ fn clients_that_are_slow_or_break_off() {
     }
     patient.is_well(300);
 
-    // Clients that ask for some GB and read nothing: 20 connections with 1,000 pages of a MB each.
+    // Clients that request some GB and read nothing: 20 connections with 1,000 pages of a MB each.
     let before = patient.server.resident_bytes() / MIB;
     let whole = "SELECT v FROM ks.wide WHERE k = 1";
     let paged = QueryParameters { page_size_rows: Some(1000), ..QueryParameters::new(Consistency::One) };
@@ -365,7 +365,7 @@ fn clients_that_are_slow_or_break_off() {
             client.socket.set_nonblocking(true).unwrap();
             for stream in 0..1000 {
                 let bytes = client.bytes_of(stream, &paged);
-                // The server stops reading; that is as it should be.
+                // The server has stopped reading, as it should.
                 if std::io::Write::write(&mut client.socket, &bytes).is_err() {
                     break;
                 }
@@ -380,7 +380,8 @@ fn clients_that_are_slow_or_break_off() {
     }
     println!("20 clients that read nothing: {before} MiB resident before, at most {most}");
     assert!(most < 200, "{most} MiB resident");
-    // Who asks for large answers meanwhile gets small ones; and pages, or is told in time that there is no room for them.
+    // Meanwhile a client that requests large answers gets small ones, and pages or an early error that there
+    // is no memory for them.
     assert_eq!(hungry.rows("SELECT v FROM ks.t WHERE k = 'well'").len(), 1);
     let pages: Vec<u8> = (1..=5).flat_map(|stream| hungry.bytes_of(stream, &paged)).collect();
     hungry.send(&pages);
@@ -393,14 +394,14 @@ fn clients_that_are_slow_or_break_off() {
     }
     patient.is_well(400);
     drop(deaf);
-    // What was being made for them ends soon.
+    // The answers that are being produced for them end soon.
     let is_served = (0..200).any(|_| {
         sleep(Duration::from_millis(50));
         matches!(hungry.query(whole), Response::Rows(rows) if rows.rows.len() == 300)
     });
     assert!(is_served, "there is no room although nobody waits");
 
-    // Cut off within a frame, a batch, a segment, the header; with and without a reset.
+    // Connections cut within a frame, a batch, a segment, the header; with and without a reset.
     let statement = BatchStatement {
         query: BatchQuery::Text("INSERT INTO ks.t (k, v) VALUES ('half', 'v')"),
         values: Values::default(),
@@ -416,7 +417,7 @@ fn clients_that_are_slow_or_break_off() {
     sleep(Duration::from_millis(200));
     assert!(patient.client().rows("SELECT v FROM ks.t WHERE k = 'half'").is_empty());
 
-    // Large messages that never end: those beyond what a shard keeps are refused.
+    // Large incomplete messages: those above the shard's limit are refused.
     let mut refusals = 0;
     let mut unfinished = vec![];
     for _ in 0..60 {
@@ -447,12 +448,12 @@ fn clients_that_are_slow_or_break_off() {
     patient.stop();
 }
 
-/// As many as the limits allow, up to 10,000.
+/// As many connections as the limits allow, up to 10,000.
 #[test]
 fn many_connections() {
     const WANTED: u64 = 10_000;
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: plain calls that read and write the two numbers.
+    // SAFETY: the calls read and write two numbers of a local variable.
     unsafe {
         libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
         limit.rlim_cur = limit.rlim_max;
@@ -505,7 +506,8 @@ fn what_runs_is_answered_before_the_end() {
             })
         })
         .collect();
-    // What takes long is answered nevertheless: a statement of 10 MB, parsed while the signal comes.
+    // A long request is answered nevertheless: a statement of 10 MB that is being parsed when the signal
+    // comes.
     let mut slow = patient.client();
     let slow_bytes =
         slow.bytes_of(3, &query(&format!("SELECT v FROM ks.t WHERE k = 'well' {}", " ".repeat(10_000_000))));
@@ -517,7 +519,7 @@ fn what_runs_is_answered_before_the_end() {
     assert!(slow.receive().is_none());
     for client in clients {
         let (asked, answered) = client.join().unwrap();
-        // One may have been sent and not been read any more.
+        // One request may have been sent that the server no longer read.
         assert!(answered > 10 && asked - answered <= 1, "{answered} of {asked}");
     }
     let (status, log) = patient.server.end();
@@ -536,7 +538,7 @@ fn a_traced_request_says_what_it_did() {
             ("SELECT v FROM nowhere.t", "Answering with an error"),
         ];
         let ids = traced.map(|(text, _)| client.message(&query(text)).extras.tracing_id.expect("an id"));
-        // Found by any connection, whichever shard it is on.
+        // Traces are found by any connection, on whichever shard.
         for mut client in [patient.client(), patient.client(), patient.client()] {
             for ((text, activity), id) in traced.iter().zip(&ids) {
                 let id = uuid::Uuid::from_bytes(*id);
@@ -559,7 +561,7 @@ fn a_traced_request_says_what_it_did() {
         }
         client.tracing = false;
         assert_eq!(client.message(&query("SELECT k FROM ks.t")).extras.tracing_id, None);
-        // A bounded number is kept.
+        // A bounded number of traces is kept.
         client.tracing = true;
         for _ in 0..200 {
             client.message(&query("SELECT v FROM ks.t WHERE k = 'well'"));

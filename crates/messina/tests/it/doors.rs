@@ -1,4 +1,4 @@
-//! TLS, clients' certificates and secrets, as clients meet them.
+//! TLS, clients' certificates and passwords, from a client's view.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ use crate::certificates::{Authority, Issued};
 use crate::process::{Dir, Server, http, messina};
 use crate::raw_client::{Client, query};
 
-/// OPTIONS of version 4, and what its answer begins with.
+/// An OPTIONS request of version 4, and the first bytes of its answer.
 const OPTIONS: &[u8] = &[4, 0, 0, 0, 5, 0, 0, 0, 0];
 const SUPPORTED: [u8; 5] = [0x84, 0, 0, 0, 6];
 
@@ -99,14 +99,14 @@ fn clients_need_a_certificate_that_is_good_and_new_ones_are_taken_over() {
     for other in [None, Some(&revoked), Some(&stranger)] {
         assert!(!tls_answers(server.cql_port, &place.pem, other), "{other:?}");
     }
-    // Broken files change nothing; good ones count without a restart.
+    // Broken files change nothing; good ones take effect without a restart.
     std::fs::write(dir.join("server.pem"), "broken").unwrap();
     server.wait_for("cannot be used");
     assert!(tls_answers(server.cql_port, &place.pem, Some(&good)));
     let next = Authority::new("next");
     next.write(&dir.join("next.pem"));
     next.issue(dir, "server", 9);
-    // At once, and not at the next look.
+    // At once, without waiting for the next check.
     server.signal(libc::SIGHUP);
     server.wait_for("certificates reloaded");
     let log = server.log();
@@ -125,11 +125,11 @@ fn a_client_that_does_not_shake_hands_is_not_waited_for() {
     let server = place.start("", &[]);
     let mut silent = TcpStream::connect(("127.0.0.1", server.cql_port)).unwrap();
     let mut half = TcpStream::connect(("127.0.0.1", server.cql_port)).unwrap();
-    // The beginning of a record of 512 bytes that never comes whole.
+    // The beginning of a TLS record of 512 bytes that is never completed.
     half.write_all(&[0x16, 3, 1, 2, 0, 1]).unwrap();
     for socket in [&mut silent, &mut half] {
         socket.set_read_timeout(Some(Duration::from_secs(40))).unwrap();
-        // An alert at most, and then the end.
+        // At most an alert, and then the end.
         let mut left = vec![];
         let ended = socket.read_to_end(&mut left);
         assert!(ended.is_ok() && left.len() <= 7, "it is not closed: {ended:?}");
@@ -178,7 +178,7 @@ fn no_statement_reads_hashes_or_makes_a_superuser() {
     ] {
         assert_eq!(ann.refusal(&query(text)).code(), 0x2100, "{text}");
     }
-    // To register for events leaves a role at its level.
+    // A role that registers for events stays at its level.
     admin.run("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
     admin.run("CREATE TABLE ks.t (k int PRIMARY KEY)");
     admin.run("CREATE SERVICE LEVEL none WITH timeout = 0ms");

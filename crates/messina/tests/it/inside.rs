@@ -1,4 +1,4 @@
-//! What a node says of what it does and holds: large data, traces of reads, reads, memory, tombstones.
+//! Introspection of a node: large data, traces, reads, memory, tombstones.
 
 use protocol::{CqlError, FailureReason, ProtocolVersion, Response};
 
@@ -75,7 +75,7 @@ fn it_says_what_is_large_what_a_read_did_and_where_memory_is() {
         let found = texts(client.rows(&format!("SELECT value FROM {table} WHERE name = '{option}'")));
         assert_eq!(found, ["4"], "{table}");
     }
-    // Memtables are empty once they are flushed.
+    // Memtables are empty after a flush.
     for (group, item, least) in [
         ("generic", "load", 1),
         ("memory", "used", 0),

@@ -1,7 +1,8 @@
-//! The metrics of I/O beside what the kernel counts for the process.
+//! Compares the metrics of I/O with the kernel's counters for the process.
 //!
-//! The server does its I/O by helper threads, so that every transfer is a system call that the kernel counts in
-//! `/proc/<pid>/io`. The server also reads its configuration, libraries and `/proc`, for which [`ELSEWHERE_BYTES`] are allowed.
+//! The server uses helper threads for I/O, so that every transfer is a system call that the kernel counts in
+//! `/proc/<pid>/io`. The server also reads its configuration, libraries and `/proc`; [`ELSEWHERE_BYTES`] are
+//! allowed for them.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +15,7 @@ use protocol::ProtocolVersion;
 use crate::process::{Dir, Server, http};
 use crate::raw_client::Client;
 
-/// What the process reads and writes beside its files of data.
+/// Bytes that the process may read and write outside its data files.
 const ELSEWHERE_BYTES: u64 = 512 << 10;
 const SSTABLES: usize = 20;
 const ROWS: u32 = 400;
@@ -46,14 +47,14 @@ impl Moved {
             read_bytes: sum("scylla_io_queue_total_read_bytes"),
             written_bytes: sum("scylla_io_queue_total_write_bytes"),
         };
-        // Both families are of the same counters; the node may have moved something between the two lines.
+        // Both metric families have the same counters; the node may have moved bytes between the two lines.
         let total: u64 = sum("scylla_io_queue_total_bytes");
         assert!(total.abs_diff(moved.read_bytes + moved.written_bytes) < 1 << 20, "{total} {moved:?}");
         moved
     }
 }
 
-/// Checks what was moved since the last time.
+/// Compares the transfers since the previous check.
 struct Books<'a> {
     server: &'a Server,
     kernel: Moved,
@@ -70,7 +71,7 @@ impl Books<'_> {
         ] {
             println!("{doing}: {told} bytes {way} by the metrics, {counted} by the kernel");
             assert!(told >= least_bytes, "{doing}: {told} bytes {way}, at least {least_bytes} were expected");
-            // Direct reads end at whole sectors.
+            // Direct reads are rounded up to whole sectors.
             assert!(
                 told.abs_diff(counted) <= ELSEWHERE_BYTES + counted / 20,
                 "{doing}: {told} bytes {way} by the metrics, {counted} by the kernel"
@@ -80,7 +81,7 @@ impl Books<'_> {
     }
 }
 
-/// SSTables with the same rows of a kilobyte that cannot be compressed.
+/// Makes SSTables with the same rows of a kilobyte, which are incompressible.
 fn with_sstables(data_dir: &Path) -> u64 {
     let engine = Engine::open(EngineOptions::new(data_dir)).unwrap();
     engine.change_schema(|catalog| catalog.create_keyspace(Keyspace::simple("ks")?)).unwrap();
@@ -90,7 +91,7 @@ fn with_sstables(data_dir: &Path) -> u64 {
         .regular("v", CqlType::Blob)
         .build()
         .unwrap();
-    // Compactions run when the test asks for one, and not between two looks at the counters.
+    // Compactions run only when the test requests one, not between two readings of the counters.
     let mut settings = TableSettings::default();
     settings.compaction.insert("enabled".to_string(), "false".to_string());
     engine.change_schema(|catalog| catalog.create_table(table, settings)).unwrap();
@@ -134,7 +135,7 @@ fn metrics_of_io_agree_with_the_kernel() {
     }
     server.tool(&["flush", "ks", "t"]);
     books.check("writes and a flush", 0, 2_000_000);
-    // One row is a flush of some kilobytes, and what it reads to open the SSTable too.
+    // A flush of one row writes some kilobytes; the node then reads files to open the SSTable.
     client.run("INSERT INTO ks.t (k, c, v) VALUES (1, 3, 0x00)");
     server.tool(&["flush", "ks", "t"]);
     books.check("a flush of one row", 0, 1000);

@@ -1,4 +1,4 @@
-//! `messina iotune` on the disk of temporary files, for a moment.
+//! `messina iotune` on the disk of temporary files, for a short time.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ fn a_disk_is_measured_and_nothing_is_left() {
         ["iotune", "--dir", &data, "--duration", "500ms", "--file-size", "64M", "--output", &properties];
     let (status, text) = output(&[&short[..], &["--matrix", "2", "--point-duration", "100ms"]].concat());
     if !status.success() {
-        // Where temporary files are in memory.
+        // The directory of temporary files is in memory here.
         assert!(text.contains("these files are in memory"), "{text}");
         return;
     }

@@ -1,4 +1,5 @@
-//! Whole partitions without pages, many at once and little memory: results queue for memory, small reads do not.
+//! Unpaged reads of whole partitions, many at once with little memory: results queue for memory, small reads
+//! do not.
 
 #![allow(clippy::disallowed_methods, reason = "clients are slow in the real world's time")]
 
@@ -16,12 +17,12 @@ use crate::raw_client::{Client, query_with, values};
 const MIB: usize = 1 << 20;
 const ROWS: i32 = 1200;
 const ROW_BYTES: usize = 10_000;
-/// What a client sees of a partition at least.
+/// Minimal bytes of a partition that a client receives.
 const PARTITION_BYTES: usize = ROWS as usize * ROW_BYTES;
 const LARGE: &str = "SELECT v FROM ks.wide WHERE k = 1";
 const SMALL: &str = "SELECT v FROM ks.t WHERE k = 'well'";
 
-/// 256 MiB on two shards: large results of a shard may take 12.8 MiB, which is one of 12 MB.
+/// 256 MiB on two shards: large results of a shard may take 12.8 MiB, enough for one of 12 MB.
 fn start(dir: &Dir, more: &[&str]) -> Server {
     let server = Server::start(&dir.0, &[&["--in-memory", "--memory", "256M"], more].concat());
     let mut client = Client::start(server.cql_port, V4);
@@ -38,7 +39,7 @@ fn start(dir: &Dir, more: &[&str]) -> Server {
     server
 }
 
-/// Bytes of the rows, which must be all of them.
+/// Reads all rows of the large partition.
 fn large(client: &mut Client) -> Result<(), CqlError> {
     match client.query(LARGE) {
         Response::Rows(rows) => {
@@ -102,13 +103,14 @@ fn large_results_of_many_clients_queue_and_small_ones_do_not() {
         small_ms.len()
     );
     assert_eq!(failed.load(Ordering::Relaxed), 0);
-    // On each shard one result, the read behind it, and what clients have not taken from the system.
+    // On each shard one result, the read that produces it, and the bytes that clients have not yet taken.
     assert!(grown < 100, "{grown} MiB more are resident");
     assert!(median < 50.0 && last < 2000.0, "small reads wait: median {median} ms, at most {last} ms");
     assert_eq!(server.stop().0.code(), Some(0));
 }
 
-/// A client that takes nothing of its large answer keeps memory from others until the write timeout, and no longer.
+/// A client that takes nothing of its large answer blocks memory for others until the write timeout, and no
+/// longer.
 #[test]
 fn a_client_that_takes_nothing_of_a_large_answer_is_disconnected_when_others_wait() {
     let dir = Dir::new("large-deaf");
@@ -119,7 +121,7 @@ fn a_client_that_takes_nothing_of_a_large_answer_is_disconnected_when_others_wai
         client.send(&bytes);
         client
     };
-    // On both shards, in both framings.
+    // On both shards, with both framings.
     let mut deaf: Vec<Client> = [V4, V4, V5, V5].map(ask).into();
     sleep(Duration::from_millis(300));
     let began = Instant::now();
@@ -135,7 +137,7 @@ fn a_client_that_takes_nothing_of_a_large_answer_is_disconnected_when_others_wai
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     let log = server.log();
     assert!(log.contains("of a large answer in 500 ms (write_request_timeout)"), "{log}");
-    // Whoever was disconnected sees an end and not a whole answer.
+    // A disconnected client has received an incomplete answer.
     let ended =
         deaf.iter_mut().map(|client| client.rest().len()).filter(|len| *len < PARTITION_BYTES).count();
     assert!(ended >= 2, "{ended} were disconnected\n{}", server.log());
@@ -163,7 +165,7 @@ fn a_result_that_can_never_fit_is_refused_at_once() {
         other => panic!("{other:?}"),
     }
     assert!(began.elapsed() < Duration::from_secs(3));
-    // What waits too long is told that in time.
+    // A request that waits too long gets the error in time.
     let within = "SELECT v FROM ks.wide WHERE k = 1 USING TIMEOUT 300ms";
     let ask = |text: &str| {
         let mut client = Client::start(server.cql_port, V4);

@@ -1,4 +1,4 @@
-//! Logging in, roles and service levels, as clients meet them.
+//! Logins, roles and service levels, from a client's view.
 
 #![allow(clippy::disallowed_methods, reason = "a process outside is waited for in the real world's time")]
 
@@ -9,7 +9,7 @@ use protocol::{CqlError, EventType, ProtocolVersion, Request, Response};
 use crate::process::{Dir, Server, http};
 use crate::raw_client::{Client, query};
 
-/// Of a flood.
+/// Connections of a flood.
 const CONNECTIONS: i16 = 8;
 
 const PASSWORDS: &[&str] = &["--set", "authenticator=PasswordAuthenticator"];
@@ -21,7 +21,7 @@ fn passwords_are_asked_for_in_every_version() {
     for version in ProtocolVersion::ALL {
         let mut client = Client::connect(server.cql_port, version);
         assert_eq!(client.startup_with_password(), "org.apache.cassandra.auth.PasswordAuthenticator");
-        // Nothing but a password is taken.
+        // Only a password is accepted.
         let error = client.refusal(&query("SELECT key FROM system.local"));
         assert_eq!(error.to_string(), "Unexpected message QUERY, expecting SASL_RESPONSE", "{version:?}");
         for (name, password) in [("cassandra", "wrong"), ("nobody", "cassandra")] {
@@ -34,7 +34,7 @@ fn passwords_are_asked_for_in_every_version() {
         let rows = client.rows("SELECT username FROM system_views.clients");
         assert!(rows.contains(&vec![Some(b"cassandra".to_vec())]), "{rows:?}");
     }
-    // Roles are there after a restart, with the passwords they had.
+    // Roles survive a restart, with their passwords.
     let mut client = Client::log_in_at(server.cql_port, "cassandra", "cassandra");
     client.run("CREATE ROLE ann WITH PASSWORD = 'p' AND LOGIN = true");
     client.run("CREATE ROLE team WITH PASSWORD = 'q'");
@@ -93,7 +93,7 @@ fn a_level_counts_at_once_for_who_is_connected() {
     for line in ["scylla_scheduler_shares{group=\"sl:web\",shard=\"0\"} 300", "sl:web"] {
         assert!(metrics.contains(line), "{line}\n{metrics}");
     }
-    // No time at all: nothing is read or written any more, and the answer says which it was.
+    // A timeout of zero: every read and write fails, with the matching error.
     admin.run("ALTER SERVICE LEVEL web WITH timeout = 0ms");
     let read = ann.refusal(&query("SELECT v FROM ks.t WHERE k = 1"));
     assert!(matches!(read, CqlError::ReadTimeout { .. }), "{read:?}");
@@ -101,7 +101,8 @@ fn a_level_counts_at_once_for_who_is_connected() {
     assert!(matches!(write, CqlError::WriteTimeout { .. }), "{write:?}");
     let batch = ann.refusal(&query("BEGIN BATCH INSERT INTO ks.t (k, v) VALUES (98, 1) APPLY BATCH"));
     assert!(matches!(batch, CqlError::WriteTimeout { .. }), "{batch:?}");
-    // A statement may name another level than its session's: its timeout counts, and its group reads.
+    // A statement may name another level than its session's: that level's timeout and group apply to the
+    // read.
     let named = |client: &mut Client, level: &str| {
         client.refusal(&query(&format!("SELECT v FROM ks.t WHERE k = 1 USING SERVICE LEVEL {level}")))
     };
@@ -118,10 +119,10 @@ fn a_level_counts_at_once_for_who_is_connected() {
     let longer = "SELECT v FROM ks.t WHERE k = 1 USING TIMEOUT 10s AND SERVICE LEVEL web";
     assert_eq!(admin.rows(longer).len(), 1);
     assert!(polls(&server) > before);
-    // The statement's own timeout counts more.
+    // The statement's own timeout overrides the level's.
     assert_eq!(ann.rows("SELECT v FROM ks.t WHERE k = 1 USING TIMEOUT 10s").len(), 1);
     assert!(admin.rows("SELECT v FROM ks.t WHERE k = 99").is_empty());
-    // Of a granted role.
+    // The level of a granted role.
     admin.run("DETACH SERVICE LEVEL FROM ann");
     assert_eq!(ann.rows("SELECT v FROM ks.t WHERE k = 1").len(), 1);
     admin.run("CREATE ROLE team");
@@ -132,7 +133,7 @@ fn a_level_counts_at_once_for_who_is_connected() {
     assert_eq!(ann.rows("SELECT v FROM ks.t WHERE k = 1").len(), 1);
     let metrics = http(server.prometheus_port, "GET /metrics", "").1;
     assert!(!metrics.contains("sl:web"), "the group has gone");
-    // What a driver asks for itself is served at a level of its own.
+    // A driver's own queries are served at the level `driver`.
     let before = served(&server, "driver");
     let request = Request::Register { events: [EventType::SchemaChange].into_iter().collect() };
     assert!(matches!(ann.ask(&request), Response::Ready));
@@ -142,7 +143,7 @@ fn a_level_counts_at_once_for_who_is_connected() {
         admin.refusal(&query("ALTER SERVICE LEVEL driver WITH shares = 1")).to_string(),
         "The service level 'driver' is built in and cannot be altered"
     );
-    // Numbers of groups are used again.
+    // Numbers of CPU groups are reused.
     for round in 0..40 {
         admin.run(&format!("CREATE SERVICE LEVEL l{round}"));
         admin.run(&format!("DROP SERVICE LEVEL l{round}"));
@@ -170,8 +171,9 @@ fn levels_are_as_many_as_there_are_groups_and_survive_a_restart() {
     assert!(server.stop().0.success());
 }
 
-/// Three seconds of work at once on a few connections: who is interactive gets an answer or a prompt refusal, whoever is batch
-/// gets answers, and waits, since no more of the connection is read than can be answered soon.
+/// Three seconds of work at once on a few connections: an interactive client gets an answer or a prompt
+/// refusal. A batch client gets all answers but waits, because its connections are read no faster than
+/// requests can be answered.
 #[test]
 fn too_much_is_refused_or_delayed_by_workload() {
     let dir = Dir::new("levels-overload");
@@ -193,14 +195,14 @@ fn too_much_is_refused_or_delayed_by_workload() {
     let text = "SELECT count(v) FROM ks.t WHERE k = 1";
     let flood = |role: &str| {
         let mut client = Client::log_in_at(server.cql_port, role, "p");
-        // How fast the level is.
+        // Measures the rate of the level.
         let (began, mut a_second) = (Instant::now(), 0.0);
         while began.elapsed() < Duration::from_millis(400) {
             client.query(text);
             a_second += 2.5;
         }
         let requests = (a_second * 3.0_f64).clamp(500.0, 30_000.0) as i16 / CONNECTIONS * CONNECTIONS;
-        // One connection may have 1024 under way, which may be less than half a second's work.
+        // One connection may have 1024 requests in flight, which may be less than half a second's work.
         let mut clients = vec![client];
         clients.extend((1..CONNECTIONS).map(|_| Client::log_in_at(server.cql_port, role, "p")));
         let began = Instant::now();
@@ -236,7 +238,7 @@ fn too_much_is_refused_or_delayed_by_workload() {
     assert_eq!(delayed("web"), 0);
     let (requests, rows, refused_batch, late, under_way_max) = flood("olap");
     assert_eq!((rows, refused_batch, late), (requests, 0, 0));
-    // Half a second's work is let in, and the rest stays in the socket.
+    // Half a second's work is admitted; the remaining requests stay in the socket.
     assert!(delayed("olap") > 0 && under_way_max < requests * 2 / 3, "{under_way_max} of {requests}");
     assert_eq!(counted(&server, "scylla_transport_requests_shed", "web"), refused);
     assert_eq!(counted(&server, "scylla_transport_requests_shed", "olap"), 0);
@@ -248,7 +250,7 @@ fn served(server: &Server, level: &str) -> u64 {
     counted(server, "scylla_transport_requests_served", level)
 }
 
-/// A metric of a level, of all shards.
+/// A metric of a level, added up over all shards.
 fn counted(server: &Server, metric: &str, level: &str) -> u64 {
     let metrics = http(server.prometheus_port, "GET /metrics", "").1;
     let wanted = format!("service_level=\"{level}\"");
@@ -270,7 +272,7 @@ impl Login {
 }
 
 impl Client {
-    /// STARTUP at a node that asks for passwords; with what it asks.
+    /// Sends STARTUP to a node that requires passwords; returns its authenticator.
     fn startup_with_password(&mut self) -> String {
         match self.startup_answer() {
             Response::Authenticate { class } => class,

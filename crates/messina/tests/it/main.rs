@@ -1,4 +1,4 @@
-//! The program itself, as its users meet it: started, asked, stopped, started again.
+//! Tests of the program as a process: started, queried, stopped, started again.
 
 mod bad_input;
 #[path = "../../../server/src/tls/testing.rs"]

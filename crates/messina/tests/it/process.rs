@@ -1,4 +1,4 @@
-//! A running `messina`, on ports and a directory of its own.
+//! A running `messina` process with its own ports and directory.
 
 #![allow(clippy::disallowed_methods, reason = "a process outside is waited for in the real world's time")]
 
@@ -29,7 +29,7 @@ impl Drop for Dir {
     }
 }
 
-/// Ports that nobody uses now.
+/// Ports that are free now.
 pub fn free_ports<const N: usize>() -> [u16; N] {
     let sockets = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     sockets.each_ref().map(|socket| socket.local_addr().unwrap().port())
@@ -46,13 +46,13 @@ pub fn messina(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs to its end, which must come soon.
+/// Runs the command and waits for its end.
 pub fn output(arguments: &[&str]) -> (ExitStatus, String) {
     let Output { status, stdout, stderr } = messina(arguments).output().unwrap();
     (status, format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr)))
 }
 
-/// Waits until `is_so`, which must come soon.
+/// Waits until `is_so` returns true; panics after a deadline.
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {
@@ -61,7 +61,7 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// As [`output`], and it fails if the end does not come soon: exit code and text.
+/// Like [`output`], but panics after a deadline: exit code and text.
 pub fn output_in_time(arguments: &[&str]) -> (i32, String) {
     let mut child = messina(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let deadline = Instant::now() + PATIENCE / 2;
@@ -86,14 +86,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts it in `dir`, and waits until it is ready.
+    /// Starts a server in `dir`, and waits until it is ready.
     pub fn start(dir: &Path, more: &[&str]) -> Self {
         let server = Self::spawn(dir, more);
         server.wait_for("initialization completed in");
         server
     }
 
-    /// Starts one that says nothing in its log, and waits until it answers.
+    /// Starts a server that logs nothing, and waits until it answers.
     pub fn start_silent(dir: &Path, more: &[&str]) -> Self {
         let mut server = Self::spawn(dir, more);
         let deadline = Instant::now() + PATIENCE;
@@ -102,7 +102,7 @@ impl Server {
             assert!(is_there, "it does not answer\n{}", server.log());
             pause(20);
         }
-        // It listens before it takes signals, and answers after that.
+        // It listens before it handles signals, and answers after that.
         http(server.api_port, "GET /v1/version", "");
         server
     }
@@ -121,7 +121,7 @@ impl Server {
         std::thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
                 kept.lock().unwrap().push_str(&format!("{line}\n"));
-                // Nobody waits any more: the log is kept nevertheless.
+                // No test waits for lines any more; the log is kept nevertheless.
                 drop(sender.send(line));
             }
         });
@@ -136,7 +136,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Memory that it has in RAM.
+    /// Resident memory of the process.
     pub fn resident_bytes(&self) -> usize {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -161,7 +161,7 @@ impl Server {
         output(&[&["nodetool", "-p", &port], words].concat())
     }
 
-    /// What a command that succeeds prints.
+    /// Output of a command, which must succeed.
     pub fn tool(&self, words: &[&str]) -> String {
         let (status, text) = self.nodetool(words);
         assert!(status.success(), "nodetool {words:?}: {text}\n{}", self.log());
@@ -169,16 +169,16 @@ impl Server {
     }
 
     pub fn signal(&self, signal: i32) {
-        // SAFETY: a plain call; the process is ours and has not been waited for.
+        // SAFETY: `kill` takes no pointer; the child process has not been waited for.
         assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the process.
     pub fn end(mut self) -> (ExitStatus, String) {
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
-                // The thread that reads ends with the pipe.
+                // The reading thread ends with the pipe.
                 while self.lines.lock().unwrap().recv().is_ok() {}
                 return (status, self.log());
             }
@@ -204,14 +204,14 @@ pub fn pause(millis: u64) {
     std::thread::sleep(Duration::from_millis(millis));
 }
 
-/// What `act` gives, and how long it took.
+/// The result of `act`, and its duration.
 pub fn timed<T>(act: impl FnOnce() -> T) -> (T, Duration) {
     let began = Instant::now();
     let given = act();
     (given, began.elapsed())
 }
 
-/// Status line and the rest of an HTTP answer.
+/// Status line and remainder of an HTTP answer.
 pub fn http(port: u16, request: &str, headers: &str) -> (String, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let text = format!(

@@ -1,4 +1,4 @@
-//! A client that can be made to say anything.
+//! A client that can send any bytes.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -22,7 +22,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Before STARTUP.
+    /// Connects without STARTUP.
     pub fn connect(port: u16, version: ProtocolVersion) -> Self {
         let socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
         socket.set_nodelay(true).unwrap();
@@ -32,7 +32,7 @@ impl Client {
         Self { socket, inbound, outbound, version, tracing: false }
     }
 
-    /// After STARTUP.
+    /// Connects and sends STARTUP.
     pub fn start(port: u16, version: ProtocolVersion) -> Self {
         let mut client = Self::connect(port, version);
         client.startup();
@@ -43,7 +43,7 @@ impl Client {
         assert_eq!(self.startup_answer(), Response::Ready);
     }
 
-    /// What STARTUP is answered with.
+    /// The answer to STARTUP.
     pub fn startup_answer(&mut self) -> Response {
         let startup = Startup { options: vec![("CQL_VERSION", "3.0.0")] };
         let answer = self.ask(&Request::Startup(startup));
@@ -52,7 +52,7 @@ impl Client {
         answer
     }
 
-    /// The bytes of a request as they would be sent.
+    /// The bytes of a request as they are sent.
     pub fn bytes_of(&mut self, stream: i16, request: &Request<'_>) -> Vec<u8> {
         let head = RequestHead { tracing: self.tracing, ..RequestHead::new(self.version, stream) };
         self.outbound.envelope(|out| write_request(out, &head, request));
@@ -96,7 +96,7 @@ impl Client {
         }
     }
 
-    /// Everything until the end, as bytes.
+    /// All remaining bytes until the end.
     pub fn rest(&mut self) -> Vec<u8> {
         let mut bytes = vec![];
         match self.socket.read_to_end(&mut bytes) {
@@ -121,7 +121,7 @@ impl Client {
         self.ask(&query(text))
     }
 
-    /// The error that a request is answered with.
+    /// The error that answers a request.
     pub fn refusal(&mut self, request: &Request<'_>) -> CqlError {
         match self.ask(request) {
             Response::Error(error) => error,
@@ -129,7 +129,7 @@ impl Client {
         }
     }
 
-    /// The error that comes next.
+    /// The next answer, which must be an error.
     pub fn next_error(&mut self) -> CqlError {
         match self.receive().expect("an answer").1.response {
             Response::Error(error) => error,

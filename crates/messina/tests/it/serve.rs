@@ -15,7 +15,7 @@ use protocol::ProtocolVersion;
 use crate::process::{Dir, Server, free_ports, http, output};
 use crate::raw_client::Client;
 
-/// A directory with a table `shop.orders` and a row of "ada" that is in the commit log only.
+/// A directory with a table `shop.orders` and a row of "ada" that is only in the commit log.
 fn with_a_table(data_dir: &Path) {
     let engine = Engine::open(EngineOptions::new(data_dir)).unwrap();
     engine.change_schema(|catalog| catalog.create_keyspace(Keyspace::simple("shop")?)).unwrap();
@@ -32,7 +32,7 @@ fn with_a_table(data_dir: &Path) {
     row.liveness = Liveness::new(1);
     row.set(orders.column_named("item").unwrap(), Cell::live(1, "lamp"));
     engine.apply(order).wait().unwrap();
-    // Not closed: a crash, as far as the directory can tell.
+    // Not closed: for the directory, a crash.
 }
 
 #[test]
@@ -65,13 +65,13 @@ fn it_starts_answers_stops_and_starts_again() {
     assert!(model.contains("Reads per second") && model.contains("\nLearned from "), "{model}");
     let model = server.tool(&["--format", "json", "iomodel"]);
     assert!(model.contains("\"configured\":null") && model.contains("\"cells\":["), "{model}");
-    // A start says nothing of what the disk can do.
+    // Shortly after a start the rates of the disk are not known.
     assert_eq!(model.matches("\"fitted_s\":null").count(), 4, "{model}");
     let svg = dir.0.join("iomodel.svg");
     server.tool(&["iomodel", "--svg", svg.to_str().unwrap()]);
     assert!(fs::read_to_string(svg).unwrap().contains("Latency of reads"));
 
-    // The start has flushed what it replayed.
+    // The start has flushed the replayed writes.
     let stats = server.tool(&["tablestats", "shop.orders"]);
     for line in ["\t\tTable: orders", "\t\tSSTable count: 1", "\t\tNumber of partitions (estimate): 1"] {
         assert!(stats.lines().any(|found| found == line), "{line}\n{stats}");
@@ -203,12 +203,12 @@ fn one_process_a_directory_and_one_a_port() {
     let taken =
         format!("cannot listen on 127.0.0.1:{} (api_port): another process listens there", server.api_port);
     assert!(text.contains(&taken) && text.contains("--api-port"), "{text}");
-    // Nor is it free for another one when somebody has tidied up.
+    // The directory stays locked when the lock file is removed.
     fs::remove_file(dir.0.join("messina-data/messina.lock")).unwrap();
     let (status, text) = output(&[&other[..], &[&api.to_string()]].concat());
     assert_eq!(status.code(), Some(1), "{text}");
     assert!(text.contains(data_dir) && text.contains("another process uses it"), "{text}");
-    // A process that is killed leaves nothing that keeps the next one out.
+    // A killed process leaves nothing that prevents the next start.
     server.signal(libc::SIGKILL);
     let (status, _) = server.end();
     assert_eq!(status.signal(), Some(libc::SIGKILL));
@@ -243,7 +243,7 @@ fn a_start_that_cannot_be_says_why() {
     fs::write(dir.0.join("file"), "").unwrap();
     let (status, text) = output(&[&ports[..], &[&path("file/data")]].concat());
     assert!(!status.success() && text.contains("file/data cannot be opened: cannot "), "{text}");
-    // SAFETY: a plain call.
+    // SAFETY: `geteuid` takes no pointer.
     if unsafe { libc::geteuid() } != 0 {
         fs::create_dir(dir.0.join("sealed")).unwrap();
         fs::set_permissions(dir.0.join("sealed"), fs::Permissions::from_mode(0o500)).unwrap();
@@ -257,7 +257,7 @@ fn a_start_that_cannot_be_says_why() {
     let mut logs = files.map(|path| (fs::read(&path).unwrap(), path));
     let (mut bytes, path_of_log) =
         logs.find(|(bytes, _)| bytes.windows(3).any(|word| word == b"ada")).unwrap();
-    // The header of the segment, in front of a chunk that is whole.
+    // The header of the segment, before an intact chunk.
     bytes[..64].fill(0x55);
     fs::write(path_of_log, bytes).unwrap();
     let (status, text) = output(&[&ports[..], &[&path("damaged")]].concat());
@@ -293,7 +293,7 @@ fn what_cannot_be_read_is_in_the_log() {
         files.map(|file| file.path()).filter(|path| path.to_string_lossy().ends_with("-Data.db")).collect();
     assert_eq!(data.len(), 2, "{data:?}");
     for path in &data {
-        // In place, below a server that has it open.
+        // In place, while the server has the file open.
         let mut file = fs::OpenOptions::new().write(true).open(path).unwrap();
         file.seek(std::io::SeekFrom::Start(8)).unwrap();
         file.write_all(&[0x55; 8]).unwrap();
@@ -313,7 +313,7 @@ fn what_cannot_be_read_is_in_the_log() {
     assert_eq!(server.stop().0.code(), Some(0));
 }
 
-/// Figures that are shown are so, beside data that are known.
+/// Figures of a table match the known data.
 #[test]
 fn figures_of_a_table_are_what_was_done() {
     let dir = Dir::new("figures");
@@ -323,7 +323,7 @@ fn figures_of_a_table_are_what_was_done() {
     let disabled = "WITH compaction = {'class': 'SizeTieredCompactionStrategy', 'enabled': false}";
     client.run(&format!("CREATE TABLE ks.wide (k int, c int, v text, PRIMARY KEY (k, c)) {disabled}"));
     client.run(&format!("CREATE TABLE ks.narrow (k int PRIMARY KEY, v text) {disabled}"));
-    // Two SSTables of each: the partition of one grows, the rows of the other are overwritten.
+    // Two SSTables of each table: the partition of one table grows, the rows of the other are overwritten.
     for c in [1, 100] {
         client.run(&format!("INSERT INTO ks.wide (k, c, v) VALUES (1, {c}, 'appended')"));
         for k in 0..500 {
@@ -347,7 +347,7 @@ fn figures_of_a_table_are_what_was_done() {
     };
     assert!(sum("messina_table_live_bytes{", "narrow") > 0.0);
 
-    // The other row's SSTable has other clustering keys; an absent partition is in neither.
+    // The SSTable with the other row has other clustering keys; an absent partition is in neither SSTable.
     assert_eq!(client.rows("SELECT v FROM ks.wide WHERE k = 1 AND c = 100 BYPASS CACHE").len(), 1);
     assert_eq!(figure("ks.wide", "SSTables skipped by clustering"), "1");
     assert_eq!(sum("messina_table_sstables_skipped_by_clustering_total{", "wide"), 1.0);
@@ -360,7 +360,7 @@ fn figures_of_a_table_are_what_was_done() {
     assert!((90.0..=100.0).contains(&more), "50 reads beside two filters: {more}");
     assert_eq!(figure("ks.narrow", "SSTables skipped by partition"), by_partition().to_string());
 
-    // Whoever began a merge, `stop COMPACTION` ends it.
+    // `stop COMPACTION` also stops a merge that a user has started.
     for number in 0..30 {
         let value = format!("{number}").repeat(100_000);
         client.run(&format!("INSERT INTO ks.narrow (k, v) VALUES ({number}, '{value}')"));
@@ -376,7 +376,7 @@ fn figures_of_a_table_are_what_was_done() {
         assert!(!status.success() && text.contains("the compaction was stopped"), "{text}");
     });
 
-    // Files without TOC.txt are an error, which names them.
+    // Files without TOC.txt are an error that names them.
     let mut tables =
         fs::read_dir(dir.0.join("messina-data/data/ks")).unwrap().flatten().map(|entry| entry.path());
     let table = tables.find(|path| path.to_string_lossy().contains("narrow-")).unwrap();
@@ -401,7 +401,7 @@ fn in_memory_leaves_nothing() {
     assert!(!dir.0.join("messina-data").exists());
 }
 
-/// A terminal that is closed is nobody's wish to stop, and `timeout` sends SIGTERM twice within microseconds.
+/// SIGHUP does not stop the node; two SIGTERM within microseconds, as `timeout` sends them, count as one.
 #[test]
 fn a_hangup_is_ignored_and_two_signals_at_once_are_one() {
     let dir = Dir::new("signals");

@@ -1,4 +1,4 @@
-//! Snapshots that TRUNCATE and DROP leave, through the program: listed, cleared, and made a table again.
+//! Snapshots that TRUNCATE and DROP leave, through the program: listed, cleared, and loaded into a table.
 
 use std::fs;
 use std::path::PathBuf;
@@ -68,7 +68,7 @@ fn what_truncate_and_drop_remove_can_be_restored() {
     server.tool(&["import", "sn", "t", path.to_str().unwrap()]);
     assert_eq!(client.rows("SELECT JSON * FROM sn.t"), before);
 
-    // A keyspace that is dropped takes its tables along, and after a restart nothing but their snapshots is left of them.
+    // DROP KEYSPACE drops its tables, too; after a restart only their snapshots are left.
     client.run("INSERT INTO sn.t (k, m) VALUES (50, {'last': 1})");
     let before = client.rows("SELECT JSON * FROM sn.t");
     client.run("DROP KEYSPACE sn");
@@ -85,7 +85,7 @@ fn what_truncate_and_drop_remove_can_be_restored() {
     server.tool(&["import", "sn", "t", path.to_str().unwrap()]);
     let mut client = Client::start(server.cql_port, ProtocolVersion::V4);
     assert_eq!(client.rows("SELECT JSON * FROM sn.t"), before);
-    // What was dropped of it stays dropped.
+    // A dropped column stays dropped.
     client.run("ALTER TABLE sn.t ADD gone text");
     assert!(client.rows("SELECT gone FROM sn.t").iter().all(|row| row[0].is_none()));
     let owner =
@@ -93,7 +93,7 @@ fn what_truncate_and_drop_remove_can_be_restored() {
     let id = owner[0][0].clone().unwrap().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     assert!(path.to_str().unwrap().contains(&format!("/t-{id}/")), "the table has its id again");
 
-    // Those of a table that is there, and then those of one that is not.
+    // Snapshots of an existing table, and then of a dropped one.
     server.tool(&["clearsnapshot", "-t", tag]);
     assert_eq!(snapshots(&server, &dir).len(), 1);
     client.run("DROP KEYSPACE sn");

@@ -1,4 +1,5 @@
-//! `messina sstable` as people call it, on SSTables that Cassandra 4.1 wrote; refresh and attach on a running node.
+//! `messina sstable` as a process, on SSTables that Cassandra 4.1 wrote; refresh and attach on a running
+//! node.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ fn sample(table: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cassandra-4.1").join(table)
 }
 
-/// The directory of a table of a sample, found by the table's name.
+/// The directory of a table of a sample, by the table's name.
 fn table_dir(data: &str, table: &str) -> PathBuf {
     let keyspace = std::fs::read_dir(sample(data)).unwrap().next().unwrap().unwrap().path();
     let mut tables = std::fs::read_dir(keyspace).unwrap().map(|entry| entry.unwrap().path());
@@ -115,7 +116,7 @@ fn a_verify_and_a_scrub_of_a_damaged_one() {
     assert!(found.contains(": kept ") && found.contains("damaged partitions"), "{found}");
     assert!(well(&["verify", "-e", output]).contains(": sound, "));
     assert_eq!(std::fs::read(&data).unwrap(), bytes, "nothing is changed in place");
-    // Without an index, and without a table of contents.
+    // Without an index, and without TOC.txt.
     std::fs::write(&data, &{
         let mut sound = bytes.clone();
         sound[last] ^= 4;
@@ -300,7 +301,7 @@ fn files_that_are_none_end_a_tool_with_an_error() {
         spoil(&copied);
         for tool in tools {
             let (code, text) = output_in_time(&["sstable", tool, copied.to_str().unwrap()]);
-            // What a verify finds is 2.
+            // Exit code 2: verify has found damage.
             assert_eq!(code, if *tool == "verify" { 2 } else { 1 }, "{name}, {tool}: {text}");
             assert!(expected.iter().all(|words| text.contains(words)), "{name}, {tool}: {text}");
         }
@@ -308,7 +309,7 @@ fn files_that_are_none_end_a_tool_with_an_error() {
     let make_fifo = |path: &Path| {
         std::fs::remove_file(path).unwrap();
         let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
-        // SAFETY: a path that ends with a NUL.
+        // SAFETY: the path ends with a zero byte.
         assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
     };
     for component in ["Data.db", "Statistics.db", "TOC.txt"] {
@@ -351,14 +352,14 @@ fn nodetool_is_told_that_the_node_may_open_no_more_files() {
     let pid = server.id() as i32;
     let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count() as u64;
     let few = libc::rlimit { rlim_cur: open + 4, rlim_max: open + 4 };
-    // SAFETY: reads the two numbers; the process is ours.
+    // SAFETY: the call reads two numbers of a local variable; `pid` is a child process of this test.
     assert_eq!(unsafe { libc::prlimit(pid, libc::RLIMIT_NOFILE, &few, std::ptr::null_mut()) }, 0);
     let idle: Vec<_> =
         (0..8).map(|_| std::net::TcpStream::connect(("127.0.0.1", server.api_port)).unwrap()).collect();
     let (status, text) = server.nodetool(&["status"]);
     assert!(!status.success() && text.contains("ulimit -n"), "{text}");
     drop(idle);
-    // It takes a moment until the node has seen that they are gone.
+    // It takes a moment until the node notices that they are closed.
     until("the node answers again", || server.nodetool(&["status"]).0.success());
     server.stop();
 }

@@ -1,5 +1,5 @@
-//! The peers' own configuration files: they start a node that warns of what it does not do; and with each option about
-//! security switched on, a node that is closed, or none.
+//! The stock configuration files of Cassandra and ScyllaDB: they start a node that warns of options without
+//! effect; with any security option switched on, the node requires it or does not start.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +18,7 @@ fn data(name: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A directory with the file and the certificate of a server.
+/// A directory with the file and a server certificate.
 fn place(name: &str, text: &str) -> Dir {
     let dir = Dir::new(name);
     fs::write(dir.0.join("peer.yaml"), text).unwrap();
@@ -30,14 +30,14 @@ fn start(dir: &Dir) -> Server {
     Server::start(&dir.0, &["--config", "peer.yaml"])
 }
 
-/// Names of the file that do not act, each as the log names it.
+/// Names in the file that do not act, each as the log names it.
 fn without_effect(text: &str) -> Vec<String> {
     let settings = layers::from_yaml(Path::new("peer.yaml"), text).unwrap();
     let acts = |name: &str| {
         let is_entry = |entry: &index::Entry| entry.name == name && entry.word == Word::Acts;
         index::entries().iter().any(is_entry)
     };
-    // The classes that are the only ones are named by their section.
+    // `NAME.class_name` sets the option `NAME`.
     let is_class = |name: &str| name.ends_with(".class_name") && acts(name.trim_end_matches(".class_name"));
     let names = settings.into_iter().map(|setting| setting.name);
     names.filter(|name| !acts(name) && !is_class(name)).collect()
@@ -74,7 +74,8 @@ fn the_file_of_scylla_starts_a_node_that_warns() {
     starts_and_warns("stock-scylla", &data("scylla.yaml"));
 }
 
-/// `from` in the file is `to`: there is no node, and the error names the line and these words.
+/// Replaces `from` by `to` in the file: the node does not start, and the error names the line and these
+/// words.
 fn no_node(file: &str, from: &str, to: &str, words: &str) {
     let text = data(file);
     assert_eq!(text.matches(from).count(), 1, "{file}: {from}");
@@ -139,7 +140,7 @@ fn a_file_of_scylla_with_security_on_gives_no_node_if_it_is_not_built() {
     no_node(file, "audit: \"none\"", "audit: \"table\"", "an audit log is not built");
 }
 
-/// A node that asks for passwords, or speaks TLS alone.
+/// The node requires passwords, or serves only TLS.
 #[test]
 fn files_with_security_on_give_a_node_that_is_closed() {
     for (number, file) in ["cassandra-5.0.yaml", "scylla.yaml"].into_iter().enumerate() {
@@ -165,7 +166,7 @@ fn files_with_security_on_give_a_node_that_is_closed() {
     let server = start(&dir);
     assert!(!crate::doors::plain_answers(server.cql_port));
     assert!(server.stop().0.success());
-    // There are no other nodes to encrypt anything for, and no port for them is opened.
+    // There are no other nodes whose connections could be encrypted, and no port for them is opened.
     for (number, (file, from)) in
         [("cassandra-5.0.yaml", "internode_encryption: none"), ("scylla.yaml", "internode_encryption: none")]
             .into_iter()
@@ -185,10 +186,10 @@ fn files_with_security_on_give_a_node_that_is_closed() {
     }
 }
 
-/// The options that have one value only.
+/// Options that have only one value.
 const ONE_VALUE: &[&str] = &["authorizer"];
 
-/// Each option alone is seen by the test of effects; here all of them together start a node.
+/// The test of effects covers each option alone; here all of them together start a node.
 #[test]
 fn a_file_with_every_option_away_from_its_default_starts() {
     let text = data("every-option.yaml");
@@ -211,7 +212,7 @@ fn a_file_with_every_option_away_from_its_default_starts() {
     fs::write(dir.0.join("io.yaml"), properties).unwrap();
     fs::write(dir.0.join("passwords"), "ann:secret\n").unwrap();
     fs::set_permissions(dir.0.join("passwords"), fs::Permissions::from_mode(0o600)).unwrap();
-    // The ports are set by flags too: those of the file may be taken.
+    // Flags override the ports, because those of the file may be in use.
     let [ssl, aware, aware_ssl] = free_ports();
     let set = |name: &str, port: u16| format!("{name}={port}");
     let ports = [

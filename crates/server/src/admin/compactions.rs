@@ -1,4 +1,4 @@
-//! Requests about compactions: what runs, what ran, stop, limits, and jobs that users ask for.
+//! Requests about compactions: running and ended ones, stop, limits, and jobs that users request.
 
 use axum::Json;
 use axum::extract::{Query, State};
@@ -21,14 +21,14 @@ use crate::node::Node;
 #[derive(Deserialize)]
 pub struct CompactQuery {
     keyspace: Option<String>,
-    /// Names with commas between.
+    /// Table names, separated by commas.
     tables: Option<String>,
-    /// The output is cut into pieces of falling sizes.
+    /// Whether the output is split into SSTables of a half, a quarter, … of the data.
     #[serde(default)]
     split: bool,
-    /// Data.db files with commas between, of one table: these and no others.
+    /// Data.db files of one table, separated by commas: only these are merged.
     files: Option<String>,
-    /// `upgradesstables`: those of the current version too. `verify`: every row too.
+    /// `upgradesstables`: SSTables of the current version, too. `verify`: every row, too.
     #[serde(default)]
     all: bool,
     /// `garbagecollect`: ROW or CELL.
@@ -64,7 +64,7 @@ async fn merge_files(node: &Node, files: &str) -> Answer<Done> {
     let catalog = node.catalog().await?;
     let mut by_table: Vec<(model::TableId, Vec<std::path::PathBuf>)> = vec![];
     for file in &files {
-        // A name without a directory belongs to whichever table has it: there is no telling.
+        // A name without a directory could belong to any table.
         let dir = file.parent().and_then(|dir| dir.file_name()).and_then(|dir| dir.to_str());
         let of = |table: &&std::sync::Arc<catalog::Table>| {
             let schema = &table.schema;
@@ -146,7 +146,7 @@ pub async fn verify(State(node): OfNode, Query(query): Query<CompactQuery>) -> A
 #[derive(Deserialize)]
 pub struct ScrubQuery {
     keyspace: Option<String>,
-    /// Names with commas between.
+    /// Table names, separated by commas.
     tables: Option<String>,
     #[serde(default)]
     skip_corrupted: bool,
@@ -154,7 +154,7 @@ pub struct ScrubQuery {
     no_snapshot: bool,
     #[serde(default)]
     no_validate: bool,
-    /// SSTables at the same time on each shard; 0: as many as compactions may run.
+    /// SSTables at the same time on each shard; 0: as many as the limit of concurrent compactions.
     jobs: Option<u32>,
 }
 
@@ -250,7 +250,7 @@ pub async fn history(State(node): OfNode) -> Answer<Vec<EndedCompaction>> {
 
 #[derive(Deserialize)]
 pub struct StopQuery {
-    /// What `compactionstats` calls it; none: all.
+    /// A kind as `compactionstats` shows it; `None`: all kinds.
     kind: Option<String>,
 }
 
@@ -302,12 +302,11 @@ pub async fn set_concurrent(State(node): OfNode, Query(query): Query<ConcurrentQ
 pub struct AutoQuery {
     keyspace: Option<String>,
     tables: Option<String>,
-    /// None: only tell.
+    /// `None`: only report.
     enabled: Option<bool>,
 }
 
-/// Which tables compact by themselves, after changing it if the query says so.
-/// GET shows and changes nothing.
+/// Reports the tables' automatic compaction without changing it.
 pub async fn show_auto(state: OfNode, Query(query): Query<AutoQuery>) -> Answer<Vec<AutoCompaction>> {
     if query.enabled.is_some() {
         return Err(ApiError::bad_request("enabled is set by POST"));

@@ -1,6 +1,6 @@
-//! What the directories of tables hold: sizes and snapshots, by looking.
+//! Sizes and snapshots of tables' directories, read from the file system.
 //!
-//! Files may come and go meanwhile; what is gone counts nothing.
+//! Files may come and go meanwhile; a missing file counts as empty.
 
 use std::fs::{self, DirEntry, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -23,7 +23,7 @@ pub struct TableSpace {
 /// Bytes of the files of a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SnapshotSpace {
-    /// Of the files that nobody else has: what the disk would have free without the snapshot.
+    /// Of the files that only this snapshot holds: the disk space that clearing it would free.
     pub true_bytes: u64,
     pub disk_bytes: u64,
 }
@@ -53,7 +53,7 @@ pub fn table_space(dir: &Path, live: &[SSTableName]) -> TableSpace {
     space
 }
 
-/// The tags of the snapshots of the table in `dir`, in order.
+/// The tags of the snapshots of the table in `dir`, sorted.
 pub fn snapshot_tags(dir: &Path) -> Vec<String> {
     let tag = |entry: DirEntry| {
         let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());

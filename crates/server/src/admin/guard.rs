@@ -1,8 +1,10 @@
-//! Who may use the HTTP doors: no web page, and nobody without a password if there are any.
+//! Access control of the HTTP listeners: requests of web pages are refused, and a name and password are
+//! required if any are configured.
 //!
-//! A browser sends what a page of somebody else asks it to, also to the loopback. So whatever a page has asked for is
-//! refused (`Origin`, `Sec-Fetch-Site`), as is a name in `Host` that could have been made to mean this machine (DNS
-//! rebinding), and what changes something needs a header that forms cannot send.
+//! A browser sends requests on behalf of any web page, also to the loopback address. Requests that a page has
+//! made are therefore refused (`Origin`, `Sec-Fetch-Site`). Without passwords, `Host` must not be a name that
+//! DNS rebinding could have pointed at this machine. A request that changes something needs a header that
+//! HTML forms cannot send.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -12,21 +14,23 @@ use subtle::ConstantTimeEq;
 
 use crate::api::login::base64;
 
-/// Any value does.
+/// The header's value does not matter.
 pub const HEADER: &str = "x-requested-by";
 
-/// What a door demands.
+/// What a listener requires of a request.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
-    /// `name:password`; `None`: nobody is asked.
+    /// Lines `name:password`; `None`: no password is required.
     pub passwords: Option<Vec<String>>,
-    /// Names in `Host` besides addresses and localhost.
+    /// Names allowed in `Host`, besides IP addresses and localhost.
     pub names: Vec<String>,
 }
 
 impl Guard {
+    /// Checks a request.
+    ///
     /// # Errors
-    /// What is wrong with the request.
+    /// Status and text for a request that is refused.
     pub fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), (StatusCode, String)> {
         let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
         let forbidden = |what: &str| Err((StatusCode::FORBIDDEN, what.to_string()));
@@ -36,7 +40,7 @@ impl Guard {
         if let Some(passwords) = &self.passwords {
             let given =
                 text("authorization").and_then(|text| text.strip_prefix("Basic ")).unwrap_or_default();
-            // All are compared, so that the time says nothing.
+            // All passwords are compared, so that the duration reveals nothing.
             let is_known =
                 |known: &String| bool::from(base64(known.as_bytes()).as_bytes().ct_eq(given.as_bytes()));
             if passwords.iter().filter(|known| is_known(known)).count() == 0 {
@@ -68,7 +72,7 @@ impl Guard {
 /// The lines of a password file.
 ///
 /// # Errors
-/// It cannot be read, others can read it, or a line is no `name:password`.
+/// The file cannot be read, other users can read it, it has no line, or a line is not `name:password`.
 pub fn passwords(path: &Path) -> Result<Vec<String>, String> {
     use std::os::unix::fs::MetadataExt;
     let wrong = |error: std::io::Error| format!("api_password_file: cannot read {}: {error}", path.display());

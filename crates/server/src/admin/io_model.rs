@@ -1,4 +1,4 @@
-//! What the disk of the data can do: as configured, and as learned from the requests that it gets.
+//! The rates of the data directory's disk: as configured, and as learned from the requests that it serves.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,7 +1,9 @@
-//! The listener of the admin API and the metrics, when the process has as many files open as it may.
+//! Listener of the admin API and the metrics that still answers when the process has reached its limit of
+//! open files.
 //!
-//! `accept` fails then, and the client would wait in the kernel's queue until it gives up. So the listener holds one file
-//! descriptor in reserve: it gives it up, accepts, answers 503 with what to do, and takes it back.
+//! At the limit, `accept` fails, and the client would wait in the kernel's queue until it gives up. The
+//! listener therefore holds one file descriptor in reserve: it closes it, accepts, answers 503 with advice,
+//! and opens it again.
 
 use std::fs::File;
 use std::io;
@@ -11,9 +13,9 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// How long a request is waited for that is refused anyway.
+/// How long the request is waited for before it is refused.
 const REQUEST_WAIT: Duration = Duration::from_millis(500);
-/// The pause when nothing can be accepted at all.
+/// Pause after a failed `accept`.
 const PAUSE: Duration = Duration::from_millis(200);
 
 pub struct Listener {
@@ -26,15 +28,15 @@ impl Listener {
         Self { socket, reserve: reserve() }
     }
 
-    /// Answers the next client, which nothing else can be done for.
+    /// Accepts the next client with the reserved descriptor and refuses it with 503.
     async fn refuse_next(&mut self) {
         drop(self.reserve.take());
         match tokio::time::timeout(PAUSE, self.socket.accept()).await {
             Ok(Ok((mut stream, _))) => {
-                // What cannot be told is not told: the client has gone.
+                // A failed answer is ignored: the client has disconnected.
                 let _ = refuse(&mut stream).await;
             }
-            // Somebody else had the descriptor, or the client has gone.
+            // Another thread took the descriptor, or the client has disconnected.
             _ => tokio::time::sleep(PAUSE).await,
         }
         self.reserve = reserve();
@@ -46,7 +48,7 @@ fn reserve() -> Option<File> {
 }
 
 async fn refuse(stream: &mut TcpStream) -> io::Result<()> {
-    // A close with a request that was not read would take the answer with it.
+    // Closing the socket with an unread request would discard the answer.
     let mut request = [0; 4096];
     let _ = tokio::time::timeout(REQUEST_WAIT, stream.read(&mut request)).await;
     let body = "{\"error\":\"the node has as many files and connections open as it may (RLIMIT_NOFILE); allow more: ulimit -n, or \
@@ -70,7 +72,7 @@ impl axum::serve::Listener for Listener {
             match self.socket.accept().await {
                 Ok(accepted) => return accepted,
                 Err(error) if is_too_many(&error) => self.refuse_next().await,
-                // The client has gone, or the kernel is short of memory.
+                // The client has disconnected, or the kernel is short of memory.
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
         }
@@ -97,7 +99,7 @@ mod tests {
         client.read_to_string(&mut answer).await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("ulimit -n"), "{answer}");
         assert!(listener.reserve.is_some());
-        // Nobody comes: it does not wait for ever.
+        // Without a client, the call ends after a pause.
         listener.refuse_next().await;
     }
 }

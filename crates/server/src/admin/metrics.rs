@@ -1,7 +1,8 @@
-//! Metrics as Prometheus reads them, under the names that dashboards for ScyllaDB know where there is one.
+//! Metrics in the Prometheus text format 0.0.4, with the names that dashboards for ScyllaDB use where there
+//! is one.
 //!
-//! Everything that belongs to a shard has the label `shard`; tables have `ks` and `cf`. Counters begin at zero with
-//! each start. Format: Prometheus text exposition 0.0.4.
+//! Values of a shard have the label `shard`; values of a table have `ks` and `cf`. Counters begin at zero at
+//! each start.
 
 use std::fmt::{Display, Write};
 
@@ -16,7 +17,7 @@ use crate::node::Mode;
 
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What belongs to the process and not to a shard.
+/// Values of the process rather than of a shard.
 pub struct Process {
     pub uptime_s: f64,
     pub resident_bytes: u64,
@@ -24,11 +25,11 @@ pub struct Process {
     pub mode: Mode,
 }
 
-/// The upper ends of the latency buckets, in microseconds: enough for percentiles on a dashboard.
+/// Upper bounds of the latency buckets, in microseconds: fine enough for percentiles on a dashboard.
 const BUCKETS_US: [u64; 12] =
     [50, 103, 258, 535, 1_109, 2_759, 5_722, 11_864, 29_521, 105_778, 1_131_752, 12_108_970];
 
-/// A page of metrics being written: samples of a name must stand together.
+/// A page of metrics being written. The samples of a name must be consecutive.
 #[derive(Default)]
 struct Page(String);
 
@@ -275,7 +276,7 @@ const OF_SHARD: &[OfShard] = &[
     ("scylla_cache_bytes_used", "gauge", "Bytes of the row cache.", |s| s.row_cache.bytes as u64),
 ];
 
-/// End of the name, kind, help, value.
+/// Suffix of the name, kind, help, value.
 type OfCache = (&'static str, &'static str, &'static str, fn(&ClassStats) -> u64);
 
 const OF_CACHE: &[OfCache] = &[
@@ -288,7 +289,7 @@ const OF_CACHE: &[OfCache] = &[
     ("bytes", "gauge", "in memory, as bytes", |c| c.bytes as u64),
 ];
 
-/// The kinds of items in the memory that is shared by all caches.
+/// The classes of items that share the cache memory.
 const CACHES: [(&str, &str, CacheClass); 3] = [
     ("messina_chunk_cache", "Chunks of Data.db", CacheClass::Chunks),
     ("scylla_sstables_index_page_cache", "Pages of index files", CacheClass::IndexPages),
@@ -311,7 +312,7 @@ fn of_caches(page: &mut Page, shards: &[ShardReport]) {
     }
 }
 
-/// End of the name, kind, help, value.
+/// Suffix of the name, kind, help, value.
 type OfReads = (&'static str, &'static str, &'static str, fn(&SemaphoreLimits, &SemaphoreStats) -> u64);
 
 const OF_READS: &[OfReads] = &[
@@ -355,7 +356,7 @@ fn of_shards(page: &mut Page, shards: &[ShardReport]) {
     }
 }
 
-/// Of all groups: name, kind, help, value.
+/// Metrics of each CPU group: name, kind, help, value.
 type OfGroup = (&'static str, &'static str, &'static str, fn(&GroupStats) -> u64);
 
 const OF_GROUP: &[OfGroup] = &[
@@ -381,7 +382,7 @@ const OF_GROUP: &[OfGroup] = &[
     ),
 ];
 
-/// The upper ends of the buckets of stalls, in milliseconds.
+/// Upper bounds of the stall buckets, in milliseconds.
 const STALL_BUCKETS_MS: [u64; 10] = [1, 2, 5, 10, 25, 50, 100, 250, 1_000, 10_000];
 
 fn of_groups(page: &mut Page, shards: &[ShardReport]) {
@@ -414,14 +415,14 @@ fn of_groups(page: &mut Page, shards: &[ShardReport]) {
     }
 }
 
-/// Seconds, as the peers count them here.
+/// Seconds, the unit of ScyllaDB's metrics of this kind.
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
 type OfClass = (&'static str, &'static str, &'static str, fn(&IoStats) -> f64);
 
-/// Of each class of I/O.
+/// Metrics of each I/O class.
 const OF_CLASS: &[OfClass] = &[
     ("scylla_io_queue_total_bytes", "counter", "Bytes moved.", |io| {
         (io.counters.read_bytes + io.counters.write_bytes) as f64
@@ -565,7 +566,7 @@ fn of_tables(page: &mut Page, tables: &[Vec<TableReport>]) {
             family.sample(&[("cf", &table.name), ("ks", &table.keyspace), ("shard", shard)], value(table));
         }
     }
-    // Without a sample where it is not known.
+    // A table whose live bytes are unknown gets no sample.
     let help = "Bytes on disk that are live, about; absent where this is not known.";
     let known = all.iter().filter_map(|(shard, table)| Some((shard, table, table.live_bytes?)));
     let mut family = page.family("messina_table_live_bytes", "gauge", help);
@@ -683,7 +684,7 @@ mod tests {
         ] {
             assert!(page.lines().any(|found| found == line), "{line}\n{page}");
         }
-        // Each name stands in one place only.
+        // Each name is declared once.
         let types: Vec<&str> = page.lines().filter(|line| line.starts_with("# TYPE")).collect();
         let mut unique = types.clone();
         unique.sort_unstable();

@@ -1,28 +1,28 @@
-//! The admin API: JSON over HTTP, for `nodetool` and for scripts. Who may use it is in [`guard`].
+//! The admin API: JSON over HTTP, for `nodetool` and for scripts. [`guard`] controls access.
 //!
 //! | request | does |
 //! |---|---|
-//! | `GET /v1/version`, `GET /v1/info` | what runs here |
+//! | `GET /v1/version`, `GET /v1/info` | version and state of the node |
 //! | `GET /v1/tables?keyspace=&table=` | statistics of tables |
-//! | `GET /v1/reads` | what reads run and wait on each shard, as text |
-//! | `GET /v1/iomodel` | what the disk can do, configured and learned |
-//! | `GET /v1/memory` | where memory is, by shard and class |
+//! | `GET /v1/reads` | running and waiting reads of each shard, as text |
+//! | `GET /v1/iomodel` | rates of the disk, configured and learned |
+//! | `GET /v1/memory` | memory in use, by shard and class |
 //! | `POST /v1/flush?keyspace=&tables=a,b` | memtables to SSTables |
 //! | `POST /v1/compact?keyspace=&tables=&split=` or `?files=` | merges all SSTables of tables, or these files |
 //! | `POST /v1/verify?…&all=` | checks SSTables; `all`: every row too |
-//! | `POST /v1/scrub?…&skip_corrupted=&no_snapshot=&no_validate=&jobs=` | writes SSTables anew with what can be read of them |
+//! | `POST /v1/scrub?…&skip_corrupted=&no_snapshot=&no_validate=&jobs=` | rewrites SSTables with their readable content |
 //! | `POST /v1/upgradesstables?…&all=`, `/v1/cleanup` | rewrites SSTables one by one |
-//! | `POST /v1/garbagecollect?…&granularity=ROW` or `CELL` | the same, without what others delete |
-//! | `GET /v1/compactions`, `GET …/history` | what runs and is to be done, what ran |
+//! | `POST /v1/garbagecollect?…&granularity=ROW` or `CELL` | the same, without data that others delete |
+//! | `GET /v1/compactions`, `GET …/history` | running and pending compactions; ended ones |
 //! | `POST /v1/compactions/stop?kind=` | ends running compactions |
 //! | `GET` and `POST /v1/compactions/throughput?mib_per_s=`, `…/concurrent?jobs=` | their limits |
-//! | `GET` and `POST /v1/compactions/auto?keyspace=&tables=&enabled=` | whether tables compact by themselves |
-//! | `POST /v1/drain` | stops serving, flushes; the process goes on |
+//! | `GET` and `POST /v1/compactions/auto?keyspace=&tables=&enabled=` | whether tables compact automatically |
+//! | `POST /v1/drain` | stops serving, flushes; the process keeps running |
 //! | `GET /v1/sstables?keyspace=&table=&key=` | the SSTables that have a partition |
 //! | `GET /v1/snapshots`, `POST …?tag=&keyspace=&table=`, `DELETE …?tag=&keyspace=` | snapshots |
 //!
-//! Answers are the types of [`crate::api::answers`]; errors are `{"error": "…"}` with a status that says whose fault it is.
-//! Requests that change something need the header `X-Requested-By`.
+//! Answers are the types of [`crate::api::answers`]. Errors are `{"error": "…"}` with a status that tells a
+//! wrong request from a failed node. Requests that change something need the header `X-Requested-By`.
 
 mod compactions;
 mod disk;
@@ -49,16 +49,16 @@ use crate::node::{Mode, Node};
 use error::ApiError;
 use guard::Guard;
 
-/// Where a single node is, for drivers that ask for data centers.
+/// The data center of a single node, for drivers that ask for data centers.
 pub const DATA_CENTER: &str = "datacenter1";
 pub const RACK: &str = "rack1";
-/// A single node owns the ring with one token.
+/// A single node owns the whole ring with one token.
 pub const TOKENS: u64 = 1;
 
 type Answer<T> = Result<Json<T>, ApiError>;
 type OfNode = State<Arc<Node>>;
 
-/// The API of a node.
+/// The admin API of a node.
 pub fn router(node: Arc<Node>, guard: Guard) -> Router {
     Router::new()
         .route("/v1/version", get(version))
@@ -91,9 +91,7 @@ pub fn router(node: Arc<Node>, guard: Guard) -> Router {
         .with_state(node)
 }
 
-/// The metrics of a node, at `/metrics`.
-///
-/// `guard`: `None` if nobody is asked.
+/// The metrics of a node, at `/metrics`. `guard`: `None` if everyone may read them.
 pub fn metrics_router(node: Arc<Node>, guard: Option<Guard>) -> Router {
     let router = Router::new().route("/metrics", get(metrics_text)).fallback(unknown);
     let router = match guard {
@@ -197,7 +195,7 @@ async fn memory(State(node): OfNode) -> Answer<Memory> {
     }))
 }
 
-/// Refuses what a node that has been drained cannot do.
+/// Refuses a request that a draining or drained node cannot serve.
 fn check_serving(node: &Node) -> Result<(), ApiError> {
     match node.mode() {
         Mode::Normal => Ok(()),
@@ -210,7 +208,7 @@ fn check_serving(node: &Node) -> Result<(), ApiError> {
 
 async fn drain(State(node): OfNode) -> Answer<Done> {
     crate::info!("admin", "draining, asked by the admin API");
-    // A client that goes away must not leave it half done.
+    // The drain runs to its end even if the client disconnects.
     let drained = tokio::spawn(async move { node.drain().await }).await;
     match drained {
         Ok(result) => result?,

@@ -17,7 +17,7 @@ pub struct SnapshotQuery {
     table: Option<String>,
 }
 
-/// By keyspace, table and tag; of dropped tables too.
+/// Snapshots by keyspace, table and tag; of dropped tables too.
 pub async fn list(State(node): OfNode) -> Answer<Vec<Snapshot>> {
     let found = node.engine.ask(0, |shard| async move { node::snapshots(&shard).await }).get().await?;
     let snapshot = |report: SnapshotReport| {
@@ -39,7 +39,7 @@ pub async fn take(State(node): OfNode, Query(query): Query<SnapshotQuery>) -> An
     let catalog = node.catalog().await?;
     let tables =
         select(&catalog, query.keyspace.as_deref(), &query.table.as_deref().into_iter().collect::<Vec<_>>())?;
-    // All or none: a tag that some table has is refused before the first is made.
+    // All or none: a tag that exists for any table is refused before the first snapshot is made.
     for table in &tables {
         let dir = node::table_dir(&node.config.data_dir, &table.schema);
         if disk::snapshot_tags(&dir).contains(&tag) {
@@ -54,13 +54,13 @@ pub async fn take(State(node): OfNode, Query(query): Query<SnapshotQuery>) -> An
     Ok(Json(Done { count: tables.len() as u64 }))
 }
 
-/// Snapshots of dropped tables and keyspaces are cleared too.
+/// Clears snapshots of dropped tables and keyspaces, too.
 pub async fn clear(State(node): OfNode, Query(query): Query<SnapshotQuery>) -> Answer<Done> {
     let SnapshotQuery { tag, keyspace, table } = query;
     let found = node.engine.ask(0, |shard| async move { node::snapshots(&shard).await }).get().await?;
     let is_asked = |asked: &Option<String>, name: &str| asked.as_ref().is_none_or(|asked| asked == name);
     if !found.iter().any(|it| is_asked(&keyspace, &it.keyspace) && is_asked(&table, &it.table)) {
-        // A name that nothing has is a mistake; a table without snapshots is not.
+        // An unknown keyspace or table is an error; a table without snapshots is not.
         let catalog = node.catalog().await?;
         select(&catalog, keyspace.as_deref(), &table.as_deref().into_iter().collect::<Vec<_>>())?;
     }

@@ -1,4 +1,5 @@
-//! Requests about tables: statistics, flush, compact, the SSTables of a partition, SSTables from elsewhere.
+//! Requests about tables: statistics, flush, compact, the SSTables of a partition, loading SSTables from
+//! outside.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ pub async fn stats(State(node): OfNode, Query(query): Query<TableQuery>) -> Answ
     Ok(Json(gather(&node, query.keyspace.as_deref(), query.table.as_deref()).await?))
 }
 
-/// Statistics of the tables, over all shards, by keyspace and name.
+/// Statistics of the tables, added up over all shards, by keyspace and name.
 pub async fn gather(
     node: &Node,
     keyspace: Option<&str>,
@@ -51,7 +52,7 @@ pub async fn gather(
     Ok(stats.collect())
 }
 
-/// The tables that are named; all of the keyspace, or of all keyspaces, if none is.
+/// The named tables; without names, all tables of the keyspace or of all keyspaces.
 pub fn select(
     catalog: &catalog::Catalog,
     keyspace: Option<&str>,
@@ -77,12 +78,12 @@ pub fn select(
 }
 
 fn table_stats(node: &Node, schema: &TableSchema, parts: &[&TableReport]) -> TableStats {
-    // An SSTable of a time with other shards is open on several.
+    // An SSTable written with another number of shards may be open on several shards.
     let mut seen = HashSet::default();
     let sstables: Vec<&SSTableReport> =
         parts.iter().flat_map(|part| &part.sstables).filter(|sstable| seen.insert(sstable.name)).collect();
     let live: Vec<SSTableName> = sstables.iter().map(|sstable| sstable.name).collect();
-    // An attached table's is somebody else's.
+    // The directory of an attached table is not below the data directory.
     let dir = parts.first().map(|part| part.dir.clone());
     let dir = dir.unwrap_or_else(|| node::table_dir(&node.config.data_dir, schema));
     let space = disk::table_space(&dir, &live);
@@ -174,7 +175,7 @@ fn request_stats<'a>(parts: impl Iterator<Item = &'a Latencies>) -> RequestStats
 #[derive(Deserialize)]
 pub struct FlushQuery {
     keyspace: Option<String>,
-    /// Names with commas between.
+    /// Table names, separated by commas.
     tables: Option<String>,
 }
 
@@ -188,7 +189,7 @@ pub async fn flush(State(node): OfNode, Query(query): Query<FlushQuery>) -> Answ
     let tables = select(&catalog, query.keyspace.as_deref(), &names(query.tables.as_deref()))?;
     let ids: Vec<_> = tables.iter().map(|table| table.schema.id).collect();
     let count = ids.len() as u64;
-    // No name at all means all tables to the engine.
+    // An empty list means all tables to the engine.
     if count > 0 {
         node.engine.ask(0, |shard| async move { node::flush(&shard, ids).await }).get().await?;
     }
@@ -199,7 +200,7 @@ pub async fn flush(State(node): OfNode, Query(query): Query<FlushQuery>) -> Answ
 pub struct KeyQuery {
     keyspace: String,
     table: String,
-    /// The values of the partition key with colons between, as Cassandra's nodetool takes them.
+    /// The values of the partition key, separated by colons, as Cassandra's nodetool takes them.
     key: String,
 }
 
@@ -217,7 +218,7 @@ pub async fn sstables(State(node): OfNode, Query(query): Query<KeyQuery>) -> Ans
 pub struct LoadQuery {
     keyspace: String,
     table: String,
-    /// Of import: an absolute path on the node's machine.
+    /// For import: an absolute path on the node's machine.
     dir: Option<PathBuf>,
 }
 
@@ -242,7 +243,7 @@ async fn load(node: &Arc<Node>, query: &LoadQuery, dir: Option<PathBuf>) -> Answ
     let table = select(&catalog, Some(&query.keyspace), &[&query.table])?.remove(0);
     let (id, name) = (table.schema.id, table.schema.full_name());
     let asked = node.clone();
-    // A client that goes away does not leave it half done.
+    // The load runs to its end even if the client disconnects.
     let loading = tokio::spawn(async move {
         let answer = asked.engine.ask(0, move |shard| async move {
             match dir {
@@ -264,7 +265,7 @@ async fn load(node: &Arc<Node>, query: &LoadQuery, dir: Option<PathBuf>) -> Answ
     }))
 }
 
-/// A partition key as text: values with colons between, texts without quotes.
+/// Parses a partition key: values separated by colons, texts without quotes.
 fn parse_key(schema: &TableSchema, text: &str) -> Result<PartitionKey, String> {
     let columns = &schema.partition_key;
     let parts: Vec<&str> = if columns.len() == 1 { vec![text] } else { text.split(':').collect() };
@@ -275,7 +276,7 @@ fn parse_key(schema: &TableSchema, text: &str) -> Result<PartitionKey, String> {
     let mut values = vec![];
     for (column, part) in columns.iter().zip(parts) {
         let bytes = column.ty.bytes_of(part).or_else(|error| {
-            // Not a literal as it stands; a text or a date is one with quotes around it.
+            // The text is no literal; a string or a date becomes one with quotes around it.
             column.ty.bytes_of(&format!("'{}'", part.replace('\'', "''"))).map_err(|_| error)
         });
         values.push(bytes.map_err(|error| format!("{}: {error}", column.name))?);

@@ -1,10 +1,10 @@
-//! What the admin API answers, as JSON; `nodetool` reads the same types back.
+//! Answers of the admin API, as JSON. `nodetool` parses the same types.
 //!
-//! Sizes are bytes, times as their names say.
+//! Sizes are bytes; the names of times contain their unit.
 
 use serde::{Deserialize, Serialize};
 
-/// Whatever went wrong.
+/// The text of an error.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Failure {
     pub error: String,
@@ -22,7 +22,7 @@ pub struct Info {
     pub cluster_name: String,
     pub release_version: String,
     pub host_id: String,
-    /// The address that clients are told.
+    /// The address reported to clients.
     pub address: String,
     pub data_center: String,
     pub rack: String,
@@ -35,40 +35,40 @@ pub struct Info {
     /// Seconds since 1970 at the start.
     pub generation: u64,
     pub uptime_s: u64,
-    /// Live SSTables of all tables.
+    /// Bytes of the live SSTables of all tables.
     pub load_bytes: u64,
-    /// Physical memory that the process has.
+    /// Physical memory of the process.
     pub resident_bytes: u64,
     /// Limit for memtables and caches.
     pub memory_budget_bytes: u64,
     pub memtable_bytes: u64,
     pub commitlog_bytes: u64,
     pub chunk_cache: Cache,
-    /// Hits and misses are reads of partitions.
+    /// Hits and misses count reads of partitions.
     #[serde(default)]
     pub row_cache: Cache,
-    /// Whether clients are served.
+    /// Whether CQL clients are served.
     pub native_transport: bool,
-    /// Client connections.
+    /// Number of client connections.
     pub connections: u64,
 }
 
 /// `GET /v1/memory`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Memory {
-    /// Physical memory that the process has.
+    /// Physical memory of the process.
     pub resident_bytes: u64,
     /// The option `memory`.
     pub budget_bytes: u64,
     pub shards: Vec<Vec<MemoryClass>>,
 }
 
-/// What one kind of memory takes on a shard.
+/// Memory of one class on a shard.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MemoryClass {
     pub class: String,
     pub bytes: u64,
-    /// Caches share theirs.
+    /// The limit of a cache is shared with the other caches.
     pub limit_bytes: Option<u64>,
 }
 
@@ -81,32 +81,32 @@ pub struct Cache {
     pub misses: u64,
 }
 
-/// `GET /v1/iomodel`: what the disk of the data can do.
+/// `GET /v1/iomodel`: rates of the data directory's disk.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct IoModel {
     pub data_dir: String,
-    /// What `io_properties_file` says.
+    /// The rates in `io_properties_file`.
     pub configured: Option<DiskRates>,
-    /// How long a stretch of time is at least that counts as one.
+    /// Minimal length of a window.
     pub window_ms: u64,
     pub windows: u64,
-    /// Of them, those in which the disk was busy: from these the model is fitted.
+    /// Windows in which the disk was busy. The model is fitted to these.
     pub busy_windows: u64,
     pub read_iops: LearnedRate,
     /// Bytes per second, as is `write_bandwidth`.
     pub read_bandwidth: LearnedRate,
     pub write_iops: LearnedRate,
     pub write_bandwidth: LearnedRate,
-    /// Of the plane: reads a second of a row, bytes written a second of a column.
+    /// Size of a cell of the plane: reads per second of a row, bytes written per second of a column.
     pub reads_s_step: f64,
     pub write_bytes_s_step: f64,
     pub rows: usize,
     pub columns: usize,
-    /// Those that were seen.
+    /// The cells with observations.
     pub cells: Vec<PlaneCell>,
 }
 
-/// Per second; bandwidths in bytes.
+/// Rates per second; bandwidths in bytes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DiskRates {
     pub read_iops: u64,
@@ -117,82 +117,84 @@ pub struct DiskRates {
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct LearnedRate {
-    /// The most that was seen.
+    /// The greatest rate observed, per second.
     pub greatest_s: f64,
-    /// What the disk can do of it alone; none if it is not known.
+    /// The fitted rate of the disk with no other load, per second; `None` if unknown.
     pub fitted_s: Option<f64>,
 }
 
-/// Reads of up to 64 KiB at a place of the plane.
+/// Latency of reads up to 64 KiB in one cell of the plane.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PlaneCell {
-    /// By rising reads a second.
+    /// Index of the row; rows ascend by reads per second.
     pub row: usize,
-    /// By rising bytes written a second.
+    /// Index of the column; columns ascend by bytes written per second.
     pub column: usize,
     pub windows: u64,
     pub reads: u64,
-    /// Requests under way when one began, on average.
+    /// Average number of requests in flight when a read started.
     pub in_flight: f64,
     pub p50_us: f64,
     pub p95_us: f64,
 }
 
-/// `GET /v1/tables`: a table of all shards together.
+/// `GET /v1/tables`: a table, added up over all shards.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TableStats {
     pub keyspace: String,
     pub table: String,
     pub id: String,
     pub sstable_count: u64,
-    /// SSTables that could not be opened; reads of the table fail as long as there are any.
+    /// SSTables that could not be opened. Reads of the table fail while there are any.
     pub unreadable_sstables: u64,
     /// SSTables that were missing at the start.
     #[serde(default)]
     pub missing_sstables: u64,
     pub max_sstable_bytes: u64,
-    /// How many each level of leveled compaction has, level 0 first; empty if all are in level 0.
+    /// Number of SSTables in each level of leveled compaction, level 0 first; empty if all are in level 0.
     #[serde(default)]
     pub sstables_in_levels: Vec<u64>,
-    /// About how many compactions are to be done.
+    /// Estimated number of pending compactions.
     #[serde(default)]
     pub pending_compactions: u64,
-    /// Bytes on disk that flushes and compactions have written by bytes that flushes have, since the start; 0 before
-    /// anything was flushed.
+    /// Bytes that flushes and compactions wrote to disk, divided by the bytes that flushes wrote, since the
+    /// start; 0 before the first flush.
     #[serde(default)]
     pub write_amplification: f64,
-    /// Bytes on disk by about how many are live; 0 without SSTables. `None`: not known, since partitions have several rows and
-    /// lie in several SSTables.
+    /// Bytes on disk divided by the estimated live bytes; 0 without SSTables. `None`: unknown, because
+    /// partitions have several rows and lie in several SSTables.
     #[serde(default)]
     pub space_amplification: Option<f64>,
-    /// SSTables that a read of one partition opens, on average since the start; 0 before there was one.
+    /// Average number of SSTables that a read of one partition opens, since the start; 0 before the first
+    /// read.
     #[serde(default)]
     pub sstables_per_read: f64,
-    /// SSTables that reads did not open, since the filter or the tokens ruled out the partition.
+    /// SSTables that reads skipped because the bloom filter or the tokens ruled out the partition.
     #[serde(default)]
     pub sstables_skipped_by_partition: u64,
-    /// Or since their least and greatest clustering keys ruled out the rows.
+    /// SSTables that reads skipped because their least and greatest clustering keys ruled out the rows.
     #[serde(default)]
     pub sstables_skipped_by_clustering: u64,
-    /// The number that 99 % of those reads did not exceed, and the greatest; 64 stands for more too.
+    /// The number of SSTables that 99 % of these reads did not exceed, and the greatest; 64 stands for 64 or
+    /// more.
     #[serde(default)]
     pub sstables_per_read_p99: u64,
     #[serde(default)]
     pub sstables_per_read_max: u64,
-    /// Bytes that clients' reads fetched from disk, by how many there were; 0 before there was one.
+    /// Bytes that clients' reads fetched from disk, divided by the number of reads; 0 before the first read.
     #[serde(default)]
     pub disk_bytes_per_read: f64,
-    /// All of them, since the start.
+    /// Bytes that clients' reads fetched from disk since the start.
     #[serde(default)]
     pub disk_read_bytes: u64,
     /// All files of live SSTables.
     pub space_used_live: u64,
-    /// All files of the table but snapshots.
+    /// All files of the table except snapshots.
     pub space_used_total: u64,
     pub space_used_by_snapshots: u64,
-    /// Compressed by uncompressed length; -1 without SSTables.
+    /// Compressed length divided by uncompressed length; -1 without SSTables.
     pub compression_ratio: f64,
-    /// The sum over SSTables and memtables: a partition in several counts several times.
+    /// Sum over SSTables and memtables: a partition in several of them counts several times.
     pub partitions_estimate: u64,
     pub partition_min_bytes: u64,
     pub partition_max_bytes: u64,
@@ -202,10 +204,10 @@ pub struct TableStats {
     pub memtable_switch_count: u64,
     pub pending_flushes: u64,
     pub bloom_filter_bytes: u64,
-    /// Memory of the places of compressed chunks.
+    /// Memory of the positions of compressed chunks.
     #[serde(default)]
     pub compression_metadata_bytes: u64,
-    /// Filters, summaries and chunk places.
+    /// Memory of bloom filters, summaries and chunk positions.
     pub sstable_memory_bytes: u64,
     pub reads: RequestStats,
     pub writes: RequestStats,
@@ -232,65 +234,65 @@ pub struct Snapshot {
     pub tag: String,
     pub keyspace: String,
     pub table: String,
-    /// Bytes of files that nothing else holds.
+    /// Bytes of files that only this snapshot holds.
     pub true_bytes: u64,
     pub disk_bytes: u64,
 }
 
-/// What a command has done.
+/// Result of a command.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Done {
-    /// Tables, or snapshots, it was done to.
+    /// Number of tables, or snapshots, that were processed.
     pub count: u64,
 }
 
 /// `POST /v1/verify`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Verified {
-    /// Checked.
+    /// Number of SSTables checked.
     pub sstables: u64,
-    /// Those that are damaged, with what is wrong; no compaction takes them until a restart.
+    /// Damaged SSTables, each with its error. No compaction takes them until a restart.
     pub damaged: Vec<String>,
 }
 
-/// `POST /v1/scrub`: of all tables that were asked for.
+/// `POST /v1/scrub`: added up over all requested tables.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Scrubbed {
-    /// Written anew.
+    /// Number of SSTables rewritten.
     pub sstables: u64,
     pub partitions: u64,
-    /// Static rows among them.
+    /// Rows kept, including static rows.
     pub rows: u64,
-    /// Partitions that stood out of order, and were kept.
+    /// Partitions that were out of order and were kept.
     pub out_of_order: u64,
-    /// Partitions of which nothing, and of which not everything, could be read.
+    /// Partitions that could not be read at all, and partitions that could be read in part.
     pub lost_partitions: u64,
     pub damaged_partitions: u64,
-    /// Rows that were seen and could not be kept, and places where nobody knows how many are missing.
+    /// Rows that were found and could not be kept, and places where an unknown number of rows is missing.
     pub lost_rows: u64,
     pub gaps: u64,
-    /// SSTables that were damaged, with what was wrong first.
+    /// Damaged SSTables, each with its first error.
     pub damaged: Vec<String>,
-    /// SSTables that were left as they are, with the reason.
+    /// SSTables that were not rewritten, each with the reason.
     pub left: Vec<String>,
-    /// `keyspace.table: tag` of the snapshots that were made before.
+    /// Snapshots that were made before the scrub, as `keyspace.table: tag`.
     pub snapshots: Vec<String>,
 }
 
-/// `GET /v1/compactions`: of all shards together.
+/// `GET /v1/compactions`: added up over all shards.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Compactions {
-    /// About how many jobs tables need, of those that need any.
+    /// Estimated number of jobs for each table that needs any.
     pub pending: Vec<PendingCompactions>,
     pub running: Vec<RunningCompaction>,
-    /// Since the start.
+    /// Number of jobs completed since the start.
     pub completed: u64,
     pub failed: u64,
     pub stopped: u64,
     pub last_error: Option<String>,
     /// 0: no limit.
     pub throughput_bytes_per_s: u64,
-    /// Jobs on a shard; 0: one of each size class.
+    /// Concurrent jobs on a shard; 0: one of each size class.
     pub concurrent: u32,
 }
 
@@ -308,18 +310,18 @@ pub struct RunningCompaction {
     pub kind: String,
     pub keyspace: String,
     pub table: String,
-    /// Why it was begun.
+    /// Why the job was started.
     pub reason: String,
-    /// Uncompressed bytes of its inputs.
+    /// Uncompressed bytes of the inputs that were read so far.
     pub completed_bytes: u64,
     pub total_bytes: u64,
-    /// Bytes on disk that it has completed.
+    /// Bytes written to disk so far.
     pub written_bytes: u64,
     pub bytes_per_s: u64,
     pub remaining_s: Option<u64>,
 }
 
-/// `GET /v1/compactions/history`: the oldest first.
+/// `GET /v1/compactions/history`: ordered by time, the oldest first.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct EndedCompaction {
     pub id: String,
@@ -336,7 +338,7 @@ pub struct EndedCompaction {
     pub sstables_in: u64,
     pub partitions_in: u64,
     pub partitions_out: u64,
-    /// How many partitions came from one input, from two, …
+    /// Number of partitions by the number of inputs that had them: `(inputs, partitions)`.
     #[serde(default)]
     pub rows_merged: Vec<(u32, u64)>,
 }
@@ -362,12 +364,12 @@ pub struct AutoCompaction {
     pub running: bool,
 }
 
-/// SSTables that were taken into a table.
+/// SSTables that were loaded into a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Loaded {
-    /// Where they were.
+    /// The directory that they were in.
     pub dir: String,
-    /// How each was called there, and how it is called in the table's directory.
+    /// For each SSTable: its name there, and its name in the table's directory.
     pub sstables: Vec<(String, String)>,
     pub data_bytes: u64,
 }

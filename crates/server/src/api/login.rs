@@ -1,6 +1,6 @@
-//! A name and password in a request: `Authorization: Basic` and the Base64 of `name:password`.
+//! Name and password of a request: `Authorization: Basic` with the Base64 of `name:password`.
 
-/// Base64, as Basic authentication has it.
+/// Base64 with padding, as Basic authentication requires.
 pub fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();

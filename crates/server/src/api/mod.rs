@@ -1,4 +1,4 @@
-//! What the two sides of the admin API share: the node, which answers, and `nodetool`, which asks.
+//! Types of the admin API that its two sides share: the node, which answers, and `nodetool`, which asks.
 
 pub mod answers;
 pub mod login;

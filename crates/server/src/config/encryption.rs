@@ -1,15 +1,15 @@
-//! TLS of a door, as it is configured: `client_encryption_options` and `api_encryption_options`.
+//! Configured TLS of a listener: `client_encryption_options` and `api_encryption_options`.
 
 use std::path::PathBuf;
 
 use super::options::Choose;
 use crate::tls::{ClientAuth, TlsFiles, TlsVersion};
 
-/// A section of options about TLS.
+/// A section of TLS options.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Encryption {
     pub enabled: bool,
-    /// Clients without TLS are served too, on the same port.
+    /// Whether clients without TLS are served too, on the same port.
     pub optional: bool,
     /// PEM files.
     pub certificate: Option<PathBuf>,
@@ -17,7 +17,7 @@ pub struct Encryption {
     pub truststore: Option<PathBuf>,
     pub revocation_list: Option<PathBuf>,
     pub client_auth: ClientAuth,
-    /// Empty: all that are spoken.
+    /// Empty: all supported versions.
     pub accepted_protocols: Vec<String>,
     pub cipher_suites: Vec<String>,
 }
@@ -47,10 +47,10 @@ impl Choose for ClientAuth {
 }
 
 impl Encryption {
-    /// What the section comes to; `None`: no TLS.
+    /// The TLS files and policy that the section describes; `None`: no TLS.
     ///
     /// # Errors
-    /// It asks for something that it does not give the means for. Nothing about TLS is left out in silence.
+    /// The section requires something that it does not configure. No TLS option is ignored silently.
     pub fn tls_files(&self) -> Result<Option<TlsFiles>, String> {
         let Self {
             enabled,
@@ -106,7 +106,7 @@ impl Encryption {
     }
 }
 
-/// Versions older than TLS 1.2 are never spoken, whatever is accepted.
+/// Versions older than TLS 1.2 are never used, even if they are accepted.
 fn versions(accepted: &[String]) -> Result<Vec<TlsVersion>, String> {
     let mut versions = vec![];
     for name in accepted {
@@ -127,7 +127,8 @@ fn versions(accepted: &[String]) -> Result<Vec<TlsVersion>, String> {
     Ok(versions)
 }
 
-/// Those that are not spoken here are left out, as the weaker ones that they are; one at least must be left.
+/// The supported ones of these suites. Unsupported suites are the weaker ones and are dropped; at least one
+/// must remain.
 fn known_suites(names: &[String]) -> Result<Vec<String>, String> {
     let known = crate::tls::server::cipher_suites();
     let left: Vec<String> = names

@@ -1,7 +1,8 @@
 //! Every option as a flag: `--commitlog-sync batch` for `commitlog_sync`.
 //!
-//! Made of the table of options, so that none can be forgotten. The few that most people need are spelled out by whoever
-//! parses the command line, and are left out here; these are in the long help (`--help`, not `-h`).
+//! The flags are generated from the table of options, so none is missing. The most common ones are declared
+//! by the command line parser itself and left out here. The generated ones are in the long help only
+//! (`--help`, not `-h`).
 
 use clap::error::Error;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
@@ -10,7 +11,7 @@ use super::Config;
 use super::layers::Setting;
 use super::options::{At, OPTIONS, OptionDef};
 
-/// Options that the command line has by other means.
+/// Options for which the command line declares flags itself.
 const SPELLED_OUT: &[&str] = &[
     "data_dir",
     "in_memory",
@@ -32,7 +33,7 @@ fn flag_of(name: &str) -> String {
     format!("--{}", name.replace('_', "-"))
 }
 
-/// Every spelling of the options here, those of the peers among them.
+/// Every spelling of the options here, including those of Cassandra and ScyllaDB.
 fn names() -> impl Iterator<Item = &'static str> {
     let spellings = |option: &'static OptionDef| {
         std::iter::once(option.name).chain(option.also.iter().map(|(name, _)| *name))

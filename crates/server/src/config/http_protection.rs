@@ -1,16 +1,17 @@
-//! Who may use the admin API and read the metrics.
+//! Access rules of the admin API and the metrics.
 //!
-//! On the loopback nobody is asked, unless there is a password file. Beyond the loopback there must be one, or the option that says that nobody is to be asked.
+//! Listeners on the loopback require a password only if there is a password file. Other addresses require a
+//! password file, or the option that allows anonymous access.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// Options of both HTTP doors.
+/// Protection of both HTTP listeners.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HttpProtection {
-    /// `name:password` on each line.
+    /// A file with `name:password` on each line.
     pub password_file: Option<PathBuf>,
-    /// Nobody is asked, and the API may be reached beyond the loopback nevertheless.
+    /// Allows the API without a password, beyond the loopback too.
     pub api_allow_anonymous: bool,
     /// The same for the metrics.
     pub prometheus_allow_anonymous: bool,
@@ -21,10 +22,10 @@ impl HttpProtection {
         self.password_file.is_some()
     }
 
-    /// Whether the addresses that the two are bound to are allowed.
+    /// Checks the addresses that the two listeners are bound to.
     ///
     /// # Errors
-    /// A door would be open to the network.
+    /// A listener would be open to the network without a password.
     pub fn check(&self, api: &[IpAddr], metrics: &[IpAddr]) -> Result<(), String> {
         let is_open = |addresses: &[IpAddr]| addresses.iter().any(|address| !address.is_loopback());
         let text = |address: &str, what: &str, allow: &str| {

@@ -1,5 +1,5 @@
-//! Options of Cassandra and ScyllaDB that the node does not have. They are accepted, so that a file which served one of
-//! them serves here, and the log warns of those that were set, with their lines.
+//! Options of Cassandra and ScyllaDB that have no effect here. They are accepted, so that a file written for
+//! Cassandra or ScyllaDB works, and those that are set are logged with a warning and their lines.
 
 mod names;
 
@@ -9,9 +9,9 @@ use names::{NOT_BUILT, OTHER_DESIGN, SINGLE_NODE};
 /// Why an option has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
-    /// It is about other nodes.
+    /// It concerns other nodes.
     SingleNode,
-    /// Messina does this by itself, or has no such part.
+    /// Messina does this without an option, or has no such part.
     OtherDesign,
     /// The feature is not built.
     NotBuilt,
@@ -21,7 +21,7 @@ impl Why {
     const ALL: [(Self, &'static str); 3] =
         [(Self::SingleNode, SINGLE_NODE), (Self::OtherDesign, OTHER_DESIGN), (Self::NotBuilt, NOT_BUILT)];
 
-    /// The word of the index.
+    /// The word for it in the index.
     pub fn word(self) -> Word {
         match self {
             Self::SingleNode | Self::OtherDesign => Word::NoMeaning,
@@ -29,7 +29,7 @@ impl Why {
         }
     }
 
-    /// The remark of the index.
+    /// The remark in the index.
     pub fn remark(self) -> &'static str {
         match self {
             Self::SingleNode => "about other nodes",
@@ -38,7 +38,7 @@ impl Why {
         }
     }
 
-    /// For the log.
+    /// The reason, for the log.
     pub fn text(self) -> &'static str {
         match self {
             Self::SingleNode => "no meaning on one node, so without effect",
@@ -48,7 +48,7 @@ impl Why {
     }
 }
 
-/// Why an option has no effect; `None` if it is not known. Spellings with a unit count as the option.
+/// Why an option has no effect; `None`: unknown option. A spelling with a unit counts as the option.
 pub fn why(name: &str) -> Option<Why> {
     let top = name.split('.').next().unwrap_or(name);
     [top, without_unit(top)].into_iter().find_map(|name| {
@@ -57,7 +57,7 @@ pub fn why(name: &str) -> Option<Why> {
     })
 }
 
-/// Whether `value` asks for something that is not built, so that whoever set it would miss it.
+/// Whether `value` requests a feature that is not built.
 pub fn is_missed(name: &str, value: &str) -> bool {
     if why(name) != Some(Why::NotBuilt) {
         return false;
@@ -69,14 +69,15 @@ pub fn is_missed(name: &str, value: &str) -> bool {
     }
 }
 
-/// What the value of an option without effect must be, if another one would make other data of the same file.
+/// The value that an option without effect must have because any other would give a file's data another
+/// meaning.
 pub fn expected(name: &str, value: &str) -> Option<&'static str> {
     const PARTITIONER: &str = "Murmur3Partitioner";
     let is_ours = value.trim().rsplit('.').next() == Some(PARTITIONER);
     (name == "partitioner" && !is_ours).then_some(PARTITIONER)
 }
 
-/// Those of [`NOT_BUILT`] that are `true` in the peers unless they are set.
+/// Options of [`NOT_BUILT`] whose default in Cassandra or ScyllaDB is `true`.
 const ON_BY_DEFAULT: &[&str] = &[
     "allow_filtering_enabled",
     "alter_table_enabled",
@@ -126,7 +127,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     all().map(|(name, _)| name)
 }
 
-/// All names, and why they have no effect.
+/// All names, with the reason why they have no effect.
 pub fn all() -> impl Iterator<Item = (&'static str, Why)> {
     Why::ALL.into_iter().flat_map(|(why, names)| names.split_whitespace().map(move |name| (name, why)))
 }

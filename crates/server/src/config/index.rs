@@ -1,8 +1,8 @@
 //! The index of all options: every name that the configuration recognises, with one of three words.
 //!
-//! It is made of the tables that the configuration is read by ([`OPTIONS`], [`ignored`]), and a test holds the
-//! index of `docs/configuration.md` against it. An option that [`Word::Acts`] has a row in the test of effects
-//! (`crates/messina/tests/it/effects/`); the other two warn when they are set.
+//! It is generated from the tables that the configuration is parsed with ([`OPTIONS`], [`ignored`]); a test
+//! compares the index of `docs/configuration.md` with it. An option that [`Word::Acts`] has a row in the test
+//! of effects (`crates/messina/tests/it/effects/`); the other two give a warning when they are set.
 
 use super::ignored;
 use super::options::OPTIONS;
@@ -51,7 +51,7 @@ pub fn entries() -> Vec<Entry> {
     entries
 }
 
-/// The index as a table of Markdown.
+/// The index as a Markdown table.
 pub fn markdown() -> String {
     let mut text = String::from("| option | | |\n|---|---|---|\n");
     for Entry { name, word, remark } in entries() {

@@ -1,7 +1,8 @@
-//! The layers as settings, and settings into a [`Config`].
+//! Turns the layers into settings, and settings into a [`Config`].
 //!
-//! A [`Setting`] is a name, a value as text, and where it was said. Later ones win. Names that nobody knows give a
-//! note with the nearest known one; values that are not allowed are errors, and all errors are reported together.
+//! A [`Setting`] is a name, a value as text, and its origin. Later settings override earlier ones. An unknown
+//! name gives a note with the nearest known name. Invalid values are errors; all errors are reported
+//! together.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,13 +16,13 @@ use super::ports;
 use super::security::{self, Verdict};
 use crate::suggest::nearest;
 
-/// What stands before the names in the environment.
+/// Prefix of the environment variables of options.
 pub const VARIABLE_PREFIX: &str = "MESSINA_";
 
-/// One thing that somebody set.
+/// One value of an option, from one layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// As it is written; a part of a section is `section.name`.
+    /// The name as written; a part of a section is `section.name`.
     pub name: String,
     pub value: Given,
     pub origin: Origin,
@@ -31,30 +32,30 @@ pub struct Setting {
 pub enum Given {
     One(String),
     List(Vec<String>),
-    /// Something that no option is: a list of lists, say.
+    /// A value that no option can have, such as a list of lists.
     Structure,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The line is known unless the file is written in an unusual way.
+    /// `line`: `None` if the file is formatted in an unusual way.
     File {
         path: PathBuf,
         line: Option<usize>,
     },
     Environment,
-    /// The flag as it is typed.
+    /// The flag as typed.
     Flag(String),
 }
 
-/// Something to be said in the log.
+/// A line for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     pub is_warning: bool,
     pub text: String,
 }
 
-/// What is wrong with a configuration, a line each.
+/// The errors of a configuration, one line each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigErrors(Vec<String>);
 
@@ -78,7 +79,7 @@ impl Setting {
         Self { name: name.to_string(), value, origin: Origin::Flag(flag.to_string()) }
     }
 
-    /// `messina.yaml, line 7: native_transport_port`
+    /// The origin: `messina.yaml, line 7: native_transport_port`
     fn place(&self) -> String {
         match &self.origin {
             Origin::File { path, line: Some(line) } => {
@@ -91,7 +92,7 @@ impl Setting {
     }
 }
 
-/// The name of an option in the environment: `MESSINA_CLIENT_ENCRYPTION_OPTIONS_ENABLED`.
+/// The environment variable of an option: `MESSINA_CLIENT_ENCRYPTION_OPTIONS_ENABLED`.
 pub fn variable(name: &str) -> String {
     format!("{VARIABLE_PREFIX}{}", name.replace('.', "_").to_ascii_uppercase())
 }
@@ -99,7 +100,7 @@ pub fn variable(name: &str) -> String {
 /// The settings of a YAML file.
 ///
 /// # Errors
-/// It is not YAML, not names with values, or a name stands in it twice.
+/// The text is not YAML, is not a mapping, or has a name twice.
 pub fn from_yaml(path: &Path, text: &str) -> Result<Vec<Setting>, ConfigErrors> {
     let wrong = |what: String| ConfigErrors::of(format!("{}: {what}", path.display()));
     let not_yaml = |error: yaml_serde::Error| match doubled_name(text) {
@@ -134,7 +135,7 @@ fn flatten(name: &str, value: Value, into: &mut Vec<(String, Given)>) {
         }
         // A name without a value is not set.
         Value::Null => {}
-        // Classes of security with their parameters.
+        // A list of security classes with their parameters.
         Value::Sequence(values)
             if security::smells(name) && values.iter().any(|value| matches!(value, Value::Mapping(_))) =>
         {
@@ -157,7 +158,8 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// The line on which a name stands, counted from 1: each part of it behind the one before and further in.
+/// The line of a name, counted from 1. Each part of the name is searched after the previous part, with more
+/// indentation.
 fn line_of(text: &str, name: &str) -> Option<usize> {
     let mut from = 0;
     let mut indent = None;
@@ -175,7 +177,7 @@ fn line_of(text: &str, name: &str) -> Option<usize> {
     Some(from)
 }
 
-/// How far in the text of a line begins, and that text. The dash of a list's item counts as indentation.
+/// The indentation of a line and its text. The dash of a list item counts as indentation.
 fn behind_indentation(line: &str) -> (usize, &str) {
     let mut inner = line.trim_start();
     while let Some(rest) = inner.strip_prefix("- ") {
@@ -184,9 +186,10 @@ fn behind_indentation(line: &str) -> (usize, &str) {
     (line.len() - inner.len(), inner)
 }
 
-/// The first name that stands twice in the same mapping of a YAML text in block style, and both its lines, from 1.
+/// The first name that occurs twice in one mapping of a YAML text in block style, and its two lines, counted
+/// from 1.
 fn doubled_name(text: &str) -> Option<(String, usize, usize)> {
-    // The mappings that the line is in, each with its indentation.
+    // The mappings that contain the line, each with its indentation.
     let mut mappings: Vec<(usize, Vec<(&str, usize)>)> = vec![];
     for (line, text) in (1..).zip(text.lines()) {
         let mut inner = text.trim_start();
@@ -195,7 +198,7 @@ fn doubled_name(text: &str) -> Option<(String, usize, usize)> {
             continue;
         }
         while let Some(rest) = inner.strip_prefix("- ") {
-            // An item begins a mapping of its own.
+            // A list item begins a mapping of its own.
             mappings.retain(|(of, _)| *of <= indent);
             indent += inner.len() - rest.trim_start().len();
             inner = rest.trim_start();
@@ -218,7 +221,7 @@ fn doubled_name(text: &str) -> Option<(String, usize, usize)> {
     None
 }
 
-/// The settings among the environment's variables.
+/// The settings among the environment variables.
 pub fn from_environment(variables: &[(String, String)]) -> Vec<Setting> {
     let mut settings: Vec<Setting> = variables
         .iter()
@@ -234,17 +237,17 @@ pub fn from_environment(variables: &[(String, String)]) -> Vec<Setting> {
     settings
 }
 
-/// All names of options with an effect.
+/// All names of options that have an effect.
 pub fn spellings() -> impl Iterator<Item = &'static str> {
     OPTIONS
         .iter()
         .flat_map(|option| [option.name].into_iter().chain(option.also.iter().map(|(name, _)| *name)))
 }
 
-/// Puts the settings on top of the defaults, one after the other.
+/// Applies the settings to the defaults, in order.
 ///
 /// # Errors
-/// Every value that is not allowed, with its place and what would be.
+/// Every invalid value, with its origin and the allowed values.
 pub fn apply(settings: Vec<Setting>) -> Result<(Config, Vec<Note>), ConfigErrors> {
     let mut config = Config::default();
     let mut notes = vec![];
@@ -291,13 +294,13 @@ pub fn apply(settings: Vec<Setting>) -> Result<(Config, Vec<Note>), ConfigErrors
     if errors.is_empty() { Ok((config, notes)) } else { Err(ConfigErrors(errors)) }
 }
 
-/// A setting that changes nothing, for a line of the log that names all of its kind.
+/// A setting without effect. Settings of the same kind are logged in one line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct WithoutEffect {
-    /// Who set it: the file, the environment, a flag.
+    /// The origin: the file, the environment, a flag.
     source: String,
     why: &'static str,
-    /// With the line.
+    /// The name with its line.
     name: String,
 }
 
@@ -315,7 +318,7 @@ impl WithoutEffect {
     }
 }
 
-/// Options that one source sets in two spellings: which one counts, nobody can see.
+/// Errors for options that one source sets in two spellings: it is ambiguous which one counts.
 fn doubled_options(settings: &[Setting]) -> Vec<String> {
     let mut errors = vec![];
     for (at, setting) in settings.iter().enumerate() {
@@ -341,21 +344,22 @@ fn doubled_options(settings: &[Setting]) -> Vec<String> {
     errors
 }
 
-/// An option without effect whose value would make a difference.
+/// The error for an option without effect that does not have its required value.
 fn not_as_it_must_be(setting: &Setting) -> Option<String> {
     let Given::One(value) = &setting.value else { return None };
     let expected = ignored::expected(&setting.name, value)?;
     Some(format!("{}: {value:?} is not allowed; expected {expected}", setting.place()))
 }
 
-/// The warning of a value that asks for a feature which is not built.
+/// The warning for a value that requests a feature that is not built.
 fn missed(setting: &Setting) -> Option<Note> {
     let Given::One(value) = &setting.value else { return None };
     let text = format!("{}: {value} is not built yet, and has no effect", setting.place());
     ignored::is_missed(&setting.name, value).then_some(Note { is_warning: true, text })
 }
 
-/// The settings with those about security as the table of options has them, and why the node must not start.
+/// Replaces settings of security options by options of the table, and returns the errors that prevent the
+/// start.
 fn secured(settings: Vec<Setting>, without_effect: &mut Vec<WithoutEffect>) -> (Vec<Setting>, Vec<String>) {
     let (mut kept, mut errors) = (vec![], vec![]);
     for setting in &settings {
@@ -373,7 +377,8 @@ fn secured(settings: Vec<Setting>, without_effect: &mut Vec<WithoutEffect>) -> (
     (kept, errors)
 }
 
-/// A flag that nobody knows is a mistake of who typed it just now; in a file or the environment, it is a note.
+/// An unknown flag is an error, because the user has just typed it; in a file or the environment it is a
+/// note.
 fn unknown(setting: &Setting, notes: &mut Vec<Note>, errors: &mut Vec<String>) {
     let known = spellings().chain(ignored::names());
     let meant = match nearest(&setting.name, known) {
@@ -391,7 +396,7 @@ fn unknown(setting: &Setting, notes: &mut Vec<Note>, errors: &mut Vec<String>) {
 
 /// One warning for each source and reason, with all names.
 fn say_without_effect(mut settings: Vec<WithoutEffect>) -> Vec<Note> {
-    // Names stay in the order of the file.
+    // The sort is stable: names stay in the order of the file.
     settings.sort_by(|a, b| (&a.source, a.why).cmp(&(&b.source, b.why)));
     settings.dedup();
     let say = |group: &[WithoutEffect]| {
@@ -402,7 +407,7 @@ fn say_without_effect(mut settings: Vec<WithoutEffect>) -> Vec<Note> {
     settings.chunk_by(|a, b| (&a.source, a.why) == (&b.source, b.why)).map(say).collect()
 }
 
-/// What is allowed alone and not together.
+/// Errors for values that are valid alone but not together.
 fn contradictions(config: &Config) -> Vec<String> {
     let mut errors = vec![];
     if let Err(error) = config.security.client_encryption.tls_files() {

@@ -1,20 +1,24 @@
-//! What the server is started with: one typed value out of four layers.
+//! The server's configuration: one typed value from four layers.
 //!
-//! Flags count more than the environment (`MESSINA_…`), that more than `messina.yaml`, that more than the defaults.
+//! Flags override the environment (`MESSINA_…`), which overrides `messina.yaml`, which overrides the
+//! defaults.
 //!
-//! - [`options`]: the table of all options: names in both vendors' spellings, types, limits, what they do;
+//! - [`options`]: the table of all options: names in Cassandra's and ScyllaDB's spellings, types, limits,
+//!   help;
 //! - [`units`]: durations and sizes;
-//! - [`layers`]: YAML, environment and flags as settings, and settings into a [`Config`]; errors and warnings;
+//! - [`layers`]: YAML, environment and flags as settings, and settings into a [`Config`]; errors and
+//!   warnings;
 //! - [`flags`]: each option as a flag;
-//! - [`security`]: every spelling of options about security that the peers have: obeyed, or the start is refused;
-//! - [`encryption`], [`ports`]: TLS of a door, and which ports are opened;
-//! - [`http_protection`]: who may use the admin API and read the metrics;
-//! - [`ignored`]: options of the peers that the node does not have;
+//! - [`security`]: every spelling of the security options of Cassandra and ScyllaDB: obeyed, or the start is
+//!   refused;
+//! - [`encryption`], [`ports`]: TLS of a listener, and which ports are opened;
+//! - [`http_protection`]: access rules of the admin API and the metrics;
+//! - [`ignored`]: options of Cassandra and ScyllaDB that have no effect here;
 //! - [`index`]: the index of all options, each with one of three words;
-//! - [`parts`]: the parts that a [`Config`] is made of, one for each consumer;
-//! - [`storage`]: the engine's options, made of its parts.
+//! - [`parts`]: the parts of a [`Config`], one for each consumer;
+//! - [`storage`]: the engine's options, built from the parts.
 //!
-//! All of it is pure but [`load`], which reads the file and the environment.
+//! Everything is pure except [`load`], which reads the file and the environment.
 
 pub mod encryption;
 pub mod flags;
@@ -43,13 +47,13 @@ pub use parts::{
     SecurityConfig, TimeoutConfig,
 };
 
-/// The file that is read if no other is named and it is there.
+/// The file that is read if none is named and it exists.
 pub const DEFAULT_FILE: &str = "messina.yaml";
-/// A configuration is never longer; whatever is, is another file.
+/// A longer file is refused: it cannot be a configuration.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Everything that can be configured, in parts of one consumer each (see [`parts`]); the meaning of each option is in
-/// [`options::OPTIONS`] and `docs/configuration.md`.
+/// All options, in parts with one consumer each (see [`parts`]). Their meaning is in [`options::OPTIONS`] and
+/// `docs/configuration.md`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     pub identity: IdentityConfig,
@@ -70,7 +74,7 @@ pub struct Config {
     pub log_level: LogLevel,
 }
 
-/// A configuration, and what is to be said about it once there is a log.
+/// A configuration, with the notes to be logged once there is a log.
 #[derive(Debug)]
 pub struct Loaded {
     pub config: Config,
@@ -79,10 +83,10 @@ pub struct Loaded {
     pub file: Option<PathBuf>,
 }
 
-/// Reads file and environment and puts the flags on top. `file` is the one that was asked for, if any.
+/// Reads the file and the environment and applies the flags. `file` is the file that the user named, if any.
 ///
 /// # Errors
-/// Everything that is wrong, not only the first thing.
+/// All errors, not only the first one.
 #[allow(clippy::disallowed_methods, reason = "the door through which the environment comes in")]
 pub fn load(file: Option<&Path>, flags: Vec<Setting>) -> Result<Loaded, ConfigErrors> {
     let variables: Vec<(String, String)> = std::env::vars_os()

@@ -1,7 +1,7 @@
-//! The table of options: each is one place in a [`Config`], with its names, its type and what it does.
+//! The table of options. Each row is one place in a [`Config`], with its names, its type and its help.
 //!
-//! The name is Cassandra's of 4.1 and later where Cassandra has the option, else ScyllaDB's, else ours. `also` are
-//! the other spellings, each with what a bare number counts there (`commitlog_segment_size_in_mb: 32`).
+//! The name is Cassandra's of 4.1 and later where Cassandra has the option, else ScyllaDB's, else Messina's.
+//! `also` are the other spellings, each with the unit of a bare number (`commitlog_segment_size_in_mb: 32`).
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,12 @@ pub struct OptionDef {
     pub name: &'static str,
     pub also: &'static [(&'static str, Bare)],
     pub at: for<'a> fn(&'a mut Config) -> At<'a>,
-    /// For the documentation.
+    /// Help text, for the documentation.
     pub what: &'static str,
 }
 
-/// Where a value goes, by its type. `Auto…` may be unset, which is written `auto` or, as the peers do, `-1`.
+/// The place of a value, by its type. `Auto…` values may be unset, written `auto` or `-1`, as Cassandra and
+/// ScyllaDB write it.
 pub enum At<'a> {
     Text(&'a mut String),
     AutoText(&'a mut Option<String>),
@@ -29,7 +30,7 @@ pub enum At<'a> {
     Bool(&'a mut bool),
     Port(&'a mut u16),
     AutoPort(&'a mut Option<u16>),
-    /// Names with commas between them; `auto`: none.
+    /// Names separated by commas; `auto`: none.
     AutoNames(&'a mut Vec<String>),
     Number(&'a mut u64),
     AutoNumber(&'a mut Option<u64>, RangeInclusive<u64>),
@@ -37,22 +38,22 @@ pub enum At<'a> {
     Micros(&'a mut u64, RangeInclusive<u64>),
     Bytes(&'a mut u64),
     AutoBytes(&'a mut Option<u64>, RangeInclusive<u64>),
-    /// Bytes per second: `64MiB/s`; 0 is no limit.
+    /// Bytes per second: `64MiB/s`; 0: no limit.
     Rate(&'a mut u64),
     Choice(&'a mut dyn Choose),
     /// From 0 to 1.
     Part(&'a mut f64),
 }
 
-/// A value of an enumeration, by name.
+/// An enumeration whose values are set by name.
 pub trait Choose {
     fn names(&self) -> Vec<&'static str>;
     fn name(&self) -> &'static str;
-    /// False if there is no such name.
+    /// Sets the value; false if there is no such name.
     fn choose(&mut self, name: &str) -> bool;
 }
 
-/// Classes may be named with the package that they have with the peers; a class of another package is another class.
+/// The class name without a package of Cassandra or ScyllaDB. A class of any other package is another class.
 pub fn without_package(name: &str) -> &str {
     const PACKAGES: [&str; 2] = ["org.apache.cassandra.auth.", "com.scylladb.auth."];
     PACKAGES.iter().find_map(|package| name.strip_prefix(package)).unwrap_or(name)
@@ -90,29 +91,29 @@ choice! {
     CommitlogSync { Periodic = "periodic", Batch = "batch", Group = "group" }
 }
 choice! {
-    /// What to do with a commit log that has lost durable writes.
+    /// What a start does with a commit log that has lost durable writes.
     OnDamagedCommitlog { Refuse = "refuse", Skip = "skip" }
 }
 choice! {
-    /// What SSTables are written as.
+    /// The format of new SSTables.
     SSTableFormat { Me = "me", Nb = "nb" }
 }
 choice! {
-    /// How I/O is done.
+    /// The kernel interface for I/O.
     IoBackend { Auto = "auto", IoUring = "io_uring", LinuxAio = "linux_aio", Threads = "threads" }
 }
 choice! {
-    /// What is logged.
+    /// The least severe level that is logged.
     #[derive(Default)]
     LogLevel { Error = "error", Warn = "warn", #[default] Info = "info", Debug = "debug", Trace = "trace" }
 }
 
 choice! {
-    /// Who may log in.
+    /// How clients log in.
     Authenticator { AllowAll = "AllowAllAuthenticator", Password = "PasswordAuthenticator" }
 }
 choice! {
-    /// Who may do what.
+    /// What logged-in clients may do.
     Authorizer { AllowAll = "AllowAllAuthorizer" }
 }
 
@@ -224,14 +225,14 @@ pub const OPTIONS: &[OptionDef] = &[
     option("log_level", &[("default_log_level", NONE)], |c| At::Choice(&mut c.log_level), "What is logged to standard error."),
 ];
 
-/// Bare numbers of these count bytes also under their own name, as in ScyllaDB.
+/// Options whose bare numbers count bytes under their own name too, as in ScyllaDB.
 const BARE_BYTES: &[&str] = &[
     "max_memory_for_unlimited_query_soft_limit",
     "max_memory_for_unlimited_query_hard_limit",
     "query_page_size_in_bytes",
 ];
 
-/// The option of this name or other spelling, and what a bare number counts there.
+/// The option with this name or other spelling, and the unit of a bare number there.
 pub fn find(name: &str) -> Option<(&'static OptionDef, Bare)> {
     OPTIONS.iter().find_map(|option| {
         if option.name == name {
@@ -247,7 +248,7 @@ impl At<'_> {
     /// Sets the value.
     ///
     /// # Errors
-    /// What would be allowed.
+    /// The allowed values.
     pub fn set(self, text: &str, bare: Bare) -> Result<(), String> {
         let text = text.trim();
         let is_auto = text == "auto" || text == "-1";
@@ -331,7 +332,7 @@ impl At<'_> {
         Ok(())
     }
 
-    /// The value as it would be written.
+    /// The value as text, in the form that [`Self::set`] accepts.
     pub fn show(self) -> String {
         let auto = || "auto".to_string();
         match self {
@@ -357,7 +358,7 @@ impl At<'_> {
         }
     }
 
-    /// The type in words, for the documentation.
+    /// The type as text, for the documentation.
     pub fn kind(&self) -> String {
         match self {
             Self::Text(_) | Self::AutoText(_) => "text".into(),

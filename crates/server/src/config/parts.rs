@@ -1,7 +1,8 @@
-//! The parts of a [`Config`](super::Config): one for each consumer, small enough to be taken apart.
+//! The parts of a [`Config`](super::Config): one for each consumer, small enough to be destructured.
 //!
-//! Each consumer destructures its part without `..` and denies unused variables. So a new option that nobody reads
-//! does not compile: its field must be named where the part is consumed, and a named field must be used.
+//! Each consumer destructures its part without `..` and denies unused variables. An option that nothing reads
+//! therefore does not compile: its field must be named where the part is consumed, and a named field must be
+//! used.
 //!
 //! | part | consumer |
 //! |---|---|
@@ -9,7 +10,7 @@
 //! | [`PlaceConfig`], [`HttpConfig`], [`MachineConfig`] | `serve.rs` |
 //! | [`CommitlogConfig`], [`CompactionConfig`], [`SSTableConfig`], [`LargeDataConfig`], [`ReadConfig`] | `storage.rs` |
 //! | [`IdentityConfig`], [`ListenConfig`], [`SecurityConfig`], [`RequestConfig`], [`ResultConfig`], [`BatchConfig`] | `cql_server/wiring.rs` |
-//! | [`TimeoutConfig`] | `cql_server/wiring.rs`; two of them are also limits of the engine's queues |
+//! | [`TimeoutConfig`] | `cql_server/wiring.rs`; two of them also limit the engine's queues |
 
 use std::path::PathBuf;
 
@@ -20,11 +21,11 @@ use super::options::{
 };
 use super::ports;
 
-/// The names of the node.
+/// Names and addresses under which clients know the node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IdentityConfig {
     pub cluster_name: String,
-    /// `None`: the address where CQL is spoken.
+    /// `None`: the address of the CQL listener.
     pub broadcast_rpc_address: Option<String>,
 }
 
@@ -35,13 +36,13 @@ impl Default for IdentityConfig {
 }
 
 impl IdentityConfig {
-    /// The address that clients are told. `listen` is the one where CQL is spoken.
+    /// The address reported to clients. `listen` has the address of the CQL listener.
     pub fn address<'a>(&'a self, listen: &'a ListenConfig) -> &'a str {
         self.broadcast_rpc_address.as_deref().unwrap_or(listen.address())
     }
 }
 
-/// Where the data are.
+/// Where the data are stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlaceConfig {
     pub data_dir: PathBuf,
@@ -54,7 +55,7 @@ impl Default for PlaceConfig {
     }
 }
 
-/// What the node takes of the machine.
+/// How much of the machine the node uses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineConfig {
     pub memory_bytes: Option<u64>,
@@ -112,10 +113,10 @@ impl Default for CommitlogConfig {
 pub struct CompactionConfig {
     /// 0: no limit.
     pub throughput_bytes_per_s: u64,
-    /// On a shard.
+    /// On each shard.
     pub concurrent_compactors: Option<u64>,
     pub enforce_min_threshold: bool,
-    /// 0: by the backlog.
+    /// 0: computed from the backlog.
     pub static_shares: u64,
     pub max_shares: u64,
     /// Of all shards.
@@ -135,11 +136,11 @@ impl Default for CompactionConfig {
     }
 }
 
-/// How SSTables are written, and what is kept of those that go.
+/// How SSTables are written, and snapshots of SSTables that are removed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SSTableConfig {
     pub format: SSTableFormat,
-    /// Bytes of a summary for each byte of rows.
+    /// Bytes of a summary per byte of rows.
     pub summary_ratio: f64,
     pub auto_snapshot: bool,
 }
@@ -154,7 +155,7 @@ impl Default for SSTableConfig {
     }
 }
 
-/// Partitions, rows and cells that are reported as large.
+/// Thresholds from which partitions, rows and cells are reported as large.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LargeDataConfig {
     pub partition_bytes: u64,
@@ -178,7 +179,7 @@ impl Default for LargeDataConfig {
     }
 }
 
-/// How the engine reads.
+/// Limits of the engine's reads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReadConfig {
     /// 0: no limit.
@@ -203,7 +204,7 @@ impl Default for ReadConfig {
     }
 }
 
-/// Addresses and ports for clients; a port of 0 is none.
+/// Addresses and ports for clients; port 0: the port is not opened.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListenConfig {
     pub listen_address: String,
@@ -228,12 +229,12 @@ impl Default for ListenConfig {
 }
 
 impl ListenConfig {
-    /// Where CQL is spoken: `rpc_address` if there is one, else `listen_address`.
+    /// The address of the CQL listener: `rpc_address` if set, else `listen_address`.
     pub fn address(&self) -> &str {
         self.rpc_address.as_deref().unwrap_or(&self.listen_address)
     }
 
-    /// What decides on the ports.
+    /// The input of the port plan.
     pub fn wanted(&self, encryption: &Encryption) -> ports::Wanted {
         let Self {
             listen_address: _,
@@ -254,7 +255,7 @@ impl ListenConfig {
     }
 }
 
-/// Who may connect, how, and what they may do.
+/// Authentication, authorization and TLS of clients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SecurityConfig {
     pub client_encryption: Encryption,
@@ -272,16 +273,16 @@ impl Default for SecurityConfig {
     }
 }
 
-/// How much clients may ask for at a time.
+/// Limits of clients' requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestConfig {
     pub frame_bytes_max: u64,
     pub connections_max: Option<u64>,
-    /// On a shard.
+    /// On each shard.
     pub in_flight_bytes_max: Option<u64>,
-    /// On a shard.
+    /// On each shard.
     pub in_flight_max: Option<u64>,
-    /// 0: none.
+    /// 0: no timeout.
     pub idle_timeout_ms: u64,
 }
 
@@ -297,7 +298,7 @@ impl Default for RequestConfig {
     }
 }
 
-/// How long requests may take.
+/// Timeouts of requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimeoutConfig {
     pub read_ms: u64,
@@ -321,15 +322,15 @@ impl Default for TimeoutConfig {
     }
 }
 
-/// How large results may be, and what clients are warned of.
+/// Limits of results, and thresholds of warnings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResultConfig {
     pub page_bytes: u64,
     pub unpaged_soft_bytes: u64,
     pub unpaged_hard_bytes: u64,
-    /// 0: none.
+    /// 0: no warning.
     pub tombstone_warn_threshold: u64,
-    /// 0: none.
+    /// 0: no limit.
     pub tombstone_page_limit: u64,
 }
 
@@ -345,7 +346,7 @@ impl Default for ResultConfig {
     }
 }
 
-/// Which batches are warned of and refused.
+/// Thresholds from which batches are warned of or refused.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BatchConfig {
     pub warn_bytes: u64,
@@ -359,13 +360,13 @@ impl Default for BatchConfig {
     }
 }
 
-/// The admin API and the metrics.
+/// Addresses of the admin API and the metrics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HttpConfig {
     pub api_address: String,
     pub api_port: u16,
     pub prometheus_address: String,
-    /// 0: none.
+    /// 0: no metrics.
     pub prometheus_port: u16,
     pub protection: HttpProtection,
 }

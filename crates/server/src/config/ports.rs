@@ -1,31 +1,31 @@
-//! Which ports CQL is served on, and whether in plain text, encrypted, or both.
+//! Plans which ports serve CQL, and whether in plain text, encrypted, or both.
 //!
-//! - TLS off: the ordinary port and the shard-aware one serve plain text.
-//! - TLS on: both are encrypted. If a kind of port has a TLS port of its own, that one is opened in place of it, and
-//!   no port serves plain text. Here Cassandra differs: it leaves plain text open on `native_transport_port`.
-//! - TLS on and `optional`: the ordinary ports serve both, and TLS ports of their own are encrypted.
+//! - TLS off: the ordinary port and the shard-aware port serve plain text.
+//! - TLS on: both are encrypted. If a kind of port has a separate TLS port, that one is opened instead, and
+//!   no port serves plain text. Cassandra differs here: it leaves plain text open on `native_transport_port`.
+//! - TLS on and `optional`: the ordinary ports serve both, and separate TLS ports are encrypted.
 //!
 //! Pure: values in, a plan out.
 
-/// What a port takes.
+/// Encryption of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encryption {
     Plain,
     Tls,
-    /// Either; the first byte that the client sends says which.
+    /// Plain text or TLS; the first byte from the client decides.
     Optional,
 }
 
-/// A port that is to be opened.
+/// A port to open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortPlan {
-    /// 0: any free one.
+    /// 0: any free port.
     pub port: u16,
     pub is_shard_aware: bool,
     pub encryption: Encryption,
 }
 
-/// What is configured.
+/// The configured ports and TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
     pub port: u16,
@@ -33,11 +33,11 @@ pub struct Wanted {
     pub shard_aware_port: u16,
     pub shard_aware_port_ssl: Option<u16>,
     pub tls: bool,
-    /// Plain text is served too.
+    /// Whether plain text is served too.
     pub optional: bool,
 }
 
-/// The ports of a kind (ordinary or shard-aware), as they are configured.
+/// The configured ports of one kind: ordinary or shard-aware.
 struct Kind {
     is_shard_aware: bool,
     option: &'static str,
@@ -46,10 +46,10 @@ struct Kind {
     ssl_port: Option<u16>,
 }
 
-/// The ports to open, the one that clients are told of first.
+/// The ports to open. The first one is reported to clients.
 ///
 /// # Errors
-/// TLS ports without TLS, or one port for two things.
+/// TLS ports without TLS, or one port for two purposes.
 pub fn plan(wanted: &Wanted) -> Result<Vec<PortPlan>, String> {
     let kinds = [
         Kind {
@@ -84,7 +84,7 @@ pub fn plan(wanted: &Wanted) -> Result<Vec<PortPlan>, String> {
 
 fn of_kind(kind: &Kind, tls: bool, optional: bool) -> Result<Vec<PortPlan>, String> {
     let plan = |port, encryption| PortPlan { port, is_shard_aware: kind.is_shard_aware, encryption };
-    // Port 0 of the ordinary kind is any free port; there is no shard-aware port 0.
+    // Port 0 of the ordinary kind means any free port; the shard-aware port 0 is not opened.
     let is_open = !kind.is_shard_aware || kind.port != 0;
     let own = kind.ssl_port.filter(|port| *port != 0 && *port != kind.port);
     if !tls {
@@ -149,8 +149,8 @@ mod tests {
         assert!(show(&config(true, false, Some(19042), 19042, None)).contains("opened twice"));
     }
 
-    /// Whatever the ports are: TLS without `optional` leaves no plain text, without TLS none is promised, and nothing that
-    /// was asked for is left out in silence.
+    /// For all combinations of ports: TLS without `optional` leaves no plain text, no TLS is planned without
+    /// TLS, and no option is ignored silently.
     #[test]
     fn no_form_leaves_plain_text_open_beside_tls() {
         let ports = [None, Some(0), Some(9042), Some(9142), Some(19042)];

@@ -1,24 +1,24 @@
-//! Options about security, in every spelling that a `cassandra.yaml` or `scylla.yaml` may have. Each is obeyed, or is
-//! known to protect nothing here, or stops the start: never a warning.
+//! Security options, in every spelling that a `cassandra.yaml` or `scylla.yaml` may have. Each is obeyed, or
+//! is known to protect nothing here, or prevents the start; none gives only a warning.
 //!
-//! A name that nobody knows and that looks like one about security stops the start too, so that a misspelled one does
-//! not leave a door open.
+//! An unknown name that looks like a security option prevents the start too, so that a misspelled option does
+//! not leave access open.
 
 use super::layers::{Given, Setting};
 use super::options;
 use crate::suggest::nearest;
 use crate::tls::server::to_pem;
 
-/// What becomes of a setting.
+/// What happens to a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Not about security, or an option of the table as it stands.
+    /// Not a security option, or an option that the table of options has.
     Ordinary,
-    /// The same as these settings of options of the table.
+    /// Equivalent to these settings of options in the table.
     Means(Vec<(&'static str, String)>),
-    /// It protects nothing here, for this reason.
+    /// Protects nothing here, for this reason.
     Inert(&'static str),
-    /// The node must not start: why, and what to write instead.
+    /// The node must not start: the reason, and what to write instead.
     Refused(String),
 }
 
@@ -37,7 +37,7 @@ const CLASSES: [(&str, &[&str]); 5] = [
     ("cidr_authorizer", &["AllowAllCIDRAuthorizer"]),
 ];
 
-/// Settings of caches and the like: they change how soon a change counts, not who may do what.
+/// Settings of caches and the like: they affect how soon a change takes effect, not permissions.
 const TUNING: &[&str] = &[
     "auth_cache_warming_enabled",
     "auth_read_consistency_level",
@@ -64,7 +64,7 @@ const TUNING: &[&str] = &[
     "traverse_auth_from_root",
 ];
 
-/// Words in names that are about security.
+/// Substrings that mark a name as a security option.
 const SMELLS: &[&str] = &[
     "auth",
     "encrypt",
@@ -85,7 +85,7 @@ const SMELLS: &[&str] = &[
     "secur",
     "keyfile",
 ];
-/// Parts of names between underscores and dots that are.
+/// Words between underscores and dots that do the same.
 const SMELLING_PARTS: &[&str] = &[
     "ssl",
     "tls",
@@ -112,14 +112,14 @@ const SMELLING_PARTS: &[&str] = &[
     "cidr",
 ];
 
-/// Whether the name looks as if it were about security.
+/// Whether the name looks like a security option.
 pub fn smells(name: &str) -> bool {
     let name = name.to_ascii_lowercase().replace('-', "_");
     SMELLS.iter().any(|word| name.contains(word))
         || name.split(['_', '.']).any(|part| SMELLING_PARTS.contains(&part))
 }
 
-/// Judges the settings that count, which are the last of each name.
+/// Judges a setting. In `all`, the last setting of each name counts.
 pub fn judge(setting: &Setting, all: &[Setting]) -> Verdict {
     let name = setting.name.as_str();
     let (top, rest) = name.split_once('.').unwrap_or((name, ""));
@@ -188,7 +188,7 @@ pub fn judge(setting: &Setting, all: &[Setting]) -> Verdict {
         }
         "dynamic_data_masking_enabled" if is_off => Inert(OFF),
         "system_key_directory" => Inert("without effect, since data are not encrypted on disk"),
-        // The functions that they let in are not there.
+        // The functions that they would allow do not exist here.
         "allow_insecure_udfs" | "allow_extra_insecure_udfs" => {
             Inert("without effect, since there are no user-defined functions")
         }
@@ -207,7 +207,7 @@ pub fn judge(setting: &Setting, all: &[Setting]) -> Verdict {
     }
 }
 
-/// Options of the peers about security that are not built.
+/// Security options of Cassandra and ScyllaDB that are not built.
 const KNOWN: &[&str] = &[
     "auth_certificate_role_queries",
     "auth_superuser_name",
@@ -263,10 +263,11 @@ fn is_enabled(section: &str, all: &[Setting]) -> bool {
     is_bare || last(&format!("{section}.enabled"), all).is_some_and(|text| !is_false(text))
 }
 
-/// A class, by itself or as `class_name` with `parameters`.
+/// A class, either a name alone or `class_name` with `parameters`.
 fn class(option: &'static str, rest: &str, value: &Given, classes: &[&'static str]) -> Verdict {
     if rest.starts_with("parameters") {
-        // Nobody is asked of his network, so nothing is to be tuned there; parameters of others may be anything.
+        // Client networks are not checked, so this parameter has nothing to tune. Parameters of other classes
+        // are unknown.
         let is_tuning =
             option == "cidr_authorizer" || rest == "parameters.invalid_role_disconnect_task_max_jitter";
         return match value {
@@ -295,7 +296,7 @@ fn class(option: &'static str, rest: &str, value: &Given, classes: &[&'static st
     }
 }
 
-/// What the table of options does not have of `client_encryption_options`.
+/// Parts of `client_encryption_options` that the table of options does not have.
 fn client_encryption(rest: &str, value: &Given, text: &str, all: &[Setting]) -> Verdict {
     let of =
         |name: &str| last(&format!("client_encryption_options.{name}"), all).filter(|text| !text.is_empty());
@@ -314,7 +315,7 @@ fn client_encryption(rest: &str, value: &Given, text: &str, all: &[Setting]) -> 
             Given::List(names) => Means(vec![("client_encryption_options.accepted_protocols", names.join(","))]),
             _ => Ordinary,
         },
-        // Nothing is encrypted, and everything else is about how.
+        // TLS is off, and all other parts only describe it.
         _ if !is_on && is_known_of_tls(rest) => Inert(OFF),
         "truststore" => Ordinary,
         "keystore" if is_pem && !has_pem => Means(vec![

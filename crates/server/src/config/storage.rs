@@ -1,4 +1,4 @@
-//! The engine's and the shards' options, made of the parts of a [`Config`](super::Config).
+//! Builds the options of the engine and the shards from the parts of a [`Config`](super::Config).
 
 #![deny(unused_variables)]
 
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::logging::log;
 
-/// The machine, as far as defaults depend on it.
+/// The properties of the machine that defaults depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// Cores that the process may use.
@@ -32,12 +32,12 @@ const MEMORY_BYTES_MIN: u64 = 64 << 20;
 const SEGMENT_BYTES: u64 = 32 << 20;
 const IN_MEMORY_SEGMENT_BYTES: u64 = 8 << 20;
 const LOG_BYTES: u64 = 1 << 30;
-/// A shard writes one segment, has one ready, and flushes what two more hold.
+/// A shard writes one segment, has one ready, and flushes the memtables that hold two more.
 const SEGMENTS_A_SHARD: u64 = 4;
 const HOUR_US: u64 = 3_600_000_000;
 
 impl Machine {
-    /// Reads `/proc` and the process's cgroup; what cannot be read is taken to be small.
+    /// Reads `/proc` and the process's cgroup. Unreadable values are assumed to be small.
     pub fn look() -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let meminfo = read("/proc/meminfo");
@@ -50,8 +50,9 @@ impl Machine {
     }
 }
 
-/// Where the limits of the cgroups named in `/proc/self/cgroup` stand, those of the groups above included: a process has
-/// the least of them. Inside a container, whose own group is at the top, the names may be of the machine outside.
+/// The files with the memory limits of the cgroups in `/proc/self/cgroup` and of their parents: the smallest
+/// limit applies to the process. In a container the process's group is mounted at the top, while the names
+/// may be those of the host.
 fn memory_limit_files(self_cgroup: &str) -> Vec<String> {
     let mut files = vec![];
     for line in self_cgroup.lines() {
@@ -76,11 +77,11 @@ fn memory_limit_files(self_cgroup: &str) -> Vec<String> {
     files
 }
 
-/// What the node takes of the machine.
+/// The resources of the machine that the node uses.
 #[derive(Clone, Debug)]
 pub struct Resources {
     pub memory_bytes: u64,
-    /// Without a model of the disk.
+    /// Without the disk's model.
     pub shards: ShardOptions,
     pub io_properties_file: Option<PathBuf>,
 }
@@ -127,7 +128,7 @@ impl MachineConfig {
     }
 }
 
-/// The parts of a configuration that the engine is opened with, and what they depend on.
+/// The parts of a configuration that the engine is opened with, and the values that they depend on.
 #[derive(Clone, Debug)]
 pub struct EngineParts {
     pub data_dir: PathBuf,
@@ -140,7 +141,7 @@ pub struct EngineParts {
     pub sstables: SSTableConfig,
     pub large_data: LargeDataConfig,
     pub reads: ReadConfig,
-    /// How long reads of partitions and of ranges wait for a permit.
+    /// How long reads of partitions, and of ranges, wait for a permit.
     pub read_timeout_us: u64,
     pub range_timeout_us: u64,
     pub attachments: Vec<Attachment>,
@@ -185,7 +186,7 @@ impl EngineParts {
             data_dir,
             memory_bytes,
             commitlog_sync: match sync {
-                // Nothing outlives the process: syncing would be in vain.
+                // No data outlive the process, so syncing is useless.
                 _ if in_memory => SyncMode::Periodic { period_us: HOUR_US },
                 CommitlogSync::Periodic => SyncMode::Periodic { period_us: sync_period_ms * 1000 },
                 CommitlogSync::Batch => SyncMode::Batch,
@@ -224,7 +225,7 @@ impl EngineParts {
                 SSTableFormat::Nb => Version::Nb,
             },
             sstable_summary_ratio: summary_ratio,
-            // Nothing outlives the process.
+            // No data outlive the process.
             auto_snapshot: auto_snapshot && !in_memory,
             large_data: large_data.options(),
             attachments,
@@ -301,14 +302,14 @@ mod tests {
         let old = memory_limit_files("5:cpu,cpuacct:/a\n4:memory:/docker/7f\n");
         let group = |group: &str| format!("/sys/fs/cgroup/memory{group}/memory.limit_in_bytes");
         assert_eq!(old, [group("/docker/7f"), group("/docker"), group("")]);
-        // A container has its group at the top.
+        // In a container, the process's group is at the top.
         assert!(memory_limit_files("0::/\n").contains(&"/sys/fs/cgroup/memory.max".to_string()));
         for odd in ["", "\n", "memory", "::", "1:memory", "0::/../../x:y"] {
             let _ = memory_limit_files(odd);
         }
     }
 
-    /// The engine's options, and how many shards there are.
+    /// The engine's options and the number of shards.
     fn opened(config: Config, machine: Machine) -> (EngineOptions, u32) {
         let resources = config.machine.resources(machine);
         let shards = resources.shards.shards;

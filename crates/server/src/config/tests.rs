@@ -152,7 +152,7 @@ fn what_is_no_yaml_is_an_error_with_its_place() {
     ] {
         assert_eq!(error(text), expected);
     }
-    // Hostile: references to references, and depth.
+    // Hostile input: exponential expansion of references, and deep nesting.
     let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
     for i in 1..20 {
         let refs = vec![format!("*a{}", i - 1); 9].join(", ");
@@ -216,7 +216,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The table of `docs/configuration.md`.
+/// The table of options, as `docs/configuration.md` must have it.
 fn documentation() -> String {
     let mut text = String::from("| option | default | values | what it does |\n|---|---|---|---|\n");
     for option in OPTIONS {
@@ -244,7 +244,7 @@ fn the_documentation_has_the_index() {
     assert!(page.ends_with(&index), "docs/configuration.md must end with\n{index}");
 }
 
-/// The names of the documents of the peers, all of which are recognised.
+/// Every name in the documentation of Cassandra and ScyllaDB is recognised.
 #[test]
 fn every_option_of_the_peers_is_in_the_index() {
     let known: Vec<&str> = super::index::entries().iter().map(|entry| entry.name).collect();
@@ -266,7 +266,7 @@ fn a_name_of_the_index_acts_or_warns() {
         let text = match (word, name.split_once('.')) {
             (Word::Acts, _) => continue,
             (_, Some((section, name))) => format!("{section}:\n  {name}: 1"),
-            // `none` and `false` are off for those that would stop the start otherwise.
+            // Any other partitioner prevents the start.
             (_, None) if name == "partitioner" => "partitioner: Murmur3Partitioner".to_string(),
             (_, None) => format!("{name}: 1"),
         };
@@ -293,7 +293,7 @@ fn the_sample_names_every_option_and_sets_its_default() {
     let names: Vec<String> = settings.iter().map(|setting| setting.name.clone()).collect();
     let (config, notes) = apply(settings).unwrap();
     assert_eq!((config, notes), (Config::default(), vec![]));
-    // `data_file_directories` is another name of `data_dir`; paths of TLS have no default.
+    // `data_file_directories` is another name of `data_dir`; TLS paths have no default.
     let mut config = Config::default();
     let optional = |at: At<'_>| matches!(at, At::DataDirectories(_) | At::AutoPath(_));
     let missing: Vec<&str> = OPTIONS

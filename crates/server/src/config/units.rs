@@ -1,11 +1,12 @@
-//! Durations and sizes as the peers write them: a number and a unit without a space, `10s`, `64MiB`.
+//! Durations and sizes as Cassandra and ScyllaDB write them: a number and a unit without a space, `10s`,
+//! `64MiB`.
 //!
-//! Sizes are powers of 1024 whether written `K` or `KiB`. `KB` and `MB` are refused: people mean different things.
+//! Sizes are powers of 1024, written `K` or `KiB`. `KB` and `MB` are refused because they are ambiguous.
 
-/// What a number without a unit counts.
+/// The unit of a number without a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bare {
-    /// Nothing: there must be a unit, unless the number is 0.
+    /// None: a unit is required, unless the number is 0.
     Refused,
     Milliseconds,
     Seconds,
@@ -29,12 +30,12 @@ fn whole(value: f64) -> Option<u64> {
     (0.0..1e15).contains(&value).then_some(value.round() as u64)
 }
 
-/// A duration in milliseconds. Less than one, but not 0, counts as 1.
+/// A duration in milliseconds. A value between 0 and 1 counts as 1.
 pub fn parse_millis(text: &str, bare: Bare) -> Option<u64> {
     parse_duration_ms(text, bare).and_then(at_least_one)
 }
 
-/// A duration in microseconds. Less than one, but not 0, counts as 1.
+/// A duration in microseconds. A value between 0 and 1 counts as 1.
 pub fn parse_micros(text: &str, bare: Bare) -> Option<u64> {
     parse_duration_ms(text, bare).and_then(|millis| at_least_one(millis * 1e3))
 }

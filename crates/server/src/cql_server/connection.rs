@@ -1,15 +1,17 @@
-//! A connection: requests in, answers out, each at its own pace and within bounds.
+//! A client connection: requests in, answers out, each at its own pace and in bounded memory.
 //!
-//! One task reads and starts a task for each request; the answers are appended as they come, in any order, and
-//! another task sends what has gathered. Reading stops while too many requests are under way, too much is to be done at
-//! the session's service level (`overload`), or too many bytes of answers wait, or are to be expected, because the
-//! client does not take them.
+//! One task reads and starts a task for each request. Answers are appended as they are ready, in any order,
+//! and another task sends what has gathered. Reading stops while too many requests are in flight, the
+//! session's service level is overloaded (`overload`), or too many bytes of answers wait for the client or
+//! are expected to.
 //!
-//! Large unpaged answers leave block by block and hold a reservation of the shard's `ResultMemory` until they have left. A client
-//! that takes them too slowly is disconnected when others wait for that memory (`taking`).
+//! Large unpaged answers are sent block by block and hold a reservation of the shard's `ResultMemory` until
+//! they are sent. A client that takes them too slowly is disconnected when other requests wait for that
+//! memory (`taking`).
 //!
-//! Guarantees: an idle connection keeps a few kilobytes; all together keep what `CqlOptions` allows, whatever clients
-//! send or do not read, plus the messages and pages that are just being worked on.
+//! Guarantees: an idle connection keeps a few kilobytes. All connections together keep at most the bytes that
+//! `CqlOptions` allows, whatever clients send or do not read, plus the messages and pages that are being
+//! processed.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -37,30 +39,31 @@ use super::transport::Transport;
 use crate::config::LogLevel;
 use crate::logging::log;
 
-/// Answers that wait to be sent and that are expected; more, and no further request is read.
+/// Limit in bytes of the answers that wait to be sent or are expected; above it no further request is read.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
-/// The same while all connections of the shard together have more than they should.
+/// The same limit while all connections of the shard together exceed theirs.
 const ANSWER_BYTES_MAX_IN_NEED: usize = 64 << 10;
-/// What an answer is taken for before there was one: a full page.
+/// Expected bytes of an answer before the first one: a full page.
 const FIRST_ANSWER_BYTES: usize = 1 << 20;
-/// What the smallest is taken for.
+/// Lower bound of the expected bytes of an answer.
 const LEAST_ANSWER_BYTES: usize = 4 << 10;
-/// So many requests of a connection are a newcomer's: little is known of their answers.
+/// Number of requests after which the expected bytes of a connection's answers are reliable.
 const FIRST_REQUESTS: u64 = 8;
-/// Without room for what their answers may be, these get short pages, and so does a request that is its connection's only one.
+/// Page limit while memory for an expected answer is missing: for the first requests of a connection, and for
+/// a request that is the only one of its connection.
 const SHORT_PAGE_BYTES: u64 = 32 << 10;
-/// Buffers of a connection that is idle may keep so much.
+/// Bytes that the buffers of an idle connection may keep.
 const IDLE_BYTES_MAX: usize = 8 << 10;
-/// A message that has begun may have so much whatever the others have.
+/// Bytes that an incomplete message may always have, whatever other connections hold.
 const UNFINISHED_BYTES_MIN: usize = 1 << 20;
 
-/// How long a request waits for other answers to be taken.
+/// How long a request waits for memory that other answers hold.
 const ANSWER_ROOM_WITHIN_US: u64 = 5_000_000;
 const NO_ANSWER_ROOM: &str =
     "too many answers wait for clients that do not take them; ask again, or for less at a time";
 
-/// So many answers are sent at once, and not only when the shard has nothing else to do: the client can go on meanwhile,
-/// where otherwise it and the shard would take turns.
+/// Number of answers that are sent without waiting for the shard to become idle. The client can go on
+/// meanwhile; otherwise client and shard would work in turn.
 const ANSWERS_A_WRITE: u32 = 16;
 
 /// See the head of this file.
@@ -75,45 +78,46 @@ pub(crate) struct Connection {
     unsent_answers: Cell<u32>,
     /// See [`Self::send_soon`].
     is_send_queued: Cell<bool>,
-    /// The socket takes nothing more for now.
+    /// The last write found the socket full.
     is_blocked: Cell<bool>,
-    /// How the client takes its large answers.
+    /// How fast the client takes its large answers.
     taking: Cell<Taking>,
     requests_total: Cell<u64>,
-    /// When bytes last came or went, or a request was in flight; kept if there is an idle timeout.
+    /// When bytes last came or went, or a request was in flight; updated only if there is an idle timeout.
     last_active_us: Cell<u64>,
-    /// Bytes of an answer, as it is to be expected: the largest of the last ones, forgotten slowly.
+    /// Expected bytes of an answer: the maximum of the latest ones, decaying by an eighth per answer.
     expected_bytes: Cell<usize>,
     /// What this connection adds to the shard's `answer_bytes` and `unfinished_bytes`.
     answer_bytes: Cell<usize>,
     unfinished_bytes: Cell<usize>,
-    /// Something is to be sent.
+    /// Signalled when there are bytes to send.
     to_send: Event,
-    /// Some request has ended, or bytes have left.
+    /// Signalled when a request has ended or bytes were sent.
     relieved: Event,
     /// Nothing more will be read or sent.
     closed: Cell<bool>,
     /// Close when everything has been sent.
     closing: Cell<bool>,
-    /// What was just refused; see [`Refusing`].
+    /// The latest refusal; see [`Refusing`].
     refusing: RefCell<Option<Refusing>>,
 }
 
-/// Requests of this level are refused, whatever they are: as long as only this connection's requests are looked at nothing ends, and
-/// what holds for one holds for those that came with it.
+/// A refusal that applies to all following requests of the level. While this task only reads requests, no
+/// request ends, so the reason for one refusal holds for all requests that were read with it.
 struct Refusing {
     level: Rc<Level>,
     error: CqlError,
 }
 
-/// A client that has not shaken hands by then is not waited for: it holds a socket and the keys of its TLS for nothing.
+/// Time limit of the TLS handshake: a client that does not complete it holds a socket and TLS keys for
+/// nothing.
 const HANDSHAKE_US_MAX: u64 = 10_000_000;
 
-/// An answer may be made. Held while it is: what it is expected to take counts until it is known.
+/// Permission to produce an answer. While it is held, the expected bytes of the answer are counted.
 struct AnswerRoom {
     cql: Rc<CqlShard>,
     bytes: usize,
-    /// Pages are to be no larger.
+    /// Limit of the page.
     page_bytes_max: u64,
 }
 
@@ -154,8 +158,8 @@ impl Connection {
         });
         let id = cql.add_connection(this.clone());
         let sending = cql.shard.spawn(CpuGroup::Statement, this.clone().send());
-        // Who breaks off is not complained about; what is under way ends by itself. Whoever was idle for too long takes no
-        // answers either: what is left of them is not waited for.
+        // A client that disconnects is not logged, and its requests end by themselves. The answers of a
+        // client that was idle for too long are not sent either.
         if this.clone().receive().await.is_err() {
             this.close();
         } else {
@@ -168,8 +172,8 @@ impl Connection {
         cql.connections.borrow_mut().remove(&id);
     }
 
-    /// Closes the connection when what is under way has been answered and sent. Who calls sees to it that nothing more
-    /// is read.
+    /// Closes the connection when all requests in flight have been answered and the answers sent. The caller
+    /// ensures that nothing more is read.
     pub async fn finish(self: Rc<Self>) {
         self.relieved.until(|| self.requests.get() == 0 || self.closed.get()).await;
         self.closing.set(true);
@@ -202,7 +206,7 @@ impl Connection {
                 if self.is_ending() {
                     return Ok(());
                 }
-                // A flood that is refused at once gives way to others too.
+                // A flood of refused requests yields to other tasks, too.
                 if self.cql.shard.need_preempt() {
                     self.cql.shard.yield_now().await;
                     self.refusing.take();
@@ -243,8 +247,8 @@ impl Connection {
         }
     }
 
-    /// Waits for `wanted`; `None`: the client was silent for too long meanwhile, and the connection is to be closed. `began_us`: when
-    /// the connection was taken.
+    /// Waits for `wanted`; `None`: the client was silent for too long, and the connection must be closed.
+    /// `began_us`: when the connection was accepted.
     async fn unless_silent<T>(&self, began_us: u64, wanted: impl Future<Output = T>) -> Option<T> {
         let mut wanted = pin!(wanted);
         loop {
@@ -267,8 +271,9 @@ impl Connection {
         }
     }
 
-    /// Until when the client may be silent, and what is said of it then. A client with requests in flight is not idle, unless its
-    /// socket takes nothing: then the requests may be waiting for room of its own answers.
+    /// The time until which the client may be silent, and the reason logged after it. A client with requests
+    /// in flight is not idle, unless its socket takes nothing: the requests may then be waiting for memory
+    /// that the connection's own answers hold.
     fn patience(&self, began_us: u64) -> Option<(u64, String)> {
         if self.transport.is_shaking_hands() {
             let why = format!("whose TLS handshake took more than {} s", HANDSHAKE_US_MAX / 1_000_000);
@@ -283,7 +288,7 @@ impl Connection {
         Some((self.last_active_us.get() + timeout_us, why))
     }
 
-    /// Bytes have come or gone.
+    /// Records that bytes were received or sent.
     fn is_active(&self) {
         if self.cql.options.idle_timeout_us.is_some() {
             self.last_active_us.set(self.cql.shard.now_us());
@@ -295,7 +300,7 @@ impl Connection {
         self.closed.get() || self.cql.is_stopping.get()
     }
 
-    /// The shard has more of messages that are not complete than it may, and this one is not small.
+    /// Whether the shard's incomplete messages exceed their limit and this connection's is not small.
     fn is_too_much(&self) -> bool {
         self.unfinished_bytes.get() > UNFINISHED_BYTES_MIN
             && self.cql.unfinished_bytes.get() > self.cql.options.unfinished_bytes_max
@@ -324,7 +329,8 @@ impl Connection {
         }
     }
 
-    /// Begins to answer a request. If it settles how the connection goes on, that is returned.
+    /// Starts to answer a request. Returns version and compression if the request was a STARTUP that sets
+    /// them.
     fn request(self: &Rc<Self>, header: Header, body: &[u8]) -> Option<session::Started> {
         self.requests_total.set(self.requests_total.get() + 1);
         let counter = &self.cql.counters.requests;
@@ -353,7 +359,7 @@ impl Connection {
             return None;
         }
         count(&level.counters.requests);
-        // The request outlives what was read.
+        // The request outlives the read buffer.
         let body = body.to_vec();
         let bytes = body.len();
         self.cql.take_room(&level, bytes);
@@ -366,7 +372,8 @@ impl Connection {
             let is_cut = room.as_ref().is_none_or(|room| room.page_bytes_max < u64::MAX);
             if let Some(room) = room {
                 let arrival = Arrival { at_us, served, page_bytes_max: room.page_bytes_max };
-                // Requests that wait for the CPU are small; what answering takes is made when one has it.
+                // A request that waits for the CPU is small: the future that answers it is allocated when it
+                // runs.
                 Box::pin(session::answer(&this, header, &body, &arrival)).await;
                 drop(room);
             } else {
@@ -376,7 +383,7 @@ impl Connection {
                 this.answer(|out| Reply::new(version, header.stream).error(out, &error));
             }
             if is_cut {
-                // What was not given says nothing of what would have been.
+                // A limited or missing answer does not show how large a full one would be.
                 this.expected_bytes.set(expected_bytes.max(this.expected_bytes.get()));
             }
             drop(body);
@@ -389,7 +396,7 @@ impl Connection {
         None
     }
 
-    /// Begins to look at a password.
+    /// Starts to check a password.
     pub fn log_in(self: &Rc<Self>, header: Header, token: &[u8]) {
         let Some(passwords) = self.cql.options.passwords.clone() else { return };
         self.requests.set(self.requests.get() + 1);
@@ -403,13 +410,13 @@ impl Connection {
         self.cql.shard.spawn(group, looked_at).detach();
     }
 
-    /// There is too much to do at the session's level, and its clients can wait.
+    /// Whether the session's level is overloaded and its clients can wait.
     fn is_to_be_delayed(&self) -> bool {
         if self.session.stage.get() != Stage::Ready {
             return false;
         }
         let served = self.session.served(&self.cql.levels);
-        // Those are refused instead.
+        // Interactive requests are refused instead.
         served.workload != Workload::Interactive && self.cql.verdict(&served, 0) == Verdict::Delay
     }
 
@@ -425,7 +432,7 @@ impl Connection {
         if self.is_in_need() { ANSWER_BYTES_MAX_IN_NEED } else { ANSWER_BYTES_MAX }
     }
 
-    /// All connections together have more than they should.
+    /// Whether the answers of all connections together exceed their limit.
     fn is_in_need(&self) -> bool {
         self.cql.answer_bytes.get() >= self.cql.options.answer_bytes_max
     }
@@ -445,15 +452,15 @@ impl Connection {
                     self.close();
                 }
             } else if self.unless_silent(began_us, self.relieved.next()).await.is_none() {
-                // Its client takes no answers.
+                // The client takes no answers.
                 self.close();
             }
         }
     }
 
-    /// A large answer is not begun unless there is room for it, beside the answers of all connections that wait for their
-    /// clients and those in the making. Small ones are begun, unless this connection's own wait, and short pages.
-    /// `None`: that took too long.
+    /// Waits until the expected bytes of an answer fit beside the answers of all connections that wait for
+    /// clients or are being produced. Small answers, unless the connection's own answers wait, and short
+    /// pages need not wait. `None`: the wait took too long.
     async fn finds_answer_room(&self) -> Option<AnswerRoom> {
         if let Some(room) = self.answer_room() {
             return Some(room);
@@ -476,13 +483,14 @@ impl Connection {
 
     fn answer_room(&self) -> Option<AnswerRoom> {
         let cql = self.cql.clone();
-        // More than half is not waited for: connections at rest keep a little, so that all of it is hardly ever free.
+        // At most half of the limit is waited for: idle connections keep some bytes, so the whole limit is
+        // hardly ever free.
         let expected = self.expected_bytes.get().min(cql.options.answer_bytes_max / 2);
         if self.is_ending() || self.outbound.borrow().pending_bytes() + expected <= ANSWER_BYTES_MAX_IN_NEED {
             return Some(AnswerRoom { cql, bytes: 0, page_bytes_max: u64::MAX });
         }
         let taken = cql.answer_bytes.get() + cql.expected_answer_bytes.get();
-        // One is made, however large, if there is no other.
+        // A single answer is allowed, however large.
         if taken == 0 || taken + expected <= cql.options.answer_bytes_max {
             cql.expected_answer_bytes.set(cql.expected_answer_bytes.get() + expected);
             return Some(AnswerRoom { cql, bytes: expected, page_bytes_max: u64::MAX });
@@ -515,7 +523,8 @@ impl Connection {
         self.send_soon();
     }
 
-    /// Refuses a request at once. A flood of refusals is sent when all that has arrived is looked through.
+    /// Refuses a request at once. The refusals of a flood are sent when all received requests have been
+    /// processed.
     fn refuse(&self, header: Header, refusing: &Refusing) {
         count(&refusing.level.counters.shed);
         session::count_error(self);
@@ -537,14 +546,15 @@ impl Connection {
             let unsent = self.unsent_answers.get() + counts;
             self.unsent_answers.set(unsent);
             if unsent >= ANSWERS_A_WRITE && !self.is_blocked.get() {
-                // What goes wrong here the sending task meets again.
+                // The sending task gets the same error.
                 let _ = self.try_send();
             }
         }
     }
 
-    /// Has what was appended sent after the requests of this group that are ready now: their answers go with it. The task that
-    /// sends is of another group than those of a service level, and would run between any two of them.
+    /// Wakes the sending task after the requests of this group that are ready now, so that one write sends
+    /// all their answers. The sending task is of another group than the tasks of a service level, and would
+    /// run between any two of them.
     fn send_soon(&self) {
         let group = self.cql.shard.current_group();
         match self.this.upgrade() {
@@ -561,7 +571,7 @@ impl Connection {
         }
     }
 
-    /// Sends what can be sent without waiting; `None`: there is nothing.
+    /// Sends as much as possible without waiting; `None`: there is nothing to send.
     fn try_send(&self) -> Option<io::Result<usize>> {
         let mut outbound = self.outbound.borrow_mut();
         let ready = outbound.ready();
@@ -581,7 +591,7 @@ impl Connection {
             }
             Err(_) => {
                 if !self.is_blocked.replace(true) {
-                    // Up to now the requests in flight counted.
+                    // Until now the requests in flight counted as activity.
                     self.is_active();
                 }
             }
@@ -589,7 +599,7 @@ impl Connection {
         Some(sent)
     }
 
-    /// Gives the memory of answers back that have been sent, unless more are about to come.
+    /// Frees the memory of sent answers, unless more answers are expected soon.
     fn release_outbound(&self) {
         let mut outbound = self.outbound.borrow_mut();
         let is_busy = self.requests.get() > 0 && !self.is_in_need();
@@ -598,7 +608,7 @@ impl Connection {
         }
     }
 
-    /// As [`Self::answer`], and what follows is framed as STARTUP agreed.
+    /// Like [`Self::answer`]; later envelopes are framed as STARTUP agreed.
     pub fn answer_startup(&self, append: impl FnOnce(&mut Vec<u8>), started: session::Started) {
         let mut outbound = self.outbound.borrow_mut();
         outbound.envelope(append);
@@ -606,12 +616,13 @@ impl Connection {
         self.to_send.signal();
     }
 
-    /// Tells the client of an event, if it asked for those.
+    /// Sends an event to the client if it registered for its type.
     pub fn push(&self, event: &Pushed) {
         let session = &self.session;
         if session.wants(event.event_type())
             && let Some(version) = session.version()
-            // A client that takes nothing is told nothing: events are not queued without bound.
+            // Events are dropped while the client takes no answers, so that they are not queued without
+            // bound.
             && self.outbound.borrow().pending_bytes() < self.answer_bytes_max()
         {
             self.answer(|out| Reply::event(version, out, event));
@@ -643,7 +654,7 @@ impl Connection {
         self.close();
     }
 
-    /// Waits until the socket takes something; `false`: the client takes its large answers too slowly.
+    /// Waits until the socket is writable; `false`: the client takes its large answers too slowly.
     async fn becomes_writable(&self) -> bool {
         let mut writable = pin!(self.transport.writable());
         loop {
@@ -700,7 +711,7 @@ impl Connection {
         self.transport.peer_addr()
     }
 
-    /// What `system_views.clients` says of it.
+    /// The row of this connection in `system_views.clients`.
     pub fn client_info(&self) -> ClientInfo {
         let (driver_name, driver_version) = self.session.driver.borrow().clone().unzip();
         ClientInfo {

@@ -1,9 +1,10 @@
-//! Every answer that was made is sent, whatever the network and the scheduler do in between.
+//! Test: every answer is sent, whatever the network and the scheduler do.
 //!
-//! A simulated server without an engine answers each statement with an error, which goes the way of all answers: a task of
-//! the request's group, the connection's `Outbound`, the task that sends. Large answers are added by hand. The world makes
-//! short writes, late and torn deliveries, tasks in any order, `need_preempt` at any time; tasks that never wait keep the
-//! CPU from those that send; and the client stops reading for seconds, until the socket's buffer and its own are full.
+//! A simulated server without an engine answers each statement with an error, which takes the way of all
+//! answers: a task of the request's group, the connection's `Outbound`, the sending task. Large answers are
+//! added by hand. The simulation makes short writes, late and torn deliveries, tasks in any order, and
+//! `need_preempt` at any time; tasks that never wait keep the CPU from the sending tasks; the client stops
+//! reading for seconds, until the socket's buffer and its own are full.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -30,7 +31,7 @@ const GROUP: CpuGroup = CpuGroup::Statement;
 const REQUESTS: i16 = 300;
 const LARGE: i16 = 3;
 const LARGE_BYTES: usize = 700_000;
-/// Between the client's last pause and the last answer, in simulated time.
+/// Limit between the client's last pause and the last answer, in simulated time.
 const BOUND_US: u64 = 20_000_000;
 
 fn options() -> CqlOptions {
@@ -73,7 +74,7 @@ async fn serve(shard: Shard, listener: runtime::Listener, options: CqlOptions) {
     Connection::serve(cql, transport).await;
 }
 
-/// Answers of several blocks, as a large result gives them.
+/// Adds answers of several blocks, as a large result has them.
 async fn answer_large(shard: Shard, version: ProtocolVersion) {
     let connection = loop {
         shard.sleep_us(1000).await;
@@ -99,7 +100,7 @@ async fn answer_large(shard: Shard, version: ProtocolVersion) {
     }
 }
 
-/// Keeps the CPU for itself, again and again.
+/// Keeps the CPU busy, again and again.
 async fn starve(shard: Shard, is_over: Rc<Cell<bool>>) {
     while !is_over.get() {
         for _ in 0..20 {
@@ -109,7 +110,7 @@ async fn starve(shard: Shard, is_over: Rc<Cell<bool>>) {
     }
 }
 
-/// A client's connection that has shaken hands, and what it reads with.
+/// A client's connection after STARTUP, and its read buffer.
 async fn introduced(
     shard: &Shard,
     address: SocketAddr,
@@ -134,7 +135,7 @@ async fn read_one(stream: &runtime::Stream, inbound: &mut Inbound) {
     }
 }
 
-/// The bytes of statements, one for each of `streams`.
+/// The bytes of statements, one for each stream id in `streams`.
 fn statements(version: ProtocolVersion, streams: std::ops::Range<i16>) -> Vec<u8> {
     let mut outbound: Outbound = Outbound::new();
     outbound.started(version, None);
@@ -146,7 +147,7 @@ fn statements(version: ProtocolVersion, streams: std::ops::Range<i16>) -> Vec<u8
     outbound.ready().to_vec()
 }
 
-/// Asks for everything, reads now and then, and says how long the last answer took after the last pause.
+/// Sends all statements, reads with pauses, and returns the time from the last pause to the last answer.
 async fn ask(shard: Shard, address: SocketAddr, version: ProtocolVersion, pauses: u64) -> u64 {
     let (stream, mut inbound) = introduced(&shard, address, version).await;
     let mut bytes = vec![];
@@ -208,8 +209,8 @@ fn every_answer_is_sent_whatever_comes_in_between() {
     println!("the last answer came at most {} ms after the client's last pause", longest_us / 1000);
 }
 
-/// The idle timeout closes the connection of a client that takes nothing, also while its requests wait for room of its own answers:
-/// that takes them five seconds.
+/// The idle timeout closes the connection of a client that takes nothing, even while its requests wait for
+/// memory that its own answers hold. They wait for at most five seconds.
 #[test]
 fn requests_that_wait_for_their_own_answers_do_not_keep_a_silent_client() {
     const IDLE_US: u64 = 2_000_000;
@@ -220,17 +221,17 @@ fn requests_that_wait_for_their_own_answers_do_not_keep_a_silent_client() {
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let listener = shard.net().listen(address, ListenOptions::default()).expect("a port");
         let address = listener.local_addr();
-        // Half of it is waited for, when 120,000 bytes of answers wait.
+        // Requests wait for half of it when 120,000 bytes of answers wait.
         let answer_bytes_max = 220_000;
         let options = CqlOptions { idle_timeout_us: Some(IDLE_US), answer_bytes_max, ..options() };
         let serving = shard.spawn(GROUP, serve(shard.clone(), listener, options));
         let (stream, mut inbound) = introduced(&shard, address, version).await;
-        // So many that it is no newcomer, which would get short pages.
+        // Enough requests that the connection gets no short pages.
         for number in 0..8 {
             stream.write_all(&statements(version, number..number + 1)).await.expect("sent");
             read_one(&stream, &mut inbound).await;
         }
-        // The socket is full of these, and behind them are those that count.
+        // These answers fill the socket; the following ones wait after them.
         answer_large(shard.clone(), version).await;
         let cql = CqlShard::of(&shard).expect("it was started");
         let connection = cql.connections.borrow().values().next().cloned().expect("a connection");

@@ -1,4 +1,4 @@
-//! What clients are told without asking: changes of the schema, and that the node comes and goes.
+//! Events sent to clients: changes of the schema, and that the node comes up or goes down.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use runtime::Shard;
 
 use super::{CqlShard, on_all_shards};
 
-/// Tells every connection that asked for it.
+/// Sends the changes to every connection that registered for them.
 pub(crate) async fn schema_changed(shard: &Shard, changes: &[SchemaChange]) {
     let events: Vec<Event> = changes.iter().map(|change| Event::Schema(cql::schema::event(change))).collect();
     if !events.is_empty() {
@@ -16,7 +16,7 @@ pub(crate) async fn schema_changed(shard: &Shard, changes: &[SchemaChange]) {
     }
 }
 
-/// Tells everybody that the node at `address` is up, or goes down.
+/// Sends every registered connection the event that the node at `address` is up or goes down.
 pub(crate) async fn status_changed(shard: &Shard, change: StatusChange, address: SocketAddr) {
     let event = Event::Status { change, node: address };
     on_all_shards(shard, move |cql| push(cql, &event)).await;

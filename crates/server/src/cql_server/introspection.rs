@@ -1,5 +1,4 @@
-//! What some system tables and tools say of the inside of all shards: asked for when somebody wants to know, and only
-//! then.
+//! State of all shards for system tables and tools. It is collected only when a query needs it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +22,7 @@ use runtime::{CpuGroup, Shard};
 
 use super::CqlShard;
 
-/// Adds to `info` what `table` shows of the inside. What the other tables show is in the catalog, or known already.
+/// Adds to `info` the state of the shards that `table` shows. Other tables need no state of other shards.
 pub(super) async fn look(shard: &Shard, table: &TableSchema, info: &mut NodeInfo) -> Result<(), EngineError> {
     let Some(content) = content_of(&table.keyspace, &table.name) else { return Ok(()) };
     match content {
@@ -106,7 +105,7 @@ async fn clients(shard: &Shard) -> Result<Vec<ClientInfo>, EngineError> {
     Ok(node::on_all(shard, CpuGroup::Maintenance, ask).await?.concat())
 }
 
-/// Every shard knows every prepared statement.
+/// Every shard has every prepared statement.
 fn prepared(shard: &Shard) -> Result<Vec<PreparedInfo>, EngineError> {
     let of = |prepared: Arc<Prepared>| PreparedInfo {
         id: prepared.id,
@@ -122,7 +121,7 @@ fn tables(shards: Vec<Vec<TableReport>>) -> Vec<TableInfo> {
         by_name.entry((report.keyspace.clone(), report.name.clone())).or_default().push(report);
     }
     let of = |((keyspace, table), parts): ((String, String), Vec<TableReport>)| {
-        // An SSTable of a time with other shards is open on several.
+        // An SSTable written with another number of shards may be open on several shards.
         let sstables: BTreeMap<_, &SSTableReport> =
             parts.iter().flat_map(|part| &part.sstables).map(|it| (it.name, it)).collect();
         TableInfo {
@@ -149,7 +148,7 @@ fn latency<'a>(parts: impl Iterator<Item = &'a Latencies>) -> LatencyInfo {
     }
 }
 
-/// The shards number theirs from the start of the node, which was at `since_us`.
+/// Each start of the node numbers a shard's jobs anew, so the id also contains the start time `since_us`.
 fn task(running: &RunningReport, since_us: i64, shard: u64) -> SSTableTask {
     SSTableTask {
         id: Trace::id_of(since_us, shard << 40 | running.id),
@@ -208,13 +207,13 @@ fn groups(shards: &[ShardReport]) -> Vec<GroupInfo> {
     by_name.into_values().collect()
 }
 
-/// Where the memory of each shard is, by class.
+/// Memory in use on each shard, by class.
 pub async fn memory(shard: &Shard) -> Result<Vec<Vec<MemoryUse>>, EngineError> {
     let ask = |shard: Shard| async move { memory_of(&*CqlShard::of(&shard)?) };
     node::on_all(shard, CpuGroup::Maintenance, ask).await
 }
 
-/// What a shard has in hand for its clients. All of it is zero when no client is connected and no request runs.
+/// Clients' work in progress on a shard. All fields are zero when no client is connected and no request runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnderWay {
     pub connections: usize,
@@ -226,10 +225,10 @@ pub struct UnderWay {
     pub result_bytes: u64,
 }
 
-/// What each shard has in hand for its clients.
+/// Clients' work in progress on each shard.
 ///
 /// # Errors
-/// The node has stopped, or serves no CQL.
+/// The node has stopped, or does not serve CQL.
 pub async fn under_way(shard: &Shard) -> Result<Vec<UnderWay>, EngineError> {
     let ask = |shard: Shard| async move {
         let cql = CqlShard::of(&shard)?;
@@ -247,7 +246,7 @@ pub async fn under_way(shard: &Shard) -> Result<Vec<UnderWay>, EngineError> {
     node::on_all(shard, CpuGroup::Maintenance, ask).await
 }
 
-/// Where this shard's memory is: what the engine has, and what clients take.
+/// Memory in use on this shard: the engine's and the clients'.
 pub(super) fn memory_of(cql: &CqlShard) -> Result<Vec<MemoryUse>, EngineError> {
     let mut uses = EngineShard::of(&cql.shard)?.memory();
     let options = &cql.options;

@@ -1,12 +1,13 @@
-//! The service levels of a shard: which one a session's requests are served at, and what was served at each.
+//! The service levels of a shard: the level of each session, and counters of each level.
 //!
-//! Levels are part of the catalog. [`publish`] makes them true on every shard: a CPU group for each, which is its class of
-//! I/O and its semaphore of reads too, with the level's shares. A statement that changes roles or levels is answered after
-//! that, and every session looks at [`Levels::version`] before its next request: so changes count at once, also for
-//! those who are connected.
+//! Levels are part of the catalog. [`publish`] applies them on every shard: each level has a CPU group with
+//! the level's shares, which is also its I/O class and its read semaphore. A statement that changes roles or
+//! levels is answered after that, and every session compares [`Levels::version`] before its next request, so
+//! changes take effect at once for open connections too.
 //!
-//! The default level is the group `statement` and is always there. Levels for which there is no group are served there. The level `driver` is
-//! built in too: for logging in, and for statements by which drivers look at nodes and schema (`Session::served_for`).
+//! The default level is the group `statement` and always exists. A level for which no group could be made is
+//! served there. The level `driver` is built in too: it serves logins and the statements by which drivers
+//! read nodes and schema (`Session::served_for`).
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -23,13 +24,13 @@ use runtime::{CpuGroup, GROUPS_MAX, GroupError, Shard};
 use super::overload::Pace;
 use super::{CqlShard, on_all_shards};
 
-/// So many levels there can be, besides the default one and the drivers' own.
+/// Limit of the number of levels, besides the default level and the level `driver`.
 pub const LEVELS_MAX: usize = GROUPS_MAX - CpuGroup::ALL.len() - 1;
 
-/// Groups of service levels are called so, with the level's name behind.
+/// Prefix of the groups of service levels; the level's name follows.
 const GROUP_PREFIX: &str = "sl:";
 
-/// A level on a shard.
+/// A service level on a shard.
 pub(crate) struct Level {
     pub name: String,
     pub group: Cell<CpuGroup>,
@@ -37,20 +38,20 @@ pub(crate) struct Level {
     pub counters: LevelCounters,
 }
 
-/// What was served at a level, for metrics.
+/// Counters of a level, for metrics.
 #[derive(Default)]
 pub(crate) struct LevelCounters {
     pub requests: Cell<u64>,
-    /// Refused because there was too much to do.
+    /// Requests refused because of overload.
     pub shed: Cell<u64>,
-    /// Times a connection was not read because there was too much to do.
+    /// Times that a connection was not read because of overload.
     pub delayed: Cell<u64>,
     pub timed_out: Cell<u64>,
     /// From the arrival of a request to its answer.
     pub latency: LatencyCounter,
 }
 
-/// Of one counter one more.
+/// Increments a counter.
 pub(crate) fn count(counter: &Cell<u64>) {
     counter.set(counter.get() + 1);
 }
@@ -66,11 +67,11 @@ impl Level {
     }
 }
 
-/// At what a session is served.
+/// The level, timeout and workload of a session's requests.
 #[derive(Clone)]
 pub(crate) struct Effective {
     pub level: Rc<Level>,
-    /// In place of the node's timeouts.
+    /// Overrides the node's timeouts.
     pub timeout_us: Option<u64>,
     pub workload: Workload,
 }
@@ -95,20 +96,20 @@ impl Levels {
         }
     }
 
-    /// Another one: what a session is served at is to be looked up again.
+    /// When the version changes, each session must look up its level again.
     #[inline]
     pub fn version(&self) -> u64 {
         self.version.get()
     }
 
-    /// All of them, the built-in ones first.
+    /// All levels, the built-in ones first.
     pub fn all(&self) -> Vec<Rc<Level>> {
         let mut all = vec![self.default.clone(), self.driver.clone()];
         all.extend(self.by_name.borrow().values().cloned());
         all
     }
 
-    /// A level and its timeout in microseconds.
+    /// A level by name, and its timeout in microseconds.
     pub fn named(&self, name: &str) -> Option<(Rc<Level>, Option<u64>)> {
         match name {
             DEFAULT_LEVEL => return Some((self.default.clone(), None)),
@@ -120,12 +121,12 @@ impl Levels {
         Some((level, timeout_ms.map(|ms| ms.saturating_mul(1000))))
     }
 
-    /// At what drivers are served that look after themselves.
+    /// The level of drivers' own statements.
     pub fn of_drivers(&self) -> Effective {
         Effective { level: self.driver.clone(), timeout_us: None, workload: Workload::Batch }
     }
 
-    /// At what the role is served; `None`: whoever has not logged in.
+    /// The level of a role; `None`: a client that has not logged in.
     pub fn of_role(&self, role: Option<&str>) -> Effective {
         let found = role.and_then(|role| self.access.borrow().effective_level(role));
         let Some(found) = found else {
@@ -143,7 +144,7 @@ impl Levels {
         }
     }
 
-    /// Takes over what the catalog says.
+    /// Applies the catalog's levels.
     fn take_over(&self, shard: &Shard, access: &Arc<Access>) {
         self.driver.group.set(group_of(shard, DRIVER_LEVEL, DRIVER_SHARES));
         let mut by_name = self.by_name.borrow_mut();
@@ -160,12 +161,12 @@ impl Levels {
     }
 }
 
-/// The level's group with these shares, made if no shard has made it yet.
+/// The level's group with these shares. It is created if no shard has done so yet.
 fn group_of(shard: &Shard, level: &str, shares: u32) -> CpuGroup {
     let (groups, name) = (shard.groups(), format!("{GROUP_PREFIX}{level}"));
     let group = match groups.create(&name, shares) {
         Ok(group) => Some(group),
-        // Another shard was first.
+        // Another shard has created the group.
         Err(GroupError::NameTaken(_)) => groups.by_name(&name),
         Err(_) => None,
     };
@@ -180,14 +181,14 @@ fn group_of(shard: &Shard, level: &str, shares: u32) -> CpuGroup {
     }
 }
 
-/// Makes the catalog's levels true on every shard, and takes away the groups of those that are gone.
+/// Applies the catalog's levels on every shard, and removes the groups of dropped levels.
 pub(crate) async fn publish(shard: &Shard) -> Result<(), EngineError> {
-    // Each by its own catalog: whoever comes late does not bring back what was before.
+    // Each shard uses its own catalog, so a late call does not restore an earlier state.
     let take_over = |cql: &CqlShard| {
         let Ok(node) = NodeShard::of(&cql.shard) else { return };
         let access = node.catalog.borrow().access().clone();
         cql.levels.take_over(&cql.shard, &access);
-        // Who waits at one level may be served at another now.
+        // A connection that waits at one level may have another level now.
         cql.released.signal();
     };
     on_all_shards(shard, take_over).await;
@@ -207,10 +208,10 @@ pub(crate) async fn publish(shard: &Shard) -> Result<(), EngineError> {
                         engine.admissions().forget_group(group);
                     }
                 };
-                // A shard that has stopped has nothing to forget.
+                // A stopped shard has no state to remove.
                 let _ = shard.call(target, CpuGroup::Statement, forget).await;
             }
-            // Somebody may have made a level of that name meanwhile, or have cleaned up first.
+            // Meanwhile the level may have been created again, or another call may have removed the group.
             if is_gone(&name) && groups.name(group).as_ref() == Some(&name) {
                 let _ = groups.remove(group);
             }
@@ -219,7 +220,7 @@ pub(crate) async fn publish(shard: &Shard) -> Result<(), EngineError> {
     Ok(shard.call(0, CpuGroup::Statement, clean_up).await?)
 }
 
-/// What was served at each level of a shard, for metrics.
+/// Counters of a level on a shard, for metrics.
 #[derive(Clone, Debug)]
 pub struct LevelReport {
     pub level: String,
@@ -231,7 +232,7 @@ pub struct LevelReport {
     pub latency: engine::table::counters::Latencies,
 }
 
-/// Of every shard, the default level first.
+/// For every shard a list, the default level first.
 pub async fn report(shard: &Shard) -> Vec<Vec<LevelReport>> {
     let mut reports = vec![];
     for target in 0..shard.shard_count() {

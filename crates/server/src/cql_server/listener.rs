@@ -1,7 +1,8 @@
-//! Who listens: the ports, and which shard a new connection goes to.
+//! The listeners: opens the ports, and assigns new connections to shards.
 //!
-//! Shard 0 accepts. On the ordinary ports each connection goes to the shard with the fewest; on the shard-aware port the
-//! client's source port says which: port modulo number of shards, as ScyllaDB's drivers choose it.
+//! Shard 0 accepts. A connection to an ordinary port goes to the shard with the fewest connections. On the
+//! shard-aware port the client's source port selects the shard: port modulo number of shards, as ScyllaDB's
+//! drivers compute it.
 
 use std::cell::Cell;
 use std::fmt;
@@ -18,7 +19,7 @@ use super::connection::Connection;
 use super::transport::{Encryption, Transport};
 use super::{CqlOptions, CqlShard, events, levels};
 
-/// How long requests under way, and sending their answers, may take when the node stops.
+/// How long requests in flight and the sending of their answers may take when the node stops.
 const DRAIN_US_MAX: u64 = 5_000_000;
 const DRAIN_LOOK_US: u64 = 5_000;
 
@@ -43,7 +44,7 @@ impl Port {
     }
 }
 
-/// Why nobody listens.
+/// Why no port was opened.
 #[derive(Debug)]
 pub enum ListenError {
     Net(NetError),
@@ -73,25 +74,25 @@ impl From<EngineError> for ListenError {
     }
 }
 
-/// What was opened.
+/// The opened ports.
 pub struct Opened {
-    /// What each is called in the log, and its address; the ordinary one is first.
+    /// Name in the log, and address, of each port; the ordinary one first.
     pub addresses: Vec<(&'static str, SocketAddr)>,
-    /// Why a port that clients can do without is not open.
+    /// Errors of optional ports that could not be opened.
     pub missing: Vec<String>,
 }
 
-/// What shard 0 keeps of the listeners.
+/// State of the listeners, on shard 0.
 struct Endpoints {
     listeners: Vec<Rc<Listener>>,
-    /// By shard.
+    /// Number of connections, by shard.
     open_connections: Vec<Cell<usize>>,
 }
 
-/// Listens and serves; on shard 0. Ends when the ports are open.
+/// Opens the ports and serves connections; must be called on shard 0. Returns when the ports are open.
 ///
 /// # Errors
-/// An ordinary port is taken or not allowed; then none is open.
+/// An ordinary port is in use or not allowed; then no port is open.
 pub async fn start(shard: &Shard, mut options: CqlOptions, ports: Vec<Port>) -> Result<Opened, ListenError> {
     let (mut open, mut missing) = (vec![], vec![]);
     for port in ports {
@@ -131,8 +132,8 @@ pub async fn start(shard: &Shard, mut options: CqlOptions, ports: Vec<Port>) -> 
     Ok(Opened { addresses, missing })
 }
 
-/// Takes no more connections, tells clients that the node at `address` goes down, lets requests under way end, and
-/// closes what is open.
+/// Stops accepting, sends clients the event that the node at `address` goes down, waits for requests in
+/// flight, and closes all connections.
 pub async fn stop(remote: &Remote, address: SocketAddr) {
     let stop_listening = move |shard: Shard| async move {
         if let Some(endpoints) = shard.local::<Endpoints>() {
@@ -140,7 +141,7 @@ pub async fn stop(remote: &Remote, address: SocketAddr) {
         }
         events::status_changed(&shard, StatusChange::Down, address).await;
     };
-    // A shard that is gone has nothing to stop.
+    // A stopped shard has nothing to stop.
     let _ = remote.call(0, CpuGroup::Statement, stop_listening).await;
     let stop = |shard: Shard| async move {
         let Ok(cql) = CqlShard::of(&shard) else { return };
@@ -200,7 +201,7 @@ async fn serve(shard: Shard, accepted: Accepted, encryption: Encryption) {
     if cql.is_stopping.get() {
         return;
     }
-    // A connection that broke before it was looked at is no event.
+    // A connection that broke before it was adopted is not logged.
     let Ok(stream) = shard.net().adopt(accepted) else { return };
     let _ = stream.set_nodelay(true);
     let _ = stream.set_keepalive(Some(60));

@@ -1,8 +1,8 @@
-//! A line of the log that many requests could cause is written once in a while.
+//! Limits the rate of a log line that many requests could cause.
 
 use std::cell::Cell;
 
-/// When a line was last written, and how many were left out since.
+/// The time of the last line, and the number of lines suppressed since.
 #[derive(Debug, Default)]
 pub(crate) struct LogThrottle {
     last_us: Cell<Option<u64>>,
@@ -10,7 +10,8 @@ pub(crate) struct LogThrottle {
 }
 
 impl LogThrottle {
-    /// Whether a line may be written now, `pause_us` after the last one: then how many were left out since.
+    /// Whether a line may be written now, at least `pause_us` after the last one. If so, returns the number
+    /// of lines suppressed since.
     pub fn admit(&self, now_us: u64, pause_us: u64) -> Option<u64> {
         if self.last_us.get().is_some_and(|last_us| now_us < last_us.saturating_add(pause_us)) {
             self.left_out.set(self.left_out.get() + 1);

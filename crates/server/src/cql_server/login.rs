@@ -1,7 +1,7 @@
-//! Logging in: SASL PLAIN against the roles of the catalog.
+//! Logins: SASL PLAIN against the roles of the catalog.
 //!
-//! STARTUP is answered with AUTHENTICATE if the node asks for passwords; then nothing but AUTH_RESPONSE is taken until a
-//! password was right. Texts are Cassandra's (source: 4.1 `auth/PasswordAuthenticator.java`).
+//! If the node requires passwords, it answers STARTUP with AUTHENTICATE and then accepts only AUTH_RESPONSE
+//! until a password was right. Texts are Cassandra's (source: 4.1 `auth/PasswordAuthenticator.java`).
 
 use std::rc::Rc;
 
@@ -11,17 +11,17 @@ use protocol::{CqlError, Header, Reply};
 use super::connection::Connection;
 use super::passwords::Passwords;
 
-/// Drivers decide by it what to send.
+/// The class name that tells drivers which credentials to send.
 pub(crate) const AUTHENTICATOR: &str = "org.apache.cassandra.auth.PasswordAuthenticator";
 
-/// How far a connection has come.
+/// State of a connection's setup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stage {
     #[default]
     New,
-    /// AUTH_RESPONSE is due.
+    /// AUTH_RESPONSE is expected.
     LoginDue,
-    /// It has come and is looked at.
+    /// AUTH_RESPONSE has arrived and is being checked.
     LoginUnderWay,
     Ready,
 }
@@ -64,7 +64,7 @@ fn refuse<T>(text: &str) -> Result<T, CqlError> {
     Err(CqlError::BadCredentials(text.to_string()))
 }
 
-/// Name and password of `authorization identity NUL name NUL password`; the first is not looked at.
+/// Name and password of `authorization identity NUL name NUL password`; the identity is ignored.
 fn credentials(token: &[u8]) -> Result<(&str, &str), CqlError> {
     let mut parts = token.rsplit(|byte| *byte == 0);
     let (password, name, _, more) = (parts.next(), parts.next(), parts.next(), parts.next());

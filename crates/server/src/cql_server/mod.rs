@@ -1,23 +1,23 @@
-//! CQL over the network: connections, what they ask, and what they are told.
+//! The CQL server: connections, their requests and answers.
 //!
-//! | question | file |
+//! | topic | file |
 //! |---|---|
-//! | who listens, which shard gets a connection | `listener.rs` |
-//! | bytes in, bytes out, how much at a time | `connection.rs`, encrypted: `transport.rs` |
-//! | which client is too slow for its large answers | `taking.rs` |
-//! | what a message is answered with | `session.rs` |
+//! | ports; the shard of a connection | `listener.rs` |
+//! | bytes in and out, and their limits | `connection.rs`; encryption: `transport.rs` |
+//! | clients that take large answers too slowly | `taking.rs` |
+//! | the answer to each message | `session.rs` |
 //! | prepared statements | `statements.rs` |
 //! | how statements reach the storage | `node.rs` |
-//! | what system tables say of the inside of all shards | `introspection.rs` |
-//! | who is asking | `login.rs`, `passwords.rs` |
-//! | at which service level, and how fast those are | `levels.rs` |
-//! | what is done about too many requests | `overload.rs` |
-//! | what was traced | `traces.rs` |
-//! | who is told what happens | `events.rs` |
-//! | how often the log hears of the same thing | `log_throttle.rs` |
-//! | from the configuration to all of it | `wiring.rs` |
+//! | state of all shards for system tables | `introspection.rs` |
+//! | logins | `login.rs`, `passwords.rs` |
+//! | service levels and their counters | `levels.rs` |
+//! | overload | `overload.rs` |
+//! | traces of requests | `traces.rs` |
+//! | events sent to clients | `events.rs` |
+//! | rate limit of log lines | `log_throttle.rs` |
+//! | building all of it from the configuration | `wiring.rs` |
 //!
-//! Each shard has a `CqlShard` with its own connections and its own copy of every prepared statement, so that a
+//! Each shard has a `CqlShard` with its own connections and its own copy of every prepared statement, so a
 //! request touches nothing of another shard unless its partition lives there.
 
 mod connection;
@@ -74,54 +74,54 @@ use overload::Verdict;
 use statements::Statements;
 use traces::Traces;
 
-/// So many requests end before connections that wait for room are told.
+/// Number of ended requests after which waiting connections are woken.
 const FREED_TOLD: u32 = 16;
-/// As much is read from a socket at once.
+/// Size of a read from a socket, in bytes.
 const READ_BYTES: usize = 64 << 10;
 
-/// How CQL is served; the same on every shard.
+/// Options of the CQL server; the same on every shard.
 #[derive(Clone, Debug)]
 pub struct CqlOptions {
-    /// What `system.local` says of this node.
+    /// The content of `system.local`.
     pub node: NodeInfo,
-    /// Ports where a client's source port chooses the shard, as they are told to clients.
+    /// Port on which a client's source port selects the shard, as reported to clients.
     pub shard_aware_port: Option<u16>,
     pub shard_aware_port_ssl: Option<u16>,
     /// Requests with larger bodies are refused.
     pub body_bytes_max: usize,
-    /// Connections of all shards together; more are closed at once.
+    /// Limit of connections of all shards together; further ones are closed at once.
     pub connections_max: usize,
-    /// Requests under way on one connection; then it is not read until some are answered.
+    /// Limit of requests in flight on one connection; at the limit it is not read until some are answered.
     pub requests_per_connection_max: u32,
-    /// What may be under way on one shard; beyond, requests are refused, or their connections not read until some are
-    /// answered.
+    /// Limits of the requests in flight on one shard. Beyond them requests are refused, or their connections
+    /// are not read until some are answered.
     pub limits: overload::Limits,
-    /// Asks clients for a password; `None`: whoever comes is served.
+    /// Checks clients' passwords; `None`: no password is required.
     pub passwords: Option<Passwords>,
     pub timeouts: Timeouts,
-    /// Bytes of answers that wait on one shard because clients do not take them; then only connections that have few are
-    /// read.
+    /// Limit on one shard of the bytes of answers that clients do not take. Beyond it only connections with
+    /// few such bytes are read.
     pub answer_bytes_max: usize,
-    /// Bytes of requests that have not arrived completely, on one shard; beyond, large ones are refused.
+    /// Limit on one shard of the bytes of incomplete requests; beyond it large ones are refused.
     pub unfinished_bytes_max: usize,
-    /// Connections that are open now, on all shards.
+    /// Open connections of all shards.
     pub open_connections: Arc<AtomicU64>,
-    /// Bytes of prepared statements on one shard; beyond, those that were not used for longest go.
+    /// Limit on one shard of the bytes of prepared statements; beyond it the least recently used are evicted.
     pub prepared_bytes_max: usize,
-    /// Connections that did nothing for so long are closed; `None`: none is.
+    /// Connections that are idle for this time are closed; `None`: no timeout.
     pub idle_timeout_us: Option<u64>,
-    /// From where on batches are warned of and refused.
+    /// Thresholds from which batches are warned of or refused.
     pub batch_limits: BatchLimits,
-    /// How much memory a SELECT's result may take.
+    /// Memory that a SELECT's result may take.
     pub result_limits: cql::ResultLimits,
-    /// What pages and small results in the making may take on one shard, and again what large unpaged results may take
-    /// until their clients have them.
+    /// Memory on one shard for pages and small results that are being produced, and the same amount again for
+    /// large unpaged results until their clients have taken them.
     pub result_bytes_max: u64,
-    /// A page that is read past more tombstones is told to the log; 0: none is.
+    /// A page that reads past more tombstones is logged; 0: no page is.
     pub tombstone_warn_threshold: u64,
 }
 
-/// How long requests may take whose level says nothing else, in microseconds.
+/// Timeouts in microseconds, for requests whose service level has none.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
     pub read_us: u64,
@@ -133,7 +133,7 @@ pub struct Timeouts {
 }
 
 impl Timeouts {
-    /// `None`: as long as it takes.
+    /// `None`: no timeout.
     fn of(&self, kind: cql::StatementKind) -> Option<u64> {
         use cql::StatementKind as K;
         Some(match kind {
@@ -143,32 +143,32 @@ impl Timeouts {
             K::Counter => self.counter_us,
             K::Conditional => self.conditional_us,
             K::Truncate => self.truncate_us,
-            // What changes the schema is not left half done.
+            // A schema change is not interrupted.
             K::Other => return None,
         })
     }
 }
 
-/// How long the log hears nothing of memory that was refused after it heard of some.
+/// Minimal interval between log lines about refused memory.
 const MEMORY_PAUSE_US: u64 = 30_000_000;
 
-/// How long the log hears nothing of tombstones after it heard of some.
+/// Minimal interval between log lines about tombstones.
 const TOMBSTONES_PAUSE_US: u64 = 10_000_000;
 
-/// How long the log hears nothing of reads that failed after it heard of one.
+/// Minimal interval between log lines about failed reads.
 const FAILED_READS_PAUSE_US: u64 = 1_000_000;
 
-/// How long the log hears nothing of large batches after it heard of one.
+/// Minimal interval between log lines about large batches.
 const LARGE_BATCHES_PAUSE_US: u64 = 1_000_000;
 
-/// How long the log hears nothing of unlogged batches over many partitions after it heard of one, as in Cassandra.
+/// Minimal interval between log lines about unlogged batches over many partitions, as in Cassandra.
 const SPREAD_BATCHES_PAUSE_US: u64 = 60_000_000;
 
 fn more_lines(left_out: u64) -> String {
     if left_out > 0 { format!(" ({left_out} more since the last such line)") } else { String::new() }
 }
 
-/// What a shard knows of its clients.
+/// State of the CQL server on a shard.
 pub(crate) struct CqlShard {
     pub shard: Shard,
     pub options: Arc<CqlOptions>,
@@ -176,41 +176,41 @@ pub(crate) struct CqlShard {
     pub connections: RefCell<HashMap<u64, Rc<Connection>>>,
     next_connection: Cell<u64>,
     pub levels: Levels,
-    /// Requests under way.
+    /// Requests in flight.
     requests: Cell<u32>,
-    /// Bytes of requests under way.
+    /// Bytes of requests in flight.
     request_bytes: Cell<usize>,
-    /// Buffers of answers.
+    /// Bytes of answers' buffers.
     answer_bytes: Cell<usize>,
-    /// What answers in the making are expected to add to that.
+    /// Expected bytes of answers that are being produced.
     expected_answer_bytes: Cell<usize>,
-    /// Buffers of requests that have not arrived completely.
+    /// Bytes of the buffers of incomplete requests.
     unfinished_bytes: Cell<usize>,
-    /// What was read from a socket, until it is with the connection's `Inbound`.
+    /// Bytes read from a socket before the connection's `Inbound` takes them.
     read_buffer: RefCell<Vec<u8>>,
     /// No connection reads any more.
     is_stopping: Cell<bool>,
-    /// Some requests have ended.
+    /// Signalled when some requests have ended.
     pub released: Event,
-    /// Requests that have ended since that was told.
+    /// Requests that have ended since the last signal of `released`.
     freed: Cell<u32>,
     last_timestamp_us: Cell<i64>,
-    /// When the log last heard of a read that met many tombstones, and of one that met too many.
+    /// When the last line about a page with many tombstones, and about a read with too many, was logged.
     tombstones_told_us: [Cell<Option<u64>>; 2],
     memory_told_us: Cell<Option<u64>>,
     failed_reads: LogThrottle,
     /// By [`BatchSeverity`].
     batches: [LogThrottle; 3],
     pub result_memory: Rc<ResultMemory>,
-    /// Buffers of answers have become less.
+    /// Signalled when answers' buffers have shrunk.
     pub answers_left: Event,
-    /// The engine's catalog, and the one that clients see, which is made of it.
+    /// The engine's catalog, and the catalog with virtual tables made from it.
     seen_catalog: RefCell<(Catalog, Catalog)>,
     pub counters: Counters,
     pub traces: Traces,
 }
 
-/// What has been served, for metrics.
+/// Counters of the CQL server, for metrics.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub requests: Cell<u64>,
@@ -261,7 +261,7 @@ impl CqlShard {
         introspection::memory_of(self).map_or_else(|_| String::new(), |uses| memory_text(&uses))
     }
 
-    /// Tells the log where the shard's memory is, since somebody was refused some; seldom.
+    /// Logs the shard's memory by class because a request was refused memory. Rate-limited.
     pub fn memory_refused(&self, what: &str) {
         let now_us = self.shard.now_us();
         if self.memory_told_us.get().is_some_and(|told_us| now_us < told_us + MEMORY_PAUSE_US) {
@@ -272,7 +272,7 @@ impl CqlShard {
         log(LogLevel::Warn, place, "memory", format_args!("refused: {what}\n{}", self.memory_text()));
     }
 
-    /// Tells the log of a file that could not be read or says what it cannot say; not of every read that meets it.
+    /// Logs a file that could not be read or is corrupt. Rate-limited.
     pub fn read_failed(&self, error: &ReadError) {
         let now_us = self.shard.now_us();
         if let Some(left_out) = self.failed_reads.admit(now_us, FAILED_READS_PAUSE_US) {
@@ -282,7 +282,7 @@ impl CqlShard {
         }
     }
 
-    /// Tells the log of a batch that is larger than a limit; not of every one.
+    /// Logs a batch above a limit. Rate-limited.
     pub fn log_batch(&self, severity: BatchSeverity, text: &str) {
         let (level, pause_us) = match severity {
             BatchSeverity::TooLarge => (LogLevel::Error, LARGE_BATCHES_PAUSE_US),
@@ -295,12 +295,12 @@ impl CqlShard {
         }
     }
 
-    /// What this shard has of the server.
+    /// The CQL server's state on this shard.
     pub fn of(shard: &Shard) -> Result<Rc<Self>, EngineError> {
         shard.local::<Self>().ok_or(EngineError::Stopped)
     }
 
-    /// Whether the log has heard nothing of many tombstones, or of too many, for a while.
+    /// Whether a line about many, or too many, tombstones may be logged now; if so, records the time.
     pub fn may_warn_of_tombstones(&self, too_many: bool) -> bool {
         let (now_us, told_us) = (self.shard.now_us(), &self.tombstones_told_us[usize::from(too_many)]);
         let may = told_us.get().is_none_or(|told_us| now_us >= told_us + TOMBSTONES_PAUSE_US);
@@ -310,7 +310,7 @@ impl CqlShard {
         may
     }
 
-    /// The clock in microseconds, but never twice the same on this shard.
+    /// The wall clock in microseconds, strictly increasing on this shard.
     pub fn timestamp_us(&self) -> i64 {
         let next = self.shard.wall_us().max(self.last_timestamp_us.get() + 1);
         self.last_timestamp_us.set(next);
@@ -326,17 +326,17 @@ impl CqlShard {
         seen.1.clone()
     }
 
-    /// What this node tells of itself, with the clients of this shard and the traces of all.
+    /// This node's description, with the clients of this shard and all traces.
     pub fn node_info(&self) -> NodeInfo {
         NodeInfo { clients: self.clients(), traces: self.traces.all(), ..self.options.node.clone() }
     }
 
-    /// Who is connected to this shard.
+    /// The clients connected to this shard.
     pub fn clients(&self) -> Vec<ClientInfo> {
         self.connections.borrow().values().map(|connection| connection.client_info()).collect()
     }
 
-    /// What becomes of another request of so many bytes.
+    /// The verdict on another request of `bytes` bytes.
     pub fn verdict(&self, effective: &Effective, bytes: usize) -> Verdict {
         let pace = effective.level.pace.borrow();
         let load = overload::Load {
@@ -351,7 +351,7 @@ impl CqlShard {
         overload::decide(&load, &self.options.limits, effective.workload, timeout_us, bytes)
     }
 
-    /// Reads nothing more, and closes each connection when its requests under way have been answered.
+    /// Stops reading, and closes each connection when its requests in flight are answered.
     pub fn stop(&self) {
         self.is_stopping.set(true);
         for connection in self.connections.borrow().values() {
@@ -359,14 +359,14 @@ impl CqlShard {
         }
     }
 
-    /// A request of so many bytes begins.
+    /// Counts a request of `bytes` bytes as started.
     pub fn take_room(&self, level: &Level, bytes: usize) {
         self.request_bytes.set(self.request_bytes.get() + bytes);
         self.requests.set(self.requests.get() + 1);
         level.pace.borrow_mut().began(self.shard.now_us());
     }
 
-    /// It has ended. Who waits for its level is told when there is room for several.
+    /// Counts a request as ended. Waiting connections are woken when several requests have ended.
     pub fn give_room(&self, level: &Level, bytes: usize) {
         if !broken::is("room_returned") {
             self.request_bytes.set(self.request_bytes.get() - bytes);
@@ -406,7 +406,7 @@ where
         })
         .collect();
     for call in calls {
-        // A shard that has stopped needs to know nothing.
+        // A stopped shard is skipped.
         let _ = call.await;
     }
 }

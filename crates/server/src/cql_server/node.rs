@@ -1,4 +1,4 @@
-//! The port of `cql` to this node's storage.
+//! The node's storage as the `Coordinator` of `cql`.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -23,7 +23,7 @@ use super::levels::Level;
 use super::traces::Recorder;
 use super::{CqlShard, Timeouts, events, introspection, levels};
 
-/// Of a statement's text in a warning.
+/// Limit of a statement's text in a warning.
 const WARNED_QUERY_BYTES_MAX: usize = 512;
 
 /// The node as statements see it, on the shard of their connection.
@@ -33,20 +33,20 @@ pub(crate) struct Node {
     node: Rc<NodeShard>,
     /// The role that has logged in.
     user: Option<Arc<str>>,
-    /// In whose name is read; `None`: in that of the task that asks.
+    /// The CPU group charged for reads; `None`: that of the calling task.
     group: Cell<Option<CpuGroup>>,
-    /// When what is under way is given up.
+    /// Deadline of the requests to the engine.
     deadline: Cell<Deadline>,
     page_bytes_max: u64,
-    /// At which the request is served; `None`: at none.
+    /// The service level of the request; `None`: none.
     level: Option<Rc<Level>>,
-    /// Notes what is done, if the client wants to know.
+    /// Records the request's activities, if the client requested tracing.
     trace: Option<Rc<Recorder>>,
-    /// The page that met most tombstones, if those were too many.
+    /// The page with the most tombstones, if they exceed the warning threshold.
     dead: Cell<Option<DeadPage>>,
 }
 
-/// A request of this level waits for memory and is not under way until this is dropped.
+/// While it is held, a request of this level waits for memory and does not count as in flight.
 struct Aside<'n> {
     shard: &'n Shard,
     level: &'n Level,
@@ -65,16 +65,18 @@ impl Drop for Aside<'_> {
     }
 }
 
-/// A page that was slow for a reason.
+/// A page that was slow because of tombstones.
 #[derive(Clone, Copy)]
 struct DeadPage {
     live_rows: u64,
     tombstones: u64,
-    /// Of the last partition that was read.
+    /// Token of the last partition that was read.
     token: i64,
 }
 
 impl Node {
+    /// The node on this shard, without a service level.
+    ///
     /// # Errors
     /// The engine has stopped.
     pub fn on(
@@ -90,19 +92,19 @@ impl Node {
         Ok(Self { shard, cql, node, user, group, deadline, page_bytes_max, level, trace, dead })
     }
 
-    /// The request is served at this level.
+    /// Sets the service level of the request.
     #[must_use]
     pub fn at_level(self, level: &Rc<Level>) -> Self {
         Self { level: Some(level.clone()), ..self }
     }
 
-    /// Pages have at most about so many bytes.
+    /// Limits pages to about this many bytes.
     #[must_use]
     pub fn with_pages_of(self, page_bytes_max: u64) -> Self {
         Self { page_bytes_max, ..self }
     }
 
-    /// Notes what has just happened, if the client wants to know.
+    /// Records an activity, if the client requested tracing.
     pub fn traced(&self, activity: impl FnOnce() -> String) {
         if let Some(trace) = &self.trace {
             trace.event(activity());
@@ -133,7 +135,7 @@ impl Node {
         });
     }
 
-    /// What is read, if somebody wants to know.
+    /// The table and token of a read, if the request is traced.
     fn to_trace(&self, command: &ReadCommand) -> Option<(Arc<TableSchema>, Option<i64>)> {
         self.trace.as_ref()?;
         let table = self.catalog().table_by_id(command.table)?.schema.clone();
@@ -144,7 +146,7 @@ impl Node {
         Some((table, token))
     }
 
-    /// What to tell the client of tombstones that `query` has met; the text is Cassandra's.
+    /// The warning to the client about tombstones that `query` has read; the text is Cassandra's.
     pub fn tombstone_warning(&self, query: &str) -> Option<String> {
         let DeadPage { live_rows, tombstones, token } = self.dead.take()?;
         let query = &query[..query.floor_char_boundary(WARNED_QUERY_BYTES_MAX)];
@@ -154,7 +156,7 @@ impl Node {
         ))
     }
 
-    /// Tells the log of a page that was slow for a reason, and remembers it for the client.
+    /// Logs a page with too many tombstones, and keeps it for the client's warning.
     fn warn_of_tombstones(&self, table: TableId, key: Option<&PartitionKey>, page: &Page) {
         let threshold = self.cql.options.tombstone_warn_threshold;
         if threshold == 0 || page.tombstones <= threshold {
@@ -182,7 +184,8 @@ impl Node {
         ));
     }
 
-    /// The protocol's error; what its kinds have no room for the log is told.
+    /// Converts an error of a read to the protocol's, and logs details that the protocol's error cannot
+    /// carry.
     fn read_error(&self, error: &EngineError) -> CqlError {
         if let EngineError::Read(ReadError::Limit(LimitExceeded::Tombstones(text))) = error
             && self.cql.may_warn_of_tombstones(true)
@@ -200,12 +203,12 @@ impl Node {
         self.shard.now_us()
     }
 
-    /// What is asked for from now on is given up then.
+    /// Sets the deadline of the following requests to the engine.
     pub fn set_deadline(&self, deadline: Deadline) {
         self.deadline.set(deadline);
     }
 
-    /// What is read from now on is read in the name of this group: its CPU, its class of I/O, its semaphore.
+    /// Charges the following reads to this group: its CPU, its I/O class, its semaphore.
     pub fn read_as(&self, group: CpuGroup) {
         self.group.set(Some(group));
     }
@@ -214,7 +217,7 @@ impl Node {
         &self.cql.levels
     }
 
-    /// The one that this node is in.
+    /// The data center of this node.
     pub fn data_center(&self) -> &str {
         &self.cql.options.node.data_center
     }
@@ -223,12 +226,12 @@ impl Node {
         &self.cql.options.timeouts
     }
 
-    /// Ends after that time.
+    /// Completes after `us` microseconds.
     pub fn sleep_us(&self, us: u64) -> impl Future<Output = ()> + 'static {
         self.shard.sleep_us(us)
     }
 
-    /// A page of a table that is computed when it is read; `None`: the table is stored.
+    /// A page of a virtual table, computed now; `None`: the table is stored.
     async fn read_virtual(&self, command: &ReadCommand) -> Result<Option<Page>, CqlError> {
         let catalog = self.catalog();
         let Some(table) =
@@ -252,7 +255,7 @@ fn key_of(command: &ReadCommand) -> Option<PartitionKey> {
     }
 }
 
-/// Of the engine's error the protocol's. The text says what happened; few of the protocol's other kinds carry one.
+/// Converts the engine's error to the protocol's. Few of the protocol's error kinds can carry a text.
 pub(crate) fn cql_error(error: &EngineError) -> CqlError {
     match error {
         EngineError::Invalid(text) => CqlError::Invalid(text.clone()),
@@ -261,7 +264,7 @@ pub(crate) fn cql_error(error: &EngineError) -> CqlError {
             CqlError::Invalid(error.to_string())
         }
         EngineError::Read(ReadError::Refused(refusal)) => match refusal {
-            // Nobody else could have answered: a single replica is what was asked, and none has answered.
+            // The single replica was asked and has not answered.
             Refusal::TimedOut(_) => {
                 CqlError::ReadTimeout { consistency: 1, received: 0, required: 1, data_present: false }
             }
@@ -285,7 +288,7 @@ pub(crate) fn cql_error(error: &EngineError) -> CqlError {
 
 /// An error on its way between shards.
 enum Refused {
-    /// Who decides what is written does not want to.
+    /// The function that decides the write has refused it.
     Decided(CqlError),
     Failed(EngineError),
 }
@@ -426,7 +429,8 @@ impl Coordinator for Node {
     }
 
     async fn read_and_write(&self, mut command: ReadCommand, decide: Decide) -> Result<Page, CqlError> {
-        // The clock of the shard that has the partition: those who decide there never get the same time.
+        // The timestamp comes from the clock of the partition's shard, so two decisions on a partition never
+        // get the same one.
         let decide = move |shard: &Shard, page: &Page| {
             let timestamp_us = CqlShard::of(shard)?.timestamp_us();
             decide(page, timestamp_us).map_err(Refused::Decided)

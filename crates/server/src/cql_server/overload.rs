@@ -1,46 +1,51 @@
-//! What becomes of a request that arrives: begun, left in the socket for a while, or refused at once. Pure.
+//! Admission of requests: an arriving request begins, is delayed, or is refused at once. Pure.
 //!
-//! Too much is told by three things: bytes and number of the shard's requests under way, and how long those of the level
-//! would take. [`Pace`] measures the last: how fast the level's requests end while there are any, and so, by Little's law,
-//! how long one more would wait. The best of the last second counts, so that a level with little to do is not taken
-//! for a slow one.
+//! Overload is detected by three values: bytes and number of the shard's requests in flight, and the
+//! estimated wait at the request's service level. [`Pace`] measures the rate at which the level's requests
+//! end while there are any; by Little's law, that rate and the number in flight give the wait of one more
+//! request. The best rate of the last second counts, so that a level with few requests is not taken for a
+//! slow one.
 //!
-//! - Interactive requests are refused when they would wait for more than a third of their timeout, or 50 ms: an answer that
-//!   comes too late helps nobody, and a prompt refusal can be tried elsewhere.
-//! - All others are delayed: their connection is not read, so the client's writes wait, and nothing fails.
+//! - Interactive requests are refused when they would wait for more than a third of their timeout, or 50 ms:
+//!   a late answer is useless, and the client can retry a refused request elsewhere.
+//! - All others are delayed: their connection is not read, so the client's writes block, and nothing fails.
 //!
-//! A few requests of each level always begin, or a pace that was measured wrongly would stay.
+//! A few requests of each level always begin; otherwise a rate that was measured wrongly would never be
+//! corrected.
 
 use std::fmt;
 
 use catalog::Workload;
 
-/// So many of a level begin whatever its pace.
+/// This number of requests of a level begin whatever its rate.
 pub const REQUESTS_ALWAYS: u32 = 32;
-/// An interactive request is not to wait longer for its turn. ScyllaDB's.
+/// Limit of the wait of an interactive request. As in ScyllaDB.
 const INTERACTIVE_WAIT_US_MAX: u64 = 50_000;
-/// Of its timeout, which also has to do for the work itself, and for a shard that stands still for a moment.
+/// Divisor: the wait may take this part of the timeout. The remainder is for the work itself and for a stall
+/// of the shard.
 const WAIT_PART: u64 = 3;
-/// Others are not to wait longer inside: outside they cost nothing.
+/// Limit of the wait of other requests inside the node. Unread requests, which wait in the socket, cost no
+/// memory.
 const OTHER_WAIT_US_MAX: u64 = 500_000;
 
-/// A window ends when it is so long and enough requests have ended in it, at the latest when it is as old as what counts.
+/// A window ends when it has this length and [`ENDED_MIN`] requests have ended in it, at the latest after
+/// [`COUNTS_US`].
 const WINDOW_US: u64 = 100_000;
 const ENDED_MIN: u64 = 16;
 const COUNTS_US: u64 = 1_000_000;
 const WINDOWS: usize = 10;
 
-/// How fast requests of a level end on a shard.
+/// Rate at which requests of a level end on a shard.
 #[derive(Clone, Debug, Default)]
 pub struct Pace {
     under_way: u32,
-    /// The time for which the window knows what happened.
+    /// The time up to which the window is accounted.
     looked_us: u64,
     window_began_us: u64,
-    /// Of the window: how long there were requests, and how many ended.
+    /// Of the window: the time with requests in flight, and the number of requests that ended.
     busy_us: u64,
     ended: u64,
-    /// Of the last windows: when each ended, and requests a second of busy time.
+    /// Of the latest windows: the time of their end, and requests per second of busy time.
     rates: [(u64, u64); WINDOWS],
     next: usize,
 }
@@ -56,7 +61,7 @@ impl Pace {
     }
 
     /// # Panics
-    /// None is under way.
+    /// No request is in flight.
     pub fn ended(&mut self, now_us: u64) {
         assert!(self.under_way > 0, "what ends has begun");
         self.ended += 1;
@@ -64,10 +69,10 @@ impl Pace {
         self.under_way -= 1;
     }
 
-    /// A request waits for something else than the CPU: it is not under way meanwhile.
+    /// A request waits for something other than the CPU, and does not count as in flight meanwhile.
     ///
     /// # Panics
-    /// None is under way.
+    /// No request is in flight.
     pub fn set_aside(&mut self, now_us: u64) {
         assert!(self.under_way > 0, "what is set aside has begun");
         self.look(now_us);
@@ -83,7 +88,7 @@ impl Pace {
         if age_us < WINDOW_US || self.ended < ENDED_MIN && age_us < COUNTS_US {
             return;
         }
-        // A window in which nothing was to be done says nothing.
+        // A window without requests has no rate.
         if let Some(per_s) = (self.ended * 1_000_000).checked_div(self.busy_us) {
             self.rates[self.next] = (now_us, per_s.max(1));
             self.next = (self.next + 1) % WINDOWS;
@@ -91,27 +96,27 @@ impl Pace {
         (self.window_began_us, self.busy_us, self.ended) = (now_us, 0, 0);
     }
 
-    /// Requests a second; `None`: nothing was to be done lately.
+    /// Requests per second; `None`: there were no requests lately.
     pub fn rate_per_s(&self, now_us: u64) -> Option<u64> {
         let counts = |(at_us, _): &&(u64, u64)| *at_us + COUNTS_US > now_us;
         self.rates.iter().filter(counts).map(|(_, rate)| *rate).filter(|rate| *rate > 0).max()
     }
 
-    /// How long one more would wait.
+    /// How long one more request would wait.
     pub fn wait_us(&self, now_us: u64) -> Option<u64> {
         Some(u64::from(self.under_way) * 1_000_000 / self.rate_per_s(now_us)?)
     }
 }
 
-/// What a shard may have under way.
+/// Limits of the requests in flight on a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub request_bytes_max: usize,
-    /// Of all connections together; beyond, everything is refused.
+    /// Of all connections together; beyond it every request is refused.
     pub requests_max: u32,
 }
 
-/// What a shard has under way, and its level.
+/// Requests in flight on a shard, and of the request's level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     pub request_bytes: usize,
@@ -121,16 +126,16 @@ pub struct Load {
     pub level_wait_us: Option<u64>,
 }
 
-/// What becomes of the request.
+/// The decision on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Begin,
-    /// Nothing more is read of its connection until there is room.
+    /// The connection is not read until the load has fallen.
     Delay,
     Refuse(Reason),
 }
 
-/// Why it is refused; `Display` is what the client is told.
+/// Why a request is refused; `Display` is the text for the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     TooManyRequests(u32),
@@ -159,7 +164,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What becomes of a request of so many bytes.
+/// Decides on a request of `bytes` bytes.
 pub fn decide(load: &Load, limits: &Limits, workload: Workload, timeout_us: u64, bytes: usize) -> Verdict {
     if load.requests >= limits.requests_max {
         return Verdict::Refuse(Reason::TooManyRequests(load.requests));
@@ -170,7 +175,7 @@ pub fn decide(load: &Load, limits: &Limits, workload: Workload, timeout_us: u64,
     };
     let wait_us_max = wait_us_max.min(timeout_us / WAIT_PART);
     let wait_us = load.level_wait_us.filter(|_| load.level_requests >= REQUESTS_ALWAYS).unwrap_or(0);
-    // One alone always has room.
+    // A request that is the only one always fits.
     let is_large = load.requests > 0 && load.request_bytes + bytes > limits.request_bytes_max;
     match workload {
         _ if !is_large && wait_us <= wait_us_max => Verdict::Begin,
@@ -184,8 +189,8 @@ pub fn decide(load: &Load, limits: &Limits, workload: Workload, timeout_us: u64,
 mod tests {
     use super::*;
 
-    /// `interactive 30ms | 40 of 1000/s | 5 bytes, 60 requests`: a level's workload and timeout, its requests under
-    /// way and pace, and what the shard has; limits are 100 bytes and 100 requests.
+    /// `interactive 30ms | 40 of 1000/s | 5 bytes, 60 requests`: a level's workload and timeout; its requests
+    /// in flight and rate; the shard's bytes and requests. Limits are 100 bytes and 100 requests.
     #[track_caller]
     fn check(text: &str, expect: &str) {
         let [level, pace, shard] = text.split('|').collect::<Vec<_>>()[..] else { panic!("{text}") };
@@ -252,7 +257,7 @@ mod tests {
         let mut pace = Pace::default();
         let mut now_us = 10_000_000;
         assert_eq!(pace.wait_us(now_us), None);
-        // One at a time, each takes 1 ms, then 9 ms of nothing: 1000/s, and not 100/s.
+        // One at a time: each takes 1 ms, followed by 9 ms without requests. The rate is 1000/s, not 100/s.
         for _ in 0..100 {
             pace.began(now_us);
             pace.ended(now_us + 1000);
@@ -261,7 +266,7 @@ mod tests {
         assert_eq!(pace.rate_per_s(now_us), Some(1000));
         (0..50).for_each(|_| pace.began(now_us));
         assert_eq!((pace.under_way(), pace.wait_us(now_us)), (50, Some(50_000)));
-        // Slower from now on, which counts when a second has passed.
+        // Slower from now on; the new rate counts after a second.
         let slower = |pace: &mut Pace, now_us: &mut u64, times: u64| {
             for _ in 0..times {
                 *now_us += 4_000;
@@ -273,16 +278,16 @@ mod tests {
         assert_eq!(pace.rate_per_s(now_us), Some(1000));
         slower(&mut pace, &mut now_us, 300);
         assert_eq!(pace.rate_per_s(now_us), Some(250));
-        // Long ones: few end in a second.
+        // Long requests: few end in a second.
         for _ in 0..20 {
             now_us += 500_000;
             pace.ended(now_us);
             pace.began(now_us);
         }
         assert_eq!(pace.rate_per_s(now_us), Some(2));
-        // After a long time nothing is known.
+        // After a long time without requests the rate is unknown.
         assert_eq!(pace.rate_per_s(now_us + 10_000_000), None);
-        // Those that are set aside keep nobody waiting, and their time is not the level's.
+        // Requests set aside do not add to the wait, and their time is not charged to the level.
         let mut pace = Pace::default();
         pace.began(now_us);
         (0..40).for_each(|_| pace.began(now_us));

@@ -1,7 +1,8 @@
-//! Passwords, hashed and checked on a thread of their own: bcrypt takes tens of milliseconds on purpose, and a shard
-//! serves thousands of requests in that time.
+//! Hashes and checks passwords on a thread of its own: bcrypt takes tens of milliseconds by design, in which
+//! a shard serves thousands of requests.
 //!
-//! Hashes are what Cassandra keeps: bcrypt, `$2a$10$…`. So many may wait; who comes then is told to come again.
+//! Hashes have Cassandra's form: bcrypt, `$2a$10$…`. The queue is bounded; further logins are refused and may
+//! retry.
 
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
@@ -9,16 +10,16 @@ use bcrypt::Version;
 use protocol::CqlError;
 use tokio::sync::oneshot;
 
-/// Cassandra's number of rounds: two to the power of it.
+/// Cassandra's cost: the base-2 logarithm of the number of rounds.
 pub const COST_DEFAULT: u32 = 10;
 const WAITING_MAX: usize = 1024;
 
-/// Of no password; that a role is not there takes as long to find out as that its password is another.
+/// A hash of no password. Checking it makes an unknown role take as long as a wrong password.
 const NOBODYS_HASH: &str = "$2a$10$abcdefghijklmnopqrstuu8ohKHWppGxmhiKXkqYPAGLglpkalaNu";
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The thread, as its users hold it; it ends when the last of them is gone.
+/// Handle of the thread, which ends when the last handle is dropped.
 #[derive(Clone, Debug)]
 pub struct Passwords {
     jobs: SyncSender<Job>,
@@ -26,8 +27,10 @@ pub struct Passwords {
 }
 
 impl Passwords {
+    /// Starts the thread.
+    ///
     /// # Errors
-    /// The machine allows no thread.
+    /// The system refuses a thread.
     pub fn start(cost: u32) -> std::io::Result<Self> {
         let (jobs, todo) = sync_channel::<Job>(WAITING_MAX);
         let work = move || todo.into_iter().for_each(|job| job());
@@ -35,10 +38,10 @@ impl Passwords {
         Ok(Self { jobs, cost })
     }
 
-    /// A password as it is stored, with a salt of its own.
+    /// Hashes a password with a random salt, in the form in which it is stored.
     ///
     /// # Errors
-    /// Too many wait, or it is nothing that can be hashed.
+    /// The queue is full, or the password cannot be hashed.
     pub async fn hash(&self, password: &str) -> Result<String, CqlError> {
         let hashed = self.hash_now(password.to_string());
         self.run(hashed).await?
@@ -52,29 +55,29 @@ impl Passwords {
         }
     }
 
-    /// As [`Self::hash`], for a thread that may wait.
+    /// Like [`Self::hash`], for a thread that may block.
     ///
     /// # Errors
-    /// As of [`Self::hash`].
+    /// Those of [`Self::hash`].
     pub fn hash_blocking(&self, password: &str) -> Result<String, CqlError> {
         self.hash_now(password.to_string())()
     }
 
-    /// Whether it is the password of the hash; without a hash it is not, after as long a time.
+    /// Whether the password belongs to the hash. Without a hash the answer is false, after the same time.
     ///
     /// # Errors
-    /// Too many wait.
+    /// The queue is full.
     pub async fn is_right(&self, password: &str, hash: Option<&str>) -> Result<bool, CqlError> {
         let (password, is_known) = (password.to_string(), hash.is_some());
         let hash = hash.unwrap_or(NOBODYS_HASH).to_string();
-        // What is no hash matches nothing.
+        // A malformed hash matches no password.
         let check = move || bcrypt::verify(password, &hash).unwrap_or(false);
         Ok(self.run(check).await? && is_known)
     }
 
     async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, CqlError> {
         let (answer, answered) = oneshot::channel();
-        // Who has gone away wants no answer.
+        // The answer is dropped if the caller no longer waits.
         let job: Job = Box::new(move || drop(answer.send(job())));
         match self.jobs.try_send(job) {
             Ok(()) => {}

@@ -1,6 +1,6 @@
-//! What a client's messages are answered with.
+//! Answers a client's messages.
 //!
-//! Messages that set the connection up are answered in the order in which they come; statements run as tasks and are
+//! Messages that set the connection up are answered in order of arrival. Statements run as tasks and are
 //! answered when they end.
 
 use std::cell::{Cell, RefCell};
@@ -27,29 +27,29 @@ use super::node::Node;
 use super::traces::Recorder;
 use super::{CqlShard, on_all_shards};
 
-/// How messages travel after STARTUP.
+/// Protocol version and compression of messages after STARTUP.
 pub(crate) type Started = (ProtocolVersion, Option<Compression>);
 
-/// What a connection has agreed on.
+/// State that a connection has negotiated.
 #[derive(Default)]
 pub(crate) struct Session {
     version: Cell<Option<ProtocolVersion>>,
     pub stage: Cell<Stage>,
-    /// The role that has logged in; `None`: nobody had to.
+    /// The role that has logged in; `None`: no login was required.
     user: RefCell<Option<Arc<str>>>,
-    /// At what it is served, and as of which version of the levels.
+    /// The service level of the session, and the version of the levels at which it was looked up.
     served: RefCell<Option<(u64, Effective)>>,
     keyspace: RefCell<Option<Arc<str>>>,
     events: Cell<u8>,
-    /// Conditional statements are marked in the answer to PREPARE.
+    /// Whether the answer to PREPARE marks conditional statements.
     marks_conditional: Cell<bool>,
     pub driver: RefCell<Option<(String, String)>>,
-    /// What STARTUP said.
+    /// The options of STARTUP.
     pub options: RefCell<BTreeMap<String, String>>,
 }
 
 impl Session {
-    /// Of its STARTUP; none before.
+    /// The version of STARTUP; `None` before it.
     pub fn version(&self) -> Option<ProtocolVersion> {
         self.version.get()
     }
@@ -58,7 +58,7 @@ impl Session {
         self.user.borrow().clone()
     }
 
-    /// How far it has come, as Cassandra calls it.
+    /// The stage of the connection, in Cassandra's words.
     pub fn stage_name(&self) -> &'static str {
         match self.stage.get() {
             Stage::New => "established",
@@ -67,19 +67,19 @@ impl Session {
         }
     }
 
-    /// The one in use.
+    /// The keyspace in use.
     pub fn keyspace(&self) -> Option<Arc<str>> {
         self.keyspace.borrow().clone()
     }
 
-    /// A password was right.
+    /// Records that a role has logged in.
     pub fn logged_in(&self, role: &str) {
         *self.user.borrow_mut() = Some(role.into());
         *self.served.borrow_mut() = None;
         self.stage.set(Stage::Ready);
     }
 
-    /// At what the next request is served.
+    /// The service level of the next request.
     pub fn served(&self, levels: &Levels) -> Effective {
         let mut served = self.served.borrow_mut();
         match &*served {
@@ -92,8 +92,8 @@ impl Session {
         }
     }
 
-    /// At what this request is served: what drivers ask of nodes and schema at their own level, whatever the connection,
-    /// and everything else at the role's.
+    /// The service level of this request: drivers' queries about nodes and schema have the level `driver` on
+    /// any connection; all other requests have the role's level.
     pub fn served_for(&self, cql: &CqlShard, header: Header, body: &[u8]) -> Effective {
         if self.is_control(cql, header, body) {
             return cql.levels.of_drivers();
@@ -101,8 +101,9 @@ impl Session {
         self.served(&cql.levels)
     }
 
-    /// Decides by the first bytes for nearly all requests, as this is asked for each of them: only a SELECT that is not
-    /// prepared is decoded here. Whatever is not seen to be a control statement is the role's.
+    /// Whether the request is a driver's control statement. The first bytes decide for nearly all requests,
+    /// because this runs for each of them; only an unprepared SELECT is decoded here. In case of doubt the
+    /// request has the role's level.
     fn is_control(&self, cql: &CqlShard, header: Header, body: &[u8]) -> bool {
         match header.opcode {
             Opcode::Execute => cql.statements.is_control(leading_id(body)),
@@ -132,18 +133,18 @@ impl Session {
     }
 }
 
-/// The id that an EXECUTE begins with; whatever else is there names no statement.
+/// The statement id at the start of an EXECUTE; a malformed body gives an id of no statement.
 fn leading_id(body: &[u8]) -> &[u8] {
     let Some((length, rest)) = body.split_first_chunk() else { return &[] };
     rest.get(..usize::from(u16::from_be_bytes(*length))).unwrap_or_default()
 }
 
-/// Whether the text that a QUERY or PREPARE begins with is a SELECT.
+/// Whether the text at the start of a QUERY or PREPARE is a SELECT.
 fn leads_with_select(body: &[u8]) -> bool {
     body.get(4..10).is_some_and(|word| word.eq_ignore_ascii_case(b"select"))
 }
 
-/// Answers messages that set the connection up; `None` if the message is a statement.
+/// Answers messages that set the connection up; `None`: the message is a statement.
 pub(crate) fn answer_at_once(
     connection: &Rc<Connection>,
     header: Header,
@@ -229,7 +230,7 @@ fn agreed(version: ProtocolVersion, startup: &Startup<'_>) -> Result<Started, Cq
     let Some(cql) = startup.option("CQL_VERSION") else {
         return Err(CqlError::Protocol("Missing value CQL_VERSION in STARTUP message".to_string()));
     };
-    // A floor, as Cassandra has it: Rust's driver asks for 4.0.0.
+    // A lower bound, as in Cassandra: the Rust driver requests 4.0.0.
     if cql.split('.').next().and_then(|major| major.parse::<u32>().ok()).is_none_or(|major| major < 3) {
         return Err(CqlError::Protocol(format!(
             "CQL version {cql} is not supported by the binary protocol; 3.0.0 and later are"
@@ -268,17 +269,17 @@ pub(crate) fn count_error(connection: &Connection) {
     errors.set(errors.get() + 1);
 }
 
-/// What a statement's message is answered with.
+/// The answer to a statement's message.
 enum Answer {
     Outcome { outcome: Outcome, metadata: SendMetadata },
     Prepared(Arc<Prepared>),
 }
 
-/// When a request came, at what it is served, and how much its answer may be.
+/// Arrival time, service level and page limit of a request.
 pub(crate) struct Arrival {
     pub at_us: u64,
     pub served: Effective,
-    /// At most so many bytes to a page.
+    /// Limit of a page, in bytes.
     pub page_bytes_max: u64,
 }
 
@@ -398,7 +399,7 @@ async fn run(
             }
             let outcome = execute(&node, arrival, &prepared, &parameters, warnings).await?;
             let metadata = match &outcome {
-                // What a condition is answered with depends on whether it held.
+                // The columns of a conditional statement's answer depend on whether its condition held.
                 Outcome::Rows(_) if prepared.is_conditional => SendMetadata::Full,
                 Outcome::Rows(rows) => SendMetadata::for_execute(
                     header.version,
@@ -446,8 +447,9 @@ async fn run(
     }
 }
 
-/// The statement with that id, as it is to be carried out now. If its table has changed it is prepared anew; if its
-/// columns are other ones then, the client is told to prepare it, and learns them.
+/// The statement with this id, prepared against the current schema. If its table has changed, it is prepared
+/// again. If its columns have changed, the client gets UNPREPARED, so that it prepares the statement and
+/// learns the columns.
 async fn known(cql: &Rc<CqlShard>, node: &Node, id: &[u8]) -> Result<Arc<Prepared>, CqlError> {
     let unprepared = || CqlError::Unprepared { id: id.to_vec() };
     let prepared = cql.statements.get(id).ok_or_else(unprepared)?;
@@ -462,7 +464,7 @@ async fn known(cql: &Rc<CqlShard>, node: &Node, id: &[u8]) -> Result<Arc<Prepare
     Ok(share(cql, renewed).await)
 }
 
-/// Gives a statement to all shards.
+/// Stores a statement on all shards.
 async fn share(cql: &Rc<CqlShard>, prepared: Prepared) -> Arc<Prepared> {
     let prepared = Arc::new(prepared);
     let given = prepared.clone();
@@ -521,7 +523,7 @@ async fn execute(
         node.read_as(level.group.get());
     }
     let of_kind = || match prepared.kind() {
-        // What changes the schema is not left half done.
+        // A schema change is not interrupted.
         StatementKind::Other => None,
         kind => level_timeout_us.or_else(|| node.timeouts().of(kind)),
     };
@@ -535,8 +537,8 @@ async fn execute(
     outcome
 }
 
-/// What `outcome` gives, if it ends before the timeout is over, counted from the request's arrival; it is not begun if
-/// that is over already. What runs on other shards then ends there by the same deadline.
+/// The output of `outcome` if it ends within the timeout, counted from the request's arrival. If the timeout
+/// is already over, `outcome` is not started. Its parts on other shards end by the same deadline.
 async fn in_time(
     node: &Node,
     arrival: &Arrival,
@@ -558,7 +560,7 @@ async fn in_time(
     }
 }
 
-/// What `wanted` gives, if it ends before `alarm`; otherwise it is given up.
+/// The output of `wanted` if it ends before `alarm`; otherwise `wanted` is dropped.
 async fn first_of<T>(wanted: impl Future<Output = T>, alarm: impl Future<Output = ()>) -> Option<T> {
     let (mut wanted, mut alarm) = (pin!(wanted), pin!(alarm));
     poll_fn(|context| match wanted.as_mut().poll(context) {

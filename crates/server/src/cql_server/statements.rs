@@ -1,8 +1,8 @@
-//! The prepared statements of a shard.
+//! The prepared statements of a shard (LRU).
 //!
-//! A statement is prepared once, on the shard that is asked, and then given to all, so that any connection can
-//! execute it. Bounded in bytes: what was not used for longest is forgotten, and a client that comes back with its id
-//! is told so and prepares it again.
+//! A statement is prepared once, on the shard of the connection, and then stored on all shards, so that any
+//! connection can execute it. Bounded in bytes: the least recently used statement is evicted. A client that
+//! executes an evicted statement gets UNPREPARED and prepares it again.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use std::sync::Arc;
 use base::HashMap;
 use cql::Prepared;
 
-/// MD5 of keyspace and text, as the peers make it.
+/// MD5 of keyspace and text, as Cassandra and ScyllaDB compute it.
 pub(crate) type StatementId = [u8; 16];
 
 struct Entry {
     prepared: Arc<Prepared>,
     last_use: Cell<u64>,
-    /// Whether it is served at the drivers' level; decided once, when it is prepared.
+    /// Whether it is served at the level `driver`; decided when it is prepared.
     is_control: bool,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Statements {
     by_id: RefCell<HashMap<StatementId, Entry>>,
     bytes: Cell<usize>,
     bytes_max: usize,
-    /// Counts uses: a clock for `last_use`.
+    /// Number of uses: the clock for `last_use`.
     uses: Cell<u64>,
 }
 
@@ -34,7 +34,7 @@ impl Statements {
         Self { by_id: RefCell::default(), bytes: Cell::new(0), bytes_max, uses: Cell::new(0) }
     }
 
-    /// What they take.
+    /// Memory of the statements, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes.get()
     }
@@ -48,7 +48,7 @@ impl Statements {
         Some(entry.prepared.clone())
     }
 
-    /// Whether it is known and drivers learn of nodes and schema by it.
+    /// Whether the statement is known and is a driver's query about nodes or schema.
     #[inline]
     pub fn is_control(&self, id: &[u8]) -> bool {
         let Ok(id) = id.try_into() else { return false };
@@ -56,7 +56,7 @@ impl Statements {
         self.by_id.borrow().get(id).is_some_and(|entry| entry.is_control)
     }
 
-    /// Knows it from now on, in place of an earlier one with its id.
+    /// Stores a statement, replacing an earlier one with its id.
     pub fn insert(&self, prepared: Arc<Prepared>) {
         let mut by_id = self.by_id.borrow_mut();
         let bytes = prepared.memory_bytes();
@@ -73,7 +73,7 @@ impl Statements {
         }
     }
 
-    /// All of them, in no order.
+    /// All statements, in no order.
     pub fn all(&self) -> Vec<Arc<Prepared>> {
         self.by_id.borrow().values().map(|entry| entry.prepared.clone()).collect()
     }

@@ -1,15 +1,16 @@
-//! Whether a client takes its large answers fast enough. Pure.
+//! Decides whether a client takes its large answers fast enough. Pure.
 //!
-//! A large answer holds memory for which others may wait. In each period, which is the write timeout, the client has
-//! to take a sixteenth of what waited for it when the last large answer began to wait, and at least 64 KiB. A client
-//! that took less is too slow if others wait for memory at the end of the period; if nobody waits, a new period begins.
+//! A large answer holds memory that other requests may wait for. In each period, which is the write timeout,
+//! the client must take a sixteenth of the bytes that waited for it when its last large answer was added, and
+//! at least 64 KiB. A client that took less is too slow if other requests wait for memory at the end of the
+//! period; otherwise a new period begins.
 //!
-//! So a client that takes nothing holds memory against others for two periods at most, and a client that takes just
+//! A client that takes nothing therefore blocks others for at most two periods, and a client that takes just
 //! enough for sixteen.
 
-/// To be taken in a period, whatever the answer's size.
+/// Minimal bytes per period, whatever the answer's size.
 const LEAST_BYTES: u64 = 64 << 10;
-/// Of the answer, so small a part is to be taken in a period.
+/// Divisor: the part of the answer that must be taken in a period.
 const PART: u64 = 16;
 
 /// See the head of this file.
@@ -22,10 +23,10 @@ pub struct Taking {
     taken_bytes: u64,
 }
 
-/// What becomes of the client's connection.
+/// The decision on the client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing before so many microseconds have passed.
+    /// Judge again after this number of microseconds.
     WaitUs(u64),
     TooSlow {
         taken_bytes: u64,
@@ -34,12 +35,12 @@ pub enum Verdict {
 }
 
 impl Taking {
-    /// Large answers of so many bytes begin to wait.
+    /// Starts the first period, with `answer_bytes` of large answers waiting.
     pub fn begin(now_us: u64, answer_bytes: u64) -> Self {
         Self { answer_bytes, period_began_us: now_us, taken_bytes: 0 }
     }
 
-    /// One more waits; now they have so many bytes.
+    /// Another large answer was added; `answer_bytes` wait now.
     #[must_use]
     pub fn with_more(self, answer_bytes: u64) -> Self {
         Self { answer_bytes, ..self }
@@ -54,7 +55,7 @@ impl Taking {
         (self.answer_bytes / PART).max(LEAST_BYTES)
     }
 
-    /// To be asked while large answers wait and the socket takes nothing.
+    /// Must be called while large answers wait and the socket takes nothing.
     pub fn judge(&mut self, now_us: u64, period_us: u64, others_wait: bool) -> Verdict {
         let end_us = self.period_began_us.saturating_add(period_us);
         if now_us < end_us {
@@ -80,7 +81,7 @@ mod tests {
     fn who_takes_too_little_is_too_slow_when_others_wait() {
         let mut taking = Taking::begin(5, 32 * MIB);
         assert_eq!(taking.judge(1_000_005, PERIOD_US, true), Verdict::WaitUs(1_000_000));
-        // Nobody waits: a new period begins, and what was not taken is forgiven.
+        // No other request waits: a new period begins, and the missing bytes are forgiven.
         assert_eq!(taking.judge(2_000_005, PERIOD_US, false), Verdict::WaitUs(PERIOD_US));
         taking = taking.took(2 * MIB);
         assert_eq!(taking.judge(4_000_005, PERIOD_US, true), Verdict::WaitUs(PERIOD_US));

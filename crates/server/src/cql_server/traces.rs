@@ -1,7 +1,7 @@
-//! Requests that clients asked to trace: what is noted while they run, and the latest that are kept.
+//! Traces of requests: recording while they run, and the latest traces.
 //!
-//! A finished trace goes to every shard before the request is answered, so that whoever was told its id finds it by any
-//! connection. Bounded: [`TRACES_MAX`] traces of [`EVENTS_MAX`] events, texts cut at [`TEXT_BYTES_MAX`].
+//! A finished trace is stored on every shard before the request is answered, so that the client finds it by
+//! any connection. Bounded: [`TRACES_MAX`] traces of [`EVENTS_MAX`] events, texts cut at [`TEXT_BYTES_MAX`].
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -16,11 +16,11 @@ use uuid::Uuid;
 
 use super::on_all_shards;
 
-/// Traces a node keeps: the latest.
+/// Limit of traces that a node keeps: the latest.
 const TRACES_MAX: usize = 128;
-/// Events of one trace: the first.
+/// Limit of events of one trace: the first.
 const EVENTS_MAX: usize = 256;
-/// Of a statement's text.
+/// Limit of a statement's text, in bytes.
 const TEXT_BYTES_MAX: usize = 2048;
 
 /// The latest traces, oldest first; each shard has all of them.
@@ -41,7 +41,7 @@ impl Traces {
     }
 }
 
-/// The text without what stands behind the word PASSWORD; whoever reads traces need not know that. As Cassandra does it.
+/// The text up to the word PASSWORD, because readers of traces must not see passwords. As in Cassandra.
 fn without_password(text: &str) -> String {
     const WORD: &str = "password";
     match text.to_ascii_lowercase().find(WORD) {
@@ -50,13 +50,13 @@ fn without_password(text: &str) -> String {
     }
 }
 
-/// The trace of a request under way.
+/// Records the trace of a running request.
 pub(crate) struct Recorder {
     shard: Shard,
-    /// Of the clock that never goes back.
+    /// On the monotonic clock.
     began_us: u64,
     trace: RefCell<Trace>,
-    /// What reads of it note, on whichever shard.
+    /// Records of its reads, of all shards.
     reads: RefCell<Vec<Arc<ReadTrace>>>,
 }
 
@@ -91,7 +91,7 @@ impl Recorder {
         self.trace.borrow().id
     }
 
-    /// Notes what has just happened.
+    /// Records an event at the current time.
     pub fn event(&self, activity: impl Into<String>) {
         let mut trace = self.trace.borrow_mut();
         if trace.events.len() < EVENTS_MAX {
@@ -101,14 +101,14 @@ impl Recorder {
         }
     }
 
-    /// Where a read is to note what it does.
+    /// The record for a read to write to.
     pub fn begin_read(&self) -> Arc<ReadTrace> {
         let read = ReadTrace::new();
         self.reads.borrow_mut().push(read.clone());
         read
     }
 
-    /// Puts what reads have noted among the events, in the order of time.
+    /// Merges the records of reads into the events, ordered by time.
     fn take_in_reads(&self) {
         let mut trace = self.trace.borrow_mut();
         for read in self.reads.take() {
@@ -135,7 +135,7 @@ impl Recorder {
         self.trace.borrow_mut().parameters.insert(name.to_string(), value);
     }
 
-    /// Notes what is asked.
+    /// Records the request.
     pub fn request(&self, request: &Request<'_>) {
         match request {
             Request::Query { text, parameters } => {
@@ -159,7 +159,7 @@ impl Recorder {
         }
     }
 
-    /// Notes the text of the statement, up to a password.
+    /// Records the text of the statement, up to a password.
     pub fn statement(&self, text: &str) {
         self.parameter("query", without_password(&text[..text.floor_char_boundary(TEXT_BYTES_MAX)]));
     }
@@ -171,7 +171,7 @@ impl Recorder {
         }
     }
 
-    /// The request is about to be answered. Ends when every shard has the trace.
+    /// Ends the trace before the request is answered. Completes when every shard has it.
     pub async fn finish(&self) {
         self.take_in_reads();
         let trace = {

@@ -1,7 +1,7 @@
-//! The bytes of a connection, encrypted or not.
+//! Transport of a connection's bytes, encrypted or not.
 //!
-//! TLS sits between socket and protocol without I/O of its own: `rustls` is given what was read and asked what to
-//! write. Both kinds try first and wait only if nothing could be done.
+//! TLS is a layer between socket and protocol without I/O of its own: `rustls` is fed received bytes and
+//! returns bytes to write. Both kinds try the operation first and wait only if nothing could be done.
 
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
@@ -12,15 +12,15 @@ use runtime::Stream;
 
 use crate::tls::ReloadableTls;
 
-/// What a record of TLS begins with whose sender wants to shake hands; no frame of CQL does.
+/// First byte of a TLS handshake record. No CQL frame begins with it.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// What connections of a port are.
+/// Encryption of the connections of a port.
 #[derive(Clone, Debug)]
 pub enum Encryption {
     Plain,
     Tls(Arc<ReloadableTls>),
-    /// As the client begins.
+    /// The client's first byte decides.
     Optional(Arc<ReloadableTls>),
 }
 
@@ -33,11 +33,11 @@ pub(crate) struct Transport {
 enum Mode {
     Plain,
     Tls(Box<rustls::ServerConnection>),
-    /// Nothing has come yet.
+    /// No byte has been received yet.
     Undecided(Arc<ReloadableTls>),
 }
 
-/// A stream as `std::io` has it.
+/// Adapter of a stream to `std::io`.
 struct Socket<'a>(&'a Stream);
 
 impl Read for Socket<'_> {
@@ -81,7 +81,8 @@ impl Transport {
         Some((version, suite))
     }
 
-    /// Whether the client has not yet shaken hands; on a port where TLS is optional, whether it has said nothing.
+    /// Whether the TLS handshake is not complete; on a port where TLS is optional, whether no byte has been
+    /// received.
     pub fn is_shaking_hands(&self) -> bool {
         match &*self.mode.borrow() {
             Mode::Plain => false,
@@ -90,10 +91,10 @@ impl Transport {
         }
     }
 
-    /// Reads what there is; 0 is the end.
+    /// Reads available bytes; 0 is the end.
     ///
     /// # Errors
-    /// `WouldBlock`: nothing yet, wait for [`Self::readable`]. Everything else ends the connection.
+    /// `WouldBlock`: nothing is available, wait for [`Self::readable`]. Any other error ends the connection.
     pub fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
         let mut mode = self.mode.borrow_mut();
         if let Mode::Undecided(tls) = &*mode {
@@ -118,7 +119,7 @@ impl Transport {
             }
             let read = tls.read_tls(&mut Socket(&self.stream))?;
             let processed = tls.process_new_packets();
-            // Handshake answers and alerts leave at once, as far as there is room.
+            // Handshake messages and alerts are sent at once, as far as the socket takes them.
             while tls.wants_write() && tls.write_tls(&mut Socket(&self.stream)).is_ok() {}
             processed.map_err(io::Error::other)?;
             if read == 0 {
@@ -127,16 +128,16 @@ impl Transport {
         }
     }
 
-    /// Writes some of `bytes`; how many.
+    /// Writes some of `bytes` and returns their number.
     ///
     /// # Errors
-    /// As [`Self::try_read`], with [`Self::writable`].
+    /// Like [`Self::try_read`], with [`Self::writable`].
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut mode = self.mode.borrow_mut();
         let tls = match &mut *mode {
             Mode::Plain => return self.stream.try_write(bytes),
             Mode::Tls(tls) => tls,
-            // Whether it may be read by others is not known before the client has begun.
+            // Before the first byte it is unknown whether the connection is encrypted.
             Mode::Undecided(_) => return Err(io::ErrorKind::NotConnected.into()),
         };
         while tls.wants_write() {
@@ -153,7 +154,7 @@ impl Transport {
         Ok(taken)
     }
 
-    /// Whether bytes that were taken have not left yet.
+    /// Whether accepted bytes have not been sent yet.
     pub fn has_unsent(&self) -> bool {
         matches!(&*self.mode.borrow(), Mode::Tls(tls) if tls.wants_write())
     }
@@ -166,7 +167,7 @@ impl Transport {
         self.stream.writable().await;
     }
 
-    /// Ends both directions: whoever waits goes on and finds the end.
+    /// Ends both directions: waiting tasks wake and read the end.
     pub fn shutdown(&self) {
         if let Mode::Tls(tls) = &mut *self.mode.borrow_mut() {
             tls.send_close_notify();

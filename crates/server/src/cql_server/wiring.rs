@@ -1,4 +1,4 @@
-//! From the configuration to listeners that serve, and their end.
+//! Starts the CQL listeners from the configuration, and stops them.
 
 #![deny(unused_variables)]
 
@@ -33,14 +33,14 @@ use crate::serve::{ClientListeners, ClientParts, ServeError};
 use crate::tls::ReloadableTls;
 use crate::{info, warning};
 
-/// Bytes of requests under way on a shard.
+/// Default limit of the bytes of requests in flight on a shard.
 const REQUEST_BYTES_MAX: usize = 64 << 20;
-/// Of connections together, on a shard; see `CqlOptions`.
+/// Limit of the bytes of answers on a shard, of all connections together; see `CqlOptions`.
 const ANSWER_BYTES_MAX: usize = 128 << 20;
-/// Of a shard's memory so much, but not less than this: a page must find room.
+/// Divisor of a shard's memory for answers, and the lower bound: a page must fit.
 const ANSWER_PART: u64 = 16;
 const ANSWER_BYTES_MIN: u64 = 4 << 20;
-/// ScyllaDB's part of a shard's memory for results in the making.
+/// Divisor of a shard's memory for results that are being produced. As in ScyllaDB.
 const RESULT_PART: u64 = 10;
 const RESULT_BYTES_MIN: u64 = 2 << 20;
 const UNFINISHED_BYTES_MAX: usize = 128 << 20;
@@ -48,7 +48,7 @@ const PREPARED_BYTES_MAX: usize = 16 << 20;
 const REQUESTS_PER_CONNECTION_MAX: u32 = 1024;
 const CONNECTIONS_MAX_DEFAULT: usize = 100_000;
 
-/// Name and password of the superuser that a node without roles gets. Cassandra's.
+/// Name and password of the superuser that a node without roles gets. As in Cassandra.
 const SUPERUSER: &str = "cassandra";
 
 struct Listeners {
@@ -88,7 +88,7 @@ fn address_of(host: &str, port: u16, option: &str) -> Result<SocketAddr, ServeEr
 /// Serves CQL as configured.
 ///
 /// # Errors
-/// A port is taken, an address is not this machine's, or the certificate cannot be used.
+/// A port is in use, an address does not belong to this machine, or the certificate cannot be used.
 pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientListeners>, ServeError> {
     let ClientParts { identity, listen, security, requests, timeouts, results, batches, memory_bytes, shown } =
         clients;
@@ -187,7 +187,7 @@ fn batch_limits(batches: BatchConfig) -> BatchLimits {
     BatchLimits { warn_bytes, fail_bytes, unlogged_partitions: unlogged_partitions_warn }
 }
 
-/// What encrypts connections and what asks for passwords; each may be none.
+/// Encryption and password checks of connections; each may be off.
 fn secure(
     engine: &Engine,
     security: SecurityConfig,
@@ -204,7 +204,7 @@ fn secure(
     Ok((tls_of(&client_encryption)?, passwords))
 }
 
-/// What asks for passwords. A node without any role gets the peers' superuser.
+/// Starts the password checks. A node without any role gets the superuser that Cassandra and ScyllaDB create.
 fn passwords(engine: &Engine) -> Result<Passwords, ServeError> {
     let failed = |error: &dyn std::fmt::Display| ServeError::from(format!("authenticator: {error}"));
     let passwords = Passwords::start(passwords::COST_DEFAULT).map_err(|error| failed(&error))?;
@@ -235,7 +235,8 @@ fn tls_of(encryption: &Encryption) -> Result<Option<Arc<ReloadableTls>>, ServeEr
     }
 }
 
-/// The planned ports with their addresses; an encrypted one is never opened in plain text for want of a certificate.
+/// The planned ports with their addresses. A missing certificate never turns an encrypted port into plain
+/// text.
 fn listened(
     plans: &[PortPlan],
     plain: SocketAddr,
@@ -282,7 +283,7 @@ fn node_info(
     let told = address_of(identity.address(listen), plain.port(), "broadcast_rpc_address")?;
     let IdentityConfig { cluster_name, broadcast_rpc_address: _ } = identity;
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    // Any token does; the node's own stays the same.
+    // Any token would do; derived from the host id, it stays the same.
     let token = murmur3::hash128(host_id.as_bytes()).0 as i64;
     Ok(NodeInfo {
         cluster_name,

@@ -1,7 +1,7 @@
 //! TLS of the node's CQL ports.
 //!
-//! - [`server`]: PEM files and what is demanded of clients, to a configuration of `rustls`;
-//! - [`reload`]: the same files again when they change.
+//! - [`server`]: builds a `rustls` configuration from PEM files and from the requirements on clients;
+//! - [`reload`]: builds it again when the files change.
 
 pub mod reload;
 pub mod server;

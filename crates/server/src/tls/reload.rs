@@ -1,5 +1,5 @@
-//! Certificates that change while the node runs: the files are looked at now and then, and when asked to. Connections
-//! that are open stay as they are. Files that cannot be used change nothing; the log says so once.
+//! Reloads certificates that change while the node runs: the files are checked periodically and on request.
+//! Open connections are not affected. Files that cannot be used change nothing and are logged once.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -8,13 +8,13 @@ use rustls::ServerConfig;
 use super::server::{Contents, TlsFiles};
 use crate::{error, info};
 
-/// The TLS of a door, as it is now.
+/// The TLS configuration of a listener, as it is now.
 pub struct ReloadableTls {
-    /// Which door, for the log.
+    /// The listener's name, for the log.
     what: &'static str,
     files: TlsFiles,
     current: RwLock<Arc<ServerConfig>>,
-    /// What was looked at last, good or not.
+    /// The content at the last check, valid or not.
     seen: Mutex<Result<Contents, String>>,
 }
 
@@ -25,6 +25,8 @@ impl std::fmt::Debug for ReloadableTls {
 }
 
 impl ReloadableTls {
+    /// Reads the files and builds the first configuration.
+    ///
     /// # Errors
     /// The files cannot be used.
     pub fn load(what: &'static str, files: TlsFiles) -> Result<Arc<Self>, String> {
@@ -33,12 +35,12 @@ impl ReloadableTls {
         Ok(Arc::new(Self { what, files, current, seen: Mutex::new(Ok(contents)) }))
     }
 
-    /// For the next connection.
+    /// The configuration for the next connection.
     pub fn config(&self) -> Arc<ServerConfig> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes the files over if they are others than at the last look, and says so in the log.
+    /// Uses the files' content if it has changed since the last check, and logs the result.
     pub fn reload(&self) {
         let now = self.files.read();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,6 @@
-//! From PEM files to a server's TLS: certificate and key, whom clients' certificates must come from, what was revoked,
-//! which versions and cipher suites are spoken. What `rustls` does not speak (TLS 1.1 and older, CBC suites) is never
-//! spoken.
+//! Builds a server's TLS configuration from PEM files: certificate and key, authorities of clients'
+//! certificates, revocation list, versions and cipher suites. Versions and suites that `rustls` does not
+//! support (TLS 1.1 and older, CBC suites) are never used.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 pub enum ClientAuth {
     #[default]
     No,
-    /// A certificate that a client brings must be good.
+    /// A client may connect without a certificate; a certificate that it presents must be valid.
     Optional,
     Required,
 }
 
-/// A version that can be spoken.
+/// A supported TLS version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsVersion {
     V1_2,
@@ -38,22 +38,22 @@ impl TlsVersion {
     }
 }
 
-/// What a door's TLS is made of.
+/// Files and policy of a listener's TLS.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TlsFiles {
     pub certificate: PathBuf,
     pub keyfile: PathBuf,
-    /// Certificates that those of clients must come from.
+    /// Authorities that must have issued the clients' certificates.
     pub truststore: Option<PathBuf>,
     pub revocation_list: Option<PathBuf>,
     pub client_auth: ClientAuth,
-    /// Empty: all that can be spoken.
+    /// Empty: all supported versions.
     pub versions: Vec<TlsVersion>,
-    /// Names as IANA and Java have them; empty: all that can be spoken.
+    /// Names as IANA and Java write them; empty: all supported suites.
     pub cipher_suites: Vec<String>,
 }
 
-/// What was in the files.
+/// Contents of the files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contents {
     certificate: Vec<u8>,
@@ -62,17 +62,19 @@ pub struct Contents {
     revocation_list: Option<Vec<u8>>,
 }
 
-/// The names of the cipher suites that can be spoken, as IANA and Java have them.
+/// The names of the supported cipher suites, as IANA and Java write them.
 pub fn cipher_suites() -> Vec<String> {
     ring::ALL_CIPHER_SUITES.iter().map(|suite| name_of(*suite)).collect()
 }
 
-/// `rustls` tells those of TLS 1.3 apart by a prefix of its own.
+/// The name as IANA writes it; `rustls` gives suites of TLS 1.3 a prefix of its own.
 fn name_of(suite: rustls::SupportedCipherSuite) -> String {
     suite.suite().as_str().unwrap_or_default().replacen("TLS13_", "TLS_", 1)
 }
 
 impl TlsFiles {
+    /// Reads all files.
+    ///
     /// # Errors
     /// A file cannot be read.
     pub fn read(&self) -> Result<Contents, String> {
@@ -85,8 +87,11 @@ impl TlsFiles {
         })
     }
 
+    /// Builds the configuration.
+    ///
     /// # Errors
-    /// A file holds nothing of the kind, the key is not the certificate's, or the policy leaves nothing to speak.
+    /// A file has no item of the expected kind, the key does not belong to the certificate, or the policy
+    /// allows no version or suite.
     pub fn build(&self, contents: &Contents) -> Result<ServerConfig, String> {
         let provider = Arc::new(self.provider()?);
         let chain: Vec<CertificateDer<'static>> =
@@ -145,7 +150,7 @@ impl TlsFiles {
         if let (Some(path), Some(text)) = (&self.revocation_list, &contents.revocation_list) {
             let lists: Vec<CertificateRevocationListDer<'static>> =
                 all_of("certificate revocation list (X509 CRL)", path, text)?;
-            // Authorities that no list speaks of revoke nothing.
+            // An authority without a revocation list has revoked nothing.
             builder = builder.with_crls(lists).allow_unknown_revocation_status();
         }
         if self.client_auth == ClientAuth::Optional {
@@ -160,7 +165,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
-/// All things of a kind in a PEM file; at least one.
+/// All items of a kind in a PEM file; at least one.
 fn all_of<T: PemObject>(what: &str, path: &Path, text: &[u8]) -> Result<Vec<T>, String> {
     let found: Result<Vec<T>, pem::Error> = T::pem_slice_iter(text).collect();
     match found {
@@ -170,7 +175,7 @@ fn all_of<T: PemObject>(what: &str, path: &Path, text: &[u8]) -> Result<Vec<T>, 
     }
 }
 
-/// Says what the file is instead, as far as its first bytes tell.
+/// The error for a file that is not PEM; names the actual format if its first bytes reveal it.
 fn not_pem(what: &str, path: &Path, text: &[u8], error: &pem::Error) -> String {
     let path = path.display();
     let is_encrypted = text.windows(9).any(|word| word == b"ENCRYPTED");
@@ -193,7 +198,7 @@ fn not_pem(what: &str, path: &Path, text: &[u8], error: &pem::Error) -> String {
     }
 }
 
-/// How a Java keystore becomes PEM files.
+/// The commands that convert a Java keystore to PEM files.
 pub fn to_pem(keystore: &str) -> String {
     format!(
         "convert it: keytool -importkeystore -srckeystore {keystore} -destkeystore store.p12 -deststoretype PKCS12; openssl pkcs12 \

@@ -1,4 +1,4 @@
-//! An authority of certificates, made for a test.
+//! A certificate authority for tests.
 
 use std::path::{Path, PathBuf};
 
@@ -30,12 +30,12 @@ impl Authority {
         Self { pem, issuer: Issuer::new(params, key) }
     }
 
-    /// The authority's own certificate.
+    /// Writes the authority's own certificate.
     pub fn write(&self, path: &Path) {
         std::fs::write(path, &self.pem).unwrap();
     }
 
-    /// A certificate for this machine and its key: `<name>.pem`, `<name>.key`.
+    /// Issues a certificate for this machine with its key: `<name>.pem`, `<name>.key`.
     pub fn issue(&self, dir: &Path, name: &str, serial: u64) -> Issued {
         let mut params =
             CertificateParams::new(vec!["localhost".to_string(), "127.0.0.1".to_string()]).unwrap();
@@ -50,7 +50,7 @@ impl Authority {
         issued
     }
 
-    /// A list that takes these certificates back.
+    /// Writes a revocation list with these certificates.
     pub fn revoke(&self, path: &Path, serials: &[u64]) {
         let time = date_time_ymd(2024, 1, 1);
         let revoked = |serial: &u64| RevokedCertParams {

@@ -1,3 +1,3 @@
-//! Statements through the engine and through a storage in memory, compared.
+//! Compares statements through the engine with the same statements on a storage in memory.
 
 mod paged_scans;

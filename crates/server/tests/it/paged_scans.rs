@@ -1,14 +1,14 @@
 //! The law of paged scans: the pages of a statement, put together, are its unpaged result.
 //!
-//! Random data, mostly runs of dead rows, and random SELECTs: DISTINCT, PER PARTITION LIMIT, GROUP BY, JSON, aggregates, static
-//! columns alone, filters, ranges of tokens, IN, reverse, LIMIT. The same statement is carried out without pages on a storage in
-//! memory, and must give the same rows
+//! Random data, mostly runs of dead rows, and random SELECTs: DISTINCT, PER PARTITION LIMIT, GROUP BY, JSON,
+//! aggregates, static columns alone, filters, token ranges, IN, reverse, LIMIT. The reference is the same
+//! statement without pages on a storage in memory. The same rows must come from
 //!
-//! - on the engine, simulated with two shards, from memtables and SSTables, without pages and with pages that end by rows, bytes
-//!   or dead rows, whether or not readers stay open between pages;
-//! - on the storage in memory, whose pages end anywhere, also after every single row.
+//! - the simulated engine with two shards, from memtables and SSTables, without pages and with pages that end
+//!   by rows, bytes or dead rows, whether or not readers stay open between pages;
+//! - the storage in memory, whose pages end anywhere, also after every single row.
 //!
-//! A case that fails is shrunk.
+//! Failing cases are shrunk.
 
 use std::cell::{Cell as Counter, RefCell};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use uuid::Uuid;
 
 const NOW_US: i64 = 1_700_000_000_000_000;
 const PARTITIONS: i32 = 5;
-/// Rows with the same `c` follow each other, so that groups have several.
+/// Consecutive rows with the same `c`, so that a group has several rows.
 const ROWS_A_GROUP: i32 = 8;
 
 fn table() -> Arc<TableSchema> {
@@ -50,11 +50,11 @@ enum Kind {
     Live,
     /// Deleted one by one.
     Dead,
-    /// Written, and deleted afterwards by one deletion of the range's first column.
+    /// Written, and then deleted by one range deletion on the first clustering column.
     Covered,
 }
 
-/// Rows that follow each other.
+/// Consecutive rows.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     kind: Kind,
@@ -74,7 +74,7 @@ fn content() -> impl Strategy<Value = Content> {
     let rows = prop_oneof![2 => 1..10, 1 => 250..700];
     let run = (kind, rows).prop_map(|(kind, rows)| Run {
         kind,
-        // Few live rows, or the statements take long and find the same.
+        // Few live rows: more would make statements slow and find no more faults.
         rows: if matches!(kind, Kind::Live) { rows % 10 + 1 } else { rows },
     });
     (any::<bool>(), vec(run, 0..4), any::<bool>()).prop_map(|(has_static, runs, is_flushed)| Content {
@@ -119,13 +119,13 @@ struct Scan {
     page_rows: u32,
     page_bytes: u64,
     page_tombstones: u64,
-    /// The storage in memory ends pages after one row in so many.
+    /// The storage in memory ends a page after one in this number of rows.
     one_in: u64,
-    /// The readers that a page leaves open are not found again by the next one.
+    /// Whether the readers that a page leaves open are lost before the next page.
     is_reopened: bool,
 }
 
-/// One of these, the first the simplest.
+/// One of these texts, the first being the simplest.
 fn one_of(texts: &'static [&'static str]) -> impl Strategy<Value = String> {
     proptest::sample::select(texts).prop_map(str::to_string)
 }
@@ -178,7 +178,7 @@ fn text() -> impl Strategy<Value = String> {
     });
     let distinct = (one_of(&["p", "p, s", "JSON p, s"]), keys(), any::<bool>(), optional("LIMIT", 5));
     let distinct = distinct.prop_map(|(list, keys, filters, limit)| {
-        // JSON comes in front of DISTINCT.
+        // JSON precedes DISTINCT.
         let list = match list.strip_prefix("JSON ") {
             Some(list) => format!("JSON DISTINCT {list}"),
             None => format!("DISTINCT {list}"),
@@ -231,7 +231,7 @@ fn scan() -> impl Strategy<Value = Scan> {
     )
 }
 
-/// The engine behind the port, for reads.
+/// The engine as a `Coordinator`, for reads.
 struct EngineCoordinator {
     shard: Shard,
     limits: ResultLimits,
@@ -306,7 +306,7 @@ impl Coordinator for EngineCoordinator {
     }
 }
 
-/// Rows as the protocol has them, all pages together.
+/// Rows in the protocol's encoding, of all pages.
 type Rows = Vec<Vec<Option<Vec<u8>>>>;
 
 fn rows_of(result: &cql::ResultRows, columns: usize, into: &mut Rows) {
@@ -375,7 +375,7 @@ async fn check(shard: Shard, contents: Vec<Content>, scans: Vec<Scan>) -> Result
     let mut found_rows = 0;
     for scan in &scans {
         let text = &scan.text;
-        // A few of the combinations are none that CQL allows; `found_rows` shows that most are.
+        // Some of the combinations are not valid CQL; `found_rows` shows that most are.
         if matches!(Prepared::new(&memory.catalog(), None, text), Err(CqlError::Invalid(_))) {
             continue;
         }
@@ -428,7 +428,7 @@ fn the_pages_of_a_scan_are_its_unpaged_result() {
     assert!(rows.get() > 300, "the statements find something: {} rows", rows.get());
 }
 
-/// The two cases in which pages lost partitions, with more dead rows than a page may meet.
+/// The two cases in which pages lost partitions: more dead rows than a page may read.
 #[test]
 fn partitions_behind_many_dead_rows_are_found() {
     let dead = Run { kind: Kind::Dead, rows: 11_000 };
@@ -463,7 +463,7 @@ fn partitions_behind_many_dead_rows_are_found() {
     found.unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// Limits below a page of storage hold as well: a result that ends within one is measured too.
+/// Limits below a page of storage hold too: a result that ends within a page is measured.
 #[test]
 fn an_unpaged_result_within_one_page_of_storage_keeps_its_limits() {
     let run = |unpaged_soft_bytes: u64, unpaged_hard_bytes: u64, text: &'static str| {

@@ -1,8 +1,9 @@
-//! A client's connection: requests of the native protocol out, answers in, by stream.
+//! A client's connection: sends requests of the native protocol, and matches answers by stream.
 //!
-//! One task writes, one reads; any number of tasks may ask at the same time, each on a stream of its own. Checked here:
-//! every request gets exactly one answer, within [`PATIENCE_US`], or its connection ends; nothing is answered that was not
-//! asked; the server closes no connection without a reason.
+//! One task writes, one reads; any number of tasks may send requests concurrently, each on a stream of its
+//! own. The connection checks that every request gets exactly one answer within [`PATIENCE_US`] or its
+//! connection ends, that every answer belongs to a request, and that the server closes no connection without
+//! a reason.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -21,10 +22,11 @@ use runtime::{CpuGroup, Event, Shard, Stream};
 
 use super::notes::{Checker, Notes};
 
-/// A request that was not answered after this much virtual time hangs. Longer than every timeout of the server together.
+/// A request without an answer after this virtual time hangs. Longer than all timeouts of the server
+/// together.
 pub const PATIENCE_US: u64 = 60_000_000;
 
-/// Read from the socket at once.
+/// Size of a read from the socket.
 const READ_BYTES: usize = 16 << 10;
 
 /// How a client reads its answers.
@@ -43,29 +45,29 @@ pub struct Connection {
     stream: Stream,
     pub version: ProtocolVersion,
     inner: RefCell<Inner>,
-    /// An answer came, or the end.
+    /// Signalled when an answer or the end has arrived.
     changed: Event,
     to_send: Event,
     resumed: Event,
     reading: Cell<Reading>,
     ended: Cell<bool>,
-    /// This side has closed it.
+    /// This side has closed the connection.
     closed: Cell<bool>,
-    /// It sends what no client should: whatever answers come are taken.
+    /// The client violates the protocol: any answer is accepted.
     pub is_rude: Cell<bool>,
 }
 
 struct Inner {
     inbound: Inbound,
     outbound: Outbound,
-    /// By stream: what was asked, and its answer once it came.
+    /// By stream: the request, and its answer once it has arrived.
     waiting: BTreeMap<i16, (String, Option<Response>)>,
     next_stream: i16,
     /// Answers of a rude connection that belong to no request.
     stray: u64,
 }
 
-/// What `wanted` gives, if it ends within `us`.
+/// The output of `wanted` if it ends within `us` microseconds.
 pub async fn within<T>(shard: &Shard, us: u64, wanted: impl Future<Output = T>) -> Option<T> {
     let (mut wanted, mut alarm) = (pin!(wanted), pin!(shard.sleep_us(us)));
     poll_fn(|context| match wanted.as_mut().poll(context) {
@@ -76,7 +78,7 @@ pub async fn within<T>(shard: &Shard, us: u64, wanted: impl Future<Output = T>) 
 }
 
 impl Connection {
-    /// Connects, and says nothing yet. `None`: nobody listens.
+    /// Connects without sending anything. `None`: there is no listener.
     pub async fn connect(
         shard: &Shard,
         notes: &Rc<Notes>,
@@ -109,7 +111,7 @@ impl Connection {
         Some(this)
     }
 
-    /// Connects and introduces itself. `None`: the node is not there, or the connection ended.
+    /// Connects and sends STARTUP. `None`: the node is down, or the connection ended.
     pub async fn open(
         shard: &Shard,
         notes: &Rc<Notes>,
@@ -121,7 +123,7 @@ impl Connection {
         this.startup(compression).await.then_some(this)
     }
 
-    /// Introduces itself; whether the server is ready.
+    /// Sends STARTUP; returns whether the server is ready.
     pub async fn startup(&self, compression: Option<Compression>) -> bool {
         let mut options = vec![("CQL_VERSION", "3.0.0")];
         match compression {
@@ -157,35 +159,35 @@ impl Connection {
         self.resumed.signal();
     }
 
-    /// Closes it, whatever is under way.
+    /// Closes the connection, whatever is in flight.
     pub fn close(&self) {
         self.closed.set(true);
         self.ended.set(true);
-        // The other side may have closed it already.
+        // The other side may have closed the connection already.
         let _ = self.stream.shutdown();
         self.changed.signal();
         self.to_send.signal();
         self.resumed.signal();
     }
 
-    /// Says nothing more; the server may close it after its answers.
+    /// Sends nothing more; the server may close the connection after its answers.
     pub fn half_close(&self) {
         self.closed.set(true);
-        // The other side may have closed it already.
+        // The other side may have closed the connection already.
         let _ = self.stream.shutdown_write();
     }
 
-    /// Waits until the server closes it; whether it did so in time.
+    /// Waits until the server closes the connection; returns whether it did so in time.
     pub async fn is_closed_within(&self, us: u64) -> bool {
         within(&self.shard, us, self.changed.until(|| self.ended.get())).await.is_some()
     }
 
-    /// Requests that have no answer yet.
+    /// Number of requests without an answer.
     pub fn unanswered(&self) -> usize {
         self.inner.borrow().waiting.values().filter(|(_, answer)| answer.is_none()).count()
     }
 
-    /// The bytes of a request as they travel, on a stream of its own.
+    /// The encoded bytes of a request, on a stream of its own.
     pub fn bytes_of(&self, what: &str, request: &Request<'_>) -> (i16, Vec<u8>) {
         let stream = self.take_stream(what);
         let inner = &mut *self.inner.borrow_mut();
@@ -196,7 +198,7 @@ impl Connection {
         (stream, bytes)
     }
 
-    /// Sends bytes as they are, past the task that writes; whether the connection took them.
+    /// Sends raw bytes, bypassing the writing task; returns whether the connection took them.
     pub async fn send_raw(&self, bytes: &[u8]) -> bool {
         matches!(within(&self.shard, PATIENCE_US, self.stream.write_all(bytes)).await, Some(Ok(())))
     }
@@ -213,7 +215,7 @@ impl Connection {
         }
     }
 
-    /// Sends a request; its stream, or `None` if the connection has ended.
+    /// Sends a request and returns its stream; `None`: the connection has ended.
     pub fn send(&self, what: &str, request: &Request<'_>) -> Option<i16> {
         if self.ended.get() {
             return None;
@@ -226,7 +228,7 @@ impl Connection {
         Some(stream)
     }
 
-    /// The answer on a stream; `None`: the connection ended before it came.
+    /// The answer on a stream; `None`: the connection ended before it arrived.
     pub async fn answer(&self, stream: i16) -> Option<Response> {
         let is_there =
             || self.ended.get() || matches!(self.inner.borrow().waiting.get(&stream), Some((_, Some(_))));
@@ -323,7 +325,7 @@ impl Connection {
                             .fail(Checker::Answers, format!("nobody asked on stream {stream}: {response:?}")),
                     }
                 }
-                // Bytes of no known version are answered in the highest one.
+                // Bytes of an unknown version are answered in the highest version.
                 Err(_) if self.is_rude.get() => break,
                 Err(error) => {
                     self.notes.fail(Checker::Answers, format!("bytes that are no answer: {error:?}"));

@@ -1,15 +1,18 @@
-//! The model of a table with columns `v` and `w` and a static column `s`: which writes a read must, may and must not see.
+//! The model of a table with columns `v` and `w` and a static column `s`: which writes a read must, may and
+//! must not see.
 //!
-//! Each write has a number that no other write has, and every cell that it writes holds that number; so a cell that is read
-//! names its write. A write is
+//! Each write has a unique number, and every cell that it writes holds that number, so a cell that is read
+//! identifies its write. A write is
 //!
-//! - *flying* while it has no answer, and *possible* when it has none for good: a read may see it or not;
-//! - *certain* once it was acknowledged or seen: every read that begins later sees it, or a younger write above it;
-//! - *gone* when the node refused it, when a restart has shown that it did not happen, or when the table was emptied: no read
-//!   may see it again.
+//! - *flying* while it has no answer, and *possible* when it will never have one: a read may see it or not;
+//! - *certain* once it was acknowledged or seen: every read that begins later sees it, or a newer write that
+//!   shadows it;
+//! - *gone* when the node refused it, when a restart has shown that it did not happen, or when the table was
+//!   emptied: no read may see it again.
 //!
-//! A write is of one partition, and a read of one partition in one page sees it whole or not at all: one cell of it seen makes
-//! all of it certain for the rest of that read. Younger is the higher timestamp; all timestamps differ.
+//! A write is of one partition, and a read of one partition in one page sees it whole or not at all: if one
+//! of its cells is seen, all of it is certain for the remainder of that read. The higher timestamp is the
+//! newer one; all timestamps differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,21 +21,21 @@ use super::notes::{Moment, Notes};
 /// A column whose presence a read shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Column {
-    /// That the row is there, as INSERT makes it, whatever its cells are.
+    /// The row's liveness, as INSERT sets it, independent of its cells.
     Row,
     V,
     W,
     Static,
 }
 
-/// What a write does.
+/// An effect of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// A cell gets the write's number.
     Set(Option<i32>, Column),
     /// A cell gets null.
     Unset(Option<i32>, Column),
-    /// Rows of a range, both ends included.
+    /// Deletes rows of a range, both ends included.
     DeleteRows(i32, i32),
     DeletePartition,
 }
@@ -69,16 +72,16 @@ struct Write {
     ttl_s: Option<i64>,
     effects: Vec<Effect>,
     begun: Moment,
-    /// When it was answered, or cannot happen any more.
+    /// When it was answered, or became impossible.
     ended: Option<Moment>,
     state: State,
-    /// No crash takes it away.
+    /// No crash can remove it.
     is_durable: bool,
     is_acknowledged: bool,
 }
 
 impl Write {
-    /// Whether it covers a place, and with a live cell.
+    /// Whether the write covers a place: `Some(true)` with a live cell.
     fn at(&self, c: Option<i32>, column: Column) -> Option<bool> {
         let mut found = None;
         for effect in self.effects.iter().filter(|effect| effect.covers(c, column)) {
@@ -89,7 +92,7 @@ impl Write {
     }
 }
 
-/// A row as a read shows it. A partition that has nothing but static columns is a row without `c`.
+/// A row as a read returns it. A partition that has only static columns is a row without `c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
     pub p: i32,
@@ -99,27 +102,27 @@ pub struct Shown {
     pub s: Option<i32>,
 }
 
-/// What was asked for.
+/// The partitions and rows of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scope {
     /// `None`: all partitions.
     pub p: Option<i32>,
-    /// Rows from and to, both included; `None`: all, and partitions with nothing but static columns too.
+    /// Rows from and to, both included; `None`: all rows, and partitions that have only static columns.
     pub rows: Option<(i32, i32)>,
-    /// One partition on one page: it is a snapshot.
+    /// One partition on one page, which is a snapshot.
     pub is_snapshot: bool,
 }
 
 /// See the head of this file.
 pub struct Facts {
     pub name: &'static str,
-    /// Keys are below these.
+    /// Keys are below these numbers.
     pub partitions: i32,
     pub rows: i32,
     writes: BTreeMap<i32, Write>,
-    /// The schema of this table is being changed, or a change did not end well.
+    /// A schema change of this table is in progress, or has failed.
     pub is_changing: bool,
-    /// When the last such change began or ended.
+    /// Stamp of the last start or end of such a change.
     pub disturbed: u64,
 }
 
@@ -152,7 +155,7 @@ impl Facts {
         self.writes.insert(seq, write);
     }
 
-    /// It was acknowledged; `is_durable`: against power failures too.
+    /// Records an acknowledgement. `is_durable`: it holds after a power failure too.
     pub fn acknowledged(&mut self, at: Moment, seq: i32, is_durable: bool) {
         let Some(write) = self.writes.get_mut(&seq) else { return };
         write.ended = Some(at);
@@ -164,7 +167,7 @@ impl Facts {
         }
     }
 
-    /// The node says that it did not happen.
+    /// Records that the node refused the write.
     pub fn refused(&mut self, at: Moment, seq: i32) -> Result<(), String> {
         let Some(write) = self.writes.get_mut(&seq) else { return Ok(()) };
         write.ended = Some(at);
@@ -175,14 +178,14 @@ impl Facts {
         Ok(())
     }
 
-    /// Nobody knows whether it happened; it may still happen.
+    /// Records that the write has no answer: it may have happened, or may still happen.
     pub fn unknown(&mut self, seq: i32) {
         if let Some(write) = self.writes.get_mut(&seq).filter(|write| write.state == State::Flying) {
             write.state = State::Possible;
         }
     }
 
-    /// The table was emptied by something that began then; `is_done`: and that ended well.
+    /// Records that an operation from `begun` to `at` emptied the table. `is_done`: it succeeded.
     pub fn emptied(&mut self, begun: Moment, at: Moment, is_done: bool) {
         for write in self.writes.values_mut().filter(|write| write.state != State::Gone) {
             let is_before = write.is_acknowledged && write.ended.is_some_and(|ended| ended < begun);
@@ -197,7 +200,7 @@ impl Facts {
         self.disturbed = at.stamp;
     }
 
-    /// The node died. `loses_unsynced`: what was not synced may be lost with it.
+    /// Records that the node died. `loses_unsynced`: unsynced writes may be lost.
     pub fn crashed(&mut self, at: Moment, loses_unsynced: bool) {
         for write in self.writes.values_mut() {
             write.ended.get_or_insert(at);
@@ -208,8 +211,8 @@ impl Facts {
         }
     }
 
-    /// After a restart, and a read of everything that was compared: what is there is there for good, and what would be shown if
-    /// it were there is gone.
+    /// After a restart, and a compared read of everything: writes that were seen are durable, and possible
+    /// writes that would have been seen if they were present are gone.
     pub fn settle(&mut self, at: Moment, rows: &[Shown]) {
         let by_place = Places::of(rows);
         loop {
@@ -237,7 +240,7 @@ impl Facts {
         }
     }
 
-    /// Whether what is shown says that it is not there.
+    /// Whether the content shows that the write is absent.
     fn would_be_shown(&self, write: &Write, shown: &Places) -> bool {
         let places = write.effects.iter().flat_map(|effect| match *effect {
             Effect::Set(c, column) | Effect::Unset(c, column) => vec![(c, column)],
@@ -265,7 +268,7 @@ impl Facts {
             }
             match (write.at(c, column), shown.seq(write.p, c, column)) {
                 (Some(true), Some(seq)) => seq != write.seq,
-                // What has expired is not shown either.
+                // An expired cell is not shown either.
                 (Some(true), None) => write.ttl_s.is_none(),
                 (Some(false), Some(_)) => true,
                 _ => false,
@@ -273,7 +276,7 @@ impl Facts {
         })
     }
 
-    /// Whether some cell may expire in these seconds.
+    /// Whether a cell may expire between two moments.
     pub fn may_expire(&self, notes: &Notes, from: Moment, to: Moment) -> bool {
         let (least_s, most_s) = notes.wall_s(from, to);
         let expiring = self.writes.values().filter(|write| write.state != State::Gone);
@@ -282,7 +285,7 @@ impl Facts {
         })
     }
 
-    /// Compares a read that began and ended then with what is known, and learns from it.
+    /// Compares a read from `begun` to `ended` with the known writes, and learns from it.
     pub fn compare(
         &mut self,
         notes: &Notes,
@@ -327,7 +330,7 @@ impl Facts {
             if statics.len() > 1 && scope.is_snapshot {
                 return Err(format!("{}: partition {p} has several static rows: {statics:?}", self.name));
             }
-            // A read of some rows shows static columns only beside those.
+            // A read of some rows shows static columns only beside those rows.
             if !of_partition.is_empty() || scope.rows.is_none() {
                 for cell in
                     of_partition.iter().map(|row| row.s).chain(of_partition.is_empty().then_some(None))
@@ -398,7 +401,7 @@ impl Facts {
         Err(format!("{}: shows nothing, but a write is certain: {top:?}", place()))
     }
 
-    /// A row without cells is there because of an INSERT.
+    /// A row without cells exists because of an INSERT.
     fn compare_marker(&self, read: &Read<'_>, p: i32, c: i32) -> Result<(), String> {
         let inserts = self.writes.values().filter(|write| {
             write.p == p && write.state != State::Gone && write.at(Some(c), Column::Row) == Some(true)
@@ -418,14 +421,14 @@ impl Facts {
     }
 }
 
-/// When a write's cells expire, at the earliest and at the latest, in seconds of the wall clock.
+/// The earliest and the latest second of the wall clock at which a write's cells expire.
 fn expiry_s(write: &Write, notes: &Notes, now: Moment) -> Option<(i64, i64)> {
     let ttl_s = write.ttl_s?;
     let (least_s, most_s) = notes.wall_s(write.begun, write.ended.unwrap_or(now));
     Some((least_s + ttl_s, most_s + ttl_s + 1))
 }
 
-/// What counts for a read.
+/// Scope and times of a read.
 struct Read<'a> {
     notes: &'a Notes,
     begun: Moment,
@@ -442,14 +445,14 @@ impl Read<'_> {
         }
     }
 
-    /// It may have expired, now or before the clock went back.
+    /// The write may have expired, now or before the clock was set back.
     fn may_be_dead(&self, write: &Write) -> bool {
         let most_s = self.notes.wall_s(write.begun, self.ended).1;
         expiry_s(write, self.notes, self.ended).is_some_and(|(first_s, _)| most_s >= first_s)
     }
 }
 
-/// What is shown, by place.
+/// The content of a read, by place.
 struct Places {
     rows: BTreeMap<(i32, Option<i32>), Shown>,
     twice: bool,

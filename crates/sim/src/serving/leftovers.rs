@@ -1,4 +1,5 @@
-//! What a node keeps of clients that are gone: nothing. Neither connections, requests and bytes of them, nor permits of reads.
+//! Checks that a node keeps nothing of disconnected clients: no connections, no requests or bytes of them, no
+//! permits of reads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,11 +7,11 @@ use engine::{EngineError, node};
 use runtime::Shard;
 use server::cql_server::{self, UnderWay};
 
-/// Reads stay open between two pages for ten seconds, and requests end within their timeouts.
+/// Parked reads stay open for ten seconds, and requests end within their timeouts.
 const LOOKS: u32 = 60;
 const LOOK_US: u64 = 500_000;
 
-/// Waits until nothing is left, and says what is if that takes too long. No client may be connected.
+/// Waits until nothing is left, and returns the leftovers if that takes too long. No client may be connected.
 ///
 /// # Errors
 /// The node has stopped.

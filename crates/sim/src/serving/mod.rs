@@ -1,20 +1,20 @@
-//! The CQL server inside the simulation: clients on simulated connections, good ones and rude ones, against a node whose disk,
-//! memory, network and clock fail.
+//! Simulates the CQL server: well-behaved and rude clients on simulated connections, against a node with
+//! faults of disk, memory, network and clock.
 //!
-//! | question | file |
+//! | topic | file |
 //! |---|---|
-//! | the life of one world: rounds, faults, crashes | `seed.rs`, many of them: `run.rs` |
-//! | which faults | `weather.rs` |
-//! | what all clients share: failures, history, clocks | `notes.rs` |
+//! | the life of one world: rounds, faults, crashes | `seed.rs`; many worlds: `run.rs` |
+//! | options and faults of a world | `weather.rs` |
+//! | state shared by all clients: failures, history, clocks | `notes.rs` |
 //! | bytes of the native protocol, answers by stream | `connection.rs` |
 //! | statements: prepared, bound, as text | `session.rs` |
 //! | writes, reads and batches of rows | `plain.rs`, against the model in `facts.rs` |
-//! | conditional statements | `registers.rs`, judged by `order.rs` |
+//! | conditional statements | `registers.rs`, checked by `order.rs` |
 //! | counters | `tallies.rs` |
-//! | pages of quiet data | `pages.rs` |
-//! | changes of the schema | `schema.rs` |
-//! | clients that break off, stall, flood or talk nonsense | `rude.rs` |
-//! | what is left when all clients are gone | `leftovers.rs` |
+//! | pages of idle data | `pages.rs` |
+//! | schema changes | `schema.rs` |
+//! | clients that disconnect, stall, flood or send garbage | `rude.rs` |
+//! | leftovers of disconnected clients | `leftovers.rs` |
 //! | promises that are broken on purpose | `promises.rs` |
 
 mod connection;

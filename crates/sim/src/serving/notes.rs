@@ -1,4 +1,5 @@
-//! What all clients of a simulated node share: the first failure, the history, the order of events, and the clocks.
+//! State that all clients of a simulated node share: the first failure, the history, the order of events, and
+//! the clocks.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -7,14 +8,14 @@ use runtime::sim::SimClock;
 
 use crate::client::History;
 
-/// What was done, for the summary. Equal for equal seeds.
+/// Counts of operations, for the summary. Equal for equal seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub requests: u64,
     pub answers: u64,
-    /// Requests whose connection ended before their answer came.
+    /// Requests whose connection ended before their answer arrived.
     pub unanswered: u64,
-    /// Answers that were errors with an excuse.
+    /// Error answers that have a reason.
     pub refused: u64,
     pub writes: u64,
     pub reads: u64,
@@ -47,16 +48,16 @@ impl Counts {
     }
 }
 
-/// Faults that are being made, which explain errors.
+/// Active faults, which explain errors.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Excuses {
     /// Reads, writes or syncs fail.
     pub io: bool,
-    /// The disk has a size.
+    /// The disk has a limited size.
     pub no_space: bool,
     /// Connections break.
     pub network: bool,
-    /// The node has little memory, or takes few requests at a time.
+    /// The node has little memory, or a low limit of concurrent requests.
     pub is_small: bool,
     /// The node is being stopped.
     pub is_stopping: bool,
@@ -64,32 +65,33 @@ pub struct Excuses {
     pub idle: bool,
 }
 
-/// The checkers of a served world. Each guards a promise, and `sim --server --break` shows that each can fail.
+/// The checkers of a served world. Each guards a promise, and `sim --server --break` shows that each can
+/// fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checker {
     /// Each request gets one answer within its time, or its connection ends.
     Answers,
     /// The server closes a connection only for a reason, and then within its time.
     Connections,
-    /// Every error that a client gets has a reason.
+    /// Every error of a client has a reason.
     Errors,
-    /// A read shows what was acknowledged, nothing that was refused, and each write whole or not at all.
+    /// A read shows acknowledged writes, no refused write, and each write whole or not at all.
     Reads,
-    /// The first read of each table after a restart does so too.
+    /// The same for the first read of each table after a restart.
     Restart,
-    /// Conditional statements have an order that explains each answer.
+    /// Conditional statements are linearizable.
     Linear,
     /// A counter has each addition once.
     Counters,
-    /// The pages of a read are together what one read shows.
+    /// The pages of a read are together what one read returns.
     Pages,
-    /// Changes of the schema do what they say.
+    /// Schema changes have their effect.
     Schema,
-    /// Nothing is kept of clients that are gone.
+    /// Nothing is kept of disconnected clients.
     Leftovers,
     /// The node starts, and stops.
     Starts,
-    /// Everything that was begun ends.
+    /// Every operation ends.
     Ends,
     /// No assertion of the node fails.
     Panics,
@@ -116,7 +118,7 @@ impl Checker {
     ];
 }
 
-/// What a seed fails with: the checker that saw it, and what it saw.
+/// The failure of a seed: the checker that detected it, and its text.
 #[derive(Clone, Debug)]
 pub struct Failure {
     pub checker: Checker,
@@ -142,7 +144,7 @@ pub struct Moment {
     pub now_us: u64,
 }
 
-/// The wall clock was set, and is ahead of the monotonic one by so much since.
+/// A change of the wall clock: its lead over the monotonic clock from then on.
 #[derive(Clone, Copy, Debug)]
 struct Jump {
     at: Moment,
@@ -158,12 +160,12 @@ pub struct Notes {
     stamp: Cell<u64>,
     now_us: Box<dyn Fn() -> u64>,
     jumps: RefCell<Vec<Jump>>,
-    /// Of every line of the history.
+    /// Digest of all lines of the history.
     digest: Cell<u64>,
 }
 
 impl Notes {
-    /// `wall_start_us`: what the wall clock shows when the monotonic one is 0.
+    /// `wall_start_us`: the wall clock at time 0 of the monotonic clock.
     pub fn new(history: History, now_us: impl Fn() -> u64 + 'static, wall_start_us: i64) -> Self {
         let begin = Jump { at: Moment { stamp: 0, now_us: 0 }, ahead_us: wall_start_us };
         Self {
@@ -179,14 +181,14 @@ impl Notes {
     }
 
     pub fn note(&self, what: impl Into<String>) {
-        // Fillers of long texts say nothing.
+        // Fillers of long texts carry no information.
         let line = format!("{} {}", (self.now_us)(), what.into()).replace(&"x".repeat(16), "");
         let hash = base::murmur3::hash128(line.as_bytes()).0 as u64;
         self.digest.set(self.digest.get().rotate_left(7) ^ hash);
         self.history.note(line);
     }
 
-    /// One number for the whole history.
+    /// Digest of the whole history.
     pub fn digest(&self) -> u64 {
         self.digest.get()
     }
@@ -203,7 +205,7 @@ impl Notes {
         self.excuses.set(excuses);
     }
 
-    /// A promise was broken; the first one is reported.
+    /// Records a broken promise; the first one is reported.
     pub fn fail(&self, checker: Checker, what: impl Into<String>) {
         let failure = Failure::new(checker, what);
         self.note(format!("FAILED: {failure}"));
@@ -217,18 +219,18 @@ impl Notes {
     }
 
     /// # Errors
-    /// The first failure since this was asked last.
+    /// The first failure since the last call.
     pub fn take_failure(&self) -> Result<(), Failure> {
         self.failure.borrow_mut().take().map_or(Ok(()), Err)
     }
 
-    /// A new point in the order of events, after all before.
+    /// A new point in the order of events, after all earlier ones.
     pub fn moment(&self) -> Moment {
         self.stamp.set(self.stamp.get() + 1);
         Moment { stamp: self.stamp.get(), now_us: (self.now_us)() }
     }
 
-    /// Sets the wall clock by so much.
+    /// Sets the wall clock by `by_us` microseconds.
     pub fn jump(&self, clock: &SimClock, by_us: i64) {
         clock.set_wall_by_us(by_us);
         let mut jumps = self.jumps.borrow_mut();
@@ -239,7 +241,7 @@ impl Notes {
         self.note(format!("the wall clock jumps by {} s", by_us / 1_000_000));
     }
 
-    /// The least and the largest second that the wall clock showed between two moments.
+    /// The least and the greatest second that the wall clock showed between two moments.
     pub fn wall_s(&self, from: Moment, to: Moment) -> (i64, i64) {
         let jumps = self.jumps.borrow();
         let mut found: Option<(i64, i64)> = None;

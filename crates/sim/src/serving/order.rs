@@ -1,18 +1,19 @@
-//! Whether a history of one register is linearizable: whether its operations can be put into an order that keeps what ended
-//! before what began later, and in which each has the answer it got.
+//! Linearizability of a history of one register: whether its operations have an order in which every
+//! operation that ended before another began precedes it, and in which each has its answer.
 //!
-//! The search of Wing and Gong with the memory of Lowe: depth first over the operations that may come next, and no pair of
-//! (operations done, value) is looked at twice. An operation without an answer may come at any time after its call, or never.
+//! Wing and Gong's search with Lowe's memo: depth first over the operations that may come next; each pair
+//! (operations done, value) is tried once. An operation without an answer may take effect at any time after
+//! its call, or never.
 
 use std::collections::BTreeSet;
 
-/// What was asked of the register. `None` is a register without a value.
+/// Operation on the register. `None` is a register without a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
     Read,
     /// Sets the value if there is none.
     Insert(i32),
-    /// Sets `to` if `from` is there.
+    /// Sets `to` if the value is `from`.
     Swap {
         from: i32,
         to: i32,
@@ -21,12 +22,12 @@ pub enum Ask {
     Remove,
 }
 
-/// What it was answered with.
+/// The answer to an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     Value(Option<i32>),
     Applied,
-    /// The condition did not hold. Some answers say which value was there.
+    /// The condition did not hold. Some answers contain the current value.
     Refused(Option<Option<i32>>),
 }
 
@@ -34,16 +35,16 @@ pub enum Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
     pub begun: u64,
-    /// `None`: it has no answer.
+    /// `None`: no answer.
     pub ended: Option<(u64, Answer)>,
     pub ask: Ask,
 }
 
-/// More operations are not searched.
+/// Limit of the operations that are searched.
 pub const CALLS_MAX: usize = 128;
 
 impl Call {
-    /// The register after it, if that is possible with the answer it got.
+    /// The register's value after the operation; `None` if its answer is impossible.
     fn after(&self, value: Option<i32>) -> Option<Option<i32>> {
         let holds = match self.ask {
             Ask::Read => {
@@ -70,8 +71,8 @@ impl Call {
     }
 }
 
-/// Whether the calls have an order that begins with one of `first` and, if `last` is given, ends with that value. The error says how
-/// far the best order came.
+/// Checks whether the calls have an order that begins with one of the values `first` and, if `last` is given,
+/// ends with that value. The error describes the longest order.
 ///
 /// # Panics
 /// There are more than [`CALLS_MAX`] calls.
@@ -93,7 +94,7 @@ pub fn check(calls: &[Call], first: &[Option<i32>], last: Option<Option<i32>>) -
         if so_far >= best.0 {
             best = (so_far, done, value);
         }
-        // What has ended before the first end among those left comes first.
+        // A candidate must begin before the first end of the operations left.
         let left = || calls.iter().enumerate().filter(|(at, _)| done & (1 << at) == 0);
         let first_end = left().filter_map(|(_, call)| call.ended.map(|(at, _)| at)).min().unwrap_or(u64::MAX);
         for (at, call) in left().filter(|(_, call)| call.begun < first_end) {
@@ -138,7 +139,7 @@ mod tests {
     fn what_was_applied_is_not_lost() {
         let lost = [call(1, 2, SWAP, Answer::Applied), call(3, 4, Ask::Read, Answer::Value(Some(1)))];
         assert!(check(&lost, &[Some(1)], None).is_err());
-        // At the same time, the read may come first.
+        // Concurrent: the read may come first.
         let beside = [call(1, 4, SWAP, Answer::Applied), call(2, 3, Ask::Read, Answer::Value(Some(1)))];
         assert_eq!(check(&beside, &[Some(1)], None), Ok(()));
     }

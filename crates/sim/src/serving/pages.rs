@@ -1,4 +1,5 @@
-//! Pages of quiet data: what is read page by page is what is read at once, over dead rows and expired ones too.
+//! Checks pages of idle data: a paged read returns the rows of an unpaged read, over dead and expired rows
+//! too.
 
 use protocol::Rows;
 
@@ -6,7 +7,7 @@ use super::notes::Checker;
 use super::plain::{KEYSPACE, Table, pick, raw_pages};
 use super::session::{Bind, Session, Statement};
 
-/// Reads that a chance chooses, each at once and in pages of several sizes. Nothing is written meanwhile.
+/// Random reads, each unpaged and in pages of several sizes. There are no writes meanwhile.
 pub async fn compare(session: &Session, tables: &[&Table], reads: u64) {
     let notes = &session.home.notes;
     for _ in 0..reads {
@@ -20,7 +21,7 @@ pub async fn compare(session: &Session, tables: &[&Table], reads: u64) {
         let ended = notes.moment();
         session.note(&format!("{} in {} pages", statement.literal(), in_pages.len()));
         let (at_once, in_pages) = (cells(at_once), cells(in_pages));
-        // What expires meanwhile is in the first and not in the second.
+        // A cell that expires meanwhile is in the first read and not in the second.
         if table.facts.borrow().may_expire(notes, begun, ended) {
             continue;
         }

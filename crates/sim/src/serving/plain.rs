@@ -12,22 +12,23 @@ use super::session::{Answered, Bind, Session, Statement, With};
 /// The keyspace of all tables here.
 pub const KEYSPACE: &str = "sim";
 
-/// A row of a result: the longest text, and four numbers.
+/// Size of a result's row: the longest text, and four numbers.
 const ROW_BYTES_MAX: u64 = 500;
 
-/// What all clients know of a table.
+/// State of a table that all clients share.
 pub struct Table {
     pub facts: RefCell<Facts>,
     pub numbers: Rc<Numbers>,
 }
 
-/// Numbers of writes, and their timestamps: unique in a world.
+/// Numbers and timestamps of writes: unique in a world.
 pub struct Numbers {
     last: Cell<i32>,
     first_us: i64,
     /// An acknowledged write survives a power failure.
     pub is_durable: Cell<bool>,
-    /// A partition is read at once if it is no larger: the server gathers even an unpaged result from reads of so many bytes.
+    /// Largest partition that is read as one snapshot: the server gathers even an unpaged result from reads
+    /// of this many bytes.
     pub page_bytes: Cell<u64>,
 }
 
@@ -41,7 +42,7 @@ impl Numbers {
         self.last.get()
     }
 
-    /// Timestamps rise with the numbers, but for some that are up to twenty numbers ahead.
+    /// Timestamps increase with the numbers, except some that are up to twenty numbers ahead.
     fn timestamp_us(&self, seq: i32, ahead: u64) -> i64 {
         self.first_us + (i64::from(seq) + ahead as i64) * 1000 + i64::from(seq % 1000)
     }
@@ -50,7 +51,7 @@ impl Numbers {
 /// A write that is not sent yet.
 struct Draft {
     p: i32,
-    /// Without the table's name and USING: what follows `UPDATE t` and so on is made by [`Draft::statement`].
+    /// Without the table's name and USING; [`Draft::statement`] builds the statement.
     kind: Kind,
     effects: Vec<Effect>,
     seq: i32,
@@ -66,7 +67,7 @@ enum Kind {
     DeletePartition,
 }
 
-/// Texts begin with the write's number and are filled up, so that rows have a size.
+/// Texts begin with the write's number and are padded, so that rows have a size.
 fn text_of(seq: i32, bytes: usize) -> String {
     let mut text = format!("{seq}_");
     while text.len() < bytes {
@@ -106,7 +107,7 @@ impl Draft {
         let effects = match kind {
             Kind::Insert { c, v, w } => {
                 let mut effects = vec![Effect::Set(Some(c), Column::Row)];
-                // An INSERT that names a column with null deletes its cell.
+                // An INSERT with null for a column deletes its cell.
                 effects.push(cell(Some(c), Column::V, v));
                 effects.push(cell(Some(c), Column::W, w));
                 effects
@@ -123,7 +124,7 @@ impl Draft {
         Self { p, kind, effects, seq: numbers.next(), ttl_s }
     }
 
-    /// `timestamp_us`: in the text, and not beside it.
+    /// `timestamp_us`: put into the text, not sent beside it.
     fn statement(&self, session: &Session, table: &str, timestamp_us: Option<i64>) -> Statement {
         let is_deletion =
             matches!(self.kind, Kind::DeleteCell { .. } | Kind::DeleteRows { .. } | Kind::DeletePartition);
@@ -216,7 +217,7 @@ impl Table {
         }
     }
 
-    /// One write.
+    /// Sends one write.
     pub async fn write(&self, session: &Session) {
         let notes = &session.home.notes;
         let (p, draft) = {
@@ -238,7 +239,7 @@ impl Table {
         self.learn(notes, &answered, &[draft.seq], begun);
     }
 
-    /// Several statements at once: of one partition they are one write, of several one for each.
+    /// Sends a batch: its statements on one partition are one write.
     pub async fn write_batch(&self, session: &Session) {
         let notes = &session.home.notes;
         let count = 2 + session.below(4) as usize;
@@ -254,7 +255,7 @@ impl Table {
             }
             drafts.push(Draft::new(session, &self.facts.borrow(), &self.numbers, p));
         }
-        // One write of a partition has one number.
+        // A write of one partition has one number.
         if !is_spread {
             let ttl_s = drafts[0].ttl_s;
             let seq = drafts[0].seq;
@@ -358,8 +359,8 @@ impl Table {
         }
     }
 
-    /// Reads everything, with as many tries as it takes, and compares. `is_restarted`: the node has just been started, and
-    /// nothing is under way.
+    /// Reads everything, retrying as needed, and compares. `is_restarted`: the node has just started, and
+    /// nothing is in flight.
     pub async fn read_all(&self, session: &Session, is_restarted: bool) {
         const TRIES: usize = 50;
         let notes = &session.home.notes;
@@ -382,7 +383,7 @@ impl Table {
                     }
                     return;
                 }
-                // It was dropped, or never made.
+                // The table was dropped, or never created.
                 Err(Answered::Refused(protocol::CqlError::Invalid(_))) if self.facts.borrow().is_changing => {
                     return;
                 }
@@ -396,7 +397,7 @@ impl Table {
     }
 }
 
-/// All rows of a statement, page by page if pages are asked for.
+/// All rows of a statement, in pages if a page size is given.
 pub async fn read_pages(
     session: &Session,
     statement: &Statement,
@@ -410,10 +411,10 @@ pub async fn read_pages(
     Ok(shown)
 }
 
-/// More pages than a result here can have: an empty page makes way too.
+/// Limit of the pages of a result; empty pages count too.
 const PAGES_MAX: usize = 2000;
 
-/// The pages of a statement as they come.
+/// The pages of a statement, unchanged.
 pub async fn raw_pages(
     session: &Session,
     statement: &Statement,

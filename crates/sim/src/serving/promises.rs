@@ -1,6 +1,7 @@
-//! The promises of the server that can be broken on purpose, each with the checker that must see it: `sim --server --break`.
+//! The server's promises that can be broken on purpose, each with the checker that must detect it: `sim
+//! --server --break`.
 //!
-//! Some are promises of the engine that clients of the server have to notice too. See [`crate::promises`].
+//! Some are promises of the engine that clients of the server must detect too. See [`crate::promises`].
 
 use super::notes::Checker;
 use crate::promises::Promise;

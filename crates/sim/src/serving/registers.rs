@@ -1,7 +1,8 @@
-//! Conditional statements: each partition is a register, and all that was asked of it since the node started has an order.
+//! Conditional statements: each partition is a register, and all operations on it since the node's start have
+//! an order.
 //!
-//! After a crash, what was acknowledged has happened and what had no answer may have. Reads and refused conditions show what is in
-//! memory and may not be durable yet; they bind nothing beyond the crash.
+//! After a crash, acknowledged operations have happened and unanswered ones may have. Reads and refused
+//! conditions show the memory's content, which may not be durable yet; they prove nothing after the crash.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,20 +14,21 @@ use super::order::{self, Answer, Ask, CALLS_MAX, Call};
 use super::plain::KEYSPACE;
 use super::session::{Answered, Bind, Session, Statement, With};
 
-/// Tables of registers have so many.
+/// Registers of a table.
 const REGISTERS: usize = 3;
 
 struct Register {
     calls: Vec<Call>,
-    /// What may have been there when the node started.
+    /// Possible values at the node's start.
     first: Vec<Option<i32>>,
 }
 
 /// See the head of this file.
 pub struct Registers {
     registers: RefCell<Vec<Register>>,
-    /// A removal leaves nothing by which a later decision could learn its timestamp. With a clock that was set back and a node that
-    /// was restarted, what is inserted then stays removed (docs/known-limits.md), so there are none in such worlds.
+    /// Whether registers are removed. A removal leaves nothing from which a later decision could learn its
+    /// timestamp. If the clock was set back and the node restarted, a later insert stays removed
+    /// (docs/known-limits.md), so such worlds have no removals.
     removes: bool,
 }
 
@@ -46,7 +48,7 @@ impl Registers {
         first.chain(registers[p].calls.iter().filter_map(of_call)).collect()
     }
 
-    /// One statement of a register that chance chooses.
+    /// Sends one random statement on a random register.
     pub async fn ask(&self, session: &Session) {
         let p = session.below(REGISTERS as u64) as usize;
         if self.registers.borrow()[p].calls.len() + 8 > CALLS_MAX {
@@ -101,7 +103,7 @@ impl Registers {
                 if matches!(error, protocol::CqlError::Invalid(_)) {
                     notes.fail(Checker::Linear, format!("{}: {error}", statement.literal()));
                 }
-                // It has not happened: as a read without an answer, it says nothing.
+                // The operation has not happened; as a read without an answer it proves nothing.
                 self.registers.borrow_mut()[p].calls[at].ask = Ask::Read;
                 return;
             }
@@ -111,7 +113,7 @@ impl Registers {
         self.registers.borrow_mut()[p].calls[at].ended = Some((notes.moment().stamp, answer));
     }
 
-    /// Compares what was answered since the node started.
+    /// Checks all answers since the node's start.
     pub fn check(&self) -> Result<(), String> {
         for (p, register) in self.registers.borrow().iter().enumerate() {
             order::check(&register.calls, &register.first, None)
@@ -120,8 +122,8 @@ impl Registers {
         Ok(())
     }
 
-    /// After a restart: reads each register, and compares with what must have survived. `loses_acknowledged`: what was acknowledged
-    /// may be lost.
+    /// After a restart: reads each register, and compares with the operations that must have survived.
+    /// `loses_acknowledged`: acknowledged operations may be lost.
     pub async fn restarted(&self, session: &Session, loses_acknowledged: bool) {
         let notes = &session.home.notes;
         for p in 0..REGISTERS {

@@ -1,4 +1,5 @@
-//! Clients that break off, stall, flood or talk nonsense. None of them may hurt another one, or keep anything.
+//! Clients that disconnect, stall, flood or send garbage. None of them may affect another client or leave
+//! anything behind.
 
 use std::rc::Rc;
 
@@ -9,13 +10,13 @@ use super::notes::Checker;
 use super::plain::KEYSPACE;
 use super::session::{Home, Session};
 
-/// How long after its idle timeout the server may take to close a connection.
+/// Limit of the time between the idle timeout and the close of a connection.
 const CLOSES_WITHIN_US: u64 = 10_000_000;
 
 /// Requests in flight on one connection.
 const FLOOD_MAX: u64 = 120;
 
-/// One rude client, to its end. `idle_us`: the server's idle timeout.
+/// Runs one rude client to its end. `idle_us`: the server's idle timeout.
 pub async fn one(session: &Session, idle_us: Option<u64>) {
     let Home { shard, notes, address } = &session.home;
     let version = ProtocolVersion::ALL[session.below(3) as usize];
@@ -25,7 +26,7 @@ pub async fn one(session: &Session, idle_us: Option<u64>) {
     session.note(&format!("rude {kind}, {version}, {compression:?}"));
     let Some(connection) = Connection::connect(shard, notes, *address, version).await else { return };
     if kind == 0 {
-        // Nonsense before any introduction.
+        // Garbage before STARTUP.
         connection.is_rude.set(true);
         garbage(session, &connection, true).await;
         connection.close();
@@ -51,7 +52,7 @@ pub async fn one(session: &Session, idle_us: Option<u64>) {
         6 => flood(session, &connection, Reading::Promptly, idle_us).await,
         7 => half_closed(session, &connection).await,
         _ => {
-            // Does nothing.
+            // Stays idle.
             if let Some(idle_us) = idle_us {
                 is_closed(session, &connection, idle_us).await;
             }
@@ -63,8 +64,8 @@ pub async fn one(session: &Session, idle_us: Option<u64>) {
 async fn is_closed(session: &Session, connection: &Connection, idle_us: u64) {
     connection.is_rude.set(true);
     let is_closed = if connection.reading() == Reading::NotAtAll {
-        // Who reads nothing does not see the end. What is left in the socket is read afterwards, and in less time than an idle
-        // timeout takes: a connection that is still open then had not been closed before.
+        // A client that reads nothing does not see the end. It reads the remaining bytes afterwards, in less
+        // time than another idle timeout: a connection that is still open then was not closed before.
         session.home.shard.sleep_us(idle_us + CLOSES_WITHIN_US).await;
         connection.set_reading(Reading::Promptly);
         connection.is_closed_within(idle_us / 2).await
@@ -80,16 +81,16 @@ async fn is_closed(session: &Session, connection: &Connection, idle_us: u64) {
     }
 }
 
-/// `must_end`: no such bytes can be the beginning of a message.
+/// `must_end`: the bytes cannot be the beginning of a message.
 async fn garbage(session: &Session, connection: &Connection, must_end: bool) {
     let mut bytes = vec![0; 16 + session.below(2000) as usize];
     session.fork().fill(&mut bytes);
     if must_end && !connection.version.has_segments() {
-        // A version that nobody speaks.
+        // An unsupported version.
         bytes[0] = 0x77;
     }
     if session.chance(1, 2) && !must_end {
-        // A header that is right, and a body that is not.
+        // A valid header with an invalid body.
         bytes[..9].copy_from_slice(&[connection.version.number(), 0, 0, 5, 7, 0, 0, 0, 7]);
     }
     connection.send_raw(&bytes).await;
@@ -103,7 +104,7 @@ async fn garbage(session: &Session, connection: &Connection, must_end: bool) {
 }
 
 fn scan() -> Request<'static> {
-    // Without a page size, all of it.
+    // Without a page size: all rows.
     Request::Query {
         text: "SELECT p, c, s, v, w FROM sim.plain",
         parameters: QueryParameters::new(Consistency::One),
@@ -118,7 +119,7 @@ async fn broken_off(session: &Session, connection: &Connection) {
     session.home.shard.sleep_us(session.below(5000)).await;
 }
 
-/// The rest comes late, and then the answer.
+/// The second part of a frame is late; then the answer must arrive.
 async fn half_a_frame(session: &Session, connection: &Rc<Connection>, idle_us: Option<u64>) {
     let (stream, bytes) = connection.bytes_of("a scan in two parts", &scan());
     let part = 1 + session.below(bytes.len() as u64 - 1) as usize;
@@ -133,7 +134,7 @@ async fn half_a_frame(session: &Session, connection: &Rc<Connection>, idle_us: O
     }
 }
 
-/// Many requests at once. Each is answered, once; or the client goes away.
+/// Many requests at once. Each is answered once, unless the client disconnects.
 async fn flood(session: &Session, connection: &Rc<Connection>, reading: Reading, idle_us: Option<u64>) {
     connection.set_reading(reading);
     let count = 1 + session.below(FLOOD_MAX);
@@ -141,7 +142,8 @@ async fn flood(session: &Session, connection: &Rc<Connection>, reading: Reading,
         (0..count).filter_map(|_| connection.send("one of many scans", &scan())).collect();
     match reading {
         Reading::NotAtAll => {
-            // Longer, and the server may close the connection as idle, with answers that were not taken.
+            // After a longer pause the server may close the connection as idle, with answers that were not
+            // taken.
             session.home.shard.sleep_us(session.below(idle_us.map_or(4_000_000, |us| us / 2))).await;
             if session.chance(1, 2) {
                 connection.is_rude.set(true);
@@ -177,7 +179,7 @@ fn check_scan(session: &Session, answer: Option<Response>) {
     }
 }
 
-/// What was asked before the client has nothing more to say is answered, and then the server closes.
+/// Requests sent before a half-close are answered, and then the server closes.
 async fn half_closed(session: &Session, connection: &Rc<Connection>) {
     let mut streams = vec![];
     let mut all = vec![];

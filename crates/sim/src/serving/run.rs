@@ -1,4 +1,4 @@
-//! `sim --server`: many worlds of a served node, on several threads, told in the order of the seeds.
+//! `sim --server`: many worlds of a served node, on several threads, reported in the order of the seeds.
 
 use std::panic::AssertUnwindSafe;
 
@@ -7,21 +7,21 @@ use super::seed::{self, Outcome};
 use crate::batch;
 use crate::client::History;
 
-/// So many of the last operations are shown when a seed fails, unless all are wanted.
+/// Number of operations that are shown when a seed fails, unless all are requested.
 const SHOWN: usize = 120;
 
-/// What to run, and how much to tell.
+/// What to run, and how much to report.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub jobs: usize,
     pub keep_going: bool,
     pub is_verbose: bool,
-    /// Every seed is run twice, and both must end the same; otherwise one of so many.
+    /// Every seed is run twice, and both runs must end the same; otherwise only some seeds are.
     pub twice: bool,
     pub one_twice_of: u64,
 }
 
-/// Runs the seeds and tells how they ended; which failed.
+/// Runs the seeds and reports how they ended; returns the failed ones.
 pub fn run(seeds: &[u64], options: &Options) -> Vec<u64> {
     server::logging::silence();
     let is_twice =
@@ -57,10 +57,10 @@ pub fn run(seeds: &[u64], options: &Options) -> Vec<u64> {
     failed
 }
 
-/// Runs a seed; `again`: a second time too, and both must end the same. Gives the operations of the first time.
+/// Runs a seed; `again`: twice, and both runs must end the same. Returns the operations of the first run.
 ///
 /// # Errors
-/// What was broken, and the last operations.
+/// The failure, and the latest operations.
 pub fn trial(seed: u64, again: bool) -> Result<(Outcome, Vec<String>), (Failure, Vec<String>)> {
     let (first, lines) = once(seed)?;
     if again {

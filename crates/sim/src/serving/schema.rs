@@ -1,7 +1,7 @@
-//! Changes of the schema under way, beside everything else: one client makes them, one after the other.
+//! Schema changes during all other operations: one client makes them, one after the other.
 //!
-//! The table `shift` is emptied, dropped and made again. The table `plain` gets a column and loses it, which no write or read of the
-//! other columns may notice. A table of its own comes and goes.
+//! The table `shift` is emptied, dropped and created again. The table `plain` gets a column and loses it,
+//! which must not affect writes and reads of the other columns. Another table is created and dropped.
 
 use protocol::{CqlError, Response};
 
@@ -9,10 +9,10 @@ use super::notes::{Checker, Excuses};
 use super::plain::{KEYSPACE, Table};
 use super::session::{Answered, Form, Session, Statement, With};
 
-/// The columns of tables that [`super::facts`] knows.
+/// The columns of tables that [`super::facts`] models.
 pub const COLUMNS: &str = "(p int, c int, s int static, v int, w text, PRIMARY KEY (p, c))";
 
-/// Carries out a change; whether it ended well.
+/// Executes a change.
 pub async fn run(session: &Session, text: String) -> Answered {
     session.note(&text);
     let answered =
@@ -28,7 +28,7 @@ fn is_done(answered: &Answered) -> bool {
     matches!(answered, Answered::Done(_))
 }
 
-/// One change that chance chooses.
+/// One random change.
 pub async fn change(session: &Session, shift: &Table) {
     match session.below(6) {
         0 | 1 => empty(session, shift, &[format!("TRUNCATE {KEYSPACE}.shift")]).await,
@@ -36,7 +36,7 @@ pub async fn change(session: &Session, shift: &Table) {
             let make = format!("CREATE TABLE IF NOT EXISTS {KEYSPACE}.shift {COLUMNS}");
             empty(session, shift, &[format!("DROP TABLE IF EXISTS {KEYSPACE}.shift"), make]).await;
         }
-        // They may be there already, or not.
+        // The column may exist already, or not.
         3 => drop(run(session, format!("ALTER TABLE {KEYSPACE}.plain ADD extra int")).await),
         4 => drop(run(session, format!("ALTER TABLE {KEYSPACE}.plain DROP extra")).await),
         _ => own_table(session).await,
@@ -49,7 +49,7 @@ async fn empty(session: &Session, shift: &Table, steps: &[String]) {
     {
         let mut facts = shift.facts.borrow_mut();
         if facts.is_changing {
-            // An earlier one may still be under way.
+            // An earlier change may still be in progress.
             return;
         }
         (facts.is_changing, facts.disturbed) = (true, begun.stamp);
@@ -72,7 +72,7 @@ async fn empty(session: &Session, shift: &Table, steps: &[String]) {
     }
     let mut facts = shift.facts.borrow_mut();
     facts.emptied(begun, notes.moment(), done == steps.len());
-    // Without its end nobody knows whether the table is there, until the node was restarted.
+    // Without an answer it is unknown until a restart whether the table exists.
     facts.is_changing = !is_over || (done > 0 && done < steps.len());
 }
 
@@ -84,7 +84,7 @@ async fn own_table(session: &Session) {
     }
     let write = Statement::new(format!("INSERT INTO {table} (k, v) VALUES (1, 2)"), vec![]);
     let written = session.run(&write, &With::default()).await;
-    // Where answers get lost or come late, an earlier DROP may still be under way.
+    // If answers are lost or late, an earlier DROP may still be in progress.
     let Excuses { io, no_space, network, is_small, .. } = session.home.notes.excuses.get();
     if let Answered::Refused(CqlError::Invalid(text)) = &written
         && !(io || no_space || network || is_small)

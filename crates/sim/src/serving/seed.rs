@@ -1,8 +1,9 @@
-//! The life of one world: a node is started, used by many clients, broken and started again, and all that they see is compared.
+//! The life of one world: a node is started, used by many clients, crashed and started again, and all answers
+//! are compared.
 //!
-//! A round is a few clients at the same time, perhaps under faults, perhaps with a crash at an I/O operation chosen beforehand.
-//! Behind some rounds comes quiet, in which reads in pages are compared with reads at once; behind all of them the clients go, and
-//! nothing may be left of them.
+//! A round is a few concurrent clients, perhaps under faults, perhaps with a crash at an I/O operation chosen
+//! beforehand. After some rounds comes a quiet phase, in which paged reads are compared with unpaged ones.
+//! After all rounds the clients disconnect, and nothing may be left of them.
 
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -26,10 +27,10 @@ use super::weather::{self, Climate, address};
 use super::{leftovers, pages, rude, schema};
 use crate::client::History;
 
-/// When the simulated world begins, in microseconds since 1970.
+/// Start of the simulated world's wall clock, in microseconds since 1970.
 const WALL_START_US: i64 = 1_767_225_600_000_000;
 
-/// How a seed ended: equal for equal seeds.
+/// Result of a seed: equal for equal seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     pub schedule_hash: u64,
@@ -66,7 +67,7 @@ pub fn run(seed: u64, history: &History) -> Result<Outcome, Failure> {
     })
 }
 
-/// What clients know of the node's data.
+/// The clients' model of the node's data.
 #[derive(Clone)]
 struct Data {
     plain: Rc<Table>,
@@ -98,18 +99,18 @@ impl Data {
 struct Run {
     world: SimWorld,
     node: Option<SimNode>,
-    /// Where the clients are.
+    /// The machine of the clients.
     clients: Option<SimNode>,
     climate: Climate,
     notes: Rc<Notes>,
     data: Data,
     rng: Rng,
-    /// The last crash may have lost what was acknowledged.
+    /// The last crash may have lost acknowledged operations.
     loses_acknowledged: bool,
     clock_goes_back: bool,
 }
 
-/// What a world stopped with, as a failure of `what`.
+/// The failure of a world that stopped during `what`.
 fn stopped(what: &str, stop: SimStop) -> Failure {
     Failure::new(Checker::Ends, format!("{what}: {stop}"))
 }
@@ -159,7 +160,7 @@ impl Run {
         self.node.as_ref().expect("the node runs")
     }
 
-    /// Starts the node and a machine of clients, without faults, and compares all that is there.
+    /// Starts the node and a machine of clients, without faults, and compares all data.
     fn start(&mut self) -> Result<(), Failure> {
         self.faults_off();
         self.world.set_shards(1 + self.rng.below(3) as u32);
@@ -218,12 +219,12 @@ impl Run {
         ran.map_err(|stop| stopped(what, stop))
     }
 
-    /// The node dies, by itself or with the machine.
+    /// The node dies, alone or with the machine.
     fn crash(&mut self) {
         let power = self.rng.chance(1, 2);
         self.notes.note(if power { "=== power loss" } else { "=== kill" });
         self.notes.count(|counts| counts.crashes += 1);
-        // A sync that fails may take what was written before with it, from the page cache too.
+        // A failed sync may lose earlier writes, from the page cache too.
         let loses_unsynced = power || self.notes.excuses.get().io;
         self.loses_acknowledged = loses_unsynced && !self.data.numbers.is_durable.get();
         let at = self.notes.moment();
@@ -243,7 +244,7 @@ impl Run {
         }
     }
 
-    /// Some clients at the same time, perhaps under faults, perhaps up to a crash.
+    /// Some concurrent clients, perhaps under faults, perhaps up to a crash.
     fn round(&mut self) -> Result<(), Failure> {
         let mut excuses = self.notes.excuses.get();
         weather::make(&mut self.rng, &self.world, &mut excuses);
@@ -268,7 +269,7 @@ impl Run {
         self.data.registers.check().map_err(|what| Failure::new(Checker::Linear, what))?;
         self.no_leftovers()?;
         if excuses.io || excuses.no_space {
-            // The log may have failed; only a restart makes the node whole.
+            // The log may have failed; only a restart makes the node usable again.
             self.crash();
             return self.start();
         }
@@ -353,7 +354,7 @@ impl Run {
         })
     }
 
-    /// All clients are gone: nothing may be left of them.
+    /// After all clients have disconnected: nothing may be left of them.
     fn no_leftovers(&mut self) -> Result<(), Failure> {
         let open = self.climate.cql.open_connections.clone();
         let looked =
@@ -365,7 +366,7 @@ impl Run {
         }
     }
 
-    /// Nothing is written; reads are compared with the model, and with each other.
+    /// Without writes: compares reads with the model, and with each other.
     fn quiet(&mut self) -> Result<(), Failure> {
         self.faults_off();
         self.notes.note("quiet");
@@ -380,7 +381,7 @@ impl Run {
         self.no_leftovers()
     }
 
-    /// The node stops as it should, while some client still asks.
+    /// The node stops regularly, while a client still sends requests.
     fn stop(&mut self) -> Result<(), Failure> {
         self.faults_off();
         self.notes.excuse(|excuses| excuses.is_stopping = true);
@@ -411,7 +412,7 @@ impl Run {
     }
 }
 
-/// Tables that are there already stay.
+/// Creates the tables that do not exist.
 async fn make_tables(session: &Session) {
     let columns = schema::COLUMNS;
     let texts = [
@@ -432,7 +433,7 @@ async fn make_tables(session: &Session) {
     }
 }
 
-/// A good client: operations one after the other, some at the same time; now and then it breaks off.
+/// A well-behaved client: operations one after the other, some concurrent; sometimes it disconnects.
 async fn use_node(session: Rc<Session>, data: Data, operations: u64) {
     for _ in 0..operations {
         if session.chance(1, 20) {
@@ -447,7 +448,7 @@ async fn use_node(session: Rc<Session>, data: Data, operations: u64) {
         let each: Vec<LocalFuture<'_, Result<(), ()>>> = (0..at_once)
             .map(|_| -> LocalFuture<'_, Result<(), ()>> { Box::pin(one(&session, &data)) })
             .collect();
-        // None of them fails; what goes wrong is in the notes.
+        // Failures are recorded in the notes.
         let _ = join::join_all(each).await;
     }
     session.close();

@@ -1,4 +1,4 @@
-//! Statements of a client: prepared, with bound values, or as text; and how their answers are to be understood.
+//! Statements of a client, prepared, with bound values, or as text, and the interpretation of their answers.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ impl Statement {
         Self { text: text.into(), binds }
     }
 
-    /// With its values in the text.
+    /// The statement with its values in the text.
     pub fn literal(&self) -> String {
         let mut parts = self.text.split('?');
         let mut text = parts.next().unwrap_or_default().to_string();
@@ -79,7 +79,7 @@ impl Statement {
     }
 }
 
-/// What comes with a statement.
+/// Parameters of a statement.
 #[derive(Clone, Debug, Default)]
 pub struct With {
     pub timestamp_us: Option<i64>,
@@ -104,13 +104,13 @@ impl With {
     }
 }
 
-/// What a statement came to.
+/// Result of a statement.
 #[derive(Clone, Debug)]
 pub enum Answered {
     Done(Response),
-    /// It was not carried out, and will not be.
+    /// It was not executed, and will not be.
     Refused(CqlError),
-    /// Whether it was carried out is not known.
+    /// It is unknown whether it was executed.
     Unknown(String),
 }
 
@@ -123,7 +123,7 @@ impl Answered {
     }
 }
 
-/// How statements travel.
+/// The form in which a statement is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Literal,
@@ -131,7 +131,7 @@ pub enum Form {
     Prepared,
 }
 
-/// Where the node is, and who asks.
+/// The node's address and the client's shard.
 #[derive(Clone)]
 pub struct Home {
     pub shard: Shard,
@@ -148,7 +148,7 @@ pub struct Session {
     prepared: RefCell<BTreeMap<String, Prepared>>,
 }
 
-/// Times that a statement is prepared anew before that is a fault.
+/// Number of times that a statement may have to be prepared again; more is a failure.
 const PREPARED_AGAIN_MAX: usize = 20;
 
 impl Session {
@@ -178,7 +178,7 @@ impl Session {
         self.home.notes.note(format!("{}: {what}", self.name));
     }
 
-    /// The connection that is open, or a new one.
+    /// The open connection, or a new one.
     pub async fn connection(&self) -> Option<Rc<Connection>> {
         let open = self.connection.borrow().clone();
         if let Some(open) = open.filter(|open| !open.has_ended()) {
@@ -193,7 +193,7 @@ impl Session {
         };
         let Home { shard, notes, address } = &self.home;
         let opened = Connection::open(shard, notes, *address, version, compression).await;
-        // Another statement of this client may have opened one meanwhile.
+        // Another statement of this client may have opened a connection meanwhile.
         let other = self.connection.borrow().clone().filter(|other| !other.has_ended());
         if let Some(other) = other {
             opened.inspect(|opened| opened.close());
@@ -203,7 +203,7 @@ impl Session {
         opened
     }
 
-    /// Closes the connection, whatever is under way.
+    /// Closes the connection, whatever is in flight.
     pub fn close(&self) {
         if let Some(open) = self.connection.borrow_mut().take() {
             open.close();
@@ -218,7 +218,7 @@ impl Session {
         }
     }
 
-    /// Carries a statement out, in a form that chance chooses.
+    /// Executes a statement, in a random form.
     pub async fn run(&self, statement: &Statement, with: &With) -> Answered {
         let form = self.form();
         self.run_as(form, statement, with).await
@@ -289,7 +289,7 @@ impl Session {
                 self.prepared.borrow_mut().insert(text.to_string(), prepared.clone());
                 Ok(prepared)
             }
-            // What was not prepared was not carried out, whatever became of it.
+            // A statement that was not prepared was not executed.
             None => Err(Answered::Refused(CqlError::Bootstrapping("the connection ended".to_string()))),
             other => Err(match self.answered(&what, other) {
                 Answered::Unknown(text) => Answered::Refused(CqlError::Server(text)),
@@ -298,7 +298,7 @@ impl Session {
         }
     }
 
-    /// A batch, with one timestamp for all.
+    /// A batch, with one timestamp for all statements.
     pub async fn batch(&self, kind: BatchType, statements: &[Statement], with: &With) -> Answered {
         let Some(connection) = self.connection().await else {
             return self.not_sent();
@@ -358,7 +358,7 @@ impl Session {
         }
     }
 
-    /// Whether a statement that failed may have been carried out; and whether the error has an excuse.
+    /// Decides whether a failed statement may have been executed, and whether its error has a reason.
     fn judged(&self, what: &str, error: CqlError) -> Answered {
         let excuses = self.home.notes.excuses.get();
         let (is_excused, is_refused) = match &error {
@@ -370,7 +370,7 @@ impl Session {
             CqlError::ReadTimeout { .. } | CqlError::WriteTimeout { .. } => {
                 (excuses.io || excuses.no_space || excuses.is_small, false)
             }
-            // Whoever asks knows whether its table is being changed.
+            // The caller knows whether its table is being changed.
             CqlError::Invalid(_) | CqlError::AlreadyExists { .. } | CqlError::Config(_) => (true, true),
             _ => (false, true),
         };

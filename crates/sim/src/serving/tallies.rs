@@ -1,7 +1,7 @@
-//! Counters: each addition is another power of two, so a counter's value says which additions are in it.
+//! Counters: each addition is another power of two, so a counter's value shows which additions it contains.
 //!
-//! An addition that was acknowledged is in every value that is read later; one that nobody knows the end of is in it once or not at
-//! all, and once it was seen it stays; one that was refused is never.
+//! An acknowledged addition is in every value that is read later. An addition with an unknown result is in it
+//! once or not at all, and stays once it was seen. A refused addition is never in it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use super::plain::KEYSPACE;
 use super::session::{Answered, Bind, Session, Statement, With};
 
 const COUNTERS: usize = 2;
-/// Additions of one counter; powers of two of a positive bigint.
+/// Additions of one counter: powers of two of a positive bigint.
 const ADDITIONS_MAX: usize = 62;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl Tallies {
                     if matches!(error, protocol::CqlError::Invalid(_)) {
                         notes.fail(Checker::Counters, format!("a counter: {error}"));
                     }
-                    // Of a batch, a part may have been carried out.
+                    // A part of a batch may have been executed.
                     if is_one {
                         if addition.state != State::Possible {
                             notes.fail(
@@ -155,7 +155,7 @@ impl Tallies {
         Ok(())
     }
 
-    /// The node died; see [`super::facts::Facts::crashed`].
+    /// Records that the node died; see [`super::facts::Facts::crashed`].
     pub fn crashed(&self, loses_unsynced: bool) {
         for addition in self.counters.borrow_mut().iter_mut().flatten() {
             let stays = addition.is_durable || (addition.is_acknowledged && !loses_unsynced);
@@ -165,7 +165,7 @@ impl Tallies {
         }
     }
 
-    /// After a restart: what is there is there for good, and the rest is gone.
+    /// After a restart: additions that were seen are durable, and all others are gone.
     pub async fn restarted(&self, session: &Session) {
         for p in 0..COUNTERS {
             if !self.read_one(session, p).await {

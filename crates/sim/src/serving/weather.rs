@@ -1,4 +1,4 @@
-//! Of what a world is made, and which faults it makes.
+//! Options of a world, and the faults that it makes.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,20 +14,20 @@ use uuid::Uuid;
 
 use super::notes::Excuses;
 
-/// Where the node keeps everything.
+/// The node's data directory.
 pub const DATA_DIR: &str = "/node/data";
 
-/// Where it listens.
+/// The node's address.
 pub fn address() -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], 9042))
 }
 
-/// What stays the same for the life of a world.
+/// Options that stay the same for the life of a world.
 #[derive(Clone)]
 pub struct Climate {
     pub engine: EngineOptions,
     pub cql: CqlOptions,
-    /// Faults that are always made.
+    /// Faults that are always active.
     pub faults: FaultPlan,
     pub is_small: bool,
 }
@@ -97,7 +97,7 @@ fn cql_options(rng: &mut Rng, is_small: bool) -> CqlOptions {
     }
 }
 
-/// Makes the faults of one round; which they are.
+/// Activates the faults of one round and records them in `excuses`.
 pub fn make(rng: &mut Rng, world: &SimWorld, excuses: &mut Excuses) {
     match rng.below(16) {
         0 => {

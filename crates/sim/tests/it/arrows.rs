@@ -1,12 +1,12 @@
-//! Dependencies between the crates, against the table "The arrows" of ARCHITECTURE.md.
+//! Compares dependencies between the crates with the table "The arrows" of ARCHITECTURE.md.
 //!
-//! Only `[dependencies]` count (for targets too): what tests use of each other builds no wall.
+//! Only `[dependencies]` count (for targets too); dependencies of tests are free.
 
 use std::collections::BTreeSet;
 
 use crate::{crates, section, table, text};
 
-/// The table: each crate and what it may depend on.
+/// The table: each crate and its allowed dependencies.
 fn allowed() -> Vec<(String, BTreeSet<String>)> {
     let page = text("ARCHITECTURE.md");
     let arrow = |row: Vec<String>| {
@@ -17,7 +17,7 @@ fn allowed() -> Vec<(String, BTreeSet<String>)> {
     table(section(&page, "## The arrows")).into_iter().map(arrow).collect()
 }
 
-/// The packages that a Cargo.toml depends on, whatever they are called inside.
+/// The packages that a Cargo.toml depends on, by package name.
 fn dependencies(manifest: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut inside = false;
@@ -38,7 +38,7 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
     found
 }
 
-/// The arrow that must not be, with what to do about it.
+/// The error for an arrow that is not allowed.
 fn check_arrow(from: &str, to: &str, allowed: &[(String, BTreeSet<String>)]) -> Result<(), String> {
     match allowed.iter().find(|(name, _)| name == from) {
         None => Err(format!("{from} has no row in the table of arrows in ARCHITECTURE.md; give it one")),
@@ -71,7 +71,7 @@ fn crates_depend_only_on_what_the_table_allows() {
     assert!(arrows > 10, "only {arrows} arrows were found: the manifests are not read rightly");
 }
 
-/// Every crate has one row, and each stands below those it may depend on, so no arrows make a circle.
+/// Checks that every crate has one row, below the rows of its dependencies, so that there is no cycle.
 fn check_table(allowed: &[(String, BTreeSet<String>)], crates: &[String]) -> Result<(), String> {
     for (index, (from, to)) in allowed.iter().enumerate() {
         if !crates.contains(from) {

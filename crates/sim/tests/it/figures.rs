@@ -1,17 +1,18 @@
-//! The tables of figures in bench/README.md against the records in bench/results/.
+//! Compares the tables of figures in bench/README.md with the records in bench/results/.
 //!
-//! Above each table stands what it rests on, `<!-- rests on FILE.ndjson @ COMMIT PREFIX -->`: the lines of one commit whose
-//! `bench` begins so (no prefix: all lines). Then every number of the table, the first column left out, is a number of those
-//! lines as it is rounded there; factors (`1.5x`) are left out. The commit is of a tree that was committed (no `+`), and no
-//! line is of a run that missed its rate. A table that cannot have that begins with a line `*Not on record: WHY*`.
+//! Above each table stands its source, `<!-- rests on FILE.ndjson @ COMMIT PREFIX -->`: the lines of one
+//! commit whose `bench` has this prefix (no prefix: all lines). Every number of the table, except in the
+//! first column, must be a number of those lines, rounded as in the table; factors (`1.5x`) are ignored. The
+//! commit must be of a committed tree (no `+`), and no line may be of a run that missed its rate. A table
+//! without such a source begins with a line `*Not on record: WHY*`.
 
 use crate::text;
 
 const PAGE: &str = "bench/README.md";
-/// A run keeps its rate if it has this part of it.
+/// A run keeps its rate if it reaches this part of it.
 const RATE_KEPT: f64 = 0.95;
 
-/// What a table says of itself, and its rows without the head.
+/// The source line of a table, and its rows without the head.
 struct Figures<'a> {
     line: usize,
     above: &'a str,
@@ -29,7 +30,7 @@ fn tables(page: &str) -> Vec<Figures<'_>> {
     rules.map(table).collect()
 }
 
-/// Numbers with the digits behind their point, those within words and factors left out.
+/// Numbers with their count of decimal places; numbers within words and factors are left out.
 fn numbers(text: &str) -> Vec<(f64, usize)> {
     let mut found = vec![];
     let mut rest = text;
@@ -54,7 +55,7 @@ fn numbers(text: &str) -> Vec<(f64, usize)> {
     found
 }
 
-/// The value of a key in a line of JSON, as its text.
+/// The value of a key in a line of JSON, as text.
 fn value<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     let rest = line.split_once(&format!("\"{key}\":"))?.1.trim_start();
     match rest.strip_prefix('"') {
@@ -63,7 +64,7 @@ fn value<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     }
 }
 
-/// What is wrong with a table, beside the lines of the file that it names.
+/// The errors of a table. `record` returns the text of the file that the table names.
 fn faults(table: &Figures<'_>, record: impl Fn(&str) -> String) -> Vec<String> {
     if table.above.starts_with("*Not on record: ") && table.above.ends_with('*') {
         return vec![];
@@ -95,7 +96,7 @@ fn faults(table: &Figures<'_>, record: impl Fn(&str) -> String) -> Vec<String> {
             faults.push(format!("{bench}: {had} writes a second, at {rate} it was to be"));
         }
     }
-    // Numbers of lists begin behind a bracket, numbers of keys behind a colon.
+    // Numbers of lists follow a bracket, numbers of keys a colon.
     let on_record: Vec<f64> = lines
         .iter()
         .flat_map(|line| line.split([':', '[', ',', '}', ']']))

@@ -1,8 +1,8 @@
-//! The house rules as tests: they read files of the repository and run nothing.
+//! Tests of the house rules: they read files of the repository and run nothing.
 //!
-//! - [`map`]: ARCHITECTURE.md and the other pages name what is there, and all of it;
-//! - [`arrows`]: crates depend on what the table in ARCHITECTURE.md allows;
-//! - [`rooms`]: modules of a crate use each other as its row there allows;
+//! - [`map`]: ARCHITECTURE.md and the other pages name existing things, and ARCHITECTURE.md all of them;
+//! - [`arrows`]: crates depend only on what the table in ARCHITECTURE.md allows;
+//! - [`rooms`]: modules of a crate use each other only as its row there allows;
 //! - [`figures`]: tables of figures in bench/README.md rest on records;
 //! - [`tidy`]: doors for clocks and the like, lints, test binaries, decisions, formats.
 
@@ -26,7 +26,7 @@ fn text(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The names in a directory, sorted, those that begin with a dot left out. None if there is no such directory.
+/// The sorted names in a directory, except those that begin with a dot; empty if there is no such directory.
 fn names_in(dir: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(dir) else { return vec![] };
     let name = |entry: fs::DirEntry| entry.file_name().into_string().expect("names here are UTF-8");
@@ -43,7 +43,7 @@ fn crates() -> Vec<String> {
     names
 }
 
-/// Every file below a directory whose name ends so, as paths from the root. Build output is left out.
+/// Every file below a directory whose name has this suffix, as paths from the root. Build output is left out.
 fn files_below(dir: &str, end: &str) -> Vec<String> {
     let mut found = vec![];
     let mut dirs = vec![PathBuf::from(dir)];
@@ -63,7 +63,7 @@ fn files_below(dir: &str, end: &str) -> Vec<String> {
     found
 }
 
-/// What follows the heading (`## The arrows`) up to the next one of the same or a higher level.
+/// The text from the heading (`## The arrows`) to the next one of the same or a higher level.
 #[track_caller]
 fn section<'a>(page: &'a str, heading: &str) -> &'a str {
     let level = heading.bytes().take_while(|byte| *byte == b'#').count();
@@ -91,7 +91,7 @@ fn table(text: &str) -> Vec<Vec<String>> {
     lines.skip(2).map(cells).collect()
 }
 
-/// What stands in backticks, on one line each.
+/// The texts in backticks that lie on one line each.
 fn quoted(text: &str) -> Vec<&str> {
     let mut fenced = false;
     let mut found = vec![];

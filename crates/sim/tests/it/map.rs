@@ -1,15 +1,17 @@
-//! ARCHITECTURE.md against the tree: what it names exists, and what exists at its level is named.
+//! Compares ARCHITECTURE.md with the source tree: names on the page exist, and everything at its level is
+//! named.
 //!
-//! - The code map has a heading for each crate and below it, in code blocks, paths from the crate's folder. Each must exist, and
-//!   every module and folder directly in `src/` must be there, but those of tests.
-//! - In "The way of …", a name in backticks must be something that the code defines, and where the name says if it has a `::`.
-//! - Paths in backticks and links between pages lead somewhere, on every page.
+//! - The code map has a heading for each crate and below it, in code blocks, paths from the crate's folder.
+//!   Each must exist, and every module and folder directly in `src/` must be there, except those of tests.
+//! - In "The way of …", a name in backticks must be defined in the code; a name with `::` must be defined in
+//!   that module or beside that type.
+//! - Paths in backticks and links between pages must exist, on every page.
 
 use std::collections::BTreeSet;
 
 use crate::{crates, files_below, names_in, quoted, root, section, text};
 
-/// The pages whose paths and links are held.
+/// The pages whose paths and links are checked.
 fn pages() -> Vec<String> {
     let mut pages: Vec<String> =
         ["ARCHITECTURE.md", "README.md", "CHANGELOG.md"].map(str::to_string).to_vec();
@@ -37,7 +39,7 @@ fn block_paths(text: &str) -> Vec<&str> {
     paths
 }
 
-/// The modules and folders directly in a crate's `src/`; neither the crate's root nor modules of tests.
+/// The modules and folders directly in a crate's `src/`, without the crate's root and modules of tests.
 fn modules(name: &str) -> Vec<String> {
     let src = root().join("crates").join(name).join("src");
     let tests_only = |module: &str| {
@@ -94,7 +96,7 @@ fn every_path_on_the_map_exists_and_every_module_is_on_it() {
     assert!(wrong.is_empty(), "ARCHITECTURE.md, the code map\n{}", wrong.join("\n"));
 }
 
-/// A source file: the names of the folders it is in and its own, and its text.
+/// A source file: the names of its folders and its own name, and its text.
 struct Source {
     places: Vec<String>,
     text: String,
@@ -109,7 +111,7 @@ fn sources() -> Vec<Source> {
     sources
 }
 
-/// Whether `word` stands behind one of `before` in the text, as a whole word.
+/// Whether the text has `word` as a whole word after one of `before`.
 fn has(text: &str, before: &[&str], word: &str) -> bool {
     before.iter().any(|before| {
         let wanted = format!("{before}{word}");
@@ -123,8 +125,8 @@ fn has(text: &str, before: &[&str], word: &str) -> bool {
 
 const ITEMS: &[&str] = &["fn ", "struct ", "enum ", "trait ", "const ", "type ", "mod "];
 
-/// Whether the sources define the path: the last name in a module called like the one before it, or beside the type called so. A
-/// single name may be defined anywhere, or be a module's.
+/// Whether the sources define the path: its last name is defined in a module with the name before it, or
+/// beside a type with that name. A single name may be defined anywhere, or be a module's name.
 fn is_defined(path: &str, sources: &[Source]) -> bool {
     let names: Vec<&str> = path.split("::").collect();
     let [.., above, last] = names[..] else {

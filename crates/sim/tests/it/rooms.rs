@@ -1,13 +1,13 @@
-//! Dependencies between the rooms of a crate, against "The rooms" of ARCHITECTURE.md. A room is a module directly in
-//! `src/`.
+//! Compares dependencies between the rooms of a crate with "The rooms" of ARCHITECTURE.md. A room is a module
+//! directly in `src/`.
 //!
-//! - Each crate has a row with its rooms in an order: a room may use those before it. Rooms that use each other stand
-//!   together in brackets, a *knot*, which the page names as long as there is one; it has at most [`KNOT_ROOMS_MAX`]
-//!   rooms.
-//! - The engine has a row for each room besides, with the rooms that it may use.
+//! - Each crate has a row with its rooms in an order: a room may use those before it. Rooms that use each
+//!   other stand together in brackets, a *knot*; the page names each knot. A knot has at most
+//!   [`KNOT_ROOMS_MAX`] rooms.
+//! - The engine also has a row for each room, with the rooms that it may use.
 //!
-//! What counts is `crate::…` and `super::…` in the source, without comments and tests; a name that the crate's root
-//! re-exports counts as the room that it is from.
+//! A dependency is `crate::…` or `super::…` in the source, without comments and tests. A name that the
+//! crate's root re-exports counts as its room.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ const KNOT_ROOMS_MAX: usize = 4;
 /// Each room of a crate, and the rooms that it uses.
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
-/// The source without line comments and without items that are for tests alone.
+/// The source without line comments and without items that only tests use.
 fn without_tests(source: &str) -> String {
     let mut kept = String::new();
     let mut lines = source.lines();
@@ -46,7 +46,7 @@ fn without_tests(source: &str) -> String {
     kept
 }
 
-/// The first names of what stands in `text` from `at` on: one, or those of a group in braces.
+/// The first names of the path in `text` at `at`: one, or those of a group in braces.
 fn heads(text: &str, at: usize) -> Vec<&str> {
     let name_at = |at: usize| {
         let rest = &text[at..];
@@ -76,8 +76,8 @@ fn heads(text: &str, at: usize) -> Vec<&str> {
     found
 }
 
-/// What a file names directly below the root of its crate. `depth`: the number of modules around its items, its own
-/// included.
+/// The names directly below the crate's root that a file uses. `depth`: the number of modules around its
+/// items, including its own.
 fn named_at_root(source: &str, depth: usize) -> BTreeSet<String> {
     let source = without_tests(source);
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
@@ -102,7 +102,7 @@ fn named_at_root(source: &str, depth: usize) -> BTreeSet<String> {
     found.into_iter().map(str::to_string).collect()
 }
 
-/// The rooms of a crate with what they use. `files`: paths below `src/`, and the texts.
+/// The rooms of a crate with the rooms that they use. `files`: paths below `src/`, and the texts.
 fn arrows(files: &[(String, String)]) -> Arrows {
     let test_modules: Vec<String> = files.iter().flat_map(|(path, text)| test_modules(path, text)).collect();
     let is_test = |path: &str| {
@@ -128,7 +128,7 @@ fn arrows(files: &[(String, String)]) -> Arrows {
     arrows
 }
 
-/// The names that a crate's root takes out of its rooms, each with the room.
+/// The names that a crate's root re-exports from its rooms, each with the room.
 fn re_exports(root: &str) -> Vec<(String, String)> {
     let root = without_tests(root);
     let mut found = vec![];
@@ -146,7 +146,7 @@ fn re_exports(root: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The modules that a file declares for tests alone, as paths below `src/` without their ending.
+/// The modules that a file declares only for tests, as paths below `src/` without suffix.
 fn test_modules(path: &str, text: &str) -> Vec<String> {
     let below = path.trim_end_matches(".rs");
     let folder = match below.rsplit_once('/') {
@@ -190,7 +190,7 @@ fn order(cell: &str) -> Order {
     order
 }
 
-/// What is wrong with a crate's rooms by its row.
+/// The errors of a crate's rooms by its row.
 fn check_order(name: &str, arrows: &Arrows, order: &Order) -> Vec<String> {
     let mut wrong = vec![];
     let place = |room: &String| order.iter().position(|rooms| rooms.contains(room));
@@ -215,7 +215,7 @@ fn check_order(name: &str, arrows: &Arrows, order: &Order) -> Vec<String> {
     wrong
 }
 
-/// Whether each room of a knot reaches each other one: a knot that is none any more is to be taken apart in the row.
+/// Checks that each room of a knot reaches each other one; otherwise the row must split the knot.
 fn check_knots(name: &str, arrows: &Arrows, order: &Order) -> Vec<String> {
     let reaches = |from: &String, knot: &[String]| {
         let mut seen = BTreeSet::from([from.clone()]);
@@ -331,7 +331,7 @@ fn a_wrong_arrow_and_a_circle_are_found() {
     assert_eq!((used("low"), used("middle"), used("high")), (vec![], vec!["low"], vec!["low", "middle"]));
     let row = order("low, middle, high");
     assert_eq!(check_order("made-up", &good, &row), [""; 0]);
-    // An arrow that closes a circle, however it is written.
+    // An arrow that closes a cycle, in every notation.
     for low in [
         "use crate::high::High;\n",
         "use crate::{C, D};\n",
@@ -341,12 +341,12 @@ fn a_wrong_arrow_and_a_circle_are_found() {
         let circle = made_up(low);
         let wrong = check_order("made-up", &circle, &row);
         assert!(wrong.len() == 1 && wrong[0].contains("low -> high"), "{wrong:?}");
-        // As a knot it is named; and one that is none is found.
+        // A declared knot is accepted; a declared knot without a cycle is an error.
         assert_eq!(check_order("made-up", &circle, &order("(low, middle, high)")), [""; 0]);
         assert_eq!(check_knots("made-up", &circle, &order("(low, middle, high)")), [""; 0]);
         assert_eq!(check_knots("made-up", &good, &order("(low, middle, high)")).len(), 1);
     }
-    // No arrow may be missing from the rows of a crate that has a row for each room, and none may be there in vain.
+    // Rows of single rooms must have every arrow, and no unused one.
     let rows = |rows: [(&str, &str); 3]| rows.map(|(room, used)| (room.to_string(), order(used))).into();
     assert_eq!(check_rows(&good, &rows([("low", "–"), ("middle", "low"), ("high", "low, middle")])), [""; 0]);
     assert_eq!(

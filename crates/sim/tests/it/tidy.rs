@@ -1,11 +1,11 @@
-//! Rules that a compiler does not hold: who may pass a door, how many test binaries there are, how decisions are numbered, which
-//! formats have a page.
+//! Rules that the compiler does not check: where bans may be lifted, the number of test binaries, the numbers
+//! of decisions, the pages of formats.
 
 use std::collections::BTreeSet;
 
 use crate::{crates, files_below, names_in, root, section, table, text};
 
-/// Where the bans of clippy.toml may be lifted, each with the reason.
+/// Places where the bans of clippy.toml may be lifted, each with the reason.
 const DOORS: &[(&str, &str)] = &[
     ("crates/runtime/src/real/", "the real back end is where clocks, randomness and threads come in"),
     ("crates/base/src/hash.rs", "the alias that everybody uses instead of std's maps"),
@@ -25,7 +25,7 @@ const DOORS: &[(&str, &str)] = &[
 
 #[test]
 fn the_bans_are_lifted_only_at_the_doors() {
-    // In two pieces, so that this file does not find itself.
+    // In two pieces, so that this file does not match itself.
     let ban = concat!("clippy::", "disallowed_");
     let mut wrong = vec![];
     let mut lifted = 0;
@@ -72,7 +72,7 @@ fn a_crate_has_one_test_binary_at_most() {
     }
 }
 
-/// What is wrong with a decision's page.
+/// The error of a decision's page.
 fn check_decision(file: &str, content: &str) -> Result<(), String> {
     let number = file.split('-').next().unwrap_or_default();
     if !content.starts_with(&format!("# {number}  ")) {
@@ -176,7 +176,7 @@ fn texts_speak_of_the_project_alone() {
     }
 }
 
-/// The names that the code gives to `broken::is`.
+/// The names that the code passes to `broken::is`.
 fn broken_names(code: &str) -> Vec<String> {
     let calls = code.split(concat!("broken::", "is(\"")).skip(1);
     calls.filter_map(|rest| Some(rest.split_once('"')?.0.to_string())).collect()

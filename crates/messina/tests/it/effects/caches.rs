@@ -1,4 +1,4 @@
-//! What is kept in memory, and what reads may hold of it.
+//! Options of caches and of the memory of reads.
 
 use protocol::{ProtocolVersion, Response};
 
@@ -44,8 +44,8 @@ pub fn see(group: &Group) {
     group.sees(kill, kills > 0.0, kills);
 }
 
-/// Reads that waited for memory and that were refused, of many at once that hold more than the 4 MiB which reads of a shard
-/// with 64 MiB are admitted for.
+/// The number of reads that waited for memory and of reads that were refused it. Many concurrent reads hold
+/// more than the 4 MiB for which a shard with 64 MiB admits reads.
 fn crowd(group: &Group, place: &str, options: &[&'static str], more: &[&str]) -> (f64, f64) {
     let more = more.iter().flat_map(|setting| ["--set", *setting]);
     let all: Vec<&str> = ["--set", "smp=1", "--set", "memory=64MiB"].into_iter().chain(more).collect();

@@ -1,4 +1,4 @@
-//! When the log is synced, how large it is, and what a damaged one does.
+//! Options of the commit log: syncs, size, and the start with a damaged one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ fn segments(dir: &Path) -> Vec<PathBuf> {
 }
 
 pub fn see(group: &Group) {
-    // By default nothing is synced for ten seconds; the same writes with each option are.
+    // By default nothing is synced for ten seconds; with each option the same writes are.
     let server = group.start("a", &[], &[]);
     let mut client = with_table(&server);
     for k in 0..20 {
@@ -83,7 +83,7 @@ pub fn see(group: &Group) {
     assert!(server.stop().0.success());
 }
 
-/// A node is killed and loses a segment that was synced.
+/// A node is killed and loses a synced segment.
 fn see_damage(group: &Group, server: Server) {
     server.signal(libc::SIGKILL);
     server.end();

@@ -1,4 +1,4 @@
-//! When compactions run, how fast, and with which part of the CPU.
+//! Options of compactions: when they run, their rate, and their CPU shares.
 
 use super::{Group, becomes, blob, client, metric};
 use crate::process::{Server, pause, timed};
@@ -15,7 +15,7 @@ fn table(server: &Server, name: &str, compaction: &str) -> Client {
     client
 }
 
-/// An SSTable of so many blobs of 512 KiB.
+/// Writes an SSTable of `blobs` blobs of 512 KiB.
 fn sstable(server: &Server, client: &mut Client, name: &str, number: u64, blobs: u64) {
     for k in 0..blobs {
         let key = number * 1000 + k;
@@ -49,12 +49,12 @@ pub fn see(group: &Group) {
     for number in 0..2 {
         sstable(&server, &mut client, "t", number, 3);
     }
-    // 3 MiB at 1 MiB a second, less what may be read at once.
+    // 3 MiB at 1 MiB/s, less the burst that is read at once.
     let (_, took) = timed(|| server.tool(&["compact", "ks", "t"]));
     group.sees("compaction_throughput", took.as_millis() > 1000, format_args!("{took:?}"));
     assert!(server.stop().0.success());
 
-    // Two SSTables are merged when there is nothing else to do, unless that is forbidden.
+    // Without other work, two SSTables are merged unless the option forbids it.
     let merges_two = |place: &str, options: &[&'static str]| {
         let server = group.start(place, options, &one_shard);
         let mut client = table(&server, "t", "");
@@ -75,7 +75,7 @@ pub fn see(group: &Group) {
     see_backlog(group);
 }
 
-/// 72 MiB in twelve SSTables that would be merged, more than twice the shard's memory.
+/// 72 MiB in twelve SSTables that can be merged: more than twice the shard's memory.
 fn see_backlog(group: &Group) {
     let one_shard = &["--set", "smp=1", "--set", "memory=32MiB"][..];
     let server = group.start("d", &[], one_shard);
@@ -85,7 +85,7 @@ fn see_backlog(group: &Group) {
     }
     assert_eq!(sstables(&server, "t"), "12");
     assert!(server.stop().0.success());
-    // It is merged slowly: what is to be done gives shares meanwhile.
+    // With a slow merge, the backlog raises the shares.
     let slow = [one_shard, &["--set", "compaction_throughput=1MiB/s"]].concat();
     let server = group.start("d", &[], &slow);
     let mut client = super::client(&server);
@@ -104,7 +104,7 @@ fn see_backlog(group: &Group) {
         "ALTER TABLE ks.t WITH compaction = {'class': 'IncrementalCompactionStrategy', 'enabled': 'false'}",
     );
     assert!(server.stop().0.success());
-    // The budget is exceeded before anything is merged.
+    // The budget is exceeded before the first merge.
     let server = group.start("d", &["disk_budget"], one_shard);
     assert_eq!(sstables(&server, "t"), "12");
     client = super::client(&server);

@@ -1,4 +1,4 @@
-//! Addresses and ports.
+//! Options of addresses and ports.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use protocol::ProtocolVersion;
 use super::Group;
 use crate::raw_client::Client;
 
-/// Whether CQL is spoken there: OPTIONS of version 4 is answered with SUPPORTED.
+/// Whether a CQL listener answers OPTIONS of version 4 with SUPPORTED there.
 fn answers(address: &str, port: u16) -> bool {
     let Ok(mut stream) = TcpStream::connect((address, port)) else { return false };
     let mut answer = [0; 5];
@@ -16,7 +16,7 @@ fn answers(address: &str, port: u16) -> bool {
     asked.and_then(|()| stream.read_exact(&mut answer)).is_ok() && answer == [0x84, 0, 0, 0, 6]
 }
 
-/// Whether HTTP is spoken there.
+/// Whether an HTTP listener answers there.
 fn serves(address: &str, port: u16, path: &str) -> bool {
     let Ok(mut stream) = TcpStream::connect((address, port)) else { return false };
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");

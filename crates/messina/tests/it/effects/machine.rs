@@ -1,4 +1,4 @@
-//! Memory, threads, and the disk.
+//! Options of memory, threads and the disk.
 
 use std::fs;
 
@@ -8,13 +8,13 @@ use super::{Group, blob, client, metric};
 use crate::process::{Server, timed};
 use crate::raw_client::Client;
 
-/// A disk of 100 MB/s: it takes longer for 256 KiB than the default goal allows, so requests are split.
+/// A disk of 100 MB/s, on which 256 KiB take longer than the default latency goal, so requests are split.
 const PROPERTIES: &str = "disks:\n- mountpoint: .\n  read_iops: 100000\n  read_bandwidth: 100000000\n  write_iops: 100000\n  \
                           write_bandwidth: 100000000\n";
 const BLOBS: u64 = 12;
 const BLOB_BYTES: usize = 256 << 10;
 
-/// A table `ks.t` with 3 MiB of rows that no codec makes shorter, in an SSTable.
+/// A table `ks.t` with 3 MiB of incompressible rows in an SSTable.
 fn fill(server: &Server) -> Client {
     let mut client = client(server);
     client.run("CREATE TABLE ks.t (k int PRIMARY KEY, v blob) WITH compression = {'enabled': false}");
@@ -25,7 +25,7 @@ fn fill(server: &Server) -> Client {
     client
 }
 
-/// Requests with which the commit log was written.
+/// Number of requests that wrote the commit log.
 fn log_requests(server: &Server) -> f64 {
     let (_, text) = crate::process::http(server.prometheus_port, "GET /metrics", "");
     let of_log = |line: &&str| {
@@ -71,7 +71,7 @@ pub fn see(group: &Group) {
     group.sees("io_latency_goal", found * 1.5 < with_default, format_args!("{found} of {with_default}"));
     assert!(server.stop().0.success());
 
-    // 3 MiB at 1 MiB a second, less what may be read at once.
+    // 3 MiB at 1 MiB/s, less the burst that is read at once.
     let server = group.start("c", &["stream_io_throughput"], &[]);
     let (text, took) = timed(|| server.tool(&["verify", "ks", "t"]));
     group.sees("stream_io_throughput", took.as_millis() > 1000, format_args!("{took:?} {text}"));
@@ -80,11 +80,11 @@ pub fn see(group: &Group) {
     see_stalls(group);
 }
 
-/// A statement of a megabyte is parsed without a pause.
+/// A statement of a megabyte is parsed without a yield.
 fn see_stalls(group: &Group) {
     let short_stalls = |server: &Server, options: &str| {
         let mut client = Client::start(server.cql_port, ProtocolVersion::V5);
-        // Some take a few milliseconds, some many.
+        // Some take a few milliseconds, some take many.
         for words in [5_000, 10_000, 20_000, 200_000] {
             let list = "1, ".repeat(words);
             client.query(&format!("SELECT key FROM system.local WHERE key IN ({list}1)"));

@@ -1,9 +1,9 @@
-//! Every option that acts is set away from its default in a process of its own, and the difference is seen from outside:
-//! on a socket, in files, in the log, in metrics, in an answer.
+//! Each option that acts is set to a value other than its default in a process of its own, and its effect is
+//! observed from outside: on a socket, in files, in the log, in metrics, in an answer.
 //!
-//! [`ROWS`] says for each option with which value and how it is seen. A group is a test; it sets the values of its rows
-//! and must see each of them ([`Group::sees`]). An option of the configuration's table without a row fails
-//! [`every_option_that_acts_has_a_row`].
+//! [`ROWS`] has for each option a value and the way in which the effect is observed. A group is a test; it
+//! sets the values of its rows and must observe each of them ([`Group::sees`]). An option of the
+//! configuration's table without a row fails [`every_option_that_acts_has_a_row`].
 
 mod caches;
 mod commitlog;
@@ -30,11 +30,11 @@ use server::config::options::{OPTIONS, find};
 use crate::process::{Dir, Server, free_ports, http, pause};
 use crate::raw_client::Client;
 
-/// An option, the value it is given, and how that is seen.
+/// An option, its value, and how the effect is observed.
 struct Row {
     group: &'static str,
     option: &'static str,
-    /// `{port}` is a port that nobody uses.
+    /// `{port}` stands for a free port.
     value: &'static str,
     seen: &'static str,
 }
@@ -165,8 +165,8 @@ fn every_option_that_acts_has_a_row() {
         let value = value.replace("{port}", "1234");
         let given = apply(vec![Setting::flag("--set", option, value.clone())]);
         let (option, _) = find(option).unwrap();
-        // What is not allowed stops the start; whatever is allowed is another value than the default.
-        // What belongs to a part that is off is said to be without effect.
+        // A refused value prevents the start; an accepted one must differ from the default. Options of a part
+        // that is off are noted as without effect.
         if let Ok((mut config, notes)) = given
             && notes.is_empty()
         {
@@ -188,7 +188,7 @@ fn run(name: &'static str, see: fn(&Group)) {
     assert_eq!(*group.seen.borrow(), rows, "what was seen");
 }
 
-/// The rows of a group, and what has been seen of them.
+/// The rows of a group, and the options whose effect has been observed.
 struct Group {
     name: &'static str,
     dir: Dir,
@@ -202,7 +202,7 @@ impl Group {
         ROWS.iter().find(is_it).unwrap_or_else(|| panic!("{} has no row {option}", self.name))
     }
 
-    /// The port of an option whose value is one.
+    /// The port that is the value of an option.
     fn port(&self, option: &'static str) -> u16 {
         let any = || {
             let [port] = free_ports();
@@ -211,7 +211,7 @@ impl Group {
         *self.ports.borrow_mut().entry(option).or_insert_with(any)
     }
 
-    /// `name=value`, as the table has it.
+    /// `name=value`, from the table.
     fn setting(&self, option: &'static str) -> String {
         let value = self.row(option).value;
         match value {
@@ -220,7 +220,7 @@ impl Group {
         }
     }
 
-    /// The arguments that set these options as the table has it.
+    /// The arguments that set these options to their values in the table.
     fn arguments(&self, options: &[&'static str]) -> Vec<String> {
         options.iter().flat_map(|option| ["--set".to_string(), self.setting(option)]).collect()
     }
@@ -232,14 +232,15 @@ impl Group {
         path
     }
 
-    /// A node in a directory of the group, with these options as the table has them, and more arguments.
+    /// Starts a node in a directory of the group, with the table's values of these options and with more
+    /// arguments.
     fn start(&self, place: &str, options: &[&'static str], more: &[&str]) -> Server {
         let arguments = self.arguments(options);
         let all: Vec<&str> = arguments.iter().map(String::as_str).chain(more.iter().copied()).collect();
         Server::start(&self.place(place), &all)
     }
 
-    /// The option does what its row says.
+    /// Asserts that the option has its effect.
     #[track_caller]
     fn sees(&self, option: &'static str, is_seen: bool, found: impl Display) {
         let Row { value, seen, .. } = self.row(option);
@@ -248,7 +249,7 @@ impl Group {
     }
 }
 
-/// A client of the node, with a keyspace `ks` if it has none yet.
+/// A client of the node; creates the keyspace `ks` if it does not exist.
 fn client(server: &Server) -> Client {
     let mut client = Client::start(server.cql_port, ProtocolVersion::V5);
     client.run(
@@ -257,19 +258,19 @@ fn client(server: &Server) -> Client {
     client
 }
 
-/// The sum of a metric's lines that begin so.
+/// The sum of the metric's lines with this prefix.
 fn metric(server: &Server, begin: &str) -> f64 {
     let (_, text) = http(server.prometheus_port, "GET /metrics", "");
     let of_it = text.lines().filter(|line| line.starts_with(begin));
     of_it.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
 }
 
-/// Waits until it is so, for some seconds; whether it is.
+/// Waits some seconds for `is` to become true; returns whether it did.
 fn becomes(mut is: impl FnMut() -> bool) -> bool {
     (0..300).any(|_| is() || (pause(20), false).1)
 }
 
-/// Bytes as CQL writes a blob, which no codec makes shorter.
+/// Incompressible bytes as a blob literal of CQL.
 fn blob(bytes: usize, seed: u64) -> String {
     let mut rng = base::rng::Rng::new(seed);
     let words = (0..bytes.div_ceil(8)).map(|_| format!("{:016x}", rng.next_u64()));

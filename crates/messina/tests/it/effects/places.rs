@@ -1,4 +1,4 @@
-//! Where a node keeps its data, and what it says.
+//! Options of the data directory and the log.
 
 use protocol::ProtocolVersion;
 

@@ -1,4 +1,4 @@
-//! How much clients may ask for at a time.
+//! Options that limit clients' requests.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ pub fn see(group: &Group) {
     first.run("CREATE TABLE ks.t (k int PRIMARY KEY, v blob)");
     let bytes =
         first.bytes_of(1, &query(&format!("INSERT INTO ks.t (k, v) VALUES (1, {})", blob(1 << 20, 1))));
-    // The node may close while it is sent.
+    // The node may close the connection while it is sent.
     let _ = first.socket.write_all(&bytes);
     let answer = first.receive().map(|(_, message)| message.response);
     let is_refused = !matches!(answer, Some(Response::Void));
@@ -58,7 +58,7 @@ pub fn see(group: &Group) {
     assert!(server.stop().0.success());
 }
 
-/// A node of one shard whose writes take half a second, so that many are under way.
+/// A node of one shard whose writes take half a second, so that many are in flight.
 fn slow(group: &Group, place: &str, options: &[&'static str]) -> Server {
     let slow =
         ["--set", "smp=1", "--set", "commitlog_sync=group", "--set", "commitlog_sync_group_window=500ms"];
@@ -67,7 +67,7 @@ fn slow(group: &Group, place: &str, options: &[&'static str]) -> Server {
     server
 }
 
-/// So many writes of so many bytes, sent at once.
+/// Sends `requests` writes of `bytes` bytes each, without waiting for answers.
 fn flood(server: &Server, requests: i16, bytes: usize) -> Client {
     let mut client = Client::start(server.cql_port, ProtocolVersion::V4);
     for number in 0..requests {

@@ -1,4 +1,4 @@
-//! How large results and batches may be, and past how many tombstones reads go.
+//! Options that limit results, batches, and the tombstones that reads pass.
 
 use protocol::{Consistency, QueryParameters, Request, Response};
 
@@ -14,7 +14,7 @@ fn warnings(client: &mut Client, text: &str) -> Vec<String> {
     client.message(&query(text)).extras.warnings
 }
 
-/// A batch over three partitions with about so many bytes.
+/// A batch over three partitions with about `bytes` bytes.
 fn batch(kind: &str, bytes: usize) -> String {
     let text = "x".repeat(bytes / 3);
     let insert = |k: i32| format!("INSERT INTO ks.t (k, c, v) VALUES ({k}, 0, '{text}'); ");
@@ -26,7 +26,7 @@ pub fn see(group: &Group) {
         let server = group.start(place, options, &["--in-memory"]);
         let mut client = client(&server);
         client.run("CREATE TABLE ks.t (k int, c int, v text, PRIMARY KEY (k, c))");
-        // A page looks at what it has passed now and then, so there are many.
+        // Reads check their limits only at intervals, so there are many tombstones.
         let deletes: String =
             (0..500).map(|c| format!("DELETE FROM ks.t WHERE k = 1 AND c = {c}; ")).collect();
         client.run(&format!("BEGIN UNLOGGED BATCH {deletes} APPLY BATCH"));
@@ -85,7 +85,7 @@ pub fn see(group: &Group) {
         format_args!("{found:?}"),
     );
 
-    // One partition of 12 KiB, one of 40.
+    // One partition of 12 KiB, one of 40 KiB.
     let text = "x".repeat(1000);
     for (k, rows) in [(1, 12), (2, 40)] {
         for c in 0..rows {

@@ -1,4 +1,4 @@
-//! Who may log in, and who may use the doors of HTTP.
+//! Options of logins and of the HTTP listeners' passwords.
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,4 +1,4 @@
-//! What SSTables are written as, and what in them is reported as large.
+//! Options of the SSTable format and of the report of large data.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub fn see_large_data(group: &Group) {
             "CREATE TABLE ks.{name} (p int, c int, v text, w text, x text, s set<int>, PRIMARY KEY (p, c))"
         ));
     }
-    // Each is beyond one threshold and within the others.
+    // Each is above one threshold and within the others.
     let (cell, small) = ("x".repeat(1025), "x".repeat(900));
     for c in 0..12 {
         client.run(&format!("INSERT INTO ks.cells (p, c, v) VALUES ({c}, {c}, '{cell}')"));
@@ -45,7 +45,7 @@ pub fn see_large_data(group: &Group) {
     };
     let (cells, others) = (large("cells", "cells"), large("cells", "wide_rows"));
     group.sees("compaction_large_cell_warning_threshold", cells > 0 && others == 0, cells);
-    // Each of two shards has an SSTable of its own, with two of the twelve.
+    // Each of two shards has an SSTable of its own, with two of the twelve cells.
     group.sees("compaction_large_data_records_per_sstable", cells <= 4, cells);
     let sets = large("cells", "sets");
     group.sees("compaction_collection_elements_count_warning_threshold", sets == 1, sets);
@@ -58,7 +58,7 @@ pub fn see_large_data(group: &Group) {
     assert!(server.stop().0.success());
 }
 
-/// The files of `ks.t` with this ending.
+/// The files of `ks.t` with this suffix.
 fn files(place: &Path, ending: &str) -> Vec<PathBuf> {
     let keyspace = place.join("messina-data/data/ks");
     let tables = std::fs::read_dir(keyspace).unwrap().flatten();

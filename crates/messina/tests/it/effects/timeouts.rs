@@ -1,4 +1,4 @@
-//! How long requests may take.
+//! Options of timeouts.
 
 use protocol::{CqlError, Response};
 
@@ -6,7 +6,7 @@ use super::{Group, client};
 use crate::process::Server;
 use crate::raw_client::{Client, query};
 
-/// Writes wait for others for 300 ms.
+/// Each write waits 300 ms for other writes.
 const SLOW: [&str; 4] = ["--set", "commitlog_sync=group", "--set", "commitlog_sync_group_window=300ms"];
 
 const CONDITIONAL: &str = "INSERT INTO ks.t (k, c, v) VALUES (9, 9, 'x') IF NOT EXISTS";
@@ -43,7 +43,7 @@ pub fn see(group: &Group) {
     group.sees("counter_write_request_timeout", is_late, format_args!("{error:?}"));
     assert!(server.stop().0.success());
 
-    // Twenty thousand rows take more than a millisecond, and less than the defaults.
+    // Twenty thousand rows take more than a millisecond, and less than the default timeouts.
     let server = group.start("c", &[], &[]);
     let mut client = with_tables(&server);
     let text = "x".repeat(100);

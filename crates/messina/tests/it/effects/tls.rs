@@ -1,4 +1,4 @@
-//! TLS of clients, option by option.
+//! Options of clients' TLS, one by one.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ use crate::certificates::{Authority, Issued};
 use crate::doors::plain_answers;
 use crate::process::{Server, output};
 
-/// Version and suite of a connection on which OPTIONS is answered; `None`: there is none.
+/// Version and cipher suite of a connection that answers OPTIONS; `None`: there is no connection.
 fn negotiated(port: u16, authority: &Path, own: Option<&Issued>) -> Option<(String, String)> {
     let mut roots = RootCertStore::empty();
     CertificateDer::pem_file_iter(authority).unwrap().for_each(|found| roots.add(found.unwrap()).unwrap());

@@ -1,8 +1,8 @@
-//! The names of the options of Cassandra 5.0 and ScyllaDB that the node does not have, without the units that older
-//! spellings end with. Sources: the fields of Cassandra's `Config.java` (5.0, 4.1, 3.11); ScyllaDB's documentation,
-//! "Configuration Parameters".
+//! Names of the options of Cassandra 5.0 and ScyllaDB that have no effect here, without the unit suffixes of
+//! older spellings. Sources: the fields of Cassandra's `Config.java` (5.0, 4.1, 3.11); ScyllaDB's
+//! documentation, "Configuration Parameters".
 
-/// Options about other nodes.
+/// Options that concern other nodes.
 pub(super) const SINGLE_NODE: &str = "
 accord allocate_tokens_for_keyspace allocate_tokens_for_local_replication_factor allowed_repair_based_node_ops
 auto_adjust_shard_count auto_bootstrap auto_hints_cleanup_enabled auto_optimise_full_repair_streams
@@ -76,7 +76,7 @@ v2_paxos_strategy validation_preview_purge_head_start view_hints_directory wait_
 write_consistency_levels_disallowed write_consistency_levels_warned
 ";
 
-/// Options of parts that only the peers have: heap, thread pools, caches of fixed size, Thrift.
+/// Options of parts that only Cassandra or ScyllaDB has: heap, thread pools, caches of fixed size, Thrift.
 pub(super) const OTHER_DESIGN: &str = "
 abort_on_ebadf abort_on_internal_error abort_on_lsa_bad_alloc api_doc_dir api_ui_dir auth_cache_warming_enabled
 auth_read_consistency_level auth_write_consistency_level available_processors background_write_scheduling_quota

@@ -1,4 +1,4 @@
-//! Every spelling: closed, or no node.
+//! Tests every spelling: the node requires it, or does not start.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ fn load(text: &str) -> Result<Config, String> {
     apply(settings).map(|(config, _)| config).map_err(|error| error.to_string())
 }
 
-/// Somebody is asked for a password.
+/// Asserts that clients need a password.
 fn asks(text: &str) {
     let config = load(text).unwrap();
     assert_eq!(config.security.authenticator, options::Authenticator::Password, "{text}");
@@ -96,7 +96,7 @@ fn what_is_not_built_stops_the_start() {
     assert_eq!(config.security.client_encryption.client_auth, crate::tls::ClientAuth::Required);
 }
 
-/// The options that the stock file of Cassandra 5.0 sets about security, as they are.
+/// The security options that the stock file of Cassandra 5.0 sets, unchanged.
 const CASSANDRA: &str = "
 authenticator:
   class_name: AllowAllAuthenticator
@@ -161,7 +161,7 @@ client_encryption_options:
 
 #[test]
 fn the_files_of_the_peers() {
-    // Each switch of security: closed, or no node.
+    // Each security switch: the node requires it, or does not start.
     let switched = |stock: &str, from: &str, to: &str| {
         assert!(stock.contains(from), "{from}");
         load(&stock.replacen(from, to, 1))
@@ -191,7 +191,7 @@ fn the_files_of_the_peers() {
     assert_eq!(files.versions, [crate::tls::TlsVersion::V1_2]);
 }
 
-/// No list of options without effect has one about security: those are judged here.
+/// The lists of options without effect contain no security option: those are judged in `security`.
 #[test]
 fn options_without_effect_are_not_about_security() {
     let found: Vec<&str> = ignored::names().filter(|name| smells(name)).collect();

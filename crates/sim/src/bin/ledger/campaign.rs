@@ -1,11 +1,14 @@
-//! The campaign: data directories one after the other, each with so many kills, and a comparison after every one.
+//! The campaign: one data directory after the other, each with a number of kills, and a comparison after each
+//! kill.
 //!
-//! 1. A new directory draws how its node is started, and gets the tables of every kind of work.
-//! 2. The node is started and every kind of work compares what is there with its notes, all at the same time.
-//! 3. Clients work; at a random moment the node gets SIGKILL. Perhaps another one is started and killed before it is ready.
+//! 1. A new directory draws the options of its node, and gets the tables of every kind of work.
+//! 2. The node is started, and all kinds of work compare its content with their notes, concurrently.
+//! 3. Clients work; at a random moment the node gets SIGKILL. Sometimes another node is started and killed
+//!    before it is ready.
 //! 4. Again from 2. After the last kill of the directory there is one more comparison.
 //!
-//! A failed comparison ends with the directory as it is; the seed and what is missing are printed, and a new directory begins.
+//! After a failed comparison the directory is kept; the seed and the differences are printed, and a new
+//! directory begins.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,16 +24,16 @@ use crate::{Args, Break, Sync};
 
 /// How long clients work before the kill, at most.
 const WORK_MS_MAX: u64 = 500;
-/// When a node that starts is killed, at most.
+/// When a starting node is killed, at most.
 const START_MS_MAX: u64 = 150;
 
-/// So many failed directories say enough.
+/// The campaign ends after this number of failed directories.
 const FAILURES_MAX: u64 = 3;
 
-/// A kind of work, and how many of its acknowledgements were found true.
+/// A kind of work, and the number of its acknowledgements that were confirmed.
 type Checked = (&'static str, Result<u64, Stop>);
 
-/// What a campaign has seen.
+/// Results of a campaign.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     kills: u64,
@@ -100,7 +103,7 @@ pub fn run(args: &Args) -> Result<ExitCode, String> {
     if failed > 0 {
         return Ok(ExitCode::FAILURE);
     }
-    // Empty, unless somebody else has put something there.
+    // Fails if another process has put files there.
     let _ = std::fs::remove_dir(&dir);
     Ok(ExitCode::SUCCESS)
 }
@@ -140,7 +143,7 @@ impl Life {
         Self { works: work::all(options.shards, &options), options, rng }
     }
 
-    /// Kills the directory's nodes so many times. Gives how many acknowledgements were found true.
+    /// Kills the directory's nodes `kills` times. Returns the number of confirmed acknowledgements.
     fn live(&mut self, args: &Args, kills: u64, tally: &mut Tally) -> Result<u64, String> {
         let mut node = self.start()?;
         self.set_up(&node)?;
@@ -191,7 +194,7 @@ impl Life {
             .map_err(|stop| format!("no client can connect: {stop:?}\n{}", node.log_end()))
     }
 
-    /// All kinds of work at once, until the node is killed.
+    /// Runs all kinds of work concurrently until the node is killed.
     fn work(&mut self, node: Node) -> Result<(), String> {
         let after_ms = self.rng.below(WORK_MS_MAX);
         let mut clients = vec![];
@@ -206,13 +209,13 @@ impl Life {
                 let tell = tell.clone();
                 scope.spawn(move || {
                     let stop = work.work(number, &mut client, &mut rng).expect_err("it ends with the node");
-                    // The parent waits for every one of them.
+                    // The parent waits for all of them.
                     let _ = tell.send((work.name(), stop));
                 });
             }
             drop(tell);
             sleep_ms(after_ms);
-            // Who stopped before the kill has seen something wrong.
+            // A work that stops before the kill has found an error.
             let early = stopped.try_recv().ok();
             let log_end = early.as_ref().map(|_| node.log_end());
             let killed = node.kill();
@@ -229,7 +232,7 @@ impl Life {
         })
     }
 
-    /// All kinds of work compare. Gives how many acknowledgements were found true.
+    /// All kinds of work compare. Returns the number of confirmed acknowledgements.
     fn check(&self, node: &Node) -> Result<u64, String> {
         let mut sum = 0;
         let mut wrong = vec![];
@@ -263,7 +266,7 @@ impl Life {
         }))
     }
 
-    /// Notes what never happened, and says who has noticed.
+    /// Notes acknowledgements that never happened, and returns the works that detected it.
     fn claim(&self, node: &Node) -> String {
         let claimed: Vec<&str> =
             self.works.iter().filter(|work| work.claim()).map(|work| work.name()).collect();

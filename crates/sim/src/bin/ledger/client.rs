@@ -1,4 +1,4 @@
-//! A client of a node that may be killed at any moment: CQL frames and the admin API over TCP, one thread.
+//! A client of a node that may be killed at any moment: CQL frames and the admin API over TCP, on one thread.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,16 +12,16 @@ use protocol::{
 };
 
 const VERSION: ProtocolVersion = ProtocolVersion::V4;
-/// A node that does not answer within this has failed, not been killed.
+/// A node that does not answer within this time has failed, not been killed.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAGE_ROWS: i32 = 5000;
 
-/// Why a client cannot go on.
+/// Why a client cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The connection is gone: whether what was asked for has happened is not known.
+    /// The connection has ended: it is unknown whether the request was executed.
     Gone,
-    /// The node did what it must not.
+    /// The node has violated a promise.
     Wrong(String),
 }
 
@@ -31,13 +31,13 @@ impl From<String> for Stop {
     }
 }
 
-/// A connection for CQL, and where the admin API is.
+/// A CQL connection, and the address of the admin API.
 pub struct Client {
     socket: TcpStream,
     inbound: Inbound,
     outbound: Outbound,
     api_port: u16,
-    /// Requests that the node refused for a while: overloaded, or timed out.
+    /// Requests that the node refused temporarily: overload or timeout.
     pub refused: u64,
 }
 
@@ -91,14 +91,14 @@ impl Client {
         }
     }
 
-    /// Sends a statement. `None`: the node could not carry it out in time, and it may have happened or not.
+    /// Sends a statement. `None`: it was not executed in time, and may have happened or not.
     pub fn statement(&mut self, text: &str) -> Result<Option<Response>, Stop> {
         let answer = self.ask(&query(text, None))?;
         self.judge(text, answer)
     }
 
-    /// Sends all at once; `each` gets a statement's place and its answer, as [`Self::statement`] gives it, in the order in which they
-    /// come.
+    /// Sends all statements at once. `each` gets a statement's index and its answer, like that of
+    /// [`Self::statement`], in order of arrival.
     pub fn statements(
         &mut self,
         texts: &[String],
@@ -152,7 +152,7 @@ impl Client {
         }
     }
 
-    /// A POST to the admin API; the answer's body if it was carried out.
+    /// A POST to the admin API; returns the body of a successful answer.
     ///
     /// # Errors
     /// [`Stop::Wrong`]: the node refused it.
@@ -183,7 +183,7 @@ fn query<'a>(text: &'a str, paging_state: Option<&'a [u8]>) -> Request<'a> {
     Request::Query { text, parameters }
 }
 
-/// Cells of a row, of the types that the ledger's tables have.
+/// Cells of a row, decoded as the types of the ledger's tables.
 pub struct Cells<'a>(pub &'a [Option<Vec<u8>>]);
 
 impl Cells<'_> {

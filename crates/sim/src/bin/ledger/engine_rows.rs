@@ -1,10 +1,10 @@
-//! The engine alone in a process, killed: `ledger --engine`.
+//! Kills a process with the engine alone: `ledger --engine`.
 //!
-//! The parent starts itself as a child that opens a directory with `batch` sync and writes single rows as fast as it can from
-//! several threads; each acknowledged write is told to the parent through a pipe, after its acknowledgement. At a
-//! random moment the parent kills the child with SIGKILL; sometimes it kills another one while that recovers. Then it
-//! opens the directory itself, reads the whole table and compares: every write in the ledger must be there with
-//! its value, and whatever else is there must be a write that was begun, whole.
+//! The parent starts itself as a child that opens a directory with `batch` sync and writes single rows as
+//! fast as it can from several threads. The child reports each acknowledged write to the parent through a
+//! pipe. At a random moment the parent kills the child with SIGKILL; sometimes it kills another child during
+//! its recovery. Then the parent opens the directory itself, reads the whole table and compares: every write
+//! in the ledger must be present with its value, and every other row must be a whole write that was begun.
 //!
 //! Key and value of a write follow from its number, so the ledger is a set of numbers.
 
@@ -28,17 +28,17 @@ use model::{
 
 use crate::Args;
 
-/// Threads of a child that write, and how many writes each has under way.
+/// Threads of a child that write, and the number of writes in flight of each.
 const WRITERS: u64 = 3;
 const UNDER_WAY: u64 = 24;
-/// A child that has not acknowledged anything by then has failed.
+/// A child without an acknowledgement by then has failed.
 const FIRST_ACKNOWLEDGEMENT_S: u64 = 60;
 const PARTITIONS: u64 = 500;
 
 fn open(args: &Args, dir: &Path) -> Result<Engine, EngineError> {
     let mut options = EngineOptions::new(dir);
     options.commitlog_sync = SyncMode::Batch;
-    // Small, so that flushes and recycled segments are part of it.
+    // Small, so that flushes and recycling of segments happen.
     options.commitlog_segment_bytes = 256 << 10;
     options.commitlog_total_bytes = 4 << 20;
     options.memory_bytes = 8 << 20;
@@ -51,7 +51,7 @@ fn shards(args: &Args) -> u32 {
     args.shards.unwrap_or(1)
 }
 
-/// The table of the ledger, made if it is not there.
+/// The ledger's table; creates it if it does not exist.
 fn table(engine: &Engine) -> Result<Arc<TableSchema>, EngineError> {
     if engine.catalog()?.keyspace("ledger").is_none() {
         engine.change_schema(|catalog| catalog.create_keyspace(Keyspace::simple("ledger")?))?;
@@ -102,7 +102,7 @@ pub fn child(args: &Args, first: u64) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes until it is killed.
+/// Writes until the process is killed.
 fn write(engine: &Engine, schema: &Arc<TableSchema>, first: u64) -> Result<(), String> {
     let mut number = first;
     loop {
@@ -159,7 +159,7 @@ pub fn parent(args: &Args) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Starts a child, kills it, and adds to the ledger what it acknowledged.
+/// Starts a child, kills it, and adds the acknowledged writes to the ledger.
 #[allow(clippy::disallowed_methods, reason = "the moment of a kill is real time; the pipe is read meanwhile")]
 fn run_and_kill(
     args: &Args,
@@ -189,7 +189,7 @@ fn run_and_kill(
     let listener = std::thread::spawn(move || {
         let mut told = vec![];
         let mut buf = [0; 8];
-        // The last number may be cut off: the kill came first.
+        // The kill may have cut off the last number.
         while pipe.read_exact(&mut buf).is_ok() {
             if told.is_empty() {
                 let _ = tell_first.send(());
@@ -217,7 +217,7 @@ fn run_and_kill(
     }
 }
 
-/// Opens the directory and compares; gives the number of rows and the back end in use.
+/// Opens the directory and compares; returns the number of rows and the back end in use.
 fn verify(args: &Args, dir: &Path, ledger: &BTreeSet<u64>, kill: u64) -> Result<(u64, String), String> {
     let engine = open(args, dir).map_err(|error| format!("it does not open: {error}"))?;
     let compared = compare(&engine, ledger, kill);
@@ -225,7 +225,7 @@ fn verify(args: &Args, dir: &Path, ledger: &BTreeSet<u64>, kill: u64) -> Result<
     if kill.is_multiple_of(3) {
         engine.close().map_err(|error| format!("it does not close: {error}"))?;
     } else {
-        // As good as another crash.
+        // Equivalent to another crash.
         drop(engine);
     }
     Ok((compared?, backend))

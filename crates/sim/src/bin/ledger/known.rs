@@ -1,10 +1,11 @@
-//! What is known of one thing that clients write: what it surely is, and what an unanswered request may have made of it.
+//! State of one thing that clients write: its certain value, and the value that an unanswered request may
+//! have given it.
 
-/// `None` is a thing that is not there.
+/// `None` means absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known<T> {
     sure: Option<T>,
-    /// What the request that is under way makes of it.
+    /// The value that the request in flight gives it.
     asked: Option<Option<T>>,
 }
 
@@ -15,37 +16,37 @@ impl<T> Default for Known<T> {
 }
 
 impl<T: Clone + PartialEq + std::fmt::Debug> Known<T> {
-    /// It was acknowledged.
+    /// A value that was acknowledged.
     pub fn sure(value: T) -> Self {
         Self { sure: Some(value), asked: None }
     }
 
-    /// A request is sent that makes it so.
+    /// Records that a request for this value is sent.
     pub fn ask(&mut self, value: Option<T>) {
         self.asked = Some(value);
     }
 
-    /// The request was acknowledged.
+    /// Records that the request was acknowledged.
     pub fn acknowledge(&mut self) {
         if let Some(value) = self.asked.take() {
             self.sure = value;
         }
     }
 
-    /// What it was when last something was certain.
+    /// The last certain value.
     pub fn last(&self) -> Option<&T> {
         self.sure.as_ref()
     }
 
-    /// Nothing is under way, so that another request can be noted.
+    /// Whether no request is in flight, so that another one can be noted.
     pub fn is_settled(&self) -> bool {
         self.asked.is_none()
     }
 
-    /// Compares with what is there after a restart, and takes that for certain from then on.
+    /// Compares with the value found after a restart, which is certain from then on.
     ///
     /// # Errors
-    /// It is neither what was acknowledged nor what was asked for.
+    /// It is neither the acknowledged value nor the requested one.
     pub fn settle(&mut self, found: Option<T>) -> Result<(), String> {
         if found != self.sure && self.asked.as_ref() != Some(&found) {
             let asked = match &self.asked {

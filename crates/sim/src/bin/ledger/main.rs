@@ -1,13 +1,15 @@
-//! Real processes, killed: `ledger --kills 50` says whether everything acknowledged was there after each restart.
+//! Kills real processes: `ledger --kills 50` checks that everything acknowledged is present after each
+//! restart.
 //!
-//! The process is the server, `messina`, and its clients are threads of the ledger: they write in every way that CQL and the admin API
-//! have ([`work`]), and note what they ask for before they ask and what is acknowledged when it is. At a random moment the server gets
-//! SIGKILL; one time in four another one is killed while that recovers. Then it is started again, and each kind of work compares what
-//! is there with its notes ([`campaign`]). With `--engine` the process is a small program around the engine instead, which
-//! writes single rows ([`engine_rows`]).
+//! The process is the server, `messina`. Its clients are threads of the ledger: they write in every way that
+//! CQL and the admin API offer ([`work`]), note each request before it is sent and each acknowledgement when
+//! it arrives. At a random moment the server gets SIGKILL; one time in four another server is killed during
+//! its recovery. Then the server is started again, and each kind of work compares the content with its notes
+//! ([`campaign`]). With `--engine` the process is a small program around the engine instead, which writes
+//! single rows ([`engine_rows`]).
 //!
-//! A SIGKILL loses nothing that the process had given to the operating system, so every `commitlog_sync` has to keep every
-//! acknowledged write. What a loss of power may take is the simulation's matter.
+//! A SIGKILL loses nothing that the process had written to the operating system, so every `commitlog_sync`
+//! must keep every acknowledged write. Power losses are covered by the simulation.
 
 mod campaign;
 mod client;
@@ -31,7 +33,7 @@ enum Backend {
 }
 
 impl Backend {
-    /// As `io_backend` has it.
+    /// The value of `io_backend`.
     fn option(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -61,7 +63,7 @@ enum Sync {
 }
 
 impl Sync {
-    /// As `commitlog_sync` has it.
+    /// The value of `commitlog_sync`.
     fn option(self) -> &'static str {
         match self {
             Self::Batch => "batch",
@@ -71,10 +73,10 @@ impl Sync {
     }
 }
 
-/// What the ledger does wrong on purpose, so that it is seen to fail.
+/// A fault that the ledger makes on purpose, to show that it can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Break {
-    /// Each kind of work notes one acknowledgement that never came: each has to miss it.
+    /// Each kind of work notes one acknowledgement that never came, and must report it missing.
     LoseOne,
 }
 
@@ -83,32 +85,32 @@ enum Break {
 struct Args {
     #[arg(long, default_value_t = 50)]
     kills: u64,
-    /// A directory of its own is made below this one, and removed if all went well.
+    /// Data directories are made below this one, and removed after success.
     #[arg(long, default_value = "target/ledger")]
     dir: PathBuf,
-    /// The server; by default `messina` beside this program.
+    /// The server [default: `messina` beside this program].
     #[arg(long)]
     messina: Option<PathBuf>,
-    /// By default one or two, drawn for each data directory; with --engine one.
+    /// Shards [default: one or two, drawn for each data directory; with --engine one].
     #[arg(long)]
     shards: Option<u32>,
-    /// By default drawn for each data directory; with --engine always batch.
+    /// Sync of the commit log [default: drawn for each data directory; with --engine always batch].
     #[arg(long, value_enum)]
     sync: Option<Sync>,
     #[arg(long, value_enum, default_value_t = Backend::Auto)]
     backend: Backend,
-    /// Decides what is drawn, what is written, and when to kill.
+    /// Seed of all random decisions: options, writes, times of kills.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// So many kills to a data directory; then a new one begins.
+    /// Kills of a data directory before a new one begins.
     #[arg(long, default_value_t = 25)]
     kills_per_dir: u64,
     #[arg(long = "break", value_enum)]
     broken: Option<Break>,
-    /// Writes single rows through the engine, without a server.
+    /// Write single rows through the engine, without a server.
     #[arg(long)]
     engine: bool,
-    /// For the use of --engine: be the child, and give writes numbers from here on.
+    /// Used by --engine itself: be the child, and number writes from here on.
     #[arg(long, hide = true)]
     child: Option<u64>,
 }

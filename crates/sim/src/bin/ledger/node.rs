@@ -1,4 +1,4 @@
-//! A `messina` of its own: started, waited for, killed.
+//! A `messina` process: start, wait, kill.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use crate::{Backend, Sync};
 
-/// A start takes longer than this only if something is wrong.
+/// A start that takes longer has failed.
 const START_S: u64 = 120;
-/// So many lines of the log are shown when a start has failed.
+/// Number of log lines that are shown when a start has failed.
 const LOG_LINES: usize = 30;
 
-/// How the nodes of a data directory are started.
+/// Options of the nodes of a data directory.
 #[derive(Clone, Debug)]
 pub struct NodeOptions {
     pub messina: PathBuf,
@@ -24,7 +24,7 @@ pub struct NodeOptions {
     pub backend: Backend,
 }
 
-/// Killed when dropped.
+/// A running node; killed when dropped.
 pub struct Node {
     child: Child,
     log: Arc<Mutex<Vec<String>>>,
@@ -34,7 +34,7 @@ pub struct Node {
 }
 
 impl NodeOptions {
-    /// Where the files of a table are, by the name of its directory's beginning.
+    /// The directory of a table, found by the prefix of its name.
     pub fn table_dir(&self, keyspace: &str, table: &str) -> Result<PathBuf, String> {
         let dir = self.dir.join("data").join(keyspace);
         let entries = std::fs::read_dir(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
@@ -46,7 +46,7 @@ impl NodeOptions {
         found.next().ok_or_else(|| format!("no directory of {keyspace}.{table} in {}", dir.display()))
     }
 
-    /// Starts a node and does not wait for it.
+    /// Starts a node without waiting for it.
     #[allow(clippy::disallowed_methods, reason = "the log of the process is read while it is written")]
     pub fn start(&self) -> Result<Node, String> {
         let [cql_port, api_port] = free_ports()?;
@@ -61,7 +61,7 @@ impl NodeOptions {
             ("--commitlog-sync", self.sync.option().to_string()),
             ("--io-backend", self.backend.option().to_string()),
             ("--set", "native_shard_aware_transport_port=0".to_string()),
-            // Small, so that flushes and recycled segments are part of it.
+            // Small, so that flushes and recycling of segments happen.
             ("--set", "commitlog_segment_size=1MiB".to_string()),
             ("--set", "commitlog_total_space=8MiB".to_string()),
         ] {
@@ -79,7 +79,7 @@ impl NodeOptions {
                 let is_ready = line.contains("initialization completed");
                 kept.lock().expect("nobody panics with it").push(line);
                 if is_ready {
-                    // Somebody may have killed it meanwhile.
+                    // The node may have been killed meanwhile.
                     let _ = tell.send(());
                 }
             }
@@ -101,7 +101,7 @@ fn free_ports<const N: usize>() -> Result<[u16; N], String> {
 
 impl Node {
     /// # Errors
-    /// It ended, or takes too long; with the end of its log.
+    /// The node ended, or takes too long; with the end of its log.
     pub fn wait_until_ready(&mut self) -> Result<(), String> {
         match self.ready.recv_timeout(Duration::from_secs(START_S)) {
             Ok(()) => Ok(()),
@@ -109,7 +109,7 @@ impl Node {
         }
     }
 
-    /// SIGKILL. Gives what the log says of panics, and how it had ended by itself.
+    /// Sends SIGKILL. The error has panics in the log, or how the node had ended by itself.
     pub fn kill(mut self) -> Result<(), String> {
         let exited = self.child.try_wait().map_err(|error| error.to_string())?;
         self.child.kill().map_err(|error| format!("cannot kill: {error}"))?;
@@ -128,16 +128,16 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Runs `messina` with these arguments to its end.
+/// Runs `messina` with these arguments and returns its output.
 ///
 /// # Errors
-/// It says that something is wrong.
+/// The exit code is not 0.
 pub fn tool(messina: &Path, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(messina).args(arguments).output();
     let output = output.map_err(|error| format!("cannot start {}: {error}", messina.display()))?;

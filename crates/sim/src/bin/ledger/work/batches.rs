@@ -1,7 +1,7 @@
-//! Batches over two partitions, two rows in each, logged and unlogged by turns.
+//! Batches over two partitions, two rows in each, alternately logged and unlogged.
 //!
-//! README.md promises that what a batch has on one shard is there wholly or not at all. So both rows of a partition are there
-//! or none, and with one shard all four of a logged batch.
+//! README.md promises that the part of a batch on one shard is present wholly or not at all. So both rows of
+//! a partition are present or none, and with one shard all four rows of a logged batch.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -17,7 +17,7 @@ const PARTITIONS: i64 = 20;
 const ROWS: i32 = 2;
 const BOTH: u8 = 3;
 
-/// What is known of a batch: which of its partitions must be there, and which may.
+/// State of a batch: which of its partitions must be present, and which may be.
 #[derive(Clone, Copy, Debug, Default)]
 struct Batch {
     must: u8,
@@ -92,7 +92,7 @@ impl Work for Batches {
     }
 
     fn check(&self, connection: &mut Client, _options: &NodeOptions) -> Result<u64, Stop> {
-        // Rows of each batch in each of its partitions.
+        // Number of rows of each batch in each of its partitions.
         let mut there: BTreeMap<(i64, usize), i32> = BTreeMap::new();
         let mut wrong = vec![];
         for row in connection.rows(&format!("SELECT p, number, i, v FROM {KEYSPACE}.batches"))? {

@@ -1,7 +1,7 @@
-//! Changes of the schema: tables are made, get columns and rows, and are dropped and made again.
+//! Schema changes: tables are created, get columns and rows, are dropped and created again.
 //!
-//! A table's columns are as acknowledged, or as a statement under way makes them; its rows are those that were written to it since it was
-//! made, and none of a table that had its name before.
+//! A table's columns are those acknowledged, or those that a statement in flight makes. Its rows were written
+//! after its creation; none are of an earlier table of the same name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -17,7 +17,7 @@ const KEYSPACE: &str = "changes";
 const TABLES: u64 = 4;
 const COLUMNS_MAX: usize = 8;
 
-/// A table's columns beside its key and value.
+/// A table's columns besides its key and value.
 type Columns = BTreeSet<String>;
 
 #[derive(Default)]
@@ -52,7 +52,8 @@ impl Changes {
             Some(_) => return self.write(table, &name, connection, rng),
         };
         self.with(table, |table| table.columns.ask(after.clone()));
-        // A change that was not answered in time may happen later, in front of another one: that is not what is looked at here.
+        // A change that was not answered in time may happen later, before another one; this test does not
+        // cover that.
         if connection.statement(&text)?.is_none() {
             return Err(Stop::Wrong(format!("{text}: not answered in time")));
         }

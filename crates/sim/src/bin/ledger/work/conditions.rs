@@ -1,7 +1,7 @@
 //! Conditional writes: two clients race for the next version of a few rows, `IF version = …`.
 //!
-//! Every version of a row has one winner. The version that a client is told, because it won or because it lost, is never
-//! taken back: not while the node runs, and not by a kill.
+//! Every version of a row has one winner. A version that a client was answered, as winner or as loser, is
+//! never taken back: not while the node runs, and not by a kill.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -15,14 +15,14 @@ use crate::node::NodeOptions;
 
 const ROWS: i32 = 6;
 
-/// What is known of a row.
+/// State of a row.
 #[derive(Clone, Debug, Default)]
 struct Register {
-    /// The highest version that somebody was told, and its owner.
+    /// The highest version in any answer, and its owner.
     told: Option<(i64, String)>,
-    /// Who won each version, as far as the answers came.
+    /// The winner of each version, as far as it was answered.
     winners: BTreeMap<i64, String>,
-    /// Who asked for each version and got no answer.
+    /// The clients that requested each version and got no answer.
     unanswered: BTreeMap<i64, Vec<String>>,
     acknowledged: u64,
 }
@@ -82,7 +82,7 @@ impl Conditions {
                 register.tell(next, &owner).map_err(|error| Stop::Wrong(format!("row {row}: {error}")))
             });
         }
-        // The condition was not met: the answer has the values that it was compared with.
+        // The condition was not met: the answer has the values that were compared.
         let place = |name: &str| {
             let columns = metadata.columns.as_deref().unwrap_or_default();
             columns.iter().position(|column| column.name == name)
@@ -113,7 +113,7 @@ impl Register {
         }
     }
 
-    /// A loser is told the version alone where the condition names no other column.
+    /// If the condition names no other column, a loser's answer has only the version.
     fn told_at_least(&mut self, version: i64) {
         if self.told_version().is_none_or(|told| told < version) {
             let owner = self.winners.get(&version).cloned().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Snapshots of a table, and loads of them into another one, by `import` and by `refresh` in turn.
+//! Snapshots of a table, and loads of them into another table, alternately by `import` and by `refresh`.
 //!
-//! An acknowledged snapshot is verified after the kill by `messina sstable verify` and has every row that was acknowledged before it was
-//! asked for. An acknowledged load is in the table that it was loaded into.
+//! An acknowledged snapshot is verified after the kill by `messina sstable verify`, and has every row that
+//! was acknowledged before it was requested. An acknowledged load is in its target table.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,15 +17,15 @@ const ROWS_AT_A_TIME: i32 = 5;
 
 #[derive(Default)]
 struct Notes {
-    /// Rows below this number may be in the first table; those below `kept` are.
+    /// Rows below this number may be in the first table; those below `kept` must be.
     begun: i32,
     kept: i32,
-    /// The same of the table that is loaded into.
+    /// The same for the table that is loaded into.
     may_be_loaded: i32,
     loaded: i32,
-    /// Numbers of snapshots that were asked for.
+    /// Number of requested snapshots.
     snapshots: u64,
-    /// Acknowledged snapshots that nobody has verified, with the rows that they have to have.
+    /// Acknowledged snapshots that are not verified yet, with the number of rows that they must have.
     taken: BTreeMap<u64, i32>,
     acknowledged: u64,
 }
@@ -81,7 +81,7 @@ impl Copies {
             notes.begun
         });
         let from = self.snapshot_dir(number)?;
-        // Rows that were not acknowledged may be in the snapshot as well.
+        // Rows that were not acknowledged may be in the snapshot too.
         self.with(|notes| notes.may_be_loaded = begun);
         let path = if number % 2 == 0 {
             format!("/v1/import?keyspace={KEYSPACE}&table=loaded&dir={}", from.display())
@@ -103,7 +103,7 @@ impl Copies {
         let dir = self.snapshot_dir(number)?;
         let (messina, path) = (&self.options.messina, dir.display().to_string());
         tool(messina, &["sstable", "verify", &path])?;
-        // It is called as its directory.
+        // The table's name is its directory's.
         let select = format!("SELECT count(*) FROM s{number}");
         let counted = tool(messina, &["sstable", "query", "--format", "csv", "-e", &select, &path])?;
         let count = counted.lines().find_map(|line| line.trim().parse::<i32>().ok());
@@ -114,7 +114,7 @@ impl Copies {
     }
 }
 
-/// Links the files of one directory into another; what an interrupted refresh has left there goes.
+/// Links the files of one directory into another; removes leftovers of an interrupted refresh there.
 fn link_all(from: &std::path::Path, to: &std::path::Path) -> std::io::Result<()> {
     if to.exists() {
         std::fs::remove_dir_all(to)?;
@@ -165,7 +165,7 @@ impl Work for Copies {
                 wrong.push(format!("{} rows of {table} are missing: {missing:?} of {least}", missing.len()));
             }
         }
-        // The last ones: each costs two processes.
+        // Only the latest: each verification costs two processes.
         let taken = self.with(|notes| std::mem::take(&mut notes.taken));
         for (number, rows) in taken.into_iter().rev().take(1) {
             if let Err(error) = self.verify(number, rows) {
@@ -180,7 +180,7 @@ impl Work for Copies {
         self.with(|notes| {
             notes.loaded += 1;
             notes.may_be_loaded += 1;
-            // A row that is loaded by chance has been kept before.
+            // Only a row that was kept can be loaded by chance.
             notes.loaded = notes.loaded.max(notes.begun + 1);
         });
         true

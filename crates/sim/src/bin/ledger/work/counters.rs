@@ -1,5 +1,5 @@
-//! Counters: increments one by one and in counter batches. After a kill a counter has at least what was acknowledged and at most what
-//! was sent.
+//! Counters: increments one by one and in counter batches. After a kill a counter has at least the
+//! acknowledged and at most the sent increments.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

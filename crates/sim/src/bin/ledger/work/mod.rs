@@ -2,14 +2,14 @@
 //!
 //! | work | what must hold after a kill |
 //! |---|---|
-//! | [`rows`] | an acknowledged INSERT, UPDATE or DELETE is there, and nothing that nobody wrote |
-//! | [`batches`] | an acknowledged batch is there; what it has in one partition is whole, and so is a logged one on one shard |
-//! | [`conditions`] | no version has two winners, versions never go back, and a told version stays |
-//! | [`counters`] | not less than was acknowledged, not more than was sent |
+//! | [`rows`] | an acknowledged INSERT, UPDATE or DELETE is present, and nothing that no client wrote |
+//! | [`batches`] | an acknowledged batch is present; its part in one partition is whole, and so is a logged batch on one shard |
+//! | [`conditions`] | no version has two winners, versions never go back, and an answered version stays |
+//! | [`counters`] | at least the acknowledged and at most the sent increments |
 //! | [`changes`] | an acknowledged CREATE, ALTER or DROP has happened, and rows belong to the table they were written to |
-//! | [`truncates`] | an acknowledged TRUNCATE leaves nothing, one under way everything or nothing |
-//! | [`copies`] | an acknowledged snapshot is complete, an acknowledged load is there |
-//! | [`upkeep`] | nothing: flushes and compactions are under way when the node is killed |
+//! | [`truncates`] | an acknowledged TRUNCATE leaves nothing, one in flight everything or nothing |
+//! | [`copies`] | an acknowledged snapshot is complete, an acknowledged load is present |
+//! | [`upkeep`] | nothing: flushes and compactions are in progress when the node is killed |
 
 mod batches;
 mod changes;
@@ -25,39 +25,39 @@ use base::rng::Rng;
 use crate::client::{Client, Stop};
 use crate::node::NodeOptions;
 
-/// The keyspace of all tables but those of [`changes`].
+/// The keyspace of all tables except those of [`changes`].
 pub const KEYSPACE: &str = "ledger";
 
 /// One kind of work on one data directory.
 pub trait Work: Sync {
     fn name(&self) -> &'static str;
 
-    /// Statements that make its tables.
+    /// Statements that create its tables.
     fn setup(&self) -> Vec<String>;
 
-    /// How many clients do it at a time.
+    /// Number of concurrent clients.
     fn clients(&self) -> u64 {
         1
     }
 
-    /// Works until the node is gone; `client` of [`Self::clients`] is doing it.
+    /// Works until the node is killed. `client` is a number below [`Self::clients`].
     ///
     /// # Errors
-    /// [`Stop::Gone`] is the rule.
+    /// [`Stop::Gone`] is the normal end.
     fn work(&self, client: u64, connection: &mut Client, rng: &mut Rng) -> Result<(), Stop>;
 
-    /// Compares what is there with the notes, and takes what it finds for certain. Gives the number of acknowledgements that
-    /// were held against it.
+    /// Compares the content with the notes; the content found is certain from then on. Returns the number of
+    /// acknowledgements that were compared.
     ///
     /// # Errors
-    /// What is missing or too much.
+    /// The differences.
     fn check(&self, connection: &mut Client, options: &NodeOptions) -> Result<u64, Stop>;
 
-    /// Notes an acknowledgement that never came. `false`: there is nothing to be acknowledged.
+    /// Notes an acknowledgement that never came. `false`: this work has no acknowledgements.
     fn claim(&self) -> bool;
 }
 
-/// All kinds of work; `shards` is how many the node has.
+/// All kinds of work. `shards`: the node's number of shards.
 pub fn all(shards: u32, options: &NodeOptions) -> Vec<Box<dyn Work>> {
     vec![
         Box::<rows::Rows>::default(),
@@ -71,7 +71,7 @@ pub fn all(shards: u32, options: &NodeOptions) -> Vec<Box<dyn Work>> {
     ]
 }
 
-/// A value that follows from two numbers, of 8 to 300 characters.
+/// A value derived from two numbers, of 8 to 300 characters.
 fn value(number: i64, version: u32) -> String {
     let mut rng = Rng::new(number as u64 ^ u64::from(version) << 48);
     let len = 8 + rng.below(293) as usize;
@@ -82,7 +82,7 @@ fn value(number: i64, version: u32) -> String {
     text
 }
 
-/// Some of what is wrong, for an error.
+/// An error with some of the differences.
 fn some(mut wrong: Vec<String>) -> Result<(), Stop> {
     if wrong.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Single rows: INSERT, now and then UPDATE or DELETE of an earlier one, several under way.
+//! Single rows: INSERT, sometimes UPDATE or DELETE of an earlier row, several in flight.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ const UNDER_WAY: usize = 16;
 pub struct Rows(Mutex<BTreeMap<i64, Known<u32>>>);
 
 impl Rows {
-    /// The next statements, and the rows that they are about.
+    /// The next statements, and their rows.
     fn next(&self, rng: &mut Rng) -> (Vec<i64>, Vec<String>) {
         let mut rows = self.0.lock().expect("nobody panics with it");
         let (mut numbers, mut texts): (Vec<i64>, Vec<String>) = (vec![], vec![]);
@@ -26,7 +26,7 @@ impl Rows {
             let next = rows.last_key_value().map_or(0, |(last, _)| last + 1);
             let number = if rng.chance(1, 4) && next > 0 { rng.below(next as u64) as i64 } else { next };
             let row = rows.entry(number).or_default();
-            // One statement for a row at a time: what becomes of two is not known.
+            // At most one statement in flight for a row: the order of two is unknown.
             if !row.is_settled() {
                 continue;
             }

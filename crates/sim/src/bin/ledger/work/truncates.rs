@@ -1,4 +1,4 @@
-//! Rows, and a TRUNCATE after some of them: what it emptied stays empty.
+//! Rows, and a TRUNCATE after some of them: truncated rows stay absent.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -59,7 +59,7 @@ impl Work for Truncates {
                 return Err(Stop::Wrong("writes of five rows are not answered in time".to_string()));
             }
             notes().is_truncating = true;
-            // Its error is told; it may have emptied the table.
+            // A TRUNCATE without an answer in time may have emptied the table.
             if connection.statement(&format!("TRUNCATE {KEYSPACE}.emptied"))?.is_some() {
                 let mut notes = notes();
                 notes.rows.clear();

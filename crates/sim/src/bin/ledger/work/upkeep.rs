@@ -1,4 +1,4 @@
-//! Flushes and compactions, so that a kill finds them under way.
+//! Flushes and compactions, so that a kill interrupts them.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ impl Work for Upkeep {
             let what = if rng.chance(1, 4) { "compact" } else { "flush" };
             let table = *rng.pick(&TABLES);
             match connection.post(&format!("/v1/{what}?keyspace={KEYSPACE}&table={table}")) {
-                // The other client's compaction of the same table takes its place.
+                // Another client's compaction of the same table has replaced it.
                 Err(Stop::Wrong(text)) if text.contains("the compaction was stopped") => {}
                 answered => drop(answered?),
             }
