@@ -13,7 +13,7 @@ use super::ignored;
 use super::options::{self, At, OPTIONS};
 use super::ports;
 use super::security::{self, Verdict};
-use crate::suggest::nearest;
+use base::suggest::nearest;
 
 /// What stands before the names in the environment.
 pub const VARIABLE_PREFIX: &str = "MESSINA_";

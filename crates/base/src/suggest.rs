@@ -1,8 +1,8 @@
-//! "Did you mean …?": the nearest of known names.
+//! The known name that is nearest to a misspelled one, by edit distance.
 
 use strsim::osa_distance;
 
-/// No known name is nearly as long; what comes after does not count, so that a long word costs no time.
+/// Longer names are cut: no known name is nearly as long, and the cost of a comparison stays bounded.
 const CHARS_MAX: usize = 200;
 
 /// The known name with the fewest edits to `name`, if they are few for its length.
