@@ -1,5 +1,5 @@
 //! Basic types that all other crates use: encoding of integers, hashes, checksums, random numbers,
-//! histograms.
+//! histograms, similar names.
 //!
 //! The list is closed. Nothing in this crate uses a clock, a disk or a thread; a new module needs a reason
 //! (see ARCHITECTURE.md, "base").
@@ -13,6 +13,7 @@ pub mod hyperloglog;
 pub mod join;
 pub mod murmur3;
 pub mod rng;
+pub mod suggest;
 pub mod vint;
 
 pub use hash::{HashMap, HashSet};

@@ -106,7 +106,12 @@ pub fn compression_from_map(
             .any(|(kept, classes)| kept == name && (classes.is_empty() || classes.contains(&class)));
         match name.as_str() {
             "class" | "sstable_compression" | "enabled" | "chunk_length_in_kb" | "chunk_length_kb" => {}
-            "compression_level" if class.starts_with("Zstd") => {}
+            "compression_level" if class.starts_with("Zstd") => {
+                // DESCRIBE shows a level that was given, also if it is the default.
+                if value.parse() == Ok(DEFAULT_ZSTD_LEVEL) {
+                    kept.insert(name.clone(), value.clone());
+                }
+            }
             _ if is_kept => {
                 check_kept(name, value)?;
                 kept.insert(name.clone(), value.clone());
@@ -292,6 +297,10 @@ mod tests {
                 Compression { max_compressed_bytes: 10923, ..default() },
             ),
             (&[("class", "SnappyCompressor"), (RATIO, "0")], default()),
+            (
+                &[("class", "ZstdCompressor"), ("compression_level", "3")],
+                Compression { codec: Codec::Zstd { level: DEFAULT_ZSTD_LEVEL }, ..default() },
+            ),
             (
                 &[("class", "ZstdWithDictsCompressor"), ("compression_level", "5")],
                 Compression { codec: Codec::Zstd { level: 5 }, dictionary: true, ..default() },

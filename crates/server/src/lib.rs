@@ -16,7 +16,6 @@ pub mod node;
 pub mod schema_file;
 pub mod serve;
 mod start_log;
-mod suggest;
 pub mod tls;
 
 /// The version of this build.

@@ -8,7 +8,7 @@ use protocol::Consistency;
 use syntax::{Keyword, Token, TokenKind, tokens};
 
 use super::names::{KeyspaceNames, Names};
-use super::{command, help};
+use super::{command, complete_compaction, help};
 
 /// A text that can replace the word at the cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,7 +175,7 @@ pub fn complete(names: &Names, keyspace: Option<&str>, typed: Typed<'_>) -> (usi
         let word = last.text(&text);
         match last.kind {
             TokenKind::Word | TokenKind::Keyword(_) | TokenKind::Boolean => begun = word,
-            TokenKind::Unterminated if word.starts_with('"') => begun = word,
+            TokenKind::Unterminated if word.starts_with(['"', '\'']) => begun = word,
             TokenKind::Comment
             | TokenKind::Unterminated
             | TokenKind::Integer
@@ -197,7 +197,17 @@ pub fn complete(names: &Names, keyspace: Option<&str>, typed: Typed<'_>) -> (usi
     let behind = format!("{} {}", &text[..text.len() - begun.len()], typed.after);
     let mut offers = Offers { names, keyspace, begun, found: Vec::new() };
     let words: Vec<&str> = words[from..].iter().map(|token| token.text(&text)).collect();
-    offers.offer(&words, &behind);
+    match complete_compaction::candidates(&words) {
+        Some(texts) => {
+            let is_closed = begun.starts_with('\'') && typed.after.starts_with('\'');
+            for text in texts {
+                let text = if is_closed { text.trim_end_matches([' ', ':', '\'']) } else { text.as_str() };
+                offers.as_they_are(&[text]);
+            }
+        }
+        None if begun.starts_with('\'') => return nothing,
+        None => offers.offer(&words, &behind),
+    }
     (start, offers.found)
 }
 
@@ -424,7 +434,7 @@ fn unquoted(word: &str) -> String {
 }
 
 /// Keyspace and name of the table after FROM, INTO, UPDATE or ALTER TABLE.
-fn table_of(statement: &str) -> Option<(Option<String>, String)> {
+pub fn table_of(statement: &str) -> Option<(Option<String>, String)> {
     let words: Vec<Token> = tokens(statement).filter(|token| token.kind != TokenKind::Comment).collect();
     let at = words.iter().rposition(|token| {
         matches!(
@@ -540,6 +550,17 @@ mod tests {
         check_has(
             "CREATE KEYSPACE k WITH repl|",
             &["replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"],
+        );
+    }
+
+    #[test]
+    fn compaction_options_within_and_without_quotes() {
+        let begun = "CREATE TABLE t (k int PRIMARY KEY) WITH compaction = {'class': 'Lev";
+        check(begun, &["'LeveledCompactionStrategy'"]);
+        check("ALTER TABLE t WITH compaction = {", &["'class': "]);
+        check(
+            "ALTER TABLE t WITH compaction = {'class': 'TimeWindowCompactionStrategy', 'max_th",
+            &["'max_threshold': "],
         );
     }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use model::types::push_identifier;
 use protocol::CqlError;
 use protocol::client::ResponseMessage;
 use protocol::{ColumnSpec, Response, Rows};
@@ -17,7 +18,7 @@ use super::page::push_page;
 use super::session::Session;
 use super::style::Style;
 use super::table::{Cell, write_expanded, write_table};
-use super::{connection, help, page, place, terminal, trace, value};
+use super::{connection, help, hint, page, place, terminal, trace, value};
 
 /// Maximum depth of files that SOURCE other files. It stops circular references.
 const SOURCE_DEPTH_MAX: usize = 16;
@@ -350,6 +351,23 @@ impl Interpreter {
         let shown = trace::show(&mut self.session, id, self.output.results_color())?;
         self.output.result(&shown)?;
         Ok(())
+    }
+}
+
+impl Interpreter {
+    /// The failure as [`with_place`] shows it, and the known name that is nearest to an unknown one.
+    pub fn explained(&self, failure: &Failure, statement: &str) -> String {
+        let mut text = with_place(failure, statement);
+        if let Failure::Refused(CqlError::Invalid(error)) = failure {
+            let keyspace = self.session.keyspace.as_deref();
+            if let Some(name) = hint::suggestion(&self.names, keyspace, error, statement) {
+                let mut hint = "; did you mean ".to_string();
+                push_identifier(&mut hint, name);
+                hint.push('?');
+                text.insert_str(text.find('\n').unwrap_or(text.len()), &hint);
+            }
+        }
+        text
     }
 }
 

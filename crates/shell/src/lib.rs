@@ -14,12 +14,14 @@
 
 mod command;
 mod complete;
+mod complete_compaction;
 mod connection;
 mod describe;
 mod export;
 mod failure;
 mod help;
 mod highlight;
+mod hint;
 mod input;
 mod interpreter;
 mod names;

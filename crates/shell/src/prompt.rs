@@ -17,7 +17,7 @@ use super::complete::{Typed, complete};
 use super::failure::Failure;
 use super::highlight::highlight;
 use super::input::InputBuffer;
-use super::interpreter::{Flow, Interpreter, with_place};
+use super::interpreter::{Flow, Interpreter};
 use super::names::Names;
 use super::style::{Style, painted};
 use super::terminal;
@@ -101,7 +101,7 @@ fn run_complete(shell: &mut Interpreter, input: &mut InputBuffer) -> Result<Flow
                     shell.output.message("\n")?;
                     input.clear();
                 }
-                shell.output.error(&with_place(&failure, &piece.text));
+                shell.output.error(&shell.explained(&failure, &piece.text));
             }
         }
     }

@@ -14,7 +14,7 @@ use super::ignored;
 use super::options::{self, At, OPTIONS};
 use super::ports;
 use super::security::{self, Verdict};
-use crate::suggest::nearest;
+use base::suggest::nearest;
 
 /// Prefix of the environment variables of options.
 pub const VARIABLE_PREFIX: &str = "MESSINA_";

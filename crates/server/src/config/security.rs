@@ -6,8 +6,8 @@
 
 use super::layers::{Given, Setting};
 use super::options;
-use crate::suggest::nearest;
 use crate::tls::server::to_pem;
+use base::suggest::nearest;
 
 /// What happens to a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]

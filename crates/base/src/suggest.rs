@@ -1,13 +1,11 @@
-//! "Did you mean …?": the known name nearest to a wrong one (optimal string alignment distance).
+//! The known name that is nearest to a misspelled one, by edit distance.
 
 use strsim::osa_distance;
 
-/// Characters of the wrong name that are compared. Known names are shorter; the bound limits the time for a
-/// long input.
+/// Longer names are cut: no known name is nearly as long, and the cost of a comparison stays bounded.
 const CHARS_MAX: usize = 200;
 
-/// The known name with the fewest edits from `name`; `None` if that is more than a third of its length (at
-/// least 1, at most 5).
+/// The known name with the fewest edits to `name`, if they are few for its length.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let allowed = (name.chars().count() / 3).clamp(1, 5);
     let name: String = name.chars().take(CHARS_MAX).collect();
