@@ -25,7 +25,7 @@ pub enum OnDamagedLog {
 /// A directory of SSTables to be read as a table.
 #[derive(Clone, Debug)]
 pub struct Attachment {
-    /// The directory; it is never written.
+    /// The directory; nothing is written to it.
     pub dir: PathBuf,
     /// Name of the table. The keyspace is created in memory if there is none of that name.
     pub keyspace: String,

@@ -10,8 +10,8 @@
 //! 6. The replayed entries are flushed and the old segments are removed. Only then each log creates its first
 //!    segment.
 //!
-//! If files of the log are missing or durable entries are unreadable, the start fails after step 2, 3 or 5,
-//! unless the options allow it to continue without them.
+//! If parts of the log are missing or durable entries are unreadable, the start fails (before step 1, or
+//! after step 2, 3 or 5), unless the options allow it to continue without them.
 //!
 //! Replay is idempotent. A start that fails changes nothing that the next one needs, and leaves no segments
 //! (`abandon`).

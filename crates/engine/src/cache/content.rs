@@ -144,7 +144,7 @@ impl Content {
         self.mark_high(schema, high, known, items);
     }
 
-    /// Marks the begin of a known range.
+    /// Marks the beginning of a known range.
     fn mark_low(&mut self, schema: &TableSchema, low: &Position, items: &mut NewItems<'_>) {
         let at_row = low.side == Side::After
             && is_key(schema, &low.prefix)

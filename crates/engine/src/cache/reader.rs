@@ -201,7 +201,7 @@ impl<B: UnderlyingSource> CacheReader<B> {
     }
 
     fn read_gap(&mut self, number: usize, walk: Walk, entry: Option<(Position, Entry)>) {
-        // A slice states the tombstone in force at its begin, unless there is none.
+        // A slice states the tombstone in force at its beginning, unless there is none.
         self.out.change(&self.spec.schema, &walk.at, Tombstone::LIVE);
         let until = match &entry {
             Some((at, _)) if at.side == Side::At => beside(at, self.spec.reversed).0,

@@ -1,4 +1,4 @@
-//! SSTables for which another tombstone compaction would free nothing: the job that wrote them kept all their
+//! SSTables for which another tombstone compaction would free nothing: the job that wrote them kept
 //! tombstones and freed no bytes. No job is made for their tombstones until one of the blockers has changed.
 
 use base::HashMap;

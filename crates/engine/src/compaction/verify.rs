@@ -14,7 +14,7 @@ use sstable::tools::{Finding, Findings};
 use super::reshard::is_turn;
 use crate::table::Table;
 
-/// Number of findings reported for each SSTable; of the others, only their number is known.
+/// Maximum number of findings reported for each SSTable.
 const FINDINGS_MAX: usize = 10;
 
 /// Cache for reopening an SSTable; nothing of it is read twice.
