@@ -183,7 +183,7 @@ fn check_gone(new: &TableSchema, column: &Column) -> Result<(), CatalogError> {
         record.kind == column.kind && user_types::expand(&record.ty) == user_types::expand(&column.ty)
     });
     if !recorded {
-        return invalid!("table {}: column {} is gone without a record", new.full_name(), column.name);
+        return invalid!("table {}: column {} was dropped without a record", new.full_name(), column.name);
     }
     Ok(())
 }
