@@ -20,7 +20,7 @@ use super::execute::{READ_ROWS, Reading, key_values};
 use super::group::GroupKey;
 use super::rows::RowsBuilder;
 use super::value::RowView;
-use crate::coordinator::Coordinator;
+use crate::coordinator::{Host, Storage};
 use crate::error::invalid;
 use crate::restriction::Partitions;
 use crate::result_memory::SMALL_RESULT_BYTES;
@@ -108,7 +108,7 @@ impl Eq for Run<'_> {}
 
 impl Reading<'_, '_> {
     /// Reads all rows, up to the limit of each partition, and adds them to the result in order.
-    pub(super) async fn sorted<C: Coordinator>(
+    pub(super) async fn sorted<C: Storage + Host>(
         &mut self,
         coordinator: &C,
         rows: &mut RowsBuilder<'_>,
@@ -121,14 +121,14 @@ impl Reading<'_, '_> {
             for partition in page.partitions {
                 for row in partition.rows {
                     drop(row);
-                    self.give_way(coordinator).await;
+                    self.maybe_yield(coordinator).await;
                 }
             }
         }
         Ok(())
     }
 
-    async fn find<C: Coordinator>(
+    async fn find<C: Storage + Host>(
         &mut self,
         coordinator: &C,
         rows: &mut RowsBuilder<'_>,
@@ -162,7 +162,7 @@ impl Reading<'_, '_> {
                     found.places.push((page_at, partition_at, None));
                 }
                 for (row_at, row) in partition.rows.iter().enumerate() {
-                    self.give_way(coordinator).await;
+                    self.maybe_yield(coordinator).await;
                     found.pages_bytes += (size_of_val(row) + row.heap_bytes()) as u64;
                     view.row = Some(row);
                     let is_wanted = plan.grouping.is_some()
@@ -197,7 +197,7 @@ impl Reading<'_, '_> {
 
     /// Builds the groups. Without GROUP BY each row is a group. With GROUP BY each partition has as many
     /// groups as its limit allows.
-    async fn groups<C: Coordinator>(
+    async fn groups<C: Storage + Host>(
         &mut self,
         coordinator: &C,
         found: &Found,
@@ -210,7 +210,7 @@ impl Reading<'_, '_> {
         let mut open: Option<GroupKey> = None;
         let mut of_partition = 0;
         for at in 0..found.places.len() {
-            self.give_way(coordinator).await;
+            self.maybe_yield(coordinator).await;
             let (partition, row) = found.row(at);
             if current != Some(&partition.key) {
                 current = Some(&partition.key);
@@ -244,7 +244,7 @@ impl Reading<'_, '_> {
         Ok(groups)
     }
 
-    async fn merge<C: Coordinator>(
+    async fn merge<C: Storage + Host>(
         &mut self,
         coordinator: &C,
         found: &Found,
@@ -257,7 +257,7 @@ impl Reading<'_, '_> {
         let first_key = |group: usize| found.row(groups[group].start).1.map(|row| &row.key);
         let mut heap = BinaryHeap::with_capacity(runs.len());
         for (number, run) in runs.into_iter().enumerate().filter(|(_, run)| !run.is_empty()) {
-            self.give_way(coordinator).await;
+            self.maybe_yield(coordinator).await;
             let key = first_key(run.start);
             heap.push(Run {
                 schema: &plan.schema,
@@ -275,7 +275,7 @@ impl Reading<'_, '_> {
         {
             left -= 1;
             for (number, place) in groups[group].clone().enumerate() {
-                self.give_way(coordinator).await;
+                self.maybe_yield(coordinator).await;
                 let (partition, row) = found.row(place);
                 let key_values = key_values(&plan.schema, &partition.key)?;
                 let view = RowView { partition_key: &key_values, static_row: &partition.static_row, row };

@@ -7,7 +7,7 @@ use model::sample::{self, Variety};
 use reader::{PartitionPage, ReadCommand};
 
 use super::*;
-use crate::Coordinator;
+use crate::Storage;
 
 /// A condition on a row, as CQL text and as a function.
 struct Condition {
