@@ -20,6 +20,8 @@ mod statement;
 pub mod system;
 pub mod term;
 pub mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use consistency::ConsistencyLevels;
 pub use coordinator::{ChangeSchema, Coordinator, Decide, ResultLimits};
