@@ -346,6 +346,23 @@ impl OptionSpec {
                 )));
             }
         }
+        if let "sstable_size_in_mb" | "fanout_size" = self.name {
+            match value.parse::<i64>() {
+                Err(_) => {
+                    let name = self.name;
+                    return Err(OptionsError::Refused(format!(
+                        "{value} is not a parsable int (base10) for {name}"
+                    )));
+                }
+                Ok(number) if number < 1 => {
+                    let name = self.name;
+                    return Err(OptionsError::Refused(format!(
+                        "{name} must be larger than 0, but was {number}"
+                    )));
+                }
+                Ok(_) => {}
+            }
+        }
         if self.kind.has(value) {
             return Ok(());
         }

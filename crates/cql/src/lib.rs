@@ -21,6 +21,8 @@ mod statement;
 pub mod system;
 pub mod term;
 pub mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use consistency::ConsistencyLevels;
 pub use coordinator::{ChangeSchema, ClientState, Coordinator, Decide, Host, Storage};

@@ -18,6 +18,7 @@ use reader::{Page, PartitionPage};
 
 use super::execute::{READ_ROWS, Reading, key_values};
 use super::group::GroupKey;
+use super::ordering::Order;
 use super::rows::RowsBuilder;
 use super::value::RowView;
 use crate::coordinator::{Host, Storage};
@@ -67,7 +68,7 @@ struct Groups {
 /// A partition's groups in the merge.
 struct Run<'r> {
     schema: &'r TableSchema,
-    is_reversed: bool,
+    order_by: &'r Order,
     /// First row of the partition's next group; `None` if the partition has only static content.
     key: Option<&'r ClusteringKey>,
     number: usize,
@@ -77,8 +78,9 @@ struct Run<'r> {
 impl Run<'_> {
     fn order(&self, other: &Self) -> Ordering {
         let by_key = match (self.key, other.key) {
-            (Some(a), Some(b)) if self.is_reversed => self.schema.compare_keys(b, a),
-            (Some(a), Some(b)) => self.schema.compare_keys(a, b),
+            (Some(a), Some(b)) => self.order_by.compare(self.schema, a, b),
+            // Null sorts before all values, and after them in reverse.
+            (a, b) if self.order_by.is_reversed => b.is_some().cmp(&a.is_some()),
             (a, b) => a.is_some().cmp(&b.is_some()),
         };
         by_key.then(self.number.cmp(&other.number))
@@ -259,13 +261,7 @@ impl Reading<'_, '_> {
         for (number, run) in runs.into_iter().enumerate().filter(|(_, run)| !run.is_empty()) {
             self.maybe_yield(coordinator).await;
             let key = first_key(run.start);
-            heap.push(Run {
-                schema: &plan.schema,
-                is_reversed: plan.order.is_reversed,
-                key,
-                number,
-                groups: run,
-            });
+            heap.push(Run { schema: &plan.schema, order_by: &plan.order, key, number, groups: run });
         }
         let mut left = self.limit_rows;
         let (found_bytes, mut checked_bytes) = (found.memory_bytes(), 0);

@@ -424,7 +424,7 @@ fn what_the_peers_refuse_is_refused_in_their_words() {
         ),
         (
             "SELECT v FROM ks.wide WHERE k = 1 AND s LIKE 'o%'",
-            "LIKE restriction is only supported on properly indexed columns. s LIKE is not valid.",
+            "LIKE restriction is only supported on properly indexed columns. s LIKE 'o%' is not valid.",
         ),
         (
             "SELECT v FROM ks.wide WHERE v LIKE 'o%' ALLOW FILTERING",
