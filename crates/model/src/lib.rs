@@ -7,6 +7,7 @@ pub mod cell;
 pub mod clustering;
 pub mod codec;
 pub mod counter;
+pub mod index;
 pub mod key;
 #[cfg(test)]
 mod laws;
@@ -24,6 +25,7 @@ pub mod types;
 
 pub use cell::Cell;
 pub use clustering::{ClusteringKey, ClusteringPrefix, ClusteringRange, Position, Side};
+pub use index::{IndexDefinition, IndexKind, IndexPart, IndexTerms, TermAnalysis};
 pub use key::{PartitionKey, PartitionRange, RingPosition};
 pub use options::{Codec, Compression, TableOptions};
 pub use partition::{Mutation, Partition};

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::clustering::{ClusteringPrefix, ClusteringRange, Position, Side};
+use crate::index::{IndexDefinition, IndexTerms};
 use crate::options::TableOptions;
 use crate::types::CqlType;
 
@@ -87,6 +88,8 @@ pub struct TableSchema {
     /// Columns with the name of a dropped one, as pairs of id and drop time.
     made_again: Vec<(ColumnId, i64)>,
     pub options: TableOptions,
+    /// Secondary indexes, in the order of their creation.
+    pub indexes: Vec<Arc<IndexDefinition>>,
     has_counters: bool,
 }
 
@@ -102,6 +105,7 @@ impl TableSchema {
             columns: vec![],
             dropped: vec![],
             options: TableOptions::default(),
+            indexes: vec![],
         }
     }
 
@@ -116,6 +120,7 @@ impl TableSchema {
             columns: self.columns.clone(),
             dropped: self.dropped.clone(),
             options: self.options.clone(),
+            indexes: self.indexes.clone(),
         }
     }
 
@@ -286,6 +291,7 @@ pub struct TableBuilder {
     columns: Vec<Column>,
     dropped: Vec<DroppedColumn>,
     options: TableOptions,
+    indexes: Vec<Arc<IndexDefinition>>,
 }
 
 const UNASSIGNED: ColumnId = ColumnId(u32::MAX);
@@ -354,11 +360,26 @@ impl TableBuilder {
         self
     }
 
+    /// Adds a secondary index.
+    #[must_use]
+    pub fn index(mut self, index: Arc<IndexDefinition>) -> Self {
+        self.indexes.push(index);
+        self
+    }
+
+    /// Removes the index with this name. An unknown name has no effect.
+    #[must_use]
+    pub fn remove_index(mut self, name: &str) -> Self {
+        self.indexes.retain(|index| index.name != name);
+        self
+    }
+
     /// Builds the schema. `id_bound` is one more than the highest column id that this table ever used (0 for
     /// a new table). New columns get ids from there on, except for dropped columns that are created again.
     ///
     /// Errors: no partition key column, duplicate names, static columns without a clustering column, a mix of
-    /// counters and other columns, too many columns, duplicate ids.
+    /// counters and other columns, too many columns, duplicate ids, an index of a column that does not exist
+    /// or does not have the indexed part.
     pub fn build_with_ids_from(mut self, id_bound: u32) -> Result<Arc<TableSchema>, SchemaError> {
         let table = format!("{}.{}", self.keyspace, self.name);
         let fail = |what: String| Err(SchemaError(format!("table {table}: {what}")));
@@ -429,7 +450,7 @@ impl TableBuilder {
         };
         let mut made_again: Vec<_> = self.columns.iter().filter_map(dropped_time_us).collect();
         made_again.sort_unstable();
-        Ok(Arc::new(TableSchema {
+        let schema = TableSchema {
             // The id is derived from the name, so that the same definition has the same id everywhere. A
             // caller that creates a table at run time sets its own id.
             id: self.id.unwrap_or_else(|| Uuid::from_u128(name_hash(&self.keyspace, &self.name))),
@@ -442,8 +463,20 @@ impl TableBuilder {
             dropped: self.dropped,
             made_again,
             options: self.options,
+            indexes: self.indexes,
             has_counters: counters > 0,
-        }))
+        };
+        for (at, index) in schema.indexes.iter().enumerate() {
+            IndexTerms::new(&schema, index)?;
+            if schema.indexes[..at].iter().any(|other| other.id == index.id || other.name == index.name) {
+                return Err(SchemaError(format!(
+                    "table {}: two indexes have the name or the id of {}",
+                    schema.full_name(),
+                    index.name
+                )));
+            }
+        }
+        Ok(Arc::new(schema))
     }
 
     /// Builds the schema of a new table; see [`Self::build_with_ids_from`].

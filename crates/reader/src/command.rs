@@ -1,11 +1,13 @@
 //! The parameters of a read, and the position at which its next page continues.
 
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use model::{
     ClusteringKey, ClusteringRange, PartitionKey, PartitionRange, Position, RingPosition, TableId,
     TableSchema,
 };
+use uuid::Uuid;
 
 use crate::trace::ReadTrace;
 
@@ -45,6 +47,50 @@ pub struct ReadCommand {
     pub timeout_us: Option<u64>,
     /// Receives a trace of the read; `None`: not traced.
     pub trace: Option<Arc<ReadTrace>>,
+    /// Only rows that may match this query of secondary indexes. See [`IndexQuery`]; `None`: all rows.
+    pub index: Option<Arc<IndexQuery>>,
+}
+
+/// Conditions that the secondary indexes of the table answer; a row must satisfy all.
+///
+/// The pages of the read contain at least every row that matches, in the order and with the limits of a read
+/// without the query. Rows that do not match may be among them: the caller filters, and it must not limit the
+/// number of rows by [`ReadCommand::limit_rows`] before it has filtered. A static column or a column of the
+/// partition key matches all rows of the partition and its static row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexQuery {
+    /// At least one.
+    pub clauses: Vec<IndexClause>,
+}
+
+/// The terms from `lower` to `upper` of one index ([`model::IndexTerms::term`]). Equality: both bounds are
+/// `Included` with the same term.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexClause {
+    /// [`model::IndexDefinition::id`].
+    pub index: Uuid,
+    pub lower: Bound<Vec<u8>>,
+    pub upper: Bound<Vec<u8>>,
+}
+
+impl IndexClause {
+    /// The clause of one term.
+    pub fn equal(index: Uuid, term: Vec<u8>) -> Self {
+        Self { index, lower: Bound::Included(term.clone()), upper: Bound::Included(term) }
+    }
+
+    /// The only term that satisfies the clause, if the bounds show that there is at most one.
+    pub fn only_term(&self) -> Option<&[u8]> {
+        match (&self.lower, &self.upper) {
+            (Bound::Included(lower), Bound::Included(upper)) if lower == upper => Some(lower),
+            _ => None,
+        }
+    }
+
+    /// Whether the term satisfies the clause.
+    pub fn contains(&self, term: &[u8]) -> bool {
+        (self.lower.as_ref().map(Vec::as_slice), self.upper.as_ref().map(Vec::as_slice)).contains(term)
+    }
 }
 
 /// Position at which a read continues after a page.
@@ -117,6 +163,7 @@ impl ReadCommand {
             && self.partition_limit_rows == other.partition_limit_rows
             && self.partitions == other.partitions
             && self.ranges == other.ranges
+            && self.index == other.index
     }
 
     /// A read of everything in `partitions`, in pages of 10,000 rows or 1 MiB.
@@ -138,6 +185,7 @@ impl ReadCommand {
             buffered_reverse_bytes_max: None,
             timeout_us: None,
             trace: None,
+            index: None,
         }
     }
 

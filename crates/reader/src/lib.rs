@@ -34,7 +34,7 @@ pub mod trace;
 pub use block_on::{LocalFuture, block_on_ready};
 pub use chain::ChainReader;
 pub use collect::{collect, collect_partitions};
-pub use command::{PagePlace, PagingState, ReadCommand, UnfinishedPartition};
+pub use command::{IndexClause, IndexQuery, PagePlace, PagingState, ReadCommand, UnfinishedPartition};
 pub use compact::{CompactReader, Garbage, Keep, Passed, PurgePolicy};
 pub use error::{LimitExceeded, ReadError};
 pub use filter::FilterReader;

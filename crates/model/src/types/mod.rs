@@ -23,7 +23,7 @@ mod civil;
 mod collection;
 mod cql_name;
 mod cql_type;
-mod decimal;
+pub(crate) mod decimal;
 mod duration;
 mod error;
 mod float_text;
@@ -31,14 +31,14 @@ mod java_name;
 mod json;
 mod json_in;
 mod json_out;
-mod order;
+pub(crate) mod order;
 mod raw_text;
 mod scalar_text;
 mod text_in;
 mod text_out;
 mod validate;
 mod value;
-mod varint;
+pub(crate) mod varint;
 
 pub use collection::{
     CollectionBuilder, CollectionIter, CompositeIter, MapIter, TupleIter, VectorIter, build_composite,

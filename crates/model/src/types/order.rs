@@ -126,18 +126,18 @@ fn boolean_rank(bytes: &[u8]) -> u8 {
 }
 
 /// Order of Java's `Float.compareTo`: -0.0 before 0.0; all NaNs are equal and after infinity.
-fn float_key(bytes: &[u8; 4]) -> i32 {
+pub(crate) fn float_key(bytes: &[u8; 4]) -> i32 {
     let bits = i32::from_be_bytes(*bytes);
     if f32::from_be_bytes(*bytes).is_nan() { i32::MAX } else { bits ^ (((bits >> 31) as u32) >> 1) as i32 }
 }
 
-fn double_key(bytes: &[u8; 8]) -> i64 {
+pub(crate) fn double_key(bytes: &[u8; 8]) -> i64 {
     let bits = i64::from_be_bytes(*bytes);
     if f64::from_be_bytes(*bytes).is_nan() { i64::MAX } else { bits ^ (((bits >> 63) as u64) >> 1) as i64 }
 }
 
 #[inline]
-fn halves(bytes: &[u8; 16]) -> (u64, u64) {
+pub(crate) fn halves(bytes: &[u8; 16]) -> (u64, u64) {
     let both = u128::from_be_bytes(*bytes);
     ((both >> 64) as u64, both as u64)
 }
@@ -149,7 +149,7 @@ fn signed_halves(bytes: &[u8; 16]) -> (i64, i64) {
 
 /// Rearranges `time_low-time_mid-version+time_high` so that it compares by time.
 #[inline]
-fn time_first(high: u64) -> u64 {
+pub(crate) fn time_first(high: u64) -> u64 {
     (high << 48) | ((high << 16) & 0xffff_0000_0000) | (high >> 32)
 }
 

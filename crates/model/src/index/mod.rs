@@ -1,0 +1,113 @@
+//! Secondary indexes of a table: their definitions, and the terms under which rows are found.
+//!
+//! An index maps a *term* to *postings*. A term is a value of the indexed column in a byte form that compares
+//! with `memcmp` as the values compare in CQL ([`encode_term`]). A posting names a row, or a whole partition if
+//! the column is static or part of the partition key. [`IndexTerms`] returns the terms of data; it is used by
+//! the writer of an SSTable, by the memtable and by the planner of reads, which therefore agree.
+//!
+//! Postings are *candidates*: data of one source is indexed without a look at the other sources, so a posting
+//! may name a row whose value was overwritten, deleted or has expired. A reader of an index reads the row and
+//! compares. The opposite never occurs: a row that a read returns with a value is under its term in the source
+//! that holds the value.
+
+mod analysis;
+#[cfg(test)]
+mod laws;
+mod term;
+mod terms;
+
+use uuid::Uuid;
+
+pub use term::{encode_entry, encode_term, entry_bounds, term_is_ordered};
+pub use terms::{IndexTarget, IndexTerms};
+
+/// The kind of an index, which decides the statements that it serves and its form in `system_schema.indexes`.
+/// The storage of all kinds is the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IndexKind {
+    /// Cassandra's built-in index: equality. `COMPOSITES` in `system_schema.indexes`.
+    Secondary,
+    /// Cassandra's storage-attached index (SAI): equality, ranges, several indexes together.
+    StorageAttached,
+    /// ScyllaDB's local index `((partition key), column)`: serves reads of one partition.
+    Local,
+}
+
+/// The part of the column's value that is indexed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IndexPart {
+    /// The value of a column that is not a collection.
+    Value,
+    /// `keys(column)`: the keys of a map.
+    Keys,
+    /// `values(column)`: the elements of a list or set, the values of a map.
+    Values,
+    /// `entries(column)`: pairs of a map's key and value.
+    Entries,
+    /// `full(column)`: a frozen collection as one value.
+    Full,
+}
+
+/// How texts are changed before they are compared, in the data and in the query alike. Only for `text` and
+/// `ascii`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TermAnalysis {
+    /// False: upper and lower case are equal.
+    pub case_sensitive: bool,
+    /// Unicode normalization form C.
+    pub normalize: bool,
+    /// Letters with diacritics are equal to their ASCII letters.
+    pub ascii: bool,
+}
+
+impl TermAnalysis {
+    /// Texts are compared as they are.
+    pub const NONE: Self = Self { case_sensitive: true, normalize: false, ascii: false };
+
+    pub fn is_none(&self) -> bool {
+        *self == Self::NONE
+    }
+}
+
+impl Default for TermAnalysis {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+/// Definition of a secondary index, part of its table's schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexDefinition {
+    /// Identifies the index in file names. An index that is dropped and created again gets another id, so
+    /// files of the old one are never taken for those of the new one.
+    pub id: Uuid,
+    pub name: String,
+    pub kind: IndexKind,
+    /// Name of the indexed column: partition key, clustering, static or regular.
+    pub column: String,
+    pub part: IndexPart,
+    pub analysis: TermAnalysis,
+    /// The options as the user wrote them, in the order of the statement.
+    pub options: Vec<(String, String)>,
+}
+
+impl IndexDefinition {
+    /// An index of a column's value without options.
+    pub fn new(id: Uuid, name: impl Into<String>, kind: IndexKind, column: impl Into<String>) -> Self {
+        Self {
+            id,
+            name: name.into(),
+            kind,
+            column: column.into(),
+            part: IndexPart::Value,
+            analysis: TermAnalysis::NONE,
+            options: vec![],
+        }
+    }
+
+    /// The same index of another part of the column.
+    #[must_use]
+    pub fn of_part(self, part: IndexPart) -> Self {
+        Self { part, ..self }
+    }
+}
