@@ -42,6 +42,9 @@ pub(crate) fn with_user_type(schema: &TableSchema, new: &Arc<UserType>) -> Arc<T
     for dropped in &schema.dropped {
         builder = builder.dropped(dropped.clone());
     }
+    for index in &schema.indexes {
+        builder = builder.index(index.clone());
+    }
     builder.build_with_ids_from(schema.column_id_bound()).expect("only a user type has other fields")
 }
 
