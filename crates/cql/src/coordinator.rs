@@ -8,8 +8,8 @@ use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use catalog::{Catalog, Changed, SchemaChange};
-use model::{Mutation, TableId};
+use catalog::{Catalog, Changed, Permissions, SchemaChange};
+use model::{Mutation, TableId, TableSchema};
 use protocol::CqlError;
 use reader::{Page, ReadCommand};
 use uuid::Uuid;
@@ -96,6 +96,17 @@ pub trait Coordinator {
     /// The role that has logged in; `None` if the connection needed no login.
     fn user(&self) -> Option<Arc<str>> {
         None
+    }
+
+    /// Whether users need permissions: `authorizer: CassandraAuthorizer`.
+    fn checks_permissions(&self) -> bool {
+        false
+    }
+
+    /// The user's permissions on a table, including those on its keyspace and on all keyspaces. Called for every
+    /// request; it must not be slow.
+    fn table_permissions(&self, _table: &TableSchema) -> Permissions {
+        Permissions::ALL
     }
 
     /// Hashes a password for storage, with a salt. The hash is deliberately slow, so it is computed outside

@@ -113,7 +113,7 @@ choice! {
 }
 choice! {
     /// Who may do what.
-    Authorizer { AllowAll = "AllowAllAuthorizer" }
+    Authorizer { AllowAll = "AllowAllAuthorizer", Cassandra = "CassandraAuthorizer" }
 }
 
 const fn option(
@@ -192,7 +192,7 @@ pub const OPTIONS: &[OptionDef] = &[
     option("client_encryption_options.accepted_protocols", &[], |c| At::AutoNames(&mut c.security.client_encryption.accepted_protocols), "Versions of TLS: TLSv1.2, TLSv1.3. `auto`: both."),
     option("client_encryption_options.cipher_suites", &[], |c| At::AutoNames(&mut c.security.client_encryption.cipher_suites), "Cipher suites by their names in Java. `auto`: all that rustls speaks."),
     option("authenticator", &[], |c| At::Choice(&mut c.security.authenticator), "Who may log in: anybody, or roles with their passwords. The first start with `PasswordAuthenticator` makes the superuser `cassandra` with the password `cassandra`."),
-    option("authorizer", &[], |c| At::Choice(&mut c.security.authorizer), "Who may do what. There are no permissions on data yet; some statements on roles are for superusers."),
+    option("authorizer", &[], |c| At::Choice(&mut c.security.authorizer), "Who may do what: every role everything, or what `GRANT` has allowed it. `CassandraAuthorizer` needs `authenticator: PasswordAuthenticator`."),
     option("read_request_timeout", &[("read_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.timeouts.read_ms, TIMEOUT), "How long a read of single partitions may take, counted from its arrival."),
     option("range_request_timeout", &[("range_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.timeouts.range_ms, TIMEOUT), "How long a page of a scan may take."),
     option("write_request_timeout", &[("write_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.timeouts.write_ms, TIMEOUT), "How long a write may take."),

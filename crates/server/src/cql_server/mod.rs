@@ -9,7 +9,7 @@
 //! | prepared statements | `statements.rs` |
 //! | how statements reach the storage | `node.rs` |
 //! | what system tables say of the inside of all shards | `introspection.rs` |
-//! | who is asking | `login.rs`, `passwords.rs` |
+//! | who is asking | `login.rs`, `passwords.rs`, `user.rs` |
 //! | at which service level, and how fast those are | `levels.rs` |
 //! | what is done about too many requests | `overload.rs` |
 //! | what was traced | `traces.rs` |
@@ -37,6 +37,7 @@ mod statements;
 mod taking;
 mod traces;
 mod transport;
+mod user;
 mod wiring;
 
 use std::cell::{Cell, RefCell};
@@ -98,6 +99,8 @@ pub struct CqlOptions {
     pub limits: overload::Limits,
     /// Asks clients for a password; `None`: whoever comes is served.
     pub passwords: Option<Passwords>,
+    /// Users need permissions.
+    pub checks_permissions: bool,
     pub timeouts: Timeouts,
     /// Bytes of answers that wait on one shard because clients do not take them; then only connections that have few are
     /// read.

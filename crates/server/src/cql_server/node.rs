@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::broken;
-use catalog::{Catalog, SchemaChange};
+use catalog::{Catalog, Permissions, SchemaChange};
 use cql::modify::{BatchLimits, BatchSeverity};
 use cql::system::{self, NodeInfo};
 use cql::{ChangeSchema, Coordinator, Decide, ResultLimits, ResultMemory};
@@ -21,6 +21,7 @@ use uuid::Uuid;
 
 use super::levels::Level;
 use super::traces::Recorder;
+use super::user::User;
 use super::{CqlShard, Timeouts, events, introspection, levels};
 
 /// Of a statement's text in a warning.
@@ -32,7 +33,7 @@ pub(crate) struct Node {
     cql: Rc<CqlShard>,
     node: Rc<NodeShard>,
     /// The role that has logged in.
-    user: Option<Arc<str>>,
+    user: Option<Rc<User>>,
     /// In whose name is read; `None`: in that of the task that asks.
     group: Cell<Option<CpuGroup>>,
     /// When what is under way is given up.
@@ -79,7 +80,7 @@ impl Node {
     /// The engine has stopped.
     pub fn on(
         cql: &Rc<CqlShard>,
-        user: Option<Arc<str>>,
+        user: Option<Rc<User>>,
         trace: Option<Rc<Recorder>>,
     ) -> Result<Self, CqlError> {
         let node = NodeShard::of(&cql.shard).map_err(|error| cql_error(&error))?;
@@ -351,7 +352,21 @@ impl Coordinator for Node {
     }
 
     fn user(&self) -> Option<Arc<str>> {
-        self.user.clone()
+        self.user.as_ref().map(|user| user.name.clone())
+    }
+
+    fn checks_permissions(&self) -> bool {
+        self.cql.options.checks_permissions
+    }
+
+    fn table_permissions(&self, table: &TableSchema) -> Permissions {
+        if !self.cql.options.checks_permissions {
+            return Permissions::ALL;
+        }
+        match &self.user {
+            Some(user) => user.table_permissions(self.node.catalog.borrow().access(), table),
+            None => Permissions::NONE,
+        }
     }
 
     fn memory_refused(&self, what: &str) {

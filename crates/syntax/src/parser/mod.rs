@@ -13,6 +13,7 @@ mod access;
 mod batch;
 mod describe;
 mod names;
+mod permission;
 mod relation;
 mod schema;
 mod select;
