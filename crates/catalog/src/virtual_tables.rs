@@ -403,28 +403,6 @@ const DEFINITIONS: &[(Content, Definition)] = &[
         Content::Nothing,
         Definition {
             keyspace: AUTH,
-            name: "role_permissions",
-            comment: "permissions granted to db roles",
-            partition_key: &["role"],
-            clustering: &["resource"],
-            columns: &[("permissions", "set<text>")],
-        },
-    ),
-    (
-        Content::Nothing,
-        Definition {
-            keyspace: AUTH,
-            name: "resource_role_permissons_index",
-            comment: "index of db roles with permissions granted on a resource",
-            partition_key: &["resource"],
-            clustering: &["role"],
-            columns: &[],
-        },
-    ),
-    (
-        Content::Nothing,
-        Definition {
-            keyspace: AUTH,
             name: "network_permissions",
             comment: "user network permissions",
             partition_key: &["role"],

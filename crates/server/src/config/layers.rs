@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use yaml_serde::Value;
 
-use super::Config;
 use super::ignored;
-use super::options::{self, At, OPTIONS};
+use super::options::{self, At, Authenticator, Authorizer, Choose, OPTIONS};
 use super::ports;
 use super::security::{self, Verdict};
+use super::{Config, SecurityConfig};
 use base::suggest::nearest;
 
 /// Prefix of the environment variables of options.
@@ -412,6 +412,15 @@ fn contradictions(config: &Config) -> Vec<String> {
     let mut errors = vec![];
     if let Err(error) = config.security.client_encryption.tls_files() {
         errors.push(format!("client_encryption_options: {error}"));
+    }
+    let SecurityConfig { authenticator, authorizer, .. } = &config.security;
+    if *authenticator == Authenticator::AllowAll && *authorizer != Authorizer::AllowAll {
+        errors.push(format!(
+            "authorizer: {} can't be used with {}, which asks nobody for a name; set authenticator: {}",
+            authorizer.name(),
+            authenticator.name(),
+            Authenticator::Password.name()
+        ));
     }
     errors.extend(ports::plan(&config.listen.wanted(&config.security.client_encryption)).err());
     let (warn, fail) = (config.results.tombstone_warn_threshold, config.reads.tombstone_failure_threshold);

@@ -31,7 +31,7 @@ const NO_PORT: &str = "not built yet (no such port is opened), so without effect
 
 const CLASSES: [(&str, &[&str]); 5] = [
     ("authenticator", &["AllowAllAuthenticator", "PasswordAuthenticator"]),
-    ("authorizer", &["AllowAllAuthorizer"]),
+    ("authorizer", &["AllowAllAuthorizer", "CassandraAuthorizer"]),
     ("role_manager", &["CassandraRoleManager"]),
     ("network_authorizer", &["AllowAllNetworkAuthorizer"]),
     ("cidr_authorizer", &["AllowAllCIDRAuthorizer"]),
@@ -282,13 +282,7 @@ fn class(option: &'static str, rest: &str, value: &Given, classes: &[&'static st
     let name = text.trim();
     let known = classes.iter().find(|class| options::without_package(name).eq_ignore_ascii_case(class));
     let Some(known) = known else {
-        let why = match option {
-            "authorizer" => {
-                "; permissions (GRANT) are not built yet, every role that logs in may read and write all data"
-            }
-            _ => "",
-        };
-        return Refused(format!("{name:?} is not allowed; expected {}{why}", classes.join(" or ")));
+        return Refused(format!("{name:?} is not allowed; expected {}", classes.join(" or ")));
     };
     match option {
         "authenticator" | "authorizer" => Means(vec![(option, known.to_string())]),

@@ -101,9 +101,8 @@ fn a_wrong_value_is_named_with_its_line_and_what_is_allowed() {
         "m.yaml, line 3: client_encryption_options.optional: \"maybe\" is not allowed; expected true or false",
     );
     check(
-        "authorizer: CassandraAuthorizer",
-        "m.yaml, line 1: authorizer: \"CassandraAuthorizer\" is not allowed; expected AllowAllAuthorizer; permissions (GRANT) are not built \
-         yet, every role that logs in may read and write all data",
+        "authorizer: TransitionalAuthorizer",
+        "m.yaml, line 1: authorizer: \"TransitionalAuthorizer\" is not allowed; expected AllowAllAuthorizer or CassandraAuthorizer",
     );
     check("smp: 0", "m.yaml, line 1: smp: \"0\" is not allowed; expected auto or a whole number; 1 to 256");
     check(

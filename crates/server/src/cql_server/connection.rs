@@ -719,7 +719,7 @@ impl Connection {
             port: self.peer_addr().port(),
             protocol_version: self.session.version().map_or(0, |version| version.number()),
             requests: self.requests_total.get(),
-            username: self.session.user().map_or("anonymous".to_string(), |user| user.to_string()),
+            username: self.session.user().map_or("anonymous".to_string(), |user| user.name.to_string()),
             driver_name,
             driver_version,
             shard: self.cql.shard.id(),

@@ -25,6 +25,7 @@ use super::levels::{Effective, Levels, count};
 use super::login::{AUTHENTICATOR, Stage};
 use super::node::Node;
 use super::traces::Recorder;
+use super::user::User;
 use super::{CqlShard, on_all_shards};
 
 /// Protocol version and compression of messages after STARTUP.
@@ -36,7 +37,7 @@ pub(crate) struct Session {
     version: Cell<Option<ProtocolVersion>>,
     pub stage: Cell<Stage>,
     /// The role that has logged in; `None`: no login was required.
-    user: RefCell<Option<Arc<str>>>,
+    user: RefCell<Option<Rc<User>>>,
     /// The service level of the session, and the version of the levels at which it was looked up.
     served: RefCell<Option<(u64, Effective)>>,
     keyspace: RefCell<Option<Arc<str>>>,
@@ -54,7 +55,7 @@ impl Session {
         self.version.get()
     }
 
-    pub fn user(&self) -> Option<Arc<str>> {
+    pub fn user(&self) -> Option<Rc<User>> {
         self.user.borrow().clone()
     }
 
@@ -74,7 +75,7 @@ impl Session {
 
     /// Records that a role has logged in.
     pub fn logged_in(&self, role: &str) {
-        *self.user.borrow_mut() = Some(role.into());
+        *self.user.borrow_mut() = Some(Rc::new(User::new(role)));
         *self.served.borrow_mut() = None;
         self.stage.set(Stage::Ready);
     }
@@ -85,7 +86,7 @@ impl Session {
         match &*served {
             Some((version, effective)) if *version == levels.version() => effective.clone(),
             _ => {
-                let effective = levels.of_role(self.user.borrow().as_deref());
+                let effective = levels.of_role(self.user.borrow().as_ref().map(|user| &*user.name));
                 *served = Some((levels.version(), effective.clone()));
                 effective
             }
