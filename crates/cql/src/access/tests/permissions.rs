@@ -4,7 +4,7 @@ use protocol::BatchType;
 use reader::block_on_ready;
 
 use super::Node;
-use crate::{Coordinator, Execution, Outcome, Prepared, execute_batch};
+use crate::{Execution, Outcome, Prepared, Storage, execute_batch};
 
 /// A node that checks permissions, with `ks.t`, the superuser `cassandra` and the user `bob`, who is a member of
 /// `team`. `cassandra` has logged in.

@@ -7,7 +7,7 @@ use catalog::{Catalog, Permission, Resource};
 use syntax::{AccessStatement, Statement, parse};
 
 use super::Node;
-use crate::Coordinator;
+use crate::Storage;
 
 type Need = (Permission, Resource);
 
