@@ -240,7 +240,7 @@ impl Prepared {
                 },
             },
             Plan::Truncate(_) => CqlError::Truncate(
-                "TRUNCATE took longer than truncate_request_timeout; it goes on".to_string(),
+                "TRUNCATE took longer than truncate_request_timeout; it continues".to_string(),
             ),
             _ => CqlError::ReadTimeout { consistency, received: 0, required: 1, data_present: false },
         }
@@ -307,7 +307,7 @@ impl Prepared {
                     data_center: &coordinator.node_info().data_center,
                 };
                 let Some(plan) = schema::plan(change, &catalog, &context)? else {
-                    return Err(CqlError::Server(format!("nobody carries out {}", self.text)));
+                    return Err(CqlError::Server(format!("there is no implementation of {}", self.text)));
                 };
                 let changes = coordinator.change_schema(plan.change).await?;
                 // If the object existed already, the schema does not change, and the plan's warnings do not

@@ -119,7 +119,7 @@ fn it_starts_answers_stops_and_starts_again() {
     server.tool(&["setconcurrentcompactors", "2"]);
     assert!(server.tool(&["getconcurrentcompactors"]).ends_with(":\u{20}\n2\n"));
     let (status, text) = server.nodetool(&["stop", "COMPACTION"]);
-    assert!(!status.success() && text.contains("nothing was stopped"), "{text}");
+    assert!(!status.success() && text.contains("no compaction was stopped"), "{text}");
     server.tool(&["garbagecollect", "shop"]);
     server.tool(&["garbagecollect", "-g", "CELL", "shop", "orders"]);
     server.tool(&["cleanup", "shop"]);
