@@ -320,7 +320,7 @@ const DEFINITIONS: &[(Content, Definition)] = &[
         Definition {
             keyspace: SYSTEM,
             name: "reader_semaphores",
-            comment: "which reads may run at once on each shard, and what they may hold",
+            comment: "admitted and waiting reads, their memory and its limits, by shard and semaphore",
             partition_key: &["shard int"],
             clustering: &["semaphore"],
             columns: &[
@@ -338,7 +338,7 @@ const DEFINITIONS: &[(Content, Definition)] = &[
         Definition {
             keyspace: SYSTEM,
             name: "reader_permits",
-            comment: "reads that run and wait on each shard, and what they hold",
+            comment: "running and waiting reads and their memory, by shard",
             partition_key: &["shard int"],
             clustering: &["semaphore", "keyspace_name", "table_name", "operation", "state"],
             columns: &[("admitted", "bigint"), ("memory", "bigint"), ("permits", "bigint")],

@@ -253,7 +253,7 @@ impl Prepared {
                 },
             },
             Plan::Truncate(_) => CqlError::Truncate(
-                "TRUNCATE took longer than truncate_request_timeout; it goes on".to_string(),
+                "TRUNCATE took longer than truncate_request_timeout; it continues".to_string(),
             ),
             _ => CqlError::ReadTimeout { consistency, received: 0, required: 1, data_present: false },
         }
@@ -328,7 +328,7 @@ impl Prepared {
                     data_center: &coordinator.node_info().data_center,
                 };
                 let Some(plan) = schema::plan(change, &catalog, &context)? else {
-                    return Err(CqlError::Server(format!("nobody carries out {}", self.text)));
+                    return Err(CqlError::Server(format!("there is no implementation of {}", self.text)));
                 };
                 let change = authorize::with_creator(coordinator, statement, keyspace, plan.change);
                 let changes = coordinator.change_schema(change).await?;

@@ -105,7 +105,7 @@ pub fn from_yaml(path: &Path, text: &str) -> Result<Vec<Setting>, ConfigErrors> 
     let wrong = |what: String| ConfigErrors::of(format!("{}: {what}", path.display()));
     let not_yaml = |error: yaml_serde::Error| match doubled_name(text) {
         Some((name, first, second)) if error.to_string().contains("duplicate") => ConfigErrors::of(format!(
-            "{}, line {second}: {name} stands on line {first} already; remove one of them",
+            "{}, line {second}: {name} is on line {first} already; remove one of them",
             path.display()
         )),
         _ => wrong(format!("not YAML: {error}")),
@@ -278,7 +278,7 @@ pub fn apply(settings: Vec<Setting>) -> Result<(Config, Vec<Note>), ConfigErrors
                     at.set(text, bare).map_err(|allowed| (format!("{text:?}"), allowed))
                 }
                 (At::DataDirectories(_), _) => {
-                    let allowed = "one directory; put several disks together below it (RAID 0, LVM)";
+                    let allowed = "one directory; combine several disks below it (RAID 0, LVM)";
                     Err((format!("a list of {}", texts.len()), allowed.to_string()))
                 }
                 _ => Err(("a list".to_string(), at.kind())),
@@ -426,7 +426,7 @@ fn contradictions(config: &Config) -> Vec<String> {
     let (warn, fail) = (config.results.tombstone_warn_threshold, config.reads.tombstone_failure_threshold);
     if fail > 0 && warn > fail {
         errors.push(format!(
-            "tombstone_warn_threshold is {} and tombstone_failure_threshold {}; reads would fail unwarned",
+            "tombstone_warn_threshold is {} and tombstone_failure_threshold {}; reads would fail without a warning before",
             warn, fail
         ));
     }

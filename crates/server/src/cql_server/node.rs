@@ -365,7 +365,7 @@ impl Storage for Node {
         })?;
         self.warn_of_tombstones(table, key.as_ref(), &page);
         self.page_read(traced, &page);
-        self.traced(|| "Decided on what was read, with the partition locked".to_string());
+        self.traced(|| "Decided the write, with the partition locked".to_string());
         Ok(page)
     }
 

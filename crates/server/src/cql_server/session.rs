@@ -190,10 +190,10 @@ pub(crate) fn answer_at_once(
             connection.log_in(header, token.unwrap_or_default());
         }
         Request::AuthResponse { .. } if session.stage.get() == Stage::LoginUnderWay => {
-            return refuse(CqlError::Protocol("the last AUTH_RESPONSE is still looked at".to_string()));
+            return refuse(CqlError::Protocol("the last AUTH_RESPONSE is still being checked".to_string()));
         }
         Request::AuthResponse { .. } => {
-            return refuse(CqlError::Protocol("no authentication was asked for".to_string()));
+            return refuse(CqlError::Protocol("no authentication was requested".to_string()));
         }
         Request::Startup(_) if is_set_up => {
             return refuse(CqlError::Protocol("STARTUP was sent already".to_string()));
@@ -234,7 +234,7 @@ fn agreed(version: ProtocolVersion, startup: &Startup<'_>) -> Result<Started, Cq
     // A lower bound, as in Cassandra: the Rust driver requests 4.0.0.
     if cql.split('.').next().and_then(|major| major.parse::<u32>().ok()).is_none_or(|major| major < 3) {
         return Err(CqlError::Protocol(format!(
-            "CQL version {cql} is not supported by the binary protocol; 3.0.0 and later are"
+            "CQL version {cql} is not supported by the binary protocol; use 3.0.0 or later"
         )));
     }
     let compression = match startup.option("COMPRESSION").map(str::to_ascii_lowercase).as_deref() {
@@ -243,7 +243,7 @@ fn agreed(version: ProtocolVersion, startup: &Startup<'_>) -> Result<Started, Cq
         Some("snappy") if !version.has_segments() => Some(Compression::Snappy),
         Some(other) => {
             return Err(CqlError::Protocol(format!(
-                "Unknown compression algorithm: {other}; SUPPORTED lists those there are"
+                "Unknown compression algorithm: {other}; SUPPORTED lists the algorithms"
             )));
         }
     };

@@ -161,7 +161,7 @@ pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientList
         .map_err(|error| ServeError::from(error.to_string()))?
         .map_err(|error| ServeError::from(format!("cannot serve CQL: {error} (--native-transport-port)")))?;
     for text in &opened.missing {
-        warning!("cql", "{text}; clients do without");
+        warning!("cql", "{text}; clients can work without this port");
     }
     for (what, address) in &opened.addresses {
         info!("cql", "Starting listening for {what} on {address}");

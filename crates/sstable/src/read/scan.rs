@@ -126,7 +126,7 @@ impl ScanReader {
         let last = self.last_key.clone().expect("a partition was begun");
         let position = self.position_behind(&RingPosition::AfterKey(last)).await?;
         if position <= self.at && position != self.sstable.data.data_bytes() {
-            let detail = "a later partition starts in front of here, as the index has it";
+            let detail = "by the index, a later partition starts before this position";
             return Err(self.sstable.data.corrupt(self.at, detail));
         }
         self.at = position;
@@ -150,7 +150,7 @@ impl ScanReader {
                         Parsed::Need(need) => return Ok(self.wait(need)),
                     };
                     if self.last_key.as_ref().is_some_and(|last| *last >= key) {
-                        let detail = "partition keys do not rise by token and key";
+                        let detail = "partition keys do not ascend by token and key";
                         return Err(self.sstable.data.corrupt(self.at, detail));
                     }
                     if self.end.side_of(&key).is_gt() {
@@ -159,7 +159,7 @@ impl ScanReader {
                     }
                     if self.start.side_of(&key).is_lt() {
                         let detail =
-                            "a partition in front of the range, where the index has the range's first";
+                            "a partition before the range, where the index has the first of the range";
                         return Err(self.sstable.data.corrupt(self.at, detail));
                     }
                     self.given_at = self.at;
