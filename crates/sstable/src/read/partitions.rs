@@ -166,12 +166,7 @@ impl SSTableReader {
         };
         let data = &self.sstable.data;
         if entry.position() >= data.data_bytes() {
-            let detail = format!(
-                "position in Data.db: expected less than {}, its length, found {}",
-                data.data_bytes(),
-                entry.position()
-            );
-            return Err(self.sstable.index.corrupt(&entry, &detail));
+            return Err(self.sstable.position_beyond_data(&entry));
         }
         self.at = entry.position();
         self.state = State::Header;

@@ -106,8 +106,11 @@ impl ScanReader {
         let sstable = &*self.sstable;
         let mut cursor = PartitionCursor::new(sstable, self.index_fetch, self.class);
         cursor.seek(sstable, point).await?;
-        let entry = cursor.next(sstable).await?;
-        Ok(entry.map_or(sstable.data.data_bytes(), |entry| entry.position()))
+        let Some(entry) = cursor.next(sstable).await? else { return Ok(sstable.data.data_bytes()) };
+        if entry.position() >= sstable.data.data_bytes() {
+            return Err(sstable.position_beyond_data(&entry));
+        }
+        Ok(entry.position())
     }
 
     async fn find_ends(&mut self) -> Result<(), ReadError> {
@@ -142,6 +145,7 @@ impl ScanReader {
                 State::Open | State::Done => return Ok(None),
                 State::Header => {
                     if self.at >= self.sstable.data.data_bytes() {
+                        self.check_last_partition()?;
                         self.state = State::Done;
                         return Ok(None);
                     }
@@ -225,6 +229,19 @@ impl ScanReader {
                 }
             }
         }
+    }
+
+    /// Fails if Data.db ends before the SSTable's last partition, and the scan wants it. The length of an
+    /// uncompressed Data.db is known from the file alone, so a truncated file ends like a whole one.
+    fn check_last_partition(&self) -> Result<(), ReadError> {
+        let last = self.sstable.last_key();
+        if self.start.side_of(last).is_lt() || self.last_key.as_ref() == Some(last) {
+            return Ok(());
+        }
+        Err(self
+            .sstable
+            .data
+            .corrupt(self.at, "the file ends here, before the last partition of the SSTable"))
     }
 
     fn wait(&mut self, need: u64) -> Option<Fragment> {
