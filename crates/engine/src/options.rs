@@ -54,8 +54,6 @@ pub struct ReadOptions {
     pub kill_limit_multiplier: u64,
     /// Who goes first when caches have to give way.
     pub eviction: EvictionPolicy,
-    /// Called with a shard's number and what is to be logged about reads that were refused; seldom.
-    pub tell: fn(u32, &str),
 }
 
 impl Default for ReadOptions {
@@ -69,22 +67,7 @@ impl Default for ReadOptions {
             serialize_limit_multiplier: 2,
             kill_limit_multiplier: 4,
             eviction: EvictionPolicy::default(),
-            tell: |_, _| (),
         }
-    }
-}
-
-/// What users are told of partitions, rows and cells that are large.
-#[derive(Clone, Debug)]
-pub struct LargeDataOptions {
-    pub limits: LargeDataLimits,
-    /// Called with a shard's number and what is to be logged; seldom.
-    pub tell: fn(u32, &str),
-}
-
-impl Default for LargeDataOptions {
-    fn default() -> Self {
-        Self { limits: LargeDataLimits::default(), tell: |_, _| () }
     }
 }
 
@@ -100,8 +83,6 @@ pub struct EngineOptions {
     pub commitlog_total_bytes: u64,
     pub on_damaged_log: OnDamagedLog,
     pub compaction: CompactionOptions,
-    /// Called with a shard's number and what is to be logged, for each compaction that ended well.
-    pub tell_compacted: fn(u32, &str),
     pub reads: ReadOptions,
     /// What SSTables are written as; one that can be read.
     pub sstable_version: Version,
@@ -110,7 +91,8 @@ pub struct EngineOptions {
     pub sstable_summary_ratio: f64,
     /// Tables leave a snapshot before they are emptied or dropped.
     pub auto_snapshot: bool,
-    pub large_data: LargeDataOptions,
+    /// From which size on partitions, rows and cells are recorded and logged.
+    pub large_data: LargeDataLimits,
     pub attachments: Vec<Attachment>,
     /// A start says here how far it is.
     pub progress: Arc<StartProgress>,
@@ -180,12 +162,11 @@ impl EngineOptions {
             commitlog_total_bytes: 1 << 30,
             on_damaged_log: OnDamagedLog::Refuse,
             compaction: CompactionOptions::default(),
-            tell_compacted: |_, _| (),
             reads: ReadOptions::default(),
             sstable_version: Version::DEFAULT,
             sstable_summary_ratio: SUMMARY_RATIO_DEFAULT,
             auto_snapshot: true,
-            large_data: LargeDataOptions::default(),
+            large_data: LargeDataLimits::default(),
             attachments: vec![],
             progress: Arc::default(),
         }

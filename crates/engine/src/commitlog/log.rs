@@ -17,8 +17,9 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::broken;
 use base::crc::crc32;
+use base::{LogThrottle, broken};
+use log::{debug, error};
 use model::TableId;
 use runtime::{CpuGroup, FileError, IoBuf, IoClass, JoinHandle, Shard};
 
@@ -31,6 +32,8 @@ use runtime::Event;
 pub const GATHERED_BYTES_MAX: usize = 4 << 20;
 /// How often the manifest is told what has been synced.
 const NOTE_US: u64 = 1_000_000;
+/// Pause between two log lines about a log that cannot grow.
+const NO_SPACE_PAUSE_US: u64 = 600_000_000;
 
 /// The chunks that one write to the file makes durable, for those who wait for it.
 #[derive(Default)]
@@ -107,6 +110,7 @@ pub struct CommitLog {
     making_segment: Cell<bool>,
     /// Why no segment could be made, until one can.
     no_space: RefCell<Option<Arc<FileError>>>,
+    no_space_lines: LogThrottle,
     /// The earliest position of the first entry of a log that has had no segment yet. A segment that is being made has
     /// its number already, so the number of the next one would be too high.
     unopened: Cell<Option<LogPosition>>,
@@ -145,6 +149,7 @@ impl CommitLog {
             spare_segment: RefCell::default(),
             making_segment: Cell::new(false),
             no_space: RefCell::default(),
+            no_space_lines: LogThrottle::default(),
             unopened: Cell::default(),
             freed: Cell::new(0),
             failed: RefCell::default(),
@@ -362,10 +367,18 @@ impl CommitLog {
         }
     }
 
-    /// Why the log cannot grow, and whether flushes will give it room; `None` if it can.
-    pub fn no_space(&self) -> Option<(String, bool)> {
-        let error = self.no_space.borrow().clone()?;
-        Some((error.to_string(), self.segments.can_free()))
+    /// Whether the last attempt to make a segment failed.
+    pub fn is_out_of_space(&self) -> bool {
+        self.no_space.borrow().is_some()
+    }
+
+    fn log_no_space(&self, error: &FileError) {
+        let Some(more) = self.no_space_lines.admit_text(self.shard.now_us(), NO_SPACE_PAUSE_US) else {
+            return;
+        };
+        let then =
+            if self.segments.can_free() { "wait for flushes" } else { "are refused until space is freed" };
+        error!(target: "engine", "the commit log cannot grow, and writes {then}: {error}{more}");
     }
 
     /// Something changed: a chunk was written, a segment begun or given up.
@@ -421,11 +434,15 @@ impl CommitLog {
         let make = async move {
             match log.segments.begin().await {
                 Ok(segment) => {
+                    debug!(target: "engine", "commit log segment {} is ready", segment.id);
                     *log.spare_segment.borrow_mut() = Some(segment);
                     *log.no_space.borrow_mut() = None;
                     log.look_at_disk().await;
                 }
-                Err(error) => *log.no_space.borrow_mut() = Some(Arc::new(error)),
+                Err(error) => {
+                    log.log_no_space(&error);
+                    *log.no_space.borrow_mut() = Some(Arc::new(error));
+                }
             }
             log.making_segment.set(false);
             log.progress.signal();
@@ -529,6 +546,9 @@ impl CommitLog {
 
     fn fail(&self, error: FileError) -> LogError {
         let error = LogError::Failed(Arc::new(error));
+        if self.failed.borrow().is_none() {
+            error!(target: "engine", "{error}");
+        }
         let first = self.failed.borrow_mut().get_or_insert(error).clone();
         self.progress.signal();
         first

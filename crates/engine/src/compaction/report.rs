@@ -119,10 +119,8 @@ pub struct ManagerStats {
     pub input_bytes: u64,
     pub output_bytes: u64,
     pub last_error: Option<String>,
-    /// Jobs that took more of the disk than `disk_budget` had left, since no smaller one could free anything, and what
-    /// the last of them was.
+    /// Jobs that took more of the disk than `disk_budget` had left, since no smaller one could free anything.
     pub beyond_budget: u64,
-    pub last_beyond_budget: Option<String>,
     /// Flushes that were kept back since a table had too many runs or the disk too little room, and for how long.
     pub flush_waits: u64,
     pub flush_waited_us: u64,

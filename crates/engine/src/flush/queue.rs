@@ -4,7 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use base::broken;
+use base::{LogThrottle, broken};
+use log::{debug, error, info};
 use reader::LocalFuture;
 use runtime::{CpuGroup, Event, Shard};
 use sstable::read::ChunkCache;
@@ -20,6 +21,9 @@ use crate::table::{LoggedMemtable, Table};
 /// The first pause after a failed flush, and the longest.
 const RETRY_US_MIN: u64 = 100_000;
 const RETRY_US_MAX: u64 = 10_000_000;
+
+/// Pause between two log lines about failed flushes.
+const FAILED_PAUSE_US: u64 = 60_000_000;
 
 /// So much more is free than when a flush found no room: it is tried again at once.
 const ROOM_AGAIN_BYTES: u64 = 1 << 20;
@@ -52,6 +56,9 @@ pub struct FlushQueue {
     stats: RefCell<FlushStats>,
     /// Bytes of sealed memtables that wait or are being written.
     queued_bytes: Cell<usize>,
+    failed_lines: LogThrottle,
+    /// The log has a line of a failed flush and none of a good one since.
+    is_logged_failing: Cell<bool>,
     /// The last attempt found no space on the disk.
     no_space: RefCell<Option<String>>,
     /// Free on the disk, when it was looked at last.
@@ -86,6 +93,8 @@ impl FlushQueue {
             stopping: Cell::new(false),
             stats: RefCell::default(),
             queued_bytes: Cell::new(0),
+            failed_lines: LogThrottle::default(),
+            is_logged_failing: Cell::new(false),
             no_space: RefCell::default(),
             free_bytes: Cell::new(0),
             log_failed: RefCell::default(),
@@ -179,6 +188,7 @@ impl FlushQueue {
                 }
                 Err(error) => {
                     let no_space = error.is_no_space();
+                    self.log_failure(&job.table, &error);
                     *self.no_space.borrow_mut() = no_space.then(|| error.to_string());
                     if let FlushError::Log(failed) = &error {
                         *self.log_failed.borrow_mut() = Some(failed.clone());
@@ -198,6 +208,14 @@ impl FlushQueue {
                     pause_us = (pause_us * 2).min(RETRY_US_MAX);
                 }
             }
+        }
+    }
+
+    fn log_failure(&self, table: &Table, error: &FlushError) {
+        if let Some(more) = self.failed_lines.admit_text(self.shard.now_us(), FAILED_PAUSE_US) {
+            let table = table.schema().full_name();
+            error!(target: "engine", "cannot flush {table}, and tries again until it can: {error}{more}");
+            self.is_logged_failing.set(true);
         }
     }
 
@@ -280,6 +298,16 @@ impl FlushQueue {
                 stats.uncompressed_bytes += written.uncompressed_bytes;
                 stats.data_bytes += written.data_bytes;
             });
+            if self.is_logged_failing.take() {
+                info!(target: "engine", "flushes again");
+            }
+            debug!(
+                target: "engine",
+                "flushed {}: {memtable_bytes} bytes of a memtable into {}, {} bytes on disk",
+                job.table.schema().full_name(),
+                written.name,
+                written.data_bytes
+            );
             job.table.counters.flushed(written);
             if let Some(on_flushed) = &*self.on_flushed.borrow() {
                 on_flushed(&job.table);

@@ -3,14 +3,16 @@
 //! Reads of system tables have a semaphore, and those of users one for each service level (CPU group), so that none
 //! keeps the others waiting; the levels divide the memory for reads of users, and lend each other half of it
 //! (`read_memory`). A read that cannot be admitted waits in line, for as long as the read timeout allows; what was
-//! going on when one was refused is told to the log, at most every `DUMP_PAUSE_US`.
+//! going on when one was refused is logged, at most every `DUMP_PAUSE_US`.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
+use base::LogThrottle;
+use log::info;
 use model::PartitionRange;
 use reader::semaphore::{PermitGroup, ReadKind, SemaphoreStats};
 use reader::{Permit, ReadAdmission, ReadCommand, ReadError, Refusal, Semaphore, SemaphoreLimits};
@@ -20,7 +22,7 @@ use super::read_memory::{self, Holder};
 use crate::options::ReadOptions;
 use crate::table::Table;
 
-/// How long the log hears nothing of refused reads after it heard of one.
+/// Pause between two dumps in the log.
 const DUMP_PAUSE_US: u64 = 30_000_000;
 
 /// A read that has waited until less than this part of its time was left is not begun: it would not come to its end,
@@ -35,7 +37,7 @@ pub struct Admissions {
     /// The shard's.
     memory_bytes: u64,
     options: ReadOptions,
-    last_dump_us: Cell<Option<u64>>,
+    dumps: LogThrottle,
     /// Says where the shard's memory is.
     explain: RefCell<Box<dyn Fn() -> String>>,
 }
@@ -79,12 +81,12 @@ impl Admissions {
             system: ReadAdmission::new(system),
             memory_bytes,
             options,
-            last_dump_us: Cell::new(None),
+            dumps: LogThrottle::default(),
             explain: RefCell::new(Box::new(String::new)),
         }
     }
 
-    /// What `explain` says of the shard's memory is told with each dump.
+    /// What `explain` says of the shard's memory is logged with each dump.
     pub fn explain_by(&self, explain: impl Fn() -> String + 'static) {
         *self.explain.borrow_mut() = Box::new(explain);
     }
@@ -154,7 +156,9 @@ impl Admissions {
         let permit = match admission.enter(table.full_name(), "data-query", kind) {
             Ok(permit) => permit,
             Err(error) => {
-                self.tell(shard, || admission.with(|semaphore| semaphore.dump("wait queue overload", None)));
+                self.log_refused(shard, || {
+                    admission.with(|semaphore| semaphore.dump("wait queue overload", None))
+                });
                 return Err(error);
             }
         };
@@ -169,7 +173,7 @@ impl Admissions {
             let in_time = in_time.await;
             let left_us = timeout_us.saturating_sub(shard.now_us() - entered_us);
             if !in_time || left_us < timeout_us / LEFT_PART_MIN {
-                self.tell(shard, || permit.dump("timed out"));
+                self.log_refused(shard, || permit.dump("timed out"));
                 return Err(permit.time_out());
             }
         }
@@ -196,16 +200,15 @@ impl Admissions {
     /// A read that had been admitted failed.
     pub fn failed(&self, shard: &Shard, permit: &Permit, error: &ReadError) {
         if let ReadError::Refused(Refusal::Killed(_)) = error {
-            self.tell(shard, || permit.dump("kill limit triggered"));
+            self.log_refused(shard, || permit.dump("kill limit triggered"));
         }
     }
 
-    fn tell(&self, shard: &Shard, dump: impl FnOnce() -> String) {
-        let now_us = shard.now_us();
-        if self.last_dump_us.get().is_none_or(|last_us| now_us >= last_us + DUMP_PAUSE_US) {
-            self.last_dump_us.set(Some(now_us));
-            let memory = (self.explain.borrow())();
-            (self.options.tell)(shard.id(), &format!("{}\n{memory}", dump()));
+    /// Logs the diagnostics of a refused read and where the shard's memory is, at most every [`DUMP_PAUSE_US`].
+    fn log_refused(&self, shard: &Shard, dump: impl FnOnce() -> String) {
+        if self.dumps.admit(shard.now_us(), DUMP_PAUSE_US).is_some() {
+            let memory = || (self.explain.borrow())();
+            info!(target: "reader_concurrency_semaphore", "{}\n{}", dump(), memory());
         }
     }
 
