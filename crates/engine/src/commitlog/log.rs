@@ -367,9 +367,9 @@ impl CommitLog {
         }
     }
 
-    /// Whether the last attempt to make a segment failed.
-    pub fn is_out_of_space(&self) -> bool {
-        self.no_space.borrow().is_some()
+    /// Whether the last attempt to make a segment found the disk full.
+    pub fn is_disk_full(&self) -> bool {
+        self.no_space.borrow().as_ref().is_some_and(|error| error.is_no_space())
     }
 
     fn log_no_space(&self, error: &FileError) {

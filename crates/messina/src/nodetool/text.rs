@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use server::api::answers::{
-    Cache, Info, Loaded, Memory, MemoryClass, RequestStats, Scrubbed, Snapshot, TableStats, Version,
+    Cache, Info, Loaded, Logger, Memory, MemoryClass, RequestStats, Scrubbed, Snapshot, TableStats, Version,
 };
 
 /// Sketches know partitions and not rows: a partition in two SSTables may have been overwritten or have grown.
@@ -16,6 +16,15 @@ pub fn loaded(loaded: &Loaded) -> String {
     }
     let lines = loaded.sstables.iter().map(|(from, to)| format!("{}/{from} is now {to}\n", loaded.dir));
     lines.collect()
+}
+
+/// The levels of loggers, in Cassandra's layout.
+pub fn loggers(loggers: &[Logger]) -> String {
+    let mut text = format!("\n{:<50}{:>10}\n", "Logger Name", "Log Level");
+    for Logger { name, level } in loggers {
+        text.push_str(&format!("{name:<50}{level:>10}\n"));
+    }
+    text
 }
 
 /// What a scrub has kept and lost.

@@ -39,8 +39,8 @@ pub use layers::{ConfigErrors, Note, Setting};
 pub use options::{CommitlogSync, IoBackend, LogLevel, OnDamagedCommitlog, SSTableFormat};
 pub use parts::{
     BatchConfig, CommitlogConfig, CompactionConfig, HttpConfig, IdentityConfig, LargeDataConfig,
-    ListenConfig, MachineConfig, PlaceConfig, ReadConfig, RequestConfig, ResultConfig, SSTableConfig,
-    SecurityConfig, TimeoutConfig,
+    ListenConfig, LogConfig, MachineConfig, PlaceConfig, ReadConfig, RequestConfig, ResultConfig,
+    SSTableConfig, SecurityConfig, TimeoutConfig,
 };
 
 /// The file that is read if no other is named and it is there.
@@ -67,7 +67,7 @@ pub struct Config {
     pub results: ResultConfig,
     pub batches: BatchConfig,
     pub http: HttpConfig,
-    pub log_level: LogLevel,
+    pub log: LogConfig,
 }
 
 /// A configuration, and what is to be said about it once there is a log.

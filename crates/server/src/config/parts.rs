@@ -6,7 +6,7 @@
 //! | part | consumer |
 //! |---|---|
 //! | all of them | `serve::run` |
-//! | [`PlaceConfig`], [`HttpConfig`], [`MachineConfig`] | `serve.rs` |
+//! | [`PlaceConfig`], [`HttpConfig`], [`MachineConfig`], [`LogConfig`] | `serve.rs` |
 //! | [`CommitlogConfig`], [`CompactionConfig`], [`SSTableConfig`], [`LargeDataConfig`], [`ReadConfig`] | `storage.rs` |
 //! | [`IdentityConfig`], [`ListenConfig`], [`SecurityConfig`], [`RequestConfig`], [`ResultConfig`], [`BatchConfig`] | `cql_server/wiring.rs` |
 //! | [`TimeoutConfig`] | `cql_server/wiring.rs`; two of them are also limits of the engine's queues |
@@ -16,9 +16,11 @@ use std::path::PathBuf;
 use super::encryption::Encryption;
 use super::http_protection::HttpProtection;
 use super::options::{
-    Authenticator, Authorizer, CommitlogSync, IoBackend, OnDamagedCommitlog, SSTableFormat,
+    Authenticator, Authorizer, CommitlogSync, IoBackend, LogLevel, LoggerLevels, OnDamagedCommitlog,
+    SSTableFormat,
 };
 use super::ports;
+use crate::log_levels::LogLevels;
 
 /// The names of the node.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +40,22 @@ impl IdentityConfig {
     /// The address that clients are told. `listen` is the one where CQL is spoken.
     pub fn address<'a>(&'a self, listen: &'a ListenConfig) -> &'a str {
         self.broadcast_rpc_address.as_deref().unwrap_or(listen.address())
+    }
+}
+
+/// What is logged.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LogConfig {
+    pub level: LogLevel,
+    /// Of loggers with a level of their own.
+    pub loggers: LoggerLevels,
+}
+
+impl LogConfig {
+    pub fn levels(self) -> LogLevels {
+        let Self { level, loggers } = self;
+        let of = |(logger, level): (_, LogLevel)| (logger, level.filter());
+        LogLevels { root: level.filter(), loggers: loggers.into_iter().map(of).collect() }
     }
 }
 

@@ -22,6 +22,7 @@ use base::broken;
 use catalog::Workload;
 use cql::CellBlocks;
 use cql::system::ClientInfo;
+use log::{debug, info, warn};
 use protocol::{
     CqlError, Envelope, Event as Pushed, EventType, Header, Inbound, Outbound, ProtocolVersion, Reply, Side,
 };
@@ -34,8 +35,6 @@ use super::overload::{Reason, Verdict};
 use super::session::{self, Arrival, Session};
 use super::taking::{Taking, Verdict as TakingVerdict};
 use super::transport::Transport;
-use crate::config::LogLevel;
-use crate::logging::log;
 
 /// Answers that wait to be sent and that are expected; more, and no further request is read.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
@@ -153,6 +152,7 @@ impl Connection {
             refusing: RefCell::default(),
         });
         let id = cql.add_connection(this.clone());
+        debug!(target: "cql", "connection {id} of {} opened", this.peer_addr());
         let sending = cql.shard.spawn(CpuGroup::Statement, this.clone().send());
         // Who breaks off is not complained about; what is under way ends by itself. Whoever was idle for too long takes no
         // answers either: what is left of them is not waited for.
@@ -166,6 +166,7 @@ impl Connection {
         *this.outbound.borrow_mut() = Outbound::default();
         this.keeps_answers();
         cql.connections.borrow_mut().remove(&id);
+        debug!(target: "cql", "connection {id} of {} ended", this.peer_addr());
     }
 
     /// Closes the connection when what is under way has been answered and sent. Who calls sees to it that nothing more
@@ -251,9 +252,7 @@ impl Connection {
             let Some((deadline_us, why)) = self.patience(began_us) else { return Some(wanted.await) };
             let now_us = self.cql.shard.now_us();
             if now_us >= deadline_us && !broken::is("idle_closed") {
-                let place = format_args!("shard {}", self.cql.shard.id());
-                let text = format_args!("closing the connection of {}, {why}", self.peer_addr());
-                log(LogLevel::Info, place, "cql", text);
+                info!(target: "cql", "closing the connection of {}, {why}", self.peer_addr());
                 return None;
             }
             let mut alarm = pin!(self.cql.shard.sleep_us(deadline_us.saturating_sub(now_us).max(1000)));
@@ -660,17 +659,13 @@ impl Connection {
             let left_us = match verdict {
                 TakingVerdict::WaitUs(left_us) => left_us,
                 TakingVerdict::TooSlow { taken_bytes, least_bytes } => {
-                    log(
-                        LogLevel::Warn,
-                        format_args!("shard {}", self.cql.shard.id()),
-                        "cql",
-                        format_args!(
-                            "closing the connection of {}: it took {taken_bytes} bytes of a large answer in {} ms \
-                             (write_request_timeout), less than {least_bytes}, while other results wait for memory; \
-                             {large_bytes} bytes are lost",
-                            self.peer_addr(),
-                            period_us / 1000
-                        ),
+                    warn!(
+                        target: "cql",
+                        "closing the connection of {}: it took {taken_bytes} bytes of a large answer in {} ms \
+                         (write_request_timeout), less than {least_bytes}, while other results wait for memory; \
+                         {large_bytes} bytes are lost",
+                        self.peer_addr(),
+                        period_us / 1000
                     );
                     return false;
                 }

@@ -14,7 +14,6 @@
 //! | what is done about too many requests | `overload.rs` |
 //! | what was traced | `traces.rs` |
 //! | who is told what happens | `events.rs` |
-//! | how often the log hears of the same thing | `log_throttle.rs` |
 //! | from the configuration to all of it | `wiring.rs` |
 //!
 //! Each shard has a `CqlShard` with its own connections and its own copy of every prepared statement, so that a
@@ -27,7 +26,6 @@ mod events;
 mod introspection;
 mod levels;
 mod listener;
-mod log_throttle;
 mod login;
 mod node;
 mod overload;
@@ -44,7 +42,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use base::{HashMap, broken};
+use base::{HashMap, LogThrottle, broken};
 use catalog::Catalog;
 use cql::ResultMemory;
 use cql::modify::{BatchLimits, BatchSeverity};
@@ -52,11 +50,9 @@ use cql::system::{ClientInfo, NodeInfo};
 use engine::EngineError;
 use engine::report::memory_text;
 use engine::shard::EngineShard;
+use log::{Level as LogLevel, error, log, warn};
 use reader::ReadError;
 use runtime::{CpuGroup, Event, Shard};
-
-use crate::config::LogLevel;
-use crate::logging::log;
 
 pub use introspection::{UnderWay, memory, under_way};
 pub use listener::{ListenError, Opened, Port, start as listen, stop as stop_listening};
@@ -69,7 +65,6 @@ pub use passwords::Passwords;
 
 use connection::Connection;
 use levels::{Effective, Level, Levels};
-use log_throttle::LogThrottle;
 use overload::Verdict;
 use statements::Statements;
 use traces::Traces;
@@ -149,24 +144,20 @@ impl Timeouts {
     }
 }
 
-/// How long the log hears nothing of memory that was refused after it heard of some.
+/// Pause between two log lines about refused memory.
 const MEMORY_PAUSE_US: u64 = 30_000_000;
 
-/// How long the log hears nothing of tombstones after it heard of some.
+/// Pause between two log lines about tombstones.
 const TOMBSTONES_PAUSE_US: u64 = 10_000_000;
 
-/// How long the log hears nothing of reads that failed after it heard of one.
+/// Pause between two log lines about failed reads.
 const FAILED_READS_PAUSE_US: u64 = 1_000_000;
 
-/// How long the log hears nothing of large batches after it heard of one.
+/// Pause between two log lines about large batches.
 const LARGE_BATCHES_PAUSE_US: u64 = 1_000_000;
 
-/// How long the log hears nothing of unlogged batches over many partitions after it heard of one, as in Cassandra.
+/// Pause between two log lines about unlogged batches over many partitions, as in Cassandra.
 const SPREAD_BATCHES_PAUSE_US: u64 = 60_000_000;
-
-fn more_lines(left_out: u64) -> String {
-    if left_out > 0 { format!(" ({left_out} more since the last such line)") } else { String::new() }
-}
 
 /// What a shard knows of its clients.
 pub(crate) struct CqlShard {
@@ -195,9 +186,9 @@ pub(crate) struct CqlShard {
     /// Requests that have ended since that was told.
     freed: Cell<u32>,
     last_timestamp_us: Cell<i64>,
-    /// When the log last heard of a read that met many tombstones, and of one that met too many.
-    tombstones_told_us: [Cell<Option<u64>>; 2],
-    memory_told_us: Cell<Option<u64>>,
+    /// Of reads that met many tombstones, and of those that met too many.
+    tombstones: [LogThrottle; 2],
+    refused_memory: LogThrottle,
     failed_reads: LogThrottle,
     /// By [`BatchSeverity`].
     batches: [LogThrottle; 3],
@@ -239,8 +230,8 @@ impl CqlShard {
             released: Event::new(),
             freed: Cell::new(0),
             last_timestamp_us: Cell::new(0),
-            tombstones_told_us: Default::default(),
-            memory_told_us: Cell::new(None),
+            tombstones: Default::default(),
+            refused_memory: LogThrottle::default(),
             failed_reads: LogThrottle::default(),
             batches: Default::default(),
             result_memory,
@@ -261,37 +252,29 @@ impl CqlShard {
         introspection::memory_of(self).map_or_else(|_| String::new(), |uses| memory_text(&uses))
     }
 
-    /// Tells the log where the shard's memory is, since somebody was refused some; seldom.
+    /// Logs where the shard's memory is, because a request was refused some; at most every [`MEMORY_PAUSE_US`].
     pub fn memory_refused(&self, what: &str) {
-        let now_us = self.shard.now_us();
-        if self.memory_told_us.get().is_some_and(|told_us| now_us < told_us + MEMORY_PAUSE_US) {
-            return;
+        if self.refused_memory.admit(self.shard.now_us(), MEMORY_PAUSE_US).is_some() {
+            warn!(target: "memory", "refused: {what}\n{}", self.memory_text());
         }
-        self.memory_told_us.set(Some(now_us));
-        let place = format_args!("shard {}", self.shard.id());
-        log(LogLevel::Warn, place, "memory", format_args!("refused: {what}\n{}", self.memory_text()));
     }
 
-    /// Tells the log of a file that could not be read or says what it cannot say; not of every read that meets it.
+    /// Logs a file that could not be read or is corrupt; not each read that meets it.
     pub fn read_failed(&self, error: &ReadError) {
-        let now_us = self.shard.now_us();
-        if let Some(left_out) = self.failed_reads.admit(now_us, FAILED_READS_PAUSE_US) {
-            let place = format_args!("shard {}", self.shard.id());
-            let more = more_lines(left_out);
-            log(LogLevel::Error, place, "engine", format_args!("a read failed{more}: {error}"));
+        if let Some(more) = self.failed_reads.admit_text(self.shard.now_us(), FAILED_READS_PAUSE_US) {
+            error!(target: "engine", "a read failed{more}: {error}");
         }
     }
 
-    /// Tells the log of a batch that is larger than a limit; not of every one.
+    /// Logs a batch that is larger than a limit; not each one.
     pub fn log_batch(&self, severity: BatchSeverity, text: &str) {
         let (level, pause_us) = match severity {
             BatchSeverity::TooLarge => (LogLevel::Error, LARGE_BATCHES_PAUSE_US),
             BatchSeverity::Large => (LogLevel::Warn, LARGE_BATCHES_PAUSE_US),
             BatchSeverity::Spread => (LogLevel::Warn, SPREAD_BATCHES_PAUSE_US),
         };
-        if let Some(left_out) = self.batches[severity as usize].admit(self.shard.now_us(), pause_us) {
-            let place = format_args!("shard {}", self.shard.id());
-            log(level, place, "batch", format_args!("{text}{}", more_lines(left_out)));
+        if let Some(more) = self.batches[severity as usize].admit_text(self.shard.now_us(), pause_us) {
+            log!(target: "batch", level, "{text}{more}");
         }
     }
 
@@ -302,12 +285,7 @@ impl CqlShard {
 
     /// Whether the log has heard nothing of many tombstones, or of too many, for a while.
     pub fn may_warn_of_tombstones(&self, too_many: bool) -> bool {
-        let (now_us, told_us) = (self.shard.now_us(), &self.tombstones_told_us[usize::from(too_many)]);
-        let may = told_us.get().is_none_or(|told_us| now_us >= told_us + TOMBSTONES_PAUSE_US);
-        if may {
-            told_us.set(Some(now_us));
-        }
-        may
+        self.tombstones[usize::from(too_many)].admit(self.shard.now_us(), TOMBSTONES_PAUSE_US).is_some()
     }
 
     /// The clock in microseconds, but never twice the same on this shard.

@@ -342,12 +342,7 @@ impl Coordinator for Node {
     }
 
     fn warn(&self, text: &str) {
-        crate::logging::log(
-            crate::config::LogLevel::Warn,
-            format_args!("shard {}", self.shard.id()),
-            "query_result",
-            format_args!("{text}"),
-        );
+        log::warn!(target: "query_result", "{text}");
     }
 
     fn user(&self) -> Option<Arc<str>> {

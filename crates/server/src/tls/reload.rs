@@ -3,10 +3,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use log::{error, info};
 use rustls::ServerConfig;
 
 use super::server::{Contents, TlsFiles};
-use crate::{error, info};
 
 /// The TLS of a door, as it is now.
 pub struct ReloadableTls {
@@ -50,14 +50,14 @@ impl ReloadableTls {
             Ok(config) => {
                 *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
                 info!(
-                    "tls",
+                    target: "tls",
                     "{}: certificates reloaded from {}",
                     self.what,
                     self.files.certificate.display()
                 );
             }
             Err(error) => error!(
-                "tls",
+                target: "tls",
                 "{}: the files of the certificate have changed and cannot be used, new connections still get the earlier \
                  certificate: {error}",
                 self.what
