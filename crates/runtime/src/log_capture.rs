@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn a_line_of_a_simulated_world_names_its_shard() {
         let log = LogCapture::of_this_thread();
-        let world = SimWorld::new(SimOptions::default());
+        let world = SimWorld::new(SimOptions { shards: 2, ..SimOptions::default() });
         let node = world.start_node(|_| async {}).unwrap();
         log::info!(target: "outside", "a");
         world.block_on(&node, 1, |_| async { log::warn!(target: "inside", "{}", "b") }).unwrap();
