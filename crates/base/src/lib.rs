@@ -11,9 +11,11 @@ pub mod hash;
 pub mod histogram;
 pub mod hyperloglog;
 pub mod join;
+pub mod log_throttle;
 pub mod murmur3;
 pub mod rng;
 pub mod suggest;
 pub mod vint;
 
 pub use hash::{HashMap, HashSet};
+pub use log_throttle::LogThrottle;

@@ -29,8 +29,6 @@ pub mod table;
 pub use cache::{RowCache, RowCacheStats};
 pub use engine::{Engine, Pending, ShardOptions};
 pub use error::EngineError;
-pub use options::{
-    Attachment, CompactionOptions, EngineOptions, LargeDataOptions, OnDamagedLog, ReadOptions,
-};
+pub use options::{Attachment, CompactionOptions, EngineOptions, OnDamagedLog, ReadOptions};
 pub use read::{Page, PagePlace, PagingState, PartitionPage, ReadCommand, UnfinishedPartition};
 pub use recover::OpenReport;

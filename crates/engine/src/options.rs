@@ -55,8 +55,6 @@ pub struct ReadOptions {
     pub kill_limit_multiplier: u64,
     /// The eviction policy of the caches.
     pub eviction: EvictionPolicy,
-    /// Called with a shard's number and what is to be logged about reads that were refused; seldom.
-    pub tell: fn(u32, &str),
 }
 
 impl Default for ReadOptions {
@@ -70,22 +68,7 @@ impl Default for ReadOptions {
             serialize_limit_multiplier: 2,
             kill_limit_multiplier: 4,
             eviction: EvictionPolicy::default(),
-            tell: |_, _| (),
         }
-    }
-}
-
-/// What users are told of partitions, rows and cells that are large.
-#[derive(Clone, Debug)]
-pub struct LargeDataOptions {
-    pub limits: LargeDataLimits,
-    /// Called with a shard's number and what is to be logged; seldom.
-    pub tell: fn(u32, &str),
-}
-
-impl Default for LargeDataOptions {
-    fn default() -> Self {
-        Self { limits: LargeDataLimits::default(), tell: |_, _| () }
     }
 }
 
@@ -102,8 +85,6 @@ pub struct EngineOptions {
     pub commitlog_total_bytes: u64,
     pub on_damaged_log: OnDamagedLog,
     pub compaction: CompactionOptions,
-    /// Called with a shard's number and what is to be logged, for each compaction that ended well.
-    pub tell_compacted: fn(u32, &str),
     pub reads: ReadOptions,
     /// The format version of written SSTables; the engine must be able to read it.
     pub sstable_version: Version,
@@ -112,7 +93,8 @@ pub struct EngineOptions {
     pub sstable_summary_ratio: f64,
     /// Whether a snapshot is made before a table is truncated or dropped.
     pub auto_snapshot: bool,
-    pub large_data: LargeDataOptions,
+    /// From which size on partitions, rows and cells are recorded and logged.
+    pub large_data: LargeDataLimits,
     pub attachments: Vec<Attachment>,
     /// Progress of the start, written by the engine.
     pub progress: Arc<StartProgress>,
@@ -182,12 +164,11 @@ impl EngineOptions {
             commitlog_total_bytes: 1 << 30,
             on_damaged_log: OnDamagedLog::Refuse,
             compaction: CompactionOptions::default(),
-            tell_compacted: |_, _| (),
             reads: ReadOptions::default(),
             sstable_version: Version::DEFAULT,
             sstable_summary_ratio: SUMMARY_RATIO_DEFAULT,
             auto_snapshot: true,
-            large_data: LargeDataOptions::default(),
+            large_data: LargeDataLimits::default(),
             attachments: vec![],
             progress: Arc::default(),
         }

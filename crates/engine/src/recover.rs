@@ -496,7 +496,6 @@ async fn start_shards(
                 options: options.compaction.clone(),
                 history: history.clone(),
                 log: compaction_log.clone(),
-                tell_compacted: options.tell_compacted,
             };
             let engine = EngineShard::start(&shard, log, host_id, memory_bytes, &options, compactions);
             shard.set_local(NodeShard::new(options, engine.clone(), schema_log));

@@ -21,6 +21,7 @@ mod event;
 mod file_error;
 mod group;
 mod groups;
+pub mod log_capture;
 mod mutex;
 mod net_error;
 mod shard;
@@ -49,8 +50,13 @@ pub use shard::remote::Remote;
 pub use shard::reply::{Reply, ShardGone};
 pub use shard::stream::Stream;
 pub use shard::{JoinHandle, Shard};
-pub use stall::{Stall, StallHandler, StallOptions};
+pub use stall::StallOptions;
 pub use stats::{GroupStats, IoCounters, IoStats, ShardStats};
 
 /// Number of a shard: `0..shard_count`.
 pub type ShardId = u32;
+
+/// The shard whose code runs on this thread now; `None` outside of shards. For the log: simulated shards share a thread.
+pub fn current_shard() -> Option<ShardId> {
+    shard::queue::current_shard()
+}

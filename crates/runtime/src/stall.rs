@@ -1,4 +1,4 @@
-//! Stall detector: counts polls that took too long, for each group, and reports some of them.
+//! Stall detector: counts polls that took too long, for each group, and logs some of them.
 //!
 //! The measured time is clock time, so a thread that the system took off its core appears to have stalled. A
 //! report contains the group and the place where the task was spawned, but no stack: walking the stack in a
@@ -7,7 +7,6 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::panic::Location;
-use std::sync::Arc;
 
 use base::histogram::EstimatedHistogram;
 
@@ -20,37 +19,25 @@ const OFFSETS: usize = 110;
 /// Unit of time of the report limit.
 const MINUTE_NS: u64 = 60_000_000_000;
 
-/// Receives a stall, on the shard that had it.
-pub type StallHandler = Arc<dyn Fn(&Stall) + Send + Sync>;
-
-/// Threshold of stalls and receiver of reports.
-#[derive(Clone)]
+/// Threshold of stalls, and how many of them are logged.
+#[derive(Clone, Debug)]
 pub struct StallOptions {
     /// A poll that takes longer is a stall.
     pub threshold_us: u64,
-    /// The most reports per minute; further stalls are only counted.
+    /// The most log lines per minute; further stalls are only counted.
     pub reports_per_minute: u32,
-    /// Called on the shard after the poll.
-    pub tell: Option<StallHandler>,
 }
 
 impl Default for StallOptions {
     fn default() -> Self {
-        Self { threshold_us: 25_000, reports_per_minute: 5, tell: None }
-    }
-}
-
-impl fmt::Debug for StallOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "StallOptions({} us, {}/min)", self.threshold_us, self.reports_per_minute)
+        Self { threshold_us: 25_000, reports_per_minute: 5 }
     }
 }
 
 /// A poll that took too long.
 #[derive(Clone, Debug)]
-pub struct Stall {
+pub(crate) struct Stall {
     pub shard: ShardId,
-    pub group: CpuGroup,
     pub group_name: String,
     /// Duration of the poll in microseconds.
     pub took_us: u64,
@@ -119,12 +106,6 @@ impl StallDetector {
         Some(std::mem::take(&mut seen.unreported))
     }
 
-    pub(crate) fn tell(&self, stall: &Stall) {
-        if let Some(tell) = &self.options.tell {
-            tell(stall);
-        }
-    }
-
     /// Histogram of the stalls of a group, in microseconds.
     pub(crate) fn histogram(&self, group: CpuGroup) -> EstimatedHistogram {
         let seen = self.seen.borrow();
@@ -144,7 +125,7 @@ mod tests {
 
     #[test]
     fn so_many_a_minute_are_told() {
-        let options = StallOptions { threshold_us: 1000, reports_per_minute: 2, tell: None };
+        let options = StallOptions { threshold_us: 1000, reports_per_minute: 2 };
         let detector = StallDetector::new(options);
         assert!(detector.is_stall(1_000_001) && !detector.is_stall(1_000_000));
         let told: Vec<Option<u64>> = [0, 10, 20, 30, 70, 71]

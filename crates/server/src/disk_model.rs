@@ -9,8 +9,7 @@ use std::path::Path;
 
 use iosched::DiskModel;
 use iosched::properties::{self, DiskEntry};
-
-use crate::warning;
+use log::warn;
 
 /// A longer file is refused: it cannot be an `io_properties.yaml`.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -29,7 +28,7 @@ pub fn in_file(path: &Path, data_dir: &Path) -> Result<Option<DiskModel>, String
     let model = in_text(&text, data_dir).map_err(|error| wrong(&error))?;
     if model.is_none() {
         let dir = data_dir.display();
-        warning!("engine", "{} names no directory on the disk of {dir}", path.display());
+        warn!(target: "engine", "{} names no directory on the disk of {dir}", path.display());
     }
     Ok(model)
 }

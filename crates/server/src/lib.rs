@@ -9,6 +9,7 @@ pub mod cql_server;
 pub mod disk_model;
 mod disk_use;
 mod disk_watch;
+pub mod log_levels;
 pub mod logging;
 pub mod memory_dir;
 pub mod memory_governor;

@@ -1,41 +1,85 @@
-//! The log on standard error, in the line format of Cassandra and ScyllaDB:
+//! The log of the process: the records of the crate `log`, on standard error, in the shape of the peers' lines:
 //!
 //! ```text
 //! INFO  2026-11-21 22:00:01,123 [shard 0] engine - 3 segments replayed
 //! ```
 //!
-//! For rare events only: each line is a system call. Times are local.
+//! The target of a record is its logger, see [`log_levels`](crate::log_levels). The shard is the one whose code logs; `main`
+//! is every other thread. For rare events only: each line is a system call. Times are local.
+//!
+//! A process without [`start`] logs nothing, as tests and the simulation do.
 
 use std::fmt;
 use std::io::Write;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-use crate::config::LogLevel;
+use log::{Level, Log, Metadata, Record};
 
-/// Number of levels that are written; 0: none.
-static LEVELS: AtomicU8 = AtomicU8::new(LogLevel::Info as u8 + 1);
+use crate::log_levels::LogLevels;
 
-/// Sets the level; lines above it are left out from now on.
-pub fn set_level(level: LogLevel) {
-    LEVELS.store(level as u8 + 1, Ordering::Relaxed);
+/// The levels now, and those of the configuration.
+struct Levels {
+    now: LogLevels,
+    initial: LogLevels,
 }
 
-/// Turns the log off. For simulated nodes, whose faults are made on purpose.
-pub fn silence() {
-    LEVELS.store(0, Ordering::Relaxed);
+/// Read for each line that the highest level of all loggers admits.
+static LEVELS: RwLock<Levels> = RwLock::new(Levels { now: LogLevels::OFF, initial: LogLevels::OFF });
+
+/// Logs from now on, at these levels. Another logger that the process has already stays.
+pub fn start(levels: LogLevels) {
+    // Only tests have another.
+    let _ = log::set_logger(&StandardError);
+    log::set_max_level(levels.highest());
+    *LEVELS.write().unwrap_or_else(PoisonError::into_inner) = Levels { now: levels.clone(), initial: levels };
 }
 
-pub fn is_on(level: LogLevel) -> bool {
-    (level as u8) < LEVELS.load(Ordering::Relaxed)
+/// The levels now.
+pub fn levels() -> LogLevels {
+    read_levels().now.clone()
 }
 
-/// Writes a line. `place` is the thread that logs: `main`, `shard 3`. Further lines of a text are indented,
-/// so every line of the log that starts at column one begins with its level. A failed write is ignored.
-pub fn log(level: LogLevel, place: impl fmt::Display, component: &str, text: fmt::Arguments<'_>) {
-    if is_on(level) {
-        let line = line(level, now(), &place, component, text);
+/// Sets the level of a logger. Without a level, the logger gets its level of the configuration; without a logger, all do.
+///
+/// # Errors
+/// There is no such logger or level.
+pub fn set_level(logger: Option<&str>, level: Option<&str>) -> Result<(), String> {
+    let levels = &mut *LEVELS.write().unwrap_or_else(PoisonError::into_inner);
+    match logger {
+        Some(logger) => levels.now.set(logger, level, &levels.initial)?,
+        None => levels.now = levels.initial.clone(),
+    }
+    log::set_max_level(levels.now.highest());
+    Ok(())
+}
+
+fn read_levels() -> RwLockReadGuard<'static, Levels> {
+    LEVELS.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct StandardError;
+
+impl Log for StandardError {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        read_levels().now.is_on(metadata.level(), metadata.target())
+    }
+
+    /// Writes a line. A line break in the text is indented, so that a line of the log begins with its level. What cannot be
+    /// written is lost.
+    fn log(&self, record: &Record<'_>) {
+        if !self.enabled(record.metadata()) {
+            return;
+        }
+        let line = match runtime::current_shard() {
+            Some(shard) => {
+                line(record.level(), now(), &format_args!("shard {shard}"), record.target(), record.args())
+            }
+            None => line(record.level(), now(), &"main", record.target(), record.args()),
+        };
         drop(std::io::stderr().lock().write_all(line.as_bytes()));
     }
+
+    fn flush(&self) {}
 }
 
 /// A time in local time, with milliseconds.
@@ -56,22 +100,15 @@ fn now() -> Moment {
 }
 
 fn line(
-    level: LogLevel,
+    level: Level,
     at: Moment,
     place: &dyn fmt::Display,
-    component: &str,
-    text: fmt::Arguments<'_>,
+    logger: &str,
+    text: &fmt::Arguments<'_>,
 ) -> String {
-    let level = match level {
-        LogLevel::Error => "ERROR",
-        LogLevel::Warn => "WARN ",
-        LogLevel::Info => "INFO ",
-        LogLevel::Debug => "DEBUG",
-        LogLevel::Trace => "TRACE",
-    };
     let Moment { time, millis } = at;
     format!(
-        "{level} {:04}-{:02}-{:02} {:02}:{:02}:{:02},{millis:03} [{place}] {component} - {}\n",
+        "{level:<5} {:04}-{:02}-{:02} {:02}:{:02}:{:02},{millis:03} [{place}] {logger} - {}\n",
         time.tm_year + 1900,
         time.tm_mon + 1,
         time.tm_mday,
@@ -80,28 +117,6 @@ fn line(
         time.tm_sec,
         text.to_string().trim_end().replace('\n', "\n  "),
     )
-}
-
-/// `info!("engine", "opened {}", dir)` logs from the main thread; other threads use [`log`] with their place.
-#[macro_export]
-macro_rules! info {
-    ($component:expr, $($text:tt)*) => {
-        $crate::logging::log($crate::config::LogLevel::Info, "main", $component, format_args!($($text)*))
-    };
-}
-
-#[macro_export]
-macro_rules! warning {
-    ($component:expr, $($text:tt)*) => {
-        $crate::logging::log($crate::config::LogLevel::Warn, "main", $component, format_args!($($text)*))
-    };
-}
-
-#[macro_export]
-macro_rules! error {
-    ($component:expr, $($text:tt)*) => {
-        $crate::logging::log($crate::config::LogLevel::Error, "main", $component, format_args!($($text)*))
-    };
 }
 
 #[cfg(test)]
@@ -115,7 +130,7 @@ mod tests {
         (time.tm_year, time.tm_mon, time.tm_mday) = (126, 10, 21);
         (time.tm_hour, time.tm_min, time.tm_sec) = (22, 0, 1);
         let at = Moment { time, millis: 7 };
-        let line = line(LogLevel::Info, at, &"shard 0", "engine", format_args!("two\nlines\n"));
+        let line = line(Level::Info, at, &"shard 0", "engine", &format_args!("two\nlines\n"));
         assert_eq!(line, "INFO  2026-11-21 22:00:01,007 [shard 0] engine - two\n  lines\n");
     }
 }

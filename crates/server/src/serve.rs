@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use engine::commitlog::{LogError, SyncMode};
 use engine::{Attachment, Engine, EngineError, EngineOptions, OpenReport, ShardOptions};
+use log::{error, info, warn};
 use runtime::{CpuGroup, FileError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -45,7 +46,6 @@ use crate::memory_dir::MemoryDir;
 use crate::memory_governor;
 use crate::node::{Node, NodeConfig};
 use crate::start_log;
-use crate::{error, info, warning};
 
 /// Fewer allowed open files are worth a warning.
 const OPEN_FILES_WANTED: u64 = 10_000;
@@ -232,21 +232,21 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         results,
         batches,
         http,
-        log_level,
+        log,
     } = loaded.config;
-    logging::set_level(log_level);
-    info!("init", "Messina {}, process {}", crate::VERSION, std::process::id());
+    logging::start(log.levels());
+    info!(target: "init", "Messina {}, process {}", crate::VERSION, std::process::id());
     match &loaded.file {
-        Some(file) => info!("config", "read {}", file.display()),
+        Some(file) => info!(target: "config", "read {}", file.display()),
         None => {
-            info!("config", "there is no {}; using defaults, environment and flags", config::DEFAULT_FILE)
+            info!(target: "config", "there is no {}; defaults, environment and flags", config::DEFAULT_FILE)
         }
     }
     for note in loaded.notes {
         if note.is_warning {
-            warning!("config", "{}", note.text);
+            warn!(target: "config", "{}", note.text);
         } else {
-            info!("config", "{}", note.text);
+            info!(target: "config", "{}", note.text);
         }
     }
     raise_open_files();
@@ -306,7 +306,7 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         });
     // Dropping the last owner stops the shards.
     drop(node);
-    info!("init", "stopped");
+    info!(target: "init", "stopped");
     served
 }
 
@@ -322,11 +322,11 @@ fn raise_open_files() {
     // SAFETY: the call reads two numbers of a local variable.
     let raised = before < limit.rlim_max && unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } == 0;
     let now = if raised { limit.rlim_cur } else { before };
-    info!("init", "limit of open files and connections: {now} (RLIMIT_NOFILE; {before} before)");
+    info!(target: "init", "at most {now} open files and connections (RLIMIT_NOFILE; {before} before)");
     if now < OPEN_FILES_WANTED {
-        warning!(
-            "init",
-            "the limit of open files is low; raise it with ulimit -n, LimitNOFILE of systemd, or --ulimit nofile of docker"
+        warn!(
+            target: "init",
+            "that is few: ulimit -n, LimitNOFILE of systemd, or --ulimit nofile of docker raises it"
         );
     }
 }
@@ -334,7 +334,7 @@ fn raise_open_files() {
 fn make_memory_dir() -> Result<MemoryDir, ServeError> {
     let dir = MemoryDir::make()
         .map_err(|error| ServeError(format!("in_memory: cannot make a temporary directory: {error}")))?;
-    warning!("init", "in_memory: all data are in {} and are removed at the end", dir.path().display());
+    warn!(target: "init", "in_memory: everything is in {} and is removed at the end", dir.path().display());
     Ok(dir)
 }
 
@@ -397,11 +397,11 @@ fn open(
         shards.disk.inflight_goals = 1;
     }
     match &shards.disk.model {
-        None => info!("engine", "the disk was not measured; see io_properties_file"),
-        Some(model) => info!("engine", "disk: {}", disk_model::show(model)),
+        None => info!(target: "engine", "the disk was not measured: see io_properties_file"),
+        Some(model) => info!(target: "engine", "disk: {}", disk_model::show(model)),
     }
     info!(
-        "engine",
+        target: "engine",
         "opening {} with {} shards, {} for memtables and caches, commit log synced {} and of {} at most",
         options.data_dir.display(),
         shards.shards,
@@ -410,13 +410,13 @@ fn open(
         config::units::show_bytes(options.commitlog_total_bytes),
     );
     for Attachment { keyspace, table, dir, .. } in &options.attachments {
-        info!("engine", "attaching {} as {keyspace}.{table}, to read only", dir.display());
+        info!(target: "engine", "attaching {} as {keyspace}.{table}, to read only", dir.display());
     }
     let (dir, segment_bytes) = (options.data_dir.clone(), options.commitlog_segment_bytes);
     let progress = options.progress.clone();
     let engine = start_log::while_opening(progress, || Engine::open_with(options, shards))
         .map_err(|error| open_error(&dir, segment_bytes, &error))?;
-    info!("engine", "I/O by {}", engine.backend());
+    info!(target: "engine", "I/O by {}", engine.backend());
     report(engine.open_report());
     Ok(engine)
 }
@@ -482,9 +482,9 @@ fn report(report: &OpenReport) {
     let replay = &report.replay;
     if replay.segments > 0 {
         info!(
-            "engine",
-            "replayed {} entries of {} commit log segments ({} bytes) in {} ms, flushed them in {} ms; {} more were already in \
-             SSTables, {} belong to dropped or truncated tables",
+            target: "engine",
+            "replayed {} entries of {} commit log segments ({} bytes) in {} ms, flushed them in {} ms; {} more were in SSTables already, {} \
+             are of tables that were dropped or truncated",
             replay.entries - replay.flushed - replay.skipped,
             replay.segments,
             replay.bytes,
@@ -495,49 +495,45 @@ fn report(report: &OpenReport) {
         );
     }
     for gap in &replay.truncated {
-        info!("engine", "commit log: removed an end that was never synced: {gap}");
+        info!(target: "engine", "commit log: cut off, was never synced: {gap}");
     }
     for gap in &replay.damaged {
-        warning!("engine", "commit log: lost: {gap}");
+        warn!(target: "engine", "commit log: lost: {gap}");
     }
     if report.lost_host_id {
-        warning!("engine", "the file host_id was missing: the node has a new id, {}", report.host_id);
+        warn!(target: "engine", "the file host_id was missing: the node has another id now, {}", report.host_id);
     }
     for path in &report.removed_sstables {
-        info!("engine", "removed {}, an unfinished SSTable", path.display());
+        info!(target: "engine", "removed {}, which was never finished", path.display());
     }
     for dir in &report.set_aside {
         error!(
-            "engine",
-            "an SSTable without TOC.txt is incomplete, so its table is read without it; its files are in {}: they may be \
-             damaged, or left by a power failure during a write",
+            target: "engine",
+            "an SSTable without TOC.txt is not sound, so its table is read without it; its files are in {}: they may be damaged, or what a \
+             loss of power left of one that was being written",
             dir.display()
         );
     }
     for dir in &report.ended_drops {
-        info!("engine", "removed {}, the directory of a dropped table", dir.display());
+        info!(target: "engine", "removed {}, whose table had been dropped", dir.display());
     }
     for dir in &report.lost_dirs {
-        error!(
-            "engine",
-            "{} is missing, with all SSTables of its table; an empty directory was created",
-            dir.display()
-        );
+        error!(target: "engine", "{} is missing, with all SSTables of its table; it is made anew", dir.display());
     }
     for text in &report.unreadable_sstables {
-        error!("engine", "an SSTable cannot be opened, so reads of its table fail: {text}");
+        error!(target: "engine", "an SSTable cannot be opened, reads of its table fail: {text}");
     }
     for text in &report.missing_sstables {
-        warning!("engine", "an SSTable is missing: {text}");
+        warn!(target: "engine", "an SSTable is missing: {text}");
     }
     for text in &report.rebuilt_components {
-        warning!(
-            "engine",
-            "a component of an SSTable is damaged or missing and is not used; a scrub of its table rewrites it: {text}"
+        warn!(
+            target: "engine",
+            "a component of an SSTable is damaged or missing and is done without, a scrub of its table writes it anew: {text}"
         );
     }
     for dir in &report.unknown_dirs {
-        warning!("engine", "{} belongs to no table and is ignored", dir.display());
+        warn!(target: "engine", "{} belongs to no table and is left alone", dir.display());
     }
 }
 
@@ -559,7 +555,7 @@ async fn serve(
     if let Some(metrics) = metrics {
         start_server("Prometheus metrics", metrics, admin::metrics_router(node.clone(), guards.metrics))?;
     }
-    info!("init", "initialization completed in {} ms", began.elapsed().as_millis());
+    info!(target: "init", "initialization completed in {} ms", began.elapsed().as_millis());
     let mut gone = watch_shards(&node.engine);
     disk_watch::start(&node.engine, &node.config.data_dir);
     let reloading = node.clone();
@@ -575,7 +571,7 @@ async fn serve(
             "shard {shard} stopped by a panic, which is a defect of Messina; acknowledged writes are in the commit log"
         ))),
     };
-    info!("init", "{name}: stopping; a second signal stops at once");
+    info!(target: "init", "{name}: stopping; a second signal stops at once");
     let draining = tokio::spawn({
         let node = node.clone();
         async move { node.drain().await }
@@ -588,7 +584,7 @@ async fn serve(
             Err(panic) => Err(ServeError(panic.to_string())),
         },
         name = second_signal(&mut terminate, &mut interrupt) => {
-            warning!("init", "{name} again: stopping at once");
+            warn!(target: "init", "{name} again: stopping at once");
             if let Some(dir) = memory_dir {
                 dir.remove();
             }
@@ -604,7 +600,7 @@ fn start_server(what: &str, listener: TcpListener, router: axum::Router) -> Resu
         return Err(ServeError(format!("cannot serve the {what}")));
     };
     tokio::spawn(async move { axum::serve(Listener::new(listener), router).await });
-    info!("admin", "Starting listening for the {what} on {address}");
+    info!(target: "admin", "Starting listening for the {what} on {address}");
     Ok(())
 }
 
@@ -652,7 +648,7 @@ fn reload_on_hangup(mut hangup: Signal, node: Arc<Node>) {
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
             info!(
-                "init",
+                target: "init",
                 "SIGHUP: looking for changed certificates; options are read at the next start, SIGTERM stops the node"
             );
             node.listeners.reload_certificates();

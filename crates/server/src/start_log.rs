@@ -5,8 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use engine::progress::{Stage, StartProgress};
-
-use crate::info;
+use log::info;
 
 const EVERY: Duration = Duration::from_secs(5);
 
@@ -16,7 +15,7 @@ pub fn while_opening<T>(progress: Arc<StartProgress>, open: impl FnOnce() -> T) 
     std::thread::scope(|scope| {
         scope.spawn(move || {
             while wait.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
-                info!("engine", "{}", line(progress.stage(), progress.replayed()));
+                info!(target: "engine", "{}", line(progress.stage(), progress.replayed()));
             }
         });
         let opened = open();

@@ -107,7 +107,6 @@ fn main() -> ExitCode {
     #[cfg(debug_assertions)]
     if let Some(name) = &args.broken {
         if args.server {
-            server::logging::silence();
             let (promises, same) = (serving::promises::PROMISES, serving::Checker::Same);
             return break_promises(name, promises, same, jobs, |seed, again| {
                 let ran = serving::trial(seed, again);

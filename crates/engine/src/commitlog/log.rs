@@ -19,8 +19,9 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::broken;
 use base::crc::crc32;
+use base::{LogThrottle, broken};
+use log::{debug, error};
 use model::TableId;
 use runtime::{CpuGroup, FileError, IoBuf, IoClass, JoinHandle, Shard};
 
@@ -33,6 +34,8 @@ use runtime::Event;
 pub const GATHERED_BYTES_MAX: usize = 4 << 20;
 /// Interval at which the manifest is updated with the synced positions.
 const NOTE_US: u64 = 1_000_000;
+/// Pause between two log lines about a log that cannot grow.
+const NO_SPACE_PAUSE_US: u64 = 600_000_000;
 
 /// The chunk that one write to the file makes durable, as seen by the tasks that wait for it.
 #[derive(Default)]
@@ -109,8 +112,9 @@ pub struct CommitLog {
     making_segment: Cell<bool>,
     /// Why the last attempt to create a segment failed; cleared by the next attempt.
     no_space: RefCell<Option<Arc<FileError>>>,
-    /// The earliest position of the first entry of a log that has had no segment yet. A segment that is being
-    /// created already has its number, so the number of the next one would be too high.
+    no_space_lines: LogThrottle,
+    /// The earliest position of the first entry of a log that has had no segment yet. A segment that is being made has
+    /// its number already, so the number of the next one would be too high.
     unopened: Cell<Option<LogPosition>>,
     /// Number of times that segments were released, or that free space was reported to a log without space.
     freed: Cell<u64>,
@@ -147,6 +151,7 @@ impl CommitLog {
             spare_segment: RefCell::default(),
             making_segment: Cell::new(false),
             no_space: RefCell::default(),
+            no_space_lines: LogThrottle::default(),
             unopened: Cell::default(),
             freed: Cell::new(0),
             failed: RefCell::default(),
@@ -366,10 +371,18 @@ impl CommitLog {
         }
     }
 
-    /// Why the log cannot grow, and whether flushes can free space; `None` if it can grow.
-    pub fn no_space(&self) -> Option<(String, bool)> {
-        let error = self.no_space.borrow().clone()?;
-        Some((error.to_string(), self.segments.can_free()))
+    /// Whether the last attempt to make a segment found the disk full.
+    pub fn is_disk_full(&self) -> bool {
+        self.no_space.borrow().as_ref().is_some_and(|error| error.is_no_space())
+    }
+
+    fn log_no_space(&self, error: &FileError) {
+        let Some(more) = self.no_space_lines.admit_text(self.shard.now_us(), NO_SPACE_PAUSE_US) else {
+            return;
+        };
+        let then =
+            if self.segments.can_free() { "wait for flushes" } else { "are refused until space is freed" };
+        error!(target: "engine", "the commit log cannot grow, and writes {then}: {error}{more}");
     }
 
     /// Signalled when a chunk was written, or a segment was created or released.
@@ -426,11 +439,15 @@ impl CommitLog {
         let make = async move {
             match log.segments.begin().await {
                 Ok(segment) => {
+                    debug!(target: "engine", "commit log segment {} is ready", segment.id);
                     *log.spare_segment.borrow_mut() = Some(segment);
                     *log.no_space.borrow_mut() = None;
                     log.look_at_disk().await;
                 }
-                Err(error) => *log.no_space.borrow_mut() = Some(Arc::new(error)),
+                Err(error) => {
+                    log.log_no_space(&error);
+                    *log.no_space.borrow_mut() = Some(Arc::new(error));
+                }
             }
             log.making_segment.set(false);
             log.progress.signal();
@@ -534,6 +551,9 @@ impl CommitLog {
 
     fn fail(&self, error: FileError) -> LogError {
         let error = LogError::Failed(Arc::new(error));
+        if self.failed.borrow().is_none() {
+            error!(target: "engine", "{error}");
+        }
         let first = self.failed.borrow_mut().get_or_insert(error).clone();
         self.progress.signal();
         first

@@ -54,7 +54,7 @@ impl HostGuard {
 
     /// Reports an error that ends no job.
     pub(super) fn report(&self, table: &Table, error: &JobError) {
-        self.0.tell(table, error);
+        self.0.log_failed(table, error);
     }
 
     /// See [`Manager::resharded`].

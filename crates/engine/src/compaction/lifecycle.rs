@@ -9,6 +9,7 @@ use catalog::TombstoneGcMode;
 use compaction::garbage::shadows_of_plan;
 use compaction::weight::Weight;
 use compaction::{Finished, Plan, Reason};
+use log::{debug, error, info, warn};
 use runtime::{CpuGroup, JoinHandle};
 use sstable::read::SSTable;
 
@@ -21,6 +22,11 @@ use super::purge::Blocker;
 use super::running::{NewJob, Running};
 use super::table_state::TableState;
 use crate::table::Table;
+
+/// Pause between two log lines about failed compactions.
+const FAILED_PAUSE_US: u64 = 1_000_000;
+/// Pause between two log lines about a `disk_budget` that is too small.
+const BUDGET_PAUSE_US: u64 = 600_000_000;
 
 fn is_repaired(input: &Rc<SSTable>) -> bool {
     input.stats().repaired_at_ms > 0
@@ -86,13 +92,21 @@ impl Manager {
             work.gc_before_s = 0;
         }
         if matches!(plan.reason, Reason::BudgetTooSmall { .. }) {
-            let mut stats = self.stats.borrow_mut();
-            stats.beyond_budget += 1;
-            stats.last_beyond_budget =
-                Some(format!("{}: {}", managed.table.schema().full_name(), plan.reason));
+            self.stats.borrow_mut().beyond_budget += 1;
+            if let Some(more) = self.beyond_budget_lines.admit_text(self.shard().now_us(), BUDGET_PAUSE_US) {
+                let (table, reason) = (managed.table.schema().full_name(), &plan.reason);
+                warn!(target: "compaction", "{table}: {reason}; raise disk_budget, or remove data{more}");
+            }
         }
         let total_bytes = work.inputs.iter().map(|input| input.uncompressed_bytes()).sum();
         let input_level = work.inputs.iter().map(|input| input.level()).min().unwrap_or(0);
+        debug!(
+            target: "compaction",
+            "{kind} of {} begins with {} SSTables: {}",
+            managed.table.schema().full_name(),
+            plan.inputs.len() + plan.expired.len(),
+            plan.reason
+        );
         let new = NewJob {
             kind,
             reason: plan.reason.to_string(),
@@ -238,7 +252,7 @@ impl Manager {
             output_partitions: done.output_partitions,
             merged: done.merged.clone(),
         };
-        (self.tell_compacted)(ended.shard, &ended.to_string());
+        info!(target: "compaction", "{ended}");
         self.history.push(ended, is_stored);
         let mut stats = self.stats.borrow_mut();
         stats.completed += 1;
@@ -249,15 +263,19 @@ impl Manager {
         }
     }
 
-    /// Counts an error, and keeps it for reports.
-    pub(super) fn tell(&self, table: &Table, error: &JobError) {
+    /// Logs and counts an error, and keeps it for reports.
+    pub(super) fn log_failed(&self, table: &Table, error: &JobError) {
         let left_out = match error.corrupt_file() {
             Some(_) => "; compactions leave this SSTable out until a scrub of the table or a restart",
             None => "",
         };
+        let text = format!("{}: {error}{left_out}", table.schema().full_name());
+        if let Some(more) = self.failed_lines.admit_text(self.shard().now_us(), FAILED_PAUSE_US) {
+            error!(target: "compaction", "a compaction failed{more}: {text}");
+        }
         let mut stats = self.stats.borrow_mut();
         stats.failed += 1;
-        stats.last_error = Some(format!("{}: {error}{left_out}", table.schema().full_name()));
+        stats.last_error = Some(text);
     }
 
     pub(super) fn failed(&self, managed: &TableState, error: &JobError) {
@@ -265,7 +283,7 @@ impl Manager {
             self.stats.borrow_mut().stopped += 1;
             return;
         }
-        self.tell(&managed.table, error);
+        self.log_failed(&managed.table, error);
         if let Some(file) = error.corrupt_file() {
             managed.table.sstables.quarantine(file);
         }

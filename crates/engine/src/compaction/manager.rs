@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use base::{HashMap, HashSet};
+use base::{HashMap, HashSet, LogThrottle};
 use catalog::{TableSettings, TombstoneGcMode};
 use compaction::purge::{GcBefore, TombstoneGc};
 use compaction::weight::Weight;
@@ -45,7 +45,6 @@ pub struct CompactionSetup {
     pub options: CompactionOptions,
     pub history: History,
     pub log: CompactionLog,
-    pub tell_compacted: fn(u32, &str),
 }
 
 /// See the head of this file.
@@ -58,7 +57,8 @@ pub struct Manager {
     pub(super) disk: DiskSpace,
     pub(super) history: History,
     pub(super) log: CompactionLog,
-    pub(super) tell_compacted: fn(u32, &str),
+    pub(super) failed_lines: LogThrottle,
+    pub(super) beyond_budget_lines: LogThrottle,
     /// The table in which the history is stored.
     pub(super) history_table: TableId,
     pub(super) stats: RefCell<ManagerStats>,
@@ -74,7 +74,7 @@ impl Manager {
         large_data: Rc<LargeDataLog>,
         setup: CompactionSetup,
     ) -> Rc<Self> {
-        let CompactionSetup { options, history, log, tell_compacted } = setup;
+        let CompactionSetup { options, history, log } = setup;
         let throttle = Rc::new(Throttle::default());
         throttle.set_bytes_per_s(options.throughput_bytes_per_s / u64::from(shard.shard_count()));
         let around = JobContext { shard: shard.clone(), cache, host_id, form, large_data, throttle };
@@ -87,7 +87,8 @@ impl Manager {
             running: RunningJobs::default(),
             history,
             log,
-            tell_compacted,
+            failed_lines: LogThrottle::default(),
+            beyond_budget_lines: LogThrottle::default(),
             history_table: catalog::compaction_history().id,
             stats: RefCell::default(),
             task: RefCell::default(),
@@ -153,7 +154,7 @@ impl Manager {
         if let Some(error) = refused {
             let text =
                 format!("{error}; the table is not compacted until ALTER TABLE gives it valid options");
-            self.tell(table, &JobError::Refused(text));
+            self.log_failed(table, &JobError::Refused(text));
         }
         strategy
     }

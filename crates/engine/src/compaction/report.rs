@@ -119,12 +119,9 @@ pub struct ManagerStats {
     pub input_bytes: u64,
     pub output_bytes: u64,
     pub last_error: Option<String>,
-    /// Jobs that used more disk space than `disk_budget` had left, because no smaller job could free space;
-    /// and a description of the last one.
+    /// Jobs that took more of the disk than `disk_budget` had left, since no smaller one could free anything.
     pub beyond_budget: u64,
-    pub last_beyond_budget: Option<String>,
-    /// Flushes that were delayed because a table had too many runs or the disk too little space; and the
-    /// total delay.
+    /// Flushes that were kept back since a table had too many runs or the disk too little room, and for how long.
     pub flush_waits: u64,
     pub flush_waited_us: u64,
     /// Bytes that must still be rewritten, and the CPU shares derived from them.

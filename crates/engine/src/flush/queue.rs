@@ -4,7 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use base::broken;
+use base::{LogThrottle, broken};
+use log::{debug, error, info};
 use reader::LocalFuture;
 use runtime::{CpuGroup, Event, Shard};
 use sstable::read::ChunkCache;
@@ -21,7 +22,10 @@ use crate::table::{LoggedMemtable, Table};
 const RETRY_US_MIN: u64 = 100_000;
 const RETRY_US_MAX: u64 = 10_000_000;
 
-/// A flush that failed for lack of space is retried at once when more than this has become free.
+/// Pause between two log lines about failed flushes.
+const FAILED_PAUSE_US: u64 = 60_000_000;
+
+/// So much more is free than when a flush found no room: it is tried again at once.
 const ROOM_AGAIN_BYTES: u64 = 1 << 20;
 
 /// Counters of flushes since the start.
@@ -52,7 +56,10 @@ pub struct FlushQueue {
     stats: RefCell<FlushStats>,
     /// Bytes of sealed memtables that wait or are being written.
     queued_bytes: Cell<usize>,
-    /// Set if the last attempt failed for lack of disk space.
+    failed_lines: LogThrottle,
+    /// The log has a line of a failed flush and none of a good one since.
+    is_logged_failing: Cell<bool>,
+    /// The last attempt found no space on the disk.
     no_space: RefCell<Option<String>>,
     /// Free bytes of the disk at the last measurement.
     free_bytes: Cell<u64>,
@@ -86,6 +93,8 @@ impl FlushQueue {
             stopping: Cell::new(false),
             stats: RefCell::default(),
             queued_bytes: Cell::new(0),
+            failed_lines: LogThrottle::default(),
+            is_logged_failing: Cell::new(false),
             no_space: RefCell::default(),
             free_bytes: Cell::new(0),
             log_failed: RefCell::default(),
@@ -180,6 +189,7 @@ impl FlushQueue {
                 }
                 Err(error) => {
                     let no_space = error.is_no_space();
+                    self.log_failure(&job.table, &error);
                     *self.no_space.borrow_mut() = no_space.then(|| error.to_string());
                     if let FlushError::Log(failed) = &error {
                         *self.log_failed.borrow_mut() = Some(failed.clone());
@@ -202,8 +212,16 @@ impl FlushQueue {
         }
     }
 
-    /// The first job that its table does not hold back, moved to the front of the queue. A job stays in the
-    /// queue while it is written, so that tickets find it.
+    fn log_failure(&self, table: &Table, error: &FlushError) {
+        if let Some(more) = self.failed_lines.admit_text(self.shard.now_us(), FAILED_PAUSE_US) {
+            let table = table.schema().full_name();
+            error!(target: "engine", "cannot flush {table}, and tries again until it can: {error}{more}");
+            self.is_logged_failing.set(true);
+        }
+    }
+
+    /// The first job that its table does not hold back, moved to the front of the queue. A job stays in the queue while
+    /// it is written, so that a ticket finds it.
     fn next_job(&self) -> Option<Job> {
         let mut jobs = self.jobs.borrow_mut();
         let at = jobs.iter().position(|job| !job.table.memtables.holds_back(&job.sealed))?;
@@ -283,6 +301,16 @@ impl FlushQueue {
                 stats.uncompressed_bytes += written.uncompressed_bytes;
                 stats.data_bytes += written.data_bytes;
             });
+            if self.is_logged_failing.take() {
+                info!(target: "engine", "flushes again");
+            }
+            debug!(
+                target: "engine",
+                "flushed {}: {memtable_bytes} bytes of a memtable into {}, {} bytes on disk",
+                job.table.schema().full_name(),
+                written.name,
+                written.data_bytes
+            );
             job.table.counters.flushed(written);
             if let Some(on_flushed) = &*self.on_flushed.borrow() {
                 on_flushed(&job.table);

@@ -1,16 +1,18 @@
 //! Admission of reads: each read gets a permit before any reader of it is opened.
 //!
-//! Reads of system tables have one semaphore, and reads of users one for each service level (CPU group), so
-//! that no level blocks the others. The levels divide the memory for users' reads, and lend each other half
-//! of it (`read_memory`). A read that cannot be admitted waits in a queue, up to its timeout. When a read is
-//! refused, the state of its semaphore is logged, at most once per `DUMP_PAUSE_US`.
+//! Reads of system tables have a semaphore, and those of users one for each service level (CPU group), so that none
+//! keeps the others waiting; the levels divide the memory for reads of users, and lend each other half of it
+//! (`read_memory`). A read that cannot be admitted waits in line, for as long as the read timeout allows; what was
+//! going on when one was refused is logged, at most every `DUMP_PAUSE_US`.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
+use base::LogThrottle;
+use log::info;
 use model::PartitionRange;
 use reader::semaphore::{PermitGroup, ReadKind, SemaphoreStats};
 use reader::{Permit, ReadAdmission, ReadCommand, ReadError, Refusal, Semaphore, SemaphoreLimits};
@@ -20,7 +22,7 @@ use super::read_memory::{self, Holder};
 use crate::options::ReadOptions;
 use crate::table::Table;
 
-/// Minimum interval of log entries about refused reads.
+/// Pause between two dumps in the log.
 const DUMP_PAUSE_US: u64 = 30_000_000;
 
 /// Inverse of a fraction: a read whose remaining time after the wait is below this part of its timeout is
@@ -36,8 +38,8 @@ pub struct Admissions {
     /// The shard's memory.
     memory_bytes: u64,
     options: ReadOptions,
-    last_dump_us: Cell<Option<u64>>,
-    /// Describes the use of the shard's memory.
+    dumps: LogThrottle,
+    /// Says where the shard's memory is.
     explain: RefCell<Box<dyn Fn() -> String>>,
 }
 
@@ -80,12 +82,12 @@ impl Admissions {
             system: ReadAdmission::new(system),
             memory_bytes,
             options,
-            last_dump_us: Cell::new(None),
+            dumps: LogThrottle::default(),
             explain: RefCell::new(Box::new(String::new)),
         }
     }
 
-    /// Sets the function that describes the shard's memory in each log entry.
+    /// What `explain` says of the shard's memory is logged with each dump.
     pub fn explain_by(&self, explain: impl Fn() -> String + 'static) {
         *self.explain.borrow_mut() = Box::new(explain);
     }
@@ -156,7 +158,9 @@ impl Admissions {
         let permit = match admission.enter(table.full_name(), "data-query", kind) {
             Ok(permit) => permit,
             Err(error) => {
-                self.tell(shard, || admission.with(|semaphore| semaphore.dump("wait queue overload", None)));
+                self.log_refused(shard, || {
+                    admission.with(|semaphore| semaphore.dump("wait queue overload", None))
+                });
                 return Err(error);
             }
         };
@@ -171,7 +175,7 @@ impl Admissions {
             let in_time = in_time.await;
             let left_us = timeout_us.saturating_sub(shard.now_us() - entered_us);
             if !in_time || left_us < timeout_us / LEFT_PART_MIN {
-                self.tell(shard, || permit.dump("timed out"));
+                self.log_refused(shard, || permit.dump("timed out"));
                 return Err(permit.time_out());
             }
         }
@@ -198,16 +202,15 @@ impl Admissions {
     /// Records the failure of an admitted read.
     pub fn failed(&self, shard: &Shard, permit: &Permit, error: &ReadError) {
         if let ReadError::Refused(Refusal::Killed(_)) = error {
-            self.tell(shard, || permit.dump("kill limit triggered"));
+            self.log_refused(shard, || permit.dump("kill limit triggered"));
         }
     }
 
-    fn tell(&self, shard: &Shard, dump: impl FnOnce() -> String) {
-        let now_us = shard.now_us();
-        if self.last_dump_us.get().is_none_or(|last_us| now_us >= last_us + DUMP_PAUSE_US) {
-            self.last_dump_us.set(Some(now_us));
-            let memory = (self.explain.borrow())();
-            (self.options.tell)(shard.id(), &format!("{}\n{memory}", dump()));
+    /// Logs the diagnostics of a refused read and where the shard's memory is, at most every [`DUMP_PAUSE_US`].
+    fn log_refused(&self, shard: &Shard, dump: impl FnOnce() -> String) {
+        if self.dumps.admit(shard.now_us(), DUMP_PAUSE_US).is_some() {
+            let memory = || (self.explain.borrow())();
+            info!(target: "reader_concurrency_semaphore", "{}\n{}", dump(), memory());
         }
     }
 

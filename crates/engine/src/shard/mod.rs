@@ -93,7 +93,7 @@ impl EngineShard {
         cache.seed(shard.random_u64());
         let rows = RowCache::in_pool(&pool);
         rows.set_on(reads.cache_rows);
-        let (form, large_data) = (options.sstable_form(), options.large_data.clone());
+        let (form, large_data) = (options.sstable_form(), options.large_data);
         let large_data = Rc::new(LargeDataLog::new(shard, large_data));
         let flushes = FlushQueue::new(shard.clone(), cache.clone(), host_id, form, large_data.clone());
         let compactions = Manager::new(shard, cache.clone(), host_id, form, large_data, compaction);

@@ -2,56 +2,48 @@
 //!
 //! Writers find them (`sstable::write`), and each SSTable stores its own.
 
-use std::cell::Cell;
-
+use base::LogThrottle;
+use log::warn;
 use model::TableSchema;
 use runtime::Shard;
 use sstable::component::large_data::{LargeData, RowPlace};
 use sstable::name::{Component, SSTableName};
-use sstable::write::{WriteOptions, Written};
+use sstable::write::{LargeDataLimits, WriteOptions, Written};
 
-use crate::options::LargeDataOptions;
-
-/// The log hears of one SSTable in so long; of the others only how many there were.
-const TOLD_PAUSE_US: u64 = 1_000_000;
+/// Pause between the lines of two SSTables; of the SSTables in between, the log has the number.
+const PAUSE_US: u64 = 1_000_000;
 
 /// What a shard's writers are told, and what they have to say.
 pub struct LargeDataLog {
     shard: Shard,
-    options: LargeDataOptions,
-    told_us: Cell<Option<u64>>,
-    /// SSTables that the log did not hear of since.
-    untold: Cell<u64>,
+    limits: LargeDataLimits,
+    throttle: LogThrottle,
 }
 
 impl LargeDataLog {
-    pub fn new(shard: &Shard, options: LargeDataOptions) -> Self {
-        Self { shard: shard.clone(), options, told_us: Cell::new(None), untold: Cell::new(0) }
+    pub fn new(shard: &Shard, limits: LargeDataLimits) -> Self {
+        Self { shard: shard.clone(), limits, throttle: LogThrottle::default() }
     }
 
     /// What is large in an SSTable that is written with `options`.
     pub fn apply_to(&self, options: &mut WriteOptions) {
-        options.large_data = self.options.limits;
+        options.large_data = self.limits;
         options.now_ms = self.shard.wall_us() / 1000;
     }
 
-    /// Tells the log what is large in an SSTable, unless it has just heard of another one.
+    /// Logs what is large in an SSTable, unless another one was logged just now.
     pub fn written(&self, schema: &TableSchema, written: &Written) {
         let Some(found) = &written.large_data else { return };
-        let now_us = self.shard.now_us();
-        if self.told_us.get().is_some_and(|told_us| now_us < told_us + TOLD_PAUSE_US) {
-            self.untold.set(self.untold.get() + 1);
-            return;
+        let Some(left_out) = self.throttle.admit(self.shard.now_us(), PAUSE_US) else { return };
+        if left_out > 0 {
+            warn!(
+                target: "large_data",
+                "{left_out} more SSTables with large partitions, rows or cells were written"
+            );
         }
-        self.told_us.set(Some(now_us));
-        let tell = |text: &str| (self.options.tell)(self.shard.id(), text);
-        match self.untold.take() {
-            0 => (),
-            untold => {
-                tell(&format!("{untold} more SSTables with large partitions, rows or cells were written"))
-            }
+        for line in lines(schema, written.name, found) {
+            warn!(target: "large_data", "{line}");
         }
-        lines(schema, written.name, found).iter().for_each(|line| tell(line));
     }
 }
 

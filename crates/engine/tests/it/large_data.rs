@@ -1,14 +1,11 @@
 //! Large items are known as long as their SSTable exists.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use engine::node::large_data::{LargeItem, LargeKind};
-use engine::{Engine, LargeDataOptions, node};
+use engine::{Engine, node};
+use runtime::log_capture::LogCapture;
 use sstable::write::LargeDataLimits;
 
 use crate::support::*;
-
-static TOLD: AtomicU64 = AtomicU64::new(0);
 
 fn large(engine: &Engine) -> Vec<LargeItem> {
     let mut items = engine.ask(0, |shard| async move { node::large_data(&shard).await }).wait().unwrap();
@@ -20,12 +17,9 @@ fn large(engine: &Engine) -> Vec<LargeItem> {
 fn it_comes_with_an_sstable_and_goes_with_it() {
     let dir = dir("large-data");
     let limits = LargeDataLimits { cell_bytes: 1000, partition_rows: 150, ..LargeDataLimits::default() };
-    let tell = |_: u32, text: &str| {
-        assert!(text.starts_with("Writing large "), "{text}");
-        TOLD.fetch_add(1, Ordering::Relaxed);
-    };
+    let log = LogCapture::of_all_threads();
     let mut options = options(&dir);
-    options.large_data = LargeDataOptions { limits, tell };
+    options.large_data = limits;
     options.compaction.is_automatic = false;
     let engine = open(options.clone(), 2);
     let table = table(&engine);
@@ -44,7 +38,8 @@ fn it_comes_with_an_sstable_and_goes_with_it() {
         |c: &str| LargeKind::Cell { clustering_key: c.to_string(), column: "v".to_string(), elements: None };
     assert_eq!(cell.kind, kind("0"));
     assert!(cell.sstable.ends_with("-big-Data.db") && cell.written_ms > 1_700_000_000_000, "{cell:?}");
-    assert_eq!(TOLD.load(Ordering::Relaxed), 1);
+    let lines = log.texts_of("large_data");
+    assert!(lines.len() == 1 && lines[0].starts_with("Writing large cell ks/t: v (1001 bytes)"), "{lines:?}");
     engine.close().unwrap();
 
     // They are known after a start, and each SSTable has its own.

@@ -6,7 +6,7 @@
 //!
 //! | commands | file |
 //! |---|---|
-//! | `version`, `info`, `status`, `memory`, `reads`, `iomodel`, `drain` | `state.rs` |
+//! | `version`, `info`, `status`, `memory`, `reads`, `iomodel`, `getlogginglevels`, `setlogginglevel`, `drain` | `state.rs` |
 //! | `tablestats`, `flush`, `getsstables`, `refresh`, `import` | `tables.rs` |
 //! | `compact`, `cleanup`, `garbagecollect`, `upgradesstables`, `verify`, `scrub` | `maintenance.rs` |
 //! | `compactionstats`, `compactionhistory`, `stop`, `get…`, `set…`, `…autocompaction` | `compactions.rs` |
@@ -241,6 +241,9 @@ mod tests {
             "nodetool snapshot -t before ks t",
             "nodetool snapshot ks -t before",
             "nodetool clearsnapshot --all",
+            "nodetool getlogginglevels",
+            "nodetool setlogginglevel",
+            "nodetool setlogginglevels compaction DEBUG",
             "nodetool clearsnapshot -t before ks",
         ] {
             parsed(line).unwrap_or_else(|error| panic!("{line}: {error}"));

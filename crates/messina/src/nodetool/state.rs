@@ -1,11 +1,12 @@
-//! Commands about the node as a whole: version, info, status, memory, reads, the disk's model, and drain.
+//! What the node is and has: version, info, status, memory, reads, the model of its disk, levels of its log; and its end, drain.
 
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use server::api::answers::{Info, IoModel, Memory, Version};
+use server::api::answers::{Info, IoModel, Logger, Memory, Version};
 
 use super::call::Call;
+use super::http::query;
 use super::{io_model_text, text};
 
 #[derive(Debug, Subcommand)]
@@ -27,7 +28,19 @@ pub enum StateCommand {
         #[arg(long, value_name = "FILE")]
         svg: Option<PathBuf>,
     },
-    /// Stops serving and flushes; the node serves again only after a restart
+    /// Shows the level of each logger
+    #[command(name = "getlogginglevels")]
+    GetLoggingLevels,
+    /// Sets the level of a logger until the next start; without arguments, all get their configured levels again
+    #[command(name = "setlogginglevel", alias = "setlogginglevels")]
+    SetLoggingLevel {
+        /// The logger, as `getlogginglevels` and the lines of the log name it; ROOT: all without a level of their own
+        #[arg(value_name = "CLASS")]
+        logger: Option<String>,
+        /// OFF, ERROR, WARN, INFO, DEBUG, TRACE or ALL; without it, the logger gets its configured level again
+        level: Option<String>,
+    },
+    /// Stops serving and flushes; only a restart ends it
     Drain,
 }
 
@@ -44,6 +57,9 @@ impl StateCommand {
                 call.get("/v1/iomodel", |model: IoModel| io_model_text::text(&model))
             }
             Self::IoModel { svg: Some(file) } => draw_io_model(call, file),
+            Self::GetLoggingLevels => call.get("/v1/loggers", |loggers: Vec<Logger>| text::loggers(&loggers)),
+            Self::SetLoggingLevel { logger, level } => call
+                .post(&query("/v1/loggers", &[("logger", logger.as_deref()), ("level", level.as_deref())])),
             Self::Drain => call.post("/v1/drain"),
         }
     }

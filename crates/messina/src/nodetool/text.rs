@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use server::api::answers::{
-    Cache, Info, Loaded, Memory, MemoryClass, RequestStats, Scrubbed, Snapshot, TableStats, Version,
+    Cache, Info, Loaded, Logger, Memory, MemoryClass, RequestStats, Scrubbed, Snapshot, TableStats, Version,
 };
 
 /// The sketches count partitions, not rows: the versions of a partition in two SSTables may overwrite or
@@ -19,7 +19,16 @@ pub fn loaded(loaded: &Loaded) -> String {
     lines.collect()
 }
 
-/// Output of scrub.
+/// The levels of loggers, in Cassandra's layout.
+pub fn loggers(loggers: &[Logger]) -> String {
+    let mut text = format!("\n{:<50}{:>10}\n", "Logger Name", "Log Level");
+    for Logger { name, level } in loggers {
+        text.push_str(&format!("{name:<50}{level:>10}\n"));
+    }
+    text
+}
+
+/// What a scrub has kept and lost.
 pub fn scrubbed(done: &Scrubbed) -> String {
     let mut text = format!(
         "{} SSTables scrubbed: {} partitions and {} rows kept, {} partitions that were out of order among them\n",

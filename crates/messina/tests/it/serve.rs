@@ -131,6 +131,36 @@ fn it_starts_answers_stops_and_starts_again() {
     assert_eq!(server.tool(&["listsnapshots"]), "There are no snapshots\n");
     let files = server.tool(&["getsstables", "shop", "orders", "ada"]);
 
+    let levels = |server: &Server| server.tool(&["getlogginglevels"]);
+    let row = |name: &str, level: &str| format!("\n{name:<50}{level:>10}\n");
+    let at_start = levels(&server);
+    assert!(at_start.starts_with(&row("Logger Name", "Log Level")), "{at_start}");
+    assert!(["ROOT", "compaction"].iter().all(|name| at_start.contains(&row(name, "INFO"))), "{at_start}");
+    assert!(!server.log().contains("DEBUG"), "{}", server.log());
+    server.tool(&["setlogginglevel", "compaction", "debug"]);
+    assert!(
+        levels(&server).contains(&row("compaction", "DEBUG"))
+            && levels(&server).contains(&row("engine", "INFO"))
+    );
+    server.tool(&["compact", "shop", "orders"]);
+    server.wait_for("compaction - Major compaction of shop.orders begins with ");
+    server.tool(&["setlogginglevels", "ROOT", "OFF"]);
+    assert!(
+        levels(&server).contains(&row("admin", "OFF"))
+            && levels(&server).contains(&row("compaction", "DEBUG"))
+    );
+    server.tool(&["setlogginglevel", "compaction"]);
+    assert!(levels(&server).contains(&row("compaction", "OFF")));
+    let is_silent = || {
+        let before = server.log();
+        server.tool(&["compact", "shop", "orders"]);
+        server.log() == before
+    };
+    assert!(is_silent());
+    server.tool(&["setlogginglevel"]);
+    assert_eq!(levels(&server), at_start);
+    server.wait_for(" admin - log level of all loggers: as configured");
+
     let help = server.tool(&[]);
     assert!(help.contains("Usage: messina nodetool") && help.contains("  getsstables "), "{help}");
     for (words, expected) in [
@@ -141,6 +171,11 @@ fn it_starts_answers_stops_and_starts_again() {
         (&["scrub", "-r", "shop"], "Usage: messina nodetool scrub [OPTIONS] [KEYSPACE] [TABLE]..."),
         (&["garbagecollect", "-g", "ALL", "shop"], "granularity must be ROW or CELL, not ALL"),
         (&["stop", "EVERYTHING"], "USER_DEFINED_COMPACTION"),
+        (
+            &["setlogginglevel", "compactoin", "DEBUG"],
+            "there is no logger compactoin; did you mean compaction?",
+        ),
+        (&["setlogginglevel", "compaction", "LOUD"], "there is no log level LOUD; there are: OFF, ERROR, "),
         (&["getsstables", "shop"], "Usage: messina nodetool getsstables <KEYSPACE> <TABLE> <KEY>"),
     ] {
         let (status, text) = server.nodetool(words);

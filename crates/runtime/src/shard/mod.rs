@@ -445,14 +445,8 @@ impl Shard {
         if let Some(unreported) = self.0.stalls.count(group, took_ns, now_ns) {
             let group_name = self.groups().name(group).unwrap_or_default();
             let took_us = took_ns / 1000;
-            self.0.stalls.tell(&Stall {
-                shard: self.id(),
-                group,
-                group_name,
-                took_us,
-                spawned_at,
-                unreported,
-            });
+            let stall = Stall { shard: self.id(), group_name, took_us, spawned_at, unreported };
+            log::warn!(target: "reactor", "{stall}");
         }
     }
 

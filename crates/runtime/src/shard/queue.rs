@@ -416,6 +416,11 @@ pub(crate) fn on_a_shard() -> bool {
     CURRENT.try_with(|current| current.borrow().is_some()).unwrap_or(false)
 }
 
+/// The shard whose code runs on this thread now.
+pub(crate) fn current_shard() -> Option<ShardId> {
+    CURRENT.try_with(|current| Some(current.try_borrow().ok()?.as_ref()?.id)).unwrap_or(None)
+}
+
 /// Restores the previous value of `CURRENT`.
 pub(crate) struct Entered {
     previous: Option<Rc<LocalQueue>>,

@@ -172,7 +172,7 @@ pub async fn scrub(State(node): OfNode, Query(query): Query<ScrubQuery>) -> Answ
         let of_table = asked.get().await?;
         if of_table.sstables > 0 {
             let (kept, lost) = (of_table.partitions, of_table.lost_partitions + of_table.damaged_partitions);
-            crate::info!("admin", "scrubbed {name}: {kept} partitions kept, {lost} damaged or lost");
+            log::info!(target: "admin", "scrubbed {name}: {kept} partitions kept, {lost} damaged or lost");
         }
         all.sstables += of_table.sstables;
         all.partitions += of_table.partitions;

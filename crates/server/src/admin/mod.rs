@@ -16,8 +16,9 @@
 //! | `GET /v1/compactions`, `GET …/history` | running and pending compactions; ended ones |
 //! | `POST /v1/compactions/stop?kind=` | ends running compactions |
 //! | `GET` and `POST /v1/compactions/throughput?mib_per_s=`, `…/concurrent?jobs=` | their limits |
-//! | `GET` and `POST /v1/compactions/auto?keyspace=&tables=&enabled=` | whether tables compact automatically |
-//! | `POST /v1/drain` | stops serving, flushes; the process keeps running |
+//! | `GET` and `POST /v1/compactions/auto?keyspace=&tables=&enabled=` | whether tables compact by themselves |
+//! | `GET` and `POST /v1/loggers?logger=&level=` | levels of the log; without parameters those of the configuration |
+//! | `POST /v1/drain` | stops serving, flushes; the process goes on |
 //! | `GET /v1/sstables?keyspace=&table=&key=` | the SSTables that have a partition |
 //! | `GET /v1/snapshots`, `POST …?tag=&keyspace=&table=`, `DELETE …?tag=&keyspace=` | snapshots |
 //!
@@ -30,6 +31,7 @@ mod error;
 pub mod guard;
 mod io_model;
 pub mod listener;
+mod loggers;
 pub mod metrics;
 mod snapshots;
 mod tables;
@@ -83,6 +85,7 @@ pub fn router(node: Arc<Node>, guard: Guard) -> Router {
         .route("/v1/refresh", post(tables::refresh))
         .route("/v1/import", post(tables::import))
         .route("/v1/sstables", get(tables::sstables))
+        .route("/v1/loggers", get(loggers::list).post(loggers::set_level))
         .route("/v1/drain", post(drain))
         .route("/v1/snapshots", get(snapshots::list).post(snapshots::take).delete(snapshots::clear))
         .fallback(unknown)
@@ -207,8 +210,8 @@ fn check_serving(node: &Node) -> Result<(), ApiError> {
 }
 
 async fn drain(State(node): OfNode) -> Answer<Done> {
-    crate::info!("admin", "draining, requested through the admin API");
-    // The drain runs to its end even if the client disconnects.
+    log::info!(target: "admin", "draining, asked by the admin API");
+    // A client that goes away must not leave it half done.
     let drained = tokio::spawn(async move { node.drain().await }).await;
     match drained {
         Ok(result) => result?,
@@ -216,7 +219,7 @@ async fn drain(State(node): OfNode) -> Answer<Done> {
             return Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, panic.to_string()));
         }
     }
-    crate::info!("admin", "drained; only a restart makes the node serve again");
+    log::info!(target: "admin", "drained; only a restart makes the node serve again");
     Ok(Json(Done { count: 0 }))
 }
 

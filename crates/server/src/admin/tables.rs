@@ -258,7 +258,7 @@ async fn load(node: &Arc<Node>, query: &LoadQuery, dir: Option<PathBuf>) -> Answ
         .await
         .map_err(|panic| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, panic.to_string()))??;
     let (count, dir) = (report.loaded.len(), report.dir.display());
-    crate::info!("admin", "loaded {count} SSTables ({} bytes) from {dir} into {name}", report.data_bytes);
+    log::info!(target: "admin", "loaded {count} SSTables ({} bytes) from {dir} into {name}", report.data_bytes);
     Ok(Json(Loaded {
         dir: report.dir.display().to_string(),
         sstables: report.loaded.iter().map(|(from, to)| (from.to_string(), to.to_string())).collect(),

@@ -279,7 +279,14 @@ pub struct Scrubbed {
     pub snapshots: Vec<String>,
 }
 
-/// `GET /v1/compactions`: added up over all shards.
+/// `GET /v1/loggers`: the level of all loggers together, and the one that applies to each.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Logger {
+    pub name: String,
+    pub level: String,
+}
+
+/// `GET /v1/compactions`: of all shards together.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Compactions {
     /// Estimated number of jobs for each table that needs any.

@@ -126,6 +126,12 @@ pub fn from_yaml(path: &Path, text: &str) -> Result<Vec<Setting>, ConfigErrors> 
 
 fn flatten(name: &str, value: Value, into: &mut Vec<(String, Given)>) {
     match value {
+        Value::Mapping(mapping) if name == options::LOGGER_LEVELS => {
+            let part = |(key, value): (&Value, &Value)| Some(format!("{}={}", scalar(key)?, scalar(value)?));
+            let parts: Option<Vec<String>> = mapping.iter().map(part).collect();
+            let given = parts.map_or(Given::Structure, |parts| Given::One(parts.join(":")));
+            into.push((name.to_string(), given));
+        }
         Value::Mapping(mapping) => {
             for (key, value) in mapping {
                 let key = scalar(&key).unwrap_or_default();

@@ -43,8 +43,8 @@ pub use layers::{ConfigErrors, Note, Setting};
 pub use options::{CommitlogSync, IoBackend, LogLevel, OnDamagedCommitlog, SSTableFormat};
 pub use parts::{
     BatchConfig, CommitlogConfig, CompactionConfig, HttpConfig, IdentityConfig, LargeDataConfig,
-    ListenConfig, MachineConfig, PlaceConfig, ReadConfig, RequestConfig, ResultConfig, SSTableConfig,
-    SecurityConfig, TimeoutConfig,
+    ListenConfig, LogConfig, MachineConfig, PlaceConfig, ReadConfig, RequestConfig, ResultConfig,
+    SSTableConfig, SecurityConfig, TimeoutConfig,
 };
 
 /// The file that is read if none is named and it exists.
@@ -71,7 +71,7 @@ pub struct Config {
     pub results: ResultConfig,
     pub batches: BatchConfig,
     pub http: HttpConfig,
-    pub log_level: LogLevel,
+    pub log: LogConfig,
 }
 
 /// A configuration, with the notes to be logged once there is a log.

@@ -3,11 +3,15 @@
 //! The name is Cassandra's of 4.1 and later where Cassandra has the option, else ScyllaDB's, else Messina's.
 //! `also` are the other spellings, each with the unit of a bare number (`commitlog_segment_size_in_mb: 32`).
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use log::LevelFilter;
+
 use super::Config;
 use super::units::{self, Bare};
+use crate::log_levels;
 
 /// One option.
 pub struct OptionDef {
@@ -41,9 +45,14 @@ pub enum At<'a> {
     /// Bytes per second: `64MiB/s`; 0: no limit.
     Rate(&'a mut u64),
     Choice(&'a mut dyn Choose),
+    /// `compaction=debug:cql=warn`, as in ScyllaDB, or a section of such names and values; `auto`: none.
+    LoggerLevels(&'a mut LoggerLevels),
     /// From 0 to 1.
     Part(&'a mut f64),
 }
+
+/// Levels by the names of loggers.
+pub type LoggerLevels = BTreeMap<&'static str, LogLevel>;
 
 /// An enumeration whose values are set by name.
 pub trait Choose {
@@ -106,6 +115,18 @@ choice! {
     /// The least severe level that is logged.
     #[derive(Default)]
     LogLevel { Error = "error", Warn = "warn", #[default] Info = "info", Debug = "debug", Trace = "trace" }
+}
+
+impl LogLevel {
+    pub fn filter(self) -> LevelFilter {
+        match self {
+            Self::Error => LevelFilter::Error,
+            Self::Warn => LevelFilter::Warn,
+            Self::Info => LevelFilter::Info,
+            Self::Debug => LevelFilter::Debug,
+            Self::Trace => LevelFilter::Trace,
+        }
+    }
 }
 
 choice! {
@@ -222,8 +243,12 @@ pub const OPTIONS: &[OptionDef] = &[
     option("prometheus_allow_anonymous", &[], |c| At::Bool(&mut c.http.protection.prometheus_allow_anonymous), "Allow access to the metrics without a password, at any address."),
     option("blocked_reactor_notify", &[("blocked_reactor_notify_ms", MS)], |c| At::Millis(&mut c.machine.blocked_reactor_notify_ms, TIMEOUT), "A task that runs longer without a yield is counted as a stall; some stalls are logged."),
     option("blocked_reactor_reports_per_minute", &[], |c| At::Number(&mut c.machine.blocked_reactor_reports_per_minute), "Limit of the stalls that a shard logs in a minute."),
-    option("log_level", &[("default_log_level", NONE)], |c| At::Choice(&mut c.log_level), "The least severe level that is logged to standard error."),
+    option("log_level", &[("default_log_level", NONE)], |c| At::Choice(&mut c.log.level), "The least severe level that is logged to standard error. `nodetool setlogginglevel` changes it while the node runs."),
+    option(LOGGER_LEVELS, &[], |c| At::LoggerLevels(&mut c.log.loggers), "Levels of single loggers, whose names are in each line of the log: `compaction=debug:cql=warn`, or a section with a line for each. `auto`: `log_level` applies to all."),
 ];
+
+/// The option that may be a section, whose names are not options.
+pub const LOGGER_LEVELS: &str = "logger_log_level";
 
 /// Options whose bare numbers count bytes under their own name too, as in ScyllaDB.
 const BARE_BYTES: &[&str] = &[
@@ -328,6 +353,7 @@ impl At<'_> {
                     return Err(at.names().join(" or "));
                 }
             }
+            Self::LoggerLevels(at) => *at = if is_auto { LoggerLevels::new() } else { logger_levels(text)? },
         }
         Ok(())
     }
@@ -355,6 +381,12 @@ impl At<'_> {
             Self::Rate(at) => units::show_bytes(*at) + "/s",
             Self::Part(at) => at.to_string(),
             Self::Choice(at) => at.name().to_string(),
+            Self::LoggerLevels(at) if at.is_empty() => auto(),
+            Self::LoggerLevels(at) => {
+                let shown: Vec<String> =
+                    at.iter().map(|(logger, level)| format!("{logger}={}", level.name())).collect();
+                shown.join(":")
+            }
         }
     }
 
@@ -372,8 +404,25 @@ impl At<'_> {
             Self::Rate(_) => "size per second".into(),
             Self::Part(_) => "number from 0 to 1".into(),
             Self::Choice(at) => at.names().join(", "),
+            Self::LoggerLevels(_) => "levels by logger".into(),
         }
     }
+}
+
+/// The levels of `compaction=debug:cql=warn`.
+fn logger_levels(text: &str) -> Result<LoggerLevels, String> {
+    let mut levels = LoggerLevels::new();
+    for part in text.split(':') {
+        let (logger, name) = part.split_once('=').ok_or("LOGGER=LEVEL:LOGGER=LEVEL")?;
+        let mut level = LogLevel::default();
+        if !level.choose(name.trim()) {
+            return Err(format!("a level of {} after {logger}=", level.names().join(" or ")));
+        }
+        let logger = log_levels::logger(logger.trim())
+            .map_err(|error| format!("LOGGER=LEVEL:LOGGER=LEVEL with known loggers: {error}"))?;
+        levels.insert(logger, level);
+    }
+    Ok(levels)
 }
 
 fn in_range(

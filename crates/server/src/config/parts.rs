@@ -7,7 +7,7 @@
 //! | part | consumer |
 //! |---|---|
 //! | all of them | `serve::run` |
-//! | [`PlaceConfig`], [`HttpConfig`], [`MachineConfig`] | `serve.rs` |
+//! | [`PlaceConfig`], [`HttpConfig`], [`MachineConfig`], [`LogConfig`] | `serve.rs` |
 //! | [`CommitlogConfig`], [`CompactionConfig`], [`SSTableConfig`], [`LargeDataConfig`], [`ReadConfig`] | `storage.rs` |
 //! | [`IdentityConfig`], [`ListenConfig`], [`SecurityConfig`], [`RequestConfig`], [`ResultConfig`], [`BatchConfig`] | `cql_server/wiring.rs` |
 //! | [`TimeoutConfig`] | `cql_server/wiring.rs`; two of them also limit the engine's queues |
@@ -17,9 +17,11 @@ use std::path::PathBuf;
 use super::encryption::Encryption;
 use super::http_protection::HttpProtection;
 use super::options::{
-    Authenticator, Authorizer, CommitlogSync, IoBackend, OnDamagedCommitlog, SSTableFormat,
+    Authenticator, Authorizer, CommitlogSync, IoBackend, LogLevel, LoggerLevels, OnDamagedCommitlog,
+    SSTableFormat,
 };
 use super::ports;
+use crate::log_levels::LogLevels;
 
 /// Names and addresses under which clients know the node.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +44,23 @@ impl IdentityConfig {
     }
 }
 
-/// Where the data are stored.
+/// What is logged.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LogConfig {
+    pub level: LogLevel,
+    /// Of loggers with a level of their own.
+    pub loggers: LoggerLevels,
+}
+
+impl LogConfig {
+    pub fn levels(self) -> LogLevels {
+        let Self { level, loggers } = self;
+        let of = |(logger, level): (_, LogLevel)| (logger, level.filter());
+        LogLevels { root: level.filter(), loggers: loggers.into_iter().map(of).collect() }
+    }
+}
+
+/// Where the data are.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlaceConfig {
     pub data_dir: PathBuf,

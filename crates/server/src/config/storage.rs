@@ -7,16 +7,15 @@ use std::sync::Arc;
 
 use engine::commitlog::SyncMode;
 use engine::options::CompactionOptions;
-use engine::{Attachment, EngineOptions, LargeDataOptions, OnDamagedLog, ReadOptions, ShardOptions};
-use runtime::{BackendChoice, IoClass, Stall, StallOptions};
+use engine::{Attachment, EngineOptions, OnDamagedLog, ReadOptions, ShardOptions};
+use runtime::{BackendChoice, IoClass, StallOptions};
 use sstable::version::Version;
 use sstable::write::LargeDataLimits;
 
 use super::{
-    CommitlogConfig, CommitlogSync, CompactionConfig, IoBackend, LargeDataConfig, LogLevel, MachineConfig,
+    CommitlogConfig, CommitlogSync, CompactionConfig, IoBackend, LargeDataConfig, MachineConfig,
     OnDamagedCommitlog, ReadConfig, SSTableConfig, SSTableFormat,
 };
-use crate::logging::log;
 
 /// The properties of the machine that defaults depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,10 +115,6 @@ impl MachineConfig {
             stalls: StallOptions {
                 threshold_us: blocked_reactor_notify_ms.saturating_mul(1000),
                 reports_per_minute: u32::try_from(blocked_reactor_reports_per_minute).unwrap_or(u32::MAX),
-                tell: Some(Arc::new(|stall: &Stall| {
-                    let place = format_args!("shard {}", stall.shard);
-                    log(LogLevel::Warn, place, "reactor", format_args!("{stall}"));
-                })),
             },
             ..ShardOptions::default()
         };
@@ -199,9 +194,6 @@ impl EngineParts {
                 OnDamagedCommitlog::Skip => OnDamagedLog::Skip,
             },
             compaction: compaction.options(),
-            tell_compacted: |shard, text| {
-                log(LogLevel::Info, format_args!("shard {shard}"), "compaction", format_args!("{text}"));
-            },
             reads: ReadOptions {
                 timeout_us: read_timeout_us,
                 range_timeout_us,
@@ -210,14 +202,6 @@ impl EngineParts {
                 cache_rows: enable_cache,
                 serialize_limit_multiplier,
                 kill_limit_multiplier,
-                tell: |shard, text| {
-                    log(
-                        LogLevel::Info,
-                        format_args!("shard {shard}"),
-                        "reader_concurrency_semaphore",
-                        format_args!("{text}"),
-                    );
-                },
                 ..ReadOptions::default()
             },
             sstable_version: match format {
@@ -227,7 +211,7 @@ impl EngineParts {
             sstable_summary_ratio: summary_ratio,
             // No data outlive the process.
             auto_snapshot: auto_snapshot && !in_memory,
-            large_data: large_data.options(),
+            large_data: large_data.limits(),
             attachments,
             progress: Arc::default(),
         }
@@ -258,7 +242,7 @@ impl CompactionConfig {
 }
 
 impl LargeDataConfig {
-    fn options(self) -> LargeDataOptions {
+    fn limits(self) -> LargeDataLimits {
         let Self {
             partition_bytes,
             partition_rows,
@@ -267,18 +251,13 @@ impl LargeDataConfig {
             collection_elements,
             records_per_sstable,
         } = self;
-        LargeDataOptions {
-            limits: LargeDataLimits {
-                partition_bytes,
-                partition_rows,
-                row_bytes,
-                cell_bytes,
-                collection_elements,
-                records_max: usize::try_from(records_per_sstable).unwrap_or(usize::MAX),
-            },
-            tell: |shard, text| {
-                log(LogLevel::Warn, format_args!("shard {shard}"), "large_data", format_args!("{text}"));
-            },
+        LargeDataLimits {
+            partition_bytes,
+            partition_rows,
+            row_bytes,
+            cell_bytes,
+            collection_elements,
+            records_max: usize::try_from(records_per_sstable).unwrap_or(usize::MAX),
         }
     }
 }

@@ -70,6 +70,29 @@ listen_address: 10.0.0.1
 }
 
 #[test]
+fn loggers_have_levels_of_their_own() {
+    let levels = |text: &str| yaml(text).unwrap().0.log.levels();
+    let section = levels("log_level: warn\nlogger_log_level:\n    compaction: debug\n    cql: error\n");
+    assert_eq!(section, levels("log_level: warn\nlogger_log_level: CQL=error:compaction=debug"));
+    assert_eq!(section.list()[0], ("ROOT", log::LevelFilter::Warn));
+    assert_eq!(section.of("compaction"), log::LevelFilter::Debug);
+    assert_eq!(levels("logger_log_level: auto"), Config::default().log.levels());
+    assert!(error("logger_log_level: {compactoin: debug}").ends_with("did you mean compaction?"));
+    assert!(error("logger_log_level: {cql: loud}").contains("a level of error or warn or "));
+    assert!(error("logger_log_level: {cql: [debug]}").contains("a structure is not allowed"));
+    assert!(error("logger_log_level: debug").contains("expected LOGGER=LEVEL:LOGGER=LEVEL"));
+}
+
+#[test]
+fn the_page_has_each_logger() {
+    let page = std::fs::read_to_string(root().join("docs/configuration.md")).unwrap();
+    let (_, table) = page.split_once("| logger | logs |\n|---|---|\n").unwrap();
+    let rows = table.lines().take_while(|line| line.starts_with("| `"));
+    let on_page: Vec<&str> = rows.filter_map(|line| line.split('`').nth(1)).collect();
+    assert_eq!(on_page, crate::log_levels::LOGGERS);
+}
+
+#[test]
 fn clients_connect_to_rpc_address_if_there_is_one() {
     let check = |text: &str, cql: &str, told: &str| {
         let config = yaml(text).unwrap().0;

@@ -24,6 +24,7 @@ use base::broken;
 use catalog::Workload;
 use cql::CellBlocks;
 use cql::system::ClientInfo;
+use log::{debug, info, warn};
 use protocol::{
     CqlError, Envelope, Event as Pushed, EventType, Header, Inbound, Outbound, ProtocolVersion, Reply, Side,
 };
@@ -36,8 +37,6 @@ use super::overload::{Reason, Verdict};
 use super::session::{self, Arrival, Session};
 use super::taking::{Taking, Verdict as TakingVerdict};
 use super::transport::Transport;
-use crate::config::LogLevel;
-use crate::logging::log;
 
 /// Limit in bytes of the answers that wait to be sent or are expected; above it no further request is read.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
@@ -157,6 +156,7 @@ impl Connection {
             refusing: RefCell::default(),
         });
         let id = cql.add_connection(this.clone());
+        debug!(target: "cql", "connection {id} of {} opened", this.peer_addr());
         let sending = cql.shard.spawn(CpuGroup::Statement, this.clone().send());
         // A client that disconnects is not logged, and its requests end by themselves. The answers of a
         // client that was idle for too long are not sent either.
@@ -170,6 +170,7 @@ impl Connection {
         *this.outbound.borrow_mut() = Outbound::default();
         this.keeps_answers();
         cql.connections.borrow_mut().remove(&id);
+        debug!(target: "cql", "connection {id} of {} ended", this.peer_addr());
     }
 
     /// Closes the connection when all requests in flight have been answered and the answers sent. The caller
@@ -255,9 +256,7 @@ impl Connection {
             let Some((deadline_us, why)) = self.patience(began_us) else { return Some(wanted.await) };
             let now_us = self.cql.shard.now_us();
             if now_us >= deadline_us && !broken::is("idle_closed") {
-                let place = format_args!("shard {}", self.cql.shard.id());
-                let text = format_args!("closing the connection of {}: {why}", self.peer_addr());
-                log(LogLevel::Info, place, "cql", text);
+                info!(target: "cql", "closing the connection of {}, {why}", self.peer_addr());
                 return None;
             }
             let mut alarm = pin!(self.cql.shard.sleep_us(deadline_us.saturating_sub(now_us).max(1000)));
@@ -671,17 +670,13 @@ impl Connection {
             let left_us = match verdict {
                 TakingVerdict::WaitUs(left_us) => left_us,
                 TakingVerdict::TooSlow { taken_bytes, least_bytes } => {
-                    log(
-                        LogLevel::Warn,
-                        format_args!("shard {}", self.cql.shard.id()),
-                        "cql",
-                        format_args!(
-                            "closing the connection of {}: it took {taken_bytes} bytes of a large answer in {} ms \
-                             (write_request_timeout), less than {least_bytes}, while other results wait for memory; \
-                             {large_bytes} bytes are lost",
-                            self.peer_addr(),
-                            period_us / 1000
-                        ),
+                    warn!(
+                        target: "cql",
+                        "closing the connection of {}: it took {taken_bytes} bytes of a large answer in {} ms \
+                         (write_request_timeout), less than {least_bytes}, while other results wait for memory; \
+                         {large_bytes} bytes are lost",
+                        self.peer_addr(),
+                        period_us / 1000
                     );
                     return false;
                 }

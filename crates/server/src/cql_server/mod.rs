@@ -8,14 +8,13 @@
 //! | the answer to each message | `session.rs` |
 //! | prepared statements | `statements.rs` |
 //! | how statements reach the storage | `node.rs` |
-//! | state of all shards for system tables | `introspection.rs` |
-//! | logins, and the permissions of their users | `login.rs`, `passwords.rs`, `user.rs` |
-//! | service levels and their counters | `levels.rs` |
-//! | overload | `overload.rs` |
-//! | traces of requests | `traces.rs` |
-//! | events sent to clients | `events.rs` |
-//! | rate limit of log lines | `log_throttle.rs` |
-//! | building all of it from the configuration | `wiring.rs` |
+//! | what system tables say of the inside of all shards | `introspection.rs` |
+//! | who is asking | `login.rs`, `passwords.rs` |
+//! | at which service level, and how fast those are | `levels.rs` |
+//! | what is done about too many requests | `overload.rs` |
+//! | what was traced | `traces.rs` |
+//! | who is told what happens | `events.rs` |
+//! | from the configuration to all of it | `wiring.rs` |
 //!
 //! Each shard has a `CqlShard` with its own connections and its own copy of every prepared statement, so a
 //! request touches nothing of another shard unless its partition lives there.
@@ -27,7 +26,6 @@ mod events;
 mod introspection;
 mod levels;
 mod listener;
-mod log_throttle;
 mod login;
 mod node;
 mod overload;
@@ -45,18 +43,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use base::{HashMap, broken};
+use base::{HashMap, LogThrottle, broken};
 use catalog::Catalog;
 use cql::system::{ClientInfo, NodeInfo};
 use cql::{BatchLimits, BatchSeverity, ResultMemory};
 use engine::EngineError;
 use engine::report::memory_text;
 use engine::shard::EngineShard;
+use log::{Level as LogLevel, error, log, warn};
 use reader::ReadError;
 use runtime::{CpuGroup, Event, Shard};
-
-use crate::config::LogLevel;
-use crate::logging::log;
 
 pub use introspection::{UnderWay, memory, under_way};
 pub use listener::{ListenError, Opened, Port, start as listen, stop as stop_listening};
@@ -69,7 +65,6 @@ pub use passwords::Passwords;
 
 use connection::Connection;
 use levels::{Effective, Level, Levels};
-use log_throttle::LogThrottle;
 use overload::Verdict;
 use statements::Statements;
 use traces::Traces;
@@ -151,26 +146,22 @@ impl Timeouts {
     }
 }
 
-/// Minimal interval between log lines about refused memory.
+/// Pause between two log lines about refused memory.
 const MEMORY_PAUSE_US: u64 = 30_000_000;
 
-/// Minimal interval between log lines about tombstones.
+/// Pause between two log lines about tombstones.
 const TOMBSTONES_PAUSE_US: u64 = 10_000_000;
 
-/// Minimal interval between log lines about failed reads.
+/// Pause between two log lines about failed reads.
 const FAILED_READS_PAUSE_US: u64 = 1_000_000;
 
-/// Minimal interval between log lines about large batches.
+/// Pause between two log lines about large batches.
 const LARGE_BATCHES_PAUSE_US: u64 = 1_000_000;
 
-/// Minimal interval between log lines about unlogged batches over many partitions, as in Cassandra.
+/// Pause between two log lines about unlogged batches over many partitions, as in Cassandra.
 const SPREAD_BATCHES_PAUSE_US: u64 = 60_000_000;
 
-fn more_lines(left_out: u64) -> String {
-    if left_out > 0 { format!(" ({left_out} more since the last such line)") } else { String::new() }
-}
-
-/// State of the CQL server on a shard.
+/// What a shard knows of its clients.
 pub(crate) struct CqlShard {
     pub shard: Shard,
     pub options: Arc<CqlOptions>,
@@ -197,9 +188,9 @@ pub(crate) struct CqlShard {
     /// Requests that have ended since the last signal of `released`.
     freed: Cell<u32>,
     last_timestamp_us: Cell<i64>,
-    /// When the last line about a page with many tombstones, and about a read with too many, was logged.
-    tombstones_told_us: [Cell<Option<u64>>; 2],
-    memory_told_us: Cell<Option<u64>>,
+    /// Of reads that met many tombstones, and of those that met too many.
+    tombstones: [LogThrottle; 2],
+    refused_memory: LogThrottle,
     failed_reads: LogThrottle,
     /// By [`BatchSeverity`].
     batches: [LogThrottle; 3],
@@ -241,8 +232,8 @@ impl CqlShard {
             released: Event::new(),
             freed: Cell::new(0),
             last_timestamp_us: Cell::new(0),
-            tombstones_told_us: Default::default(),
-            memory_told_us: Cell::new(None),
+            tombstones: Default::default(),
+            refused_memory: LogThrottle::default(),
             failed_reads: LogThrottle::default(),
             batches: Default::default(),
             result_memory,
@@ -263,37 +254,29 @@ impl CqlShard {
         introspection::memory_of(self).map_or_else(|_| String::new(), |uses| memory_text(&uses))
     }
 
-    /// Logs the shard's memory by class because a request was refused memory. Rate-limited.
+    /// Logs where the shard's memory is, because a request was refused some; at most every [`MEMORY_PAUSE_US`].
     pub fn memory_refused(&self, what: &str) {
-        let now_us = self.shard.now_us();
-        if self.memory_told_us.get().is_some_and(|told_us| now_us < told_us + MEMORY_PAUSE_US) {
-            return;
+        if self.refused_memory.admit(self.shard.now_us(), MEMORY_PAUSE_US).is_some() {
+            warn!(target: "memory", "refused: {what}\n{}", self.memory_text());
         }
-        self.memory_told_us.set(Some(now_us));
-        let place = format_args!("shard {}", self.shard.id());
-        log(LogLevel::Warn, place, "memory", format_args!("refused: {what}\n{}", self.memory_text()));
     }
 
-    /// Logs a file that could not be read or is corrupt. Rate-limited.
+    /// Logs a file that could not be read or is corrupt; not each read that meets it.
     pub fn read_failed(&self, error: &ReadError) {
-        let now_us = self.shard.now_us();
-        if let Some(left_out) = self.failed_reads.admit(now_us, FAILED_READS_PAUSE_US) {
-            let place = format_args!("shard {}", self.shard.id());
-            let more = more_lines(left_out);
-            log(LogLevel::Error, place, "engine", format_args!("a read failed{more}: {error}"));
+        if let Some(more) = self.failed_reads.admit_text(self.shard.now_us(), FAILED_READS_PAUSE_US) {
+            error!(target: "engine", "a read failed{more}: {error}");
         }
     }
 
-    /// Logs a batch above a limit. Rate-limited.
+    /// Logs a batch that is larger than a limit; not each one.
     pub fn log_batch(&self, severity: BatchSeverity, text: &str) {
         let (level, pause_us) = match severity {
             BatchSeverity::TooLarge => (LogLevel::Error, LARGE_BATCHES_PAUSE_US),
             BatchSeverity::Large => (LogLevel::Warn, LARGE_BATCHES_PAUSE_US),
             BatchSeverity::Spread => (LogLevel::Warn, SPREAD_BATCHES_PAUSE_US),
         };
-        if let Some(left_out) = self.batches[severity as usize].admit(self.shard.now_us(), pause_us) {
-            let place = format_args!("shard {}", self.shard.id());
-            log(level, place, "batch", format_args!("{text}{}", more_lines(left_out)));
+        if let Some(more) = self.batches[severity as usize].admit_text(self.shard.now_us(), pause_us) {
+            log!(target: "batch", level, "{text}{more}");
         }
     }
 
@@ -304,12 +287,7 @@ impl CqlShard {
 
     /// Whether a line about many, or too many, tombstones may be logged now; if so, records the time.
     pub fn may_warn_of_tombstones(&self, too_many: bool) -> bool {
-        let (now_us, told_us) = (self.shard.now_us(), &self.tombstones_told_us[usize::from(too_many)]);
-        let may = told_us.get().is_none_or(|told_us| now_us >= told_us + TOMBSTONES_PAUSE_US);
-        if may {
-            told_us.set(Some(now_us));
-        }
-        may
+        self.tombstones[usize::from(too_many)].admit(self.shard.now_us(), TOMBSTONES_PAUSE_US).is_some()
     }
 
     /// The wall clock in microseconds, strictly increasing on this shard.

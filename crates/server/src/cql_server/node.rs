@@ -424,12 +424,7 @@ impl Host for Node {
     }
 
     fn log_warning(&self, text: &str) {
-        crate::logging::log(
-            crate::config::LogLevel::Warn,
-            format_args!("shard {}", self.shard.id()),
-            "query_result",
-            format_args!("{text}"),
-        );
+        log::warn!(target: "query_result", "{text}");
     }
 
     fn log_batch(&self, severity: BatchSeverity, text: &str) {

@@ -16,6 +16,7 @@ use cql::BatchLimits;
 use cql::ResultLimits;
 use cql::system::{NodeInfo, SettingInfo};
 use engine::Engine;
+use log::{info, warn};
 use runtime::Remote;
 
 use super::listener::{self, Port};
@@ -31,7 +32,6 @@ use crate::config::{
 };
 use crate::serve::{ClientListeners, ClientParts, ServeError};
 use crate::tls::ReloadableTls;
-use crate::{info, warning};
 
 /// Default limit of the bytes of requests in flight on a shard.
 const REQUEST_BYTES_MAX: usize = 64 << 20;
@@ -100,7 +100,7 @@ pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientList
     let ports = listened(&plans, plain, tls.as_ref())?;
     if !plans.iter().any(|plan| plan.port == listen.port) {
         info!(
-            "cql",
+            target: "cql",
             "native_transport_port {} is closed: with client_encryption_options.enabled and native_transport_port_ssl, plain text is served \
              only if client_encryption_options.optional is true",
             listen.port
@@ -161,10 +161,10 @@ pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientList
         .map_err(|error| ServeError::from(error.to_string()))?
         .map_err(|error| ServeError::from(format!("cannot serve CQL: {error} (--native-transport-port)")))?;
     for text in &opened.missing {
-        warning!("cql", "{text}; clients can work without this port");
+        warn!(target: "cql", "{text}; clients do without");
     }
     for (what, address) in &opened.addresses {
-        info!("cql", "Starting listening for {what} on {address}");
+        info!(target: "cql", "Starting listening for {what} on {address}");
     }
     let address = opened.addresses[0].1;
     Ok(Arc::new(Listeners { remote: engine.remote().clone(), address, connections, tls }))
@@ -218,8 +218,8 @@ fn passwords(engine: &Engine) -> Result<Passwords, ServeError> {
             catalog.change_access(|access| access.create_role(SUPERUSER, superuser, true))
         };
         engine.change_schema(create).map_err(|error| failed(&error))?;
-        warning!(
-            "auth",
+        warn!(
+            target: "auth",
             "Created default superuser role '{SUPERUSER}' with the password '{SUPERUSER}'; log in and change it"
         );
     }

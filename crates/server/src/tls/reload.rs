@@ -3,10 +3,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use log::{error, info};
 use rustls::ServerConfig;
 
 use super::server::{Contents, TlsFiles};
-use crate::{error, info};
 
 /// The TLS configuration of a listener, as it is now.
 pub struct ReloadableTls {
@@ -52,16 +52,16 @@ impl ReloadableTls {
             Ok(config) => {
                 *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
                 info!(
-                    "tls",
+                    target: "tls",
                     "{}: certificates reloaded from {}",
                     self.what,
                     self.files.certificate.display()
                 );
             }
             Err(error) => error!(
-                "tls",
-                "{}: the certificate files have changed and cannot be used; new connections still get the previous certificate: \
-                 {error}",
+                target: "tls",
+                "{}: the files of the certificate have changed and cannot be used, new connections still get the earlier \
+                 certificate: {error}",
                 self.what
             ),
         }

@@ -23,7 +23,6 @@ pub struct Options {
 
 /// Runs the seeds and reports how they ended; returns the failed ones.
 pub fn run(seeds: &[u64], options: &Options) -> Vec<u64> {
-    server::logging::silence();
     let is_twice =
         |seed: u64| options.twice || (seeds.len() > 1 && seed.is_multiple_of(options.one_twice_of));
     let mut counts = Counts::default();

@@ -176,7 +176,36 @@ fn texts_speak_of_the_project_alone() {
     }
 }
 
-/// The names that the code passes to `broken::is`.
+#[test]
+fn log_lines_have_the_loggers_of_the_table() {
+    let mut used = BTreeSet::new();
+    for file in files_below("crates", ".rs") {
+        // Their tests make up targets.
+        if file.ends_with("/log_capture.rs") || file.ends_with("it/tidy.rs") {
+            continue;
+        }
+        let code = text(&file);
+        for rest in code.split("target: \"").skip(1) {
+            let target = rest.split('"').next().unwrap_or_default();
+            assert!(
+                server::log_levels::LOGGERS.contains(&target),
+                "{file}: {target} is no logger; take another, or add it to crates/server/src/log_levels.rs"
+            );
+            used.insert(target.to_string());
+        }
+        for name in ["error!(", "warn!(", "info!(", "debug!(", "trace!("] {
+            for (at, _) in code.match_indices(name) {
+                let is_other = code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+                let has_target = code[at + name.len()..].trim_start().starts_with("target: ");
+                let line = code[..at].lines().count();
+                assert!(is_other || has_target, "{file}:{line}: a log line names its logger: target: \"…\"");
+            }
+        }
+    }
+    assert!(used.iter().eq(server::log_levels::LOGGERS), "loggers without a line: {used:?}");
+}
+
+/// The names that the code gives to `broken::is`.
 fn broken_names(code: &str) -> Vec<String> {
     let calls = code.split(concat!("broken::", "is(\"")).skip(1);
     calls.filter_map(|rest| Some(rest.split_once('"')?.0.to_string())).collect()

@@ -50,6 +50,7 @@ const ROWS: &[Row] = &[
     row("places", "data_file_directories", "there/data", "the directory is there"),
     row("places", "in_memory", "true", "no directory is left"),
     row("places", "log_level", "error", "no line of INFO"),
+    row("places", "logger_log_level", "engine=warn:config=error", "lines of other loggers alone"),
     row("machine", "memory", "128MiB", "the limit of memtables in nodetool memory"),
     row("machine", "smp", "3", "threads of shards"),
     row("machine", "pin_shards", "true", "the cores that the kernel lets threads use"),

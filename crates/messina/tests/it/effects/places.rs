@@ -32,4 +32,10 @@ pub fn see(group: &Group) {
     let server = Server::start_silent(&group.place("d"), &["--set", &level]);
     let (status, log) = server.stop();
     group.sees("log_level", status.success() && !log.contains("INFO"), log);
+
+    let server = group.start("e", &["logger_log_level"], &[]);
+    let log = server.log();
+    let is_seen = log.contains(" init - ") && !log.contains(" engine - ") && !log.contains(" config - ");
+    group.sees("logger_log_level", is_seen, log);
+    assert!(server.stop().0.success());
 }
