@@ -7,8 +7,8 @@ use crate::reshape::{Reshape, of_tiers, plan};
 use crate::tiers::Run;
 use crate::view::TableView;
 
-/// Of levels: what does not overlap goes where there is room for it; too much in level 0 is merged; a level whose SSTables
-/// overlap is merged as a whole. O(n log n).
+/// Of levels: what does not overlap goes where there is room for it; too much in level 0 is merged; a level
+/// whose SSTables overlap is merged as a whole. O(n log n).
 pub fn of_levels(strategy: &Leveled, view: &TableView<'_>, mode: Reshape) -> Option<Plan> {
     let levels = Levels::new(view.free());
     let zero = levels.at(0);

@@ -7,8 +7,8 @@ use crate::strategy::Strategy;
 use crate::tiers::Run;
 use crate::view::{SSTableView, TableView};
 
-/// Of windows: SSTables with writes of several windows first, those with the oldest data and as many as take a tenth of
-/// the free space; then window by window as of sizes. O(n log n).
+/// Of windows: SSTables with writes of several windows first, those with the oldest data and as many as take
+/// a tenth of the free space; then window by window as of sizes. O(n log n).
 pub fn of_windows(strategy: &TimeWindow, view: &TableView<'_>, mode: Reshape) -> Option<Plan> {
     let layout = strategy.layout(0);
     let spans =
