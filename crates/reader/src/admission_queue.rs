@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 /// How many reads of one partition are admitted for each read of a range while both wait.
 pub const PARTITION_READS_PER_RANGE: u32 = 8;
 
-/// What a read asks for, as far as its turn depends on it.
+/// The kind of a read, which decides its order in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadKind {
     /// Rows of one partition.
